@@ -1,0 +1,174 @@
+"""The command line: ``python -m bench run``, ``report`` and ``gallery``."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyopencl as cl
+from rich.console import Console
+from rich.table import Table
+
+from bench import first_product, gallery, machine, opencl, ours, peers, problem, report, results, runner
+from bench.contestants import Contestant
+from bench.results import Document
+
+# Of the widest table, where no terminal says how wide it may be.
+WIDTH = 170
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit status."""
+    options = _parser().parse_args(arguments)
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        # Into a file or a pipe the tables go unfolded.
+        console = Console(highlight=False, width=WIDTH)
+    try:
+        status: int = options.command(options, console)
+    except (ValueError, results.CannotContinueError, subprocess.CalledProcessError) as error:
+        console.print(f"[red]error:[/red] {error}")
+        return 2
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="command")
+
+    run = commands.add_parser("run", help="measure, and write or continue a results file")
+    run.set_defaults(command=_run)
+    run.add_argument("--out", type=Path, required=True, help="the results file; an unfinished one is continued")
+    _add_selection(run)
+    run.add_argument("--ops", type=_list, default=["spmv"], help=f"of {', '.join(problem.OPERATIONS)} (default: spmv)")
+    run.add_argument("--dtypes", type=_list, default=["float64"], help=f"of {', '.join(problem.DTYPES)} (default: float64)")
+    run.add_argument("--peers", type=_list, help=f"of {', '.join(peers.NAMES)}; '' for none (default: all found)")
+    run.add_argument(
+        "--variants",
+        type=_list,
+        default=["auto"],
+        help="of ours: auto, scheme or scheme:kernel, then :parameter=number; commas between, '' for none (default: auto)",
+    )
+    run.add_argument("--device", default="", metavar="SUBSTRING", help="of the device's or platform's name")
+    run.add_argument("--rounds", type=int, default=9, help="samples of each contestant on each matrix (default: 9)")
+    run.add_argument("--commit", metavar="REVISION", help="what is measured, where the tree has no repository")
+    run.add_argument("--fresh", action="store_true", help="start the results file anew")
+    run.add_argument("--skip-first-product", action="store_true", help="do not time new processes")
+
+    show = commands.add_parser("report", help="print tables; write them and plots beside the results file")
+    show.set_defaults(command=_report)
+    show.add_argument("results", type=Path)
+    show.add_argument("--time", choices=("back_to_back", "single"), default="back_to_back", help="the way of timing to compare")
+
+    build = commands.add_parser("gallery", help="build matrices, keep those that take long, print their statistics")
+    build.set_defaults(command=_gallery)
+    build.add_argument("--device", default="", metavar="SUBSTRING", help="of the device that a suite is for")
+    _add_selection(build)
+    return parser
+
+
+def _add_selection(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--suite", choices=gallery.SUITES)
+    parser.add_argument("--matrices", nargs="+", default=[], metavar="NAME_OR_FILE", help="names, files, or folders of files")
+    parser.add_argument("--exclude", nargs="+", default=[], metavar="NAME", help="matrices of the suite to leave out")
+
+
+def _list(text: str) -> list[str]:
+    return [part for part in text.split(",") if part]
+
+
+def _selected(options: argparse.Namespace, *, cpu: bool) -> list[str]:
+    names = gallery.suite(options.suite, cpu=cpu) if options.suite else []
+    names += [name for given in options.matrices for name in gallery.expand(given)]
+    if not names:
+        raise ValueError("no matrices: name a --suite or --matrices")
+    return [name for name in dict.fromkeys(names) if gallery.title(name) not in options.exclude]
+
+
+def _run(options: argparse.Namespace, console: Console) -> int:
+    for given, known, option in ((options.ops, problem.OPERATIONS, "ops"), (options.dtypes, problem.DTYPES, "dtypes")):
+        if unknown := [part for part in given if part not in known]:
+            raise ValueError(f"--{option}: got {', '.join(unknown)}, needs some of {', '.join(known)}")
+    device = opencl.choose(options.device)
+    # Named, since Intel's runtime lets a context go that only its queues refer to.
+    context = cl.Context([device])
+    queue = cl.CommandQueue(context)
+    cpu = opencl.is_cpu(device)
+    names = _selected(options, cpu=cpu)
+    document, found = _new_document(options, device)
+    if not options.fresh:
+        document = results.continued(options.out, document)
+
+    copies = opencl.large_copies(queue)
+    bandwidth = max(copy.bandwidth for copy in copies)
+    if "cusparse" in found:
+        copies.append(peers.load("cusparse").large_copy())
+    document["copies"] += [copy.as_json() for copy in copies]
+    if options.variants and not options.skip_first_product:
+        document["first_product"] = first_product.in_new_processes(options.device)
+
+    for name, reason in document["unavailable"].items():
+        console.print(f"without {name}: {reason}", markup=False)
+
+    def contestants(operation: str) -> list[Contestant]:
+        of_peers = [contestant for name in found for contestant in peers.load(name).contestants(operation)]
+        return ours.contestants(queue, options.variants) + of_peers
+
+    console.print(f"{device.name.strip()}, copy {bandwidth / 1e9:.1f} GB/s, {len(names)} matrices")
+    failures = runner.run(
+        document,
+        options.out,
+        tasks=[(name, operation, dtype) for name in names for operation in options.ops for dtype in options.dtypes],
+        contestants=contestants,
+        bandwidth=bandwidth,
+        resident_copy=(lambda size: opencl.copy_of_size(queue, size)) if cpu else None,
+        rounds=options.rounds,
+        console=console,
+    )
+    return 1 if failures else 0
+
+
+def _new_document(options: argparse.Namespace, device: cl.Device) -> tuple[Document, list[str]]:
+    """Return a document without entries, and the peers that can run."""
+    reasons = {name: peers.load(name).available() for name in (peers.NAMES if options.peers is None else options.peers)}
+    found = [name for name, reason in reasons.items() if reason is None]
+    versions = machine.versions()
+    for name in found:
+        versions |= peers.load(name).versions()
+    document: Document = {
+        "schema": 1,
+        "machine": {"device": opencl.describe(device), "host": machine.host()},
+        "versions": versions,
+        "commit": machine.commit(options.commit),
+        "date": runner.now(),
+        "copies": [],
+        "first_product": [],
+        "unavailable": {name: reason for name, reason in reasons.items() if reason is not None},
+        "entries": [],
+    }
+    return document, found
+
+
+def _report(options: argparse.Namespace, console: Console) -> int:
+    for path in report.report(results.read(options.results), options.results, console, way=options.time):
+        console.print(f"wrote {path}")
+    return 0
+
+
+def _gallery(options: argparse.Namespace, console: Console) -> int:
+    table = Table("matrix", *("rows", "columns", "nnz", "shortest", "mean", "longest", "empty"))
+    for name in _selected(options, cpu=opencl.is_cpu(opencl.choose(options.device))):
+        matrix = gallery.load(name)
+        lengths = np.diff(matrix.indptr)
+        counts = (*matrix.shape, matrix.nnz, lengths.min(), round(lengths.mean(), 2), lengths.max(), (lengths == 0).sum())
+        table.add_row(gallery.title(name), *(f"{count:,}" for count in counts))
+    console.print(table)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,128 @@
+"""The OpenCL device under test: choosing it, describing it, and the copy bandwidth that every time is held against."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pyopencl as cl
+
+from bench.contestants import products_a_sample, seconds_of
+from clsparse_py import programs
+from clsparse_py.device import choose_device, devices
+
+LARGEST_COPY = 1 << 30
+SAMPLES = 9
+_WORK_GROUP = 256
+_ELEMENT = 16
+_COPY_KERNEL = """
+kernel __attribute__((reqd_work_group_size(256, 1, 1)))
+void copy(global const uint4 *restrict from, global uint4 *restrict to) { to[get_global_id(0)] = from[get_global_id(0)]; }
+"""
+
+
+@dataclass(frozen=True)
+class Copy:
+    """Samples of copying ``bytes_moved`` bytes, those read and those written together."""
+
+    how: str
+    bytes_moved: int
+    samples: tuple[float, ...]
+
+    @property
+    def bandwidth(self) -> float:
+        """Bytes a second, by the median."""
+        return self.bytes_moved / statistics.median(self.samples)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what the results file holds of it."""
+        return {"how": self.how, "bytes": self.bytes_moved, "samples": list(self.samples)}
+
+
+def choose(substring: str = "") -> cl.Device:
+    """Return the first device, in the library's order, whose name or platform contains a string.
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+    """
+    if not substring:
+        return choose_device()
+    found = devices()
+    for device in found:
+        if substring.lower() in f"{device.platform.name} {device.name}".lower():
+            return device
+    listed = ", ".join(f"{d.name} ({d.platform.name})" for d in found) or "none"
+    raise ValueError(f"device: {substring!r} matches none of those found: {listed}")
+
+
+def is_cpu(device: cl.Device) -> bool:
+    """Return whether a device shares the host's cores and caches."""
+    return bool(device.type & cl.device_type.CPU)
+
+
+def describe(device: cl.Device) -> dict[str, Any]:
+    """Return what the results file says of a device."""
+    return {
+        "name": device.name.strip(),
+        "vendor": device.vendor.strip(),
+        "type": next((name for name in ("CPU", "GPU", "ACCELERATOR") if device.type & getattr(cl.device_type, name)), "CUSTOM"),
+        "driver": device.driver_version.strip(),
+        "version": device.version.strip(),
+        "platform": device.platform.name.strip(),
+        "platform_version": device.platform.version.strip(),
+        "compute_units": device.max_compute_units,
+        "global_memory": device.global_mem_size,
+    }
+
+
+def large_copies(queue: cl.CommandQueue) -> list[Copy]:
+    """Return copies too large for any cache: by the driver's buffer copy and by a kernel.
+
+    Either may be the slower one (drivers for CPUs copy buffers with one thread), and the floor is the faster one.
+    """
+    device = queue.device
+    size = min(device.global_mem_size // 8, device.max_mem_alloc_size, LARGEST_COPY)
+    return _copies(queue, size)
+
+
+def copy_of_size(queue: cl.CommandQueue, bytes_moved: int) -> Copy:
+    """Return the faster copy that moves about ``bytes_moved`` bytes, again and again over the same two buffers."""
+    size = min(bytes_moved // 2, queue.device.max_mem_alloc_size)
+    return max(_copies(queue, size), key=lambda copy: copy.bandwidth)
+
+
+def _copies(queue: cl.CommandQueue, size: int) -> list[Copy]:
+    granule = _WORK_GROUP * _ELEMENT
+    size = max(size // granule, 1) * granule
+    source, target = (cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, size) for _ in range(2))
+    cl.enqueue_fill_buffer(queue, source, b"\x5a", 0, size)
+    cl.enqueue_fill_buffer(queue, target, b"\x00", 0, size)
+    kernel = cl.Kernel(programs.compile_source(queue.context, queue.device, _COPY_KERNEL), "copy")
+
+    def by_buffer_copy() -> None:
+        cl.enqueue_copy(queue, target, source, byte_count=size)
+
+    def by_kernel() -> None:
+        kernel(queue, (size // _ELEMENT,), (_WORK_GROUP,), source, target)
+
+    def seconds(copy: Callable[[], None], repeat: int) -> float:
+        def copies() -> None:
+            for _ in range(repeat):
+                copy()
+            queue.finish()
+
+        return seconds_of(copies) / repeat
+
+    copies = []
+    for how, copy in (("buffer copy", by_buffer_copy), ("kernel", by_kernel)):
+        # The first one touches the memory and finishes the build; the second says how many make a sample.
+        seconds(copy, 1)
+        repeat = products_a_sample(seconds(copy, 1) * 4)
+        copies.append(Copy(how, 2 * size, tuple(seconds(copy, repeat) for _ in range(SAMPLES))))
+    source.release()
+    target.release()
+    return copies

@@ -1,0 +1,95 @@
+"""The results file: one JSON document, checked against ``schema.json``, written whole or not at all."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import fastjsonschema
+
+from bench.files import replaced
+
+Document = dict[str, Any]
+
+SCHEMA = Path(__file__).with_name("schema.json")
+# What must be the same in a file for a run to continue it.
+_IDENTITY = ("machine", "versions", "commit")
+
+
+class CannotContinueError(Exception):
+    """A results file holds another run."""
+
+
+@functools.cache
+def _validator() -> Callable[[Document], Document]:
+    compiled: Callable[[Document], Document] = fastjsonschema.compile(json.loads(SCHEMA.read_text()))
+    return compiled
+
+
+def read(path: Path) -> Document:
+    """Return a results file's document.
+
+    Raises
+    ------
+    ValueError
+        If it is not one.
+    """
+    try:
+        document: Document = json.loads(path.read_text())
+        return _validator()(document)
+    except (json.JSONDecodeError, fastjsonschema.JsonSchemaValueException) as error:
+        raise ValueError(f"{path}: not a results file: {error}") from error
+
+
+def write(path: Path, document: Document) -> None:
+    """Check a document and put it in its place in one step, so that a run that is stopped leaves the last whole one."""
+    _validator()(document)
+    with replaced(path) as unfinished:
+        unfinished.write_text(json.dumps(document, indent=1, allow_nan=False) + "\n")
+
+
+def continued(path: Path, new: Document) -> Document:
+    """Return the document to add entries to: the file's where it holds the same run as ``new``, else ``new``.
+
+    Raises
+    ------
+    CannotContinueError
+        If the file holds a run on another machine, of another commit or with other versions.
+    """
+    if not path.exists():
+        return new
+    old = read(path)
+    for part in _IDENTITY:
+        # A peer that only one of the two runs uses does not set them apart.
+        changed = sorted(key for key in old[part].keys() & new[part].keys() if old[part][key] != new[part][key])
+        if changed:
+            was, now = ({key: side[part][key] for key in changed} for side in (old, new))
+            raise CannotContinueError(
+                f"{path} holds a run with another {part}: {was}, now {now}; name another file, or start it anew with --fresh"
+            )
+    # Times are held against the bandwidth of the process that measured them; entries keep the floor that was theirs.
+    return {
+        **new,
+        "versions": {**old["versions"], **new["versions"]},
+        "date": old["date"],
+        "copies": old["copies"] + new["copies"],
+        "first_product": old["first_product"],
+        "entries": old["entries"],
+    }
+
+
+def find(document: Document, matrix: str, operation: str, dtype: str) -> Document | None:
+    """Return the entry of a matrix, or None."""
+    wanted = (matrix, operation, dtype)
+    return next((e for e in document["entries"] if (e["matrix"], e["operation"], e["dtype"]) == wanted), None)
+
+
+def put(document: Document, entry: Document) -> None:
+    """Add an entry, in place of an older one of the same matrix."""
+    old = find(document, entry["matrix"], entry["operation"], entry["dtype"])
+    if old is not None:
+        document["entries"].remove(old)
+    document["entries"].append(entry)

@@ -1,0 +1,150 @@
+"""The run: matrix by matrix, all contestants in turn, every result checked."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from bench import gallery, problem, results
+from bench.contestants import Contestant, Prepared, products_a_sample
+from bench.opencl import Copy
+from bench.problem import Problem
+from bench.results import Document
+
+# Copies as many bytes as a product moves, where a device's caches may hold them; None where they never matter.
+ResidentCopy = Callable[[int], Copy]
+
+
+def now() -> str:
+    """Return the date and time as the results file holds them."""
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+
+
+def run(
+    document: Document,
+    path: Path,
+    *,
+    tasks: Sequence[tuple[str, str, str]],
+    contestants: Callable[[str], list[Contestant]],
+    bandwidth: float,
+    resident_copy: ResidentCopy | None,
+    rounds: int,
+    console: Console,
+) -> int:
+    """Measure what is not yet measured and return how many contestants failed.
+
+    Parameters
+    ----------
+    document, path
+        The results so far, and the file that receives them after each matrix.
+    tasks
+        Matrix, operation and dtype of each entry to be.
+    contestants
+        Who takes part in an operation.
+    bandwidth
+        The copy bandwidth that gives the floors, in bytes a second.
+    resident_copy
+        Where given, measures a copy of the size of each problem besides.
+    rounds
+        How many samples each contestant gives of each problem.
+    """
+    pending = [task for task in tasks if not _is_done(document, task, contestants(task[1]))]
+    if len(pending) < len(tasks):
+        console.print(f"{len(tasks) - len(pending)} of {len(tasks)} are in {path} already")
+    failures = 0
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console) as progress:
+        bar = progress.add_task("", total=len(pending))
+        for name, operation, dtype in pending:
+            progress.update(bar, description=f"{gallery.title(name)} {operation} {dtype}")
+            task = problem.make(name, operation, dtype)
+            entry = _entry(task, bandwidth)
+            if resident_copy is not None:
+                entry["resident_copy"] = resident_copy(task.minimal_bytes).as_json()
+            entry["contestants"] = measure(task, contestants(operation), rounds)
+            console.print(_line(entry), soft_wrap=True, markup=False)
+            for record in entry["contestants"]:
+                if "failure" in record:
+                    failures += 1
+                    console.print(f"  {record['name']}: {record['failure']}", style="red", markup=False)
+            results.put(document, entry)
+            results.write(path, document)
+            progress.advance(bar)
+    return failures
+
+
+def measure(task: Problem, contestants: Sequence[Contestant], rounds: int) -> list[Document]:
+    """Let all contestants compute a problem in turn, ``rounds`` times, and return a record of each.
+
+    In turn: what changes over time, a clock or a busy neighbour, then touches all of them alike. A contestant that fails, or
+    whose result is wrong once, is out and leaves no samples.
+    """
+    records: list[Document] = [{"name": contestant.name} for contestant in contestants]
+    running: list[tuple[Prepared, Document]] = []
+    for contestant, record in zip(contestants, records, strict=True):
+        with _failure_noted(record):
+            prepared = contestant.prepare(task)
+            # One round unrecorded: it warms up, and says how many products make a sample.
+            seconds, error = _checked_sample(task, prepared, repeat=1)
+            record |= {"detail": prepared.detail, "once": prepared.once, "error": error}
+            record |= {"repeat": products_a_sample(seconds["back_to_back"]), "samples": {way: [] for way in seconds}}
+            running.append((prepared, record))
+    for _ in range(rounds):
+        for prepared, record in running:
+            if "failure" in record:
+                continue
+            with _failure_noted(record):
+                seconds, error = _checked_sample(task, prepared, record["repeat"])
+                record["error"] = max(record["error"], error)
+                for way, value in seconds.items():
+                    record["samples"][way].append(value)
+    return records
+
+
+def _checked_sample(task: Problem, prepared: Prepared, repeat: int) -> tuple[dict[str, float], float]:
+    prepared.poison()
+    seconds = prepared.sample(repeat)
+    return seconds, task.error(prepared.result())
+
+
+@contextlib.contextmanager
+def _failure_noted(record: Document) -> Iterator[None]:
+    # Whatever goes wrong inside a contestant is a result of the benchmark, not the end of it.
+    try:
+        yield
+    except Exception as error:
+        record.pop("samples", None)
+        record["failure"] = f"{type(error).__name__}: {error}"
+
+
+def _line(entry: Document) -> str:
+    """Return an entry in one line: its floor and everybody's median, in microseconds."""
+    timed = [(record["name"], record["samples"]["back_to_back"]) for record in entry["contestants"] if "samples" in record]
+    times = [f"{name} {1e6 * statistics.median(samples):.1f}" for name, samples in timed if samples]
+    listed = ", ".join([f"floor {1e6 * entry['floor']:.1f}", *times])
+    return f"{entry['matrix']} {entry['operation']} {entry['dtype']}, µs: {listed}"
+
+
+def _is_done(document: Document, task: tuple[str, str, str], contestants: Sequence[Contestant]) -> bool:
+    entry = results.find(document, gallery.title(task[0]), *task[1:])
+    return entry is not None and {c.name for c in contestants} <= {record["name"] for record in entry["contestants"]}
+
+
+def _entry(task: Problem, bandwidth: float) -> Document:
+    return {
+        "matrix": gallery.title(task.name),
+        "operation": task.operation,
+        "dtype": task.dtype.name,
+        "shape": list(task.matrix.shape),
+        "nnz": task.matrix.nnz,
+        "row_lengths": list(task.row_lengths),
+        "bytes": task.minimal_bytes,
+        "floor": task.minimal_bytes / bandwidth,
+        "date": now(),
+    }

@@ -1,0 +1,1 @@
+"""OpenCL C that the kernel templates include; shipped as package data, no Python here."""

@@ -1,0 +1,24 @@
+// Exchange between lanes: consecutive work-items of one work-group.
+//
+// lanes_xor_u32(x, m): the x of the lane whose number differs from ours in bit m; m a power of two below LANE_WIDTH.
+//                      Every lane of the sub-group has to call it.
+//
+// One body is compiled, by what the device was found to do; kernels never ask which. LANE_WIDTH is what the device was verified
+// to have. It is 1 where values go through local memory alone: then there is no lanes_xor_u32, and kernels use box_xor.
+#if defined(LANES_BY_SUB_GROUP)
+    #pragma OPENCL EXTENSION cl_khr_subgroup_shuffle : enable
+    #define lanes_xor_u32(x, m) sub_group_shuffle_xor((uint)(x), (uint)(m))
+#elif defined(LANES_BY_BPERMUTE)
+    uint lanes_xor_u32(uint x, uint m)
+    {
+        // The instruction takes the address of a lane: four bytes a lane.
+        return (uint)__builtin_amdgcn_ds_bpermute((int)(((uint)get_local_id(0) ^ m) << 2), (int)x);
+    }
+#elif defined(LANES_BY_PTX)
+    uint lanes_xor_u32(uint x, uint m)
+    {
+        uint y;
+        asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;" : "=r"(y) : "r"(x), "r"(m));
+        return y;
+    }
+#endif

@@ -1,0 +1,9 @@
+// What all SpMV kernels share: their first parameters, and how a row's sum reaches y.
+//
+// The operands come first, in this order, in every kernel of an SpMV plan, so that the plan can set them alike. x and y begin
+// x_offset and y_offset entries into their buffers.
+#include "update.cl"
+
+#define SPMV_OPERANDS \
+    global const A_VALUE *restrict data, global const X_VALUE *restrict x_base, const ulong x_offset, \
+    global T *restrict y_base, const ulong y_offset, SCALE_PARAMETERS

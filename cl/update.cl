@@ -1,0 +1,31 @@
+// What a kernel writes to y for a row whose sum is known.
+//
+// SCALED 1: y = alpha * sum + beta * y, and y is not read where beta is 0. SCALED 0: y = sum, and no kernel has alpha or beta.
+// SCALE_PARAMETERS are the kernel's parameters for it, SCALE_ARGUMENTS the same as arguments of a function.
+#if SCALED
+    #define SCALE_PARAMETERS const T alpha, const T beta,
+    #define SCALE_ARGUMENTS alpha, beta,
+    bool is_zero(T v)
+    {
+        #if T_IS_COMPLEX
+            return v.x == 0 && v.y == 0;
+        #else
+            return v == 0;
+        #endif
+    }
+    void update(const T alpha, const T beta, global T *y, T sum)
+    {
+        const T scaled = MULTIPLY(alpha, sum);
+        *y = is_zero(beta) ? scaled : ADD(scaled, MULTIPLY(beta, *y));
+    }
+    // The rest of a row whose first piece has been through update.
+    void update_more(const T alpha, const T beta, global T *y, T sum)
+    {
+        *y = ADD(*y, MULTIPLY(alpha, sum));
+    }
+#else
+    #define SCALE_PARAMETERS
+    #define SCALE_ARGUMENTS
+    void update(global T *y, T sum) { *y = sum; }
+    void update_more(global T *y, T sum) { *y = ADD(*y, sum); }
+#endif

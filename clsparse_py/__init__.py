@@ -1,0 +1,27 @@
+"""Sparse linear algebra on any OpenCL device, with SciPy's vocabulary."""
+
+from clsparse_py.csr import csr_array
+from clsparse_py.device import default_queue, describe, devices
+from clsparse_py.errors import BuildError, NoDeviceError
+from clsparse_py.semiring import max_times, min_plus, or_and, plus_pair, plus_times
+from clsparse_py.spmm import spmm
+from clsparse_py.spmv import spmv, spmv_plan
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BuildError",
+    "NoDeviceError",
+    "csr_array",
+    "default_queue",
+    "describe",
+    "devices",
+    "max_times",
+    "min_plus",
+    "or_and",
+    "plus_pair",
+    "plus_times",
+    "spmm",
+    "spmv",
+    "spmv_plan",
+]

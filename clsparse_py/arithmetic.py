@@ -1,0 +1,145 @@
+"""Value types, index type and semiring as OpenCL C: the part of a kernel's prelude that says what is computed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from clsparse_py.semiring import SEMIRINGS
+
+__all__ = ["OPENCL_TYPES", "Arithmetic"]
+
+#: NumPy's dtypes that kernels take, and what they are in OpenCL C. A bool is a byte of 0 or 1; a complex is a pair.
+OPENCL_TYPES = {
+    "bool": "uchar",
+    "int8": "char",
+    "uint8": "uchar",
+    "int16": "short",
+    "uint16": "ushort",
+    "int32": "int",
+    "uint32": "uint",
+    "int64": "long",
+    "uint64": "ulong",
+    "float32": "float",
+    "float64": "double",
+    "complex64": "float2",
+    "complex128": "double2",
+}
+_LARGEST = {"char": "CHAR_MAX", "short": "SHRT_MAX", "int": "INT_MAX", "long": "LONG_MAX"}
+_LARGEST |= {"uchar": "UCHAR_MAX", "ushort": "USHRT_MAX", "uint": "UINT_MAX", "ulong": "ULONG_MAX"}
+_BITS = {1: "uchar", 2: "ushort", 4: "uint", 8: "uint2", 16: "uint4"}
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """What a kernel computes with.
+
+    Attributes
+    ----------
+    a, x : str
+        NumPy's names of the dtypes of the matrix's and the dense operand's values, as stored.
+    index : str
+        "int32" or "int64": the dtype of ``indices`` and ``indptr``.
+    semiring : str
+        A name in `clsparse_py.semiring.SEMIRINGS`.
+    """
+
+    a: str
+    x: str
+    index: str = "int32"
+    semiring: str = "plus_times"
+
+    @property
+    def result(self) -> np.dtype:
+        """The dtype of the result, in which all is computed."""
+        return SEMIRINGS[self.semiring].result_dtype(np.dtype(self.a), np.dtype(self.x))
+
+    @property
+    def name(self) -> str:
+        """A short name, such as ``f64_i32`` or ``min_plus_f32_x_f64_i64``."""
+        a, x, index = (f"{np.dtype(each).kind}{np.dtype(each).itemsize * 8}" for each in (self.a, self.x, self.index))
+        ring = "" if self.semiring == "plus_times" else f"{self.semiring}_"
+        return f"{ring}{a}_{index}" if a == x else f"{ring}{a}_x_{x}_{index}"
+
+    @property
+    def needs_fp64(self) -> bool:
+        """Whether a device without double precision cannot run it."""
+        return any(np.dtype(each).name in ("float64", "complex128") for each in (self.a, self.x, self.result))
+
+    def _load(self, dtype: np.dtype) -> str:
+        """Return the expression that makes a T of a stored value ``v``."""
+        result = self.result
+        kind = OPENCL_TYPES[result.name]
+        if self.semiring == "or_and":
+            return "(v.x != 0 || v.y != 0)" if dtype.kind == "c" else "(v != 0)"
+        if dtype.kind == "c":
+            return "(v)" if dtype == result else f"convert_{kind}(v)"
+        if result.kind == "c":
+            return f"(({kind})(v, 0))"
+        return "(v)" if dtype == result else f"(({kind})(v))"
+
+    def _operations(self) -> tuple[str, str, str]:
+        """Return addition and multiplication of ``a`` and ``b``, and the identity."""
+        result = self.result
+        kind = OPENCL_TYPES[result.name]
+        propagating = "a {} b || a != a ? a : b" if result.kind == "f" else "a {} b ? a : b"
+        product = {"c": "(T)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x)", "b": "a && b"}.get(result.kind, "a * b")
+        total = "a || b" if result.kind == "b" else "a + b"
+        if self.semiring == "plus_times":
+            return total, product, "(T)(0)"
+        if self.semiring == "min_plus":
+            if result.kind == "b":
+                return "a && b", "a || b", "1"
+            saturating = "a + b" if result.kind == "f" else "add_sat(a, b)"
+            return propagating.format("<"), saturating, "INFINITY" if result.kind == "f" else _LARGEST[kind]
+        if self.semiring == "max_times":
+            return ("a || b", "a && b", "0") if result.kind == "b" else (propagating.format(">"), product, "(T)(0)")
+        if self.semiring == "or_and":
+            return "a || b", "a && b", "0"
+        return total, "(T)(1, 0)" if result.kind == "c" else "1", "(T)(0)"
+
+    @property
+    def prelude(self) -> str:
+        """OpenCL C: the types, the loads, and the semiring.
+
+        ``I`` is the index type, ``A_VALUE`` and ``X_VALUE`` are the stored types, ``T`` is what is computed with. ``LOAD_A(p)``
+        and ``LOAD_INDEX(p)`` go through ``cl/load_once.cl``, ``LOAD_X(p)`` is an ordinary load; each value comes as a T.
+        """
+        a, x, index, result = (np.dtype(each) for each in (self.a, self.x, self.index, self.result))
+        add, multiply, identity = self._operations()
+        bits = _BITS[result.itemsize]
+        t = OPENCL_TYPES[result.name]
+        lines = []
+        if self.needs_fp64:
+            lines.append("#pragma OPENCL EXTENSION cl_khr_fp64 : enable")
+        lines += [
+            f"typedef {OPENCL_TYPES[index.name]} I;  // {index.name}: indices and indptr",
+            f"typedef {OPENCL_TYPES[a.name]} A_VALUE;  // {a.name}",
+            f"typedef {OPENCL_TYPES[x.name]} X_VALUE;  // {x.name}",
+            f"typedef {t} T;  // {result.name}: sums, and y",
+            f"#define T_BYTES {result.itemsize}",
+            f"#define T_IS_COMPLEX {int(result.kind == 'c')}",
+            f"#define T_BITS(v) as_{bits}(v)",
+            f"#define T_FROM_BITS(v) as_{t}(v)",
+            '#include "load_once.cl"',
+            f"#define LOAD_INDEX(p) {_once(index)}",
+            f"T from_a(A_VALUE v) {{ return {self._load(a)}; }}",
+            f"T from_x(X_VALUE v) {{ return {self._load(x)}; }}",
+            f"#define LOAD_A(p) from_a({_once(a)})",
+            "#define LOAD_X(p) from_x(*(p))",
+            f"// semiring {self.semiring}",
+            f"#define ZERO ((T)({identity}))",
+            f"T ADD(T a, T b) {{ return {add}; }}",
+            f"T MULTIPLY(T a, T b) {{ return {multiply}; }}",
+        ]
+        return "\n".join(lines)
+
+
+def _once(dtype: np.dtype) -> str:
+    """Return the load of one value at ``p`` that is read once."""
+    bits = dtype.itemsize * 8
+    if bits < 32:
+        return "(*(p))"
+    word = {32: "uint", 64: "ulong", 128: "ulong2"}[bits]
+    return f"as_{OPENCL_TYPES[dtype.name]}(load_once_{bits}((global const {word} *)(p)))"

@@ -1,0 +1,396 @@
+"""What an OpenCL device is and can do, how one is chosen, and its queue.
+
+A device is described by what it reports and by what small probe kernels found it to do, never by its vendor's name. What a probe
+found is kept on disk under the device's fingerprint, so that a later process builds no probe.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import logging
+import os
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+
+from clsparse_py import cache, programs
+from clsparse_py.errors import NoDeviceError
+
+__all__ = ["Device", "Portability", "choose_device", "default_queue", "describe", "devices", "in_order"]
+
+_log = logging.getLogger(__name__)
+
+_INSTALL = (
+    'Install a driver for your device, or a CPU runtime from PyPI: pip install "clsparse_py[pocl]" (any CPU) '
+    'or pip install "clsparse_py[intel]" (x86 CPUs)'
+)
+
+
+@dataclass(frozen=True)
+class Portability:
+    """What the portability layer in ``cl/`` has to know of a device: part of every kernel's parameter record.
+
+    Attributes
+    ----------
+    lanes : str
+        How lanes exchange values: "sub_group" (the shuffle built-ins), "bpermute" (AMD's instruction), "ptx" (inline PTX), or
+        "local" (local memory alone).
+    lane_width : int
+        How many consecutive work-items exchange values that way, a power of two; 1 for "local".
+    load_once : str
+        How data that is read once passes the first-level cache by: "ptx", or "plain" where there is no such way.
+    fp64 : bool
+        Whether there is double precision.
+    """
+
+    lanes: str = "local"
+    lane_width: int = 1
+    load_once: str = "plain"
+    fp64: bool = True
+
+    @property
+    def defines(self) -> str:
+        """The macros that ``cl/lanes.cl`` and ``cl/load_once.cl`` choose by."""
+        lines = [f"#define LANES_BY_{self.lanes.upper()}", f"#define LANE_WIDTH {self.lane_width}"]
+        lines.append(f"#define LOAD_ONCE_BY_{self.load_once.upper()}")
+        return "\n".join(lines)
+
+    def at_most(self, lane_width: int) -> Portability:
+        """Return the same with a lane width of at most ``lane_width``, through local memory where that is 1."""
+        if lane_width >= self.lane_width:
+            return self
+        width = 1 << max(lane_width, 1).bit_length() - 1
+        return Portability(self.lanes if width > 1 else "local", width, self.load_once, self.fp64)
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device's capabilities.
+
+    Attributes
+    ----------
+    name, platform, driver_version : str
+        As the driver reports them.
+    type : str
+        "gpu", "accelerator", "cpu" or "custom".
+    compute_units : int
+        Compute units.
+    max_work_group : int
+        Work-items in a work-group, at most.
+    local_memory, max_allocation, global_memory : int
+        Bytes.
+    preferred_multiple : int
+        The multiple of work-items that the device prefers for a work-group, as asked of a small kernel.
+    sub_group_sizes : tuple of int
+        The sub-group sizes the driver names; empty where it names none.
+    fp64, fp16, int64_atomics, float_atomics : bool
+        Double and half precision; atomics on 64-bit integers; on floating-point values by extension.
+    unified_memory : bool
+        Whether device and host share memory, by the driver's own word.
+    aliases_host : bool
+        Whether a buffer made on host memory was seen to be that memory.
+    svm : tuple of str
+        Kinds of shared virtual memory.
+    portability : Portability
+        How lanes exchange values, how far, and how loads are hinted.
+    """
+
+    name: str
+    platform: str
+    driver_version: str
+    type: str
+    compute_units: int
+    max_work_group: int
+    local_memory: int
+    max_allocation: int
+    global_memory: int
+    preferred_multiple: int
+    sub_group_sizes: tuple[int, ...]
+    fp64: bool
+    fp16: bool
+    int64_atomics: bool
+    float_atomics: bool
+    unified_memory: bool
+    aliases_host: bool
+    svm: tuple[str, ...]
+    portability: Portability
+
+    @property
+    def fingerprint(self) -> tuple[str, str]:
+        """Name and driver version: what a profile or a measurement belongs to."""
+        return self.name, self.driver_version
+
+    @property
+    def is_cpu(self) -> bool:
+        """Whether work-items are the iterations of a core's loop, so that kernels of their own serve best."""
+        return self.type == "cpu"
+
+
+# One way of lane exchange a row: the extension without which it isn't tried (a compiler that doesn't know it may print to the
+# user's terminal, or worse), whether AMD's own macro is asked for instead, and the widths to try, widest first.
+_LANE_PROBES: tuple[tuple[str, str, tuple[int, ...]], ...] = (
+    ("sub_group", "cl_khr_subgroup_shuffle", (64, 32, 16, 8, 4, 2)),
+    ("ptx", "cl_nv_compiler_options", (32,)),
+    ("bpermute", "cl_amd_media_ops", (64, 32)),
+)
+
+_LANES_PROBE = """
+#include "lanes.cl"
+kernel __attribute__((reqd_work_group_size(PROBE_GROUP, 1, 1)))
+void probe_lanes(global uint *out)
+{
+    const uint me = get_local_id(0);
+    uint wrong = 0;
+    for (uint step = 1; step < LANE_WIDTH; step *= 2)
+        wrong += lanes_xor_u32(me * 7 + 3, step) != (me ^ step) * 7 + 3;
+    out[me] = wrong;
+}
+"""
+
+_LOAD_ONCE_PROBE = """
+#include "load_once.cl"
+kernel void probe_load_once(global const uint *a, global const ulong *b, global const ulong2 *c, global ulong *out)
+{
+    const uint i = get_global_id(0);
+    out[i] = load_once_32(a + i) + load_once_64(b + i) + load_once_128(c + i).x + load_once_128(c + i).y;
+}
+"""
+
+_ALIAS_PROBE = """
+kernel void probe_alias(global const uint *a, global uint *out)
+{
+    out[get_global_id(0)] = a[get_global_id(0)];
+}
+"""
+
+_TYPES = {
+    cl.device_type.GPU: "gpu",
+    cl.device_type.ACCELERATOR: "accelerator",
+    cl.device_type.CPU: "cpu",
+}
+_TYPE_ORDER = ("gpu", "accelerator", "cpu", "custom")
+
+
+def _type_of(device: cl.Device) -> str:
+    return next((name for bit, name in _TYPES.items() if device.type & bit), "custom")
+
+
+def _query(device: cl.Device, name: str, default: Any) -> Any:
+    """Ask a driver that may not know the question."""
+    try:
+        return getattr(device, name)
+    except (cl.Error, AttributeError):
+        return default
+
+
+def _lanes_probe_source(portability: Portability, group: int) -> str:
+    return programs.expand(f"#define PROBE_GROUP {group}\n{portability.defines}\n{_LANES_PROBE}")
+
+
+def _exchanges(context: cl.Context, device: cl.Device, queue: cl.CommandQueue, portability: Portability) -> bool:
+    """Return whether lanes exchange values as described: the probe builds and gives the right answer."""
+    group = max(64, portability.lane_width)
+    if group > device.max_work_group_size:
+        return False
+    try:
+        program = programs.compile_source(context, device, _lanes_probe_source(portability, group))
+        kernel = cl.Kernel(program, "probe_lanes")
+        wrong = np.ones(group, np.uint32)
+        buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR, hostbuf=wrong)
+        kernel(queue, (group,), (group,), buffer)
+        cl.enqueue_copy(queue, wrong, buffer)
+    except cl.Error as error:
+        _log.debug("%s: lanes do not exchange by %s over %d: %s", device.name, portability.lanes, portability.lane_width, error)
+        return False
+    return not wrong.any()
+
+
+def _loads_once(context: cl.Context, device: cl.Device, queue: cl.CommandQueue) -> str:
+    """Return the way past the first-level cache that builds and reads the right values."""
+    if "cl_nv_compiler_options" not in device.extensions.split():
+        return "plain"
+    n = 64
+    numbers = np.arange(n, dtype=np.uint64) + 11
+    try:
+        source = programs.expand(f"#define LOAD_ONCE_BY_PTX\n{_LOAD_ONCE_PROBE}")
+        kernel = cl.Kernel(programs.compile_source(context, device, source), "probe_load_once")
+        flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
+        inputs = (numbers.astype(np.uint32), numbers * 3, np.repeat(numbers * 5, 2))
+        buffers = [cl.Buffer(context, flags, hostbuf=part) for part in inputs]
+        found = np.zeros(n, np.uint64)
+        out = cl.Buffer(context, cl.mem_flags.WRITE_ONLY, found.nbytes)
+        kernel(queue, (n,), None, *buffers, out)
+        cl.enqueue_copy(queue, found, out)
+    except cl.Error as error:
+        _log.debug("%s: no hinted loads: %s", device.name, error)
+        return "plain"
+    return "ptx" if np.array_equal(found, numbers * 14) else "plain"
+
+
+def _aliases_host(context: cl.Context, device: cl.Device, queue: cl.CommandQueue) -> tuple[bool, int]:
+    """Return whether a buffer on host memory is that memory, and the multiple that the device prefers for a work-group."""
+    kernel = cl.Kernel(programs.compile_source(context, device, _ALIAS_PROBE), "probe_alias")
+    multiple = kernel.get_work_group_info(cl.kernel_work_group_info.PREFERRED_WORK_GROUP_SIZE_MULTIPLE, device)
+    if not _query(device, "host_unified_memory", False):
+        return False, int(multiple)
+    host, found = np.arange(64, dtype=np.uint32), np.zeros(64, np.uint32)
+    flags = cl.mem_flags
+    aliased = cl.Buffer(context, flags.READ_WRITE | flags.USE_HOST_PTR, hostbuf=host)
+    out = cl.Buffer(context, flags.WRITE_ONLY, found.nbytes)
+    for shift in (0, 1000):
+        host += np.uint32(shift)
+        kernel(queue, (64,), None, aliased, out)
+        cl.enqueue_copy(queue, found, out)
+        if not np.array_equal(found, host):
+            return False, int(multiple)
+    return True, int(multiple)
+
+
+def _probe(device: cl.Device) -> dict[str, Any]:
+    """Return what only a kernel can tell, from this device or from what an earlier process found on it."""
+    identity = (device.platform.name, device.platform.version, device.name, device.version, device.driver_version)
+    probes = (programs.expand(_LANES_PROBE), programs.expand(_LOAD_ONCE_PROBE), _ALIAS_PROBE)
+    key = cache.key_of("probe", *probes, *identity, device.extensions)
+    kept = cache.read(key)
+    if kept is not None:
+        found: dict[str, Any] = json.loads(kept)
+        return found
+    context = cl.Context([device])
+    queue = cl.CommandQueue(context, device)
+    extensions = device.extensions.split()
+    fp64 = bool(_query(device, "double_fp_config", 0))
+    lanes = Portability(fp64=fp64)
+    for method, extension, widths in _LANE_PROBES:
+        if extension not in extensions:
+            continue
+        candidates = (Portability(method, width, fp64=fp64) for width in widths)
+        works = next((candidate for candidate in candidates if _exchanges(context, device, queue, candidate)), None)
+        if works is not None:
+            lanes = works
+            break
+    aliases, multiple = _aliases_host(context, device, queue)
+    portability = Portability(lanes.lanes, lanes.lane_width, _loads_once(context, device, queue), fp64)
+    found = {"portability": asdict(portability), "aliases_host": aliases, "preferred_multiple": multiple}
+    cache.write(key, json.dumps(found).encode())
+    return found
+
+
+@functools.lru_cache(maxsize=None)
+def describe(device: cl.Device) -> Device:
+    """Describe a device by its capabilities.
+
+    Parameters
+    ----------
+    device : pyopencl.Device
+        Any device. What only a kernel can tell is probed once and kept on disk.
+    """
+    found = _probe(device)
+    svm = int(_query(device, "svm_capabilities", 0))
+    kinds = cl.device_svm_capabilities
+    extensions = device.extensions.split()
+    return Device(
+        name=device.name.strip(),
+        platform=device.platform.name.strip(),
+        driver_version=device.driver_version.strip(),
+        type=_type_of(device),
+        compute_units=device.max_compute_units,
+        max_work_group=device.max_work_group_size,
+        local_memory=device.local_mem_size,
+        max_allocation=device.max_mem_alloc_size,
+        global_memory=device.global_mem_size,
+        preferred_multiple=found["preferred_multiple"],
+        sub_group_sizes=tuple(int(size) for size in _query(device, "sub_group_sizes_intel", ())),
+        fp64=bool(_query(device, "double_fp_config", 0)),
+        fp16="cl_khr_fp16" in extensions,
+        int64_atomics="cl_khr_int64_base_atomics" in extensions,
+        float_atomics="cl_ext_float_atomics" in extensions,
+        unified_memory=bool(_query(device, "host_unified_memory", False)),
+        aliases_host=found["aliases_host"],
+        svm=tuple(
+            name.lower().replace("_", "-")
+            for name in ("COARSE_GRAIN_BUFFER", "FINE_GRAIN_BUFFER", "FINE_GRAIN_SYSTEM", "ATOMICS")
+            if svm & getattr(kinds, name)
+        ),
+        portability=Portability(**found["portability"]),
+    )
+
+
+def devices() -> list[cl.Device]:
+    """List the devices present, the one chosen by default first.
+
+    GPUs come before accelerators before CPUs; among equals, those with memory of their own before those that share the host's,
+    then the one with more compute units times clock rate, then in the order of the platforms. A platform without devices is
+    skipped, and one that an OpenCL loader shows twice is listed once.
+    """
+    try:
+        platforms = cl.get_platforms()
+    except cl.Error:  # the loader's way to say that there is none
+        return []
+    found: list[cl.Device] = []
+    seen: set[tuple[str, ...]] = set()
+    for platform in platforms:
+        try:
+            present = platform.get_devices()
+        except cl.Error as error:
+            _log.debug("platform %s has no devices: %s", platform.name, error)
+            continue
+        shown = (platform.name, platform.version, *(device.name for device in present))
+        if shown not in seen:
+            seen.add(shown)
+            found.extend(device for device in present if device.available)
+
+    def rank(device: cl.Device) -> tuple[int, bool, int]:
+        shares = bool(_query(device, "host_unified_memory", False))
+        return _TYPE_ORDER.index(_type_of(device)), shares, -device.max_compute_units * device.max_clock_frequency
+
+    return sorted(found, key=rank)
+
+
+def choose_device() -> cl.Device:
+    """Return the device used where no queue or context is given: what ``PYOPENCL_CTX`` names, else the first of `devices`.
+
+    Raises
+    ------
+    NoDeviceError
+        There is no OpenCL platform with a device; the message says what to install.
+    """
+    present = devices()
+    if not present:
+        raise NoDeviceError(f"no OpenCL device was found. {_INSTALL}")
+    if os.environ.get("PYOPENCL_CTX"):
+        named: cl.Device = cl.create_some_context(interactive=False).devices[0]
+        return named
+    return present[0]
+
+
+@functools.lru_cache(maxsize=None)
+def _chosen(named: str | None) -> tuple[cl.Context, cl.CommandQueue]:
+    """Return the queue, and the context beside it: not every driver's queue keeps its context."""
+    device = choose_device()
+    _log.debug("chose %s, PYOPENCL_CTX is %s", device.name, named)
+    context = cl.Context([device])
+    return context, cl.CommandQueue(context, device)
+
+
+def default_queue() -> cl.CommandQueue:
+    """Return this process's queue on the device that `choose_device` names; the same one at each call.
+
+    Raises
+    ------
+    NoDeviceError
+        There is no OpenCL platform with a device; the message says what to install.
+    """
+    return _chosen(os.environ.get("PYOPENCL_CTX"))[1]
+
+
+def in_order(queue: cl.CommandQueue) -> cl.CommandQueue:
+    """Return ``queue`` where it keeps the order of its commands, else a queue beside it that does.
+
+    Inspection and planning, which read from the device anyway, run on it, so that their steps need no events.
+    """
+    if queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE:
+        return cl.CommandQueue(queue.context, queue.device)
+    return queue

@@ -1,0 +1,31 @@
+"""The errors that a caller may catch, beside ``ValueError`` and ``TypeError``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+__all__ = ["BuildError", "NoDeviceError"]
+
+
+class NoDeviceError(RuntimeError):
+    """No OpenCL device can be used; the message says what to install."""
+
+
+class BuildError(RuntimeError):
+    """A kernel does not build on a device.
+
+    Attributes
+    ----------
+    log : str
+        What the device's compiler said.
+    parameters : object
+        The record from which the kernel was rendered.
+    source : pathlib.Path or None
+        A file with the rendered OpenCL C; None where no file could be written.
+    """
+
+    def __init__(self, message: str, *, log: str, parameters: object, source: Path | None) -> None:
+        super().__init__(message)
+        self.log = log
+        self.parameters = parameters
+        self.source = source

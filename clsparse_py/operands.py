@@ -1,0 +1,146 @@
+"""Dense operands and results of the operations: checked before any kernel that trusts them runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from pyopencl import array as cl_array
+
+from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic
+from clsparse_py.csr import csr_array
+from clsparse_py.device import describe
+from clsparse_py.semiring import Semiring
+from clsparse_py.transfer import contexts_match, from_host, on_host
+
+__all__ = ["Result", "check_matrix", "check_scale", "dense_operand", "result_for"]
+
+
+def check_matrix(A: Any) -> None:
+    """Check that A is a `csr_array` with a valid structure."""
+    if not isinstance(A, csr_array):
+        raise TypeError(f"A: must be a clsparse_py.csr_array, is {type(A).__name__}")
+    A.require_valid()
+
+
+def dense_operand(A: csr_array, name: str, values: Any, ndim: int) -> tuple[cl_array.Array, bool]:
+    """Return a dense operand on the device, and whether it came from there.
+
+    Raises
+    ------
+    ValueError, TypeError
+        It has the wrong number of dimensions, length, dtype or context.
+    """
+    on_device = isinstance(values, cl_array.Array)
+    if not on_device:
+        values = np.asarray(values)
+    if values.dtype.name not in OPENCL_TYPES:
+        raise TypeError(f"{name}: dtype {values.dtype} is not supported; use one of {', '.join(OPENCL_TYPES)}")
+    if values.ndim != ndim:
+        raise ValueError(f"{name}: must have {ndim} dimension{'s' * (ndim > 1)}, has {values.ndim} (shape {values.shape})")
+    if values.shape[0] != A.shape[1]:
+        raise ValueError(f"{name}: must have {A.shape[1]} rows, as A is {A.shape[0]} x {A.shape[1]}, has shape {values.shape}")
+    if on_device:
+        if not contexts_match(values, A.queue):
+            raise ValueError(f"{name}: lives in another context than A")
+        return values, True
+    if values.dtype.name in ("float64", "complex128"):
+        _require_fp64(A, name, values.dtype)
+    return from_host(A.queue, values if values.flags.forc else np.ascontiguousarray(values), copy=False), False
+
+
+def _require_fp64(A: csr_array, name: str, dtype: np.dtype[Any]) -> None:
+    if not describe(A.queue.device).fp64:
+        raise TypeError(f"{name}: {dtype} needs double precision, which {A.queue.device.name} lacks; use single precision")
+
+
+def check_scale(A: csr_array, x: cl_array.Array, alpha: Any, beta: Any, out: Any, semiring: Semiring) -> np.dtype[Any]:
+    """Check semiring, alpha and beta, and return the dtype of the result."""
+    if not isinstance(semiring, Semiring):
+        raise TypeError(f"semiring: must be one of clsparse_py.semiring, is {type(semiring).__name__}")
+    arithmetic = Arithmetic(A.dtype.name, x.dtype.name, "int32", semiring.name)
+    dtype = arithmetic.result
+    if dtype.name not in OPENCL_TYPES:
+        raise TypeError(f"x: {A.dtype} times {x.dtype} gives {dtype}, which is not supported")
+    if arithmetic.needs_fp64:
+        _require_fp64(A, "x", dtype)
+    if alpha is None and beta is None:
+        return dtype
+    for name, value in (("alpha", alpha), ("beta", beta)):
+        if value is None:
+            continue
+        if semiring.name != "plus_times":
+            raise ValueError(f"{name}: belongs to plus_times, not to {semiring.name}")
+        if not np.isscalar(value) and not (isinstance(value, np.ndarray) and value.ndim == 0):
+            raise TypeError(f"{name}: must be a scalar, is {type(value).__name__}")
+        if np.asarray(value).dtype.kind not in "biufc":
+            raise TypeError(f"{name}: must be a number, is {value!r}")
+        if not np.can_cast(np.asarray(value).dtype, dtype, "same_kind"):
+            raise TypeError(f"{name}: {value!r} does not fit the result's dtype, {dtype}")
+    if beta is not None and out is None:
+        raise ValueError("beta: needs out, whose values it scales")
+    return dtype
+
+
+class Result:
+    """Where an operation's result goes, and how it reaches the caller.
+
+    Attributes
+    ----------
+    array : pyopencl.array.Array
+        What the kernels write.
+    """
+
+    def __init__(self, array: cl_array.Array, host: np.ndarray[Any, Any] | None, *, on_device: bool) -> None:
+        self.array = array
+        self._host = host
+        self._on_device = on_device
+
+    def deliver(self) -> Any:
+        """Return the device array without waiting, or the NumPy array with the values in it."""
+        if self._on_device:
+            return self.array
+        return on_host(self.array, self._host)
+
+
+def result_for(
+    A: csr_array, x: cl_array.Array, out: Any, dtype: np.dtype[Any], shape: tuple[int, ...], *, on_device: bool
+) -> Result:
+    """Return where the result of ``A @ x`` goes: ``out``, or a new array.
+
+    Raises
+    ------
+    ValueError, TypeError
+        ``out`` is no array of that shape and dtype beside x, or overlaps it.
+    """
+    if out is None:
+        if on_device:
+            queue = x.queue or A.queue
+            return Result(cl_array.empty(queue, shape, dtype, allocator=x.allocator), None, on_device=True)
+        host = np.empty(shape, dtype)
+        return Result(from_host(A.queue, host, copy=False), host, on_device=False)
+    wanted = cl_array.Array if on_device else np.ndarray
+    if not isinstance(out, wanted):
+        raise TypeError(f"out: must be a {wanted.__module__}.{wanted.__name__}, as x is, is {type(out).__name__}")
+    if out.shape != shape:
+        raise ValueError(f"out: must have shape {shape}, has {out.shape}")
+    if out.dtype != dtype:
+        raise TypeError(f"out: must have the result's dtype {dtype}, has {out.dtype}")
+    if not out.flags.c_contiguous:
+        raise ValueError(f"out: must be C-contiguous, has strides {out.strides}")
+    if isinstance(out, np.ndarray):
+        if not out.flags.writeable:
+            raise ValueError("out: is read-only")
+        return Result(from_host(A.queue, out, copy=False), out, on_device=False)
+    if not contexts_match(out, A.queue):
+        raise ValueError("out: lives in another context than A")
+    if _overlap(out, x):
+        raise ValueError("out: overlaps x, which is read while out is written")
+    return Result(out, None, on_device=True)
+
+
+def _overlap(a: cl_array.Array, b: cl_array.Array) -> bool:
+    if a.base_data is None or b.base_data is None or a.base_data is not b.base_data and a.base_data != b.base_data:
+        return False
+    reach = [(each.offset, each.offset + sum((n - 1) * abs(s) for n, s in zip(each.shape, each.strides, strict=True))) for each in (a, b)]
+    return reach[0][0] <= reach[1][1] and reach[1][0] <= reach[0][1]

@@ -1,0 +1,53 @@
+"""The parameter record that kernels of products with a dense operand, SpMV and SpMM, have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.device import Portability
+from clsparse_py.programs import Parameters
+
+__all__ = ["ProductKernel"]
+
+
+@dataclass(frozen=True)
+class ProductKernel(Parameters):
+    """What the kernels of all products with a dense operand share.
+
+    Attributes
+    ----------
+    arithmetic : Arithmetic
+        Value types, index type, semiring.
+    portability : Portability
+        How lanes exchange values, how far, and how loads are hinted.
+    scaled : bool
+        Whether there are alpha and beta.
+    """
+
+    kind: ClassVar[str]
+
+    arithmetic: Arithmetic
+    portability: Portability
+    scaled: bool
+
+    @property
+    def shape_name(self) -> str:
+        """The part of the name that tells the tunable parameters."""
+        return f"wg{self.work_group}"
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind}_{self.shape_name}_{self.arithmetic.name}{'_scaled' if self.scaled else ''}"
+
+    @property
+    def prelude(self) -> str:
+        return f"{self.portability.defines}\n#define SCALED {int(self.scaled)}\n{self.arithmetic.prelude}"
+
+    @property
+    def lane_width(self) -> int:
+        return self.portability.lane_width
+
+    def _common(self) -> dict[str, object]:
+        return {"work_group": self.work_group}

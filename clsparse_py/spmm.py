@@ -1,0 +1,134 @@
+"""SpMM, ``Y = A @ X`` for a dense X of several columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+from typing_extensions import Self
+
+from clsparse_py import programs
+from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.csr import csr_array
+from clsparse_py.device import describe
+from clsparse_py.operands import check_matrix, check_scale, dense_operand, result_for
+from clsparse_py.product import ProductKernel
+from clsparse_py.semiring import Semiring, plus_times
+
+
+__all__ = ["spmm"]
+
+
+@dataclass(frozen=True)
+class Rows(ProductKernel):
+    """Parameters of ``templates/spmm/rows.mako``.
+
+    Attributes
+    ----------
+    columns : int
+        C: columns whose sums a work-item keeps.
+    """
+
+    template = "spmm/rows"
+    kind = "spmm_rows"
+
+    columns: int
+
+    @property
+    def shape_name(self) -> str:
+        return f"c{self.columns}_wg{self.work_group}"
+
+    def arguments(self) -> Mapping[str, object]:
+        return {"work_group": self.work_group, "columns": self.columns}
+
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        return replace(self, work_group=work_group, portability=self.portability.at_most(lane_width)) if work_group else None
+
+
+def spmm(
+    A: csr_array,
+    X: Any,
+    *,
+    alpha: Any = None,
+    beta: Any = None,
+    out: Any = None,
+    semiring: Semiring = plus_times,
+    work_group: int = 64,
+) -> Any:
+    """Multiply a sparse matrix with a dense one: ``Y = alpha * A @ X + beta * Y``.
+
+    Parameters
+    ----------
+    A : csr_array
+        m x n. Rows may be unsorted, empty, and hold duplicates.
+    X : pyopencl.array.Array or array_like, shape (n, k)
+        In C or Fortran order or any other strides. With a device array nothing waits, and the product is enqueued on its queue.
+    alpha, beta, out, semiring
+        As for `clsparse_py.spmv`; ``out`` has shape (m, k) and is C-contiguous.
+    work_group : int
+        Work-items in a work-group; what the device does not take becomes the nearest that it does.
+
+    Returns
+    -------
+    pyopencl.array.Array or numpy.ndarray, shape (m, k)
+        C-contiguous.
+
+    Raises
+    ------
+    ValueError, TypeError
+        A wrong shape, dtype or context; the message names the argument.
+    """
+    check_matrix(A)
+    operand, on_device = dense_operand(A, "X", X, ndim=2)
+    dtype = check_scale(A, operand, alpha, beta, out, semiring)
+    shape = (A.shape[0], int(operand.shape[1]))
+    result = result_for(A, operand, out, dtype, shape, on_device=on_device)
+    y = result.array
+    if y.size:
+        item = y.dtype.itemsize
+        y.events[:] = [
+            enqueue_spmm(A, operand, y, (shape[1] * item, item), shape[1], alpha, beta, semiring, work_group)
+        ]
+    return result.deliver()
+
+
+def enqueue_spmm(
+    A: csr_array,
+    x: cl_array.Array,
+    y: cl_array.Array,
+    y_strides: tuple[int, int],
+    n_columns: int,
+    alpha: Any,
+    beta: Any,
+    semiring: Semiring,
+    work_group: int = 64,
+) -> cl.Event:
+    """Enqueue a product with checked operands of any strides; a vector counts as one column."""
+    queue = x.queue or A.queue
+    device = describe(queue.device)
+    scaled = alpha is not None or beta is not None
+    arithmetic = Arithmetic(A.dtype.name, x.dtype.name, A.indptr.dtype.name, semiring.name)
+    # Four columns a work-item read each entry of A a quarter as often; more would spill on small devices.
+    columns = min(4, 1 << n_columns.bit_length() - 1)
+    group = max(1, min(work_group, device.max_work_group))
+    built = programs.build(A.queue.context, A.queue.device, Rows(group, arithmetic, device.portability, scaled, columns))
+    group = built.parameters.work_group
+    kernel = built.kernel()
+    x_item, y_item = x.dtype.itemsize, y.dtype.itemsize
+    x_strides = (*x.strides, 0)[:2]
+    index = A.indptr.dtype.type
+    scale = [np.array(given if given is not None else default, y.dtype) for given, default in ((alpha, 1), (beta, 0))]
+    kernel.set_args(
+        A.data.base_data, x.base_data, np.uint64(x.offset // x_item), y.base_data, np.uint64(y.offset // y_item),
+        *(scale if scaled else ()),
+        np.int64(x_strides[0] // x_item), np.int64(x_strides[1] // x_item),
+        np.int64(y_strides[0] // y_item), np.int64(y_strides[1] // y_item),
+        index(A.shape[0]), np.int64(n_columns), A.indptr.base_data, A.indices.base_data,
+    )  # fmt: skip
+    work_items = A.shape[0] * -(-n_columns // columns)
+    wait_for = [*A.data.events, *x.events, *y.events]
+    return cl.enqueue_nd_range_kernel(queue, kernel, (-(-work_items // group) * group,), (group,), wait_for=wait_for)

@@ -1,0 +1,109 @@
+"""SpMV, ``y = A @ x``: inspect (`features`), decide (`choose`), plan and execute (`plan`), with the `kernels` and `binning` schemes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from pyopencl import array as cl_array
+
+from clsparse_py.csr import csr_array
+from clsparse_py.operands import check_matrix, check_scale, dense_operand, result_for
+from clsparse_py.semiring import Semiring, plus_times
+from clsparse_py.spmm import enqueue_spmm
+from clsparse_py.spmv.binning import GRANULARITIES, Scheme
+from clsparse_py.spmv.choose import KERNELS, KernelChoice
+from clsparse_py.spmv.plan import Explanation, SpmvPlan
+
+__all__ = ["GRANULARITIES", "KERNELS", "Explanation", "KernelChoice", "Scheme", "SpmvPlan", "spmv", "spmv_plan"]
+
+
+def spmv_plan(A: csr_array, *, scheme: str = "auto", kernel: str | KernelChoice | None = None) -> SpmvPlan:
+    """Plan products ``A @ x``: inspect A's structure on the device and decide which kernels take which rows.
+
+    Parameters
+    ----------
+    A : csr_array
+        Its values may change between products, its structure may not.
+    scheme : str
+        How rows are binned: "auto" decides by a cost rule; "single" (all rows in order); "fine"; "coarse-U" or "hybrid-U" with U
+        adjacent rows to a virtual row, one of `GRANULARITIES` in the paper.
+    kernel : str or KernelChoice, optional
+        The kernel for all rows, one of `KERNELS`; by default the cost rule decides for each bin.
+
+    Returns
+    -------
+    SpmvPlan
+        To be given to `spmv`; ``plan.explain()`` says what was decided and why.
+
+    Raises
+    ------
+    ValueError, TypeError
+        An unknown scheme or kernel, or two that do not go together.
+
+    Notes
+    -----
+    Hou, Feng and Che, "Auto-Tuning Strategies for Parallelizing SpMV on Multi- and Many-Core Processors", Section III-B.
+    """
+    check_matrix(A)
+    return SpmvPlan(A, scheme, kernel)
+
+
+def spmv(
+    A: csr_array,
+    x: Any,
+    *,
+    alpha: Any = None,
+    beta: Any = None,
+    out: Any = None,
+    plan: SpmvPlan | None = None,
+    semiring: Semiring = plus_times,
+) -> Any:
+    """Multiply a sparse matrix with a dense vector: ``y = alpha * A @ x + beta * y``.
+
+    Parameters
+    ----------
+    A : csr_array
+        m x n. Rows may be unsorted, empty, and hold duplicates.
+    x : pyopencl.array.Array or array_like, shape (n,)
+        With a device array nothing waits, and the product is enqueued on its queue.
+    alpha, beta : scalar, optional
+        With `plus_times` only. ``beta`` needs ``out``, which is not read where it is 0.
+    out : pyopencl.array.Array or numpy.ndarray, shape (m,), optional
+        Takes the result, whose dtype it must have, and must not overlap ``x``. A device array for a device ``x``, NumPy otherwise.
+    plan : SpmvPlan, optional
+        Of `spmv_plan` for this structure; by default the one that is kept on A.
+    semiring : Semiring
+        Addition and multiplication; see `clsparse_py.semiring`.
+
+    Returns
+    -------
+    pyopencl.array.Array or numpy.ndarray, shape (m,)
+        ``out`` where it is given. The dtype is the semiring's result for A's and x's, SciPy's promotion for `plus_times`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        A wrong shape, dtype, context, or a plan of another structure; the message names the argument.
+    """
+    check_matrix(A)
+    operand, on_device = dense_operand(A, "x", x, ndim=1)
+    dtype = check_scale(A, operand, alpha, beta, out, semiring)
+    if plan is None:
+        plan = A.spmv_plan()
+    elif not isinstance(plan, SpmvPlan):
+        raise TypeError(f"plan: must be an SpmvPlan, is {type(plan).__name__}")
+    elif not plan.matches(A):
+        raise ValueError("plan: was made for another structure than A's")
+    result = result_for(A, operand, out, dtype, (A.shape[0],), on_device=on_device)
+    y = result.array
+    if operand.size > 1 and operand.strides != (operand.dtype.itemsize,):
+        # SpMV's kernels read neighbours; the one of SpMM takes any strides.
+        if not y.size:
+            return result.deliver()
+        event = enqueue_spmm(A, operand, y, (y.dtype.itemsize, 0), 1, alpha, beta, semiring)
+    else:
+        event = plan.execute(A, operand, y, alpha=alpha, beta=beta, semiring=semiring)[-1]
+    # The newest event stands for all before it: it waits for them.
+    y.events[:] = [event]
+    return result.deliver()

@@ -1,0 +1,175 @@
+"""Binning schemes, and the lists of rows that they make, on the device."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py import programs
+from clsparse_py.device import Device, describe
+from clsparse_py.spmv.kernels import OfStructure
+
+__all__ = ["GRANULARITIES", "N_BINS", "Scheme", "Side", "count_bins", "list_rows"]
+
+#: The granularities U of coarse binning (Hou, Feng and Che, Section III-B).
+GRANULARITIES = tuple(factor * 10**power for power in range(1, 6) for factor in (1, 2, 5)) + (10**6,)
+#: 100 bins and the one for what is above.
+N_BINS = 101
+#: Hybrid binning takes the rows of a block one by one where the block has fewer entries a row than this.
+HYBRID_THRESHOLD = 32
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """A binning scheme.
+
+    Attributes
+    ----------
+    name : str
+        "single": one bin, rows in order. "fine": every row on its own. "coarse": ``granularity`` adjacent rows form one virtual
+        row. "hybrid": rows of blocks with short rows on their own, of blocks with long ones as virtual rows.
+    granularity : int
+        U; 1 for "single" and "fine".
+    """
+
+    name: str
+    granularity: int = 1
+
+    @classmethod
+    def parse(cls, text: str) -> Scheme:
+        """Return the scheme that "single", "fine", "coarse-U" or "hybrid-U" names; U is 100 where it is left out.
+
+        Raises
+        ------
+        ValueError
+            It names none.
+        """
+        match = re.fullmatch(r"(single|fine|coarse|hybrid)(?:-(\d+))?", text) if isinstance(text, str) else None
+        if match is None or (match[2] and match[1] in ("single", "fine")) or match[2] == "0":
+            raise ValueError(f'scheme: must be "auto", "single", "fine", "coarse-U" or "hybrid-U", is {text!r}')
+        coarse = match[1] in ("coarse", "hybrid")
+        return cls(match[1], int(match[2] or 100) if coarse else 1)
+
+    def __str__(self) -> str:
+        return f"{self.name}-{self.granularity}" if self.name in ("coarse", "hybrid") else self.name
+
+    @property
+    def sides(self) -> tuple[Side, ...]:
+        """The sets of virtual rows that are binned, each on its own."""
+        if self.name == "fine":
+            return (Side(1, 1, -1, 0),)
+        if self.name == "coarse":
+            return (Side(self.granularity, self.granularity, -1, 0),)
+        if self.name == "hybrid":
+            return (Side(1, self.granularity, HYBRID_THRESHOLD, 0), Side(self.granularity, self.granularity, HYBRID_THRESHOLD, 1))
+        return ()
+
+
+@dataclass(frozen=True)
+class Side:
+    """Virtual rows of one granularity, and which of them take part; see ``templates/spmv/binning.mako``."""
+
+    granularity: int
+    block: int
+    threshold: int
+    side: int
+
+
+@dataclass(frozen=True)
+class Binning(OfStructure):
+    """Parameters of ``templates/spmv/binning.mako``.
+
+    Attributes
+    ----------
+    step : str
+        "histogram", "count" or "place".
+    """
+
+    template = "spmv/binning"
+
+    step: str
+
+    @property
+    def name(self) -> str:
+        return f"spmv_binning_{self.step}_{self.index}_wg{self.work_group}"
+
+    def arguments(self) -> dict[str, object]:
+        return {"work_group": self.work_group, "step": self.step, "n_bins": N_BINS}
+
+
+@dataclass(frozen=True)
+class ScanCounts(OfStructure):
+    """Parameters of ``templates/spmv/scan_counts.mako``."""
+
+    template = "spmv/scan_counts"
+
+
+def _chunks(device: Device, n_virtual: int) -> int:
+    """How many work-items share the listing: a few a core on a CPU, enough to fill a GPU."""
+    wanted = device.compute_units * (8 if device.is_cpu else 512)
+    return max(1, min(wanted, -(-n_virtual // 16)))
+
+
+def _launch(queue: cl.CommandQueue, parameters: OfStructure, work_items: int, indptr: cl_array.Array | None, *arguments: Any) -> None:
+    built = programs.build(queue.context, queue.device, parameters)
+    group = built.parameters.work_group
+    kernel = built.kernel()
+    kernel.set_args(*arguments)
+    wait_for = indptr.events if indptr is not None else None
+    cl.enqueue_nd_range_kernel(queue, kernel, (-(-work_items // group) * group,), (group,), wait_for=wait_for)
+
+
+def _where(n_rows: int, side: Side) -> tuple[Any, ...]:
+    return np.int64(n_rows), np.int64(side.granularity), np.int64(side.block), np.int64(side.threshold), np.int32(side.side)
+
+
+def count_bins(queue: cl.CommandQueue, n_rows: int, indptr: cl_array.Array, side: Side, work_group: int = 128) -> np.ndarray[Any, Any]:
+    """Return how many virtual rows each bin holds: one launch, one read."""
+    device = describe(queue.device)
+    parameters = Binning(min(work_group, device.max_work_group), indptr.dtype.name, "histogram")
+    parameters = programs.build(queue.context, queue.device, parameters).parameters
+    n_virtual = -(-n_rows // side.granularity)
+    groups = max(1, min(-(-n_virtual // parameters.work_group), device.compute_units * 8))
+    found = cl_array.empty(queue, (groups, N_BINS), np.int32)
+    _launch(queue, parameters, groups * parameters.work_group, indptr, *_where(n_rows, side), indptr.data, found.data)
+    return np.asarray(found.get().sum(axis=0, dtype=np.int64))
+
+
+def list_rows(
+    queue: cl.CommandQueue,
+    n_rows: int,
+    indptr: cl_array.Array,
+    side: Side,
+    list_of_bin: np.ndarray[Any, Any],
+    n_virtual: int,
+    work_group: int = 128,
+) -> cl_array.Array:
+    """Return the numbers of virtual rows, list after list, each in row order.
+
+    Parameters
+    ----------
+    queue, n_rows, indptr, side
+        As for `count_bins`.
+    list_of_bin : numpy.ndarray of int32
+        Which list each bin goes to, -1 for none; lists count from 0.
+    n_virtual : int
+        How many virtual rows the lists hold together.
+    """
+    device = describe(queue.device)
+    work_group = min(work_group, device.max_work_group)
+    index = indptr.dtype
+    chunks = _chunks(device, -(-n_rows // side.granularity))
+    n_lists = int(list_of_bin.max()) + 1
+    to_list = cl_array.to_device(queue, list_of_bin.astype(np.int32))
+    counts = cl_array.empty(queue, n_lists * chunks, index)
+    rows = cl_array.empty(queue, max(n_virtual, 1), index)
+    shared = (*_where(n_rows, side), indptr.data, np.int64(chunks), np.int32(n_lists), to_list.data, counts.data)
+    _launch(queue, Binning(work_group, index.name, "count"), chunks, indptr, *shared)
+    _launch(queue, ScanCounts(work_group, index.name), 1, None, np.int64(counts.size), counts.data)
+    _launch(queue, Binning(work_group, index.name, "place"), chunks, None, *shared, rows.data)
+    return rows

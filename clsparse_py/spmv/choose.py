@@ -1,0 +1,164 @@
+"""Decide: which kernels on which rows with which parameters. Pure functions of features and capabilities; no device is touched."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from clsparse_py.device import Device
+from clsparse_py.spmv.binning import N_BINS, Scheme, Side
+from clsparse_py.spmv.features import Features
+from clsparse_py.spmv.kernels import WIDTHS
+
+__all__ = ["BALANCED", "KERNELS", "Decision", "KernelChoice", "choose"]
+
+#: Kernels that balance entries by themselves: they take all rows in order.
+BALANCED = ("adaptive", "merge", "chunked")
+#: All kernels by name; "subvectorX" takes X work-items to a row, "pieces" several work-groups.
+KERNELS = ("serial", *(f"subvector{width}" for width in WIDTHS[1:]), "vector", "pieces", *BALANCED)
+
+#: Rows above this many entries are shared by several work-groups where rows are binned one by one.
+PIECE = 1 << 14
+
+
+@dataclass(frozen=True)
+class KernelChoice:
+    """A kernel and its tunable parameters; what the device does not take becomes the nearest that it does.
+
+    Attributes
+    ----------
+    name : str
+        One of `KERNELS`.
+    work_group : int
+        Work-items in a work-group.
+    items : int
+        "adaptive" and "merge": entries, or steps on the merge path, to a work-item. "chunked": chunks to a compute unit.
+    unroll : int
+        Entries that a work-item reads ahead in the other kernels.
+    """
+
+    name: str
+    work_group: int = 256
+    items: int = 4
+    unroll: int = 4
+
+    def __post_init__(self) -> None:
+        if self.name not in KERNELS:
+            raise ValueError(f"kernel: must be one of {', '.join(KERNELS)}, is {self.name!r}")
+        for field in ("work_group", "items", "unroll"):
+            if getattr(self, field) < 1:
+                raise ValueError(f"kernel: {field} must be positive, is {getattr(self, field)}")
+
+    @property
+    def width(self) -> int:
+        """X, work-items to a row, of the kernels that take whole rows."""
+        match = re.fullmatch(r"subvector(\d+)", self.name)
+        if match:
+            return int(match[1])
+        return 1 if self.name == "serial" else self.work_group
+
+    def __str__(self) -> str:
+        detail = f", {self.items} items" if self.name in BALANCED else f", unrolled by {self.unroll}"
+        return f"{self.name} (work-group {self.work_group}{detail})"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What was decided, and why.
+
+    Attributes
+    ----------
+    scheme : Scheme
+        How rows are binned.
+    kernels : tuple of tuple of KernelChoice
+        For "single" one kernel; otherwise for each of the scheme's sides the kernel of each of its `N_BINS` bins.
+    rule : str
+        The rule that decided, in words.
+    """
+
+    scheme: Scheme
+    kernels: tuple[tuple[KernelChoice, ...], ...]
+    rule: str
+
+
+def _on_gpu(features: Features) -> tuple[KernelChoice, str]:
+    """Return the kernel for all rows on devices that hide latency with many work-items."""
+    mean = features.mean
+    if features.longest <= 16 and features.longest <= 4 * max(mean, 1):
+        return KernelChoice("serial", 512, unroll=4), "rows are short and alike: a work-item each reads neighbouring entries"
+    if features.longest <= 64:
+        return KernelChoice("adaptive", 128, 5), "no long rows: a stream of entries in small work-groups"
+    if features.nnz < 1 << 23:
+        return KernelChoice("adaptive", 256, 2), "uneven rows: parts of equal entries, small enough to fill the device"
+    return KernelChoice("adaptive", 1024, 2), "uneven rows, many entries: large parts of equal entries"
+
+
+def _of_bins(device: Device, side: Side) -> tuple[KernelChoice, ...]:
+    """Return a kernel for each bin of a side: as many work-items to a row as keep some entries for each."""
+    choices = []
+    for bin_number in range(N_BINS):
+        # Bin b holds virtual rows of U rows and from U * b to U * (b + 1) entries: rows of b entries on average.
+        width = max((width for width in WIDTHS if 2 * width <= max(bin_number, 2)), default=1)
+        if bin_number == N_BINS - 1:
+            choices.append(KernelChoice("pieces" if side.granularity == 1 else "subvector64", 256, unroll=4))
+        elif width == 1 or device.is_cpu:
+            choices.append(KernelChoice("serial", 256, unroll=2))
+        else:
+            choices.append(KernelChoice(f"subvector{width}", 256, unroll=2))
+    return tuple(choices)
+
+
+def choose(features: Features, device: Device, scheme: str, kernel: str | KernelChoice | None) -> Decision:
+    """Decide on a plan.
+
+    Parameters
+    ----------
+    features : Features
+        Of the matrix.
+    device : Device
+        That it is to run on.
+    scheme : str
+        "auto", or what `Scheme.parse` takes.
+    kernel : str, KernelChoice or None
+        The kernel for all rows; None leaves it to the cost rule.
+
+    Raises
+    ------
+    ValueError
+        An unknown scheme or kernel, or a kernel that balances by itself with bins.
+    """
+    asked = KernelChoice(kernel) if isinstance(kernel, str) else kernel
+    if asked is not None and not isinstance(asked, KernelChoice):
+        raise TypeError(f"kernel: must be a name, a KernelChoice or None, is {type(asked).__name__}")
+    if isinstance(kernel, str):
+        asked = _default_shape(kernel, device)
+    if scheme == "auto":
+        if asked is not None:
+            return Decision(Scheme("single"), ((asked,),), "the kernel was named")
+        if device.is_cpu:
+            return Decision(Scheme("single"), ((_default_shape("chunked", device),),), "a CPU device: rows in chunks of equal work")
+        chosen, why = _on_gpu(features)
+        return Decision(Scheme("single"), ((chosen,),), why)
+    parsed = Scheme.parse(scheme)
+    if parsed.name == "single":
+        if asked is not None:
+            return Decision(parsed, ((asked,),), "the scheme and the kernel were named")
+        chosen = _default_shape("chunked", device) if device.is_cpu else _on_gpu(features)[0]
+        return Decision(parsed, ((chosen,),), "the scheme was named")
+    if asked is None:
+        return Decision(parsed, tuple(_of_bins(device, side) for side in parsed.sides), "the scheme was named; kernels by the mean row of each bin")
+    if asked.name in BALANCED:
+        raise ValueError(f'kernel: {asked.name} balances rows by itself; it goes with scheme="single", not "{scheme}"')
+    if asked.name == "pieces" and parsed.name != "fine":
+        raise ValueError(f'kernel: pieces cuts single rows; it goes with scheme="single" or "fine", not "{scheme}"')
+    return Decision(parsed, ((asked,) * N_BINS,) * len(parsed.sides), "the scheme and the kernel were named")
+
+
+def _default_shape(name: str, device: Device) -> KernelChoice:
+    """Return the named kernel with the parameters that it takes by default."""
+    choice = KernelChoice(name)
+    if name == "adaptive":
+        return replace(choice, items=5, work_group=128)
+    if name == "chunked":
+        return replace(choice, items=16, work_group=1)
+    return replace(choice, work_group=64) if device.is_cpu else choice

@@ -1,0 +1,301 @@
+"""The SpMV kernels: a parameter record beside each template, and what values of it are legal on a device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing_extensions import Self
+
+from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic
+from clsparse_py.device import Device
+from clsparse_py.product import ProductKernel
+from clsparse_py.programs import Parameters
+
+__all__ = ["Adaptive", "Boundaries", "Combine", "CountFeatures", "Merge", "OfStructure", "Pieces", "Subvector", "nearest_work_group"]
+
+#: The widths of Kernel-SubvectorX: work-items to a row.
+WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128)
+
+
+def _power_of_two_at_most(n: int) -> int:
+    return 1 << n.bit_length() - 1
+
+
+def _power_of_two_dividing(n: int) -> int:
+    return n & -n
+
+
+def nearest_work_group(asked: int, multiple: int, most: int) -> int:
+    """Return the multiple of ``multiple`` nearest to ``asked`` that is at least one multiple and, where possible, at most ``most``."""
+    nearest = max(multiple, (asked + multiple // 2) // multiple * multiple)
+    return max(multiple, min(nearest, most // multiple * multiple))
+
+
+@dataclass(frozen=True)
+class Subvector(ProductKernel):
+    """Parameters of ``templates/spmv/subvector.mako``: Kernel-Serial, Kernel-SubvectorX and Kernel-Vector.
+
+    Attributes
+    ----------
+    width : int
+        X: work-items to a row, a power of two that divides ``work_group``; where ``binned``, the largest X of a bin.
+    unroll : int
+        Entries that a work-item reads ahead.
+    binned : bool
+        Whether rows come in bins, or all of them in order.
+    """
+
+    template = "spmv/subvector"
+    kind = "spmv_subvector"
+
+    width: int
+    unroll: int
+    binned: bool
+
+    @classmethod
+    def legal(
+        cls, device: Device, arithmetic: Arithmetic, scaled: bool, width: int, work_group: int, unroll: int, binned: bool
+    ) -> Subvector:
+        """Return the legal record nearest to what is asked for."""
+        width = _power_of_two_at_most(min(width, device.max_work_group))
+        work_group = nearest_work_group(work_group, width, device.max_work_group)
+        portability = device.portability
+        if width < 16:
+            # Neighbouring work-items read neighbouring entries of a line at different times: it has to stay in the cache.
+            portability = replace(portability, load_once="plain")
+        return cls(work_group, arithmetic, portability, scaled, width, unroll, binned)
+
+    @property
+    def shape_name(self) -> str:
+        return f"x{self.width}_wg{self.work_group}_u{self.unroll}{'_binned' if self.binned else ''}"
+
+    def arguments(self) -> Mapping[str, object]:
+        needs_box = self.width > self.lane_width
+        return {**self._common(), "width": self.width, "unroll": self.unroll, "binned": self.binned, "needs_box": needs_box}
+
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        if work_group < 1:
+            return None
+        width = min(self.width, _power_of_two_at_most(work_group))
+        work_group = work_group // width * width
+        return replace(self, work_group=work_group, width=width, portability=self.portability.at_most(lane_width))
+
+
+@dataclass(frozen=True)
+class Pieces(ProductKernel):
+    """Parameters of ``templates/spmv/pieces.mako``: several work-groups to a row. ``work_group`` is a power of two."""
+
+    template = "spmv/pieces"
+    kind = "spmv_pieces"
+
+    unroll: int
+
+    @classmethod
+    def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int, unroll: int) -> Pieces:
+        """Return the legal record nearest to what is asked for."""
+        work_group = _power_of_two_at_most(min(work_group, device.max_work_group))
+        return cls(work_group, arithmetic, device.portability, scaled, unroll)
+
+    @property
+    def shape_name(self) -> str:
+        return f"wg{self.work_group}_u{self.unroll}"
+
+    def arguments(self) -> Mapping[str, object]:
+        return {**self._common(), "unroll": self.unroll, "needs_box": self.work_group > self.lane_width}
+
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        if work_group < 1:
+            return None
+        return replace(self, work_group=_power_of_two_at_most(work_group), portability=self.portability.at_most(lane_width))
+
+
+@dataclass(frozen=True)
+class Adaptive(ProductKernel):
+    """Parameters of ``templates/spmv/adaptive.mako``: CSR-Adaptive, a stream of entries to a work-group.
+
+    Attributes
+    ----------
+    items : int
+        Entries to a work-item; a work-group holds ``work_group * items`` products in local memory.
+    short_row : int
+        The longest row that one work-item sums.
+    lanes : int
+        X: work-items to a longer row, a power of two that divides ``work_group``.
+    """
+
+    template = "spmv/adaptive"
+    kind = "spmv_adaptive"
+
+    items: int
+    short_row: int
+    lanes: int
+
+    @classmethod
+    def legal(
+        cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int, items: int, short_row: int = 32, lanes: int = 32
+    ) -> Adaptive:
+        """Return the legal record nearest to what is asked for: it fits in the local memory."""
+        work_group = max(1, min(work_group, device.max_work_group))
+        lanes = min(lanes, _power_of_two_dividing(work_group))
+        record = cls(work_group, arithmetic, device.portability, scaled, items, short_row, lanes)
+        while record.local_memory > device.local_memory and (record.items > 1 or record.work_group > 1):
+            if record.items > 1:
+                record = replace(record, items=record.items - 1)
+            else:
+                work_group = record.work_group // 2
+                record = replace(record, work_group=work_group, lanes=min(lanes, _power_of_two_dividing(work_group)))
+        return record
+
+    @property
+    def capacity(self) -> int:
+        """Entries that a work-group holds."""
+        return self.work_group * self.items
+
+    @property
+    def needs_box(self) -> bool:
+        """Whether lanes of a longer row exchange through local memory."""
+        return self.lanes > self.lane_width
+
+    @property
+    def local_memory(self) -> int:
+        """Bytes of local memory of a work-group, at most: a driver may turn out to exchange over fewer lanes."""
+        value, index = self.arithmetic.result.itemsize, 4 if self.arithmetic.index == "int32" else 8
+        return value * (self.capacity + self.work_group) + index * (self.capacity // (self.short_row + 1) + 1) + 4
+
+    @property
+    def shape_name(self) -> str:
+        return f"wg{self.work_group}_n{self.items}_s{self.short_row}_x{self.lanes}"
+
+    def arguments(self) -> Mapping[str, object]:
+        own = {"items": self.items, "short_row": self.short_row, "lanes": self.lanes, "needs_box": self.needs_box}
+        return {**self._common(), **own}
+
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        if work_group < 1:
+            return None
+        lanes = min(self.lanes, _power_of_two_dividing(work_group))
+        return replace(self, work_group=work_group, lanes=lanes, portability=self.portability.at_most(lane_width))
+
+
+@dataclass(frozen=True)
+class Merge(ProductKernel):
+    """Parameters of ``templates/spmv/merge.mako``: merge-based SpMV.
+
+    Attributes
+    ----------
+    items : int
+        Steps on the merge path to a work-item.
+    """
+
+    template = "spmv/merge"
+    kind = "spmv_merge"
+
+    items: int
+
+    @classmethod
+    def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int, items: int) -> Merge:
+        """Return the legal record nearest to what is asked for: it fits in the local memory."""
+        record = cls(max(1, min(work_group, device.max_work_group)), arithmetic, device.portability, scaled, items)
+        while record.local_memory > device.local_memory and (record.items > 1 or record.work_group > 1):
+            fewer = {"items": record.items - 1} if record.items > 1 else {"work_group": record.work_group // 2}
+            record = replace(record, **fewer)
+        return record
+
+    @property
+    def capacity(self) -> int:
+        """Steps on the merge path that a work-group takes."""
+        return self.work_group * self.items
+
+    @property
+    def local_memory(self) -> int:
+        """Bytes of local memory of a work-group."""
+        value = self.arithmetic.result.itemsize
+        return (value + 4) * (self.capacity + self.work_group)
+
+    @property
+    def shape_name(self) -> str:
+        return f"wg{self.work_group}_n{self.items}"
+
+    def arguments(self) -> Mapping[str, object]:
+        return {**self._common(), "items": self.items}
+
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        return replace(self, work_group=work_group, portability=self.portability.at_most(lane_width)) if work_group else None
+
+
+@dataclass(frozen=True)
+class Combine(ProductKernel):
+    """Parameters of ``templates/spmv/combine.mako``: the later pieces of rows that several work-groups share.
+
+    Attributes
+    ----------
+    lanes : int
+        X: work-items to a row, a power of two that divides ``work_group``.
+    """
+
+    template = "spmv/combine"
+    kind = "spmv_combine"
+
+    lanes: int
+
+    @classmethod
+    def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int = 64, lanes: int = 32) -> Combine:
+        """Return the legal record nearest to what is asked for."""
+        work_group = max(1, min(work_group, device.max_work_group))
+        return cls(work_group, arithmetic, device.portability, scaled, min(lanes, _power_of_two_dividing(work_group)))
+
+    @property
+    def shape_name(self) -> str:
+        return f"x{self.lanes}_wg{self.work_group}"
+
+    def arguments(self) -> Mapping[str, object]:
+        return {**self._common(), "lanes": self.lanes, "needs_box": self.lanes > self.lane_width}
+
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        if work_group < 1:
+            return None
+        lanes = min(self.lanes, _power_of_two_dividing(work_group))
+        return replace(self, work_group=work_group, lanes=lanes, portability=self.portability.at_most(lane_width))
+
+
+@dataclass(frozen=True)
+class OfStructure(Parameters):
+    """What kernels that read the structure alone share."""
+
+    index: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.template.replace('/', '_')}_{self.index}_wg{self.work_group}"
+
+    @property
+    def prelude(self) -> str:
+        return f"typedef {OPENCL_TYPES[self.index]} I;  // {self.index}: indices and indptr"
+
+    def arguments(self) -> Mapping[str, object]:
+        return {"work_group": self.work_group}
+
+    def within(self, work_group: int, lane_width: int) -> Self | None:  # noqa: ARG002 - they exchange no lanes
+        return replace(self, work_group=work_group) if work_group else None
+
+
+@dataclass(frozen=True)
+class Boundaries(OfStructure):
+    """Parameters of ``templates/spmv/boundaries.mako``."""
+
+    template = "spmv/boundaries"
+
+
+@dataclass(frozen=True)
+class CountFeatures(OfStructure):
+    """Parameters of ``templates/spmv/features.mako``."""
+
+    template = "spmv/features"
+
+    @property
+    def n_classes(self) -> int:
+        """Classes of row lengths: empty, and one for each power of two that a length can be up to."""
+        return 33 if self.index == "int32" else 65
+
+    def arguments(self) -> Mapping[str, object]:
+        return {**OfStructure.arguments(self), "n_classes": self.n_classes}

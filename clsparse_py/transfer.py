@@ -1,0 +1,55 @@
+"""Arrays between host and device: in place where the device was seen to work on the host's memory, by copy elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py.device import describe
+
+__all__ = ["contexts_match", "from_host", "on_host"]
+
+
+def contexts_match(array: cl_array.Array, queue: cl.CommandQueue) -> bool:
+    """Return whether an array lives in the context of a queue."""
+    return bool(array.context == queue.context)
+
+
+def from_host(queue: cl.CommandQueue, values: np.ndarray[Any, Any], *, copy: bool) -> cl_array.Array:
+    """Return a device array with the values of a host array.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+        The queue of the array.
+    values : numpy.ndarray
+        Contiguous, in native byte order.
+    copy : bool
+        False: where the device works on the host's memory, the array is that memory. It is kept alive, and who writes to one
+        writes to the other.
+    """
+    if copy or not values.size or not describe(queue.device).aliases_host:
+        return cl_array.to_device(queue, values)
+    flags = cl.mem_flags
+    access = flags.READ_WRITE if values.flags.writeable else flags.READ_ONLY
+    buffer = cl.Buffer(queue.context, access | flags.USE_HOST_PTR, hostbuf=values)
+    order = "C" if values.flags.c_contiguous else "F"
+    return cl_array.Array(queue, values.shape, values.dtype, order=order, data=buffer)
+
+
+def on_host(array: cl_array.Array, host: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Wait for a device array that `from_host` made from ``host`` without a copy, and return ``host`` with its values."""
+    if not host.size:
+        return host
+    if describe(array.queue.device).aliases_host:
+        # Mapping is what makes the device's writes visible in memory that both use.
+        mapped, _ = cl.enqueue_map_buffer(
+            array.queue, array.base_data, cl.map_flags.READ, 0, host.shape, host.dtype, wait_for=array.events
+        )
+        mapped.base.release(array.queue)
+        return host
+    array.get(ary=host)
+    return host

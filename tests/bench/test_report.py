@@ -1,0 +1,87 @@
+"""Reports: medians, the best of several algorithms, tables and plots."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from bench import report
+from bench.results import Document
+
+
+def record(name: str, seconds: float, **ways: float) -> Document:
+    samples = {"back_to_back": [seconds, seconds * 3, seconds / 2], **{way: [value] for way, value in ways.items()}}
+    return {"name": name, "detail": "d|d", "repeat": 20, "once": {"plan": 1e-3}, "samples": samples, "error": 0.1}
+
+
+def entry(matrix: str, *records: Document, **more: object) -> Document:
+    return {
+        "matrix": matrix,
+        "operation": "spmv",
+        "dtype": "float64",
+        "shape": [10, 10],
+        "nnz": 50,
+        "row_lengths": [5, 5.0, 5],
+        "bytes": 1000,
+        "floor": 1e-6,
+        "date": "today",
+        "contestants": list(records),
+        **more,
+    }
+
+
+def document(*entries: Document) -> Document:
+    return {
+        "schema": 1,
+        "machine": {
+            "device": {"name": "d", "driver": "1", "platform": "p", "type": "GPU"},
+            "host": {"system": "s", "processor": "x", "threads": 2},
+        },
+        "versions": {"python": "3", "numpy": "2", "scipy": "1"},
+        "commit": {"revision": "abc", "dirty": True, "changes": "123"},
+        "date": "today",
+        "copies": [{"how": "kernel", "bytes": 2_000_000_000, "samples": [1.0]}],
+        "first_product": [0.5, 0.1],
+        "unavailable": {"mkl": "not installed"},
+        "entries": list(entries),
+    }
+
+
+def test_times_are_medians_and_the_best_algorithm_counts() -> None:
+    times = report.times_of(
+        entry("m", record("cusparse/alg1", 4.0, single=1.0), record("cusparse/alg2", 3.0), {"name": "x", "failure": "f"}),
+        "back_to_back",
+    )
+    assert times == {"cusparse/alg1": 4.0, "cusparse/alg2": 3.0, "cusparse/best": 3.0}
+    assert report.best_peer(times) == "cusparse/alg2"
+    assert report.best_peer({"clsparse/auto": 1.0}) is None
+    assert report.geometric_mean([1.0, 4.0]) == pytest.approx(2.0)
+
+
+def test_a_report_renders(tmp_path: Path) -> None:
+    console = Console(width=200, record=True, quiet=True)
+    ours = record("clsparse/auto", 2e-6, single=1.5e-6, host=1e-5, wall=2.5e-5)
+    results = document(
+        entry("first", ours, record("scipy", 8e-6), record("cusparse/alg1", 4e-6)),
+        entry("second", ours, record("scipy", 1e-6), {"name": "mkl/handle", "failure": "WrongResultError: off"}),
+        entry("third", record("scipy", 1e-6), resident_copy={"how": "kernel", "bytes": 1000, "samples": [1e-6]}),
+    )
+    written = report.report(results, tmp_path / "results.json", console)
+    assert [path.name for path in written] == ["results.md", "results-spmv-float64-share.png", "results-spmv-float64-ratio.png"]
+    assert all(path.stat().st_size for path in written)
+    markdown = written[0].read_text()
+    # Floor, ours, its bandwidth and share, then the best peer: twice as slow; the host's part is wall less single.
+    assert "| first | 10 | 50 | 1.0 | 2.0 | 0.5 | 0.50 |  | cusparse/alg1 | 4.0 | 2.00 | 23.5 |" in markdown
+    # Over both matrices SciPy takes 4 times and half as long.
+    assert "| scipy | 1.41 | 0.50 | second | 1 of 2 |" in markdown
+    assert "WrongResultError: off" in markdown
+    assert "d\\|d" in markdown
+
+
+def test_a_report_without_ours_renders(tmp_path: Path) -> None:
+    console = Console(width=200, record=True, quiet=True)
+    written = report.report(document(entry("m", record("scipy", 1.0))), tmp_path / "r.json", console)
+    assert [path.suffix for path in written] == [".md", ".png"]
+    assert report.report(document(), tmp_path / "empty.json", console)

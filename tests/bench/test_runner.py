@@ -1,0 +1,225 @@
+"""Runs: what is measured, what is found wrong, and what a stopped run still has to do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+from rich.console import Console
+
+from bench import __main__ as command_line
+from bench import machine, opencl, ours, peers, problem, results, runner
+from bench.contestants import BACK_TO_BACK, Contestant, HostPrepared, products_a_sample
+from bench.peers import scipy as scipy_peer
+
+CONSOLE = Console(quiet=True)
+
+
+def new_document(**changes: Any) -> results.Document:
+    document = {
+        "schema": 1,
+        "machine": {"device": {"name": "d", "driver": "1", "platform": "p", "type": "CPU"}, "host": machine.host()},
+        "versions": machine.versions(),
+        "commit": {"revision": "abc", "dirty": False, "changes": ""},
+        "date": runner.now(),
+        "copies": [],
+        "first_product": [],
+        "unavailable": {},
+        "entries": [],
+    }
+    return {**document, **changes}
+
+
+def run(document: results.Document, path: Path, *contestants: Contestant, tasks: list[tuple[str, str, str]]) -> int:
+    return runner.run(
+        document,
+        path,
+        tasks=tasks,
+        contestants=lambda _: list(contestants),
+        bandwidth=1e10,
+        resident_copy=None,
+        rounds=2,
+        console=CONSOLE,
+    )
+
+
+def counting(calls: list[str]) -> Contestant:
+    def prepare(task: problem.Problem) -> HostPrepared:
+        calls.append(task.name)
+        return HostPrepared(task, lambda: task.matrix @ task.x)
+
+    return Contestant("counting", prepare)
+
+
+@pytest.mark.parametrize("dtype", problem.DTYPES)
+def test_a_run_writes_what_the_schema_says(tmp_path: Path, dtype: str) -> None:
+    path = tmp_path / "results.json"
+    assert run(new_document(), path, *scipy_peer.contestants("spmv"), tasks=[("qcd4", "spmv", dtype)]) == 0
+    (entry,) = results.read(path)["entries"]
+    assert (entry["matrix"], entry["dtype"], entry["shape"], entry["nnz"]) == ("qcd4", dtype, [1024, 1024], 36_864)
+    assert entry["row_lengths"] == [36, 36.0, 36]
+    value = np.dtype(dtype).itemsize
+    assert entry["bytes"] == 1025 * 4 + 36_864 * (4 + value) + 2 * 1024 * value
+    assert entry["floor"] == entry["bytes"] / 1e10
+    (record,) = entry["contestants"]
+    assert record["name"] == "scipy"
+    assert len(record["samples"]["back_to_back"]) == 2
+    assert 0 <= record["error"] <= 1
+    assert [file.name for file in tmp_path.iterdir()] == ["results.json"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        (lambda task: np.full_like(task.x, np.nan), "rows are off"),
+        (lambda task: (task.matrix @ task.x) * (1 + 1e-12), "rows are off"),
+        (lambda task: (task.matrix @ task.x)[:-1], "needs float64"),
+        (lambda task: (task.matrix @ task.x).astype(np.float32), "got float32"),
+        (lambda task: task.nothing, "AttributeError"),
+    ],
+)
+def test_a_wrong_result_leaves_no_times(tmp_path: Path, wrong: Any, reason: str) -> None:
+    path = tmp_path / "results.json"
+    bad = Contestant("bad", lambda task: HostPrepared(task, lambda: wrong(task)))
+    good = scipy_peer.contestants("spmv")
+    assert run(new_document(), path, bad, *good, tasks=[("qcd4", "spmv", "float64")]) == 1
+    records = results.read(path)["entries"][0]["contestants"]
+    assert reason in records[0]["failure"]
+    assert "samples" not in records[0]
+    assert "failure" not in records[1]
+
+
+def test_a_product_that_goes_wrong_later_is_found(tmp_path: Path) -> None:
+    calls = []
+
+    def prepare(task: problem.Problem) -> HostPrepared:
+        def product() -> problem.Array:
+            calls.append(1)
+            return task.matrix @ task.x if len(calls) < 2 * BACK_TO_BACK else np.zeros_like(task.reference)
+
+        return HostPrepared(task, product)
+
+    assert run(new_document(), tmp_path / "r.json", Contestant("late", prepare), tasks=[("qcd4", "spmv", "float64")]) == 1
+
+
+def test_the_bound_allows_for_rounding_alone() -> None:
+    task = problem.make("webbase_100k", "spmv", "float32")
+    # Summed backwards: another order, the same bound.
+    backwards = task.matrix[:, ::-1] @ task.x[::-1]
+    assert 0 < task.error(backwards) <= 1
+    longest = int(np.argmax(np.diff(task.matrix.indptr)))
+    backwards[longest] += 4 * task.bound[longest]
+    with pytest.raises(problem.WrongResultError, match=f"row {longest}"):
+        task.error(backwards)
+
+
+def test_a_stopped_run_goes_on_where_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    calls: list[str] = []
+    first, second = ("qcd4", "spmv", "float64"), ("cantilever_26", "spmv", "float64")
+    run(new_document(), path, counting(calls), tasks=[first])
+    document = results.continued(path, new_document(date="later"))
+    assert document["date"] != "later"
+    run(document, path, counting(calls), tasks=[first, second])
+    assert calls == ["qcd4", "cantilever_26"]
+    # Somebody who was not there yet has the matrix measured again, with everybody in turn.
+    run(results.continued(path, new_document()), path, counting(calls), *scipy_peer.contestants("spmv"), tasks=[first])
+    assert calls[2:] == ["qcd4"]
+    assert len(results.read(path)["entries"]) == 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"commit": {"revision": "def", "dirty": False, "changes": ""}},
+        {"machine": {"device": {"name": "e", "driver": "1", "platform": "p", "type": "CPU"}, "host": machine.host()}},
+        {"versions": {**machine.versions(), "numpy": "0.1"}},
+    ],
+)
+def test_another_run_is_not_continued(tmp_path: Path, change: dict[str, Any]) -> None:
+    path = tmp_path / "results.json"
+    results.write(path, new_document())
+    with pytest.raises(results.CannotContinueError, match=next(iter(change))):
+        results.continued(path, new_document(**change))
+    # A peer that only one of them has is no reason to stop.
+    results.continued(path, new_document(versions={**machine.versions(), "mkl": "1"}))
+
+
+def test_a_file_that_is_no_results_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "broken.json"
+    path.write_text(json.dumps({"schema": 1}))
+    with pytest.raises(ValueError, match=r"broken\.json"):
+        results.read(path)
+
+
+def test_peers_say_whether_they_can_run() -> None:
+    for name in peers.NAMES:
+        peer = peers.load(name)
+        reason = peer.available()
+        assert reason is None or reason
+        if reason is None:
+            assert all(isinstance(version, str) for version in peer.versions().values())
+            assert peer.contestants("spmv")
+            assert not peer.contestants("no such operation")
+    with pytest.raises(ValueError, match="nobody"):
+        peers.load("nobody")
+
+
+@pytest.mark.parametrize("dtype", problem.DTYPES)
+@pytest.mark.parametrize("name", [name for name in peers.NAMES if peers.load(name).available() is None])
+def test_every_peer_that_is_here_is_right(name: str, dtype: str) -> None:
+    task = problem.make("long_rows_40_tenth", "spmv", dtype)
+    for record in runner.measure(task, peers.load(name).contestants("spmv"), rounds=1):
+        assert "failure" not in record, record
+
+
+def test_ours_is_timed_in_every_way() -> None:
+    context = cl.Context([opencl.choose()])
+    queue = cl.CommandQueue(context)
+    task = problem.make("qcd4", "spmv", "float32")
+    for record in runner.measure(task, ours.contestants(queue, ["auto", "single:subvector4:work_group=64"]), rounds=2):
+        assert "failure" not in record, record
+        assert {way: len(samples) for way, samples in record["samples"].items()} == dict.fromkeys(
+            ("back_to_back", "single", "host", "wall"), 2
+        )
+        assert set(record["once"]) == {"transfer", "plan", "first_call"}
+        assert record["detail"]
+
+
+@pytest.mark.parametrize("text", ["single:no_such_kernel:items=2", "single:serial:items", "single:serial:colour=1"])
+def test_a_variant_that_cannot_be_is_named(text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        ours.Variant.parse(text)
+
+
+def test_samples_are_neither_too_short_nor_too_long() -> None:
+    assert products_a_sample(1e-5) == BACK_TO_BACK
+    assert products_a_sample(0.1) == 4
+    assert products_a_sample(10.0) == 1
+
+
+def test_the_command_line_measures_and_reports(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opencl, "LARGEST_COPY", 1 << 20)
+    path = tmp_path / "results.json"
+    arguments = ["run", "--matrices", "qcd4", "--peers", "scipy", "--variants", "", "--rounds", "2", "--out", str(path)]
+    assert command_line.main(arguments) == 0
+    assert command_line.main(arguments) == 0
+    assert "1 of 1 are in" in capsys.readouterr().out
+    document = results.read(path)
+    assert {copy["how"] for copy in document["copies"]} == {"buffer copy", "kernel"}
+    assert command_line.main(["report", str(path)]) == 0
+    assert "qcd4" in path.with_suffix(".md").read_text()
+
+
+@pytest.mark.parametrize("change", [["--ops", "dance"], ["--dtypes", "float8"], ["--peers", "nobody"], ["--device", "abacus"]])
+def test_the_command_line_names_what_it_does_not_know(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], change: list[str]
+) -> None:
+    assert command_line.main(["run", "--matrices", "qcd4", "--out", str(tmp_path / "r.json"), *change]) == 2
+    assert change[1] in capsys.readouterr().out
