@@ -100,6 +100,16 @@ class Arithmetic:
         return total, "(T)(1, 0)" if result.kind == "c" else "1", "(T)(0)"
 
     @property
+    def vector_operations(self) -> tuple[str, str] | None:
+        """Addition and multiplication as expressions that hold for OpenCL vectors of A's values ``a`` and ``b`` too.
+
+        None where there are none: values of several types, or whose T is no plain number of 32 or 64 bits.
+        """
+        if self.a != self.x or np.dtype(self.a) != self.result or self.result.kind not in "iuf" or self.result.itemsize < 4:
+            return None
+        return self._operations()[:2]
+
+    @property
     def prelude(self) -> str:
         """OpenCL C: the types, the loads, and the semiring.
 

@@ -160,5 +160,5 @@ def _default_shape(name: str, device: Device) -> KernelChoice:
     if name == "adaptive":
         return replace(choice, items=5, work_group=128)
     if name == "chunked":
-        return replace(choice, items=16, work_group=1)
+        return replace(choice, items=32, work_group=1)
     return replace(choice, work_group=64) if device.is_cpu else choice

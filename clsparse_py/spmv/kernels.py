@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 from typing_extensions import Self
 
 from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic
@@ -11,7 +12,7 @@ from clsparse_py.device import Device
 from clsparse_py.product import ProductKernel
 from clsparse_py.programs import Parameters
 
-__all__ = ["Adaptive", "Boundaries", "Combine", "CountFeatures", "Merge", "OfStructure", "Pieces", "Subvector", "nearest_work_group"]
+__all__ = ["Adaptive", "Boundaries", "Chunked", "Combine", "CountFeatures", "Merge", "OfStructure", "Pieces", "Subvector", "nearest_work_group"]
 
 #: The widths of Kernel-SubvectorX: work-items to a row.
 WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -221,6 +222,60 @@ class Merge(ProductKernel):
 
     def within(self, work_group: int, lane_width: int) -> Self | None:
         return replace(self, work_group=work_group, portability=self.portability.at_most(lane_width)) if work_group else None
+
+
+@dataclass(frozen=True)
+class Chunked(ProductKernel):
+    """Parameters of ``templates/spmv/chunked.mako``: long chunks of rows, for CPU devices.
+
+    Attributes
+    ----------
+    widths : tuple of int
+        Entries that are multiplied and added as one vector; empty where the values do not allow it, then (4,) or (4, 8).
+    ahead : int
+        How many entries ahead data are asked for; 0 for not at all.
+    """
+
+    template = "spmv/chunked"
+    kind = "spmv_chunked"
+
+    widths: tuple[int, ...]
+    ahead: int
+
+    #: The mean row length of a chunk from which each width is used.
+    FROM_MEANS: ClassVar[dict[int, float]] = {4: 2.1, 8: 4.0}
+
+    @classmethod
+    def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int) -> Chunked:
+        """Return the legal record nearest to what is asked for."""
+        portability = device.portability.at_most(1)
+        # Eight values are gathered well by compilers that make vectors of work-items, which those with sub-groups do.
+        widths = () if arithmetic.vector_operations is None else (4, 8) if device.portability.lane_width > 1 else (4,)
+        work_group = max(1, min(work_group, device.max_work_group))
+        return cls(work_group, arithmetic, portability, scaled, widths, 512 if device.is_cpu else 0)
+
+    @property
+    def shape_name(self) -> str:
+        return f"v{max(self.widths, default=1)}_a{self.ahead}_wg{self.work_group}"
+
+    def arguments(self) -> Mapping[str, object]:
+        add, multiply = self.arithmetic.vector_operations or ("", "")
+        size = self.arithmetic.result.itemsize
+        return {
+            **self._common(),
+            "widths": self.widths,
+            "from_means": tuple(self.FROM_MEANS[width] for width in self.widths),
+            "ahead": self.ahead,
+            "scaled": self.scaled,
+            "value": OPENCL_TYPES[self.arithmetic.a],
+            "index": OPENCL_TYPES[self.arithmetic.index],
+            "mask": "int" if size == 4 else "long",
+            "add": add,
+            "multiply": multiply,
+        }
+
+    def within(self, work_group: int, lane_width: int) -> Self | None:  # noqa: ARG002 - it exchanges no lanes
+        return replace(self, work_group=work_group) if work_group else None
 
 
 @dataclass(frozen=True)

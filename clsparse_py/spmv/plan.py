@@ -23,7 +23,7 @@ from clsparse_py.semiring import Semiring, plus_times
 from clsparse_py.spmv.binning import Side, count_bins, list_rows
 from clsparse_py.spmv.choose import PIECE, Decision, KernelChoice, choose
 from clsparse_py.spmv.features import Features, inspect
-from clsparse_py.spmv.kernels import Adaptive, Boundaries, Combine, Merge, Pieces, Subvector
+from clsparse_py.spmv.kernels import Adaptive, Boundaries, Chunked, Combine, Merge, Pieces, Subvector
 
 if TYPE_CHECKING:
     from clsparse_py.csr import csr_array
@@ -274,11 +274,17 @@ class _Builder:
             # A tenth of a part is left for the rests of rows, so that few rows are cut.
             slack = min(max(plan.features.longest - 1, 0), parameters.capacity // 8)
             row_weight = 1 if plan.features.shortest == 0 else 0
-            self._balanced(built, parameters.capacity - slack, row_weight, slack, parameters.work_group)
+            self._balanced(built, parameters.capacity - slack, row_weight, slack)
         elif choice.name == "merge":
             parameters = Merge.legal(self.device, self.arithmetic, self.scaled, choice.work_group, choice.items)
             built, parameters = self._built(parameters)
-            self._balanced(built, parameters.capacity, 1, 0, parameters.work_group)
+            self._balanced(built, parameters.capacity, 1, 0)
+        elif choice.name == "chunked":
+            built, parameters = self._built(Chunked.legal(self.device, self.arithmetic, self.scaled, choice.work_group))
+            weight = plan._nnz + self.n_rows
+            step = max(1, -(-weight // (self.device.compute_units * choice.items)))
+            # Rows are cut only where their rest is long: each cut row costs a piece of a second launch.
+            self._balanced(built, step, 1, step // 2, work_item_each=True)
         elif choice.name == "pieces":
             parameters = self._pieces(choice, self.plan._indptr.get(), np.arange(self.n_rows))
         else:
@@ -289,8 +295,8 @@ class _Builder:
             self._launch(built, self.n_rows * parameters.width, self.index(self.n_rows), *structure)
         self._share(self.n_rows, str(choice), parameters, why)
 
-    def _balanced(self, built: programs.Built, step: int, row_weight: int, slack: int, per_part: int) -> None:
-        """Add the launches of a kernel that takes parts of equal weight."""
+    def _balanced(self, built: programs.Built, step: int, row_weight: int, slack: int, *, work_item_each: bool = False) -> None:
+        """Add the launches of a kernel that takes parts of equal weight, a work-group or a work-item to each."""
         plan, index = self.plan, self.index
         nnz = plan._nnz
         n_parts = max(1, -(-(nnz + row_weight * self.n_rows) // step))
@@ -304,7 +310,11 @@ class _Builder:
         group = parameters.work_group
         cl.enqueue_nd_range_kernel(self.queue, kernel, (-(-(n_parts + 1) // group) * group,), (group,))
         partial = cl_array.empty(self.queue, n_parts, self.arithmetic.result)
-        self._launch(built, n_parts * per_part, found[0], found[1], partial, plan._indptr, plan._indices)
+        own = (found[0], found[1], partial, plan._indptr, plan._indices)
+        if work_item_each:
+            self._launch(built, n_parts, index(n_parts), index(nnz), *own)
+        else:
+            self._launch(built, n_parts * built.parameters.work_group, *own)
         # A cut row's number is one below the row of the parts that begin inside it; its later pieces are those parts.
         cut = np.flatnonzero(found[2].get())
         if cut.size:
