@@ -162,6 +162,8 @@ class csr_array:  # noqa: N801 - SciPy's name for it
     ndim : int
         2.
     queue : pyopencl.CommandQueue
+    context : pyopencl.Context
+        Of the queue.
 
     Raises
     ------
@@ -201,7 +203,7 @@ class csr_array:  # noqa: N801 - SciPy's name for it
         self.queue: cl.CommandQueue = queue or next(
             (part.queue for part in parts if isinstance(part, cl_array.Array) and part.queue is not None), None
         ) or default_queue()
-        self._context = self.queue.context  # kept: not every driver's queue keeps it
+        self.context: cl.Context = self.queue.context  # kept: not every driver's queue keeps it
         self._place(parts, dtype, copy=copy)
         self._plan: SpmvPlan | None = None
         self._structure: _Structure | None = None
@@ -230,7 +232,7 @@ class csr_array:  # noqa: N801 - SciPy's name for it
 
     def _placed(self, name: str, part: Any, dtype: np.dtype[Any], *, copy: bool) -> cl_array.Array:
         if isinstance(part, cl_array.Array):
-            if not contexts_match(part, self.queue):
+            if not contexts_match(part, self.context):
                 raise ValueError(f"{name}: lives in another context than the queue of the matrix")
             if part.dtype != dtype:
                 return part.astype(dtype, queue=self.queue)
@@ -256,9 +258,9 @@ class csr_array:  # noqa: N801 - SciPy's name for it
 
     @data.setter
     def data(self, values: cl_array.Array) -> None:
-        _require_device_array("data", values, self.queue)
-        if values.ndim != 1 or values.size != self._data.size:
-            raise ValueError(f"data: must have the {self._data.size} entries of indices, has shape {values.shape}")
+        _require_device_array("data", values, self.context)
+        if values.ndim != 1 or values.size != self._indices.size:
+            raise ValueError(f"data: must have the {self._indices.size} entries of indices, has shape {values.shape}")
         self._data = self._placed("data", values, _value_dtype("data", values.dtype), copy=False)
 
     @property
@@ -268,7 +270,7 @@ class csr_array:  # noqa: N801 - SciPy's name for it
 
     @indices.setter
     def indices(self, columns: cl_array.Array) -> None:
-        _require_device_array("indices", columns, self.queue)
+        _require_device_array("indices", columns, self.context)
         if columns.ndim != 1 or columns.dtype != self._indptr.dtype:
             raise ValueError(f"indices: must be one-dimensional and {self._indptr.dtype}, is {columns.shape} {columns.dtype}")
         self._indices = self._placed("indices", columns, columns.dtype, copy=False)
@@ -281,7 +283,7 @@ class csr_array:  # noqa: N801 - SciPy's name for it
 
     @indptr.setter
     def indptr(self, offsets: cl_array.Array) -> None:
-        _require_device_array("indptr", offsets, self.queue)
+        _require_device_array("indptr", offsets, self.context)
         if offsets.shape != (self.shape[0] + 1,) or offsets.dtype != self._indices.dtype:
             raise ValueError(
                 f"indptr: must have shape {(self.shape[0] + 1,)} and dtype {self._indices.dtype}, is {offsets.shape} {offsets.dtype}"
@@ -377,10 +379,10 @@ class csr_array:  # noqa: N801 - SciPy's name for it
         return f"<csr_array of {self.shape[0]} x {self.shape[1]}, {self._nnz} stored entries, {kind}, on {self.queue.device.name}>"
 
 
-def _require_device_array(name: str, values: Any, queue: cl.CommandQueue) -> None:
+def _require_device_array(name: str, values: Any, context: cl.Context) -> None:
     if not isinstance(values, cl_array.Array):
         raise TypeError(f"{name}: must be a pyopencl.array.Array, is {type(values).__name__}")
-    if not contexts_match(values, queue):
+    if not contexts_match(values, context):
         raise ValueError(f"{name}: lives in another context than the queue of the matrix")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -41,9 +42,16 @@ def dense_operand(A: csr_array, name: str, values: Any, ndim: int) -> tuple[cl_a
     if values.shape[0] != A.shape[1]:
         raise ValueError(f"{name}: must have {A.shape[1]} rows, as A is {A.shape[0]} x {A.shape[1]}, has shape {values.shape}")
     if on_device:
-        if not contexts_match(values, A.queue):
+        if not contexts_match(values, A.context):
             raise ValueError(f"{name}: lives in another context than A")
+        if not values.dtype.isnative:
+            raise TypeError(f"{name}: must be in the host's byte order, is {values.dtype.str}")
+        if values.offset % values.dtype.itemsize:
+            # Kernels count entries, not bytes: a view that begins between two is copied to a buffer of its own.
+            values = values.copy()
         return values, True
+    if not values.dtype.isnative:
+        values = values.astype(values.dtype.newbyteorder("="))
     if values.dtype.name in ("float64", "complex128"):
         _require_fp64(A, name, values.dtype)
     return from_host(A.queue, values if values.flags.forc else np.ascontiguousarray(values), copy=False), False
@@ -58,11 +66,8 @@ def check_scale(A: csr_array, x: cl_array.Array, alpha: Any, beta: Any, out: Any
     """Check semiring, alpha and beta, and return the dtype of the result."""
     if not isinstance(semiring, Semiring):
         raise TypeError(f"semiring: must be one of clsparse_py.semiring, is {type(semiring).__name__}")
-    arithmetic = Arithmetic(A.dtype.name, x.dtype.name, "int32", semiring.name)
-    dtype = arithmetic.result
-    if dtype.name not in OPENCL_TYPES:
-        raise TypeError(f"x: {A.dtype} times {x.dtype} gives {dtype}, which is not supported")
-    if arithmetic.needs_fp64:
+    dtype, needs_fp64 = _result(A.data.dtype, x.dtype, semiring)
+    if needs_fp64:
         _require_fp64(A, "x", dtype)
     if alpha is None and beta is None:
         return dtype
@@ -75,11 +80,27 @@ def check_scale(A: csr_array, x: cl_array.Array, alpha: Any, beta: Any, out: Any
             raise TypeError(f"{name}: must be a scalar, is {type(value).__name__}")
         if np.asarray(value).dtype.kind not in "biufc":
             raise TypeError(f"{name}: must be a number, is {value!r}")
-        if not np.can_cast(np.asarray(value).dtype, dtype, "same_kind"):
+        if not _fits(value, dtype):
             raise TypeError(f"{name}: {value!r} does not fit the result's dtype, {dtype}")
     if beta is not None and out is None:
         raise ValueError("beta: needs out, whose values it scales")
     return dtype
+
+
+def _fits(value: Any, dtype: np.dtype[Any]) -> bool:
+    """Return whether alpha or beta can be a scalar of ``dtype``: a Python integer by its value, all else by its type."""
+    if isinstance(value, int) and dtype.kind in "iu":
+        return bool(np.iinfo(dtype).min <= value <= np.iinfo(dtype).max)
+    return np.can_cast(np.asarray(value).dtype, dtype, "same_kind")
+
+
+@functools.lru_cache(maxsize=None)
+def _result(a: np.dtype[Any], x: np.dtype[Any], semiring: Semiring) -> tuple[np.dtype[Any], bool]:
+    """Return the dtype of a product, and whether computing it needs double precision."""
+    arithmetic = Arithmetic(a.name, x.name, "int32", semiring.name)
+    if arithmetic.result.name not in OPENCL_TYPES:
+        raise TypeError(f"x: {a} times {x} gives {arithmetic.result}, which is not supported")
+    return arithmetic.result, arithmetic.needs_fp64
 
 
 class Result:
@@ -104,9 +125,9 @@ class Result:
 
 
 def result_for(
-    A: csr_array, x: cl_array.Array, out: Any, dtype: np.dtype[Any], shape: tuple[int, ...], *, on_device: bool
+    A: csr_array, x: cl_array.Array, given: Any, out: Any, dtype: np.dtype[Any], shape: tuple[int, ...], *, on_device: bool
 ) -> Result:
-    """Return where the result of ``A @ x`` goes: ``out``, or a new array.
+    """Return where the result of ``A @ x`` goes: ``out``, or a new array. ``given`` is x as the caller gave it.
 
     Raises
     ------
@@ -126,21 +147,35 @@ def result_for(
         raise ValueError(f"out: must have shape {shape}, has {out.shape}")
     if out.dtype != dtype:
         raise TypeError(f"out: must have the result's dtype {dtype}, has {out.dtype}")
-    if not out.flags.c_contiguous:
+    if out.size and not _c_contiguous(out):
         raise ValueError(f"out: must be C-contiguous, has strides {out.strides}")
     if isinstance(out, np.ndarray):
         if not out.flags.writeable:
             raise ValueError("out: is read-only")
+        if isinstance(given, np.ndarray) and np.may_share_memory(out, given):
+            raise ValueError("out: overlaps x, which is read while out is written")
         return Result(from_host(A.queue, out, copy=False), out, on_device=False)
-    if not contexts_match(out, A.queue):
+    if not contexts_match(out, A.context):
         raise ValueError("out: lives in another context than A")
+    if out.offset % out.dtype.itemsize:
+        raise ValueError(f"out: must begin at a multiple of {out.dtype.itemsize} bytes in its buffer, begins at {out.offset}")
     if _overlap(out, x):
         raise ValueError("out: overlaps x, which is read while out is written")
     return Result(out, None, on_device=True)
 
 
+def _c_contiguous(array: Any) -> bool:
+    """Return what ``flags.c_contiguous`` says, which takes a device array longer to find out."""
+    step = array.dtype.itemsize
+    for length, stride in zip(reversed(array.shape), reversed(array.strides), strict=True):
+        if length > 1 and stride != step:
+            return False
+        step *= length
+    return True
+
+
 def _overlap(a: cl_array.Array, b: cl_array.Array) -> bool:
-    if a.base_data is None or b.base_data is None or a.base_data is not b.base_data and a.base_data != b.base_data:
+    if a.base_data is None or b.base_data is None or a.base_data != b.base_data:
         return False
     reach = [(each.offset, each.offset + sum((n - 1) * abs(s) for n, s in zip(each.shape, each.strides, strict=True))) for each in (a, b)]
     return reach[0][0] <= reach[1][1] and reach[1][0] <= reach[0][1]

@@ -18,6 +18,7 @@ from clsparse_py.device import describe
 from clsparse_py.operands import check_matrix, check_scale, dense_operand, result_for
 from clsparse_py.product import ProductKernel
 from clsparse_py.semiring import Semiring, plus_times
+from clsparse_py.transfer import pending
 
 
 __all__ = ["spmm"]
@@ -86,7 +87,7 @@ def spmm(
     operand, on_device = dense_operand(A, "X", X, ndim=2)
     dtype = check_scale(A, operand, alpha, beta, out, semiring)
     shape = (A.shape[0], int(operand.shape[1]))
-    result = result_for(A, operand, out, dtype, shape, on_device=on_device)
+    result = result_for(A, operand, X, out, dtype, shape, on_device=on_device)
     y = result.array
     if y.size:
         item = y.dtype.itemsize
@@ -130,5 +131,5 @@ def enqueue_spmm(
         index(A.shape[0]), np.int64(n_columns), A.indptr.base_data, A.indices.base_data,
     )  # fmt: skip
     work_items = A.shape[0] * -(-n_columns // columns)
-    wait_for = [*A.data.events, *x.events, *y.events]
+    _, wait_for = pending(queue, A.data, x, y)
     return cl.enqueue_nd_range_kernel(queue, kernel, (-(-work_items // group) * group,), (group,), wait_for=wait_for)

@@ -10,12 +10,12 @@ from pyopencl import array as cl_array
 
 from clsparse_py.device import describe
 
-__all__ = ["contexts_match", "from_host", "on_host"]
+__all__ = ["contexts_match", "from_host", "on_host", "pending"]
 
 
-def contexts_match(array: cl_array.Array, queue: cl.CommandQueue) -> bool:
-    """Return whether an array lives in the context of a queue."""
-    return bool(array.context == queue.context)
+def contexts_match(array: cl_array.Array, context: cl.Context) -> bool:
+    """Return whether an array lives in a context."""
+    return bool(array.context == context)
 
 
 def from_host(queue: cl.CommandQueue, values: np.ndarray[Any, Any], *, copy: bool) -> cl_array.Array:
@@ -31,7 +31,7 @@ def from_host(queue: cl.CommandQueue, values: np.ndarray[Any, Any], *, copy: boo
         False: where the device works on the host's memory, the array is that memory. It is kept alive, and who writes to one
         writes to the other.
     """
-    if copy or not values.size or not describe(queue.device).aliases_host:
+    if copy or not _in_place(queue, values):
         return cl_array.to_device(queue, values)
     flags = cl.mem_flags
     access = flags.READ_WRITE if values.flags.writeable else flags.READ_ONLY
@@ -40,11 +40,28 @@ def from_host(queue: cl.CommandQueue, values: np.ndarray[Any, Any], *, copy: boo
     return cl_array.Array(queue, values.shape, values.dtype, order=order, data=buffer)
 
 
+def _in_place(queue: cl.CommandQueue, values: np.ndarray[Any, Any]) -> bool:
+    """Return whether a device can work on a host array's own memory. OpenCL aligns a type to its size, NumPy need not."""
+    return bool(values.size and describe(queue.device).aliases_host and values.ctypes.data % values.itemsize == 0)
+
+
+def pending(queue: cl.CommandQueue, *arrays: cl_array.Array) -> tuple[bool, list[cl.Event] | None]:
+    """Return whether a queue keeps its commands in order, and the events that a command on it has to wait for explicitly.
+
+    In order, those of the queue itself need no waiting; naming them would cost time on the host and on the device.
+    """
+    events = [event for array in arrays for event in array.events]
+    ordered = not queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
+    if events and ordered:
+        events = [event for event in events if event.command_queue != queue]
+    return ordered, events or None
+
+
 def on_host(array: cl_array.Array, host: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Wait for a device array that `from_host` made from ``host`` without a copy, and return ``host`` with its values."""
     if not host.size:
         return host
-    if describe(array.queue.device).aliases_host:
+    if _in_place(array.queue, host):
         # Mapping is what makes the device's writes visible in memory that both use.
         mapped, _ = cl.enqueue_map_buffer(
             array.queue, array.base_data, cl.map_flags.READ, 0, host.shape, host.dtype, wait_for=array.events

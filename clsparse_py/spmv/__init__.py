@@ -95,7 +95,7 @@ def spmv(
         raise TypeError(f"plan: must be an SpmvPlan, is {type(plan).__name__}")
     elif not plan.matches(A):
         raise ValueError("plan: was made for another structure than A's")
-    result = result_for(A, operand, out, dtype, (A.shape[0],), on_device=on_device)
+    result = result_for(A, operand, x, out, dtype, (A.shape[0],), on_device=on_device)
     y = result.array
     if operand.size > 1 and operand.strides != (operand.dtype.itemsize,):
         # SpMV's kernels read neighbours; the one of SpMM takes any strides.

@@ -18,6 +18,7 @@ from pyopencl import array as cl_array
 from clsparse_py import programs
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device, describe, in_order
+from clsparse_py.transfer import pending
 from clsparse_py.product import ProductKernel
 from clsparse_py.semiring import Semiring, plus_times
 from clsparse_py.spmv.binning import Side, count_bins, list_rows
@@ -91,16 +92,24 @@ class _Launch:
 class _Executable:
     """The launches of one product for one arithmetic, and the arrays that their arguments point to.
 
-    Arguments belong to one execution at a time: `lock` is held from setting them to the last enqueue.
+    Arguments belong to one execution at a time: `lock` is held from setting them to the last enqueue. So does what launches hand
+    to each other in `keep`: where no queue's order sees to it, an execution waits for `last`, the one before it.
     """
 
     launches: list[_Launch] = field(default_factory=list)
     keep: list[Any] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
     operands: tuple[Any, ...] | None = None
+    last: tuple[cl.CommandQueue, cl.Event] | None = None
 
     def run(
-        self, queue: cl.CommandQueue, operands: tuple[Any, ...], scale: tuple[Any, ...], wait_for: Sequence[cl.Event]
+        self,
+        queue: cl.CommandQueue,
+        operands: tuple[Any, ...],
+        scale: tuple[Any, ...],
+        wait_for: Sequence[cl.Event] | None,
+        *,
+        ordered: bool,
     ) -> list[cl.Event]:
         """Enqueue a product and return an event for each launch."""
         data, x, y = operands
@@ -120,12 +129,16 @@ class _Executable:
                 # PyOpenCL does not keep alive what arguments point to: this does.
                 self.operands = operands
             ordered = not queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
+            if self.last is not None and not (ordered and self.last[0] is queue) and len(self.launches) > 1:
+                self.last[0].flush()  # OpenCL asks for it where one queue waits for another
+                wait_for = [*wait_for, self.last[1]]
             events: list[cl.Event] = []
             for launch in self.launches:
                 before = wait_for if not events else None if ordered else events[-1:]
                 events.append(
                     cl.enqueue_nd_range_kernel(queue, launch.kernel, launch.global_size, launch.local_size, wait_for=before)
                 )
+            self.last = queue, events[-1]
             return events
 
 
@@ -192,10 +205,10 @@ class SpmvPlan:
         if executable is None:
             executable = self._make(key, Arithmetic(A.dtype.name, x.dtype.name, self._indptr.dtype.name, semiring.name), scaled)
         scale = (_scalar(1 if alpha is None else alpha, y.dtype), _scalar(0 if beta is None else beta, y.dtype)) if scaled else ()
-        wait_for = [*A.data.events, *x.events, *y.events]
+        ordered, wait_for = pending(queue, A.data, x, y)
         if not executable.launches:
             return [cl.enqueue_marker(queue, wait_for=wait_for)]
-        return executable.run(queue, (A.data, x, y), scale, wait_for)
+        return executable.run(queue, (A.data, x, y), scale, wait_for, ordered=ordered)
 
     def profile(self, A: csr_array, x: cl_array.Array, y: cl_array.Array) -> float:
         """Return the device's time for one product in seconds, from the first launch's start to the last one's end.
@@ -271,10 +284,10 @@ class _Builder:
         if choice.name == "adaptive":
             parameters: ProductKernel = Adaptive.legal(self.device, self.arithmetic, self.scaled, choice.work_group, choice.items)
             built, parameters = self._built(parameters)
-            # A tenth of a part is left for the rests of rows, so that few rows are cut.
-            slack = min(max(plan.features.longest - 1, 0), parameters.capacity // 8)
-            row_weight = 1 if plan.features.shortest == 0 else 0
-            self._balanced(built, parameters.capacity - slack, row_weight, slack)
+            # Room for the rest of a part's last row, where that is little: then no row is cut, and there is no second launch.
+            rest = max(plan.features.longest - 1, 0)
+            slack = rest if rest <= parameters.capacity // 8 else 0
+            self._balanced(built, parameters.capacity - slack, 0, slack)
         elif choice.name == "merge":
             parameters = Merge.legal(self.device, self.arithmetic, self.scaled, choice.work_group, choice.items)
             built, parameters = self._built(parameters)
@@ -298,27 +311,37 @@ class _Builder:
     def _balanced(self, built: programs.Built, step: int, row_weight: int, slack: int, *, work_item_each: bool = False) -> None:
         """Add the launches of a kernel that takes parts of equal weight, a work-group or a work-item to each."""
         plan, index = self.plan, self.index
-        nnz = plan._nnz
-        n_parts = max(1, -(-(nnz + row_weight * self.n_rows) // step))
-        boundaries, parameters = self._built(Boundaries(min(64, self.device.max_work_group), plan._indptr.dtype.name))
-        found = [cl_array.empty(self.queue, n_parts + 1, plan._indptr.dtype) for _ in range(3)]
-        kernel = boundaries.kernel()
-        kernel.set_args(
-            index(self.n_rows), index(nnz), np.int64(step), np.int64(row_weight), index(slack), index(n_parts),
-            plan._indptr.data, *(array.data for array in found),
-        )  # fmt: skip
-        group = parameters.work_group
-        cl.enqueue_nd_range_kernel(self.queue, kernel, (-(-(n_parts + 1) // group) * group,), (group,))
+        n_parts, found = self._cut(step, row_weight, slack)
+        part_row = found[0].get()
+        if not row_weight and np.diff(part_row).max() > 4 * step:
+            # A part with many rows for its entries, empty ones, would take long: rows are made to weigh.
+            n_parts, found = self._cut(step, 1, slack)
+            part_row = found[0].get()
         partial = cl_array.empty(self.queue, n_parts, self.arithmetic.result)
         own = (found[0], found[1], partial, plan._indptr, plan._indices)
         if work_item_each:
-            self._launch(built, n_parts, index(n_parts), index(nnz), *own)
+            self._launch(built, n_parts, index(n_parts), index(plan._nnz), *own)
         else:
             self._launch(built, n_parts * built.parameters.work_group, *own)
         # A cut row's number is one below the row of the parts that begin inside it; its later pieces are those parts.
         cut = np.flatnonzero(found[2].get())
         if cut.size:
-            self._combine(found[0].get()[cut] - 1, cut, partial)
+            self._combine(part_row[cut] - 1, cut, partial)
+
+    def _cut(self, step: int, row_weight: int, slack: int) -> tuple[int, list[cl_array.Array]]:
+        """Return the number of parts, and where they begin: arrays of rows, entries, and whether a row is cut there."""
+        plan, index = self.plan, self.index
+        n_parts = max(1, -(-(plan._nnz + row_weight * self.n_rows) // step))
+        built, parameters = self._built(Boundaries(min(64, self.device.max_work_group), plan._indptr.dtype.name))
+        found = [cl_array.empty(self.queue, n_parts + 1, plan._indptr.dtype) for _ in range(3)]
+        kernel = built.kernel()
+        kernel.set_args(
+            index(self.n_rows), index(plan._nnz), np.int64(step), np.int64(row_weight), index(slack), index(n_parts),
+            plan._indptr.data, *(array.data for array in found),
+        )  # fmt: skip
+        group = parameters.work_group
+        cl.enqueue_nd_range_kernel(self.queue, kernel, (-(-(n_parts + 1) // group) * group,), (group,))
+        return n_parts, found
 
     def _pieces(self, choice: KernelChoice, indptr: np.ndarray[Any, Any], rows: np.ndarray[Any, Any]) -> ProductKernel:
         """Add the launches for rows that several work-groups share."""

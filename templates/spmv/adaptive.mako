@@ -39,19 +39,11 @@ void ${name}(
     const uint count = (uint)(end - begin);
 
     // All of the part's loads are in flight before the first is used.
-% for u in range(items):
-    const bool has_${u} = me + ${u * work_group} < count;
-    I column_${u} = 0;
-    T a_${u} = ZERO;
-    if (has_${u}) {
-        column_${u} = LOAD_INDEX(indices + begin + (me + ${u * work_group}));
-        a_${u} = LOAD_A(data + begin + (me + ${u * work_group}));
+    if (count == ${capacity}) {
+${stage("")}
+    } else {
+${stage("if (me + {} < count)")}
     }
-% endfor
-% for u in range(items):
-    if (has_${u})
-        products[me + ${u * work_group}] = MULTIPLY(a_${u}, LOAD_X(x + column_${u}));
-% endfor
     if (me == 0)
         n_longer = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -94,3 +86,17 @@ void ${name}(
         }
     }
 }
+<%def name="stage(guard)">
+% for u in range(items):
+        I column_${u} = 0;
+        T a_${u} = ZERO;
+        ${guard.format(u * work_group)} {
+            column_${u} = LOAD_INDEX(indices + begin + (me + ${u * work_group}));
+            a_${u} = LOAD_A(data + begin + (me + ${u * work_group}));
+        }
+% endfor
+% for u in range(items):
+        ${guard.format(u * work_group)}
+            products[me + ${u * work_group}] = MULTIPLY(a_${u}, LOAD_X(x + column_${u}));
+% endfor
+</%def>
