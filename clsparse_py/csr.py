@@ -13,6 +13,7 @@ from typing_extensions import Self
 
 from clsparse_py import programs
 from clsparse_py.arithmetic import OPENCL_TYPES
+from clsparse_py.convert import converted
 from clsparse_py.device import default_queue, describe, in_order
 from clsparse_py.transfer import contexts_match, from_host
 
@@ -118,6 +119,8 @@ def _vector(name: str, part: Any) -> Any:
     """Return one of the three arrays of a CSR matrix, on host or device, as a one-dimensional array."""
     if not isinstance(part, cl_array.Array):
         part = np.asarray(part)
+    elif not part.dtype.isnative:
+        raise TypeError(f"{name}: must be in the host's byte order, is {part.dtype.str}")
     if part.ndim != 1:
         raise ValueError(f"{name}: must have one dimension, has {part.ndim} (shape {part.shape})")
     return part
@@ -234,12 +237,12 @@ class csr_array:  # noqa: N801 - SciPy's name for it
         if isinstance(part, cl_array.Array):
             if not contexts_match(part, self.context):
                 raise ValueError(f"{name}: lives in another context than the queue of the matrix")
-            if part.dtype != dtype:
-                return part.astype(dtype, queue=self.queue)
+            if part.dtype != dtype or (part.size > 1 and part.strides != (dtype.itemsize,)):
+                return converted(self.queue, name, part, dtype)
             # Kernels take the beginning of a buffer: a part that begins inside one is copied to a buffer of its own.
             return part.copy(queue=self.queue) if copy or part.offset else part
-        converted = np.ascontiguousarray(part, dtype=dtype)
-        return from_host(self.queue, converted, copy=copy and converted is part)
+        values = np.ascontiguousarray(part, dtype=dtype)
+        return from_host(self.queue, values, copy=copy and np.may_share_memory(values, part))
 
     def _checked(self) -> _Structure:
         """Return what is known of the structure; check it where nothing is."""
@@ -411,9 +414,20 @@ def _from_tuple(arg1: tuple[Any, ...], shape: tuple[int, int] | None) -> tuple[t
     if len(arg1) == 2 and isinstance(arg1[1], (tuple, list)) and len(arg1[1]) == 2:
         data, (row, col) = arg1
         data, row, col = (part.get() if isinstance(part, cl_array.Array) else part for part in (data, row, col))
-        vectors = _vector("data", data), (_index_vector("row", row), _index_vector("col", col))
-        _value_dtype("data", vectors[0].dtype)
-        return _from_scipy(scipy.sparse.coo_array(vectors, shape=shape))
+        data, places = _vector("data", data), {"row": _index_vector("row", row), "col": _index_vector("col", col)}
+        dtype = _value_dtype("data", data.dtype)
+        if shape is None and not data.size:
+            raise ValueError("shape: cannot be told from arrays without entries; give it")
+        for (name, place), length in zip(places.items(), shape or (None, None), strict=True):
+            if place.size != data.size:
+                raise ValueError(f"{name}: must have as many entries as data, has {place.size}, not {data.size}")
+            outside = int(np.count_nonzero((place < 0) | (place >= length) if length is not None else place < 0))
+            if outside:
+                end = "n" if length is None else length
+                raise ValueError(f"{name}: must lie in [0, {end}), {outside} of {place.size} do not")
+        # Without entries, an array of any type is one of no indices.
+        whole = tuple(place if place.size else place.astype(np.int32) for place in places.values())
+        return _from_scipy(scipy.sparse.coo_array((data.astype(dtype, copy=False), whole), shape=shape))
     if len(arg1) != 3:
         raise ValueError(f"arg1: a tuple must be (data, indices, indptr) or (data, (row, col)), has {len(arg1)} parts")
     data, indices, indptr = _vector("data", arg1[0]), _index_vector("indices", arg1[1]), _index_vector("indptr", arg1[2])
@@ -423,7 +437,7 @@ def _from_tuple(arg1: tuple[Any, ...], shape: tuple[int, int] | None) -> tuple[t
     if shape is None:
         if not indices.size:
             raise ValueError("shape: cannot be told from arrays without entries; give it")
-        largest = cl_array.max(indices).get() if isinstance(indices, cl_array.Array) else indices.max()
+        largest = indices.get().max() if isinstance(indices, cl_array.Array) else indices.max()
         shape = indptr.size - 1, max(int(largest) + 1, 0)
     if isinstance(indices, np.ndarray) and isinstance(indptr, np.ndarray):
         # As SciPy does with arrays from outside: 32 bits where all fits. Done here, so that a matrix keeps its own index type.

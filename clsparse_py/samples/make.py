@@ -71,16 +71,14 @@ def plate(nx: int = 40, ny: int = 20) -> sp.csr_array:
         return i * (ny + 1) + j
 
     size = 2 * (nx + 1) * (ny + 1)
-    parts: tuple[list[int], list[int], list[float]] = ([], [], [])
+    row: list[int] = []
     for i, j in product(range(nx), range(ny)):
-        if np.hypot(i + 0.5 - nx / 2, j + 0.5 - ny / 2) < ny / 4:
-            continue
-        nodes = (node(i, j), node(i + 1, j), node(i + 1, j + 1), node(i, j + 1))
-        unknowns = [2 * each + axis for each in nodes for axis in (0, 1)]
-        for (a, row), (b, col) in product(enumerate(unknowns), repeat=2):
-            for part, value in zip(parts, (row, col, element[a, b]), strict=True):
-                part.append(value)  # type: ignore[arg-type]
-    whole = sp.csr_array((parts[2], (parts[0], parts[1])), shape=(size, size))
+        if np.hypot(i + 0.5 - nx / 2, j + 0.5 - ny / 2) >= ny / 4:
+            nodes = (node(i, j), node(i + 1, j), node(i + 1, j + 1), node(i, j + 1))
+            row += [2 * each + axis for each in nodes for axis in (0, 1)]
+    unknowns = np.array(row).reshape(-1, 8, 1)
+    where = (np.broadcast_to(each, (len(unknowns), 8, 8)).ravel() for each in (unknowns, unknowns.swapaxes(1, 2)))
+    whole = sp.csr_array((np.tile(element.ravel(), len(unknowns)), tuple(where)), shape=(size, size))
     free = np.flatnonzero((np.diff(whole.indptr) > 0) & (np.arange(size) >= 2 * (ny + 1)))
     stiffness = whole[free][:, free]
     stiffness.data = np.round(stiffness.data, 6)
@@ -118,7 +116,7 @@ def trefethen(n: int = 2000) -> sp.csr_array:
     """Return Trefethen's matrix: the first n primes on the diagonal, 1 where row and column differ by a power of two."""
     distances = [1 << bit for bit in range(n.bit_length()) if 1 << bit < n]
     # Every one of the first 2000 primes is below 17500.
-    diagonals = [np.array(_primes(17500)[:n]), *(np.ones(n - d, int) for d in distances for _ in (0, 1))]
+    diagonals = [np.array(_primes(17500)[:n], float), *(np.ones(n - d) for d in distances for _ in (0, 1))]
     return sp.csr_array(sp.diags_array(diagonals, offsets=[0, *(sign * d for d in distances for sign in (1, -1))]))
 
 
@@ -140,10 +138,10 @@ def divisibility(n: int = 4000) -> sp.coo_array:
 SAMPLES: dict[str, tuple[Callable[[], sp.sparray], str, str, str]] = {
     "karate": (karate, "pattern", "symmetric", "social network: friendships in a karate club"),
     "plate": (plate, "real", "symmetric", "finite elements: elastic plate with a hole"),
-    "assignment_lp_8": (assignment_lp, "integer", "general", "linear programme: relaxed quadratic assignment"),
+    "qap_lp_8": (assignment_lp, "integer", "general", "linear programme: relaxed quadratic assignment"),
     "trefethen_2000": (trefethen, "integer", "symmetric", "bands at powers of two around the primes"),
     "redheffer_2000": (redheffer, "pattern", "general", "divisibility: rows from 2 to 2000 entries"),
-    "divisibility_4000": (divisibility, "pattern", "general", "Hasse diagram: half of the rows are empty"),
+    "hasse_4000": (divisibility, "pattern", "general", "Hasse diagram: half of the rows are empty"),
 }
 
 

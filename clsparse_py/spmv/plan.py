@@ -128,10 +128,9 @@ class _Executable:
                         launch.kernel.set_arg(position, argument)
                 # PyOpenCL does not keep alive what arguments point to: this does.
                 self.operands = operands
-            ordered = not queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
             if self.last is not None and not (ordered and self.last[0] is queue) and len(self.launches) > 1:
                 self.last[0].flush()  # OpenCL asks for it where one queue waits for another
-                wait_for = [*wait_for, self.last[1]]
+                wait_for = [*(wait_for or ()), self.last[1]]
             events: list[cl.Event] = []
             for launch in self.launches:
                 before = wait_for if not events else None if ordered else events[-1:]

@@ -1,0 +1,47 @@
+# Everything here needs Python 3.10 or later and make; each target makes the virtual environment that it needs, once.
+
+PYTHON ?= python3
+VENV := .venv
+IN_VENV := $(VENV)/bin
+PIP := $(IN_VENV)/pip install --quiet --disable-pip-version-check --editable
+
+# Tests see the runtimes that pip installs, and the lanes choose their own: set OCL_ICD_VENDORS to test on other platforms
+# (a folder of .icd files, with a trailing slash).
+OCL_ICD_VENDORS ?= $(CURDIR)/$(VENV)/icd/
+
+.PHONY: help demo test test-full lint clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /make \1: /p' Makefile
+
+demo: $(VENV)/demo ## multiply real matrices on the best device present; ARGS="a.mtx b.mtx.gz" adds your own
+	$(IN_VENV)/clsparse demo $(ARGS)
+
+test: lint ## lint, then the tests on PoCL and Intel's runtime, and the lanes whose tools are installed
+	OCL_ICD_VENDORS="$(OCL_ICD_VENDORS)" $(IN_VENV)/pytest $(ARGS)
+
+test-full: export CLSPARSE_FULL := 1
+test-full: test ## the same with every combination of what is covered pairwise
+
+lint: $(VENV)/test ## ruff and mypy
+	$(IN_VENV)/ruff check .
+	$(IN_VENV)/mypy
+
+clean: ## remove the virtual environment and what the tools keep
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+$(VENV)/made: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python 3.10 or later is needed")'
+	$(PYTHON) -m venv --clear $(VENV)
+	touch $@
+
+$(VENV)/demo: $(VENV)/made
+	$(PIP) '.[pocl]'
+	touch $@
+
+# Intel's wheels are for x86 alone: where pip finds none, the tests run on PoCL, and runtimes.py says so.
+$(VENV)/test: $(VENV)/made tests/lanes/runtimes.py
+	$(PIP) '.[pocl,test,bench]'
+	-$(PIP) '.[intel]'
+	$(IN_VENV)/python tests/lanes/runtimes.py $(VENV)/icd
+	touch $@

@@ -1,0 +1,5 @@
+"""``python -m clsparse_py`` is ``clsparse``."""
+
+from clsparse_py.cli import main
+
+raise SystemExit(main())

@@ -1,0 +1,92 @@
+"""Every kernel by name, with the parameters that it takes by default on a device."""
+
+from __future__ import annotations
+
+import importlib.resources
+from pathlib import PurePosixPath
+
+from clsparse_py import programs
+from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.convert import Convert
+from clsparse_py.csr import Check
+from clsparse_py.device import Device
+from clsparse_py.product import ProductKernel
+from clsparse_py.spmm import Rows
+from clsparse_py.spmv.binning import Binning, ScanCounts
+from clsparse_py.spmv.choose import KERNELS, KernelChoice, choose
+from clsparse_py.spmv.features import Features
+from clsparse_py.spmv.kernels import Adaptive, Boundaries, Chunked, Combine, CountFeatures, Merge, Pieces, Subvector
+
+__all__ = ["catalogue", "template_names"]
+
+# A kernel that is named gets its default shape, whatever the matrix is.
+_ANY_MATRIX = Features(n_rows=1, n_cols=1, nnz=1, shortest=1, longest=1, variance=0.0, classes=(0, 1))
+
+
+def template_names() -> tuple[str, ...]:
+    """Return the names of all templates, such as "spmv/subvector", from the files themselves."""
+    root = importlib.resources.files("clsparse_py.templates")
+    folders = [each for each in root.iterdir() if each.is_dir()]
+    names = [str(PurePosixPath(folder.name, file.name)) for folder in folders for file in folder.iterdir()]
+    return tuple(sorted(name.removesuffix(".mako") for name in names if name.endswith(".mako")))
+
+
+def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -> dict[str, programs.Parameters]:
+    """Return the default parameter record of every kernel on a device.
+
+    Parameters
+    ----------
+    device : Device
+        Its limits make the records legal.
+    arithmetic : Arithmetic
+        Value types, index type and semiring.
+    scaled : bool
+        Whether products have alpha and beta.
+
+    Returns
+    -------
+    dict of str to Parameters
+        By template ("spmv/subvector"), by template and variant where it makes several kernels ("spmv/binning:place"), and by the
+        names that ``spmv_plan(kernel=...)`` takes ("subvector8"). Two names may stand for one record.
+    """
+    by_name = {name: _of_kernel(name, device, arithmetic, scaled) for name in KERNELS}
+    columns = {
+        f"spmm/rows:{columns}": Rows(min(64, device.max_work_group), arithmetic, device.portability, scaled, columns)
+        for columns in (1, 2, 4)
+    }
+    binned = Subvector.legal(device, arithmetic, scaled, width=128, work_group=256, unroll=2, binned=True)
+    group, index = min(128, device.max_work_group), arithmetic.index
+    found: dict[str, programs.Parameters] = {
+        "csr/check": Check(group, index),
+        "csr/convert": Convert(min(64, device.max_work_group), arithmetic.a, arithmetic.result.name),
+        "spmm/rows": columns["spmm/rows:4"],
+        **columns,
+        "spmv/adaptive": by_name["adaptive"],
+        "spmv/binning": Binning(group, index, "histogram"),
+        **{f"spmv/binning:{step}": Binning(group, index, step) for step in ("histogram", "count", "place")},
+        "spmv/boundaries": Boundaries(min(64, device.max_work_group), index),
+        "spmv/chunked": by_name["chunked"],
+        "spmv/combine": Combine.legal(device, arithmetic, scaled),
+        "spmv/features": CountFeatures(group, index),
+        "spmv/merge": by_name["merge"],
+        "spmv/pieces": by_name["pieces"],
+        "spmv/scan_counts": ScanCounts(group, index),
+        "spmv/subvector": by_name["subvector8"],
+        "spmv/subvector:binned": binned,
+        **by_name,
+    }
+    return found
+
+
+def _of_kernel(name: str, device: Device, arithmetic: Arithmetic, scaled: bool) -> ProductKernel:
+    """Return the record that a plan makes of a kernel that is named without parameters."""
+    choice: KernelChoice = choose(_ANY_MATRIX, device, "auto", name).kernels[0][0]
+    if name == "adaptive":
+        return Adaptive.legal(device, arithmetic, scaled, choice.work_group, choice.items)
+    if name == "merge":
+        return Merge.legal(device, arithmetic, scaled, choice.work_group, choice.items)
+    if name == "chunked":
+        return Chunked.legal(device, arithmetic, scaled, choice.work_group)
+    if name == "pieces":
+        return Pieces.legal(device, arithmetic, scaled, choice.work_group, choice.unroll)
+    return Subvector.legal(device, arithmetic, scaled, choice.width, choice.work_group, choice.unroll, binned=False)

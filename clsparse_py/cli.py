@@ -1,0 +1,269 @@
+"""The ``clsparse`` command."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import logging
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import rich.box
+from rich.console import Console
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
+
+import clsparse_py
+from clsparse_py import demo, programs
+from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic
+from clsparse_py.catalogue import catalogue
+from clsparse_py.device import Device, choose_device, describe, devices
+from clsparse_py.errors import BuildError, NoDeviceError
+from clsparse_py.semiring import SEMIRINGS
+
+__all__ = ["find_device", "main", "parser"]
+
+# Where the output is no terminal, nothing is known of its width; tables are made to fit in this many columns.
+_WIDTH = 100
+
+
+class CommandError(Exception):
+    """A command cannot do what it was asked for; the message is all there is to say."""
+
+
+def find_device(substring: str | None) -> cl.Device:
+    """Return the device that is named, or the one that is chosen by default.
+
+    Parameters
+    ----------
+    substring : str or None
+        A part of the name of a platform or else of a device, in upper or lower case.
+
+    Raises
+    ------
+    CommandError
+        None is named so.
+    NoDeviceError
+        There is no device at all.
+    """
+    default = choose_device()
+    if not substring:
+        return default
+    present = devices()
+    sought = substring.strip().lower()
+    # Platforms first: a runtime for any CPU names the CPU's maker too. Then a whole name, which may be a part of another one.
+    ways: tuple[Callable[[cl.Device], bool], ...] = (
+        lambda device: sought in device.platform.name.lower(),
+        lambda device: sought == device.name.strip().lower(),
+        lambda device: sought in device.name.lower(),
+    )
+    for matches in ways:
+        for device in filter(matches, present):
+            return device
+    raise CommandError(f"--device: {substring!r} is in none of {', '.join(_title(device) for device in present)}")
+
+
+def _title(device: cl.Device) -> str:
+    return f"{device.name.strip()} ({device.platform.name.strip()})"
+
+
+def _queue(device: cl.Device) -> tuple[cl.Context, cl.CommandQueue]:
+    """Return a queue, and the context beside it: not every driver's queue keeps its context."""
+    context = cl.Context([device])
+    return context, cl.CommandQueue(context, device)
+
+
+def _console(*, stderr: bool = False) -> Console:
+    console = Console(stderr=stderr)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = _WIDTH
+    return console
+
+
+def _binary(n: int) -> str:
+    """Return a number of bytes in the unit that suits it."""
+    for unit, scale in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if n >= scale:
+            return f"{n / scale:.4g} {unit}"
+    return f"{n} bytes"
+
+
+def _readable(name: str, value: Any) -> str:
+    """Return the value of a field of `Device` for people."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if name in ("local_memory", "max_allocation", "global_memory"):
+        return _binary(value)
+    if isinstance(value, tuple):
+        return ", ".join(str(each) for each in value) or "none named"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return str(value)
+
+
+def _capabilities(device: Device) -> dict[str, str]:
+    """Return all that is known of a device beside its name, by what it is."""
+    found: dict[str, str] = {}
+    for field in dataclasses.fields(device):
+        if field.name == "name":
+            continue  # heads the column
+        value = getattr(device, field.name)
+        if field.name == "portability":
+            way = {"local": "local memory", "sub_group": "sub-group shuffle", "bpermute": "bpermute", "ptx": "inline PTX"}
+            reach = f", {value.lane_width} lanes" if value.lane_width > 1 else ""
+            found["lane exchange"] = way.get(value.lanes, value.lanes) + reach
+            found["loads of data read once"] = {"plain": "ordinary", "ptx": "inline PTX"}.get(value.load_once, value.load_once)
+        else:
+            found[field.name.replace("_", " ")] = _readable(field.name, value)
+    return found
+
+
+def _devices(_arguments: argparse.Namespace) -> int:
+    chosen = choose_device()
+    present = devices()
+    # A context may name a device by other means than the list shows, such as one of its parts.
+    columns = present if chosen in present else [chosen, *present]
+    why = "PYOPENCL_CTX names it" if os.environ.get("PYOPENCL_CTX") else _first_reason(present)
+    console = _console()
+    described = [_capabilities(describe(device)) for device in columns]
+    # As many side by side as there is room for.
+    together = max(1, (console.width - 24) // 26)
+    for begin in range(0, len(columns), together):
+        table = Table(box=rich.box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+        table.add_column("", no_wrap=True, style="dim")
+        for device in columns[begin : begin + together]:
+            title = Text(device.name.strip())
+            table.add_column(title.append("\n(default)", "green") if device == chosen else title, overflow="fold")
+        for name in described[0]:
+            table.add_row(name, *(Text(each[name]) for each in described[begin : begin + together]))
+        console.print(table)
+        console.print()
+    console.print(Text(f"{_title(chosen)} is used by default: {why}."), soft_wrap=True)
+    return 0
+
+
+def _first_reason(present: Sequence[cl.Device]) -> str:
+    """Return why the first device in the library's order is that."""
+    if len(present) == 1:
+        return "it is the only one"
+    first, second = (describe(device) for device in present[:2])
+    if first.type != second.type:
+        return f"a {first.type} comes before a {second.type}"
+    if first.unified_memory != second.unified_memory:
+        return "of its type, one with memory of its own comes first"
+    speeds = [device.max_compute_units * device.max_clock_frequency for device in present[:2]]
+    if speeds[0] != speeds[1]:
+        return "of its type, the one with more compute units times clock rate comes first"
+    return "among equals, the order of the platforms decides"
+
+
+def _source(arguments: argparse.Namespace) -> int:
+    device = find_device(arguments.device)
+    described = describe(device)
+    dtype = arguments.dtype or ("float64" if described.fp64 else "float32")
+    arithmetic = Arithmetic(dtype, arguments.x_dtype or dtype, arguments.index, arguments.semiring)
+    try:
+        unsupported = arithmetic.needs_fp64 and not described.fp64
+    except TypeError as error:
+        raise CommandError(str(error)) from None
+    if unsupported:
+        raise CommandError(f"--dtype: {arithmetic.name} needs double precision, which {_title(device)} lacks; use float32")
+    if arguments.scaled and arguments.semiring != "plus_times":
+        raise CommandError("--scaled: alpha and beta belong to plus_times alone")
+    known = catalogue(described, arithmetic, scaled=arguments.scaled)
+    if arguments.name not in known:
+        listed = "\n".join(f"  {name}" for name in known)
+        if arguments.name is None:
+            print(f"Kernels by template, and by the names that spmv_plan(kernel=...) takes:\n{listed}")
+            return 0
+        raise CommandError(f"no kernel is named {arguments.name!r}; there are\n{listed}")
+    # What the driver allows decides the rest: the source printed is the one that is built.
+    context = cl.Context([device])
+    record = programs.build(context, device, known[arguments.name]).parameters
+    text = f"// {record.name}, for {_title(device)}\n{programs.render(record)}"
+    console = _console()
+    if console.is_terminal:
+        console.print(Syntax(text, "c", background_color="default"), soft_wrap=True)
+    else:
+        print(text)
+    return 0
+
+
+def _warmup(arguments: argparse.Namespace) -> int:
+    device = find_device(arguments.device)
+    _context, queue = _queue(device)
+    dtypes = arguments.dtype or ["float32", "float64"]
+    count = clsparse_py.warmup(queue, [np.dtype(each) for each in dtypes])
+    print(f"{count} kernels built for {_title(device)}")
+    return 0
+
+
+def _demo(arguments: argparse.Namespace) -> int:
+    _context, queue = _queue(find_device(arguments.device))
+    return demo.run(queue, arguments.files, _console(), _console(stderr=True))
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command's arguments."""
+    whole = argparse.ArgumentParser(prog="clsparse", description="Sparse linear algebra on any OpenCL device.")
+    whole.add_argument("--version", action="version", version=f"clsparse_py {clsparse_py.__version__}")
+    whole.add_argument("-v", "--verbose", action="store_true", help="say what is built, cached and adapted")
+    commands = whole.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    on_device = argparse.ArgumentParser(add_help=False)
+    on_device.add_argument("--device", metavar="SUBSTRING", help="the first device in whose name or platform this is found")
+
+    command = commands.add_parser("devices", help="list the devices, what they can do, and which one is used")
+    command.set_defaults(run=_devices)
+
+    command = commands.add_parser("source", parents=[on_device], help="print a kernel as it is built for a device")
+    command.add_argument("name", nargs="?", metavar="NAME", help='such as "spmv/adaptive" or "subvector8"; none: list them')
+    command.add_argument("--dtype", choices=OPENCL_TYPES, metavar="DTYPE", help="of A's values (float64, or float32 without)")
+    command.add_argument("--x-dtype", choices=OPENCL_TYPES, metavar="DTYPE", help="of x's values (A's)")
+    command.add_argument("--index", default="int32", choices=("int32", "int64"), help="of indices and indptr (int32)")
+    command.add_argument("--semiring", default="plus_times", choices=SEMIRINGS, help="(plus_times)")
+    command.add_argument("--scaled", action="store_true", help="with alpha and beta")
+    command.set_defaults(run=_source)
+
+    command = commands.add_parser("warmup", parents=[on_device], help="build the kernels that products are likely to need")
+    command.add_argument("--dtype", action="append", choices=OPENCL_TYPES, metavar="DTYPE", help="may be repeated")
+    command.set_defaults(run=_warmup)
+
+    command = commands.add_parser("demo", parents=[on_device], help="multiply real matrices, check against SciPy, and time it")
+    command.add_argument("files", nargs="*", metavar="FILE", help="more matrices: .mtx, .mtx.gz or .npz")
+    command.set_defaults(run=_demo)
+    return whole
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the ``clsparse`` command.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        By default those of the process.
+
+    Returns
+    -------
+    int
+        The exit code: 0; 1 where there is no device, a kernel does not build, or a result is wrong; 2 for wrong arguments.
+    """
+    parsed = parser().parse_args(arguments)
+    logging.basicConfig(level=logging.DEBUG if parsed.verbose else logging.WARNING, format="%(name)s: %(message)s")
+    try:
+        code: int = parsed.run(parsed)
+    except CommandError as error:
+        print(f"clsparse: {error}", file=sys.stderr)
+        return 2
+    except (NoDeviceError, BuildError, cl.Error) as error:
+        print(f"clsparse: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        # Who reads, such as `head`, has seen enough.
+        sys.stderr.close()
+        return 0
+    return code

@@ -1,0 +1,86 @@
+"""Building early what the first products would build."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import scipy.sparse
+from pyopencl import array as cl_array
+
+from clsparse_py import programs
+from clsparse_py.csr import csr_array
+from clsparse_py.device import Device, default_queue, describe
+from clsparse_py.spmv import spmv_plan
+from clsparse_py.spmv.choose import KernelChoice, choose
+from clsparse_py.spmv.features import Features
+
+__all__ = ["warmup"]
+
+# Longer than what any kernel takes in one part, so that the launch that adds the parts of a row is built too.
+_LONG_ROW = 1 << 16
+
+
+def warmup(queue: cl.CommandQueue | None = None, dtypes: Iterable[Any] = (np.float32, np.float64)) -> int:
+    """Build the kernels that products ``A @ x`` are likely to need on a device, so that the first one builds nothing.
+
+    These are the kernels that the cost rule may choose for a matrix with 32-bit indices, and those that check, inspect and divide
+    one, without alpha and beta. Each runs once, on a small matrix, because some drivers finish a build only at the first launch.
+    Across processes what was built is kept on disk; there it saves the time of loading it.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue, optional
+        Of the device and context to build for; by default `clsparse_py.default_queue`.
+    dtypes : iterable of dtype
+        Of the values of A and x. Those that the device lacks are left out.
+
+    Returns
+    -------
+    int
+        How many kernels were built that this process did not have.
+
+    Raises
+    ------
+    NoDeviceError
+        No queue was given, and there is no device.
+    TypeError
+        A dtype is not supported.
+    """
+    queue = default_queue() if queue is None else queue
+    device = describe(queue.device)
+    before = sum(1 for _ in programs.built())
+    for dtype in dict.fromkeys(np.dtype(each) for each in dtypes):
+        if not device.fp64 and dtype.name in ("float64", "complex128"):
+            continue
+        A = _matrix(queue, dtype)
+        x, y = cl_array.zeros(queue, A.shape[1], dtype), cl_array.empty(queue, A.shape[0], dtype)
+        # A plan holds what its launches read: it has to outlive them.
+        plans = [spmv_plan(A, kernel=choice) for choice in dict.fromkeys(_choices(device))]
+        for plan in plans:
+            plan.execute(A, x, y)
+        queue.finish()
+    return sum(1 for _ in programs.built()) - before
+
+
+def _matrix(queue: cl.CommandQueue, dtype: np.dtype[Any]) -> csr_array:
+    """Return a matrix with an empty row, a short one, and one that every kernel cuts."""
+    indptr = np.array([0, 0, 1, 1 + _LONG_ROW], np.int32)
+    parts = (np.zeros(indptr[-1], dtype), np.zeros(indptr[-1], np.int32), indptr)
+    return csr_array(scipy.sparse.csr_array(parts, shape=(3, 1)), queue=queue)
+
+
+def _choices(device: Device) -> Iterator[KernelChoice]:
+    """Yield what the cost rule chooses for matrices of all sizes, mean and longest rows."""
+    powers = [1 << bit for bit in range(31)]
+    for n_rows in powers[::3]:
+        for mean in powers[:12]:
+            for longest in powers[:24]:
+                if longest < mean or n_rows * mean < longest or n_rows * mean >= 1 << 31:
+                    continue
+                for shortest in (0, mean):
+                    features = Features(n_rows, n_rows, n_rows * mean, shortest, longest, float(longest - mean), ())
+                    for side in choose(features, device, "auto", None).kernels:
+                        yield from side

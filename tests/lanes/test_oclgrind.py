@@ -1,0 +1,61 @@
+"""Oclgrind: a simulator that finds races, accesses out of bounds, uninitialised reads and divergent barriers.
+
+Its exit code is 0 whatever it found; what it found is in its log.
+"""
+
+from __future__ import annotations
+
+import collections
+import re
+from pathlib import Path
+
+import pytest
+import runtimes
+from lane import Lane
+from planted import FAULTS
+
+
+@pytest.fixture
+def environment(lane: Lane, tmp_path: Path) -> dict[str, str]:
+    """Return the environment in which Oclgrind runs, checks all it can, and writes ``log``."""
+    library = lane.require(runtimes.oclgrind(), "Oclgrind is not installed (Debian: oclgrind)")
+    settings = {
+        "OCLGRIND_DATA_RACES": "1",
+        "OCLGRIND_UNINITIALIZED": "1",
+        "OCLGRIND_MAX_ERRORS": "100000",
+        "OCLGRIND_LOG": str(tmp_path / "log"),
+        # The optimiser forms intrinsics (a saturating subtraction) that Oclgrind lacks, and may drop an access that is wrong.
+        "OCLGRIND_BUILD_OPTIONS": "-cl-opt-disable",
+    }
+    return runtimes.environment(tmp_path, library, runtimes.OCLGRIND, **settings)
+
+
+def faults(log: Path) -> list[str]:
+    """Return what a log reports: each kind once for each kernel and source line, with how often."""
+    found: collections.Counter[str] = collections.Counter()
+    for block in re.split(r"\n(?=\S)", log.read_text()):
+        headline, *rest = block.strip().splitlines() or [""]
+        if not headline:
+            continue
+        kernel = re.search(r"Kernel:\s+(\S+)", block)
+        lines = [rest[i + 1].strip() for i, line in enumerate(rest[:-1]) if line.strip().startswith("At line")]
+        what = re.sub(r" address 0x[0-9a-f]+", "", headline)
+        found[f"{what} in {kernel[1] if kernel else '?'}: {' | '.join(lines)}"] += 1
+    return [f"{fault} ({times} times)" for fault, times in found.items()]
+
+
+def test_planted_faults_are_found(lane: Lane, environment: dict[str, str]) -> None:
+    lane.run("planted.py", environment=environment)
+    found = faults(Path(environment["OCLGRIND_LOG"]))
+    for kernel, message in FAULTS.items():
+        assert any(message in fault and f" {kernel}:" in fault for fault in found), f"{kernel} was not found in {found}"
+    assert not any("faultless" in fault for fault in found), found
+
+
+def test_every_kernel_is_free_of_faults(lane: Lane, environment: dict[str, str], templates: set[str]) -> None:
+    found = lane.run_workload("--simulated", environment=environment)
+    reported = faults(Path(environment["OCLGRIND_LOG"]))
+    lane.say(f"found {len(reported)} races, accesses out of bounds, uninitialised reads and divergent barriers")
+    assert not reported, "\n".join(reported)
+    assert not found["failures"], "\n".join(found["failures"])
+    assert templates == set(found["kernels"].values()), "these templates did not run"

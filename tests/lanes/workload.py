@@ -1,0 +1,366 @@
+"""Run every kernel on small inputs on the default device, compare with SciPy, and print what ran as a line of JSON.
+
+Lanes run it in a process of its own, on a device of theirs. ``--simulated``: fewer cases and smaller work-groups, for a simulator
+that takes a thousand times as long. All values are small whole numbers, so that every dtype's results are exact whatever the
+order of a sum.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+import pyopencl as cl
+import scipy.sparse
+from pyopencl import array as cl_array
+
+import clsparse_py
+from clsparse_py import csr_array, describe, programs, semiring, spmm, spmv, spmv_plan
+from clsparse_py.arithmetic import OPENCL_TYPES
+from clsparse_py.csr import _check
+from clsparse_py.spmv import KERNELS, KernelChoice, Scheme
+from clsparse_py.spmv.binning import N_BINS, count_bins, list_rows
+from clsparse_py.spmv.features import inspect
+
+Array = np.ndarray[Any, Any]
+Case = partial[None]
+
+INDEX_TYPES = (np.int32, np.int64)
+FLOAT32 = np.dtype(np.float32)
+
+
+@dataclass(frozen=True)
+class Axes:
+    """What cases rotate through."""
+
+    work_groups: tuple[int, ...]
+    dtypes: tuple[np.dtype[Any], ...]
+    semirings: int  # how many of them each kernel takes
+
+    @classmethod
+    def of(cls, fp64: bool, simulated: bool) -> Axes:
+        names = ("float32", "uint8", "complex128", "int64", "float64") if simulated else tuple(OPENCL_TYPES)
+        dtypes = tuple(np.dtype(name) for name in names if fp64 or name not in ("float64", "complex128"))
+        return cls((1, 7, 48, 64, 256 if simulated else 1024), dtypes, 1 if simulated else 4)
+
+
+@dataclass
+class Report:
+    """What a run of the workload tells its lane."""
+
+    device: str
+    fp64: bool
+    cases: int = 0
+    kernels: dict[str, str] = field(default_factory=dict)  # name -> template
+    skipped: dict[str, str] = field(default_factory=dict)  # what -> reason
+    failures: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Row lengths, and columns at random: neither sorted nor unique."""
+
+    lengths: tuple[int, ...]
+    n_cols: int
+    name: str
+
+    def __repr__(self) -> str:
+        return self.name
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.lengths), self.n_cols
+
+    @functools.cached_property
+    def structure(self) -> tuple[Array, Array]:
+        rng = np.random.default_rng(len(self.lengths))
+        return rng.integers(0, max(self.n_cols, 1), sum(self.lengths)), np.cumsum((0, *self.lengths))
+
+    def values(self, dtype: np.dtype[Any]) -> Array:
+        return numbers(self.structure[0].size, dtype)
+
+
+def numbers(n: int | tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Return whole numbers from 0 to 3, complex ones with such an imaginary part."""
+    rng = np.random.default_rng(1)
+    found = rng.integers(0, 4, n).astype(dtype)
+    return found + np.asarray(1j * rng.integers(0, 4, n)).astype(dtype) if dtype.kind == "c" else found
+
+
+#: Empty rows at the beginning, at the end and between, and rows that one, few and many work-items sum.
+RAGGED = Matrix((0, 3, 1, 0, 0, 40, 2, 9, 17, 1, 90, 0, 5, 0), 23, "ragged")
+#: Rows that are cut, also into more than two parts, and mostly empty ones.
+CUT = Matrix((700, 0, 0, 300, 3, 0, 0, 0, 0, 900, 0), 50, "cut")
+#: A row in several pieces, one in a piece, and an empty one.
+PIECES = Matrix((20, 40_000, 0, 16_384), 60, "pieces")
+NOTHING = (Matrix((), 5, "no rows"), Matrix((0, 0, 0), 4, "no entries"), Matrix((0, 0, 0), 0, "no columns"))
+DIAGONAL = Matrix((1,) * 9, 12, "one entry a row")
+
+
+def expected(matrix: Matrix, a: Array, x: Array, ring: semiring.Semiring) -> Array:
+    """Return the product of a matrix with values ``a`` and a vector, entry by entry where SciPy has no such product."""
+    indices, indptr = matrix.structure
+    if ring == semiring.plus_times:
+        return np.asarray(scipy.sparse.csr_array((a, indices, indptr), shape=matrix.shape) @ x)
+    dtype = ring.result_dtype(a.dtype, x.dtype)
+    add, product = {
+        "min_plus": (np.minimum, lambda: a.astype(dtype) + x[indices].astype(dtype)),
+        "max_times": (np.maximum, lambda: a.astype(dtype) * x[indices].astype(dtype)),
+        "or_and": (np.logical_or, lambda: (a != 0) & (x[indices] != 0)),
+        "plus_pair": (np.add, lambda: np.ones(a.size, dtype)),
+    }[ring.name]
+    y = np.full(matrix.shape[0], ring.identity(dtype), dtype)
+    add.at(y, np.repeat(np.arange(matrix.shape[0]), np.diff(indptr)), product())
+    return y
+
+
+def same(found: Any, wanted: Array) -> None:
+    """Raise where two results differ in dtype, shape or value."""
+    found = found.get() if isinstance(found, cl_array.Array) else found
+    np.testing.assert_array_equal(found, wanted, strict=True)
+
+
+def on_device(matrix: Matrix, a: Array, index: type[Any] = np.int32) -> csr_array:
+    """Return a matrix whose index type is ``index``."""
+    queue = clsparse_py.default_queue()
+    parts = (a, *(part.astype(index) for part in matrix.structure))
+    return csr_array(tuple(cl_array.to_device(queue, part) for part in parts), shape=matrix.shape)
+
+
+def product(
+    matrix: Matrix,
+    kernel: KernelChoice | str | None,
+    dtype: np.dtype[Any],
+    index: type[Any] = np.int32,
+    scheme: str = "auto",
+    ring: semiring.Semiring = semiring.plus_times,
+    scaled: bool = False,
+) -> None:
+    """Multiply on the device with a kernel and compare."""
+    a, x = matrix.values(dtype), numbers(matrix.n_cols, dtype)
+    A = on_device(matrix, a, index)
+    plan = spmv_plan(A, scheme=scheme, kernel=kernel)
+    wanted = expected(matrix, a, x, ring)
+    # A device array that begins inside its buffer.
+    x_device = cl_array.to_device(A.queue, np.concatenate((x[:1], x)))[1:] if x.size else cl_array.to_device(A.queue, x)
+    same(spmv(A, x_device, plan=plan, semiring=ring), wanted)
+    if not scaled:
+        return
+    # With beta 0, what is in y is not read: nothing was ever written there.
+    y = cl_array.empty(A.queue, matrix.shape[0], wanted.dtype)
+    same(spmv(A, x_device, alpha=2, beta=0, out=y, plan=plan), (wanted * wanted.dtype.type(2)).astype(wanted.dtype))
+    before = numbers(matrix.shape[0], dtype)
+    y = cl_array.to_device(A.queue, before)
+    same(spmv(A, x_device, alpha=1, beta=3, out=y, plan=plan), (wanted + before * dtype.type(3)).astype(dtype))
+
+
+def choice(name: str, work_group: int) -> KernelChoice:
+    """Return a kernel with a work-group size, few entries to a work-item so that rows are cut."""
+    return KernelChoice(name, work_group, items=3, unroll=2)
+
+
+def product_cases(axes: Axes) -> Iterator[Case]:
+    """Every kernel with every dtype, work-group size, index type and semiring, rotated against each other."""
+    rings = [ring for ring in semiring.SEMIRINGS.values() if ring != semiring.plus_times]
+    for k, name in enumerate(KERNELS):
+        yield partial(product, RAGGED, name, FLOAT32)
+        for i, dtype in enumerate(axes.dtypes):
+            kernel, index = choice(name, axes.work_groups[(i + k) % 5]), INDEX_TYPES[(i + k // 5) % 2]
+            yield partial(product, RAGGED if i % 2 else CUT, kernel, dtype, index, scaled=dtype.kind != "b" and i % 3 != 1)
+        for i in range(k, k + axes.semirings):
+            dtype = np.dtype(("float32", "int32", "uint8")[i % 3])
+            yield partial(product, RAGGED, choice(name, (48, 64)[i % 2]), dtype, ring=rings[i % len(rings)])
+
+
+def plan_cases(axes: Axes) -> Iterator[Case]:
+    """Binning schemes, rows that several work-groups share, and matrices with nothing in them."""
+    for i, scheme in enumerate(("auto", "single", "fine", "coarse-10", "coarse-2", "hybrid-10", "hybrid-2")):
+        dtype = axes.dtypes[i % len(axes.dtypes)]
+        for matrix, index in ((RAGGED, np.int32), (CUT, np.int64)):
+            yield partial(product, matrix, None, dtype, index, scheme, scaled=dtype.kind != "b")
+    schemes, names = ("fine", "coarse-2", "hybrid-2"), ("serial", "subvector8", "subvector64")
+    for i, (scheme, name) in enumerate(itertools.product(schemes, names)):
+        yield partial(product, RAGGED, choice(name, axes.work_groups[i % 4]), FLOAT32, scheme=scheme)
+    yield partial(product, PIECES, choice("pieces", 64), np.dtype(np.int32))
+    yield partial(product, PIECES, None, np.dtype(np.int32), scheme="fine")
+    for matrix, kernel in itertools.product(NOTHING, (*KERNELS, None)):
+        yield partial(product, matrix, kernel, FLOAT32, scaled=True)
+
+
+def structure(matrix: Matrix, index: type[Any], work_group: int) -> None:
+    """Run the kernels that read the structure alone, and compare with NumPy."""
+    A = on_device(matrix, matrix.values(np.dtype(np.float32)), index)
+    indices, indptr = matrix.structure
+    lengths, n_rows = np.diff(indptr), matrix.shape[0]
+    found = _check(A.queue, A.shape, A.indices, A.indptr, work_group)
+    reference = scipy.sparse.csr_array((np.ones(indices.size), indices, indptr), shape=matrix.shape)
+    assert (found.sorted, found.canonical) == (reference.has_sorted_indices, reference.has_canonical_format)
+    features = inspect(A.queue, A.shape, A.nnz, A.indptr, work_group)
+    assert (features.shortest, features.longest) == (lengths.min(), lengths.max())
+    assert np.isclose(features.variance, lengths.var())
+    assert sum(features.classes) == n_rows
+    for side in Scheme("coarse", 2).sides + Scheme("fine").sides:
+        work = np.add.reduceat(lengths, np.arange(0, n_rows, side.granularity))
+        bins = np.minimum(work // side.granularity, N_BINS - 1)
+        counts = count_bins(A.queue, n_rows, A.indptr, side, work_group)
+        np.testing.assert_array_equal(counts, np.bincount(bins, minlength=N_BINS))
+        list_of_bin = (np.arange(N_BINS) > 2).astype(np.int32)
+        rows = list_rows(A.queue, n_rows, A.indptr, side, list_of_bin, bins.size, work_group)
+        np.testing.assert_array_equal(rows.get(), np.argsort(list_of_bin[bins], kind="stable"))
+
+
+def structure_cases(axes: Axes) -> Iterator[Case]:
+    """The kernels of checking and planning, with every work-group size."""
+    for i, work_group in enumerate(axes.work_groups):
+        yield partial(structure, RAGGED, INDEX_TYPES[i % 2], work_group)
+        yield partial(structure, DIAGONAL, INDEX_TYPES[1 - i % 2], work_group)
+
+
+def many_columns(
+    dtype: np.dtype[Any], n_columns: int, order: Literal["C", "F"], work_group: int, index: type[Any], scaled: bool
+) -> None:
+    """Multiply with a dense matrix and compare."""
+    a, X = RAGGED.values(dtype), numbers((RAGGED.n_cols, n_columns), dtype)
+    A = on_device(RAGGED, a, index)
+    indices, indptr = RAGGED.structure
+    wanted = scipy.sparse.csr_array((a, indices, indptr), shape=RAGGED.shape) @ X
+    X_device = cl_array.to_device(A.queue, np.asarray(X, order=order))
+    same(spmm(A, X_device, work_group=work_group), wanted)
+    if scaled:
+        out = cl_array.empty(A.queue, wanted.shape, wanted.dtype)
+        same(spmm(A, X_device, alpha=2, beta=0, out=out, work_group=work_group), (wanted * dtype.type(2)).astype(dtype))
+
+
+def strided() -> None:
+    """Multiply with a vector of every second entry of an array."""
+    A, x = on_device(RAGGED, RAGGED.values(FLOAT32)), numbers(2 * RAGGED.n_cols, FLOAT32)
+    wanted = expected(RAGGED, RAGGED.values(FLOAT32), x[::2], semiring.plus_times)
+    same(spmv(A, cl_array.to_device(A.queue, x)[::2]), wanted)
+
+
+def spmm_cases(axes: Axes) -> Iterator[Case]:
+    """Products with several columns in either order, and with a vector of any stride."""
+    for i, dtype in enumerate(axes.dtypes):
+        n_columns, order, index = (1, 2, 3, 4, 6)[i % 5], "CF"[i % 2], INDEX_TYPES[i // 2 % 2]
+        yield partial(many_columns, dtype, n_columns, order, axes.work_groups[i % 4], index, scaled=dtype.kind != "b")
+    yield partial(strided)
+
+
+def mixed(a_dtype: str, x_dtype: str, kernel: str) -> None:
+    """Multiply operands of two dtypes, from the host, and compare."""
+    a, x = CUT.values(np.dtype(a_dtype)), numbers(CUT.n_cols, np.dtype(x_dtype))
+    A = on_device(CUT, a)
+    same(spmv(A, x, plan=spmv_plan(A, kernel=kernel)), expected(CUT, a, x, semiring.plus_times))
+
+
+def mixed_cases(fp64: bool) -> Iterator[Case]:
+    """Operands of different dtypes."""
+    pairs = [("float32", "complex64"), ("int8", "int32"), ("bool", "float32")]
+    pairs += [("float32", "float64"), ("int32", "float32"), ("complex64", "float64")] if fp64 else []
+    for kernel, (a, x) in list(itertools.product(("chunked", "adaptive", "merge", "subvector4", "pieces"), pairs))[::2]:
+        yield partial(mixed, a, x, kernel)
+
+
+def views(target: str, step: int) -> None:
+    """Make a matrix of parts that are views of device arrays, and compare."""
+    indices, indptr = (part.astype(np.int32) for part in RAGGED.structure)
+    a = RAGGED.values(FLOAT32)
+    queue = clsparse_py.default_queue()
+    parts = [cl_array.to_device(queue, np.repeat(part, step)) for part in (a, indices, indptr)]
+    A = csr_array(tuple(part[::step] for part in parts), shape=RAGGED.shape, dtype=target)
+    same(A.data, a.astype(target))
+    same(A.indices, indices)
+    same(A.indptr, indptr)
+
+
+def view_cases(axes: Axes) -> Iterator[Case]:
+    """Views and conversions of what is on the device."""
+    for i, dtype in enumerate(axes.dtypes):
+        if dtype.kind != "b":
+            yield partial(views, dtype.name, 1 + i % 3)
+
+
+def refused(a_dtype: str, operation: Callable[[csr_array], object]) -> None:
+    """Expect what needs double precision to be refused, with an error that says so."""
+    try:
+        operation(csr_array(scipy.sparse.eye_array(3, dtype=a_dtype)))
+    except TypeError as error:
+        if "double precision" not in str(error):
+            raise
+    else:
+        raise AssertionError("was not refused")
+
+
+def refusal_cases() -> Iterator[Case]:
+    """What a device without double precision refuses."""
+    for dtype in ("float64", "complex128"):
+        yield partial(refused, dtype, repr)
+        yield partial(refused, "float32", partial(csr_array.astype, dtype=dtype))
+        yield partial(refused, "float32", partial(spmv, x=np.ones(3, dtype)))
+        yield partial(refused, "float32", partial(spmm, X=np.ones((3, 2), dtype)))
+    # int32 times float32 is float64, in SciPy and here.
+    yield partial(refused, "int32", partial(spmv, x=np.ones(3, np.float32)))
+
+
+def make_writes_visible() -> None:
+    """Work around false reports of uninitialised reads: Oclgrind loses track of writes in two cases.
+
+    A buffer in the place of a freed smaller one has entries that no write initialises: so no array is freed. A copy to a part
+    of a buffer initialises other bytes than its own: so the whole buffer is written.
+    """
+    make, copy = cl_array.Array.__init__, cl.enqueue_copy
+    kept: list[Any] = []
+
+    def made(self: cl_array.Array, *args: Any, **named: Any) -> None:
+        make(self, *args, **named)
+        kept.append(self.base_data)
+
+    def copied(queue: cl.CommandQueue, to: Any, source: Any, **named: Any) -> cl.Event:
+        if not isinstance(to, cl.MemoryObject) or not isinstance(source, cl.MemoryObject):
+            return copy(queue, to, source, **named)
+        begin, size = named.get("dst_offset", 0), named.get("byte_count", source.size)
+        before, whole = np.empty(source.size, np.uint8), np.empty(to.size, np.uint8)
+        copy(queue, before, source)
+        copy(queue, whole, to)
+        whole[begin : begin + size] = before[:size]
+        return copy(queue, to, whole)
+
+    cl_array.Array.__init__, cl.enqueue_copy = made, copied
+
+
+def main() -> None:
+    """Run all cases and print the report."""
+    simulated = "--simulated" in sys.argv
+    if simulated:
+        make_writes_visible()
+    device = describe(clsparse_py.default_queue().device)
+    axes = Axes.of(device.fp64, simulated)
+    report = Report(f"{device.platform}, {device.name}", device.fp64)
+    cases = [*product_cases(axes), *plan_cases(axes), *structure_cases(axes), *spmm_cases(axes), *view_cases(axes)]
+    cases += mixed_cases(device.fp64)
+    if not device.fp64:
+        cases += refusal_cases()
+        report.skipped["float64 and complex128"] = "the device has no double precision; that they are refused was tested"
+    with programs.recording() as built:
+        for case in cases:
+            try:
+                case()
+            except Exception:  # noqa: PERF203 - a case that fails must not hide the others
+                named = ", ".join(f"{name}={value}" for name, value in case.keywords.items())
+                what = f"{case.func.__name__}{case.args} {named}"
+                report.failures.append(f"{what}\n{traceback.format_exc(limit=-3)}")
+    report.cases = len(cases)
+    report.kernels = {each.parameters.name: each.parameters.template for each in built}
+    print(json.dumps(asdict(report)))
+
+
+if __name__ == "__main__":
+    main()

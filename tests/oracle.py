@@ -1,0 +1,154 @@
+"""What products must be: brute force over every semiring, with a bound on the error that rounding may make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from clsparse_py.semiring import Semiring, plus_times
+
+__all__ = ["Expected", "check", "expected", "random_structure", "random_values"]
+
+
+@dataclass(frozen=True)
+class Expected:
+    """A product in extended precision and how far a result may be from it, per row."""
+
+    values: np.ndarray
+    bound: np.ndarray | float
+    dtype: np.dtype
+
+
+def random_structure(lengths: Any, n_cols: int, rng: np.random.Generator, index: Any = np.int32) -> tuple[np.ndarray, np.ndarray]:
+    """Return indices and indptr of rows of the given lengths: unsorted, with duplicates."""
+    lengths = np.asarray(lengths, np.int64)
+    indptr = np.concatenate(([0], np.cumsum(lengths))).astype(index)
+    return rng.integers(0, max(n_cols, 1), int(indptr[-1])).astype(index), indptr
+
+
+def random_values(dtype: Any, size: Any, rng: np.random.Generator, *, nonnegative: bool = False) -> np.ndarray:
+    """Return values of many magnitudes, of both signs unless they are to be nonnegative, some of them zero."""
+    dtype = np.dtype(dtype)
+    if dtype.kind == "b":
+        return rng.random(size) < 0.5
+    if dtype.kind in "iu":
+        return rng.integers(0 if nonnegative or dtype.kind == "u" else -9, 10, size).astype(dtype)
+
+    def reals() -> np.ndarray:
+        values = rng.standard_normal(size) * 10.0 ** rng.uniform(-3, 3, size)
+        values[rng.random(size) < 0.05] = 0
+        return np.abs(values) if nonnegative else values * np.where(rng.random(size) < 0.5, 1, -1)
+
+    return (reals() + 1j * reals() if dtype.kind == "c" else reals()).astype(dtype)
+
+
+def _wide(dtype: np.dtype) -> Any:
+    return {"f": np.longdouble, "c": np.clongdouble}.get(dtype.kind, dtype.type)
+
+
+def _multiply(semiring: Semiring, a: np.ndarray, x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    if semiring.name == "or_and":
+        return (a != 0) & (x != 0)
+    a, x = a.astype(dtype), x.astype(dtype)
+    if semiring.name == "plus_pair":
+        return np.ones_like(a)
+    if semiring.name == "min_plus":
+        if dtype.kind in "iu":
+            limit = np.iinfo(dtype)
+            return np.array([min(max(int(p) + int(q), limit.min), limit.max) for p, q in zip(a, x, strict=True)], dtype)
+        return a | x if dtype.kind == "b" else a + x
+    if dtype.kind == "b":
+        return a & x
+    return a * x if semiring.name == "max_times" else a.astype(_wide(dtype)) * x.astype(_wide(dtype))
+
+
+def _reduce(semiring: Semiring, products: np.ndarray, indptr: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    boolean = dtype.kind == "b"
+    ufunc = {
+        "min_plus": np.logical_and if boolean else np.minimum,
+        "max_times": np.logical_or if boolean else np.maximum,
+        "or_and": np.logical_or,
+    }.get(semiring.name, np.logical_or if boolean else np.add)
+    n_rows = indptr.size - 1
+    totals = np.full(n_rows, semiring.identity(dtype), products.dtype)
+    filled = np.flatnonzero(np.diff(indptr))
+    if filled.size:
+        # Empty rows lie between the others without moving their beginnings.
+        sums = ufunc.reduceat(products, indptr[filled].astype(np.int64))
+        totals[filled] = ufunc(totals[filled], sums) if semiring.name != "plus_times" else sums
+    return totals
+
+
+def expected(
+    parts: tuple[np.ndarray, np.ndarray, np.ndarray],
+    x: np.ndarray,
+    semiring: Semiring = plus_times,
+    *,
+    alpha: Any = None,
+    beta: Any = None,
+    y: np.ndarray | None = None,
+) -> Expected:
+    """Return the product of ``(data, indices, indptr)`` with a vector or with each column of a matrix."""
+    data, indices, indptr = parts
+    if x.ndim == 2:
+        columns = [
+            expected(parts, x[:, j], semiring, alpha=alpha, beta=beta, y=None if y is None else y[:, j])
+            for j in range(x.shape[1])
+        ]
+        stacked = [
+            np.stack([np.broadcast_to(part, (indptr.size - 1,)) for part in all_of], axis=1)
+            for all_of in ([each.values for each in columns], [each.bound for each in columns])
+        ]
+        return Expected(stacked[0], stacked[1], columns[0].dtype)
+    dtype = semiring.result_dtype(data.dtype, x.dtype)
+    with np.errstate(all="ignore"):
+        total = _reduce(semiring, _multiply(semiring, data, x[indices], dtype), indptr, dtype)
+        bound: Any = 0.0
+        if semiring is plus_times and dtype.kind in "fc":
+            sizes = np.abs(data.astype(_wide(dtype))) * np.abs(x[indices].astype(_wide(dtype)))
+            magnitude = _reduce(semiring, np.where(np.isfinite(sizes), sizes, 0), indptr, np.dtype(np.longdouble))
+            # One rounding for each product and sum; a complex product has three more, each of up to sqrt(2) times the size.
+            roundings = (np.diff(indptr) + 2.0) * (4 if dtype.kind == "c" else 1)
+            bound = roundings * np.finfo(dtype).eps * magnitude
+        if alpha is not None or beta is not None:
+            before = np.abs(total)
+            total = total * _wide(dtype)(1 if alpha is None else alpha)
+            if dtype.kind in "fc":
+                bound = bound * abs(1 if alpha is None else alpha) + 4 * np.finfo(dtype).eps * before * abs(
+                    1 if alpha is None else alpha
+                )
+            if beta is not None and beta != 0:
+                assert y is not None
+                total = total + y.astype(_wide(dtype)) * _wide(dtype)(beta)
+                if dtype.kind in "fc":
+                    bound = bound + 4 * np.finfo(dtype).eps * np.abs(y.astype(_wide(dtype)) * beta)
+    return Expected(total, bound, dtype)
+
+
+def check(found: Any, wanted: Expected) -> None:
+    """Check a result: dtype and shape, what is not finite, and the error of the rest."""
+    found = found if isinstance(found, np.ndarray) else found.get()
+    assert found.dtype == wanted.dtype
+    assert found.shape == wanted.values.shape
+    if found.dtype.kind not in "fc":
+        np.testing.assert_array_equal(found, wanted.values)
+        return
+    finite = np.isfinite(wanted.values)
+    np.testing.assert_array_equal(np.isfinite(found), finite)
+    if found.dtype.kind == "f":
+        np.testing.assert_array_equal(found[~finite], wanted.values[~finite].astype(found.dtype))
+    error = np.abs(np.where(finite, found, 0) - np.where(finite, wanted.values, 0))
+    excess = error - np.broadcast_to(wanted.bound, error.shape)
+    worst = int(np.argmax(excess)) if excess.size else 0
+    assert not excess.size or excess.flat[worst] <= 0, (
+        f"at {np.unravel_index(worst, error.shape)}: {found.flat[worst]!r} instead of {wanted.values.flat[worst]!r}, "
+        f"error {error.flat[worst]:.3g}; {int((excess > 0).sum())} of {excess.size} are wrong"
+    )
+
+
+def host(matrix: sp.csr_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the three arrays of a SciPy matrix."""
+    return matrix.data, matrix.indices, matrix.indptr

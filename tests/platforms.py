@@ -1,0 +1,47 @@
+"""The OpenCL platforms that the tests run on."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+import pyopencl as cl
+
+import clsparse_py
+from clsparse_py.device import describe
+
+__all__ = ["PLATFORMS", "has_fp64", "queue_on"]
+
+
+def _found() -> dict[str, cl.Device]:
+    """Return a device of each kind by a short name: eight equal cards are one."""
+    kinds = {}
+    for device in clsparse_py.devices():
+        kinds.setdefault((device.platform.name, device.platform.version, device.name), device)
+    named: dict[str, cl.Device] = {}
+    for device in kinds.values():
+        words = re.findall(r"[a-z0-9]+", device.platform.name.lower())
+        name = "pocl" if words[:3] == ["portable", "computing", "language"] else words[0]
+        named[name if name not in named else f"{name}{len(named)}"] = device
+    return named
+
+
+#: By a short name, as in test ids.
+PLATFORMS = _found()
+
+
+@functools.cache
+def _kept(name: str) -> tuple[cl.Context, cl.CommandQueue]:
+    """Return context and queue: Intel's queue does not retain its context."""
+    context = cl.Context([PLATFORMS[name]])
+    return context, cl.CommandQueue(context, PLATFORMS[name])
+
+
+def queue_on(name: str) -> cl.CommandQueue:
+    """Return this run's queue on a platform."""
+    return _kept(name)[1]
+
+
+def has_fp64(name: str) -> bool:
+    """Return whether a platform's device has double precision."""
+    return describe(PLATFORMS[name]).fp64

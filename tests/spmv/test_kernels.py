@@ -1,0 +1,348 @@
+"""Every kernel of a product against brute force, on rows of every length that a kernel treats in its own way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+from oracle import check, expected, random_structure, random_values
+from pairs import combinations, uncovered
+from platforms import PLATFORMS, has_fp64, queue_on
+from pyopencl import array as cl_array
+
+from clsparse_py import csr_array, programs, spmm, spmv, spmv_plan
+from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.device import Device, Portability, describe
+from clsparse_py.semiring import SEMIRINGS, plus_times
+from clsparse_py.spmv.choose import KERNELS, KernelChoice
+from clsparse_py.spmv.kernels import Adaptive, Boundaries, Combine, Merge, Pieces, Subvector, nearest_work_group
+
+# One below, at and above what a tile, a unrolled loop, a work-group or a piece holds; then twice and three times the largest.
+LENGTHS = (
+    *range(10), 15, 16, 17, 31, 32, 33, 47, 48, 49, 63, 64, 65, 127, 128, 129, 191, 192, 193, 255, 256, 257, 511, 512, 513,
+    639, 640, 641, 1023, 1024, 1025, 1279, 1280, 1281, 2047, 2048, 2049, 4095, 4096, 4097, 8191, 8192, 8193,
+    16383, 16384, 16385, 32769, 49153,
+)  # fmt: skip
+N_COLS = 5000
+
+#: What a case calls a kernel, and how the name of what is built begins.
+BUILT_AS = {
+    **{name: "spmv_subvector" for name in KERNELS if name == "serial" or name.startswith("subvector")},
+    "vector": "spmv_subvector",
+    "pieces": "spmv_pieces",
+    "adaptive": "spmv_adaptive",
+    "merge": "spmv_merge",
+    "chunked": "spmv_chunked",
+    "fine bins": "spmv_subvector",
+    "rows of spmm": "spmm_rows",
+    "combine": "spmv_combine",
+}
+AXES: Mapping[str, Any] = {
+    "kernel": list(BUILT_AS),
+    "dtypes": [
+        ("float32", "float32"), ("float64", "float64"), ("complex64", "complex64"), ("complex128", "complex128"),
+        ("int32", "int32"), ("int64", "int64"), ("bool", "bool"),
+        ("float32", "float64"), ("complex64", "float32"), ("int8", "uint8"),
+    ],
+    "algebra": ["plus_times", "scaled", "min_plus", "max_times", "or_and", "plus_pair"],
+    "work_group": [1, 7, 48, 64, "max"],
+    "index": ["int32", "int64"],
+    "lanes": ["own", 1],
+    "platform": list(PLATFORMS),
+}  # fmt: skip
+
+
+def legal(case: Mapping[str, Any]) -> bool:
+    """Complex values have no order; booleans no alpha but True; doubles need a device that has them."""
+    complex_values = any(name.startswith("complex") for name in case["dtypes"])
+    needs_fp64 = any(name in ("float64", "complex128") for name in case["dtypes"])
+    if case["algebra"] in ("min_plus", "max_times") and complex_values:
+        return False
+    return not needs_fp64 or has_fp64(case["platform"])
+
+
+CASES = combinations(AXES, legal)
+
+
+def _name(case: Mapping[str, Any]) -> str:
+    return "-".join("_".join(value) if isinstance(value, tuple) else str(value).replace(" ", "_") for value in case.values())
+
+
+def test_cases_hold_every_pair() -> None:
+    assert not uncovered(AXES, legal, CASES)
+
+
+@pytest.fixture(scope="module")
+def lengths() -> np.ndarray:
+    rng = np.random.default_rng(2)
+    return rng.permutation([*LENGTHS, *([0] * 40), *rng.integers(0, 40, 300)])
+
+
+@pytest.mark.parametrize("case", CASES, ids=_name)
+def test_kernel(case: dict[str, Any], lengths: np.ndarray, narrow_lanes: Callable[[int], None]) -> None:
+    rng = np.random.default_rng(7)
+    queue = queue_on(case["platform"])
+    if case["lanes"] == 1:
+        narrow_lanes(1)
+    work_group = describe(queue.device).max_work_group if case["work_group"] == "max" else case["work_group"]
+    a, x_dtype = case["dtypes"]
+    scaled = case["algebra"] == "scaled"
+    semiring = plus_times if scaled else SEMIRINGS[case["algebra"]]
+    dtype = semiring.result_dtype(np.dtype(a), np.dtype(x_dtype))
+    scale = {}
+    if scaled:
+        pairs = {"b": (True, True), "i": (2, -3), "f": (-0.5, 2), "c": (0.5 - 2j, 1j)}
+        scale = dict(zip(("alpha", "beta"), pairs[dtype.kind], strict=True))
+    nonnegative = case["algebra"] == "max_times"
+    if case["kernel"] == "combine":
+        _check_combine(queue, case, dtype, work_group, scale, rng)
+        return
+    indices, indptr = random_structure(lengths, N_COLS, rng, case["index"])
+    parts = random_values(a, indices.size, rng, nonnegative=nonnegative), indices, indptr
+    columns = (3,) if case["kernel"] == "rows of spmm" else ()
+    x = random_values(x_dtype, (N_COLS, *columns), rng, nonnegative=nonnegative)
+    y = random_values(dtype, (lengths.size, *columns), rng)
+    A = csr_array(tuple(cl_array.to_device(queue, part) for part in parts), shape=(lengths.size, N_COLS), check=False)
+    assert A.indptr.dtype == case["index"]
+    on_device = cl_array.to_device(queue, x)
+
+    def multiply() -> np.ndarray:
+        out = cl_array.to_device(queue, y)
+        if columns:
+            return spmm(A, on_device, out=out, semiring=semiring, work_group=work_group, **scale).get()
+        return spmv(A, on_device, out=out, plan=plan, semiring=semiring, **scale).get()
+
+    with programs.recording() as built:
+        if not columns:
+            if case["kernel"] == "fine bins":
+                choice = KernelChoice("subvector8", work_group, unroll=2)
+                plan = spmv_plan(A, scheme="fine", kernel=choice)
+            else:
+                plan = spmv_plan(A, kernel=KernelChoice(case["kernel"], work_group, items=5, unroll=2))
+        found = multiply()
+    check(found, expected(parts, x, semiring, y=y, **scale))
+    np.testing.assert_array_equal(found.view(np.uint8), multiply().view(np.uint8))  # bitwise
+    _check_built(case, built, queue, work_group)
+
+
+def _check_built(case: Mapping[str, Any], built: list[programs.Built], queue: cl.CommandQueue, work_group: int) -> None:
+    """Check that the kernel which ran is the one asked for, at the nearest legal work-group size."""
+    records = [each.parameters for each in built if each.parameters.name.startswith(BUILT_AS[case["kernel"]])]
+    assert records, [each.parameters.name for each in built]
+    record: Any = records[-1]
+    assert (record.portability.lane_width == 1) or case["lanes"] == "own"
+    assert record.arithmetic.index == case["index"]
+    assert record.scaled == (case["algebra"] == "scaled")
+    most = describe(queue.device).max_work_group
+    asked = min(work_group, most)
+    if isinstance(record, Subvector):
+        width = {"serial": 1, "fine bins": 8, "vector": 1 << asked.bit_length() - 1}.get(case["kernel"])
+        width = width or int(case["kernel"].removeprefix("subvector"))
+        asked = nearest_work_group(work_group, width, most)
+        assert record.width == min(width, 1 << record.work_group.bit_length() - 1)
+    elif isinstance(record, Pieces):
+        asked = 1 << asked.bit_length() - 1
+    if case["work_group"] != "max":
+        assert _is_taken(queue, record.work_group, asked)
+
+
+def _is_taken(queue: cl.CommandQueue, work_group: int, asked: int) -> bool:
+    """Return whether a kernel has the work-group size asked for, or the driver allows less than that to kernels."""
+    if work_group == asked:
+        return True
+    head = f"kernel __attribute__((reqd_work_group_size({asked}, 1, 1)))"
+    source = f"{head} void probe(global int *out) {{ out[get_global_id(0)] = 1; }}"
+    kernel = cl.Kernel(programs.compile_source(queue.context, queue.device, source), "probe")
+    limit = kernel.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, queue.device)
+    return work_group <= limit < asked
+
+
+def _check_combine(
+    queue: cl.CommandQueue,
+    case: Mapping[str, Any],
+    dtype: np.dtype,
+    work_group: int,
+    scale: dict[str, Any],
+    rng: np.random.Generator,
+) -> None:
+    """Add pieces to rows with the kernel itself: plans ask for one work-group size of it."""
+    name = "plus_times" if scale else case["algebra"]
+    # A T is added to a T: what matters is the type of the result.
+    arithmetic = Arithmetic(case["dtypes"][0], case["dtypes"][1], case["index"], name)
+    index = np.dtype(case["index"]).type
+    pieces_per_row = np.array([1, 2, 3, 31, 32, 33, 64, 65, 200, 1000, 1])
+    ends = np.cumsum(pieces_per_row)
+    partial = random_values(dtype, int(ends[-1]), rng, nonnegative=True)
+    y = random_values(dtype, 64, rng, nonnegative=True)
+    rows = rng.permutation(64)[: ends.size]
+    record = Combine.legal(describe(queue.device), arithmetic, bool(scale), work_group)
+    if case["lanes"] == 1:
+        record = record.within(record.work_group, 1)
+    built = programs.build(queue.context, queue.device, record)
+    assert case["work_group"] == "max" or _is_taken(queue, built.parameters.work_group, work_group)
+    on_device = cl_array.to_device(queue, y)
+    kernel = built.kernel()
+    tables = [cl_array.to_device(queue, part.astype(index)) for part in (rows, ends - pieces_per_row, ends - 1)]
+    held = cl_array.to_device(queue, partial)
+    alpha = scale.get("alpha", 1)
+    scalars = (np.array(alpha, dtype), np.array(5, dtype)) if scale else ()
+    kernel.set_args(
+        None,
+        None,
+        np.uint64(0),
+        on_device.data,
+        np.uint64(0),
+        *scalars,
+        index(ends.size),
+        *(table.data for table in tables),
+        held.data,
+    )
+    group = built.parameters.work_group
+    items = ends.size * built.parameters.lanes
+    cl.enqueue_nd_range_kernel(queue, kernel, (-(-items // group) * group,), (group,))
+    ring = SEMIRINGS[name]
+    # The rows as a matrix of ones... of every ring: the pieces of a row, and then the row itself.
+    wanted = y.copy()
+    add = {"min_plus": min, "max_times": max, "or_and": lambda p, q: p or q}.get(ring.name)
+    for row, last, n in zip(rows, ends, pieces_per_row, strict=True):
+        part = partial[last - n : last]
+        if add is None and dtype.kind != "b":
+            wide = part.astype({"f": np.longdouble, "c": np.clongdouble}.get(dtype.kind, np.int64)).sum()
+            wanted[row] = (y[row] + wide * alpha).astype(dtype)
+        else:
+            for piece in part:
+                wanted[row] = add(wanted[row], piece) if add else wanted[row] | piece
+    found = on_device.get()
+    if dtype.kind in "fc":
+        np.testing.assert_allclose(found, wanted, rtol=1100 * np.finfo(dtype).eps)
+    else:
+        np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("index", ["int32", "int64"])
+@pytest.mark.parametrize("work_group", [1, 7, 48, 64, "max"])
+def test_boundaries(queue: cl.CommandQueue, index: str, work_group: int | str) -> None:
+    rng = np.random.default_rng(3)
+    group = describe(queue.device).max_work_group if work_group == "max" else work_group
+    built = programs.build(queue.context, queue.device, Boundaries(group, index))
+    assert work_group == "max" or _is_taken(queue, built.parameters.work_group, group)
+    lengths = np.concatenate(([0, 0, 7, 1, 900, 0], rng.integers(0, 30, 300), [0, 0, 0, 64, 63]))
+    for row_weight, step, slack in ((0, 64, 0), (0, 64, 8), (1, 64, 0), (1, 64, 8), (1, 1, 0), (1, 10_000, 0)):
+        rows = lengths
+        indptr = np.concatenate(([0], np.cumsum(rows))).astype(index)
+        n_rows, nnz = rows.size, int(indptr[-1])
+        n_parts = -(-(nnz + row_weight * n_rows) // step)
+        device = cl_array.to_device(queue, indptr)
+        found = [cl_array.zeros(queue, n_parts + 1, index) for _ in range(3)]
+        kernel = built.kernel()
+        i = np.dtype(index).type
+        kernel.set_args(
+            i(n_rows),
+            i(nnz),
+            np.int64(step),
+            np.int64(row_weight),
+            i(slack),
+            i(n_parts),
+            device.data,
+            *(each.data for each in found),
+        )
+        size = built.parameters.work_group
+        cl.enqueue_nd_range_kernel(queue, kernel, (-(-(n_parts + 1) // size) * size,), (size,))
+        part_row, part_entry, cut = (each.get() for each in found)
+        for part in range(n_parts + 1):
+            # Walk the rows: row r begins at weight indptr[r] + row_weight * r.
+            starts = indptr[:-1].astype(np.int64) + row_weight * np.arange(n_rows)
+            row = int(np.searchsorted(starts, part * step)) if part < n_parts else n_rows
+            entry, inside = int(indptr[row]), 0
+            if part < n_parts and row > 0:
+                at = max(part * step - row_weight * row, int(indptr[row - 1]))
+                if entry - at > slack:
+                    entry, inside = at, 1
+            assert (part_row[part], part_entry[part], cut[part]) == (row, entry, inside), (part, row_weight, step, slack)
+        weights = np.diff(part_entry.astype(np.int64)) + row_weight * np.diff(part_row.astype(np.int64))
+        assert weights.max() <= step + slack
+        assert np.diff(part_entry.astype(np.int64)).min() >= 0
+
+
+MADE_UP = Device(
+    name="made up", platform="none", driver_version="1", type="gpu", compute_units=4, max_work_group=256, local_memory=32 << 10,
+    max_allocation=1 << 28, global_memory=1 << 30, preferred_multiple=32, sub_group_sizes=(), fp64=True, fp16=False,
+    int64_atomics=False, float_atomics=False, unified_memory=False, aliases_host=False, svm=(),
+    portability=Portability("sub_group", 16),
+)  # fmt: skip
+DOUBLE = Arithmetic("float64", "float64")
+
+
+@pytest.mark.parametrize(
+    ("asked", "multiple", "most", "nearest"),
+    [(1, 1, 256, 1), (7, 1, 256, 7), (48, 32, 256, 64), (47, 32, 256, 32), (7, 8, 256, 8), (1, 128, 256, 128),
+     (9999, 32, 256, 256),      (9999, 48, 256, 240), (64, 64, 1, 64)],
+)  # fmt: skip
+def test_nearest_work_group(asked: int, multiple: int, most: int, nearest: int) -> None:
+    assert nearest_work_group(asked, multiple, most) == nearest
+
+
+@pytest.mark.parametrize("work_group", [1, 7, 48, 64, 256, 5000])
+@pytest.mark.parametrize("most", [1, 7, 128, 256])
+def test_legal_records_keep_within_the_device(work_group: int, most: int) -> None:
+    device = replace(MADE_UP, max_work_group=most)
+    for width in (1, 2, 32, 128):
+        record = Subvector.legal(device, DOUBLE, False, width, work_group, 2, binned=False)
+        assert record.work_group <= most
+        assert record.work_group % record.width == 0
+        assert record.width & (record.width - 1) == 0
+    pieces = Pieces.legal(device, DOUBLE, False, work_group, 2)
+    assert pieces.work_group <= min(work_group, most) < 2 * pieces.work_group
+    combine = Combine.legal(device, DOUBLE, False, work_group)
+    assert combine.work_group == min(work_group, most)
+    assert combine.work_group % combine.lanes == 0
+
+
+@pytest.mark.parametrize("local_memory", [64, 1 << 10, 16 << 10, 1 << 20])
+@pytest.mark.parametrize("items", [1, 5, 40])
+def test_balanced_records_fit_in_local_memory(local_memory: int, items: int) -> None:
+    device = replace(MADE_UP, local_memory=local_memory)
+    for record in (Adaptive.legal(device, DOUBLE, False, 256, items), Merge.legal(device, DOUBLE, False, 256, items)):
+        assert record.local_memory <= local_memory
+        assert record.capacity >= 1
+        # No smaller than it has to be.
+        unbounded = type(record).legal(replace(device, local_memory=1 << 30), DOUBLE, False, 256, items)
+        larger = (
+            replace(record, items=record.items + 1)
+            if record.work_group == 256
+            else replace(record, work_group=record.work_group * 2)
+        )
+        assert record == unbounded or larger.local_memory > local_memory
+    adaptive = Adaptive.legal(device, DOUBLE, False, 256, items)
+    assert adaptive.work_group % adaptive.lanes == 0
+
+
+def test_within_gives_the_nearest_legal_record() -> None:
+    subvector = Subvector.legal(MADE_UP, DOUBLE, False, 64, 256, 2, binned=False)
+    smaller = subvector.within(100, 8)
+    assert (smaller.work_group, smaller.width, smaller.lane_width) == (64, 64, 8)
+    tiny = subvector.within(1, 1)
+    assert (tiny.work_group, tiny.width, tiny.portability.lanes) == (1, 1, "local")
+    assert subvector.within(0, 1) is None
+    assert Pieces.legal(MADE_UP, DOUBLE, False, 256, 2).within(100, 16).work_group == 64
+    assert Adaptive.legal(MADE_UP, DOUBLE, False, 256, 2).within(12, 16).lanes == 4
+    assert Combine.legal(MADE_UP, DOUBLE, False).within(12, 16).lanes == 4
+    assert Merge.legal(MADE_UP, DOUBLE, False, 256, 2).within(0, 16) is None
+    for record in (Pieces.legal(MADE_UP, DOUBLE, False, 256, 2), Adaptive.legal(MADE_UP, DOUBLE, False, 256, 2)):
+        assert record.within(0, 16) is None
+
+
+def test_names_tell_records_apart() -> None:
+    records = {
+        Subvector.legal(MADE_UP, arithmetic, scaled, width, 64, unroll, binned=binned)
+        for arithmetic in (DOUBLE, Arithmetic("float32", "float64"), Arithmetic("float64", "float64", "int64", "min_plus"))
+        for scaled in (False, True)
+        for width in (1, 8)
+        for unroll in (1, 4)
+        for binned in (False, True)
+    }
+    assert len({record.name for record in records}) == len(records) == 48

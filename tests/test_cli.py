@@ -1,0 +1,253 @@
+"""The command, the catalogue of kernels that it shows, and warming up."""
+
+from __future__ import annotations
+
+import importlib.resources
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+import scipy.sparse as sp
+
+import clsparse_py
+from clsparse_py import cli, demo, programs
+from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.catalogue import catalogue, template_names
+from clsparse_py.device import Device, Portability, describe
+from clsparse_py.spmv import KERNELS
+
+SINGLE = Arithmetic("float32", "float32")
+GPU = Device(
+    "a card", "a platform", "1", "gpu", 64, 1024, 48 << 10, 1 << 30, 1 << 32, 32, (), True, True, True, False, False, False, (),
+    Portability("ptx", 32, "ptx"),
+)  # fmt: skip
+
+
+def without_devices() -> dict[str, str]:
+    return {**os.environ, "OCL_ICD_VENDORS": os.devnull, "OCL_ICD_FILENAMES": "", "PYOPENCL_CTX": ""}
+
+
+# ---- catalogue
+
+
+@pytest.mark.parametrize("arithmetic", [SINGLE, Arithmetic("complex128", "float64", "int64"), Arithmetic("int8", "int32")])
+def test_the_catalogue_covers_every_template(arithmetic: Arithmetic) -> None:
+    files = {path.relative_to(root).with_suffix("").as_posix() for root in [_templates()] for path in root.rglob("*.mako")}
+    found = catalogue(GPU, arithmetic)
+    assert set(template_names()) == files
+    assert files <= set(found)
+    assert {name: found[name].template for name in files} == {name: name for name in files}
+    assert set(KERNELS) <= set(found)
+
+
+def _templates() -> Path:
+    return Path(str(importlib.resources.files("clsparse_py.templates")))
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_every_kernel_of_the_catalogue_builds(queue: cl.CommandQueue, scaled: bool) -> None:
+    for name, record in catalogue(describe(queue.device), SINGLE, scaled=scaled).items():
+        built = programs.build(queue.context, queue.device, record)
+        assert built.parameters.template == name.split(":")[0] or name in KERNELS
+
+
+def test_the_catalogue_holds_what_plans_build(queue: cl.CommandQueue) -> None:
+    records = catalogue(describe(queue.device), SINGLE).values()
+    # As built: a driver may take smaller work-groups and fewer lanes.
+    known = {programs.build(queue.context, queue.device, record).parameters for record in records}
+    A = clsparse_py.csr_array(sp.csr_array(np.eye(3, dtype=np.float32)), queue=queue)
+    for name in KERNELS:
+        plan = clsparse_py.spmv_plan(A, kernel=name)
+        with programs.recording() as record:
+            clsparse_py.spmv(A, np.ones(3, np.float32), plan=plan)
+        assert {each.parameters for each in record} <= known
+
+
+# ---- warming up
+
+
+def test_after_a_warm_up_products_build_nothing(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    context = cl.Context([queue.device])
+    fresh = cl.CommandQueue(context, queue.device)
+    assert clsparse_py.warmup(fresh) > 0
+    assert clsparse_py.warmup(fresh) == 0
+
+    def refuse(*_: Any) -> None:
+        pytest.fail("a kernel was built")
+
+    monkeypatch.setattr(programs, "compile_source", refuse)
+    rng = np.random.default_rng(3)
+    dtypes = [np.float32, np.float64] if describe(queue.device).fp64 else [np.float32]
+    matrices = [sp.csr_array(np.eye(50)), sp.random_array((300, 200), density=0.1, rng=rng), sp.csr_array(np.ones((2, 70_000)))]
+    matrices.append(sp.csr_array(sp.vstack([sp.random_array((9000, 900), density=0.01, rng=rng), np.ones((1, 900))])))
+    for dtype in dtypes:
+        for matrix in matrices:
+            host = sp.csr_array(matrix, dtype=dtype)
+            x = rng.random(host.shape[1]).astype(dtype)
+            product = clsparse_py.csr_array(host, queue=fresh) @ x
+            np.testing.assert_allclose(product, host @ x, rtol=1e-4)
+
+
+def test_warming_up_leaves_out_what_the_device_lacks(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = sys.modules["clsparse_py.warmup"]
+    monkeypatch.setattr(module, "describe", lambda device: replace(describe(device), fp64=False))
+    assert clsparse_py.warmup(queue, [np.float64]) == 0
+    with pytest.raises(TypeError, match="float16"):
+        clsparse_py.warmup(queue, [np.float16])
+
+
+def test_warming_up_tries_all_that_the_cost_rule_chooses_on_a_gpu() -> None:
+    choices = set(sys.modules["clsparse_py.warmup"]._choices(GPU))
+    assert 1 < len(choices) < 20
+
+
+# ---- the command
+
+
+def test_devices_are_shown_with_all_that_is_known(queue: cl.CommandQueue, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["devices"]) == 0
+    shown = capsys.readouterr().out
+    for word in ("(default)", "driver version", "lane exchange", "local memory", "svm", "fp64", queue.device.name.split()[0]):
+        assert word in shown
+    assert "is used by default: " in shown.splitlines()[-1]
+    assert max(len(line) for line in shown.splitlines()[:-1]) <= 100
+
+
+def test_every_field_of_a_device_is_shown() -> None:
+    shown = cli._capabilities(GPU)
+    assert shown["lane exchange"] == "inline PTX, 32 lanes"
+    assert shown["global memory"] == "4 GiB"
+    assert shown["local memory"] == "48 KiB"
+    assert shown["fp64"] == "yes"
+    assert shown["sub group sizes"] == "none named"
+    # All fields but the name, and two for the one that holds how kernels are made portable.
+    assert len(shown) == len(GPU.__dataclass_fields__)
+
+
+def test_many_devices_are_shown_in_several_tables(
+    queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cli, "devices", lambda: [queue.device] * 5)
+    monkeypatch.setattr(cli, "choose_device", lambda: queue.device)
+    assert cli.main(["devices"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.count("driver version") > 1
+    assert max(len(line) for line in shown.splitlines()[:-1]) <= 100
+
+
+@pytest.mark.parametrize("command", ["devices", "demo", "warmup", "source"])
+def test_without_a_device_the_message_says_what_to_install(command: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _NO_DEVICE, command], capture_output=True, text=True, check=False, env=without_devices()
+    )
+    assert done.returncode == 1
+    assert "pip install" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+# Not by the environment alone: a loader may bring its own runtime.
+_NO_DEVICE = """
+import sys
+import clsparse_py.device
+clsparse_py.device.devices = lambda: []
+from clsparse_py.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("name", [*KERNELS, "spmv/adaptive", "csr/check", "spmv/binning:place"])
+def test_source_prints_what_is_built(
+    queue: cl.CommandQueue, capsys: pytest.CaptureFixture[str], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cli, "choose_device", lambda: queue.device)
+    assert cli.main(["source", name, "--dtype", "float32"]) == 0
+    shown = capsys.readouterr().out
+    assert "kernel" in shown
+    assert "#include" not in shown
+    assert "${" not in shown
+    programs.compile_source(queue.context, queue.device, shown)
+
+
+def test_source_takes_types_semiring_and_scaling(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["source", "subvector8", "--dtype", "float32", "--index", "int64", "--scaled"]) == 0
+    shown = capsys.readouterr().out
+    assert "f32_i64_scaled" in shown
+    assert "#define SCALED 1" in shown
+    assert cli.main(["source", "serial", "--dtype", "int32", "--x-dtype", "int8", "--semiring", "min_plus"]) == 0
+    assert "min_plus_i32_x_i8_i32" in capsys.readouterr().out
+
+
+def test_source_lists_the_names(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["source"]) == 0
+    listed = capsys.readouterr().out.split()
+    assert {*template_names(), *KERNELS} <= set(listed)
+    assert cli.main(["source", "warp64"]) == 2
+    captured = capsys.readouterr()
+    assert "'warp64'" in captured.err
+    assert "subvector64" in captured.err
+    assert captured.out == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["--dtype", "complex64", "--semiring", "min_plus"], "complex64"),
+        (["--semiring", "or_and", "--scaled"], "--scaled"),
+        (["--device", "no such card"], "no such card"),
+    ],
+)
+def test_source_refuses_what_there_is_not(capsys: pytest.CaptureFixture[str], arguments: list[str], word: str) -> None:
+    assert cli.main(["source", "serial", *arguments]) == 2
+    assert word in capsys.readouterr().err
+
+
+def test_double_precision_is_refused_where_there_is_none(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cli, "describe", lambda device: replace(describe(device), fp64=False))
+    assert cli.main(["source", "serial", "--dtype", "float64"]) == 2
+    assert "double precision" in capsys.readouterr().err
+    assert cli.main(["source", "serial"]) == 0
+    assert "f32_i32" in capsys.readouterr().out
+
+
+def test_a_device_is_found_by_its_platform_before_its_name(queue: cl.CommandQueue) -> None:
+    found = cli.find_device(queue.device.platform.name.upper())
+    assert found.platform.name == queue.device.platform.name
+    assert cli.find_device(queue.device.name).name == queue.device.name
+    assert cli.find_device(None) == clsparse_py.device.choose_device()
+
+
+def test_warmup_and_demo_run_on_the_device_named(
+    queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    platform = queue.device.platform.name.strip()
+    assert cli.main(["warmup", "--device", platform, "--dtype", "float32"]) == 0
+    shown = capsys.readouterr().out
+    assert "kernels built for" in shown
+    assert platform in shown
+    monkeypatch.setattr(demo, "generated", list)
+    monkeypatch.setattr(demo, "SECONDS", 0)
+    assert cli.main(["demo", "--device", platform]) == 0
+    assert "results verified" in capsys.readouterr().out
+    assert cli.main(["demo", "--device", platform, "no-such-file.mtx"]) == 1
+    assert "error: no-such-file.mtx: No such file or directory" in capsys.readouterr().err
+
+
+def test_version_and_module() -> None:
+    done = subprocess.run([sys.executable, "-m", "clsparse_py", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"clsparse_py {clsparse_py.__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [[], ["fly"], ["source", "serial", "--dtype", "float16"], ["demo", "--fast"]])
+def test_wrong_arguments_are_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main(arguments)
+    assert caught.value.code == 2
+    assert "usage: clsparse" in capsys.readouterr().err

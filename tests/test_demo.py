@@ -1,0 +1,199 @@
+"""The demo: its samples are what they say they are, wrong results are found, and a bad file stops nothing else."""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+import io
+import re
+import runpy
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+import scipy.sparse as sp
+from rich.console import Console
+
+from clsparse_py import demo
+from clsparse_py.csr import csr_array
+from clsparse_py.io import read_matrix
+
+SAMPLES = {case.name: case for case in demo.samples()}
+
+
+def case_of(matrix: Any, name: str = "a") -> demo.Case:
+    return demo.Case(name, "files", name, lambda: sp.csr_array(matrix))
+
+
+def consoles(width: int = 100) -> tuple[Console, Console]:
+    return Console(file=io.StringIO(), width=width), Console(file=io.StringIO(), width=width)
+
+
+def text(console: Console) -> str:
+    file = console.file
+    assert isinstance(file, io.StringIO)
+    return file.getvalue()
+
+
+def test_half_a_dozen_samples_of_less_than_100_kb_with_source_and_licence() -> None:
+    folder = importlib.resources.files("clsparse_py") / "samples"
+    readme = (folder / "README.md").read_text(encoding="utf-8")
+    assert len(SAMPLES) >= 6
+    assert "licence" in readme
+    for name, case in SAMPLES.items():
+        assert f"| `{name}` |" in readme
+        assert len((folder / case.source).read_bytes()) < 100_000
+
+
+def test_samples_are_varied() -> None:
+    lengths = {name: np.diff(case.load().indptr) for name, case in SAMPLES.items()}
+    shapes = [case.load().shape for case in SAMPLES.values()]
+    assert any(rows != cols for rows, cols in shapes)
+    assert any((each == 0).sum() > 100 for each in lengths.values())
+    assert any(each.max() > 100 * each.mean() for each in lengths.values())
+    assert any(each.min() == each.max() for each in lengths.values())
+
+
+def test_the_readme_says_what_the_samples_are() -> None:
+    readme = (importlib.resources.files("clsparse_py") / "samples" / "README.md").read_text(encoding="utf-8")
+    for name, case in SAMPLES.items():
+        found = case.load()
+        rows, cols, entries, row = re.findall(rf"\| `{name}` \| (\d+) x (\d+) \| (\d+) \| ([^|]*) \|", readme)[0]
+        lengths = np.diff(found.indptr)
+        assert (int(rows), int(cols), int(entries)) == (*found.shape, found.nnz)
+        assert {int(each) for each in row.split(" to ")} == {int(lengths.min()), int(lengths.max())}
+
+
+def test_samples_are_what_their_definitions_give() -> None:
+    script = Path(str(importlib.resources.files("clsparse_py") / "samples" / "make.py"))
+    if not script.exists():
+        pytest.skip("the definitions are not installed with the package")
+    for name, (make, *_) in runpy.run_path(str(script))["SAMPLES"].items():
+        expected, found = sp.csr_array(make()), SAMPLES[name].load()
+        assert found.shape == expected.shape
+        assert abs(found - expected).max() == 0
+
+
+@functools.cache
+def small_generated() -> list[demo.Case]:
+    return [demo.Case("grid", "generated here", "grid", lambda: demo._grid(20))]
+
+
+def test_all_samples_are_verified_and_shown(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(demo, "generated", small_generated)
+    monkeypatch.setattr(demo, "SECONDS", 0)
+    sp.save_npz(tmp_path / "mine.npz", sp.random_array((30, 20), density=0.2, rng=np.random.default_rng(0)))
+    out, errors = consoles()
+    assert demo.run(queue, [str(tmp_path / "mine.npz")], out, errors) == 0
+    shown = text(out)
+    for name in (*SAMPLES, "mine", "grid"):
+        assert len(re.findall(rf"^{name} .*(?: \d\S* \S?s| ns)\s*$", shown, flags=re.MULTILINE)) == 1
+    last = shown.strip().splitlines()[-1]
+    assert last.startswith(f"{len(SAMPLES) + 2} of {len(SAMPLES) + 2} results verified")
+    assert queue.device.name.strip() in last
+    assert text(errors) == ""
+
+
+@pytest.mark.parametrize("width", [100, 160])
+def test_the_table_fits(width: int) -> None:
+    found = [
+        demo.Measurement(each, (1_048_576, 1_048_576), 5_238_784, "single: chunked", 6.82e-3, 6.2e-3, 10**8, 2e10, 0.1)
+        for each in (*demo.samples(), *demo.generated())
+    ]
+    out, _ = consoles(width)
+    out.print(demo._table(found))
+    shown = text(out)
+    assert "…" not in shown
+    assert max(len(line.rstrip()) for line in shown.splitlines()) <= width
+    # A line each, and those of the head, the two sections and the one between them.
+    assert len(shown.strip().splitlines()) == len(found) + 5
+
+
+def test_a_bad_file_is_named_in_one_line_and_the_others_run(
+    queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(demo, "samples", list)
+    monkeypatch.setattr(demo, "generated", small_generated)
+    missing, damaged = tmp_path / "[red]none.mtx", tmp_path / "damaged.mtx"
+    damaged.write_text("no matrix\nat all\n")
+    out, errors = consoles(60)
+    assert demo.run(queue, [str(missing), str(damaged)], out, errors) == 1
+    lines = text(errors).splitlines()
+    assert [line.startswith(f"error: {path}: ") for line, path in zip(lines, (missing, damaged), strict=True)] == [True, True]
+    assert "1 of 1 results verified" in text(out)
+
+
+def test_a_wrong_result_is_found(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo, "samples", list)
+    monkeypatch.setattr(demo, "generated", small_generated)
+
+    def spoiled(matrix: sp.csr_array, **options: Any) -> csr_array:
+        less = matrix.copy()
+        less.data[less.nnz // 2] = 0
+        return csr_array(less, **options)
+
+    monkeypatch.setattr(demo, "csr_array", spoiled)
+    out, errors = consoles()
+    assert demo.run(queue, [], out, errors) == 1
+    assert "0 of 1" in text(out)
+    assert "WRONG" in text(out)
+
+
+def test_a_kernel_that_writes_nothing_is_found() -> None:
+    A = sp.csr_array(np.eye(3))
+    assert np.isnan(demo._error(A, np.ones(3), np.full(3, np.nan)))
+    assert demo._error(A, np.ones(3), np.ones(3)) == 0
+    assert demo._error(A, np.ones(3), np.array([1, 1, 1 + 1e-12])) > 1
+
+
+def test_nan_and_inf_of_the_matrix_are_right_where_scipy_has_them() -> None:
+    A = sp.csr_array(np.diag([np.nan, np.inf, 1]))
+    assert demo._error(A, np.ones(3), np.array([np.nan, np.inf, 1])) == 0
+    assert not demo._error(A, np.ones(3), np.array([0, np.inf, 1])) <= 1
+
+
+@pytest.mark.parametrize("shape", [(0, 5), (5, 0), (3, 3)])
+def test_empty_matrices_are_measured(queue: cl.CommandQueue, shape: tuple[int, int]) -> None:
+    found = demo.measure(queue, case_of(sp.csr_array(shape)))
+    assert found.right
+    assert found.nnz == 0
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int64", "float32", "complex128"])
+def test_any_values_are_measured(queue: cl.CommandQueue, dtype: str) -> None:
+    assert demo.measure(queue, case_of(sp.csr_array(np.array([[0, 1], [1, 1]], dtype)))).right
+
+
+def test_copies_are_timed(queue: cl.CommandQueue) -> None:
+    for n_bytes in (0, 1000, 1 << 20):
+        assert 0 < demo.copy_bandwidth(queue, n_bytes) < 1e14
+
+
+def test_a_clock_that_stands_still_is_not_believed(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_clock() -> float:
+        raise cl.RuntimeError("there is none")
+
+    monkeypatch.setattr(demo, "SECONDS", 0)
+    for profile in (lambda: 0.0, lambda: 1e-9, no_clock):
+        assert demo._seconds(queue, profile, lambda: time.sleep(1e-3)) > 1e-3
+    assert demo._seconds(queue, lambda: 2.5, lambda: None) == 2.5
+
+
+def test_generated_matrices_are_large(tmp_path: Path) -> None:
+    for case in demo.generated():
+        matrix = case.load()
+        assert matrix.nnz > 1_000_000
+        matrix.check_format(full_check=True)
+    sp.save_npz(tmp_path / "a.b.npz", sp.csr_array((2, 2)))
+    assert demo.given(str(tmp_path / "a.b.npz")).name == "a.b"
+    assert read_matrix(tmp_path / "a.b.npz").shape == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"), [(2.5, "2.50 s"), (6.82e-3, "6.82 ms"), (123.4e-6, "123 µs"), (5e-9, "5.00 ns"), (0.0, "0.00 ns")]
+)
+def test_durations(seconds: float, shown: str) -> None:
+    assert demo.duration(seconds) == shown

@@ -1,0 +1,176 @@
+"""Devices: what is described and how one is chosen, on the devices present and on made-up ones."""
+
+from __future__ import annotations
+
+import types
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+import scipy.sparse as sp
+
+import clsparse_py
+from clsparse_py import NoDeviceError, cache, csr_array, default_queue, device, programs
+from clsparse_py.device import Portability, choose_device, describe, devices, in_order
+
+
+def test_description_is_what_the_driver_reports(queue: cl.CommandQueue) -> None:
+    found = describe(queue.device)
+    assert found is describe(queue.device)
+    assert found.name == queue.device.name.strip()
+    assert found.fingerprint == (found.name, queue.device.driver_version)
+    assert found.max_work_group == queue.device.max_work_group_size
+    assert found.local_memory == queue.device.local_mem_size > 0
+    assert found.compute_units == queue.device.max_compute_units > 0
+    assert found.preferred_multiple > 0
+    assert found.fp64 == ("cl_khr_fp64" in queue.device.extensions) == found.portability.fp64
+    assert found.is_cpu == bool(queue.device.type & cl.device_type.CPU)
+    assert found.type in ("gpu", "accelerator", "cpu", "custom")
+
+
+def test_lanes_were_seen_to_exchange(queue: cl.CommandQueue) -> None:
+    found = describe(queue.device).portability
+    assert found.lane_width & (found.lane_width - 1) == 0
+    assert (found.lane_width > 1) == (found.lanes != "local")
+    if "cl_khr_subgroup_shuffle" in queue.device.extensions.split():
+        assert found.lanes == "sub_group"
+    if found.lane_width > 1:
+        assert device._exchanges(queue.context, queue.device, queue, found)
+    # A way that is not there is found not to work, without an error.
+    for lanes in ("bpermute", "ptx", "sub_group"):
+        if lanes != found.lanes:
+            assert not device._exchanges(queue.context, queue.device, queue, Portability(lanes, 4096 * 1024))
+    if found.lanes == "local":
+        wrong = Portability("sub_group", 2)
+        assert not device._exchanges(queue.context, queue.device, queue, wrong)
+
+
+def test_kernels_exchange_lanes_where_the_device_does(queue: cl.CommandQueue) -> None:
+    width = describe(queue.device).portability.lane_width
+    A = csr_array(sp.eye_array(64, dtype=np.float32, format="csr"), queue=queue)
+    with programs.recording() as built:
+        clsparse_py.spmv(A, np.ones(64, np.float32), plan=clsparse_py.spmv_plan(A, kernel="subvector8"))
+    record = built[-1].parameters
+    assert (record.lane_width > 1) == (width > 1)
+    assert record.arguments()["needs_box"] == (width < 8 or record.lane_width < 8)
+
+
+def test_probing_is_kept_on_disk(queue: cl.CommandQueue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLSPARSE_CACHE_DIR", str(tmp_path))
+    found = device._probe(queue.device)
+    assert list(tmp_path.iterdir())
+
+    def refuse(*_: Any) -> None:
+        raise AssertionError("probed again")
+
+    monkeypatch.setattr(programs, "compile_source", refuse)
+    assert device._probe(queue.device) == found
+    for path in tmp_path.iterdir():
+        path.write_bytes(b"")
+    with pytest.raises(AssertionError, match="probed again"):
+        device._probe(queue.device)
+
+
+@pytest.mark.parametrize(
+    ("asked", "width", "lanes"),
+    [(64, 32, "ptx"), (32, 32, "ptx"), (31, 16, "ptx"), (2, 2, "ptx"), (1, 1, "local"), (0, 1, "local")],
+)
+def test_portability_at_most(asked: int, width: int, lanes: str) -> None:
+    found = Portability("ptx", 32, "ptx", False).at_most(asked)
+    assert found == Portability(lanes, width, "ptx", False)
+
+
+def test_portability_as_macros() -> None:
+    assert Portability("ptx", 32, "ptx").defines.splitlines() == [
+        "#define LANES_BY_PTX",
+        "#define LANE_WIDTH 32",
+        "#define LOAD_ONCE_BY_PTX",
+    ]
+
+
+def made_up(name: str, kind: int, units: int = 1, clock: int = 1000, shares: bool = False) -> Any:
+    return types.SimpleNamespace(
+        name=name, type=kind, available=True, max_compute_units=units, max_clock_frequency=clock, host_unified_memory=shares
+    )
+
+
+class MadeUpPlatform(types.SimpleNamespace):
+    def get_devices(self) -> list[Any]:
+        if self.devices is None:
+            raise cl.RuntimeError("clGetDeviceIDs failed: DEVICE_NOT_FOUND")
+        return self.devices
+
+
+def test_order_of_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds = cl.device_type
+    cpus = [made_up("cpu", kinds.CPU, 64), made_up("small cpu", kinds.CPU, 2), made_up("off", kinds.GPU)]
+    cpus[2].available = False
+    platforms = [
+        MadeUpPlatform(name="cpu platform", version="1", devices=cpus),
+        MadeUpPlatform(name="without devices", version="1", devices=None),
+        MadeUpPlatform(name="custom", version="1", devices=[made_up("fpga", kinds.CUSTOM, 999)]),
+        MadeUpPlatform(name="accelerators", version="1", devices=[made_up("npu", kinds.ACCELERATOR, 999)]),
+        MadeUpPlatform(
+            name="gpus",
+            version="1",
+            devices=[
+                made_up("shared", kinds.GPU, 99, shares=True),
+                made_up("slow", kinds.GPU, 4),
+                made_up("fast", kinds.GPU, 3, 2000),
+            ],
+        ),
+        MadeUpPlatform(name="cpu platform", version="1", devices=cpus),  # shown twice
+        MadeUpPlatform(name="cpu platform", version="2", devices=[made_up("newer", kinds.CPU, 64)]),
+    ]
+    monkeypatch.setattr(cl, "get_platforms", lambda: platforms)
+    assert [each.name for each in devices()] == ["fast", "slow", "shared", "npu", "cpu", "newer", "small cpu", "fpga"]
+
+
+@pytest.mark.parametrize("refuse", [True, False])
+def test_no_platform_says_what_to_install(monkeypatch: pytest.MonkeyPatch, refuse: bool) -> None:
+    def get_platforms() -> list[Any]:
+        if refuse:
+            raise cl.LogicError("clGetPlatformIDs failed: PLATFORM_NOT_FOUND_KHR")
+        return []
+
+    monkeypatch.setattr(cl, "get_platforms", get_platforms)
+    monkeypatch.setenv("PYOPENCL_CTX", "none of this run's")  # so that no queue is kept from before
+    assert devices() == []
+    for use in (choose_device, default_queue, lambda: csr_array(np.eye(3))):
+        with pytest.raises(
+            NoDeviceError, match=r'no OpenCL device was found.*pip install "clsparse_py\[pocl\]".*clsparse_py\[intel\]'
+        ):
+            use()
+
+
+def test_default_queue_is_one_and_is_the_first_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYOPENCL_CTX", raising=False)
+    assert default_queue() is default_queue()
+    assert default_queue().device == devices()[0]
+    A = csr_array(np.eye(3, dtype=np.float32))
+    assert A.queue is default_queue()
+
+
+def test_pyopencl_ctx_chooses(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    platforms = cl.get_platforms()
+    number = next(i for i, platform in enumerate(platforms) if platform == queue.device.platform)
+    monkeypatch.setenv("PYOPENCL_CTX", f"{number}:0")
+    assert choose_device() == queue.device
+    assert default_queue().device == queue.device
+    # An explicit queue wins.
+    other = cl.CommandQueue(queue.context, queue.device)
+    assert csr_array(np.eye(3, dtype=np.float32), queue=other).queue is other
+
+
+def test_in_order(queue: cl.CommandQueue) -> None:
+    assert in_order(queue) is queue
+    unordered = cl.CommandQueue(queue.context, queue.device, cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE)
+    assert in_order(unordered) is not unordered
+    assert in_order(unordered).context == queue.context
+
+
+def test_a_query_that_a_driver_does_not_know_has_a_default(queue: cl.CommandQueue) -> None:
+    assert device._query(queue.device, "no_such_thing", 17) == 17
+    assert cache.folder().is_dir()

@@ -1,0 +1,344 @@
+"""Templates to source to built kernels: rendering, caching, adapting to what a driver allows, and builds that fail."""
+
+from __future__ import annotations
+
+import importlib.resources
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array
+import pytest
+from mako.template import Template
+from typing_extensions import Self
+
+from clsparse_py import BuildError, cache, programs
+from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.convert import Convert
+from clsparse_py.csr import Check
+from clsparse_py.device import Portability
+from clsparse_py.spmm import Rows
+from clsparse_py.spmv.binning import Binning, ScanCounts
+from clsparse_py.spmv.kernels import Adaptive, Boundaries, Chunked, Combine, CountFeatures, Merge, Pieces, Subvector
+
+LANES = Portability("sub_group", 16)
+DOUBLE, MIXED = Arithmetic("float64", "float64"), Arithmetic("int32", "complex64", "int64", "plus_pair")
+
+
+def records() -> list[programs.Parameters]:
+    """Return a few records of every template."""
+    found: list[programs.Parameters] = [
+        Convert(64, a, b) for a in ("bool", "complex64", "float64") for b in ("int8", "bool", "complex128")
+    ]
+    for index in ("int32", "int64"):
+        found += [Check(64, index), Boundaries(64, index), CountFeatures(64, index), ScanCounts(64, index)]
+        found += [Binning(64, index, step) for step in ("histogram", "count", "place")]
+    for arithmetic in (DOUBLE, MIXED):
+        for portability in (LANES, Portability(), Portability("ptx", 32, "ptx"), Portability("bpermute", 64)):
+            for scaled in (False, True):
+                common = (64, arithmetic, portability, scaled)
+                found += [
+                    Subvector(*common, width, unroll, binned)
+                    for width in (1, 64)
+                    for unroll in (1, 3)
+                    for binned in (False, True)
+                ]
+                found += [
+                    Pieces(*common, 2),
+                    Adaptive(*common, 5, 32, 32),
+                    Merge(*common, 5),
+                    Combine(*common, 32),
+                    Rows(*common, 4),
+                ]
+                found += [Chunked(*common, (), 0)]
+                found += [Chunked(*common, (4, 8), 512)] if arithmetic.vector_operations else []
+    return found
+
+
+def name_of(record: programs.Parameters) -> str:
+    return record.name
+
+
+def template_files() -> dict[str, str]:
+    root = importlib.resources.files("clsparse_py.templates")
+    files = [(folder.name, file) for folder in root.iterdir() if folder.is_dir() for file in folder.iterdir()]
+    return {
+        f"{folder}/{file.name.removesuffix('.mako')}": file.read_text("utf-8")
+        for folder, file in files
+        if file.name.endswith(".mako")
+    }
+
+
+def test_every_template_is_package_data_and_has_a_record() -> None:
+    assert set(template_files()) == {record.template for record in records()}
+    # As many as in the repository, where the tests run from one.
+    here = Path(__file__).parents[1] / "templates"
+    assert not here.exists() or {str(path.relative_to(here).with_suffix("")) for path in here.rglob("*.mako")} == set(
+        template_files()
+    )
+
+
+def test_every_cl_file_is_package_data_and_used() -> None:
+    files = {file.name for file in importlib.resources.files("clsparse_py.cl").iterdir() if file.name.endswith(".cl")}
+    rendered = "\n".join(programs.render(record) for record in records())
+    assert files == {name for name in files if f"// ---- cl/{name}\n" in rendered}
+    here = Path(__file__).parents[1] / "cl"
+    assert not here.exists() or {path.name for path in here.glob("*.cl")} == files
+
+
+@pytest.mark.parametrize("name", sorted(template_files()))
+def test_every_template_begins_with_what_its_caller_has_to_know(name: str) -> None:
+    text = template_files()[name]
+    assert text.startswith("<%doc>\n")
+    header = text[: text.index("</%doc>")]
+    for heading in ("\nIndex space ", "\nLocal memory ", "\nResult "):
+        assert heading in header
+
+
+@pytest.mark.parametrize("record", records(), ids=name_of)
+def test_every_record_renders_to_plain_opencl_c(record: programs.Parameters) -> None:
+    source = programs.render(record)
+    assert f"void {record.name}(" in source
+    assert source.startswith(f"#define WORK_GROUP {record.work_group}\n")
+    assert "reqd_work_group_size" in source
+    assert not any(mark in source for mark in ("${", "<%", "\n%", "#include", "Undefined", "None", "True", "False"))
+    assert source.count("{") == source.count("}")
+    assert "\n\n\n" not in source
+    assert programs.render(record) == source
+    assert pickle.loads(pickle.dumps(record)) == record
+    # Nothing but plain values reaches a template.
+    for value in record.arguments().values():
+        assert isinstance(value, (int, str, bool, tuple))
+
+
+@pytest.mark.parametrize("name", sorted(template_files()))
+def test_templates_are_strict_about_names(name: str) -> None:
+    record = next(record for record in records() if record.template == name)
+    arguments = {"name": record.name, **record.arguments()}
+    for left_out in ("name", "work_group"):
+        rest = {key: value for key, value in arguments.items() if key != left_out}
+        with pytest.raises(NameError, match=f"'{left_out}' is not defined"):
+            programs._template(name).render(**rest)
+
+
+def test_templates_leave_no_argument_unused() -> None:
+    for name, text in template_files().items():
+        for record in (record for record in records() if record.template == name):
+            assert all(argument in text for argument in record.arguments()), name
+
+
+def test_templates_name_no_vendor() -> None:
+    for name, text in template_files().items():
+        assert not any(vendor in text.lower() for vendor in ("nvidia", "intel", "amd ", "pocl", "__nv", "ptx")), name
+
+
+def test_includes_are_put_in_place_once() -> None:
+    text = programs.expand('#include "spmv.cl"\n#include "spmv.cl"\n#include "lanes_t.cl"\nint x;')
+    assert "#include" not in text
+    for name in ("spmv", "update", "lanes_t", "lanes"):
+        assert text.count(f"// ---- cl/{name}.cl\n") == 1
+    assert text.endswith("int x;")
+    with pytest.raises(FileNotFoundError):
+        programs.expand('#include "nowhere.cl"')
+
+
+@dataclass(frozen=True)
+class Probe(programs.Parameters):
+    """A kernel of this test: any OpenCL C, which may refuse large work-groups."""
+
+    template = "probe"
+
+    body: str = "out[get_global_id(0)] = WORK_GROUP;"
+    lanes: int = 1
+
+    @property
+    def name(self) -> str:
+        return f"probe_wg{self.work_group}"
+
+    @property
+    def lane_width(self) -> int:
+        return self.lanes
+
+    def arguments(self) -> dict[str, object]:
+        return {"work_group": self.work_group, "body": self.body}
+
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        return replace(self, work_group=work_group, lanes=lane_width) if work_group else None
+
+
+@pytest.fixture
+def probe(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Put the template "probe" in place, and collect what is compiled."""
+    text = "kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))\nvoid ${name}(global int *out)\n{\n    ${body}\n}\n"
+    template, compiled, compile_source = Template(text=text, strict_undefined=True), [], programs.compile_source
+    monkeypatch.setattr(programs, "_template", lambda _: template)
+
+    def counted(context: Any, device: Any, source: str, options: Any = ()) -> Any:
+        compiled.append(source)
+        return compile_source(context, device, source, options)
+
+    monkeypatch.setattr(programs, "compile_source", counted)
+    programs.clear()
+    yield compiled
+    programs.clear()
+
+
+def run(queue: cl.CommandQueue, built: programs.Built) -> np.ndarray:
+    size = built.parameters.work_group
+    out = cl.array.empty(queue, size, np.int32)
+    built.kernel()(queue, (size,), (size,), out.data)
+    return out.get()
+
+
+def test_a_kernel_is_built_once(queue: cl.CommandQueue, probe: list[str]) -> None:
+    with programs.recording() as outer, programs.recording() as inner:
+        first = programs.build(queue.context, queue.device, Probe(8))
+        again = programs.build(queue.context, queue.device, Probe(8))
+    assert first is again
+    assert outer == inner == [first, first]
+    assert len(probe) == 1
+    assert programs.build(queue.context, queue.device, Probe(4)) is not first
+    assert len(probe) == 2
+    assert outer == [first, first]
+    assert first in list(programs.built())
+    np.testing.assert_array_equal(run(queue, first), np.full(8, 8))
+    assert first.preferred_multiple >= 1
+    context = cl.Context([queue.device])
+    assert programs.build(context, queue.device, Probe(8)) is not first
+    assert len(probe) == 3
+
+
+def test_what_was_rendered_is_what_was_compiled(queue: cl.CommandQueue, probe: list[str]) -> None:
+    built = programs.build(queue.context, queue.device, Probe(8))
+    assert probe == [programs.render(built.parameters)]
+
+
+def test_smaller_work_group_where_the_driver_allows_less(
+    queue: cl.CommandQueue, probe: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(programs, "_work_group_limit", lambda *_: 5)
+    built = programs.build(queue.context, queue.device, Probe(64))
+    assert built.parameters.work_group == 5
+    np.testing.assert_array_equal(run(queue, built), np.full(5, 5))
+    assert programs.build(queue.context, queue.device, Probe(64)) is built  # remembered under what was asked
+    assert len(probe) == 2
+
+
+@pytest.mark.usefixtures("probe")
+def test_smaller_work_group_where_the_compiler_refuses(queue: cl.CommandQueue) -> None:
+    body = "\n#if WORK_GROUP > 16\n#error too large\n#endif\nout[get_global_id(0)] = WORK_GROUP;"
+    built = programs.build(queue.context, queue.device, Probe(64, body))
+    assert built.parameters.work_group == 16
+    np.testing.assert_array_equal(run(queue, built), np.full(16, 16))
+
+
+@pytest.mark.usefixtures("probe")
+def test_smaller_lane_width_where_the_driver_makes_smaller_sub_groups(
+    queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(programs, "_sub_group_size", lambda *_: 4)
+    assert programs.build(queue.context, queue.device, Probe(64, lanes=32)).parameters.lanes == 4
+    monkeypatch.setattr(programs, "_sub_group_size", lambda *_: 0)
+    assert programs.build(queue.context, queue.device, Probe(32, lanes=32)).parameters.lanes == 32  # not told: the probe's word
+
+
+@pytest.mark.usefixtures("probe")
+def test_a_failed_build_says_why_and_keeps_the_source(queue: cl.CommandQueue) -> None:
+    record = Probe(8, "this_is_not_declared;")
+    with pytest.raises(BuildError) as caught:
+        programs.build(queue.context, queue.device, record)
+    error = caught.value
+    assert error.parameters == record
+    assert "this_is_not_declared" in error.log
+    assert error.source is not None
+    assert error.source.read_text() == programs.render(record)
+    for part in ("probe_wg8", repr(record), str(error.source), error.log):
+        assert part in str(error)
+    error.source.unlink()
+    programs.build(queue.context, queue.device, Probe(8))  # nothing of it is left
+
+
+@pytest.mark.usefixtures("probe")
+def test_no_work_item_at_all_is_an_error(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "_work_group_limit", lambda *_: 0)
+    with pytest.raises(BuildError, match="allows 0 work-items"):
+        programs.build(queue.context, queue.device, Probe(8))
+
+
+def test_options_reach_the_compiler(queue: cl.CommandQueue) -> None:
+    source = "kernel void probe(global int *out) { out[0] = VALUE; }"
+    for value in (3, 4):
+        program = programs.compile_source(queue.context, queue.device, source, (f"-DVALUE={value}",))
+        out = cl.array.empty(queue, 1, np.int32)
+        cl.Kernel(program, "probe")(queue, (1,), None, out.data)
+        assert out.get()[0] == value
+
+
+@pytest.fixture
+def own_binaries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Keep binaries ourselves, in an empty folder, whatever the driver does."""
+    monkeypatch.setenv("CLSPARSE_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(programs, "has_src_build_cache", lambda _: False)
+    return tmp_path
+
+
+SOURCE = "kernel void probe(global int *out) { out[get_global_id(0)] = 7; }"
+
+
+def value_of(queue: cl.CommandQueue) -> int:
+    out = cl.array.empty(queue, 1, np.int32)
+    cl.Kernel(programs.compile_source(queue.context, queue.device, SOURCE), "probe")(queue, (1,), None, out.data)
+    return int(out.get()[0])
+
+
+def test_binaries_come_back(queue: cl.CommandQueue, own_binaries: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert value_of(queue) == 7
+    assert len(list(own_binaries.iterdir())) == 1
+
+    def refuse(*_: Any) -> None:
+        raise AssertionError("compiled again")
+
+    monkeypatch.setattr(programs, "_uncached", refuse)
+    assert value_of(queue) == 7
+
+
+def test_a_binary_that_does_not_load_is_built_anew(
+    queue: cl.CommandQueue, own_binaries: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert value_of(queue) == 7
+    (entry,) = own_binaries.iterdir()
+    cache.write(entry.name, b"of an older driver")
+
+    class Refusing(cl.Program):
+        """Refuses all binaries: some drivers end the process over a wrong one."""
+
+        def __init__(self, *arguments: Any) -> None:
+            if len(arguments) == 3:
+                raise cl.LogicError("clCreateProgramWithBinary failed: INVALID_BINARY")
+            super().__init__(*arguments)
+
+    monkeypatch.setattr(cl, "Program", Refusing)
+    assert value_of(queue) == 7
+    assert "does not load" in caplog.text
+    assert len(cache.read(entry.name) or b"") > 20  # replaced
+
+
+@pytest.mark.usefixtures("probe")
+def test_recording_stops_at_its_end(queue: cl.CommandQueue) -> None:
+    with programs.recording() as built, pytest.raises(ZeroDivisionError), programs.recording():
+        raise ZeroDivisionError
+    programs.build(queue.context, queue.device, Probe(8))
+    assert built == []
+
+
+def test_abstract_records_say_so() -> None:
+    record = programs.Parameters(1)
+    for use in (lambda: record.name, record.arguments, lambda: record.within(1, 1)):
+        with pytest.raises(NotImplementedError):
+            use()
+    assert (record.prelude, record.options, record.lane_width) == ("", (), 1)
+    assert [field.name for field in fields(record)] == ["work_group"]

@@ -1,0 +1,46 @@
+"""Real matrices against SciPy: the folder of Matrix Market files that ``CLSPARSE_MATRICES`` names."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse as sp
+from platforms import PLATFORMS, has_fp64, queue_on
+
+from clsparse_py import csr_array
+
+_FOLDER = os.environ.get("CLSPARSE_MATRICES", "")
+FILES = sorted(path for path in Path(_FOLDER).iterdir() if path.name.endswith((".mtx", ".mtx.gz"))) if _FOLDER else []
+
+pytestmark = pytest.mark.skipif(not _FOLDER, reason="CLSPARSE_MATRICES names no folder of matrices")
+
+
+def test_there_are_matrices() -> None:
+    assert FILES, f"no .mtx or .mtx.gz file in {_FOLDER}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name.split(".")[0])
+def test_product_is_scipys(path: Path) -> None:
+    matrix = sp.csr_array(scipy.io.mmread(path))
+    wide = np.result_type(matrix.dtype, np.float64)
+    matrix = matrix.astype(wide)
+    x = np.random.default_rng(0).standard_normal(matrix.shape[1])
+    # A bound for any order of summation.
+    magnitude = (abs(matrix) @ np.abs(x)) * (np.diff(matrix.indptr) + 2) * (4 if wide.kind == "c" else 1)
+    wanted = matrix @ x
+    for name in PLATFORMS:
+        queue = queue_on(name)
+        for dtype, value in ((wide, np.float64), (np.dtype(np.complex64 if wide.kind == "c" else np.float32), np.float32)):
+            if value is np.float64 and not has_fp64(name):
+                continue
+            single = value is np.float32
+            A = csr_array(matrix.astype(dtype) if single else matrix, queue=queue)
+            found = A @ x.astype(value)
+            assert found.dtype == dtype
+            assert A.nnz == matrix.nnz
+            # In single precision the operands were rounded too.
+            assert (np.abs(found - wanted) <= (3 if single else 1) * np.finfo(dtype).eps * magnitude + np.finfo(dtype).tiny).all()
