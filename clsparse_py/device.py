@@ -278,7 +278,7 @@ def _probe(device: cl.Device) -> dict[str, Any]:
     return found
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def describe(device: cl.Device) -> Device:
     """Describe a device by its capabilities.
 
@@ -366,7 +366,7 @@ def choose_device() -> cl.Device:
     return present[0]
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _chosen(named: str | None) -> tuple[cl.Context, cl.CommandQueue]:
     """Return the queue, and the context beside it: not every driver's queue keeps its context."""
     device = choose_device()

@@ -94,7 +94,7 @@ def _fits(value: Any, dtype: np.dtype[Any]) -> bool:
     return np.can_cast(np.asarray(value).dtype, dtype, "same_kind")
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _result(a: np.dtype[Any], x: np.dtype[Any], semiring: Semiring) -> tuple[np.dtype[Any], bool]:
     """Return the dtype of a product, and whether computing it needs double precision."""
     arithmetic = Arithmetic(a.name, x.name, "int32", semiring.name)

@@ -104,13 +104,13 @@ class Built:
         return cl.Kernel(self.program, self.parameters.name)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _template(name: str) -> Template:
     text = (importlib.resources.files("clsparse_py.templates") / f"{name}.mako").read_text(encoding="utf-8")
     return Template(text=text, strict_undefined=True, uri=name)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _included(name: str) -> str:
     return (importlib.resources.files("clsparse_py.cl") / name).read_text(encoding="utf-8")
 

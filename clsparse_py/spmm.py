@@ -20,7 +20,6 @@ from clsparse_py.product import ProductKernel
 from clsparse_py.semiring import Semiring, plus_times
 from clsparse_py.transfer import pending
 
-
 __all__ = ["spmm"]
 
 

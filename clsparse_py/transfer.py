@@ -18,6 +18,16 @@ def contexts_match(array: cl_array.Array, context: cl.Context) -> bool:
     return bool(array.context == context)
 
 
+class _Lent(np.ndarray):
+    """Host memory that a buffer works on: it is not let go before the queue's commands, which may use it, have ended."""
+
+    queue: cl.CommandQueue | None = None
+
+    def __del__(self) -> None:
+        if self.queue is not None:
+            self.queue.finish()
+
+
 def from_host(queue: cl.CommandQueue, values: np.ndarray[Any, Any], *, copy: bool) -> cl_array.Array:
     """Return a device array with the values of a host array.
 
@@ -35,7 +45,9 @@ def from_host(queue: cl.CommandQueue, values: np.ndarray[Any, Any], *, copy: boo
         return cl_array.to_device(queue, values)
     flags = cl.mem_flags
     access = flags.READ_WRITE if values.flags.writeable else flags.READ_ONLY
-    buffer = cl.Buffer(queue.context, access | flags.USE_HOST_PTR, hostbuf=values)
+    lent = values.view(_Lent)
+    lent.queue = queue
+    buffer = cl.Buffer(queue.context, access | flags.USE_HOST_PTR, hostbuf=lent)
     order = "C" if values.flags.c_contiguous else "F"
     return cl_array.Array(queue, values.shape, values.dtype, order=order, data=buffer)
 

@@ -82,14 +82,25 @@ class Decision:
 
 
 def _on_gpu(features: Features) -> tuple[KernelChoice, str]:
-    """Return the kernel for all rows on devices that hide latency with many work-items."""
-    mean = features.mean
-    if features.longest <= 16 and features.longest <= 4 * max(mean, 1):
-        return KernelChoice("serial", 512, unroll=4), "rows are short and alike: a work-item each reads neighbouring entries"
-    if features.longest <= 64:
-        return KernelChoice("adaptive", 128, 5), "no long rows: a stream of entries in small work-groups"
-    if features.nnz < 1 << 23:
-        return KernelChoice("adaptive", 256, 2), "uneven rows: parts of equal entries, small enough to fill the device"
+    """Return the kernel for all rows on devices that hide latency with many work-items.
+
+    The limits are those between the fastest kernels over the suite paper-spmv on such a device; see ``bench/results``.
+    """
+    mean, longest, nnz = features.mean, features.longest, features.nnz
+    even = longest <= 8 * mean
+    if longest <= 8 and nnz >= 1 << 24:
+        return KernelChoice("serial", 512, unroll=4), "short rows alike, many entries: a work-item to a row"
+    if mean >= 32 and even:
+        width = 8 if mean < 45 else 16 if mean < 64 else 32
+        return KernelChoice(f"subvector{width}", 256, unroll=2), "longer rows alike: lanes enough to read them in few steps"
+    if 12 <= mean < 20 and longest <= 1.5 * mean:
+        return KernelChoice("subvector16", 128, unroll=2), "rows of one length: lanes as many as entries"
+    if longest <= 64:
+        return KernelChoice("adaptive", 128, 6), "short rows: a stream of entries in small work-groups"
+    if mean >= 64 or (mean < 8 and nnz < 1 << 23):
+        return KernelChoice("adaptive", 128, 6), "uneven rows, long or nearly all short: parts of equal entries"
+    if even or nnz < 1 << 23:
+        return KernelChoice("adaptive", 256, 3 if even else 2), "uneven rows: parts of equal entries, small enough to fill the device"
     return KernelChoice("adaptive", 1024, 2), "uneven rows, many entries: large parts of equal entries"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
+
 from typing_extensions import Self
 
 from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic

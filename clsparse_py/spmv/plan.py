@@ -18,13 +18,13 @@ from pyopencl import array as cl_array
 from clsparse_py import programs
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device, describe, in_order
-from clsparse_py.transfer import pending
 from clsparse_py.product import ProductKernel
 from clsparse_py.semiring import Semiring, plus_times
 from clsparse_py.spmv.binning import Side, count_bins, list_rows
 from clsparse_py.spmv.choose import PIECE, Decision, KernelChoice, choose
 from clsparse_py.spmv.features import Features, inspect
 from clsparse_py.spmv.kernels import Adaptive, Boundaries, Chunked, Combine, Merge, Pieces, Subvector
+from clsparse_py.transfer import pending
 
 if TYPE_CHECKING:
     from clsparse_py.csr import csr_array
@@ -128,7 +128,7 @@ class _Executable:
                         launch.kernel.set_arg(position, argument)
                 # PyOpenCL does not keep alive what arguments point to: this does.
                 self.operands = operands
-            if self.last is not None and not (ordered and self.last[0] is queue) and len(self.launches) > 1:
+            if len(self.launches) > 1 and self.last is not None and not (ordered and self.last[0] is queue):
                 self.last[0].flush()  # OpenCL asks for it where one queue waits for another
                 wait_for = [*(wait_for or ()), self.last[1]]
             events: list[cl.Event] = []
@@ -139,6 +139,11 @@ class _Executable:
                 )
             self.last = queue, events[-1]
             return events
+
+    def __del__(self) -> None:
+        # What is kept here goes with it, and a buffer on host memory goes at once: not while a kernel uses it.
+        if self.last is not None:
+            self.last[1].wait()
 
 
 class SpmvPlan:
@@ -210,14 +215,15 @@ class SpmvPlan:
         return executable.run(queue, (A.data, x, y), scale, wait_for, ordered=ordered)
 
     def profile(self, A: csr_array, x: cl_array.Array, y: cl_array.Array) -> float:
-        """Return the device's time for one product in seconds, from the first launch's start to the last one's end.
+        """Return the device's time for one product in seconds: the sum over its launches, by the device's own clock.
 
-        Waits. Uses a profiling queue of its own.
+        Waits. Uses a profiling queue of its own. What passes between launches is not counted: on an idle queue it is the
+        host's time to enqueue the second.
         """
         queue = cl.CommandQueue(A.queue.context, A.queue.device, cl.command_queue_properties.PROFILING_ENABLE)
         events = self.execute(A, x, y, queue=queue)
         queue.finish()
-        return float(events[-1].profile.end - events[0].profile.start) * 1e-9
+        return float(sum(event.profile.end - event.profile.start for event in events)) * 1e-9
 
     def _make(self, key: tuple[str, str, str, bool], arithmetic: Arithmetic, scaled: bool) -> _Executable:
         """Build the kernels for an arithmetic and make the arrays that they need."""
