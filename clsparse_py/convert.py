@@ -82,9 +82,8 @@ def converted(
     )
     group = built.parameters.work_group
     groups = min(-(-values.size // group), device.compute_units * 64)
-    kernel = built.kernel()
     begin, step = (np.int64(number // item) for number in (values.offset, values.strides[0]))
-    kernel.set_args(np.uint64(values.size), values.base_data, begin, step, result.data)
+    kernel = built.kernel(np.uint64(values.size), values.base_data, begin, step, result.data)
     _, wait_for = pending(queue, values)
     result.add_event(cl.enqueue_nd_range_kernel(queue, kernel, (groups * group,), (group,), wait_for=wait_for))
     return result

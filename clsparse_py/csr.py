@@ -74,10 +74,7 @@ def _check(
     groups = max(1, min(-(-work // group), device.compute_units * 16))
     counts = cl_array.empty(queue, (groups, 6), np.int64)
     index = indptr.dtype.type
-    kernel = built.kernel()
-    kernel.set_args(
-        index(shape[0]), index(shape[1]), index(indices.size), indptr.base_data, indices.base_data, counts.data
-    )
+    kernel = built.kernel(index(shape[0]), index(shape[1]), index(indices.size), indptr.base_data, indices.base_data, counts.data)
     cl.enqueue_nd_range_kernel(queue, kernel, (groups * group,), (group,), wait_for=[*indptr.events, *indices.events])
     decreasing, outside, falls, not_rises, first, last = (int(total) for total in counts.get().sum(axis=0))
     if first != 0:
@@ -98,10 +95,10 @@ def _check(
 
 def _value_dtype(name: str, dtype: Any) -> np.dtype[Any]:
     """Return a dtype that kernels take."""
-    dtype = np.dtype(dtype).newbyteorder("=")
-    if dtype.name not in OPENCL_TYPES:
-        raise TypeError(f"{name}: dtype {dtype} is not supported; use one of {', '.join(OPENCL_TYPES)}")
-    return dtype
+    native: np.dtype[Any] = np.dtype(dtype).newbyteorder("=")
+    if native.name not in OPENCL_TYPES:
+        raise TypeError(f"{name}: dtype {native} is not supported; use one of {', '.join(OPENCL_TYPES)}")
+    return native
 
 
 def _shape(shape: Any) -> tuple[int, int]:
@@ -203,15 +200,17 @@ class csr_array:  # noqa: N801 - SciPy's name for it
         if shape is not None and isinstance(arg1, csr_array) and shape != own_shape:
             raise ValueError(f"shape: {shape} differs from that of arg1, {own_shape}")
         self.shape: tuple[int, int] = own_shape if shape is None else shape
-        self.queue: cl.CommandQueue = queue or next(
-            (part.queue for part in parts if isinstance(part, cl_array.Array) and part.queue is not None), None
-        ) or default_queue()
+        self.queue: cl.CommandQueue = (
+            queue
+            or next((part.queue for part in parts if isinstance(part, cl_array.Array) and part.queue is not None), None)
+            or default_queue()
+        )
         self.context: cl.Context = self.queue.context  # kept: not every driver's queue keeps it
         self._place(parts, dtype, copy=copy)
         self._plan: SpmvPlan | None = None
         self._structure: _Structure | None = None
         self._nnz: int = self._indices.size
-        self._vouched = vouched or not check
+        self._vouched: bool = vouched or not check
         if not self._vouched:
             self._checked()
 
@@ -288,9 +287,8 @@ class csr_array:  # noqa: N801 - SciPy's name for it
     def indptr(self, offsets: cl_array.Array) -> None:
         _require_device_array("indptr", offsets, self.context)
         if offsets.shape != (self.shape[0] + 1,) or offsets.dtype != self._indices.dtype:
-            raise ValueError(
-                f"indptr: must have shape {(self.shape[0] + 1,)} and dtype {self._indices.dtype}, is {offsets.shape} {offsets.dtype}"
-            )
+            wanted = f"{(self.shape[0] + 1,)} and dtype {self._indices.dtype}"
+            raise ValueError(f"indptr: must have shape {wanted}, is {offsets.shape} {offsets.dtype}")
         self._indptr = self._placed("indptr", offsets, offsets.dtype, copy=False)
         self._replaced()
 
@@ -366,7 +364,7 @@ class csr_array:  # noqa: N801 - SciPy's name for it
         return csr_array(self, dtype=dtype, copy=copy)
 
     def __matmul__(self, other: Any) -> Any:
-        """Return ``A @ x`` for a dense vector or matrix x: NumPy for NumPy, a device array (not waited for) for a device array."""
+        """Return ``A @ x`` for a dense vector or matrix x: NumPy for NumPy, device array, not waited for, for device array."""
         from clsparse_py.spmm import spmm
         from clsparse_py.spmv import spmv
 
@@ -379,7 +377,8 @@ class csr_array:  # noqa: N801 - SciPy's name for it
 
     def __repr__(self) -> str:
         kind = f"{self.dtype} values, {self._indptr.dtype} indices"
-        return f"<csr_array of {self.shape[0]} x {self.shape[1]}, {self._nnz} stored entries, {kind}, on {self.queue.device.name}>"
+        rows, cols = self.shape
+        return f"<csr_array of {rows} x {cols}, {self._nnz} stored entries, {kind}, on {self.queue.device.name}>"
 
 
 def _require_device_array(name: str, values: Any, context: cl.Context) -> None:
@@ -441,8 +440,8 @@ def _from_tuple(arg1: tuple[Any, ...], shape: tuple[int, int] | None) -> tuple[t
         shape = indptr.size - 1, max(int(largest) + 1, 0)
     if isinstance(indices, np.ndarray) and isinstance(indptr, np.ndarray):
         # As SciPy does with arrays from outside: 32 bits where all fits. Done here, so that a matrix keeps its own index type.
-        dtype = _narrowest(indices, indptr, shape)
-        indices, indptr = indices.astype(dtype, copy=False), indptr.astype(dtype, copy=False)
+        index = _narrowest(indices, indptr, shape)
+        indices, indptr = indices.astype(index, copy=False), indptr.astype(index, copy=False)
     return (data, indices, indptr), shape
 
 

@@ -112,16 +112,13 @@ class Result:
         What the kernels write.
     """
 
-    def __init__(self, array: cl_array.Array, host: np.ndarray[Any, Any] | None, *, on_device: bool) -> None:
+    def __init__(self, array: cl_array.Array, host: np.ndarray[Any, Any] | None) -> None:
         self.array = array
         self._host = host
-        self._on_device = on_device
 
     def deliver(self) -> Any:
         """Return the device array without waiting, or the NumPy array with the values in it."""
-        if self._on_device:
-            return self.array
-        return on_host(self.array, self._host)
+        return self.array if self._host is None else on_host(self.array, self._host)
 
 
 def result_for(
@@ -137,9 +134,9 @@ def result_for(
     if out is None:
         if on_device:
             queue = x.queue or A.queue
-            return Result(cl_array.empty(queue, shape, dtype, allocator=x.allocator), None, on_device=True)
+            return Result(cl_array.empty(queue, shape, dtype, allocator=x.allocator), None)
         host = np.empty(shape, dtype)
-        return Result(from_host(A.queue, host, copy=False), host, on_device=False)
+        return Result(from_host(A.queue, host, copy=False), host)
     wanted = cl_array.Array if on_device else np.ndarray
     if not isinstance(out, wanted):
         raise TypeError(f"out: must be a {wanted.__module__}.{wanted.__name__}, as x is, is {type(out).__name__}")
@@ -154,14 +151,14 @@ def result_for(
             raise ValueError("out: is read-only")
         if isinstance(given, np.ndarray) and np.may_share_memory(out, given):
             raise ValueError("out: overlaps x, which is read while out is written")
-        return Result(from_host(A.queue, out, copy=False), out, on_device=False)
+        return Result(from_host(A.queue, out, copy=False), out)
     if not contexts_match(out, A.context):
         raise ValueError("out: lives in another context than A")
     if out.offset % out.dtype.itemsize:
         raise ValueError(f"out: must begin at a multiple of {out.dtype.itemsize} bytes in its buffer, begins at {out.offset}")
     if _overlap(out, x):
         raise ValueError("out: overlaps x, which is read while out is written")
-    return Result(out, None, on_device=True)
+    return Result(out, None)
 
 
 def _c_contiguous(array: Any) -> bool:
@@ -177,5 +174,8 @@ def _c_contiguous(array: Any) -> bool:
 def _overlap(a: cl_array.Array, b: cl_array.Array) -> bool:
     if a.base_data is None or b.base_data is None or a.base_data != b.base_data:
         return False
-    reach = [(each.offset, each.offset + sum((n - 1) * abs(s) for n, s in zip(each.shape, each.strides, strict=True))) for each in (a, b)]
+    reach = [
+        (each.offset, each.offset + sum((n - 1) * abs(s) for n, s in zip(each.shape, each.strides, strict=True)))
+        for each in (a, b)
+    ]
     return reach[0][0] <= reach[1][1] and reach[1][0] <= reach[0][1]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from typing_extensions import override
+
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Portability
 from clsparse_py.programs import Parameters
@@ -38,14 +40,17 @@ class ProductKernel(Parameters):
         return f"wg{self.work_group}"
 
     @property
+    @override
     def name(self) -> str:
         return f"{self.kind}_{self.shape_name}_{self.arithmetic.name}{'_scaled' if self.scaled else ''}"
 
     @property
+    @override
     def prelude(self) -> str:
         return f"{self.portability.defines}\n#define SCALED {int(self.scaled)}\n{self.arithmetic.prelude}"
 
     @property
+    @override
     def lane_width(self) -> int:
         return self.portability.lane_width
 

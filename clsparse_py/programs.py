@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pyopencl as cl
 from mako.template import Template
@@ -99,9 +99,12 @@ class Built:
     parameters: Parameters
     preferred_multiple: int
 
-    def kernel(self) -> cl.Kernel:
-        """Return a kernel object of its own: arguments set on it are seen by no one else."""
-        return cl.Kernel(self.program, self.parameters.name)
+    def kernel(self, *arguments: Any) -> cl.Kernel:
+        """Return a kernel object of its own, with all its arguments or none set: those set on it are seen by no one else."""
+        kernel = cl.Kernel(self.program, self.parameters.name)
+        if arguments:
+            kernel.set_args(*arguments)
+        return kernel
 
 
 @functools.cache
@@ -160,19 +163,24 @@ def compile_source(context: cl.Context, device: cl.Device, source: str, options:
         # Drivers remark on every build ("optimised for 8 lanes"); the log reaches the caller where a build fails.
         warnings.simplefilter("ignore", cl.CompilerWarning)
         if has_src_build_cache(device):
-            return _uncached(context, source).build(list(options), devices=[device])
+            return _compiled(_uncached(context, source), device, options)
         key = cache.key_of("program", source, *options, _device_key(device), cl.VERSION_TEXT)
         binary = cache.read(key)
         if binary is not None:
             try:
-                return cl.Program(context, [device], [binary]).build(list(options), devices=[device])
+                return _compiled(cl.Program(context, [device], [binary]), device, options)
             except cl.Error as error:
                 _log.warning("the cached binary %s does not load (%s): built from source", key, error)
-        program = _uncached(context, source).build(list(options), devices=[device])
+        program = _compiled(_uncached(context, source), device, options)
         # Indexed by device, as `binaries` follows the program's own list.
         binaries = dict(zip((d.int_ptr for d in program.devices), program.binaries, strict=True))
         cache.write(key, binaries[device.int_ptr])
         return program
+
+
+def _compiled(program: cl.Program, device: cl.Device, options: tuple[str, ...]) -> cl.Program:
+    compiled: cl.Program = program.build(list(options), devices=[device])
+    return compiled
 
 
 def _uncached(context: cl.Context, source: str) -> cl.Program:
@@ -188,9 +196,10 @@ def _sub_group_size(kernel: cl.Kernel, device: cl.Device, work_group: int) -> in
     """Return how many lanes the driver made a sub-group of this kernel, 0 where it does not say."""
     query = cl.kernel_sub_group_info.MAX_SUB_GROUP_SIZE_FOR_NDRANGE
     try:
-        return int(kernel.get_sub_group_info(device, query, [work_group]))
+        lanes: Any = kernel.get_sub_group_info(device, query, [work_group])
     except cl.Error:
         return 0
+    return int(lanes)
 
 
 def build(context: cl.Context, device: cl.Device, parameters: Parameters) -> Built:

@@ -90,9 +90,7 @@ def spmm(
     y = result.array
     if y.size:
         item = y.dtype.itemsize
-        y.events[:] = [
-            enqueue_spmm(A, operand, y, (shape[1] * item, item), shape[1], alpha, beta, semiring, work_group)
-        ]
+        y.events[:] = [enqueue_spmm(A, operand, y, (shape[1] * item, item), shape[1], alpha, beta, semiring, work_group)]
     return result.deliver()
 
 
@@ -117,12 +115,11 @@ def enqueue_spmm(
     group = max(1, min(work_group, device.max_work_group))
     built = programs.build(A.queue.context, A.queue.device, Rows(group, arithmetic, device.portability, scaled, columns))
     group = built.parameters.work_group
-    kernel = built.kernel()
     x_item, y_item = x.dtype.itemsize, y.dtype.itemsize
     x_strides = (*x.strides, 0)[:2]
     index = A.indptr.dtype.type
     scale = [np.array(given if given is not None else default, y.dtype) for given, default in ((alpha, 1), (beta, 0))]
-    kernel.set_args(
+    kernel = built.kernel(
         A.data.base_data, x.base_data, np.uint64(x.offset // x_item), y.base_data, np.uint64(y.offset // y_item),
         *(scale if scaled else ()),
         np.int64(x_strides[0] // x_item), np.int64(x_strides[1] // x_item),

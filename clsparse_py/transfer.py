@@ -73,12 +73,13 @@ def on_host(array: cl_array.Array, host: np.ndarray[Any, Any]) -> np.ndarray[Any
     """Wait for a device array that `from_host` made from ``host`` without a copy, and return ``host`` with its values."""
     if not host.size:
         return host
-    if _in_place(array.queue, host):
+    # `from_host` gave it both, which PyOpenCL's types leave open.
+    queue: Any = array.queue
+    buffer: Any = array.base_data
+    if _in_place(queue, host):
         # Mapping is what makes the device's writes visible in memory that both use.
-        mapped, _ = cl.enqueue_map_buffer(
-            array.queue, array.base_data, cl.map_flags.READ, 0, host.shape, host.dtype, wait_for=array.events
-        )
-        mapped.base.release(array.queue)
+        mapped, _ = cl.enqueue_map_buffer(queue, buffer, cl.map_flags.READ, 0, host.shape, host.dtype, wait_for=array.events)
+        mapped.base.release(queue)
         return host
     array.get(ary=host)
     return host

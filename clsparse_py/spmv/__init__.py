@@ -1,11 +1,8 @@
-"""SpMV, ``y = A @ x``: inspect (`features`), decide (`choose`), plan and execute (`plan`), with the `kernels` and `binning` schemes."""
+"""SpMV, ``y = A @ x``: inspect (`features`), decide (`choose`), plan and execute (`plan`), with `kernels` and `binning`."""
 
 from __future__ import annotations
 
 from typing import Any
-
-import numpy as np
-from pyopencl import array as cl_array
 
 from clsparse_py.csr import csr_array
 from clsparse_py.operands import check_matrix, check_scale, dense_operand, result_for
@@ -70,7 +67,7 @@ def spmv(
     alpha, beta : scalar, optional
         With `plus_times` only. ``beta`` needs ``out``, which is not read where it is 0.
     out : pyopencl.array.Array or numpy.ndarray, shape (m,), optional
-        Takes the result, whose dtype it must have, and must not overlap ``x``. A device array for a device ``x``, NumPy otherwise.
+        Takes the result, whose dtype it must have, and must not overlap ``x``. A device array for a device ``x``, else NumPy.
     plan : SpmvPlan, optional
         Of `spmv_plan` for this structure; by default the one that is kept on A.
     semiring : Semiring

@@ -17,7 +17,7 @@ from clsparse_py.spmv.kernels import OfStructure
 __all__ = ["GRANULARITIES", "N_BINS", "Scheme", "Side", "count_bins", "list_rows"]
 
 #: The granularities U of coarse binning (Hou, Feng and Che, Section III-B).
-GRANULARITIES = tuple(factor * 10**power for power in range(1, 6) for factor in (1, 2, 5)) + (10**6,)
+GRANULARITIES = (*(factor * 10**power for power in range(1, 6) for factor in (1, 2, 5)), 10**6)
 #: 100 bins and the one for what is above.
 N_BINS = 101
 #: Hybrid binning takes the rows of a block one by one where the block has fewer entries a row than this.
@@ -115,11 +115,12 @@ def _chunks(device: Device, n_virtual: int) -> int:
     return max(1, min(wanted, -(-n_virtual // 16)))
 
 
-def _launch(queue: cl.CommandQueue, parameters: OfStructure, work_items: int, indptr: cl_array.Array | None, *arguments: Any) -> None:
+def _launch(
+    queue: cl.CommandQueue, parameters: OfStructure, work_items: int, indptr: cl_array.Array | None, *arguments: Any
+) -> None:
     built = programs.build(queue.context, queue.device, parameters)
     group = built.parameters.work_group
-    kernel = built.kernel()
-    kernel.set_args(*arguments)
+    kernel = built.kernel(*arguments)
     wait_for = indptr.events if indptr is not None else None
     cl.enqueue_nd_range_kernel(queue, kernel, (-(-work_items // group) * group,), (group,), wait_for=wait_for)
 
@@ -128,15 +129,17 @@ def _where(n_rows: int, side: Side) -> tuple[Any, ...]:
     return np.int64(n_rows), np.int64(side.granularity), np.int64(side.block), np.int64(side.threshold), np.int32(side.side)
 
 
-def count_bins(queue: cl.CommandQueue, n_rows: int, indptr: cl_array.Array, side: Side, work_group: int = 128) -> np.ndarray[Any, Any]:
+def count_bins(
+    queue: cl.CommandQueue, n_rows: int, indptr: cl_array.Array, side: Side, work_group: int = 128
+) -> np.ndarray[Any, Any]:
     """Return how many virtual rows each bin holds: one launch, one read."""
     device = describe(queue.device)
     parameters = Binning(min(work_group, device.max_work_group), indptr.dtype.name, "histogram")
-    parameters = programs.build(queue.context, queue.device, parameters).parameters
+    group = programs.build(queue.context, queue.device, parameters).parameters.work_group
     n_virtual = -(-n_rows // side.granularity)
-    groups = max(1, min(-(-n_virtual // parameters.work_group), device.compute_units * 8))
+    groups = max(1, min(-(-n_virtual // group), device.compute_units * 8))
     found = cl_array.empty(queue, (groups, N_BINS), np.int32)
-    _launch(queue, parameters, groups * parameters.work_group, indptr, *_where(n_rows, side), indptr.data, found.data)
+    _launch(queue, parameters, groups * group, indptr, *_where(n_rows, side), indptr.data, found.data)
     return np.asarray(found.get().sum(axis=0, dtype=np.int64))
 
 

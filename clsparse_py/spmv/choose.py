@@ -1,4 +1,4 @@
-"""Decide: which kernels on which rows with which parameters. Pure functions of features and capabilities; no device is touched."""
+"""Decide which kernels take which rows with which parameters: pure functions of features and capabilities, without a device."""
 
 from __future__ import annotations
 
@@ -100,7 +100,9 @@ def _on_gpu(features: Features) -> tuple[KernelChoice, str]:
     if mean >= 64 or (mean < 8 and nnz < 1 << 23):
         return KernelChoice("adaptive", 128, 6), "uneven rows, long or nearly all short: parts of equal entries"
     if even or nnz < 1 << 23:
-        return KernelChoice("adaptive", 256, 3 if even else 2), "uneven rows: parts of equal entries, small enough to fill the device"
+        return KernelChoice(
+            "adaptive", 256, 3 if even else 2
+        ), "uneven rows: small parts of equal entries"
     return KernelChoice("adaptive", 1024, 2), "uneven rows, many entries: large parts of equal entries"
 
 
@@ -147,7 +149,9 @@ def choose(features: Features, device: Device, scheme: str, kernel: str | Kernel
         if asked is not None:
             return Decision(Scheme("single"), ((asked,),), "the kernel was named")
         if device.is_cpu:
-            return Decision(Scheme("single"), ((_default_shape("chunked", device),),), "a CPU device: rows in chunks of equal work")
+            return Decision(
+                Scheme("single"), ((_default_shape("chunked", device),),), "a CPU device: rows in chunks of equal work"
+            )
         chosen, why = _on_gpu(features)
         return Decision(Scheme("single"), ((chosen,),), why)
     parsed = Scheme.parse(scheme)
@@ -157,7 +161,11 @@ def choose(features: Features, device: Device, scheme: str, kernel: str | Kernel
         chosen = _default_shape("chunked", device) if device.is_cpu else _on_gpu(features)[0]
         return Decision(parsed, ((chosen,),), "the scheme was named")
     if asked is None:
-        return Decision(parsed, tuple(_of_bins(device, side) for side in parsed.sides), "the scheme was named; kernels by the mean row of each bin")
+        return Decision(
+            parsed,
+            tuple(_of_bins(device, side) for side in parsed.sides),
+            "the scheme was named; kernels by the mean row of each bin",
+        )
     if asked.name in BALANCED:
         raise ValueError(f'kernel: {asked.name} balances rows by itself; it goes with scheme="single", not "{scheme}"')
     if asked.name == "pieces" and parsed.name != "fine":

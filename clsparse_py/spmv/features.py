@@ -45,9 +45,7 @@ class Features:
         return self.nnz / max(self.n_rows, 1)
 
 
-def inspect(
-    queue: cl.CommandQueue, shape: tuple[int, int], nnz: int, indptr: cl_array.Array, work_group: int = 128
-) -> Features:
+def inspect(queue: cl.CommandQueue, shape: tuple[int, int], nnz: int, indptr: cl_array.Array, work_group: int = 128) -> Features:
     """Compute the features of a matrix on the device: one launch, one read.
 
     Parameters
@@ -69,8 +67,7 @@ def inspect(
     group = built.parameters.work_group
     groups = max(1, min(-(-n_rows // group), device.compute_units * 8))
     found = cl_array.empty(queue, (groups, 3 + parameters.n_classes), np.int64)
-    kernel = built.kernel()
-    kernel.set_args(indptr.dtype.type(n_rows), indptr.data, found.data)
+    kernel = built.kernel(indptr.dtype.type(n_rows), indptr.data, found.data)
     cl.enqueue_nd_range_kernel(queue, kernel, (groups * group,), (group,), wait_for=indptr.events)
     host = found.get()
     mean = nnz / n_rows

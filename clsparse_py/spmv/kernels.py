@@ -6,14 +6,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from typing_extensions import Self
+from typing_extensions import Self, override
 
 from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic
 from clsparse_py.device import Device
 from clsparse_py.product import ProductKernel
 from clsparse_py.programs import Parameters
 
-__all__ = ["Adaptive", "Boundaries", "Chunked", "Combine", "CountFeatures", "Merge", "OfStructure", "Pieces", "Subvector", "nearest_work_group"]
+__all__ = [
+    "Adaptive",
+    "Boundaries",
+    "Chunked",
+    "Combine",
+    "CountFeatures",
+    "Merge",
+    "OfStructure",
+    "Pieces",
+    "Subvector",
+    "nearest_work_group",
+]
 
 #: The widths of Kernel-SubvectorX: work-items to a row.
 WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -28,7 +39,7 @@ def _power_of_two_dividing(n: int) -> int:
 
 
 def nearest_work_group(asked: int, multiple: int, most: int) -> int:
-    """Return the multiple of ``multiple`` nearest to ``asked`` that is at least one multiple and, where possible, at most ``most``."""
+    """Return the multiple of ``multiple`` nearest to ``asked``: at least one multiple and, where possible, at most ``most``."""
     nearest = max(multiple, (asked + multiple // 2) // multiple * multiple)
     return max(multiple, min(nearest, most // multiple * multiple))
 
@@ -68,13 +79,16 @@ class Subvector(ProductKernel):
         return cls(work_group, arithmetic, portability, scaled, width, unroll, binned)
 
     @property
+    @override
     def shape_name(self) -> str:
         return f"x{self.width}_wg{self.work_group}_u{self.unroll}{'_binned' if self.binned else ''}"
 
+    @override
     def arguments(self) -> Mapping[str, object]:
         needs_box = self.width > self.lane_width
         return {**self._common(), "width": self.width, "unroll": self.unroll, "binned": self.binned, "needs_box": needs_box}
 
+    @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
         if work_group < 1:
             return None
@@ -99,12 +113,15 @@ class Pieces(ProductKernel):
         return cls(work_group, arithmetic, device.portability, scaled, unroll)
 
     @property
+    @override
     def shape_name(self) -> str:
         return f"wg{self.work_group}_u{self.unroll}"
 
+    @override
     def arguments(self) -> Mapping[str, object]:
         return {**self._common(), "unroll": self.unroll, "needs_box": self.work_group > self.lane_width}
 
+    @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
         if work_group < 1:
             return None
@@ -134,7 +151,14 @@ class Adaptive(ProductKernel):
 
     @classmethod
     def legal(
-        cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int, items: int, short_row: int = 32, lanes: int = 32
+        cls,
+        device: Device,
+        arithmetic: Arithmetic,
+        scaled: bool,
+        work_group: int,
+        items: int,
+        short_row: int = 32,
+        lanes: int = 32,
     ) -> Adaptive:
         """Return the legal record nearest to what is asked for: it fits in the local memory."""
         work_group = max(1, min(work_group, device.max_work_group))
@@ -165,13 +189,16 @@ class Adaptive(ProductKernel):
         return value * (self.capacity + self.work_group) + index * (self.capacity // (self.short_row + 1) + 1) + 4
 
     @property
+    @override
     def shape_name(self) -> str:
         return f"wg{self.work_group}_n{self.items}_s{self.short_row}_x{self.lanes}"
 
+    @override
     def arguments(self) -> Mapping[str, object]:
         own = {"items": self.items, "short_row": self.short_row, "lanes": self.lanes, "needs_box": self.needs_box}
         return {**self._common(), **own}
 
+    @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
         if work_group < 1:
             return None
@@ -199,8 +226,10 @@ class Merge(ProductKernel):
         """Return the legal record nearest to what is asked for: it fits in the local memory."""
         record = cls(max(1, min(work_group, device.max_work_group)), arithmetic, device.portability, scaled, items)
         while record.local_memory > device.local_memory and (record.items > 1 or record.work_group > 1):
-            fewer = {"items": record.items - 1} if record.items > 1 else {"work_group": record.work_group // 2}
-            record = replace(record, **fewer)
+            if record.items > 1:
+                record = replace(record, items=record.items - 1)
+            else:
+                record = replace(record, work_group=record.work_group // 2)
         return record
 
     @property
@@ -215,12 +244,15 @@ class Merge(ProductKernel):
         return (value + 4) * (self.capacity + self.work_group)
 
     @property
+    @override
     def shape_name(self) -> str:
         return f"wg{self.work_group}_n{self.items}"
 
+    @override
     def arguments(self) -> Mapping[str, object]:
         return {**self._common(), "items": self.items}
 
+    @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
         return replace(self, work_group=work_group, portability=self.portability.at_most(lane_width)) if work_group else None
 
@@ -256,9 +288,11 @@ class Chunked(ProductKernel):
         return cls(work_group, arithmetic, portability, scaled, widths, 512 if device.is_cpu else 0)
 
     @property
+    @override
     def shape_name(self) -> str:
         return f"v{max(self.widths, default=1)}_a{self.ahead}_wg{self.work_group}"
 
+    @override
     def arguments(self) -> Mapping[str, object]:
         add, multiply = self.arithmetic.vector_operations or ("", "")
         size = self.arithmetic.result.itemsize
@@ -275,7 +309,8 @@ class Chunked(ProductKernel):
             "multiply": multiply,
         }
 
-    def within(self, work_group: int, lane_width: int) -> Self | None:  # noqa: ARG002 - it exchanges no lanes
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
         return replace(self, work_group=work_group) if work_group else None
 
 
@@ -301,12 +336,15 @@ class Combine(ProductKernel):
         return cls(work_group, arithmetic, device.portability, scaled, min(lanes, _power_of_two_dividing(work_group)))
 
     @property
+    @override
     def shape_name(self) -> str:
         return f"x{self.lanes}_wg{self.work_group}"
 
+    @override
     def arguments(self) -> Mapping[str, object]:
         return {**self._common(), "lanes": self.lanes, "needs_box": self.lanes > self.lane_width}
 
+    @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
         if work_group < 1:
             return None
@@ -321,17 +359,21 @@ class OfStructure(Parameters):
     index: str
 
     @property
+    @override
     def name(self) -> str:
         return f"{self.template.replace('/', '_')}_{self.index}_wg{self.work_group}"
 
     @property
+    @override
     def prelude(self) -> str:
         return f"typedef {OPENCL_TYPES[self.index]} I;  // {self.index}: indices and indptr"
 
+    @override
     def arguments(self) -> Mapping[str, object]:
         return {"work_group": self.work_group}
 
-    def within(self, work_group: int, lane_width: int) -> Self | None:  # noqa: ARG002 - they exchange no lanes
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
         return replace(self, work_group=work_group) if work_group else None
 
 
@@ -353,5 +395,6 @@ class CountFeatures(OfStructure):
         """Classes of row lengths: empty, and one for each power of two that a length can be up to."""
         return 33 if self.index == "int32" else 65
 
+    @override
     def arguments(self) -> Mapping[str, object]:
         return {**OfStructure.arguments(self), "n_classes": self.n_classes}

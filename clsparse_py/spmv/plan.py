@@ -6,7 +6,7 @@ import io
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 import pyopencl as cl
@@ -18,7 +18,6 @@ from pyopencl import array as cl_array
 from clsparse_py import programs
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device, describe, in_order
-from clsparse_py.product import ProductKernel
 from clsparse_py.semiring import Semiring, plus_times
 from clsparse_py.spmv.binning import Side, count_bins, list_rows
 from clsparse_py.spmv.choose import PIECE, Decision, KernelChoice, choose
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
     from clsparse_py.csr import csr_array
 
 __all__ = ["Explanation", "SpmvPlan"]
+
+_Record = TypeVar("_Record", bound=programs.Parameters)
 
 
 @dataclass(frozen=True)
@@ -259,10 +260,10 @@ class _Builder:
         self.executable = _Executable(keep=[plan._indptr, plan._indices])
         self.shares: list[Share] = []
 
-    def _built(self, parameters: Any) -> Any:
+    def _built(self, parameters: _Record) -> tuple[programs.Built, _Record]:
         """Return the built kernel and the parameters that it was built with."""
         built = programs.build(self.queue.context, self.queue.device, parameters)
-        return built, built.parameters
+        return built, cast("_Record", built.parameters)  # `within` adapts a record to another of its class
 
     def _launch(self, built: programs.Built, work_items: int, *own: Any) -> None:
         """Add a launch; ``own`` are the arguments after the operands."""
@@ -276,8 +277,8 @@ class _Builder:
         parameters = built.parameters
         self.executable.launches.append(_Launch(kernel, work_items, parameters.work_group, parameters.name))
 
-    def _share(self, rows: int, choice: str, parameters: ProductKernel, why: str) -> None:
-        self.shares.append(Share(rows, choice, parameters.name, why))
+    def _share(self, rows: int, choice: str, built: programs.Built, why: str) -> None:
+        self.shares.append(Share(rows, choice, built.parameters.name, why))
 
     def _upload(self, values: Any) -> cl_array.Array:
         return cl_array.to_device(self.queue, np.ascontiguousarray(values, dtype=self.index))
@@ -287,31 +288,28 @@ class _Builder:
         plan, structure = self.plan, (self.plan._indptr, self.plan._indices)
         why = plan.decision.rule
         if choice.name == "adaptive":
-            parameters: ProductKernel = Adaptive.legal(self.device, self.arithmetic, self.scaled, choice.work_group, choice.items)
-            built, parameters = self._built(parameters)
+            record = Adaptive.legal(self.device, self.arithmetic, self.scaled, choice.work_group, choice.items)
+            built, adaptive = self._built(record)
             # Room for the rest of a part's last row, where that is little: then no row is cut, and there is no second launch.
             rest = max(plan.features.longest - 1, 0)
-            slack = rest if rest <= parameters.capacity // 8 else 0
-            self._balanced(built, parameters.capacity - slack, 0, slack)
+            slack = rest if rest <= adaptive.capacity // 8 else 0
+            self._balanced(built, adaptive.capacity - slack, 0, slack)
         elif choice.name == "merge":
-            parameters = Merge.legal(self.device, self.arithmetic, self.scaled, choice.work_group, choice.items)
-            built, parameters = self._built(parameters)
-            self._balanced(built, parameters.capacity, 1, 0)
+            built, merge = self._built(Merge.legal(self.device, self.arithmetic, self.scaled, choice.work_group, choice.items))
+            self._balanced(built, merge.capacity, 1, 0)
         elif choice.name == "chunked":
-            built, parameters = self._built(Chunked.legal(self.device, self.arithmetic, self.scaled, choice.work_group))
+            built, _ = self._built(Chunked.legal(self.device, self.arithmetic, self.scaled, choice.work_group))
             weight = plan._nnz + self.n_rows
             step = max(1, -(-weight // (self.device.compute_units * choice.items)))
             # Rows are cut only where their rest is long: each cut row costs a piece of a second launch.
             self._balanced(built, step, 1, step // 2, work_item_each=True)
         elif choice.name == "pieces":
-            parameters = self._pieces(choice, self.plan._indptr.get(), np.arange(self.n_rows))
+            built = self._pieces(choice, self.plan._indptr.get(), np.arange(self.n_rows))
         else:
-            record = Subvector.legal(
-                self.device, self.arithmetic, self.scaled, choice.width, choice.work_group, choice.unroll, binned=False
-            )
-            built, parameters = self._built(record)
-            self._launch(built, self.n_rows * parameters.width, self.index(self.n_rows), *structure)
-        self._share(self.n_rows, str(choice), parameters, why)
+            asked = choice.width, choice.work_group, choice.unroll
+            built, subvector = self._built(Subvector.legal(self.device, self.arithmetic, self.scaled, *asked, binned=False))
+            self._launch(built, self.n_rows * subvector.width, self.index(self.n_rows), *structure)
+        self._share(self.n_rows, str(choice), built, why)
 
     def _balanced(self, built: programs.Built, step: int, row_weight: int, slack: int, *, work_item_each: bool = False) -> None:
         """Add the launches of a kernel that takes parts of equal weight, a work-group or a work-item to each."""
@@ -339,8 +337,7 @@ class _Builder:
         n_parts = max(1, -(-(plan._nnz + row_weight * self.n_rows) // step))
         built, parameters = self._built(Boundaries(min(64, self.device.max_work_group), plan._indptr.dtype.name))
         found = [cl_array.empty(self.queue, n_parts + 1, plan._indptr.dtype) for _ in range(3)]
-        kernel = built.kernel()
-        kernel.set_args(
+        kernel = built.kernel(
             index(self.n_rows), index(plan._nnz), np.int64(step), np.int64(row_weight), index(slack), index(n_parts),
             plan._indptr.data, *(array.data for array in found),
         )  # fmt: skip
@@ -348,7 +345,7 @@ class _Builder:
         cl.enqueue_nd_range_kernel(self.queue, kernel, (-(-(n_parts + 1) // group) * group,), (group,))
         return n_parts, found
 
-    def _pieces(self, choice: KernelChoice, indptr: np.ndarray[Any, Any], rows: np.ndarray[Any, Any]) -> ProductKernel:
+    def _pieces(self, choice: KernelChoice, indptr: np.ndarray[Any, Any], rows: np.ndarray[Any, Any]) -> programs.Built:
         """Add the launches for rows that several work-groups share."""
         built, parameters = self._built(Pieces.legal(self.device, self.arithmetic, self.scaled, choice.work_group, choice.unroll))
         begin, end = indptr[rows].astype(np.int64), indptr[rows + 1].astype(np.int64)
@@ -363,8 +360,7 @@ class _Builder:
         later = np.flatnonzero(number > 0)
         if later.size:
             self._combine(rows[row[later]], later, partial)
-        found: ProductKernel = parameters
-        return found
+        return built
 
     def _combine(self, rows: np.ndarray[Any, Any], pieces: np.ndarray[Any, Any], partial: cl_array.Array) -> None:
         """Add the launch that adds later pieces to their rows; the pieces of a row are adjacent."""
@@ -385,15 +381,17 @@ class _Builder:
             if not kernels:
                 continue
             number = {choice: i for i, choice in enumerate(kernels)}
-            list_of_bin = np.array([number.get(choice, -1) if count else -1 for choice, count in zip(choices, counts, strict=True)])
+            list_of_bin = np.array(
+                [number.get(choice, -1) if count else -1 for choice, count in zip(choices, counts, strict=True)]
+            )
             rows = list_rows(self.queue, self.n_rows, plan._indptr, side, list_of_bin, int(counts.sum()))
             begin = 0
             for i, choice in enumerate(kernels):
                 n_virtual = int(counts[list_of_bin == i].sum())
                 if choice.name == "pieces":
                     numbers = rows.get()[begin : begin + n_virtual]
-                    parameters = self._pieces(choice, plan._indptr.get(), numbers)
-                    self._share(n_virtual, str(choice), parameters, f"rows of more than {PIECE} entries are cut")
+                    built = self._pieces(choice, plan._indptr.get(), numbers)
+                    self._share(n_virtual, str(choice), built, f"rows of more than {PIECE} entries are cut")
                 else:
                     lists.append((choice.width, rows, begin, n_virtual, side))
                 begin += n_virtual
@@ -402,9 +400,10 @@ class _Builder:
 
     def _joined(self, arrays: list[cl_array.Array]) -> cl_array.Array:
         joined = cl_array.empty(self.queue, sum(array.size for array in arrays), self.index)
-        begin = 0
+        begin, target = 0, cast("cl.Buffer", joined.data)
         for array in arrays:
-            cl.enqueue_copy(self.queue, joined.data, array.data, byte_count=array.nbytes, dst_offset=begin)
+            source = cast("cl.Buffer", array.data)
+            cl.enqueue_copy(self.queue, target, source, byte_count=array.nbytes, dst_offset=begin)
             begin += array.nbytes
         return joined
 
@@ -427,7 +426,7 @@ class _Builder:
             bins += [group, begin + int(offsets[id(of_list)]), n_virtual, side.granularity, lanes]
             group += -(-n_virtual * side.granularity * lanes // parameters.work_group)
             why = f"bins of granularity {side.granularity} that take X = {lanes}"
-            self._share(min(n_virtual * side.granularity, self.n_rows), f"X = {lanes}", parameters, why)
+            self._share(min(n_virtual * side.granularity, self.n_rows), f"X = {lanes}", built, why)
         n_bins = self.index(len(lists))
         structure = (self.plan._indptr, self.plan._indices)
         work_items = group * parameters.work_group
