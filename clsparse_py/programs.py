@@ -192,6 +192,25 @@ def _work_group_limit(kernel: cl.Kernel, device: cl.Device) -> int:
     return int(kernel.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, device))
 
 
+@functools.cache
+def _understates_limit(context: cl.Context, device: cl.Device, work_group: int) -> bool:
+    """Return whether a driver tells too small a limit for kernels that demand a size: it takes an empty one of that size."""
+    source = f"kernel __attribute__((reqd_work_group_size({work_group}, 1, 1))) void empty(global int *out) {{ }}\n"
+    try:
+        kernel = cl.Kernel(compile_source(context, device, source), "empty")
+        if int(kernel.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, device)) >= work_group:
+            return False
+        queue = cl.CommandQueue(context, device)
+        buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, 4)
+        kernel.set_args(buffer)
+        cl.enqueue_nd_range_kernel(queue, kernel, (work_group,), (work_group,))
+        queue.finish()
+    except cl.Error:
+        return False
+    _log.debug("%s: work-groups of %d run although the driver tells a lower limit", device.name, work_group)
+    return True
+
+
 def _sub_group_size(kernel: cl.Kernel, device: cl.Device, work_group: int) -> int:
     """Return how many lanes the driver made a sub-group of this kernel, 0 where it does not say."""
     query = cl.kernel_sub_group_info.MAX_SUB_GROUP_SIZE_FOR_NDRANGE
@@ -236,6 +255,8 @@ def _build(context: cl.Context, device: cl.Device, asked: Parameters) -> Built:
             program = compile_source(context, device, source, parameters.options)
             kernel = cl.Kernel(program, parameters.name)
             limit = _work_group_limit(kernel, device)
+            if limit < parameters.work_group and _understates_limit(context, device, parameters.work_group):
+                limit = parameters.work_group
         except cl.Error as error:
             first_error = first_error or _build_error(parameters, source, str(error))
             limit, lanes = parameters.work_group // 2, parameters.lane_width

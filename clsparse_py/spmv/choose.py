@@ -100,9 +100,7 @@ def _on_gpu(features: Features) -> tuple[KernelChoice, str]:
     if mean >= 64 or (mean < 8 and nnz < 1 << 23):
         return KernelChoice("adaptive", 128, 6), "uneven rows, long or nearly all short: parts of equal entries"
     if even or nnz < 1 << 23:
-        return KernelChoice(
-            "adaptive", 256, 3 if even else 2
-        ), "uneven rows: small parts of equal entries"
+        return KernelChoice("adaptive", 256, 3 if even else 2), "uneven rows: small parts of equal entries"
     return KernelChoice("adaptive", 1024, 2), "uneven rows, many entries: large parts of equal entries"
 
 

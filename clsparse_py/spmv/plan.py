@@ -366,7 +366,9 @@ class _Builder:
         """Add the launch that adds later pieces to their rows; the pieces of a row are adjacent."""
         begins = np.flatnonzero(np.concatenate(([True], rows[1:] != rows[:-1])))
         ends = np.concatenate((begins[1:], [rows.size])) - 1
-        built, parameters = self._built(Combine.legal(self.device, self.arithmetic, self.scaled))
+        # Most rows that are cut have one later piece or few; lanes for the longest would only wait.
+        lanes = 32 if rows.size >= 8 * begins.size else 4
+        built, parameters = self._built(Combine.legal(self.device, self.arithmetic, self.scaled, lanes=lanes))
         tables = (self._upload(rows[begins]), self._upload(pieces[begins]), self._upload(pieces[ends]))
         self._launch(built, begins.size * parameters.lanes, self.index(begins.size), *tables, partial)
 
