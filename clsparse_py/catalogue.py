@@ -67,6 +67,7 @@ def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -
         "spmv/boundaries": Boundaries(min(64, device.max_work_group), index),
         "spmv/chunked": by_name["chunked"],
         "spmv/combine": Combine.legal(device, arithmetic, scaled),
+        "spmv/combine:few": Combine.legal(device, arithmetic, scaled, lanes=4),
         "spmv/features": CountFeatures(group, index),
         "spmv/merge": by_name["merge"],
         "spmv/pieces": by_name["pieces"],
