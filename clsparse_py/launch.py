@@ -1,0 +1,117 @@
+"""The launches of an operation of several kernels: in order on any queue, with scratch memory that is kept for the next call."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, TypeVar, cast
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+from pyopencl.tools import ImmediateAllocator, MemoryPool
+
+from clsparse_py import programs
+from clsparse_py.device import Device, describe
+from clsparse_py.transfer import pending
+
+__all__ = ["Chain", "free_scratch"]
+
+_Record = TypeVar("_Record", bound=programs.Parameters)
+
+
+@functools.lru_cache(maxsize=16)
+def _scratch_pool(queue: cl.CommandQueue) -> tuple[MemoryPool, cl.Context]:
+    """Return the pool that operations on a queue take scratch memory from, and the context, which not every queue keeps."""
+    return MemoryPool(ImmediateAllocator(queue)), queue.context
+
+
+def free_scratch() -> None:
+    """Give back the scratch memory that operations keep for their next call."""
+    _scratch_pool.cache_clear()
+
+
+class Chain:
+    """Commands that run one after another on a queue, whether the queue keeps their order or not.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+        Where they run.
+    operands : pyopencl.array.Array
+        The first command waits for what still writes to these.
+
+    Attributes
+    ----------
+    queue : pyopencl.CommandQueue
+    device : Device
+        What the queue's device can do.
+    events : list of pyopencl.Event
+        One for each command so far.
+    """
+
+    def __init__(self, queue: cl.CommandQueue, *operands: cl_array.Array) -> None:
+        self.queue = queue
+        self.device: Device = describe(queue.device)
+        self.events: list[cl.Event] = []
+        self._context = queue.context
+        self._ordered, self._wait_for = pending(queue, *operands)
+
+    @property
+    def wait_for(self) -> list[cl.Event] | None:
+        """What the next command has to wait for explicitly; for commands that are enqueued by the caller."""
+        if not self.events:
+            return self._wait_for
+        return None if self._ordered else self.events[-1:]
+
+    def scratch(self, n: int, dtype: Any) -> cl_array.Array:
+        """Return ``n`` entries of memory that later commands of this chain may use, and that is taken back when it is let go."""
+        # A pool hands out again what a command may still use: harmless only where commands keep their order.
+        allocator = _scratch_pool(self.queue)[0] if self._ordered else None
+        return cl_array.Array(self.queue, max(n, 1), np.dtype(dtype), allocator=allocator)
+
+    def build(self, parameters: _Record) -> tuple[programs.Built, _Record]:
+        """Return the built kernel for a record, and the record that it was built with."""
+        built = programs.build(self._context, self.queue.device, parameters)
+        return built, cast("_Record", built.parameters)  # `within` adapts a record to another of its class
+
+    def launch(self, built: programs.Built, groups: int, *arguments: Any) -> None:
+        """Enqueue ``groups`` work-groups of a kernel, none being no command; arrays are passed from the start of their buffer."""
+        if groups <= 0:
+            return
+        kernel = built.kernel(*(each.base_data if isinstance(each, cl_array.Array) else each for each in arguments))
+        group = built.parameters.work_group
+        self.events.append(cl.enqueue_nd_range_kernel(self.queue, kernel, (groups * group,), (group,), wait_for=self.wait_for))
+
+    def copy(self, target: cl_array.Array, source: cl_array.Array, n: int, target_begin: int = 0, source_begin: int = 0) -> None:
+        """Enqueue a copy of ``n`` entries, counted from the beginning of the arrays' buffers."""
+        if n <= 0:
+            return
+        item = source.dtype.itemsize
+        to, of = cast("cl.Buffer", target.base_data), cast("cl.Buffer", source.base_data)
+        places = {"byte_count": n * item, "src_offset": source_begin * item, "dst_offset": target_begin * item}
+        self.events.append(cl.enqueue_copy(self.queue, to, of, **places, wait_for=self.wait_for))
+
+    def fill(self, target: cl_array.Array, value: Any, n: int) -> None:
+        """Enqueue setting the first ``n`` entries of an array's buffer to a value."""
+        if n <= 0:
+            return
+        buffer, pattern = cast("cl.Buffer", target.base_data), np.array(value, target.dtype)
+        self.events.append(
+            cl.enqueue_fill_buffer(self.queue, buffer, pattern, 0, n * target.dtype.itemsize, wait_for=self.wait_for)
+        )
+
+    def read(self, source: cl_array.Array, n: int, begin: int = 0) -> np.ndarray[Any, Any]:
+        """Wait for all commands so far, and return ``n`` entries of an array's buffer."""
+        host = np.empty(n, source.dtype)
+        if n:
+            buffer = cast("cl.Buffer", source.base_data)
+            cl.enqueue_copy(
+                self.queue, host, buffer, src_offset=begin * source.dtype.itemsize, wait_for=self.wait_for, is_blocking=True
+            )
+        return host
+
+    def finish(self, *results: cl_array.Array) -> None:
+        """Tell the arrays that this chain writes which command they have to be waited for by."""
+        if self.events:
+            for result in results:
+                result.add_event(self.events[-1])

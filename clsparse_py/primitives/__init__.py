@@ -1,0 +1,1 @@
+"""Segmented and plain primitives on device arrays: scan, reduce, sort, merge."""
