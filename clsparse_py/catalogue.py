@@ -8,7 +8,6 @@ from pathlib import PurePosixPath
 from clsparse_py import programs
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.convert import Convert
-from clsparse_py.csr import Check
 from clsparse_py.device import Device
 from clsparse_py.product import ProductKernel
 from clsparse_py.spmm import Rows
@@ -16,6 +15,7 @@ from clsparse_py.spmv.binning import Binning, ScanCounts
 from clsparse_py.spmv.choose import KERNELS, KernelChoice, choose
 from clsparse_py.spmv.features import Features
 from clsparse_py.spmv.kernels import Adaptive, Boundaries, Chunked, Combine, CountFeatures, Merge, Pieces, Subvector
+from clsparse_py.structure import Check
 
 __all__ = ["catalogue", "template_names"]
 

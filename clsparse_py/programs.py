@@ -7,6 +7,7 @@ cache is used where PyOpenCL knows it to be sound, and `clsparse_py.cache` elsew
 
 from __future__ import annotations
 
+import abc
 import functools
 import importlib.resources
 import logging
@@ -37,7 +38,7 @@ _recorders: list[list[Built]] = []
 
 
 @dataclass(frozen=True)
-class Parameters:
+class Parameters(abc.ABC):
     """What a template may use, and the key under which the built kernel is kept.
 
     A subclass is a frozen dataclass that names its template and adds its fields. `prelude` is OpenCL C that goes before the
@@ -54,9 +55,9 @@ class Parameters:
     work_group: int
 
     @property
+    @abc.abstractmethod
     def name(self) -> str:
         """The kernel's name, readable and an OpenCL C identifier."""
-        raise NotImplementedError  # abstract: every record names its kernel
 
     @property
     def prelude(self) -> str:
@@ -73,13 +74,13 @@ class Parameters:
         """How far the kernel exchanges values across lanes; 1 where it doesn't."""
         return 1
 
+    @abc.abstractmethod
     def arguments(self) -> Mapping[str, object]:
         """Return what the template is rendered with: numbers, strings, booleans and tuples of them."""
-        raise NotImplementedError  # abstract: every record names what its template may use
 
+    @abc.abstractmethod
     def within(self, work_group: int, lane_width: int) -> Self | None:
         """Return the nearest legal record with at most these, or None where there is none."""
-        raise NotImplementedError  # abstract: legality is the kernel's own
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from pyopencl import array as cl_array
 
 from clsparse_py import csr_array
 from clsparse_py.arithmetic import OPENCL_TYPES
-from clsparse_py.csr import _check
 from clsparse_py.device import describe
+from clsparse_py.structure import check_structure
 
 # [1 0 2]
 # [0 0 0]
@@ -185,10 +185,10 @@ def test_check_at_every_work_group_size(queue: cl.CommandQueue, work_group: int,
     broken = indices.copy()
     broken[[0, 5000, -1]] = 100, -1, 1 << 30
     device = cl_array.to_device(queue, indptr)
-    found = _check(queue, (3000, 100), cl_array.to_device(queue, indices), device, work_group)
+    found = check_structure(queue, (3000, 100), cl_array.to_device(queue, indices), device, work_group)
     assert (found.nnz, found.sorted, found.canonical) == (indices.size, False, False)
     with pytest.raises(ValueError, match=rf"^indices: must lie in \[0, 100\), 3 of {indices.size} do not"):
-        _check(queue, (3000, 100), cl_array.to_device(queue, broken), device, work_group)
+        check_structure(queue, (3000, 100), cl_array.to_device(queue, broken), device, work_group)
 
 
 def test_copy_false_is_the_callers_memory_on_cpu_devices(queue: cl.CommandQueue) -> None:

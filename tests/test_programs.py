@@ -19,11 +19,11 @@ from typing_extensions import Self
 from clsparse_py import BuildError, cache, programs
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.convert import Convert
-from clsparse_py.csr import Check
 from clsparse_py.device import Portability
 from clsparse_py.spmm import Rows
 from clsparse_py.spmv.binning import Binning, ScanCounts
 from clsparse_py.spmv.kernels import Adaptive, Boundaries, Chunked, Combine, CountFeatures, Merge, Pieces, Subvector
+from clsparse_py.structure import Check
 
 LANES = Portability("sub_group", 16)
 DOUBLE, MIXED = Arithmetic("float64", "float64"), Arithmetic("int32", "complex64", "int64", "plus_pair")
@@ -336,10 +336,10 @@ def test_recording_stops_at_its_end(queue: cl.CommandQueue) -> None:
     assert built == []
 
 
-def test_abstract_records_say_so() -> None:
-    record = programs.Parameters(1)
-    for use in (lambda: record.name, record.arguments, lambda: record.within(1, 1)):
-        with pytest.raises(NotImplementedError):
-            use()
+def test_a_record_has_to_name_its_kernel_its_arguments_and_what_is_legal() -> None:
+    with pytest.raises(TypeError, match="abstract method"):
+        programs.Parameters(1)  # type: ignore[abstract]
+    assert programs.Parameters.__abstractmethods__ == {"name", "arguments", "within"}
+    record = Probe(8)
     assert (record.prelude, record.options, record.lane_width) == ("", (), 1)
-    assert [field.name for field in fields(record)] == ["work_group"]
+    assert [field.name for field in fields(programs.Parameters)] == ["work_group"]

@@ -12,7 +12,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py import programs
 from clsparse_py.device import Device, describe
-from clsparse_py.spmv.kernels import OfStructure
+from clsparse_py.structure import OfStructure
 
 __all__ = ["GRANULARITIES", "N_BINS", "Scheme", "Side", "count_bins", "list_rows"]
 

@@ -11,7 +11,7 @@ from typing_extensions import Self, override
 from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic
 from clsparse_py.device import Device
 from clsparse_py.product import ProductKernel
-from clsparse_py.programs import Parameters
+from clsparse_py.structure import OfStructure
 
 __all__ = [
     "Adaptive",
@@ -20,7 +20,6 @@ __all__ = [
     "Combine",
     "CountFeatures",
     "Merge",
-    "OfStructure",
     "Pieces",
     "Subvector",
     "nearest_work_group",
@@ -350,31 +349,6 @@ class Combine(ProductKernel):
             return None
         lanes = min(self.lanes, _power_of_two_dividing(work_group))
         return replace(self, work_group=work_group, lanes=lanes, portability=self.portability.at_most(lane_width))
-
-
-@dataclass(frozen=True)
-class OfStructure(Parameters):
-    """What kernels that read the structure alone share."""
-
-    index: str
-
-    @property
-    @override
-    def name(self) -> str:
-        return f"{self.template.replace('/', '_')}_{self.index}_wg{self.work_group}"
-
-    @property
-    @override
-    def prelude(self) -> str:
-        return f"typedef {OPENCL_TYPES[self.index]} I;  // {self.index}: indices and indptr"
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {"work_group": self.work_group}
-
-    @override
-    def within(self, work_group: int, lane_width: int) -> Self | None:
-        return replace(self, work_group=work_group) if work_group else None
 
 
 @dataclass(frozen=True)

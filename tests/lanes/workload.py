@@ -25,10 +25,10 @@ from pyopencl import array as cl_array
 import clsparse_py
 from clsparse_py import csr_array, describe, programs, semiring, spmm, spmv, spmv_plan
 from clsparse_py.arithmetic import OPENCL_TYPES
-from clsparse_py.csr import _check
 from clsparse_py.spmv import KERNELS, KernelChoice, Scheme
 from clsparse_py.spmv.binning import N_BINS, count_bins, list_rows
 from clsparse_py.spmv.features import inspect
+from clsparse_py.structure import check_structure
 
 Array = np.ndarray[Any, Any]
 Case = partial[None]
@@ -200,7 +200,7 @@ def structure(matrix: Matrix, index: type[Any], work_group: int) -> None:
     A = on_device(matrix, matrix.values(np.dtype(np.float32)), index)
     indices, indptr = matrix.structure
     lengths, n_rows = np.diff(indptr), matrix.shape[0]
-    found = _check(A.queue, A.shape, A.indices, A.indptr, work_group)
+    found = check_structure(A.queue, A.shape, A.indices, A.indptr, work_group)
     reference = scipy.sparse.csr_array((np.ones(indices.size), indices, indptr), shape=matrix.shape)
     assert (found.sorted, found.canonical) == (reference.has_sorted_indices, reference.has_canonical_format)
     features = inspect(A.queue, A.shape, A.nnz, A.indptr, work_group)

@@ -1,0 +1,113 @@
+"""The structure of a CSR matrix on a device: what kernels that read it alone share, and the check of one from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+from typing_extensions import Self, override
+
+from clsparse_py import programs
+from clsparse_py.arithmetic import OPENCL_TYPES
+from clsparse_py.device import describe, in_order
+from clsparse_py.transfer import pending
+
+__all__ = ["Check", "OfStructure", "Structure", "check_structure"]
+
+
+@dataclass(frozen=True)
+class OfStructure(programs.Parameters):
+    """What kernels that read the structure alone share.
+
+    Attributes
+    ----------
+    index : str
+        "int32" or "int64": the dtype of ``indices`` and ``indptr``.
+    """
+
+    index: str
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{self.template.replace('/', '_')}_{self.index}_wg{self.work_group}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"typedef {OPENCL_TYPES[self.index]} I;  // {self.index}: indices and indptr"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {"work_group": self.work_group}
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        return replace(self, work_group=work_group) if work_group else None
+
+
+@dataclass(frozen=True)
+class Check(OfStructure):
+    """Parameters of ``templates/csr/check.mako``."""
+
+    template = "csr/check"
+
+
+@dataclass(frozen=True)
+class Structure:
+    """What `check_structure` found.
+
+    Attributes
+    ----------
+    nnz : int
+        Stored entries: where ``indptr`` ends, which may be before the end of ``indices``.
+    sorted : bool
+        Whether the columns of each row ascend.
+    canonical : bool
+        Whether they do so strictly.
+    """
+
+    nnz: int
+    sorted: bool
+    canonical: bool
+
+
+def check_structure(
+    queue: cl.CommandQueue, shape: tuple[int, int], indices: cl_array.Array, indptr: cl_array.Array, work_group: int = 128
+) -> Structure:
+    """Check a structure on the device, with one kernel and one read.
+
+    Raises
+    ------
+    ValueError
+        It is no CSR structure of that shape; the message says why.
+    """
+    queue = in_order(queue)
+    device = describe(queue.device)
+    parameters = Check(min(work_group, device.max_work_group), indptr.dtype.name)
+    built = programs.build(queue.context, queue.device, parameters)
+    group = built.parameters.work_group
+    work = max(shape[0], indices.size, 1)
+    groups = max(1, min(-(-work // group), device.compute_units * 16))
+    counts = cl_array.empty(queue, (groups, 6), np.int64)
+    index = indptr.dtype.type
+    kernel = built.kernel(index(shape[0]), index(shape[1]), index(indices.size), indptr.base_data, indices.base_data, counts.data)
+    cl.enqueue_nd_range_kernel(queue, kernel, (groups * group,), (group,), wait_for=pending(queue, indptr, indices)[1])
+    decreasing, outside, falls, not_rises, first, last = (int(total) for total in counts.get().sum(axis=0))
+    if first != 0:
+        raise ValueError(f"indptr: must start with 0, starts with {first}")
+    if decreasing:
+        raise ValueError(f"indptr: must not decrease, does so in {decreasing} places")
+    if last > indices.size:
+        raise ValueError(f"indptr: ends with {last}, but there are only {indices.size} indices")
+    if outside and last < indices.size:
+        # What lies behind the last row is pruned and need not be columns.
+        return check_structure(queue, shape, indices[:last], indptr, work_group)
+    if outside:
+        raise ValueError(f"indices: must lie in [0, {shape[1]}), {outside} of {indices.size} do not")
+    if last < indices.size and not_rises:
+        return check_structure(queue, shape, indices[:last], indptr, work_group)
+    return Structure(last, sorted=falls == 0, canonical=not_rises == 0)
