@@ -9,12 +9,11 @@ from clsparse_py import programs
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.convert import Convert
 from clsparse_py.device import Device
-from clsparse_py.product import ProductKernel
 from clsparse_py.spmm import Rows
 from clsparse_py.spmv.binning import Binning, ScanCounts
-from clsparse_py.spmv.choose import KERNELS, KernelChoice, choose
+from clsparse_py.spmv.choose import KERNELS, choose
 from clsparse_py.spmv.features import Features
-from clsparse_py.spmv.kernels import Adaptive, Boundaries, Chunked, Combine, CountFeatures, Merge, Pieces, Subvector
+from clsparse_py.spmv.kernels import Boundaries, Combine, CountFeatures, Subvector
 from clsparse_py.structure import Check
 
 __all__ = ["catalogue", "template_names"]
@@ -49,7 +48,8 @@ def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -
         By template ("spmv/subvector"), by template and variant where it makes several kernels ("spmv/binning:place"), and by the
         names that ``spmv_plan(kernel=...)`` takes ("subvector8"). Two names may stand for one record.
     """
-    by_name = {name: _of_kernel(name, device, arithmetic, scaled) for name in KERNELS}
+    choices = {name: choose(_ANY_MATRIX, device, "auto", name).kernels[0][0] for name in KERNELS}
+    by_name = {name: choice.record(device, arithmetic, scaled) for name, choice in choices.items()}
     columns = {
         f"spmm/rows:{columns}": Rows(min(64, device.max_work_group), arithmetic, device.portability, scaled, columns)
         for columns in (1, 2, 4)
@@ -77,17 +77,3 @@ def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -
         **by_name,
     }
     return found
-
-
-def _of_kernel(name: str, device: Device, arithmetic: Arithmetic, scaled: bool) -> ProductKernel:
-    """Return the record that a plan makes of a kernel that is named without parameters."""
-    choice: KernelChoice = choose(_ANY_MATRIX, device, "auto", name).kernels[0][0]
-    if name == "adaptive":
-        return Adaptive.legal(device, arithmetic, scaled, choice.work_group, choice.items)
-    if name == "merge":
-        return Merge.legal(device, arithmetic, scaled, choice.work_group, choice.items)
-    if name == "chunked":
-        return Chunked.legal(device, arithmetic, scaled, choice.work_group)
-    if name == "pieces":
-        return Pieces.legal(device, arithmetic, scaled, choice.work_group, choice.unroll)
-    return Subvector.legal(device, arithmetic, scaled, choice.width, choice.work_group, choice.unroll, binned=False)

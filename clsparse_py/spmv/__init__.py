@@ -1,4 +1,4 @@
-"""SpMV, ``y = A @ x``: inspect (`features`), decide (`choose`), plan and execute (`plan`), with `kernels` and `binning`."""
+"""SpMV, ``y = A @ x``: inspect (`features`), decide (`choose`), plan (`builder`) and execute (`executable`), held by `plan`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from clsparse_py.semiring import Semiring, plus_times
 from clsparse_py.spmm import enqueue_spmm
 from clsparse_py.spmv.binning import GRANULARITIES, Scheme
 from clsparse_py.spmv.choose import KERNELS, KernelChoice
-from clsparse_py.spmv.plan import Explanation, SpmvPlan
+from clsparse_py.spmv.explanation import Explanation
+from clsparse_py.spmv.plan import SpmvPlan
 
 __all__ = ["GRANULARITIES", "KERNELS", "Explanation", "KernelChoice", "Scheme", "SpmvPlan", "spmv", "spmv_plan"]
 

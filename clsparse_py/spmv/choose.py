@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
+from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device
+from clsparse_py.product import ProductKernel
 from clsparse_py.spmv.binning import N_BINS, Scheme, Side
 from clsparse_py.spmv.features import Features
-from clsparse_py.spmv.kernels import WIDTHS
+from clsparse_py.spmv.kernels import WIDTHS, Adaptive, Chunked, Merge, Pieces, Subvector
 
 __all__ = ["BALANCED", "KERNELS", "Decision", "KernelChoice", "choose"]
 
@@ -56,6 +58,19 @@ class KernelChoice:
         if match:
             return int(match[1])
         return 1 if self.name == "serial" else self.work_group
+
+    def record(self, device: Device, arithmetic: Arithmetic, scaled: bool) -> ProductKernel:
+        """Return the legal record nearest to this choice, of a kernel that takes all rows in order, or pieces of them."""
+        common = device, arithmetic, scaled, self.work_group
+        if self.name == "adaptive":
+            return Adaptive.legal(*common, self.items)
+        if self.name == "merge":
+            return Merge.legal(*common, self.items)
+        if self.name == "chunked":
+            return Chunked.legal(*common)
+        if self.name == "pieces":
+            return Pieces.legal(*common, self.unroll)
+        return Subvector.legal(device, arithmetic, scaled, self.width, self.work_group, self.unroll, binned=False)
 
     def __str__(self) -> str:
         detail = f", {self.items} items" if self.name in BALANCED else f", unrolled by {self.unroll}"

@@ -23,7 +23,6 @@ from clsparse_py.programs import Parameters, render
 from clsparse_py.semiring import SEMIRINGS
 from clsparse_py.spmv.choose import choose
 from clsparse_py.spmv.features import Features
-from clsparse_py.spmv.kernels import Adaptive, Subvector
 
 #: Targets, and how many lanes they have: an APU, CDNA2 and RDNA2.
 TARGETS = {"gfx902": 64, "gfx90a": 64, "gfx1030": 32}
@@ -81,10 +80,7 @@ def records(on: Device) -> Iterator[Parameters]:
         yield from catalogue(on, arithmetic).values()
         for features in MATRICES:
             choice = choose(features, on, "auto", None).kernels[0][0]
-            if choice.name == "adaptive":
-                yield Adaptive.legal(on, arithmetic, False, choice.work_group, choice.items)
-            else:
-                yield Subvector.legal(on, arithmetic, False, choice.width, choice.work_group, choice.unroll, binned=False)
+            yield choice.record(on, arithmetic, scaled=False)
     scaled = catalogue(on, Arithmetic("float64", "float64", "int64"), scaled=True)
     yield from (scaled[name] for name in ("adaptive", "merge", "pieces", "spmv/subvector:binned", "spmv/combine", "spmm/rows"))
     yield from (record for name, record in scaled.items() if name.startswith(("csr/", "spmv/binning", "spmv/features")))

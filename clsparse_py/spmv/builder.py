@@ -1,0 +1,207 @@
+"""Plan: from a decision to the launches of a product and the device arrays that they need."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py import programs
+from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.spmv.binning import Side, count_bins, list_rows
+from clsparse_py.spmv.choose import PIECE, KernelChoice
+from clsparse_py.spmv.executable import Executable, Launch
+from clsparse_py.spmv.explanation import Share
+from clsparse_py.spmv.kernels import Adaptive, Boundaries, Chunked, Combine, Merge, Subvector
+
+if TYPE_CHECKING:
+    from clsparse_py.spmv.plan import SpmvPlan
+
+__all__ = ["Builder"]
+
+_Record = TypeVar("_Record", bound=programs.Parameters)
+
+
+class Builder:
+    """Makes the executable of a plan for one arithmetic."""
+
+    def __init__(self, plan: SpmvPlan, arithmetic: Arithmetic, scaled: bool) -> None:
+        self.plan, self.arithmetic, self.scaled = plan, arithmetic, scaled
+        self.queue, self.device = plan.queue, plan.device
+        self.n_rows = plan.shape[0]
+        self.index = plan.indptr.dtype.type
+        self.executable = Executable(keep=[plan.indptr, plan.indices])
+        self.shares: list[Share] = []
+
+    def _built(self, parameters: _Record) -> tuple[programs.Built, _Record]:
+        """Return the built kernel and the parameters that it was built with."""
+        built = programs.build(self.queue.context, self.queue.device, parameters)
+        return built, cast("_Record", built.parameters)  # `within` adapts a record to another of its class
+
+    def _launch(self, built: programs.Built, work_items: int, *own: Any) -> None:
+        """Add a launch; ``own`` are the arguments after the operands."""
+        kernel = built.kernel()
+        operands = 7 if self.scaled else 5
+        for position, argument in enumerate(own, start=operands):
+            is_array = isinstance(argument, cl_array.Array)
+            kernel.set_arg(position, argument.base_data if is_array else argument)
+            if is_array:
+                self.executable.keep.append(argument)
+        parameters = built.parameters
+        self.executable.launches.append(Launch(kernel, work_items, parameters.work_group, parameters.name))
+
+    def _share(self, rows: int, choice: str, built: programs.Built, why: str) -> None:
+        self.shares.append(Share(rows, choice, built.parameters.name, why))
+
+    def _upload(self, values: Any) -> cl_array.Array:
+        return cl_array.to_device(self.queue, np.ascontiguousarray(values, dtype=self.index))
+
+    def single(self, choice: KernelChoice) -> None:
+        """All rows, in order, to one kernel."""
+        plan, structure = self.plan, (self.plan.indptr, self.plan.indices)
+        why = plan.decision.rule
+        if choice.name == "pieces":
+            built = self._pieces(choice, plan.indptr.get(), np.arange(self.n_rows))
+            self._share(self.n_rows, str(choice), built, why)
+            return
+        built, record = self._built(choice.record(self.device, self.arithmetic, self.scaled))
+        if isinstance(record, Adaptive):
+            # Room for the rest of a part's last row, where that is little: then no row is cut, and there is no second launch.
+            rest = max(plan.features.longest - 1, 0)
+            slack = rest if rest <= record.capacity // 8 else 0
+            self._balanced(built, record.capacity - slack, 0, slack)
+        elif isinstance(record, Merge):
+            self._balanced(built, record.capacity, 1, 0)
+        elif isinstance(record, Chunked):
+            weight = plan.nnz + self.n_rows
+            step = max(1, -(-weight // (self.device.compute_units * choice.items)))
+            # Rows are cut only where their rest is long: each cut row costs a piece of a second launch.
+            self._balanced(built, step, 1, step // 2, work_item_each=True)
+        elif isinstance(record, Subvector):
+            self._launch(built, self.n_rows * record.width, self.index(self.n_rows), *structure)
+        self._share(self.n_rows, str(choice), built, why)
+
+    def _balanced(self, built: programs.Built, step: int, row_weight: int, slack: int, *, work_item_each: bool = False) -> None:
+        """Add the launches of a kernel that takes parts of equal weight, a work-group or a work-item to each."""
+        plan, index = self.plan, self.index
+        n_parts, found = self._cut(step, row_weight, slack)
+        part_row = found[0].get()
+        if not row_weight and np.diff(part_row).max() > 4 * step:
+            # A part with many rows for its entries, empty ones, would take long: rows are made to weigh.
+            n_parts, found = self._cut(step, 1, slack)
+            part_row = found[0].get()
+        partial = cl_array.empty(self.queue, n_parts, self.arithmetic.result)
+        own = (found[0], found[1], partial, plan.indptr, plan.indices)
+        if work_item_each:
+            self._launch(built, n_parts, index(n_parts), index(plan.nnz), *own)
+        else:
+            self._launch(built, n_parts * built.parameters.work_group, *own)
+        # A cut row's number is one below the row of the parts that begin inside it; its later pieces are those parts.
+        cut = np.flatnonzero(found[2].get())
+        if cut.size:
+            self._combine(part_row[cut] - 1, cut, partial)
+
+    def _cut(self, step: int, row_weight: int, slack: int) -> tuple[int, list[cl_array.Array]]:
+        """Return the number of parts, and where they begin: arrays of rows, entries, and whether a row is cut there."""
+        plan, index = self.plan, self.index
+        n_parts = max(1, -(-(plan.nnz + row_weight * self.n_rows) // step))
+        built, parameters = self._built(Boundaries(min(64, self.device.max_work_group), plan.indptr.dtype.name))
+        found = [cl_array.empty(self.queue, n_parts + 1, plan.indptr.dtype) for _ in range(3)]
+        kernel = built.kernel(
+            index(self.n_rows), index(plan.nnz), np.int64(step), np.int64(row_weight), index(slack), index(n_parts),
+            plan.indptr.data, *(array.data for array in found),
+        )  # fmt: skip
+        group = parameters.work_group
+        cl.enqueue_nd_range_kernel(self.queue, kernel, (-(-(n_parts + 1) // group) * group,), (group,))
+        return n_parts, found
+
+    def _pieces(self, choice: KernelChoice, indptr: np.ndarray[Any, Any], rows: np.ndarray[Any, Any]) -> programs.Built:
+        """Add the launches for rows that several work-groups share."""
+        built, parameters = self._built(choice.record(self.device, self.arithmetic, self.scaled))
+        begin, end = indptr[rows].astype(np.int64), indptr[rows + 1].astype(np.int64)
+        n_pieces = np.maximum(1, -(-(end - begin) // PIECE))
+        row = np.repeat(np.arange(rows.size), n_pieces)
+        number = np.arange(row.size) - np.repeat(np.cumsum(n_pieces) - n_pieces, n_pieces)
+        piece_begin = begin[row] + number * PIECE
+        piece_end = np.minimum(piece_begin + PIECE, end[row])
+        partial = cl_array.empty(self.queue, max(row.size, 1), self.arithmetic.result)
+        tables = (self._upload(rows[row]), self._upload(piece_begin), self._upload(piece_end))
+        self._launch(built, row.size * parameters.work_group, *tables, partial, self.plan.indptr, self.plan.indices)
+        later = np.flatnonzero(number > 0)
+        if later.size:
+            self._combine(rows[row[later]], later, partial)
+        return built
+
+    def _combine(self, rows: np.ndarray[Any, Any], pieces: np.ndarray[Any, Any], partial: cl_array.Array) -> None:
+        """Add the launch that adds later pieces to their rows; the pieces of a row are adjacent."""
+        begins = np.flatnonzero(np.concatenate(([True], rows[1:] != rows[:-1])))
+        ends = np.concatenate((begins[1:], [rows.size])) - 1
+        # Most rows that are cut have one later piece or few; lanes for the longest would only wait.
+        lanes = 32 if rows.size >= 8 * begins.size else 4
+        built, parameters = self._built(Combine.legal(self.device, self.arithmetic, self.scaled, lanes=lanes))
+        tables = (self._upload(rows[begins]), self._upload(pieces[begins]), self._upload(pieces[ends]))
+        self._launch(built, begins.size * parameters.lanes, self.index(begins.size), *tables, partial)
+
+    def binned(self) -> None:
+        """Rows in bins: those of one kernel form a list, and all lists but that of pieces share a launch."""
+        plan = self.plan
+        lists: list[tuple[int, cl_array.Array, int, int, Side]] = []
+        for side, choices in zip(plan.decision.scheme.sides, plan.decision.kernels, strict=True):
+            counts = count_bins(self.queue, self.n_rows, plan.indptr, side)
+            used = [choice for choice, count in zip(choices, counts, strict=True) if count]
+            kernels = list(dict.fromkeys(used))
+            if not kernels:
+                continue
+            number = {choice: i for i, choice in enumerate(kernels)}
+            list_of_bin = np.array(
+                [number.get(choice, -1) if count else -1 for choice, count in zip(choices, counts, strict=True)]
+            )
+            rows = list_rows(self.queue, self.n_rows, plan.indptr, side, list_of_bin, int(counts.sum()))
+            begin = 0
+            for i, choice in enumerate(kernels):
+                n_virtual = int(counts[list_of_bin == i].sum())
+                if choice.name == "pieces":
+                    numbers = rows.get()[begin : begin + n_virtual]
+                    built = self._pieces(choice, plan.indptr.get(), numbers)
+                    self._share(n_virtual, str(choice), built, f"rows of more than {PIECE} entries are cut")
+                else:
+                    lists.append((choice.width, rows, begin, n_virtual, side))
+                begin += n_virtual
+        if lists:
+            self._subvectors(lists)
+
+    def _joined(self, arrays: list[cl_array.Array]) -> cl_array.Array:
+        joined = cl_array.empty(self.queue, sum(array.size for array in arrays), self.index)
+        begin, target = 0, cast("cl.Buffer", joined.data)
+        for array in arrays:
+            source = cast("cl.Buffer", array.data)
+            cl.enqueue_copy(self.queue, target, source, byte_count=array.nbytes, dst_offset=begin)
+            begin += array.nbytes
+        return joined
+
+    def _subvectors(self, lists: list[tuple[int, cl_array.Array, int, int, Side]]) -> None:
+        """Add the launch that lists of all widths share."""
+        choices = [choice for side in self.plan.decision.kernels for choice in side if choice.name != "pieces"]
+        widest = max(width for width, *_ in lists)
+        record = Subvector.legal(
+            self.device, self.arithmetic, self.scaled, widest, choices[0].work_group, choices[0].unroll, binned=True
+        )
+        built, parameters = self._built(record)
+        arrays = list({id(rows): rows for _, rows, *_ in lists}.values())
+        offsets = dict(zip((id(rows) for rows in arrays), np.cumsum([0] + [rows.size for rows in arrays]), strict=False))
+        rows = arrays[0] if len(arrays) == 1 else self._joined(arrays)
+        bins: list[int] = []
+        group = 0
+        # Long rows first: what takes longest begins first.
+        for width, of_list, begin, n_virtual, side in sorted(lists, key=lambda each: -each[0]):
+            lanes = min(width, parameters.width)
+            bins += [group, begin + int(offsets[id(of_list)]), n_virtual, side.granularity, lanes]
+            group += -(-n_virtual * side.granularity * lanes // parameters.work_group)
+            why = f"bins of granularity {side.granularity} that take X = {lanes}"
+            self._share(min(n_virtual * side.granularity, self.n_rows), f"X = {lanes}", built, why)
+        n_bins = self.index(len(lists))
+        structure = (self.plan.indptr, self.plan.indices)
+        work_items = group * parameters.work_group
+        self._launch(built, work_items, self.index(self.n_rows), n_bins, self._upload(bins), rows, *structure)

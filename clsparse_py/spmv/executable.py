@@ -1,0 +1,85 @@
+"""Execute: the launches of a product, ready to be enqueued any number of times."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+
+__all__ = ["Executable", "Launch"]
+
+
+@dataclass
+class Launch:
+    """A kernel with its own arguments set, and its index space."""
+
+    kernel: cl.Kernel
+    work_items: int
+    work_group: int
+    name: str
+
+    def __post_init__(self) -> None:
+        self.global_size = (-(-self.work_items // self.work_group) * self.work_group,)
+        self.local_size = (self.work_group,)
+
+
+@dataclass
+class Executable:
+    """The launches of one product for one arithmetic, and the arrays that their arguments point to.
+
+    Arguments belong to one execution at a time: `lock` is held from setting them to the last enqueue. So does what launches hand
+    to each other in `keep`: where no queue's order sees to it, an execution waits for `last`, the one before it.
+    """
+
+    launches: list[Launch] = field(default_factory=list)
+    keep: list[Any] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    operands: tuple[Any, ...] | None = None
+    last: tuple[cl.CommandQueue, cl.Event] | None = None
+
+    def run(
+        self,
+        queue: cl.CommandQueue,
+        operands: tuple[Any, ...],
+        scale: tuple[Any, ...],
+        wait_for: Sequence[cl.Event] | None,
+        *,
+        ordered: bool,
+    ) -> list[cl.Event]:
+        """Enqueue a product and return an event for each launch."""
+        data, x, y = operands
+        with self.lock:
+            if self.operands is None or any(new is not old for new, old in zip(operands, self.operands, strict=True)) or scale:
+                arguments = (
+                    data.base_data,
+                    x.base_data,
+                    np.uint64(x.offset // x.dtype.itemsize),
+                    y.base_data,
+                    np.uint64(y.offset // y.dtype.itemsize),
+                    *scale,
+                )
+                for launch in self.launches:
+                    for position, argument in enumerate(arguments):
+                        launch.kernel.set_arg(position, argument)
+                # PyOpenCL does not keep alive what arguments point to: this does.
+                self.operands = operands
+            if len(self.launches) > 1 and self.last is not None and not (ordered and self.last[0] is queue):
+                self.last[0].flush()  # OpenCL asks for it where one queue waits for another
+                wait_for = [*(wait_for or ()), self.last[1]]
+            events: list[cl.Event] = []
+            for launch in self.launches:
+                before = wait_for if not events else None if ordered else events[-1:]
+                events.append(
+                    cl.enqueue_nd_range_kernel(queue, launch.kernel, launch.global_size, launch.local_size, wait_for=before)
+                )
+            self.last = queue, events[-1]
+            return events
+
+    def __del__(self) -> None:
+        # What is kept here goes with it, and a buffer on host memory goes at once: not while a kernel uses it.
+        if self.last is not None:
+            self.last[1].wait()
