@@ -10,7 +10,7 @@ import functools
 import json
 import logging
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,8 @@ class Portability:
         How many consecutive work-items exchange values that way, a power of two; 1 for "local".
     load_once : str
         How data that is read once passes the first-level cache by: "ptx", or "plain" where there is no such way.
+    match : str
+        How lanes find equal values among them: "ptx" over 32 lanes, or "local", through local memory.
     fp64 : bool
         Whether there is double precision.
     """
@@ -50,6 +52,7 @@ class Portability:
     lane_width: int = 1
     load_once: str = "plain"
     fp64: bool = True
+    match: str = "local"
 
     @property
     def defines(self) -> str:
@@ -63,7 +66,7 @@ class Portability:
         if lane_width >= self.lane_width:
             return self
         width = 1 << max(lane_width, 1).bit_length() - 1
-        return Portability(self.lanes if width > 1 else "local", width, self.load_once, self.fp64)
+        return replace(self, lanes=self.lanes if width > 1 else "local", lane_width=width)
 
 
 @dataclass(frozen=True)
@@ -159,6 +162,31 @@ kernel void probe_load_once(global const uint *a, global const ulong *b, global 
 }
 """
 
+_MATCH_PROBE = """
+#define WORK_GROUP 64
+#define MATCH_BY_PTX
+#include "match.cl"
+kernel __attribute__((reqd_work_group_size(64, 1, 1)))
+void probe_match(global uint *out)
+{
+    local uint box[64], counts[2][5];
+    const uint me = get_local_id(0), lane = me % 32, team = me / 32, x = me * me % 5;
+    const uint same = lanes_match(box, x), before = popcount(same & ((1u << lane) - 1));
+    if (lane < 5)
+        counts[team][lane] = 0;
+    lanes_fence();
+    if (before == 0)
+        counts[team][x] = popcount(same);
+    lanes_fence();
+    uint wrong = 0, others = 0;
+    for (uint other = 0; other < 32; ++other)
+        others += (other + team * 32) * (other + team * 32) % 5 == x;
+    for (uint other = 0; other < lane; ++other)
+        wrong += ((other + team * 32) * (other + team * 32) % 5 == x) != (same >> other & 1);
+    out[me] = wrong + (others != counts[team][x]);
+}
+"""
+
 _ALIAS_PROBE = """
 kernel void probe_alias(global const uint *a, global uint *out)
 {
@@ -230,6 +258,22 @@ def _loads_once(context: cl.Context, device: cl.Device, queue: cl.CommandQueue) 
     return "ptx" if np.array_equal(found, numbers * 14) else "plain"
 
 
+def _matches(context: cl.Context, device: cl.Device, queue: cl.CommandQueue) -> str:
+    """Return the way to find equal values among lanes that builds and gives the right answer."""
+    if "cl_nv_compiler_options" not in device.extensions.split():
+        return "local"
+    try:
+        kernel = cl.Kernel(programs.compile_source(context, device, programs.expand(_MATCH_PROBE)), "probe_match")
+        wrong = np.ones(64, np.uint32)
+        out = cl.Buffer(context, cl.mem_flags.WRITE_ONLY, wrong.nbytes)
+        kernel(queue, (64,), (64,), out)
+        cl.enqueue_copy(queue, wrong, out)
+    except cl.Error as error:
+        _log.debug("%s: lanes have no instruction that finds equal values: %s", device.name, error)
+        return "local"
+    return "local" if wrong.any() else "ptx"
+
+
 def _aliases_host(context: cl.Context, device: cl.Device, queue: cl.CommandQueue) -> tuple[bool, int]:
     """Return whether a buffer on host memory is that memory, and the multiple that the device prefers for a work-group."""
     kernel = cl.Kernel(programs.compile_source(context, device, _ALIAS_PROBE), "probe_alias")
@@ -252,7 +296,7 @@ def _aliases_host(context: cl.Context, device: cl.Device, queue: cl.CommandQueue
 def _probe(device: cl.Device) -> dict[str, Any]:
     """Return what only a kernel can tell, from this device or from what an earlier process found on it."""
     identity = (device.platform.name, device.platform.version, device.name, device.version, device.driver_version)
-    probes = (programs.expand(_LANES_PROBE), programs.expand(_LOAD_ONCE_PROBE), _ALIAS_PROBE)
+    probes = (programs.expand(_LANES_PROBE), programs.expand(_LOAD_ONCE_PROBE), programs.expand(_MATCH_PROBE), _ALIAS_PROBE)
     key = cache.key_of("probe", *probes, *identity, device.extensions)
     kept = cache.read(key)
     if kept is not None:
@@ -272,7 +316,8 @@ def _probe(device: cl.Device) -> dict[str, Any]:
             lanes = works
             break
     aliases, multiple = _aliases_host(context, device, queue)
-    portability = Portability(lanes.lanes, lanes.lane_width, _loads_once(context, device, queue), fp64)
+    matches = _matches(context, device, queue)
+    portability = Portability(lanes.lanes, lanes.lane_width, _loads_once(context, device, queue), fp64, matches)
     found = {"portability": asdict(portability), "aliases_host": aliases, "preferred_multiple": multiple}
     cache.write(key, json.dumps(found).encode())
     return found

@@ -1,0 +1,24 @@
+// Exclusive scans of a uint over a work-group of any size.
+//
+// group_scan_add(box, x), group_scan_max(box, x): the sum, or maximum, of x over the work-items before this one, 0 in the first;
+// box holds a uint for each. They have barriers, so the whole work-group has to call them.
+//
+// Loops that hold a barrier have a trip count that the compiler knows: a CPU runtime was seen to get others wrong.
+#define GROUP_SCAN(NAME, OPERATION) \
+    uint group_scan_##NAME(local uint *box, const uint mine) \
+    { \
+        const uint me = get_local_id(0); \
+        box[me] = mine; \
+        barrier(CLK_LOCAL_MEM_FENCE); \
+        for (uint step = 1; step < WORK_GROUP; step *= 2) { \
+            const uint x = box[me], y = me >= step ? box[me - step] : 0; \
+            barrier(CLK_LOCAL_MEM_FENCE); \
+            box[me] = OPERATION; \
+            barrier(CLK_LOCAL_MEM_FENCE); \
+        } \
+        const uint before = me ? box[me - 1] : 0; \
+        barrier(CLK_LOCAL_MEM_FENCE); \
+        return before; \
+    }
+GROUP_SCAN(add, x + y)
+GROUP_SCAN(max, max(x, y))

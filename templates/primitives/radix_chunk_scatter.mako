@@ -1,0 +1,114 @@
+<%doc>
+Move the entries of each chunk to where the entries of their digit go, in order: the last third of a pass of a radix sort on CPU
+devices.
+
+An entry is a word and, where there are values, a value. A pass after the first may also tell where the entries of each key begin, a
+key being what this digit and those of earlier passes make up; it knows from the pass before where the entries of each lower key began.
+
+Source        Zagha and Blelloch, "Radix sort for vector multiprocessors"
+Index space   a work-item for each of n_chunks chunks of per_chunk adjacent entries
+Inputs        cursors: radix_chunk_starts' scan, used up. Entries come as ${{
+"rows": "keys; the item of an entry is its row, and indptr has n_rows + 1 valid offsets",
+"items": "keys and items",
+"words": "words"}[source]}
+Local memory  none
+Result        stable, so deterministic
+</%doc>
+<%
+    made = source != "words"
+    if made and last:
+        put = f"({result})item"
+    elif made:
+        put = f"({result})(word >> bits) << item_bits | ({result})item"
+    elif last:
+        put = f"({result})(word & kept)"
+    else:
+        put = "word"
+%>
+kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
+void ${name}(
+    const ulong n, const ulong per_chunk, const ulong n_chunks, const uint shift, const uint bits, const ulong flip,
+    global const ${word} *restrict words, global I *restrict cursors,
+% if made:
+    const uint item_bits,
+% endif
+% if source == "rows":
+    const long n_rows, global const I *restrict indptr,
+% elif source == "items":
+    global const I *restrict items,
+% endif
+% if value == "given":
+    global const V *restrict values,
+% endif
+% if pointers:
+    const long n_lower, global const I *restrict lower, const long n_keys, global I *restrict pointers,
+% endif
+% if last and not made:
+    const ulong kept,
+% endif
+    global ${result} *restrict sorted${"," if value else ")"}
+% if value:
+    global V *restrict sorted_values)
+% endif
+{
+    const ulong chunk = get_global_id(0);
+    if (chunk >= n_chunks)
+        return;
+    const ulong begin = chunk * per_chunk, end = min(begin + per_chunk, n);
+    const ${word} mask = (${word})(((ulong)1 << bits) - 1), flipped = (${word})flip;
+    global I *cursor = cursors + (chunk << bits);
+% if source == "rows":
+    // The last row that begins at or before the chunk.
+    long row = 0, after = n_rows;
+    while (row + 1 < after) {
+        const long middle = (row + after) / 2;
+        if (indptr[middle] <= (I)begin)
+            row = middle;
+        else
+            after = middle;
+    }
+    ulong row_end = n_rows ? indptr[row + 1] : 0;
+% endif
+% if pointers:
+    long low = 0, high = n_lower;
+    while (low < high) {
+        const long middle = (low + high) / 2;
+        if (lower[middle] < (I)begin)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    ulong low_begin = low < n_lower ? lower[low] : n + 1;
+% endif
+    for (ulong k = begin; k < end; ++k) {
+% if pointers:
+        while (low_begin == k) {
+            for (long d = 0; d <= (long)mask && d * n_lower + low < n_keys; ++d)
+                pointers[d * n_lower + low] = cursor[d];
+            ++low;
+            low_begin = low < n_lower ? lower[low] : n + 1;
+        }
+% endif
+        const ${word} word = words[k];
+% if source == "rows":
+        while (row_end <= k)
+            row_end = indptr[++row + 1];
+        const I item = (I)row;
+% elif source == "items":
+        const I item = items[k];
+% endif
+        const I to = cursor[((word ^ flipped) >> shift) & mask]++;
+        sorted[to] = ${put};
+% if value:
+        sorted_values[to] = ${"values[k]" if value == "given" else "(V)k"};
+% endif
+    }
+% if pointers:
+    if (chunk + 1 == n_chunks) {
+        for (; low < n_lower; ++low)
+            for (long d = 0; d <= (long)mask && d * n_lower + low < n_keys; ++d)
+                pointers[d * n_lower + low] = cursor[d];
+        pointers[n_keys] = (I)n;
+    }
+% endif
+}
