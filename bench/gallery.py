@@ -14,13 +14,13 @@ from pathlib import Path
 
 import numpy as np
 import platformdirs
-import scipy.io
 import scipy.sparse as sp
 
 from bench.files import replaced
 from bench.generators import graphs, grids, irregular, meshes
 from bench.generators.aggregation import prolongator
 from bench.generators.patterns import Pattern, distinct_columns
+from clsparse_py.io import SUFFIXES, read_matrix
 
 Maker = Callable[[np.random.Generator], "sp.csr_array | Pattern"]
 
@@ -186,7 +186,8 @@ def load(name: str) -> sp.csr_array:
     if name in _ALL:
         return _build(name)
     if Path(name).is_file():
-        return _read(Path(name))
+        # Precisions under test are real; of a complex matrix its real part is as good as any.
+        return _canonical(read_matrix(name).real)
     raise ValueError(f"matrix: {name!r} is neither a name of the gallery nor a file")
 
 
@@ -233,12 +234,6 @@ def _cached(name: str) -> sp.csr_array:
     return _canonical(sp.csr_array(sp.load_npz(path)))
 
 
-def _read(path: Path) -> sp.csr_array:
-    read = sp.load_npz(path) if path.suffix == ".npz" else scipy.io.mmread(path)
-    # Precisions under test are real; of a complex matrix its real part is as good as any.
-    return _canonical(sp.csr_array(read).real)
-
-
 def _table2_member(real: str, generated: str) -> str:
     return _real_by_name().get(real, generated)
 
@@ -253,4 +248,4 @@ def _real_matrices() -> list[str]:
 
 
 def _files(folder: Path) -> list[str]:
-    return sorted(str(path) for path in folder.iterdir() if path.name.endswith((".mtx", ".mtx.gz", ".npz")))
+    return sorted(str(path) for path in folder.iterdir() if path.name.endswith(SUFFIXES))

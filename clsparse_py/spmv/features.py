@@ -66,18 +66,19 @@ def inspect(queue: cl.CommandQueue, shape: tuple[int, int], nnz: int, indptr: cl
     built = programs.build(queue.context, queue.device, parameters)
     group = built.parameters.work_group
     groups = max(1, min(-(-n_rows // group), device.compute_units * 8))
-    found = cl_array.empty(queue, (groups, 3 + parameters.n_classes), np.int64)
+    found = cl_array.empty(queue, (groups, 4 + parameters.n_classes), np.int64)
     kernel = built.kernel(indptr.dtype.type(n_rows), indptr.data, found.data)
     cl.enqueue_nd_range_kernel(queue, kernel, (groups * group,), (group,), wait_for=indptr.events)
     host = found.get()
     mean = nnz / n_rows
-    classes = np.trim_zeros(host[:, 3:].sum(axis=0), "b")
+    squares = host[:, 2:4].astype(np.float64).sum(axis=0)
+    classes = np.trim_zeros(host[:, 4:].sum(axis=0), "b")
     return Features(
         n_rows,
         n_cols,
         nnz,
         shortest=int(host[:, 0].min()),
         longest=int(host[:, 1].max()),
-        variance=max(0.0, float(host[:, 2].astype(np.float64).sum()) / n_rows - mean * mean),
+        variance=max(0.0, float(squares[0] + squares[1] * 2**32) / n_rows - mean * mean),
         classes=tuple(int(count) for count in classes),
     )

@@ -37,6 +37,11 @@ def _power_of_two_dividing(n: int) -> int:
     return n & -n
 
 
+def _position(arithmetic: Arithmetic) -> str:
+    """Return the type of positions among entries that may lie a step behind the last one."""
+    return OPENCL_TYPES[f"u{arithmetic.index}"]
+
+
 def nearest_work_group(asked: int, multiple: int, most: int) -> int:
     """Return the multiple of ``multiple`` nearest to ``asked``: at least one multiple and, where possible, at most ``most``."""
     nearest = max(multiple, (asked + multiple // 2) // multiple * multiple)
@@ -85,7 +90,8 @@ class Subvector(ProductKernel):
     @override
     def arguments(self) -> Mapping[str, object]:
         needs_box = self.width > self.lane_width
-        return {**self._common(), "width": self.width, "unroll": self.unroll, "binned": self.binned, "needs_box": needs_box}
+        own = {"width": self.width, "unroll": self.unroll, "binned": self.binned, "needs_box": needs_box}
+        return {**self._common(), **own, "position": _position(self.arithmetic)}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
@@ -118,7 +124,8 @@ class Pieces(ProductKernel):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**self._common(), "unroll": self.unroll, "needs_box": self.work_group > self.lane_width}
+        own = {"unroll": self.unroll, "needs_box": self.work_group > self.lane_width}
+        return {**self._common(), **own, "position": _position(self.arithmetic)}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:

@@ -37,7 +37,7 @@ void ${name}(
 
     // Where the path crosses this work-item's diagonal: i row beginnings and k entries are before it.
     const uint diagonal = min(me * ${items}, n_starts + n_entries);
-    uint low = diagonal > n_entries ? diagonal - n_entries : 0, high = min(diagonal, n_starts);
+    uint low = max((int)diagonal - (int)n_entries, 0), high = min(diagonal, n_starts);
     while (low < high) {
         const uint middle = (low + high) / 2;
         if (starts[middle] <= diagonal - 1 - middle)

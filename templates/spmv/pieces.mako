@@ -25,8 +25,9 @@ void ${name}(
 % endif
     global const X_VALUE *restrict x = x_base + x_offset;
     const ulong piece = get_group_id(0);
-    const I end = piece_end[piece];
-    I k = piece_begin[piece] + get_local_id(0);
+    // Unsigned: the last step may pass the largest I.
+    const ${position} end = piece_end[piece];
+    ${position} k = piece_begin[piece] + get_local_id(0);
     T sum = ZERO;
     // ${unroll} entries at a time, so that their loads are in flight together.
     for (; k + ${(unroll - 1) * work_group} < end; k += ${unroll * work_group}) {

@@ -41,22 +41,23 @@ void ${name}(
     const uint lanes = bin[4];
     const ulong slot = ((ulong)(get_group_id(0) - bin[0]) * ${work_group} + get_local_id(0)) / lanes;
     const bool inside = slot < (ulong)bin[2] * granularity;
-    const I row = inside ? rows[bin[1] + slot / granularity] * granularity + slot % granularity : 0;
+    const ulong row = inside ? (ulong)rows[bin[1] + slot / granularity] * granularity + slot % granularity : 0;
     const bool active = inside && row < n_rows;
 % else:
     const uint lanes = ${width};
     const ulong slot = get_global_id(0) / lanes;
     const bool active = slot < n_rows;
-    const I row = active ? slot : 0;
+    const ulong row = active ? slot : 0;
 % endif
     // No early return: every lane takes part in the exchange.
     const uint lane = get_local_id(0) % lanes;
-    const I end = active ? indptr[row + 1] : 0;
-    I k = active ? indptr[row] + (I)lane : 0;
+    // Unsigned: the last step may pass the largest I.
+    const ${position} end = active ? indptr[row + 1] : 0;
+    ${position} k = active ? indptr[row] + lane : 0;
     T sum = ZERO;
 % if unroll > 1:
     // ${unroll} entries at a time, so that their loads are in flight together.
-    for (; k + (I)(${unroll - 1} * lanes) < end; k += ${unroll} * lanes) {
+    for (; k + ${unroll - 1} * lanes < end; k += ${unroll} * lanes) {
 % for u in range(unroll):
         const I column_${u} = LOAD_INDEX(indices + k + ${u} * lanes);
 % endfor

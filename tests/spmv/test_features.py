@@ -55,6 +55,11 @@ def test_lengths_beyond_32_bits(queue: cl.CommandQueue) -> None:
     assert found.variance > 1e18
 
 
+def test_squares_beyond_64_bits(queue: cl.CommandQueue) -> None:
+    lengths = [1 << 40, 0, (1 << 40) + 3, 5 << 30]
+    np.testing.assert_allclose(of(queue, lengths, np.int64, 2).variance, np.var(np.array(lengths, np.longdouble)), rtol=1e-12)
+
+
 @settings(max_examples=30)
 @given(lengths=st.lists(st.one_of(st.integers(0, 5), st.integers(0, 3000)), min_size=1, max_size=300))
 def test_features_of_random_rows(lengths: list[int]) -> None:
