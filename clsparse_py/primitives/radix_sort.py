@@ -343,8 +343,8 @@ class Shape:
         """Return the shape for ``n`` entries on a device."""
         if not device.is_cpu:
             return cls(False, min(256, device.max_work_group), 16, _TILE_BITS, 0)
-        # As many counters as a chunk has entries, about: more would take longer to scan than the entries take to move.
-        bits = min(max((n // device.compute_units).bit_length(), 8), _CHUNK_BITS)
+        # A few counters to an entry at most: more would take longer to scan than another pass takes.
+        bits = min(max((8 * n // device.compute_units).bit_length(), 8), _CHUNK_BITS)
         return cls(True, 1, 1, bits, device.compute_units)
 
     def legal(self, device: Device, index: str, value_bytes: int, *, pointers: bool, word_bytes: int) -> Shape:
