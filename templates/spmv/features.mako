@@ -2,7 +2,7 @@
 Features of the row lengths of a matrix (Hou, Feng and Che, Table I) and their histogram, which the paper asks for.
 
 Index space   any number of work-groups; each strides over the rows
-Inputs        indptr, valid
+Inputs        indptr, valid; no row has 2^48 entries
 Output        found[(4 + ${n_classes}) * group + i], to be put together over the groups: 0 the shortest row, 1 the longest,
               2 and 3 the sum of squares, in units of 1 and of 2^32; from 4 on the number of rows of each class: class 0 empty,
               class c rows of up to 2^(c - 1) entries and more than 2^(c - 2)
@@ -26,9 +26,8 @@ void ${name}(const I n_rows, global const I *restrict indptr, global long *restr
         shortest = min(shortest, length);
         longest = max(longest, length);
         // A square may take more than 64 bits, and so may their sum: halves are summed apart.
-        const ulong square = (ulong)length * (ulong)length;
-        squares += square & 0xffffffff;
-        large_squares += (square >> 32) + (mul_hi((ulong)length, (ulong)length) << 32);
+        squares += (ulong)length * (ulong)length & 0xffffffff;
+        large_squares += mul_hi((ulong)length << 16, (ulong)length << 16);
         atomic_inc(classes + (length == 0 ? 0 : 65 - clz(length - 1)));
     }
     shortest = group_reduce_min(box, shortest);
