@@ -1,6 +1,6 @@
 // Exchange and reduction of values of type T (T_WORDS is its size in 32-bit words) between lanes.
 //
-// lanes_xor(x, m):          the x of the lane whose number differs from ours in bit m; m a power of two below LANE_WIDTH.
+// lanes_xor(x, m):          of lanes_xor.cl.
 // box_xor(box, x, m):       the same for any power of two below the work-group size, through local memory: box holds a T for each
 //                           work-item. It has barriers, so the whole work-group has to call it.
 // lanes_reduce(box, x, n):  the ADD of x over each n consecutive lanes, in every one of them; n a power of two, at most MAX_LANES,
@@ -8,32 +8,7 @@
 //                           same order.
 //
 // Loops that hold a barrier have a trip count that the compiler knows: a CPU runtime was seen to get others wrong.
-#include "lanes.cl"
-
-#if LANE_WIDTH > 1
-T lanes_xor(T x, uint m)
-{
-    #if T_BYTES == 1
-        return T_FROM_BITS((uchar)lanes_xor_u32((uint)T_BITS(x), m));
-    #elif T_BYTES == 2
-        return T_FROM_BITS((ushort)lanes_xor_u32((uint)T_BITS(x), m));
-    #elif T_BYTES == 4
-        return T_FROM_BITS(lanes_xor_u32(T_BITS(x), m));
-    #elif T_BYTES == 8
-        uint2 words = as_uint2(x);
-        words.x = lanes_xor_u32(words.x, m);
-        words.y = lanes_xor_u32(words.y, m);
-        return T_FROM_BITS(words);
-    #else
-        uint4 words = as_uint4(x);
-        words.x = lanes_xor_u32(words.x, m);
-        words.y = lanes_xor_u32(words.y, m);
-        words.z = lanes_xor_u32(words.z, m);
-        words.w = lanes_xor_u32(words.w, m);
-        return T_FROM_BITS(words);
-    #endif
-}
-#endif
+#include "lanes_xor.cl"
 
 T box_xor(local T *box, T x, uint m)
 {

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from clsparse_py.semiring import SEMIRINGS
 
-__all__ = ["OPENCL_TYPES", "Arithmetic"]
+__all__ = ["OPENCL_TYPES", "Arithmetic", "conversion", "needs_fp64", "type_of_sums"]
 
 #: NumPy's dtypes that kernels take, and what they are in OpenCL C. A bool is a byte of 0 or 1; a complex is a pair.
 OPENCL_TYPES = {
@@ -29,6 +30,32 @@ OPENCL_TYPES = {
 _LARGEST = {"char": "CHAR_MAX", "short": "SHRT_MAX", "int": "INT_MAX", "long": "LONG_MAX"}
 _LARGEST |= {"uchar": "UCHAR_MAX", "ushort": "USHRT_MAX", "uint": "UINT_MAX", "ulong": "ULONG_MAX"}
 _BITS = {1: "uchar", 2: "ushort", 4: "uint", 8: "uint2", 16: "uint4"}
+
+
+def needs_fp64(*dtypes: np.dtype[Any]) -> bool:
+    """Return whether a device without double precision cannot compute with values of these dtypes."""
+    return any(dtype.name in ("float64", "complex128") for dtype in dtypes)
+
+
+def conversion(source: np.dtype[Any], target: np.dtype[Any]) -> str:
+    """Return the OpenCL C expression that makes a value of dtype ``target`` of a value ``v``, no complex one for a real target."""
+    kind = OPENCL_TYPES[target.name]
+    if source == target:
+        return "(v)"
+    if source.kind == "c":
+        return f"convert_{kind}(v)"
+    return f"(({kind})(v, 0))" if target.kind == "c" else f"(({kind})(v))"
+
+
+def type_of_sums(dtype: np.dtype[Any]) -> list[str]:
+    """Return lines of OpenCL C: the type T of what is added up, and its bits as unsigned words."""
+    kind, bits = OPENCL_TYPES[dtype.name], _BITS[dtype.itemsize]
+    return [
+        f"typedef {kind} T;  // {dtype.name}: sums, and what they are written to",
+        f"#define T_BYTES {dtype.itemsize}",
+        f"#define T_BITS(v) as_{bits}(v)",
+        f"#define T_FROM_BITS(v) as_{kind}(v)",
+    ]
 
 
 @dataclass(frozen=True)
@@ -65,19 +92,13 @@ class Arithmetic:
     @property
     def needs_fp64(self) -> bool:
         """Whether a device without double precision cannot run it."""
-        return any(np.dtype(each).name in ("float64", "complex128") for each in (self.a, self.x, self.result))
+        return needs_fp64(np.dtype(self.a), np.dtype(self.x), self.result)
 
     def _load(self, dtype: np.dtype) -> str:
         """Return the expression that makes a T of a stored value ``v``."""
-        result = self.result
-        kind = OPENCL_TYPES[result.name]
         if self.semiring == "or_and":
             return "(v.x != 0 || v.y != 0)" if dtype.kind == "c" else "(v != 0)"
-        if dtype.kind == "c":
-            return "(v)" if dtype == result else f"convert_{kind}(v)"
-        if result.kind == "c":
-            return f"(({kind})(v, 0))"
-        return "(v)" if dtype == result else f"(({kind})(v))"
+        return conversion(dtype, self.result)
 
     def _operations(self) -> tuple[str, str, str]:
         """Return addition and multiplication of ``a`` and ``b``, and the identity."""
@@ -118,8 +139,6 @@ class Arithmetic:
         """
         a, x, index, result = (np.dtype(each) for each in (self.a, self.x, self.index, self.result))
         add, multiply, identity = self._operations()
-        bits = _BITS[result.itemsize]
-        t = OPENCL_TYPES[result.name]
         lines = []
         if self.needs_fp64:
             lines.append("#pragma OPENCL EXTENSION cl_khr_fp64 : enable")
@@ -127,11 +146,8 @@ class Arithmetic:
             f"typedef {OPENCL_TYPES[index.name]} I;  // {index.name}: indices and indptr",
             f"typedef {OPENCL_TYPES[a.name]} A_VALUE;  // {a.name}",
             f"typedef {OPENCL_TYPES[x.name]} X_VALUE;  // {x.name}",
-            f"typedef {t} T;  // {result.name}: sums, and y",
-            f"#define T_BYTES {result.itemsize}",
+            *type_of_sums(result),
             f"#define T_IS_COMPLEX {int(result.kind == 'c')}",
-            f"#define T_BITS(v) as_{bits}(v)",
-            f"#define T_FROM_BITS(v) as_{t}(v)",
             '#include "load_once.cl"',
             f"#define LOAD_INDEX(p) {_once(index)}",
             f"T from_a(A_VALUE v) {{ return {self._load(a)}; }}",

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib.resources
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 from clsparse_py import programs
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.convert import Convert
 from clsparse_py.device import Device
+from clsparse_py.primitives.arguments import CheckPointers
+from clsparse_py.primitives.scan import ScanChunks, ScanTiles, TileSums, sum_dtype
 from clsparse_py.spmm import Rows
 from clsparse_py.spmv.binning import Binning, ScanCounts
 from clsparse_py.spmv.choose import KERNELS, choose
@@ -74,6 +77,22 @@ def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -
         "spmv/scan_counts": ScanCounts(group, index),
         "spmv/subvector": by_name["subvector8"],
         "spmv/subvector:binned": binned,
+        **_of_sums(device, arithmetic),
         **by_name,
     }
     return found
+
+
+def _of_sums(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Parameters]:
+    """Return the records of scans and what is made of them: they add up values of the arithmetic's result."""
+    dtype = arithmetic.result
+    types = dtype.name, sum_dtype(dtype).name
+    tiles = ScanTiles.legal(device, *types, inclusive=False)
+    return {
+        "primitives/check_pointers": CheckPointers(min(128, device.max_work_group), arithmetic.index),
+        "primitives/scan_chunks": ScanChunks(1, *types, device.portability.at_most(1), "scan", False),
+        "primitives/scan_chunks:sums": ScanChunks(1, *types, device.portability.at_most(1), "sums", False),
+        "primitives/scan_tiles": tiles,
+        "primitives/scan_tiles:carried": replace(tiles, carried=True),
+        "primitives/tile_sums": TileSums(tiles.work_group, *types, device.portability, tiles.tile),
+    }

@@ -20,6 +20,8 @@ from clsparse_py import BuildError, cache, programs
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.convert import Convert
 from clsparse_py.device import Portability
+from clsparse_py.primitives.arguments import CheckPointers
+from clsparse_py.primitives.scan import ScanChunks, ScanTiles, TileSums
 from clsparse_py.spmm import Rows
 from clsparse_py.spmv.binning import Binning, ScanCounts
 from clsparse_py.spmv.kernels import Adaptive, Boundaries, Chunked, Combine, CountFeatures, Merge, Pieces, Subvector
@@ -37,6 +39,12 @@ def records() -> list[programs.Parameters]:
     for index in ("int32", "int64"):
         found += [Check(64, index), Boundaries(64, index), CountFeatures(64, index), ScanCounts(64, index)]
         found += [Binning(64, index, step) for step in ("histogram", "count", "place")]
+        found += [CheckPointers(64, index)]
+    for portability in (LANES, Portability()):
+        for types in (("bool", "int64"), ("float64", "float64"), ("complex64", "complex64")):
+            found += [ScanTiles(64, *types, portability, 15, inclusive, not inclusive) for inclusive in (False, True)]
+            found += [ScanChunks(1, *types, portability, step, True) for step in ("sums", "scan")]
+            found += [TileSums(64, *types, portability, 960)]
     for arithmetic in (DOUBLE, MIXED):
         for portability in (LANES, Portability(), Portability("ptx", 32, "ptx"), Portability("bpermute", 64)):
             for scaled in (False, True):

@@ -1,0 +1,248 @@
+"""Arguments of the primitives: checked and placed before any kernel that trusts them runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py.arithmetic import OPENCL_TYPES, needs_fp64
+from clsparse_py.convert import converted
+from clsparse_py.device import describe
+from clsparse_py.launch import Chain
+from clsparse_py.structure import OfStructure
+from clsparse_py.transfer import contexts_match
+
+__all__ = ["CheckPointers", "Output", "check_pointers", "keys", "output", "pair_of_outputs", "pointers", "queue_of", "values"]
+
+KEY_DTYPES = ("int32", "uint32", "int64", "uint64")
+POINTER_DTYPES = ("int32", "int64")
+
+
+@dataclass(frozen=True)
+class CheckPointers(OfStructure):
+    """Parameters of ``templates/primitives/check_pointers.mako``."""
+
+    template = "primitives/check_pointers"
+
+
+def queue_of(**arrays: Any) -> cl.CommandQueue:
+    """Return the queue on which an operation on some arrays runs, by the names of its arguments: that of the first which has one.
+
+    Arguments that are None are left out.
+
+    Raises
+    ------
+    TypeError
+        One is no one-dimensional `pyopencl.array.Array` in native byte order.
+    ValueError
+        They do not all live in one context, or none has a queue.
+    """
+    given = {name: array for name, array in arrays.items() if array is not None}
+    for name, array in given.items():
+        if not isinstance(array, cl_array.Array):
+            raise TypeError(f"{name}: must be a pyopencl.array.Array, is {type(array).__name__}")
+        if array.ndim != 1:
+            raise ValueError(f"{name}: must have one dimension, has {array.ndim} (shape {array.shape})")
+        if not array.dtype.isnative:
+            raise TypeError(f"{name}: must be in the host's byte order, is {array.dtype.str}")
+    owner = next((name for name, array in given.items() if array.queue is not None), None)
+    if owner is None:
+        raise ValueError(f"{next(iter(given))}: has no queue; use its with_queue(queue)")
+    queue: cl.CommandQueue = given[owner].queue
+    for name, array in given.items():
+        if not contexts_match(array, queue.context):
+            raise ValueError(f"{name}: lives in another context than {owner}")
+    return queue
+
+
+def _placed(queue: cl.CommandQueue, name: str, array: cl_array.Array) -> cl_array.Array:
+    """Return an array whose entries are adjacent from the beginning of its buffer on: a copy where it is another view."""
+    if array.offset or (array.size > 1 and array.strides != (array.dtype.itemsize,)):
+        return converted(queue, name, array, array.dtype)
+    return array
+
+
+def keys(queue: cl.CommandQueue, name: str, array: cl_array.Array) -> cl_array.Array:
+    """Return an array of keys as kernels take it.
+
+    Raises
+    ------
+    TypeError
+        Its dtype is none of `KEY_DTYPES`.
+    """
+    if array.dtype.name not in KEY_DTYPES:
+        raise TypeError(f"{name}: must be one of {', '.join(KEY_DTYPES)}, is {array.dtype}")
+    return _placed(queue, name, array)
+
+
+def pointers(queue: cl.CommandQueue, name: str, array: cl_array.Array) -> cl_array.Array:
+    """Return an array of pointers as kernels take it; what they are is checked by `check_pointers`.
+
+    Raises
+    ------
+    TypeError
+        Its dtype is none of `POINTER_DTYPES`.
+    ValueError
+        It is empty.
+    """
+    if array.dtype.name not in POINTER_DTYPES:
+        raise TypeError(f"{name}: must be one of {', '.join(POINTER_DTYPES)}, is {array.dtype}")
+    if not array.size:
+        raise ValueError(f"{name}: must have an entry for each segment and one more, is empty")
+    return _placed(queue, name, array)
+
+
+def values(
+    queue: cl.CommandQueue, name: str, array: cl_array.Array, *, beside: tuple[str, int] | None = None, added: bool = False
+) -> cl_array.Array:
+    """Return an array of values as kernels take it.
+
+    Parameters
+    ----------
+    queue, name, array
+        Of the argument.
+    beside : tuple of str and int, optional
+        The argument that it has to be as long as, and that argument's length.
+    added : bool
+        Whether kernels add values up, and do not just move them.
+
+    Raises
+    ------
+    TypeError
+        Its dtype is not supported, or needs double precision that the device lacks.
+    ValueError
+        It has another length.
+    """
+    if array.dtype.name not in OPENCL_TYPES:
+        raise TypeError(f"{name}: dtype {array.dtype} is not supported; use one of {', '.join(OPENCL_TYPES)}")
+    if added and needs_fp64(array.dtype) and not describe(queue.device).fp64:
+        raise TypeError(f"{name}: {array.dtype} needs double precision, which {queue.device.name} lacks; use single precision")
+    if beside is not None and array.size != beside[1]:
+        raise ValueError(f"{name}: must have as many entries as {beside[0]}, {beside[1]}, has {array.size}")
+    return _placed(queue, name, array)
+
+
+def check_pointers(
+    chain: Chain, name: str, array: cl_array.Array, end: int, into: str = "the length of values", work_group: int = 128
+) -> None:
+    """Check pointers on the device, with one kernel and one read.
+
+    Parameters
+    ----------
+    chain : Chain
+        What comes before it.
+    name, array
+        Of the argument, as `pointers` returned it.
+    end : int
+        What they have to end at.
+    into : str
+        What that is.
+
+    Raises
+    ------
+    ValueError
+        They do not begin at 0, decrease, or end elsewhere.
+    """
+    built, record = chain.build(CheckPointers(min(work_group, chain.device.max_work_group), array.dtype.name))
+    groups = max(1, min(-(-array.size // record.work_group), chain.device.compute_units * 16))
+    found = chain.scratch(3 * groups, np.int64)
+    chain.launch(built, groups, np.uint64(array.size), array, found)
+    decreasing, first, last = (int(total) for total in chain.read(found, 3 * groups).reshape(groups, 3).sum(axis=0))
+    if first != 0:
+        raise ValueError(f"{name}: must begin with 0, begins with {first}")
+    if decreasing:
+        raise ValueError(f"{name}: must not decrease, does so in {decreasing} places")
+    if last != end:
+        raise ValueError(f"{name}: must end with {into}, {end}, ends with {last}")
+
+
+class Output:
+    """Where an operation's result goes, and how it reaches the caller.
+
+    Attributes
+    ----------
+    array : pyopencl.array.Array
+        What the kernels write, from the beginning of its buffer.
+    """
+
+    def __init__(self, array: cl_array.Array, out: cl_array.Array | None) -> None:
+        self.array = array
+        self._out = out
+
+    def deliver(self, chain: Chain) -> cl_array.Array:
+        """Return the result without waiting: a new array, or the caller's."""
+        result = self.array
+        if self._out is not None:
+            result = self._out
+            chain.copy(result, self.array, result.size, result.offset // result.dtype.itemsize)
+        chain.finish(result)
+        return result
+
+
+def output(
+    chain: Chain,
+    name: str,
+    out: Any,
+    n: int,
+    dtype: np.dtype[Any],
+    *operands: cl_array.Array,
+    in_place: bool = False,
+) -> Output:
+    """Return where ``n`` entries of a result go: a new array, or the caller's.
+
+    Parameters
+    ----------
+    chain : Chain
+        The operation's; it was made with ``out`` as an operand too.
+    name, out
+        Of the argument; None asks for a new array. One that begins inside its buffer, or that shares it with an operand, is
+        written at the end.
+    n, dtype
+        What it has to have.
+    operands : pyopencl.array.Array
+        What the kernels read, as they take it.
+    in_place : bool
+        Whether the kernels may write where they read.
+
+    Raises
+    ------
+    TypeError, ValueError
+        It is no contiguous array of that length and dtype in the operation's context.
+    """
+    if out is None:
+        return Output(cl_array.empty(chain.queue, n, dtype, allocator=operands[0].allocator if operands else None), None)
+    if not isinstance(out, cl_array.Array):
+        raise TypeError(f"{name}: must be a pyopencl.array.Array, is {type(out).__name__}")
+    if out.shape != (n,):
+        raise ValueError(f"{name}: must have shape {(n,)}, has {out.shape}")
+    if out.dtype != dtype:
+        raise TypeError(f"{name}: must have the result's dtype {dtype}, has {out.dtype}")
+    if not contexts_match(out, chain.queue.context):
+        raise ValueError(f"{name}: lives in another context than the operands")
+    if n > 1 and out.strides != (dtype.itemsize,):
+        raise ValueError(f"{name}: must be contiguous, has strides {out.strides}")
+    if out.offset % dtype.itemsize:
+        raise ValueError(f"{name}: must begin at a multiple of {dtype.itemsize} bytes in its buffer, begins at {out.offset}")
+    shares = any(each.base_data is not None and each.base_data == out.base_data for each in operands)
+    if out.offset or (shares and not in_place):
+        return Output(chain.scratch(n, dtype), out)
+    return Output(out, None)
+
+
+def pair_of_outputs(out: Any, second: bool) -> tuple[Any, Any]:
+    """Return ``out`` of an operation on keys, and on values where ``second``, as the two arguments that `output` takes.
+
+    Raises
+    ------
+    TypeError
+        There are values, and it is no pair.
+    """
+    if out is None or not second:
+        return out, None
+    if not isinstance(out, tuple) or len(out) != 2:
+        raise TypeError(f"out: must be a tuple (keys, values), is {type(out).__name__}")
+    return out
