@@ -54,8 +54,7 @@ def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -
     choices = {name: choose(_ANY_MATRIX, device, "auto", name).kernels[0][0] for name in KERNELS}
     by_name = {name: choice.record(device, arithmetic, scaled) for name, choice in choices.items()}
     columns = {
-        f"spmm/rows:{columns}": Rows(min(64, device.max_work_group), arithmetic, device.portability, scaled, columns)
-        for columns in (1, 2, 4)
+        f"spmm/rows:{columns}": Rows.legal(device, arithmetic, scaled, work_group=64, columns=columns) for columns in (1, 2, 4)
     }
     binned = Subvector.legal(device, arithmetic, scaled, width=128, work_group=256, unroll=2, binned=True)
     group, index = min(128, device.max_work_group), arithmetic.index

@@ -400,14 +400,18 @@ def choose_device() -> cl.Device:
     Raises
     ------
     NoDeviceError
-        There is no OpenCL platform with a device; the message says what to install.
+        There is no OpenCL platform with a device, and the message says what to install; or ``PYOPENCL_CTX`` names none of them.
     """
     present = devices()
     if not present:
         raise NoDeviceError(f"no OpenCL device was found. {_INSTALL}")
-    if os.environ.get("PYOPENCL_CTX"):
-        named: cl.Device = cl.create_some_context(interactive=False).devices[0]
-        return named
+    if named := os.environ.get("PYOPENCL_CTX"):
+        try:
+            chosen: cl.Device = cl.create_some_context(interactive=False).devices[0]
+        except (cl.Error, ValueError, IndexError) as error:
+            there = "; ".join(f"{device.name.strip()} of platform {device.platform.name.strip()}" for device in present)
+            raise NoDeviceError(f"PYOPENCL_CTX: {named!r} names no device ({error}). There are: {there}") from error
+        return chosen
     return present[0]
 
 
@@ -426,7 +430,7 @@ def default_queue() -> cl.CommandQueue:
     Raises
     ------
     NoDeviceError
-        There is no OpenCL platform with a device; the message says what to install.
+        As for `choose_device`.
     """
     return _chosen(os.environ.get("PYOPENCL_CTX"))[1]
 

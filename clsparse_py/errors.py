@@ -8,7 +8,7 @@ __all__ = ["BuildError", "NoDeviceError"]
 
 
 class NoDeviceError(RuntimeError):
-    """No OpenCL device can be used; the message says what to install."""
+    """No OpenCL device can be used; the message says what to install, or which there are."""
 
 
 class BuildError(RuntimeError):

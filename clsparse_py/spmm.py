@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
-from typing_extensions import Self
+from typing_extensions import Self, override
 
 from clsparse_py import programs
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.csr import csr_array
-from clsparse_py.device import describe
+from clsparse_py.device import Device, describe
 from clsparse_py.operands import check_matrix, check_scale, dense_operand, result_for
 from clsparse_py.product import ProductKernel
 from clsparse_py.semiring import Semiring, plus_times
@@ -38,15 +38,24 @@ class Rows(ProductKernel):
 
     columns: int
 
+    @classmethod
+    def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int, columns: int) -> Rows:
+        """Return the legal record nearest to what is asked for: it exchanges no lanes."""
+        work_group = max(1, min(work_group, device.max_work_group))
+        return cls(work_group, arithmetic, device.portability.at_most(1), scaled, columns)
+
     @property
+    @override
     def shape_name(self) -> str:
         return f"c{self.columns}_wg{self.work_group}"
 
+    @override
     def arguments(self) -> Mapping[str, object]:
         return {"work_group": self.work_group, "columns": self.columns}
 
+    @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        return replace(self, work_group=work_group, portability=self.portability.at_most(lane_width)) if work_group else None
+        return replace(self, work_group=work_group) if work_group else None
 
 
 def spmm(
@@ -112,8 +121,8 @@ def enqueue_spmm(
     arithmetic = Arithmetic(A.dtype.name, x.dtype.name, A.indptr.dtype.name, semiring.name)
     # Four columns a work-item read each entry of A a quarter as often; more would spill on small devices.
     columns = min(4, 1 << n_columns.bit_length() - 1)
-    group = max(1, min(work_group, device.max_work_group))
-    built = programs.build(A.queue.context, A.queue.device, Rows(group, arithmetic, device.portability, scaled, columns))
+    record = Rows.legal(device, arithmetic, scaled, work_group, columns)
+    built = programs.build(A.queue.context, A.queue.device, record)
     group = built.parameters.work_group
     x_item, y_item = x.dtype.itemsize, y.dtype.itemsize
     x_strides = (*x.strides, 0)[:2]

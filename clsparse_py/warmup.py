@@ -13,6 +13,7 @@ from pyopencl import array as cl_array
 from clsparse_py import programs
 from clsparse_py.csr import csr_array
 from clsparse_py.device import Device, default_queue, describe
+from clsparse_py.spmm import spmm
 from clsparse_py.spmv import spmv_plan
 from clsparse_py.spmv.choose import KernelChoice, choose
 from clsparse_py.spmv.features import Features
@@ -21,14 +22,17 @@ __all__ = ["warmup"]
 
 # Longer than what any kernel takes in one part, so that the launch that adds the parts of a row is built too.
 _LONG_ROW = 1 << 16
+# Numbers of columns for which SpMM takes kernels of their own.
+_COLUMNS = (1, 2, 4)
 
 
 def warmup(queue: cl.CommandQueue | None = None, dtypes: Iterable[Any] = (np.float32, np.float64)) -> int:
-    """Build the kernels that products ``A @ x`` are likely to need on a device, so that the first one builds nothing.
+    """Build the kernels that products with vectors and dense matrices are likely to need on a device.
 
-    These are the kernels that the cost rule may choose for a matrix with 32-bit indices, and those that check, inspect and divide
-    one, without alpha and beta. Each runs once, on a small matrix, because some drivers finish a build only at the first launch.
-    Across processes what was built is kept on disk; there it saves the time of loading it.
+    The first product then builds nothing. These are the kernels that the cost rule may choose for a matrix with 32-bit indices,
+    with alpha and beta and without, and those that check, inspect and divide one. Each runs once, on a small matrix, because some
+    drivers finish a build only at the first launch. Across processes what was built is kept on disk; there it saves the time of
+    loading it.
 
     Parameters
     ----------
@@ -56,11 +60,15 @@ def warmup(queue: cl.CommandQueue | None = None, dtypes: Iterable[Any] = (np.flo
         if not device.fp64 and dtype.name in ("float64", "complex128"):
             continue
         A = _matrix(queue, dtype)
-        x, y = cl_array.zeros(queue, A.shape[1], dtype), cl_array.empty(queue, A.shape[0], dtype)
+        x, y = cl_array.zeros(queue, A.shape[1], dtype), cl_array.zeros(queue, A.shape[0], dtype)
+        operands = [cl_array.zeros(queue, (A.shape[1], columns), dtype) for columns in _COLUMNS]
         # A plan holds what its launches read: it has to outlive them.
         plans = [spmv_plan(A, kernel=choice) for choice in dict.fromkeys(_choices(device))]
-        for plan in plans:
-            plan.execute(A, x, y)
+        for scale in (None, 1):
+            for plan in plans:
+                plan.execute(A, x, y, alpha=scale)
+            for X in operands:
+                spmm(A, X, alpha=scale)
         queue.finish()
     return sum(1 for _ in programs.built()) - before
 

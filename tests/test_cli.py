@@ -89,9 +89,13 @@ def test_after_a_warm_up_products_build_nothing(queue: cl.CommandQueue, monkeypa
     for dtype in dtypes:
         for matrix in matrices:
             host = sp.csr_array(matrix, dtype=dtype)
-            x = rng.random(host.shape[1]).astype(dtype)
-            product = clsparse_py.csr_array(host, queue=fresh) @ x
-            np.testing.assert_allclose(product, host @ x, rtol=1e-4)
+            x, y = rng.random(host.shape[1]).astype(dtype), rng.random(host.shape[0]).astype(dtype)
+            A = clsparse_py.csr_array(host, queue=fresh)
+            np.testing.assert_allclose(A @ x, host @ x, rtol=1e-4)
+            np.testing.assert_allclose(clsparse_py.spmv(A, x, alpha=2, beta=3, out=y.copy()), 2 * (host @ x) + 3 * y, rtol=1e-4)
+            for columns in (1, 2, 3, 7):
+                X = rng.random((host.shape[1], columns)).astype(dtype)
+                np.testing.assert_allclose(A @ X, host @ X, rtol=1e-4)
 
 
 def test_warming_up_leaves_out_what_the_device_lacks(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -164,6 +164,15 @@ def test_pyopencl_ctx_chooses(queue: cl.CommandQueue, monkeypatch: pytest.Monkey
     assert csr_array(np.eye(3, dtype=np.float32), queue=other).queue is other
 
 
+@pytest.mark.parametrize("named", ["no such platform", "99", "0:99", "0:no such device", "0:0:0"])
+def test_pyopencl_ctx_that_names_no_device(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch, named: str) -> None:
+    monkeypatch.setenv("PYOPENCL_CTX", named)
+    for use in (choose_device, default_queue):
+        with pytest.raises(NoDeviceError, match=rf"^PYOPENCL_CTX: '{named}' names no device .*There are: ") as caught:
+            use()
+        assert queue.device.name.strip() in str(caught.value)
+
+
 def test_in_order(queue: cl.CommandQueue) -> None:
     assert in_order(queue) is queue
     unordered = cl.CommandQueue(queue.context, queue.device, cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE)

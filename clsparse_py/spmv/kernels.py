@@ -76,7 +76,7 @@ class Subvector(ProductKernel):
         """Return the legal record nearest to what is asked for."""
         width = _power_of_two_at_most(min(width, device.max_work_group))
         work_group = nearest_work_group(work_group, width, device.max_work_group)
-        portability = device.portability
+        portability = device.portability.at_most(device.portability.lane_width if width > 1 else 1)
         if width < 16:
             # Neighbouring work-items read neighbouring entries of a line at different times: it has to stay in the cache.
             portability = replace(portability, load_once="plain")
@@ -230,7 +230,8 @@ class Merge(ProductKernel):
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int, items: int) -> Merge:
         """Return the legal record nearest to what is asked for: it fits in the local memory."""
-        record = cls(max(1, min(work_group, device.max_work_group)), arithmetic, device.portability, scaled, items)
+        # Its work-items exchange values in local memory alone.
+        record = cls(max(1, min(work_group, device.max_work_group)), arithmetic, device.portability.at_most(1), scaled, items)
         while record.local_memory > device.local_memory and (record.items > 1 or record.work_group > 1):
             if record.items > 1:
                 record = replace(record, items=record.items - 1)
@@ -260,7 +261,7 @@ class Merge(ProductKernel):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        return replace(self, work_group=work_group, portability=self.portability.at_most(lane_width)) if work_group else None
+        return replace(self, work_group=work_group) if work_group else None
 
 
 @dataclass(frozen=True)
