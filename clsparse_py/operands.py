@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from typing import Any
 
 import numpy as np
+import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic
@@ -15,6 +17,8 @@ from clsparse_py.semiring import Semiring
 from clsparse_py.transfer import contexts_match, from_host, on_host
 
 __all__ = ["Result", "check_matrix", "check_scale", "dense_operand", "result_for"]
+
+_DTYPES = frozenset(np.dtype(name) for name in OPENCL_TYPES)
 
 
 def check_matrix(A: Any) -> None:
@@ -35,7 +39,8 @@ def dense_operand(A: csr_array, name: str, values: Any, ndim: int) -> tuple[cl_a
     on_device = isinstance(values, cl_array.Array)
     if not on_device:
         values = np.asarray(values)
-    if values.dtype.name not in OPENCL_TYPES:
+    # By value where it is one of ours: the name of a dtype takes long to make.
+    if values.dtype not in _DTYPES and values.dtype.name not in OPENCL_TYPES:
         raise TypeError(f"{name}: dtype {values.dtype} is not supported; use one of {', '.join(OPENCL_TYPES)}")
     if values.ndim != ndim:
         raise ValueError(f"{name}: must have {ndim} dimension{'s' * (ndim > 1)}, has {values.ndim} (shape {values.shape})")
@@ -103,6 +108,20 @@ def _result(a: np.dtype[Any], x: np.dtype[Any], semiring: Semiring) -> tuple[np.
     return arithmetic.result, arithmetic.needs_fp64
 
 
+@functools.lru_cache(maxsize=64)
+def _blank(shape: tuple[int, ...], dtype: np.dtype[Any]) -> cl_array.Array:
+    """Return an array of no queue and no memory."""
+    return cl_array.Array(None, shape, dtype, data=b"")
+
+
+def _new_array(queue: cl.CommandQueue, context: cl.Context, shape: tuple[int, ...], dtype: np.dtype[Any]) -> cl_array.Array:
+    """Return what ``pyopencl.array.empty`` does, which takes several times as long to find out strides and sizes again."""
+    array = copy.copy(_blank(shape, dtype))
+    array.queue, array.context, array.events = queue, context, []
+    array.base_data = cl.Buffer(context, cl.mem_flags.READ_WRITE, array.nbytes) if array.nbytes else None
+    return array
+
+
 class Result:
     """Where an operation's result goes, and how it reaches the caller.
 
@@ -134,6 +153,8 @@ def result_for(
     if out is None:
         if on_device:
             queue = x.queue or A.queue
+            if x.allocator is None:
+                return Result(_new_array(queue, A.context, shape, dtype), None)
             return Result(cl_array.empty(queue, shape, dtype, allocator=x.allocator), None)
         host = np.empty(shape, dtype)
         return Result(from_host(A.queue, host, copy=False), host)

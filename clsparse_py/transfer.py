@@ -10,12 +10,12 @@ from pyopencl import array as cl_array
 
 from clsparse_py.device import describe
 
-__all__ = ["contexts_match", "from_host", "on_host", "pending"]
+__all__ = ["Waits", "contexts_match", "from_host", "on_host", "pending"]
 
 
 def contexts_match(array: cl_array.Array, context: cl.Context) -> bool:
     """Return whether an array lives in a context."""
-    return bool(array.context == context)
+    return array.context is context or bool(array.context == context)
 
 
 class _Lent(np.ndarray):
@@ -57,16 +57,56 @@ def _in_place(queue: cl.CommandQueue, values: np.ndarray[Any, Any]) -> bool:
     return bool(values.size and describe(queue.device).aliases_host and values.ctypes.data % values.itemsize == 0)
 
 
-def pending(queue: cl.CommandQueue, *arrays: cl_array.Array) -> tuple[bool, list[cl.Event] | None]:
-    """Return whether a queue keeps its commands in order, and the events that a command on it has to wait for explicitly.
+class Waits:
+    """What commands on a queue wait for. Remembers the queue and its own events: asking a driver for them takes microseconds.
 
-    In order, those of the queue itself need no waiting; naming them would cost time on the host and on the device.
+    Attributes
+    ----------
+    ordered : bool
+        Whether the queue keeps its commands in order.
     """
-    events = [event for array in arrays for event in array.events]
-    ordered = not queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
-    if events and ordered:
-        events = [event for event in events if event.command_queue != queue]
-    return ordered, events or None
+
+    def __init__(self) -> None:
+        self.ordered = False
+        self._queue: cl.CommandQueue | None = None
+        self._own: list[cl.Event] = []
+
+    def before(self, queue: cl.CommandQueue, *arrays: cl_array.Array) -> list[cl.Event] | None:
+        """Return the events that a command on a queue, which uses these arrays, has to wait for explicitly.
+
+        In order, those of the queue itself need no waiting; naming them would cost time on the host and on the device. The queues
+        of others are flushed, as OpenCL asks.
+        """
+        if queue is not self._queue:
+            self._queue, self._own = queue, []
+            self.ordered = not queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
+        own: list[cl.Event] = []
+        foreign: list[cl.Event] = []
+        for array in arrays:
+            for event in array.events:
+                if event in self._own:
+                    own.append(event)
+                    continue
+                other = event.command_queue
+                if other == queue:
+                    own.append(event)
+                else:
+                    foreign.append(event)
+                    if other is not None:  # a user's own event has none
+                        other.flush()
+        self._own = own
+        return (foreign if self.ordered else own + foreign) or None
+
+    def made(self, event: cl.Event) -> None:
+        """Take note of an event of the queue that commands are going to meet."""
+        self._own.append(event)
+
+
+def pending(queue: cl.CommandQueue, *arrays: cl_array.Array) -> tuple[bool, list[cl.Event] | None]:
+    """Return whether a queue keeps its commands in order, and the events that a command on it has to wait for explicitly."""
+    waits = Waits()
+    events = waits.before(queue, *arrays)
+    return waits.ordered, events
 
 
 def on_host(array: cl_array.Array, host: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -85,14 +85,17 @@ def spmv(
         A wrong shape, dtype, context, or a plan of another structure; the message names the argument.
     """
     check_matrix(A)
-    operand, on_device = dense_operand(A, "x", x, ndim=1)
-    dtype = check_scale(A, operand, alpha, beta, out, semiring)
     if plan is None:
         plan = A.spmv_plan()
     elif not isinstance(plan, SpmvPlan):
         raise TypeError(f"plan: must be an SpmvPlan, is {type(plan).__name__}")
     elif not plan.matches(A):
         raise ValueError("plan: was made for another structure than A's")
+    if out is not None and (event := plan.repeat(A, x, out, alpha, beta, semiring)) is not None:
+        out.events[:] = [event]
+        return out
+    operand, on_device = dense_operand(A, "x", x, ndim=1)
+    dtype = check_scale(A, operand, alpha, beta, out, semiring)
     result = result_for(A, operand, x, out, dtype, (A.shape[0],), on_device=on_device)
     y = result.array
     if operand.size > 1 and operand.strides != (operand.dtype.itemsize,):
@@ -102,6 +105,8 @@ def spmv(
         event = enqueue_spmm(A, operand, y, (y.dtype.itemsize, 0), 1, alpha, beta, semiring)
     else:
         event = plan.execute(A, operand, y, alpha=alpha, beta=beta, semiring=semiring)[-1]
+        if operand is x and y is out:
+            plan.remember(A, x, y, alpha, beta, semiring)
     # The newest event stands for all before it: it waits for them.
     y.events[:] = [event]
     return result.deliver()

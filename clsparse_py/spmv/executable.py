@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import operator
 import threading
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyopencl as cl
+
+from clsparse_py.transfer import Waits
 
 __all__ = ["Executable", "Launch"]
 
@@ -38,46 +40,48 @@ class Executable:
     launches: list[Launch] = field(default_factory=list)
     keep: list[Any] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
-    operands: tuple[Any, ...] | None = None
+    operands: tuple[Any, ...] = (None, None, None)
+    scale: tuple[Any, ...] = ()
+    waits: Waits = field(default_factory=Waits)
     last: tuple[cl.CommandQueue, cl.Event] | None = None
 
-    def run(
-        self,
-        queue: cl.CommandQueue,
-        operands: tuple[Any, ...],
-        scale: tuple[Any, ...],
-        wait_for: Sequence[cl.Event] | None,
-        *,
-        ordered: bool,
-    ) -> list[cl.Event]:
-        """Enqueue a product and return an event for each launch."""
-        data, x, y = operands
+    def run(self, queue: cl.CommandQueue, operands: tuple[Any, ...], scale: tuple[Any, ...]) -> list[cl.Event]:
+        """Enqueue a product and return an event for each command."""
         with self.lock:
-            if self.operands is None or any(new is not old for new, old in zip(operands, self.operands, strict=True)) or scale:
-                arguments = (
-                    data.base_data,
-                    x.base_data,
-                    np.uint64(x.offset // x.dtype.itemsize),
-                    y.base_data,
-                    np.uint64(y.offset // y.dtype.itemsize),
-                    *scale,
-                )
-                for launch in self.launches:
-                    for position, argument in enumerate(arguments):
-                        launch.kernel.set_arg(position, argument)
-                # PyOpenCL does not keep alive what arguments point to: this does.
-                self.operands = operands
+            wait_for = self.waits.before(queue, *operands)
+            ordered = self.waits.ordered
+            if not self.launches:
+                return [cl.enqueue_marker(queue, wait_for=wait_for)]
+            if scale is not self.scale or not all(map(operator.is_, operands, self.operands)):
+                self._set(operands, scale)
             if len(self.launches) > 1 and self.last is not None and not (ordered and self.last[0] is queue):
                 self.last[0].flush()  # OpenCL asks for it where one queue waits for another
                 wait_for = [*(wait_for or ()), self.last[1]]
             events: list[cl.Event] = []
             for launch in self.launches:
-                before = wait_for if not events else None if ordered else events[-1:]
-                events.append(
-                    cl.enqueue_nd_range_kernel(queue, launch.kernel, launch.global_size, launch.local_size, wait_for=before)
-                )
-            self.last = queue, events[-1]
+                event = cl.enqueue_nd_range_kernel(queue, launch.kernel, launch.global_size, launch.local_size, None, wait_for)
+                events.append(event)
+                wait_for = None if ordered else [event]
+            self.waits.made(event)
+            self.last = queue, event
             return events
+
+    def _set(self, operands: tuple[Any, ...], scale: tuple[Any, ...]) -> None:
+        """Set the arguments that all launches have in common."""
+        data, x, y = operands
+        arguments = (
+            data.base_data,
+            x.base_data,
+            np.uint64(x.offset // x.dtype.itemsize),
+            y.base_data,
+            np.uint64(y.offset // y.dtype.itemsize),
+            *scale,
+        )
+        for launch in self.launches:
+            for position, argument in enumerate(arguments):
+                launch.kernel.set_arg(position, argument)
+        # PyOpenCL does not keep alive what arguments point to: this does.
+        self.operands, self.scale = operands, scale
 
     def __del__(self) -> None:
         # What is kept here goes with it, and a buffer on host memory goes at once: not while a kernel uses it.

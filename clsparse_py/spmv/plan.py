@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 import threading
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,12 +19,20 @@ from clsparse_py.spmv.choose import Decision, KernelChoice, choose
 from clsparse_py.spmv.executable import Executable
 from clsparse_py.spmv.explanation import Explanation, Share
 from clsparse_py.spmv.features import Features, inspect
-from clsparse_py.transfer import pending
 
 if TYPE_CHECKING:
     from clsparse_py.csr import csr_array
 
 __all__ = ["SpmvPlan"]
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """A product whose operands were checked: values, x, y, alpha, beta and semiring, and what they make."""
+
+    operands: tuple[Any, ...]
+    executable: Executable
+    scale: tuple[Any, ...]
 
 
 class SpmvPlan:
@@ -56,6 +66,7 @@ class SpmvPlan:
         self._executables: dict[tuple[str, str, str, bool], Executable] = {}
         self._shares: list[Share] = []
         self._making = threading.Lock()
+        self._last: _Checked | None = None
 
     def matches(self, A: csr_array) -> bool:
         """Return whether this plan was made for A's present structure."""
@@ -88,17 +99,35 @@ class SpmvPlan:
         queue: cl.CommandQueue | None = None,
     ) -> list[cl.Event]:
         """Enqueue ``y = alpha * A @ x + beta * y`` and return its events, one a launch. Nothing is checked; see `spmv`."""
-        queue = queue or x.queue or self.queue
+        executable, scale = self._ready(A, x, y, alpha, beta, semiring)
+        return executable.run(queue or x.queue or self.queue, (A.data, x, y), scale)
+
+    def remember(self, A: csr_array, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any, semiring: Semiring) -> None:
+        """Take note that these operands were checked, so that `repeat` knows them."""
+        if all(value is None or isinstance(value, (int, float, complex, np.generic)) for value in (alpha, beta)):  # immutable
+            self._last = _Checked((A.data, x, y, alpha, beta, semiring), *self._ready(A, x, y, alpha, beta, semiring))
+
+    def repeat(
+        self, A: csr_array, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any, semiring: Semiring
+    ) -> cl.Event | None:
+        """Enqueue the product that was remembered and return its event; None where an operand is another than was checked."""
+        last = self._last
+        if last is None or not all(map(operator.is_, (A.data, x, y, alpha, beta, semiring), last.operands)):
+            return None
+        return last.executable.run(x.queue or self.queue, last.operands[:3], last.scale)[-1]
+
+    def _ready(
+        self, A: csr_array, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any, semiring: Semiring
+    ) -> tuple[Executable, tuple[Any, ...]]:
+        """Return the executable of a product, and alpha and beta as its kernels take them."""
         scaled = alpha is not None or beta is not None
         key = (A.data.dtype.char, x.dtype.char, semiring.name, scaled)
         executable = self._executables.get(key)
         if executable is None:
             executable = self._make(key, Arithmetic(A.dtype.name, x.dtype.name, self.indptr.dtype.name, semiring.name), scaled)
-        scale = (_scalar(1 if alpha is None else alpha, y.dtype), _scalar(0 if beta is None else beta, y.dtype)) if scaled else ()
-        ordered, wait_for = pending(queue, A.data, x, y)
-        if not executable.launches:
-            return [cl.enqueue_marker(queue, wait_for=wait_for)]
-        return executable.run(queue, (A.data, x, y), scale, wait_for, ordered=ordered)
+        if not scaled:
+            return executable, ()
+        return executable, (np.array(1 if alpha is None else alpha, y.dtype), np.array(0 if beta is None else beta, y.dtype))
 
     def profile(self, A: csr_array, x: cl_array.Array, y: cl_array.Array) -> float:
         """Return the device's time for one product in seconds: the sum over its launches, by the device's own clock.
@@ -127,8 +156,3 @@ class SpmvPlan:
             self._shares = builder.shares
             self._executables[key] = builder.executable
             return builder.executable
-
-
-def _scalar(value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Return alpha or beta as a kernel takes it."""
-    return np.array(value, dtype=dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import warnings
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 import scipy.sparse as sp
-from oracle import random_values
+from oracle import check, expected, host, random_values
 from products import random_csr
 from pyopencl import array as cl_array
 
@@ -112,3 +113,41 @@ def test_nothing_is_reported_by_warnings(queue: cl.CommandQueue) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         csr_array(random_csr([1, 2, 3], 10, 20), queue=queue) @ np.ones(10, np.float32)
+
+
+def test_a_product_with_the_same_operands_is_checked_once(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    matrix = random_csr(np.random.default_rng(5).integers(0, 40, 300), 300, 15)
+    A = csr_array(matrix, queue=queue)
+    x, other = (cl_array.to_device(queue, random_values(np.float32, 300, np.random.default_rng(i))) for i in range(2))
+    out = cl_array.zeros(queue, 300, np.float32)
+    module = sys.modules["clsparse_py.spmv"]
+    checked = []
+    dense_operand = module.dense_operand
+    monkeypatch.setattr(module, "dense_operand", lambda *given, **named: checked.append(given) or dense_operand(*given, **named))
+
+    def times(n: int, wanted: Any, **options: Any) -> None:
+        checked.clear()
+        for _ in range(3):
+            assert spmv(A, x, out=out, **options) is out
+        assert len(checked) == n
+        check(out, wanted)
+
+    times(1, expected(host(matrix), x.get()))
+    times(0, expected(host(matrix), x.get()))
+    times(1, expected(host(matrix), x.get(), alpha=2), alpha=2)
+    times(1, expected(host(matrix), x.get(), alpha=3), alpha=3)
+    times(3, expected(host(matrix), x.get(), alpha=3), alpha=np.array(3))  # may be another number next time
+    # What was written to the operands counts, and other operands are checked.
+    x.set(other.get())
+    times(1, expected(host(matrix), other.get()))
+    A.data = cl_array.to_device(queue, matrix.data * 2)
+    times(1, expected(host(matrix * 2), other.get()))
+    with pytest.raises(ValueError, match=r"^x: must have 300 rows"):
+        spmv(A, x[:299], out=out)
+    # So is a structure that was replaced, even by itself.
+    plan = A.spmv_plan()
+    times(0, expected(host(matrix * 2), other.get()), plan=plan)
+    A.indices = A.indices
+    A.indices.fill(300)
+    with pytest.raises(ValueError, match=r"^indices: must lie in"):
+        spmv(A, x, out=out, plan=plan)
