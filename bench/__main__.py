@@ -13,8 +13,9 @@ import pyopencl as cl
 from rich.console import Console
 from rich.table import Table
 
-from bench import first_product, gallery, machine, opencl, ours, peers, problem, report, results, runner
+from bench import first_product, gallery, machine, opencl, ours, peers, problems, report, results, runner
 from bench.contestants import Contestant
+from bench.problems import Task
 from bench.results import Document
 
 # Of the widest table, where no terminal says how wide it may be.
@@ -44,15 +45,18 @@ def _parser() -> argparse.ArgumentParser:
     run.set_defaults(command=_run)
     run.add_argument("--out", type=Path, required=True, help="the results file; an unfinished one is continued")
     _add_selection(run)
-    run.add_argument("--ops", type=_list, default=["spmv"], help=f"of {', '.join(problem.OPERATIONS)} (default: spmv)")
-    run.add_argument("--dtypes", type=_list, default=["float64"], help=f"of {', '.join(problem.DTYPES)} (default: float64)")
+    known = ", ".join((*problems.GROUPS, *problems.OPERATIONS))
+    run.add_argument("--ops", type=_list, default=["spmv"], help=f"of {known} (default: spmv)")
+    dtypes = ", ".join(problems.DTYPES)
+    run.add_argument("--dtypes", type=_list, default=["float64"], help=f"of matrices: of {dtypes} (default: float64)")
     run.add_argument("--peers", type=_list, help=f"of {', '.join(peers.NAMES)}; '' for none (default: all found)")
     run.add_argument(
         "--variants",
         type=_list,
         default=["auto"],
-        help="of ours: auto, scheme or scheme:kernel, then :parameter=number; commas between, '' for none (default: auto)",
+        help="of our SpMV: auto, scheme or scheme:kernel, then :parameter=number; commas between, '' for none (default: auto)",
     )
+    run.add_argument("--methods", type=_list, help=f"of our SpTRANS: of {', '.join(ours.METHODS)} (default: all)")
     run.add_argument("--device", default="", metavar="SUBSTRING", help="of the device's or platform's name")
     run.add_argument("--rounds", type=int, default=9, help="samples of each contestant on each matrix (default: 9)")
     run.add_argument("--commit", metavar="REVISION", help="what is measured, where the tree has no repository")
@@ -90,16 +94,22 @@ def _selected(options: argparse.Namespace, *, cpu: bool) -> list[str]:
 
 
 def _run(options: argparse.Namespace, console: Console) -> int:
-    for given, known, option in ((options.ops, problem.OPERATIONS, "ops"), (options.dtypes, problem.DTYPES, "dtypes")):
-        if unknown := [part for part in given if part not in known]:
-            raise ValueError(f"--{option}: got {', '.join(unknown)}, needs some of {', '.join(known)}")
+    operations = problems.expand(options.ops)
     device = opencl.choose(options.device)
     # Named, since Intel's runtime lets a context go that only its queues refer to.
     context = cl.Context([device])
     queue = cl.CommandQueue(context)
     cpu = opencl.is_cpu(device)
-    names = _selected(options, cpu=cpu)
+    tasks = _tasks(options, operations, cpu=cpu)
     document, found = _new_document(options, device)
+
+    def contestants(operation: str) -> list[Contestant]:
+        of_peers = [contestant for name in found for contestant in peers.load(name).contestants(operation, queue)]
+        return ours.contestants(operation, queue, variants=options.variants, methods=options.methods) + of_peers
+
+    for operation in operations:
+        # Names what it does not know before anything is measured.
+        contestants(operation)
     if not options.fresh:
         document = results.continued(options.out, document)
 
@@ -108,21 +118,16 @@ def _run(options: argparse.Namespace, console: Console) -> int:
     if "cusparse" in found:
         copies.append(peers.load("cusparse").large_copy())
     document["copies"] += [copy.as_json() for copy in copies]
-    if options.variants and not options.skip_first_product:
+    if "spmv" in operations and options.variants and not options.skip_first_product:
         document["first_product"] = first_product.in_new_processes(options.device)
 
     for name, reason in document["unavailable"].items():
         console.print(f"without {name}: {reason}", markup=False)
-
-    def contestants(operation: str) -> list[Contestant]:
-        of_peers = [contestant for name in found for contestant in peers.load(name).contestants(operation)]
-        return ours.contestants(queue, options.variants) + of_peers
-
-    console.print(f"{device.name.strip()}, copy {bandwidth / 1e9:.1f} GB/s, {len(names)} matrices")
+    console.print(f"{device.name.strip()}, copy {bandwidth / 1e9:.1f} GB/s, {len(tasks)} problems")
     failures = runner.run(
         document,
         options.out,
-        tasks=[(name, operation, dtype) for name in names for operation in options.ops for dtype in options.dtypes],
+        tasks=tasks,
         contestants=contestants,
         bandwidth=bandwidth,
         resident_copy=(lambda size: opencl.copy_of_size(queue, size)) if cpu else None,
@@ -130,6 +135,14 @@ def _run(options: argparse.Namespace, console: Console) -> int:
         console=console,
     )
     return 1 if failures else 0
+
+
+def _tasks(options: argparse.Namespace, operations: list[str], *, cpu: bool) -> list[Task]:
+    if not options.suite and not all(map(problems.needs_matrices, operations)):
+        raise ValueError("no inputs: the primitives need a --suite")
+    matrices = _selected(options, cpu=cpu) if any(map(problems.needs_matrices, operations)) else []
+    tasks = problems.tasks(operations, matrices, options.dtypes, options.suite, cpu=cpu)
+    return [task for task in tasks if task[0] not in options.exclude]
 
 
 def _new_document(options: argparse.Namespace, device: cl.Device) -> tuple[Document, list[str]]:
@@ -140,7 +153,7 @@ def _new_document(options: argparse.Namespace, device: cl.Device) -> tuple[Docum
     for name in found:
         versions |= peers.load(name).versions()
     document: Document = {
-        "schema": 1,
+        "schema": results.VERSION,
         "machine": {"device": opencl.describe(device), "host": machine.host()},
         "versions": versions,
         "commit": machine.commit(options.commit),

@@ -1,4 +1,4 @@
-"""The interface between the runner and whoever computes a product: the library itself, and its peers."""
+"""The interface between the runner and whoever takes part: the library itself, and its peers."""
 
 from __future__ import annotations
 
@@ -9,22 +9,27 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bench.problem import Array, Problem
+from bench.problems import Problem
+from bench.problems.base import Result
 
-# How many products are enqueued back to back for one sample, and how long a sample may take before there are fewer.
+# How many calls are made back to back for one sample, and how long a sample may take before there are fewer.
 BACK_TO_BACK = 20
 LONGEST_SAMPLE = 0.4
 
 
+class DeclinedError(Exception):
+    """A contestant does not take part in a problem, for a reason that is no failure."""
+
+
 class Prepared(ABC):
-    """A contestant that holds one problem's operands and can compute its product again and again.
+    """A contestant that holds one problem's operands and can compute its result again and again.
 
     Attributes
     ----------
     detail
         What was chosen to compute it: an algorithm, a plan.
     once
-        Seconds of what is done once a matrix: ``transfer``, ``plan``, ``first_call``, whichever there are.
+        Seconds of what is done once a problem: ``transfer``, ``plan``, ``first_call``, whichever there are.
     """
 
     detail: str = ""
@@ -34,35 +39,41 @@ class Prepared(ABC):
 
     @abstractmethod
     def poison(self) -> None:
-        """Overwrite the result with NaN, so that a product that writes nothing is found out."""
+        """Overwrite the memory of the result, so that a call that writes nothing is found out."""
 
     @abstractmethod
     def sample(self, repeat: int) -> dict[str, float]:
-        """Compute products and return seconds a product, by way of timing; ``back_to_back`` is always among them.
+        """Call and return seconds a call, by way of timing; ``back_to_back`` is always among them.
 
         ==============  ================================================================================================
-        back_to_back    ``repeat`` products in a row, start to finish, divided by ``repeat``
-        single          one product on the device, its first start to its last end
-        host            one call that does not wait
+        back_to_back    ``repeat`` calls in a row, start to finish, divided by ``repeat``
+        single          one call on the device, its first start to its last end
+        host            one call that does not wait at its end
         wall            one call that waits
         ==============  ================================================================================================
         """
 
     @abstractmethod
-    def result(self) -> Array:
-        """Return what the last product left."""
+    def error(self) -> float:
+        """Return the error of what the last call left, as `Problem.error` does.
+
+        Raises
+        ------
+        WrongResultError
+            If it is wrong.
+        """
 
 
 @dataclass(frozen=True)
 class Contestant:
-    """Somebody who can compute a product.
+    """Somebody who can compute an operation.
 
     Attributes
     ----------
     name
         ``family`` or ``family/variant``.
     prepare
-        Takes a problem, and returns it ready to be computed.
+        Takes a problem, and returns it ready to be computed; it may raise `DeclinedError`.
     """
 
     name: str
@@ -70,37 +81,44 @@ class Contestant:
 
 
 class HostPrepared(Prepared):
-    """A product computed by a blocking call on NumPy arrays.
+    """A blocking call on NumPy arrays.
 
     Parameters
     ----------
     problem
         What to compute.
-    product
-        Computes it and returns the result, which may be a new array or one that it keeps.
+    call
+        Computes it and returns the result, which may be new arrays or some that it keeps.
+    unpack
+        Makes of that what the problem wants, outside of what is timed.
     """
 
-    def __init__(self, problem: Problem, product: Callable[[], Array], detail: str = "") -> None:
+    def __init__(
+        self, problem: Problem, call: Callable[[], Result], detail: str = "", *, unpack: Callable[[Result], Result] = tuple
+    ) -> None:
         super().__init__()
         self.detail = detail
-        self._product = product
-        self._result = np.full(problem.reference.shape, np.nan, problem.dtype)
+        self._problem = problem
+        self._call = call
+        self._unpack = unpack
+        self._result: Result = ()
         self.once["first_call"] = seconds_of(self._once)
 
     def _once(self) -> None:
-        self._result = self._product()
+        self._result = self._call()
 
     def poison(self) -> None:
-        """Overwrite the result with NaN."""
-        self._result.fill(np.nan)
+        """Overwrite the result with words of ones: NaN, or -1."""
+        for part in self._result:
+            part.view(np.uint8).fill(0xFF)
 
     def sample(self, repeat: int) -> dict[str, float]:
         """Time ``repeat`` calls in a row."""
         return {"back_to_back": seconds_of(self._once, repeat)}
 
-    def result(self) -> Array:
-        """Return what the last product left."""
-        return self._result
+    def error(self) -> float:
+        """Return the error of what the last call left."""
+        return self._problem.error(self._unpack(self._result))
 
 
 def seconds_of(action: Callable[[], object], repeat: int = 1) -> float:
@@ -111,6 +129,6 @@ def seconds_of(action: Callable[[], object], repeat: int = 1) -> float:
     return (time.perf_counter() - start) / repeat
 
 
-def products_a_sample(seconds: float) -> int:
-    """Return how many products of this many seconds make a sample."""
+def calls_a_sample(seconds: float) -> int:
+    """Return how many calls of this many seconds make a sample."""
     return int(np.clip(LONGEST_SAMPLE / max(seconds, 1e-9), 1, BACK_TO_BACK))

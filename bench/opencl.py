@@ -1,15 +1,18 @@
-"""The OpenCL device under test: choosing it, describing it, and the copy bandwidth that every time is held against."""
+"""The OpenCL device under test: choosing it, its copy bandwidth, its own clock, and comparing arrays on it."""
 
 from __future__ import annotations
 
+import functools
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyopencl as cl
+import pyopencl.array as cla
 
-from bench.contestants import products_a_sample, seconds_of
+from bench.contestants import calls_a_sample, seconds_of
 from clsparse_py import programs
 from clsparse_py.device import choose_device, devices
 
@@ -20,6 +23,17 @@ _ELEMENT = 16
 _COPY_KERNEL = """
 kernel __attribute__((reqd_work_group_size(256, 1, 1)))
 void copy(global const uint4 *restrict from, global uint4 *restrict to) { to[get_global_id(0)] = from[get_global_id(0)]; }
+"""
+
+_COMPARE_KERNEL = """
+kernel void compare(global const uint *a, global const uint *b, const ulong n, global uint *differing)
+{
+    uint mine = 0;
+    for (ulong i = get_global_id(0); i < n; i += get_global_size(0))
+        mine += a[i] != b[i];
+    if (mine)
+        atomic_add(differing, mine);
+}
 """
 
 
@@ -79,6 +93,47 @@ def describe(device: cl.Device) -> dict[str, Any]:
     }
 
 
+@functools.lru_cache(maxsize=1)
+def profiling_queue(queue: cl.CommandQueue) -> cl.CommandQueue:
+    """Return the queue with profiling beside another one."""
+    return cl.CommandQueue(queue.context, queue.device, cl.command_queue_properties.PROFILING_ENABLE)
+
+
+def device_seconds(queue: cl.CommandQueue, action: Callable[[], object]) -> float:
+    """Return the time between two commands of a word each, before and after what ``action`` enqueues, by the device's clock.
+
+    Parameters
+    ----------
+    queue
+        One with profiling, which keeps its order, and which is the one that ``action`` enqueues on.
+    """
+    word, mark = np.zeros(1, np.uint32), cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, 4)
+    queue.finish()
+    before = cl.enqueue_fill_buffer(queue, mark, word, 0, 4)
+    action()
+    after = cl.enqueue_fill_buffer(queue, mark, word, 0, 4)
+    queue.finish()
+    return float(after.profile.start - before.profile.end) * 1e-9
+
+
+def same_bits(queue: cl.CommandQueue, a: cla.Array, b: cla.Array) -> bool:
+    """Return whether two arrays of the same dtype and size, a multiple of 4 bytes, hold the same, comparing on the device."""
+    if not a.nbytes:
+        return True
+    differing = cla.zeros(queue, 1, np.uint32)
+    kernel = cl.Kernel(programs.compile_source(queue.context, queue.device, _COMPARE_KERNEL), "compare")
+    items = min(-(-a.nbytes // 4), queue.device.max_compute_units * 4096)
+    kernel(queue, (items,), None, a.base_data, b.base_data, np.uint64(a.nbytes // 4), differing.base_data)
+    return int(differing.get()[0]) == 0
+
+
+def fill_with_ones(queue: cl.CommandQueue, array: cla.Array) -> None:
+    """Set all bits of an array: NaN, or -1."""
+    buffer: Any = array.base_data
+    if array.nbytes:
+        cl.enqueue_fill_buffer(queue, buffer, np.array([0xFF], np.uint8), array.offset, array.nbytes)
+
+
 def large_copies(queue: cl.CommandQueue) -> list[Copy]:
     """Return copies too large for any cache: by the driver's buffer copy and by a kernel.
 
@@ -121,7 +176,7 @@ def _copies(queue: cl.CommandQueue, size: int) -> list[Copy]:
     for how, copy in (("buffer copy", by_buffer_copy), ("kernel", by_kernel)):
         # The first one touches the memory and finishes the build; the second says how many make a sample.
         seconds(copy, 1)
-        repeat = products_a_sample(seconds(copy, 1) * 4)
+        repeat = calls_a_sample(seconds(copy, 1) * 4)
         copies.append(Copy(how, 2 * size, tuple(seconds(copy, repeat) for _ in range(SAMPLES))))
     source.release()
     target.release()

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 
+from bench.plots import ratio_plot, share_plot
 from bench.results import Document
-
-OURS = "clsparse/auto"
-# Of these families the best member counts as one contestant too.
-_CUSPARSE = "cusparse/best"
+from bench.times import OURS, best_peer, geometric_mean, times_of
 
 
 @dataclass(frozen=True)
@@ -58,11 +54,12 @@ def report(document: Document, path: Path, console: Console, *, way: str = "back
     for operation, dtype in sorted({(e["operation"], e["dtype"]) for e in document["entries"]}):
         entries = [e for e in document["entries"] if (e["operation"], e["dtype"]) == (operation, dtype)]
         what = f"{operation} {dtype}"
-        shown += [_summary(entries, way, what), _comparison(entries, way, what)]
+        shown += [_summary(entries, way, what), _a_round(entries, way, what), _comparison(entries, way, what)]
         details.append(_details(entries, way, what))
-        for kind, figure in (("share", _share_plot(entries, way, what)), ("ratio", _ratio_plot(entries, way, what))):
+    for what, entries in _plotted(document).items():
+        for kind, figure in (("share", share_plot(entries, way, what)), ("ratio", ratio_plot(entries, way, what))):
             if figure is not None:
-                plot = path.with_name(f"{path.stem}-{operation}-{dtype}-{kind}.png")
+                plot = path.with_name(f"{path.stem}-{what.replace(' ', '-')}-{kind}.png")
                 figure.savefig(plot, dpi=120)
                 written.append(plot)
     for sheet in shown:
@@ -73,28 +70,13 @@ def report(document: Document, path: Path, console: Console, *, way: str = "back
     return [markdown, *written]
 
 
-def times_of(entry: Document, way: str) -> dict[str, float]:
-    """Return each contestant's median seconds, with cuSPARSE's best algorithm as one more contestant."""
-    times = {}
-    for record in entry["contestants"]:
-        samples = record.get("samples")
-        if samples:
-            times[record["name"]] = statistics.median(samples.get(way) or samples["back_to_back"])
-    algorithms = [seconds for name, seconds in times.items() if name.startswith("cusparse/")]
-    if algorithms:
-        times[_CUSPARSE] = min(algorithms)
-    return times
-
-
-def best_peer(times: dict[str, float]) -> str | None:
-    """Return the name of the fastest contestant that is not ours."""
-    peers = [name for name in times if not name.startswith("clsparse/") and name != _CUSPARSE]
-    return min(peers, key=times.__getitem__, default=None)
-
-
-def geometric_mean(values: Iterable[float]) -> float:
-    """Return the geometric mean of positive numbers."""
-    return math.exp(statistics.fmean(map(math.log, values)))
+def _plotted(document: Document) -> dict[str, list[Document]]:
+    """Return the entries that share a plot, by its title: those of an operation on matrices in a dtype, and all primitives."""
+    plots: dict[str, list[Document]] = {}
+    for entry in document["entries"]:
+        what = f"{entry['operation']} {entry['dtype']}" if "shape" in entry else "primitives"
+        plots.setdefault(what, []).append(entry)
+    return plots
 
 
 def _run_sheet(document: Document) -> Sheet:
@@ -117,17 +99,18 @@ def _run_sheet(document: Document) -> Sheet:
 
 
 def _summary(entries: Sequence[Document], way: str, what: str) -> Sheet:
-    header = ("matrix", "rows", "nnz", "floor µs", "ours µs", "GB/s", "share", "resident", "best peer", "µs", "ratio", "host µs")
+    sizes = [_sizes(entry) for entry in entries]
+    columns = list(dict.fromkeys(name for size in sizes for name in size))
+    header = ("input", *columns, "floor µs", "ours µs", "GB/s", "share", "resident", "best peer", "µs", "ratio", "host µs")
     rows = []
-    for entry in entries:
+    for entry, size in zip(entries, sizes, strict=True):
         times = times_of(entry, way)
         ours, peer = times.get(OURS), best_peer(times)
         resident = entry.get("resident_copy")
         rows.append(
             (
-                entry["matrix"],
-                f"{entry['shape'][0]:,}",
-                f"{entry['nnz']:,}",
+                entry["input"],
+                *(f"{size[column]:,}" if column in size else "" for column in columns),
                 _microseconds(entry["floor"]),
                 _microseconds(ours),
                 f"{entry['bytes'] / ours / 1e9:.1f}" if ours else "",
@@ -143,42 +126,63 @@ def _summary(entries: Sequence[Document], way: str, what: str) -> Sheet:
     return Sheet(title, header, tuple(rows))
 
 
+def _sizes(entry: Document) -> dict[str, float]:
+    """Return the sizes that a summary shows: of a matrix, or of a primitive's input."""
+    if "sizes" in entry:
+        sizes: dict[str, float] = entry["sizes"]
+        return sizes
+    return {"rows": entry["shape"][0], "nnz": entry["nnz"]}
+
+
+def _a_round(entries: Sequence[Document], way: str, what: str) -> Sheet:
+    """Tell what merges take an element and round, and how much more that is on skewed inputs than on uniform ones."""
+    merges = {entry["input"]: entry for entry in entries if "rounds" in entry.get("sizes", {})}
+    seconds = {
+        (name, contestant): time / (entry["sizes"]["elements"] * entry["sizes"]["rounds"])
+        for name, entry in merges.items()
+        for contestant, time in times_of(entry, way).items()
+    }
+    rows = []
+    for (name, contestant), each in seconds.items():
+        uniform = seconds.get((name.replace("skewed", "uniform"), contestant))
+        share = merges[name]["floor"] / times_of(merges[name], way)[contestant]
+        more = f"{each / uniform:.2f}" if uniform and name.startswith("skewed") else ""
+        rows.append((name, contestant, f"{merges[name]['sizes']['rounds']:.2f}", f"{1e9 * each:.4f}", f"{share:.2f}", more))
+    header = ("input", "contestant", "rounds", "ns", "share of copy bandwidth", "skewed / uniform")
+    return Sheet(f"{what}: time an element and round, each element being read and written once", header, tuple(rows))
+
+
 def _comparison(entries: Sequence[Document], way: str, what: str) -> Sheet:
-    """Compare ours with each peer over the matrices that both computed."""
-    tables = [times for entry in entries if OURS in (times := times_of(entry, way))]
-    matrices = [entry["matrix"] for entry in entries if OURS in times_of(entry, way)]
-    names = sorted({name for times in tables for name in times} - {OURS})
-    ratios = {
-        name: {m: times[name] / times[OURS] for m, times in zip(matrices, tables, strict=True) if name in times} for name in names
-    }
-    best = {
-        m: times[peer] / times[OURS] for m, times in zip(matrices, tables, strict=True) if (peer := best_peer(times)) is not None
-    }
+    """Compare ours with each other contestant over the inputs that both computed."""
+    tables = {entry["input"]: times for entry in entries if OURS in (times := times_of(entry, way))}
+    names = sorted({name for times in tables.values() for name in times} - {OURS})
+    ratios = {name: {key: times[name] / times[OURS] for key, times in tables.items() if name in times} for name in names}
+    best = {key: times[peer] / times[OURS] for key, times in tables.items() if (peer := best_peer(times)) is not None}
     if best:
         ratios["best peer"] = best
     rows = []
-    for name, by_matrix in ratios.items():
-        worst = min(by_matrix, key=by_matrix.__getitem__)
-        faster = sum(ratio >= 1 for ratio in by_matrix.values())
-        mean = geometric_mean(by_matrix.values())
-        rows.append((name, f"{mean:.2f}", f"{by_matrix[worst]:.2f}", worst, f"{faster} of {len(by_matrix)}"))
-    header = ("peer", "geometric mean", "smallest", "on", "ours at least as fast")
-    return Sheet(f"{what}: time of the peer / time of {OURS}, {way}", header, tuple(rows))
+    for name, by_input in ratios.items():
+        worst, best_of = (extreme(by_input, key=by_input.__getitem__) for extreme in (min, max))
+        faster = sum(ratio >= 1 for ratio in by_input.values())
+        ends = (f"{by_input[worst]:.2f}", worst, f"{by_input[best_of]:.2f}", best_of)
+        rows.append((name, f"{geometric_mean(by_input.values()):.2f}", *ends, f"{faster} of {len(by_input)}"))
+    header = ("contestant", "geometric mean", "smallest", "on", "largest", "on", "ours at least as fast")
+    return Sheet(f"{what}: time of each contestant / time of {OURS}, {way}", header, tuple(rows))
 
 
 def _details(entries: Sequence[Document], way: str, what: str) -> Sheet:
-    header = ("matrix", "contestant", "µs", "spread", "share", "single µs", "host µs", "plan ms", "first ms", "error", "detail")
+    header = ("input", "contestant", "µs", "spread", "share", "single µs", "host µs", "plan ms", "first ms", "error", "detail")
     rows = []
     for entry in entries:
         times = times_of(entry, way)
         for record in entry["contestants"]:
-            if "failure" in record:
-                rows.append((entry["matrix"], record["name"], *[""] * 8, record["failure"]))
+            if "samples" not in record:
+                rows.append((entry["input"], record["name"], *[""] * 8, record.get("failure") or record["declined"]))
                 continue
             samples, once, seconds = record["samples"], record["once"], times[record["name"]]
             rows.append(
                 (
-                    entry["matrix"],
+                    entry["input"],
                     record["name"],
                     _microseconds(seconds),
                     f"{_spread(samples.get(way) or samples['back_to_back']):.0%}",
@@ -193,63 +197,6 @@ def _details(entries: Sequence[Document], way: str, what: str) -> Sheet:
             )
     title = f"{what}: all contestants; spread is the middle half of the samples, error is in bounds of rounding"
     return Sheet(title, header, tuple(rows))
-
-
-def _share_plot(entries: Sequence[Document], way: str, what: str) -> Figure | None:
-    """Plot which share of the copy bandwidth each contestant reaches on each matrix."""
-    shares = [{name: entry["floor"] / seconds for name, seconds in times_of(entry, way).items()} for entry in entries]
-    names = sorted({name for share in shares for name in share} - {_CUSPARSE}, key=lambda name: (name != OURS, name))
-    if not names:
-        return None
-    figure = Figure(figsize=(9, 1.6 + 0.28 * len(entries)), layout="constrained")
-    axes = figure.subplots()
-    for name in names:
-        points = [(share[name], row) for row, share in enumerate(shares) if name in share]
-        across, down = zip(*points, strict=True)
-        ours = name == OURS
-        colour = "black" if ours else None
-        axes.scatter(
-            across, down, label=name, marker="D" if ours else "o", s=46 if ours else 26, color=colour, zorder=3 if ours else 2
-        )
-    axes.axvline(1.0, color="grey", linewidth=0.8)
-    axes.set_yticks(range(len(entries)), [entry["matrix"] for entry in entries])
-    axes.invert_yaxis()
-    axes.set_xlim(left=0)
-    axes.grid(axis="y", linewidth=0.4)
-    axes.set_xlabel("share of the copy bandwidth (minimal bytes)")
-    axes.set_title(what)
-    axes.legend(fontsize="small")
-    return figure
-
-
-def _ratio_plot(entries: Sequence[Document], way: str, what: str) -> Figure | None:
-    """Plot how many times as fast as the best peer ours is on each matrix."""
-    bars = []
-    for entry in entries:
-        times = times_of(entry, way)
-        peer = best_peer(times)
-        if peer is not None and OURS in times:
-            bars.append((entry["matrix"], times[peer] / times[OURS], peer))
-    if not bars:
-        return None
-    figure = Figure(figsize=(9, 1.6 + 0.28 * len(bars)), layout="constrained")
-    axes = figure.subplots()
-    colours = ["tab:green" if ratio >= 1 else "tab:red" for _, ratio, _ in bars]
-    # Bars start at 1 on a logarithmic axis: twice as fast and half as fast are equally long.
-    axes.barh([bar[0] for bar in bars], [ratio - 1 for _, ratio, _ in bars], left=1, color=colours)
-    for row, (_, ratio, peer) in enumerate(bars):
-        axes.annotate(
-            f" {ratio:.2f}  {peer} ", (ratio, row), va="center", ha="left" if ratio >= 1 else "right", fontsize="x-small"
-        )
-    axes.set_xscale("log")
-    for each in (axes.xaxis.set_major_formatter, axes.xaxis.set_minor_formatter):
-        each("{x:g}")
-    axes.axvline(1.0, color="black", linewidth=0.8)
-    axes.margins(x=0.3)
-    axes.invert_yaxis()
-    axes.set_xlabel(f"time of the best peer / time of {OURS}")
-    axes.set_title(what)
-    return figure
 
 
 def _beyond_device(entry: Document) -> float | None:

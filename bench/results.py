@@ -15,6 +15,7 @@ from bench.files import replaced
 Document = dict[str, Any]
 
 SCHEMA = Path(__file__).with_name("schema.json")
+VERSION = 2
 # What must be the same in a file for a run to continue it.
 _IDENTITY = ("machine", "versions", "commit")
 
@@ -38,10 +39,18 @@ def read(path: Path) -> Document:
         If it is not one.
     """
     try:
-        document: Document = json.loads(path.read_text())
-        return _validator()(document)
+        return _validator()(_in_todays_terms(json.loads(path.read_text())))
     except (json.JSONDecodeError, fastjsonschema.JsonSchemaValueException) as error:
         raise ValueError(f"{path}: not a results file: {error}") from error
+
+
+def _in_todays_terms(document: Any) -> Any:
+    """Return a document of schema 1, whose inputs were all matrices and were called so, as one of schema 2."""
+    if isinstance(document, dict) and document.get("schema") == 1:
+        document["schema"] = VERSION
+        for entry in document.get("entries", []):
+            entry["input"] = entry.pop("matrix", None)
+    return document
 
 
 def write(path: Path, document: Document) -> None:
@@ -81,15 +90,15 @@ def continued(path: Path, new: Document) -> Document:
     }
 
 
-def find(document: Document, matrix: str, operation: str, dtype: str) -> Document | None:
-    """Return the entry of a matrix, or None."""
-    wanted = (matrix, operation, dtype)
-    return next((e for e in document["entries"] if (e["matrix"], e["operation"], e["dtype"]) == wanted), None)
+def find(document: Document, name: str, operation: str, dtype: str) -> Document | None:
+    """Return the entry of an input, an operation and a dtype, or None."""
+    wanted = (name, operation, dtype)
+    return next((e for e in document["entries"] if (e["input"], e["operation"], e["dtype"]) == wanted), None)
 
 
 def put(document: Document, entry: Document) -> None:
-    """Add an entry, in place of an older one of the same matrix."""
-    old = find(document, entry["matrix"], entry["operation"], entry["dtype"])
+    """Add an entry, in place of an older one of the same problem."""
+    old = find(document, entry["input"], entry["operation"], entry["dtype"])
     if old is not None:
         document["entries"].remove(old)
     document["entries"].append(entry)

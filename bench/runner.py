@@ -1,4 +1,4 @@
-"""The run: matrix by matrix, all contestants in turn, every result checked."""
+"""The run: problem by problem, all contestants in turn, every result checked."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from bench import gallery, problem, results
-from bench.contestants import Contestant, Prepared, products_a_sample
+from bench import gallery, problems, results
+from bench.contestants import Contestant, DeclinedError, Prepared, calls_a_sample
 from bench.opencl import Copy
-from bench.problem import Problem
+from bench.problems import Problem, Task
 from bench.results import Document
 
-# Copies as many bytes as a product moves, where a device's caches may hold them; None where they never matter.
+# Copies as many bytes as an operation moves, where a device's caches may hold them; None where they never matter.
 ResidentCopy = Callable[[int], Copy]
 
 
@@ -30,7 +30,7 @@ def run(
     document: Document,
     path: Path,
     *,
-    tasks: Sequence[tuple[str, str, str]],
+    tasks: Sequence[Task],
     contestants: Callable[[str], list[Contestant]],
     bandwidth: float,
     resident_copy: ResidentCopy | None,
@@ -42,9 +42,9 @@ def run(
     Parameters
     ----------
     document, path
-        The results so far, and the file that receives them after each matrix.
+        The results so far, and the file that receives them after each problem.
     tasks
-        Matrix, operation and dtype of each entry to be.
+        Input, operation and dtype of each entry to be.
     contestants
         Who takes part in an operation.
     bandwidth
@@ -63,7 +63,7 @@ def run(
         bar = progress.add_task("", total=len(pending))
         for name, operation, dtype in pending:
             progress.update(bar, description=f"{gallery.title(name)} {operation} {dtype}")
-            task = problem.make(name, operation, dtype)
+            task = problems.make(name, operation, dtype)
             entry = _entry(task, bandwidth)
             if resident_copy is not None:
                 entry["resident_copy"] = resident_copy(task.minimal_bytes).as_json()
@@ -82,35 +82,35 @@ def run(
 def measure(task: Problem, contestants: Sequence[Contestant], rounds: int) -> list[Document]:
     """Let all contestants compute a problem in turn, ``rounds`` times, and return a record of each.
 
-    In turn: what changes over time, a clock or a busy neighbour, then touches all of them alike. A contestant that fails, or
-    whose result is wrong once, is out and leaves no samples.
+    In turn: what changes over time, a clock or a busy neighbour, then touches all of them alike. A contestant that declines,
+    fails, or whose result is wrong once, is out and leaves no samples.
     """
     records: list[Document] = [{"name": contestant.name} for contestant in contestants]
     running: list[tuple[Prepared, Document]] = []
     for contestant, record in zip(contestants, records, strict=True):
         with _failure_noted(record):
             prepared = contestant.prepare(task)
-            # One round unrecorded: it warms up, and says how many products make a sample.
-            seconds, error = _checked_sample(task, prepared, repeat=1)
+            # One round unrecorded: it warms up, and says how many calls make a sample.
+            seconds, error = _checked_sample(prepared, repeat=1)
             record |= {"detail": prepared.detail, "once": prepared.once, "error": error}
-            record |= {"repeat": products_a_sample(seconds["back_to_back"]), "samples": {way: [] for way in seconds}}
+            record |= {"repeat": calls_a_sample(seconds["back_to_back"]), "samples": {way: [] for way in seconds}}
             running.append((prepared, record))
     for _ in range(rounds):
         for prepared, record in running:
             if "failure" in record:
                 continue
             with _failure_noted(record):
-                seconds, error = _checked_sample(task, prepared, record["repeat"])
+                seconds, error = _checked_sample(prepared, record["repeat"])
                 record["error"] = max(record["error"], error)
                 for way, value in seconds.items():
                     record["samples"][way].append(value)
     return records
 
 
-def _checked_sample(task: Problem, prepared: Prepared, repeat: int) -> tuple[dict[str, float], float]:
+def _checked_sample(prepared: Prepared, repeat: int) -> tuple[dict[str, float], float]:
     prepared.poison()
     seconds = prepared.sample(repeat)
-    return seconds, task.error(prepared.result())
+    return seconds, prepared.error()
 
 
 @contextlib.contextmanager
@@ -118,6 +118,8 @@ def _failure_noted(record: Document) -> Iterator[None]:
     # Whatever goes wrong inside a contestant is a result of the benchmark, not the end of it.
     try:
         yield
+    except DeclinedError as reason:
+        record["declined"] = str(reason)
     except Exception as error:
         record.pop("samples", None)
         record["failure"] = f"{type(error).__name__}: {error}"
@@ -128,22 +130,20 @@ def _line(entry: Document) -> str:
     timed = [(record["name"], record["samples"]["back_to_back"]) for record in entry["contestants"] if "samples" in record]
     times = [f"{name} {1e6 * statistics.median(samples):.1f}" for name, samples in timed if samples]
     listed = ", ".join([f"floor {1e6 * entry['floor']:.1f}", *times])
-    return f"{entry['matrix']} {entry['operation']} {entry['dtype']}, µs: {listed}"
+    return f"{entry['input']} {entry['operation']} {entry['dtype']}, µs: {listed}"
 
 
-def _is_done(document: Document, task: tuple[str, str, str], contestants: Sequence[Contestant]) -> bool:
+def _is_done(document: Document, task: Task, contestants: Sequence[Contestant]) -> bool:
     entry = results.find(document, gallery.title(task[0]), *task[1:])
     return entry is not None and {c.name for c in contestants} <= {record["name"] for record in entry["contestants"]}
 
 
 def _entry(task: Problem, bandwidth: float) -> Document:
     return {
-        "matrix": gallery.title(task.name),
+        "input": gallery.title(task.input),
         "operation": task.operation,
-        "dtype": task.dtype.name,
-        "shape": list(task.matrix.shape),
-        "nnz": task.matrix.nnz,
-        "row_lengths": list(task.row_lengths),
+        "dtype": task.dtype,
+        **task.described(),
         "bytes": task.minimal_bytes,
         "floor": task.minimal_bytes / bandwidth,
         "date": now(),

@@ -5,14 +5,14 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
-NAMES = ("scipy", "mkl", "numba", "cusparse")
+NAMES = ("scipy", "mkl", "numba", "cusparse", "numpy", "cupy", "pyopencl")
 
 
 def load(name: str) -> ModuleType:
     """Return a peer's module.
 
     It has ``available() -> str | None``, the reason why it cannot run here or None; ``versions() -> dict[str, str]``; and
-    ``contestants(operation) -> list[Contestant]``.
+    ``contestants(operation, queue) -> list[Contestant]``, where the queue is for those who compute with OpenCL.
 
     Raises
     ------

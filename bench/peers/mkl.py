@@ -1,4 +1,4 @@
-"""Intel MKL: one-shot products as ``sparse_dot_mkl`` makes them, and a handle optimised beforehand."""
+"""Intel MKL: one-shot products as ``sparse_dot_mkl`` makes them, a handle optimised beforehand, and conversion of a handle."""
 
 from __future__ import annotations
 
@@ -12,12 +12,17 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import pyopencl as cl
+import scipy.sparse as sp
 
 from bench import machine
 from bench.contestants import Contestant, HostPrepared
-from bench.problem import Array, Problem
+from bench.problems.base import Array, Result
+from bench.problems.spmv import Spmv
+from bench.problems.sptrans import Sptrans
 
 _NON_TRANSPOSE = 10
+_TRANSPOSE = 11
 _ZERO_BASED = 0
 # What the handle is told to expect; the cost of optimising it is reported apart, so it may as well do its best.
 _EXPECTED_PRODUCTS = 1000
@@ -48,75 +53,126 @@ def versions() -> dict[str, str]:
     return {name: machine.version_of(name) or "unknown" for name in ("mkl", "sparse_dot_mkl")}
 
 
-def contestants(operation: str) -> list[Contestant]:
+def contestants(operation: str, _queue: cl.CommandQueue) -> list[Contestant]:
     """Return who can compute an operation."""
-    return [Contestant("mkl/one-shot", _one_shot), Contestant("mkl/handle", _handle)] if operation == "spmv" else []
+    if operation == "spmv":
+        return [Contestant("mkl/one-shot", _one_shot), Contestant("mkl/handle", _optimised)]
+    return [Contestant("mkl", _sptrans)] if operation == "sptrans" else []
 
 
-def _one_shot(problem: Problem) -> HostPrepared:
+def _one_shot(problem: Spmv) -> HostPrepared:
     dot = _interface().dot_product_mkl
-    y = np.empty(problem.reference.shape, problem.dtype)
-    return HostPrepared(problem, lambda: dot(problem.matrix, problem.x, out=y, out_scalar=0.0), f"{machine.threads()} threads")
+    y = problem.empty()
+    return HostPrepared(problem, lambda: (dot(problem.matrix, problem.x, out=y, out_scalar=0.0),), f"{machine.threads()} threads")
 
 
-def _handle(problem: Problem) -> HostPrepared:
+def _optimised(problem: Spmv) -> HostPrepared:
     start = time.perf_counter()
-    handle = _Handle(problem)
+    product = _Product(problem)
     created = time.perf_counter() - start
-    prepared = HostPrepared(problem, handle.product, f"{machine.threads()} threads, {_EXPECTED_PRODUCTS} products expected")
+    prepared = HostPrepared(problem, product, f"{machine.threads()} threads, {_EXPECTED_PRODUCTS} products expected")
     prepared.once["plan"] = created
     return prepared
 
 
+def _sptrans(problem: Sptrans) -> HostPrepared:
+    return HostPrepared(problem, _Conversion(problem), f"{machine.threads()} threads")
+
+
 class _Handle:
-    """An inspected matrix, kept for as long as the arrays that it points into."""
+    """MKL's handle of a matrix, kept for as long as the arrays that it points into."""
 
-    def __init__(self, problem: Problem) -> None:
-        self._library = _library()
-        self._problem = problem
-        self._letter = _LETTERS[problem.dtype.name]
-        self._scalar = _SCALARS[problem.dtype.name]
-        self._handle = ctypes.c_void_p()
-        self._y = np.empty(problem.reference.shape, problem.dtype)
-        a = problem.matrix
+    def __init__(self, matrix: sp.csr_array) -> None:
         # LP64: MKL's integers are 32 bits wide.
-        self._indptr, self._indices = a.indptr.astype(np.int32, copy=False), a.indices.astype(np.int32, copy=False)
-        starts = self._indptr.ctypes.data
-        self._call(
-            f"mkl_sparse_{self._letter}_create_csr",
-            ctypes.byref(self._handle),
+        self._arrays = (matrix.indptr.astype(np.int32, copy=False), matrix.indices.astype(np.int32, copy=False), matrix.data)
+        starts, columns, values = (array.ctypes.data for array in self._arrays)
+        self.letter = _LETTERS[matrix.dtype.name]
+        self.pointer = ctypes.c_void_p()
+        _call(
+            f"mkl_sparse_{self.letter}_create_csr",
+            ctypes.byref(self.pointer),
             _ZERO_BASED,
-            *a.shape,
+            *matrix.shape,
             ctypes.c_void_p(starts),
-            ctypes.c_void_p(starts + self._indptr.itemsize),
-            ctypes.c_void_p(self._indices.ctypes.data),
-            ctypes.c_void_p(a.data.ctypes.data),
+            ctypes.c_void_p(starts + self._arrays[0].itemsize),
+            ctypes.c_void_p(columns),
+            ctypes.c_void_p(values),
         )
-        self._call("mkl_sparse_set_mv_hint", self._handle, _NON_TRANSPOSE, _GENERAL, _EXPECTED_PRODUCTS)
-        self._call("mkl_sparse_optimize", self._handle)
 
-    def product(self) -> Array:
+    def __del__(self) -> None:
+        _destroy(self.pointer)
+
+
+class _Product:
+    """A product by a handle that was told what to expect, and optimised."""
+
+    def __init__(self, problem: Spmv) -> None:
+        self._problem = problem
+        self._scalar = _SCALARS[problem.dtype]
+        self._y = problem.empty()
+        self._handle = _Handle(problem.matrix)
+        _call("mkl_sparse_set_mv_hint", self._handle.pointer, _NON_TRANSPOSE, _GENERAL, _EXPECTED_PRODUCTS)
+        _call("mkl_sparse_optimize", self._handle.pointer)
+
+    def __call__(self) -> Result:
         """Compute y = A @ x."""
-        self._call(
-            f"mkl_sparse_{self._letter}_mv",
+        _call(
+            f"mkl_sparse_{self._handle.letter}_mv",
             _NON_TRANSPOSE,
             self._scalar(1.0),
-            self._handle,
+            self._handle.pointer,
             _GENERAL,
             ctypes.c_void_p(self._problem.x.ctypes.data),
             self._scalar(0.0),
             ctypes.c_void_p(self._y.ctypes.data),
         )
-        return self._y
+        return (self._y,)
+
+
+class _Conversion:
+    """A^T in CSR form, in memory that MKL takes at each call and that is given back at the next."""
+
+    def __init__(self, problem: Sptrans) -> None:
+        self._problem = problem
+        self._handle = _Handle(problem.matrix)
+        self._transposed = ctypes.c_void_p()
+
+    def __call__(self) -> Result:
+        """Convert, and return views of what MKL made."""
+        _destroy(self._transposed)
+        _call("mkl_sparse_convert_csr", self._handle.pointer, _TRANSPOSE, ctypes.byref(self._transposed))
+        base, rows, columns = (ctypes.c_int() for _ in range(3))
+        starts, ends, indices, values = (ctypes.c_void_p() for _ in range(4))
+        _call(
+            f"mkl_sparse_{self._handle.letter}_export_csr",
+            self._transposed,
+            *(ctypes.byref(part) for part in (base, rows, columns, starts, ends, indices, values)),
+        )
+        return tuple(
+            _view(pointer, like) for pointer, like in zip((starts, indices, values), self._problem.reference, strict=True)
+        )
 
     def __del__(self) -> None:
-        if self._handle:
-            self._library.mkl_sparse_destroy(self._handle)
+        _destroy(self._transposed)
 
-    def _call(self, function: str, *arguments: Any) -> None:
-        status = getattr(self._library, function)(*arguments)
-        if status != 0:
-            raise RuntimeError(f"{function} returned status {status}")
+
+def _view(pointer: ctypes.c_void_p, like: Array) -> Array:
+    """Return the memory at a pointer as an array of the shape and dtype of another one."""
+    memory = (ctypes.c_char * like.nbytes).from_address(pointer.value or 0)
+    view: Array = np.frombuffer(memory, like.dtype)
+    return view
+
+
+def _destroy(handle: ctypes.c_void_p) -> None:
+    if handle:
+        _library().mkl_sparse_destroy(handle)
+        handle.value = None
+
+
+def _call(function: str, *arguments: Any) -> None:
+    status = getattr(_library(), function)(*arguments)
+    if status != 0:
+        raise RuntimeError(f"{function} returned status {status}")
 
 
 @functools.cache

@@ -7,21 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyopencl as cl
 import pytest
 from rich.console import Console
 
 from bench import __main__ as command_line
-from bench import machine, opencl, ours, peers, problem, results, runner
-from bench.contestants import BACK_TO_BACK, Contestant, HostPrepared, products_a_sample
+from bench import machine, opencl, problems, results, runner
+from bench.contestants import BACK_TO_BACK, Contestant, DeclinedError, HostPrepared, calls_a_sample
 from bench.peers import scipy as scipy_peer
+from bench.problems.base import Result
+from bench.problems.spmv import Spmv
 
 CONSOLE = Console(quiet=True)
 
 
 def new_document(**changes: Any) -> results.Document:
     document = {
-        "schema": 1,
+        "schema": results.VERSION,
         "machine": {"device": {"name": "d", "driver": "1", "platform": "p", "type": "CPU"}, "host": machine.host()},
         "versions": machine.versions(),
         "commit": {"revision": "abc", "dirty": False, "changes": ""},
@@ -48,19 +49,19 @@ def run(document: results.Document, path: Path, *contestants: Contestant, tasks:
 
 
 def counting(calls: list[str]) -> Contestant:
-    def prepare(task: problem.Problem) -> HostPrepared:
-        calls.append(task.name)
-        return HostPrepared(task, lambda: task.matrix @ task.x)
+    def prepare(task: Spmv) -> HostPrepared:
+        calls.append(task.input)
+        return HostPrepared(task, lambda: (task.matrix @ task.x,))
 
     return Contestant("counting", prepare)
 
 
-@pytest.mark.parametrize("dtype", problem.DTYPES)
+@pytest.mark.parametrize("dtype", problems.DTYPES)
 def test_a_run_writes_what_the_schema_says(tmp_path: Path, dtype: str) -> None:
     path = tmp_path / "results.json"
-    assert run(new_document(), path, *scipy_peer.contestants("spmv"), tasks=[("qcd4", "spmv", dtype)]) == 0
+    assert run(new_document(), path, *scipy_peer.contestants("spmv", None), tasks=[("qcd4", "spmv", dtype)]) == 0
     (entry,) = results.read(path)["entries"]
-    assert (entry["matrix"], entry["dtype"], entry["shape"], entry["nnz"]) == ("qcd4", dtype, [1024, 1024], 36_864)
+    assert (entry["input"], entry["dtype"], entry["shape"], entry["nnz"]) == ("qcd4", dtype, [1024, 1024], 36_864)
     assert entry["row_lengths"] == [36, 36.0, 36]
     value = np.dtype(dtype).itemsize
     assert entry["bytes"] == 1025 * 4 + 36_864 * (4 + value) + 2 * 1024 * value
@@ -84,8 +85,8 @@ def test_a_run_writes_what_the_schema_says(tmp_path: Path, dtype: str) -> None:
 )
 def test_a_wrong_result_leaves_no_times(tmp_path: Path, wrong: Any, reason: str) -> None:
     path = tmp_path / "results.json"
-    bad = Contestant("bad", lambda task: HostPrepared(task, lambda: wrong(task)))
-    good = scipy_peer.contestants("spmv")
+    bad = Contestant("bad", lambda task: HostPrepared(task, lambda: (wrong(task),)))
+    good = scipy_peer.contestants("spmv", None)
     assert run(new_document(), path, bad, *good, tasks=[("qcd4", "spmv", "float64")]) == 1
     records = results.read(path)["entries"][0]["contestants"]
     assert reason in records[0]["failure"]
@@ -96,25 +97,35 @@ def test_a_wrong_result_leaves_no_times(tmp_path: Path, wrong: Any, reason: str)
 def test_a_product_that_goes_wrong_later_is_found(tmp_path: Path) -> None:
     calls = []
 
-    def prepare(task: problem.Problem) -> HostPrepared:
-        def product() -> problem.Array:
+    def prepare(task: Spmv) -> HostPrepared:
+        def product() -> Result:
             calls.append(1)
-            return task.matrix @ task.x if len(calls) < 2 * BACK_TO_BACK else np.zeros_like(task.reference)
+            return (task.matrix @ task.x if len(calls) < 2 * BACK_TO_BACK else np.zeros_like(task.x),)
 
         return HostPrepared(task, product)
 
     assert run(new_document(), tmp_path / "r.json", Contestant("late", prepare), tasks=[("qcd4", "spmv", "float64")]) == 1
 
 
-def test_the_bound_allows_for_rounding_alone() -> None:
-    task = problem.make("webbase_100k", "spmv", "float32")
-    # Summed backwards: another order, the same bound.
-    backwards = task.matrix[:, ::-1] @ task.x[::-1]
-    assert 0 < task.error(backwards) <= 1
-    longest = int(np.argmax(np.diff(task.matrix.indptr)))
-    backwards[longest] += 4 * task.bound[longest]
-    with pytest.raises(problem.WrongResultError, match=f"row {longest}"):
-        task.error(backwards)
+def test_who_declines_has_not_failed(tmp_path: Path) -> None:
+    def prepare(_: problems.Problem) -> HostPrepared:
+        raise DeclinedError("too much")
+
+    path = tmp_path / "results.json"
+    assert run(new_document(), path, Contestant("shy", prepare), tasks=[("qcd4", "spmv", "float64")]) == 0
+    assert results.read(path)["entries"][0]["contestants"] == [{"name": "shy", "declined": "too much"}]
+
+
+def test_primitives_have_inputs_of_their_own(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    task = ("skewed_1e4", "segmented_merge", "uint32-uint32")
+    right = Contestant("right", lambda problem: HostPrepared(problem, lambda: tuple(map(np.copy, problem.reference))))
+    assert run(new_document(), path, right, tasks=[task]) == 0
+    (entry,) = results.read(path)["entries"]
+    assert (entry["input"], entry["operation"], entry["dtype"]) == task
+    assert entry["sizes"] == {"elements": 10_000, "segments": 2, "subsegments": 10, "rounds": 3.0}
+    assert entry["bytes"] == 2 * 3 * 8 * 10_000
+    assert "nnz" not in entry
 
 
 def test_a_stopped_run_goes_on_where_it_was(tmp_path: Path) -> None:
@@ -127,7 +138,7 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path: Path) -> None:
     run(document, path, counting(calls), tasks=[first, second])
     assert calls == ["qcd4", "cantilever_26"]
     # Somebody who was not there yet has the matrix measured again, with everybody in turn.
-    run(results.continued(path, new_document()), path, counting(calls), *scipy_peer.contestants("spmv"), tasks=[first])
+    run(results.continued(path, new_document()), path, counting(calls), *scipy_peer.contestants("spmv", None), tasks=[first])
     assert calls[2:] == ["qcd4"]
     assert len(results.read(path)["entries"]) == 2
 
@@ -149,6 +160,14 @@ def test_another_run_is_not_continued(tmp_path: Path, change: dict[str, Any]) ->
     results.continued(path, new_document(versions={**machine.versions(), "mkl": "1"}))
 
 
+@pytest.mark.parametrize("name", ["h100", "cpu-intel"])
+def test_results_of_the_first_schema_are_read(name: str) -> None:
+    document = results.read(results.SCHEMA.with_name("results") / f"{name}.json")
+    assert document["schema"] == 2
+    assert {entry["operation"] for entry in document["entries"]} == {"spmv"}
+    assert {"fd2d5_1024", "rmat18"} <= {entry["input"] for entry in document["entries"]}
+
+
 def test_a_file_that_is_no_results_file_is_named(tmp_path: Path) -> None:
     path = tmp_path / "broken.json"
     path.write_text(json.dumps({"schema": 1}))
@@ -156,50 +175,10 @@ def test_a_file_that_is_no_results_file_is_named(tmp_path: Path) -> None:
         results.read(path)
 
 
-def test_peers_say_whether_they_can_run() -> None:
-    for name in peers.NAMES:
-        peer = peers.load(name)
-        reason = peer.available()
-        assert reason is None or reason
-        if reason is None:
-            assert all(isinstance(version, str) for version in peer.versions().values())
-            assert peer.contestants("spmv")
-            assert not peer.contestants("no such operation")
-    with pytest.raises(ValueError, match="nobody"):
-        peers.load("nobody")
-
-
-@pytest.mark.parametrize("dtype", problem.DTYPES)
-@pytest.mark.parametrize("name", [name for name in peers.NAMES if peers.load(name).available() is None])
-def test_every_peer_that_is_here_is_right(name: str, dtype: str) -> None:
-    task = problem.make("long_rows_40_tenth", "spmv", dtype)
-    for record in runner.measure(task, peers.load(name).contestants("spmv"), rounds=1):
-        assert "failure" not in record, record
-
-
-def test_ours_is_timed_in_every_way() -> None:
-    context = cl.Context([opencl.choose()])
-    queue = cl.CommandQueue(context)
-    task = problem.make("qcd4", "spmv", "float32")
-    for record in runner.measure(task, ours.contestants(queue, ["auto", "single:subvector4:work_group=64"]), rounds=2):
-        assert "failure" not in record, record
-        assert {way: len(samples) for way, samples in record["samples"].items()} == dict.fromkeys(
-            ("back_to_back", "single", "host", "wall"), 2
-        )
-        assert set(record["once"]) == {"transfer", "plan", "first_call"}
-        assert record["detail"]
-
-
-@pytest.mark.parametrize("text", ["single:no_such_kernel:items=2", "single:serial:items", "single:serial:colour=1"])
-def test_a_variant_that_cannot_be_is_named(text: str) -> None:
-    with pytest.raises(ValueError, match=text):
-        ours.Variant.parse(text)
-
-
 def test_samples_are_neither_too_short_nor_too_long() -> None:
-    assert products_a_sample(1e-5) == BACK_TO_BACK
-    assert products_a_sample(0.1) == 4
-    assert products_a_sample(10.0) == 1
+    assert calls_a_sample(1e-5) == BACK_TO_BACK
+    assert calls_a_sample(0.1) == 4
+    assert calls_a_sample(10.0) == 1
 
 
 def test_the_command_line_measures_and_reports(
@@ -217,7 +196,17 @@ def test_the_command_line_measures_and_reports(
     assert "qcd4" in path.with_suffix(".md").read_text()
 
 
-@pytest.mark.parametrize("change", [["--ops", "dance"], ["--dtypes", "float8"], ["--peers", "nobody"], ["--device", "abacus"]])
+@pytest.mark.parametrize(
+    "change",
+    [
+        ["--ops", "dance"],
+        ["--ops", "primitives"],
+        ["--methods", "magic", "--ops", "sptrans"],
+        ["--dtypes", "float8"],
+        ["--peers", "nobody"],
+        ["--device", "abacus"],
+    ],
+)
 def test_the_command_line_names_what_it_does_not_know(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], change: list[str]
 ) -> None:

@@ -1,0 +1,149 @@
+"""Calls on an OpenCL queue, of the library's functions or of PyOpenCL's: how they are timed and checked."""
+
+from __future__ import annotations
+
+import functools
+import statistics
+import time
+from collections.abc import Callable
+
+import pyopencl as cl
+import pyopencl.array as cla
+from pyopencl.tools import ImmediateAllocator, MemoryPool
+
+from bench import opencl
+from bench.contestants import Prepared, seconds_of
+from bench.problems.base import ExactProblem, Problem, Result
+from bench.problems.primitives import Primitive
+from clsparse_py.launch import free_scratch
+
+CALLS = 10
+
+Arrays = tuple[cla.Array, ...]
+
+
+class OpenclCalls(Prepared):
+    """A call that leaves device arrays, on a queue without profiling.
+
+    New arrays come from a pool: they are let go before the next call, which then gets the same memory.
+
+    Parameters
+    ----------
+    problem
+        What to compute.
+    queue
+        Where; operands are there already.
+    call
+        Takes a queue, enqueues the computation there, and returns the result's arrays.
+    once
+        Seconds of what was done before.
+    shared
+        Arrays that a result may share, and that are not overwritten for that.
+    single
+        Returns the device's time for one call; by default ``call`` gets `opencl.profiling_queue`.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        queue: cl.CommandQueue,
+        call: Callable[[cl.CommandQueue], Arrays],
+        once: dict[str, float],
+        *,
+        detail: str = "",
+        shared: Arrays = (),
+        single: Callable[[], float] | None = None,
+    ) -> None:
+        super().__init__()
+        self._problem = problem
+        self._queue = queue
+        self._compute = call
+        self._shared = shared
+        self._single = single or self._span
+        self._results: Arrays = ()
+        self.detail = detail
+        self.once = {**once, "first_call": seconds_of(self._call_and_wait)}
+
+    def _call(self, queue: cl.CommandQueue | None = None) -> None:
+        self._results = ()
+        self._results = self._compute(queue or self._queue)
+
+    def _call_and_wait(self) -> None:
+        self._call()
+        self._queue.finish()
+
+    def _span(self) -> float:
+        profiling = opencl.profiling_queue(self._queue)
+        return opencl.device_seconds(profiling, lambda: self._call(profiling))
+
+    def poison(self) -> None:
+        """Set all bits of the result: NaN, or -1."""
+        kept = [array.base_data for array in self._shared]
+        for array in (array for array in self._results if array.base_data not in kept):
+            opencl.fill_with_ones(self._queue, array)
+        self._queue.finish()
+
+    def sample(self, repeat: int) -> dict[str, float]:
+        """Time calls in all four ways."""
+        single = self._single()
+        calls, walls = [], []
+        for _ in range(min(CALLS, repeat)):
+            start = time.perf_counter()
+            self._call()
+            called = time.perf_counter()
+            self._queue.finish()
+            calls.append(called - start)
+            walls.append(time.perf_counter() - start)
+        start = time.perf_counter()
+        for _ in range(repeat):
+            self._call()
+        self._queue.finish()
+        back_to_back = (time.perf_counter() - start) / repeat
+        return {
+            "back_to_back": back_to_back,
+            "single": single,
+            "host": statistics.median(calls),
+            "wall": statistics.median(walls),
+        }
+
+    def error(self) -> float:
+        """Return the error of what the last call left; exact results are compared on the device, where that takes no time."""
+        if isinstance(self._problem, ExactProblem) and self._is_the_reference():
+            return 0.0
+        return self._problem.error(tuple(array.get(self._queue) for array in self._results))
+
+    def _is_the_reference(self) -> bool:
+        expected = _reference_on_device(self._problem, self._queue)
+        kinds = [[(array.dtype, array.shape) for array in arrays] for arrays in (self._results, expected)]
+        return kinds[0] == kinds[1] and all(
+            opencl.same_bits(self._queue, array, right) for array, right in zip(self._results, expected, strict=True)
+        )
+
+
+@functools.lru_cache(maxsize=1)
+def _pool(queue: cl.CommandQueue) -> MemoryPool:
+    """Return the pool that operands are made with, so that results come from it too."""
+    return MemoryPool(ImmediateAllocator(queue))
+
+
+def to_device(queue: cl.CommandQueue, arrays: Result) -> Arrays:
+    """Return copies of arrays on the device, in memory of the pool."""
+    return tuple(cla.to_device(queue, array, allocator=_pool(queue)) for array in arrays)
+
+
+@functools.lru_cache(maxsize=1)
+def _reference_on_device(problem: Problem, queue: cl.CommandQueue) -> Arrays:
+    """Return what must come out on the device, once for all who compute it."""
+    # What is left of the problem before.
+    _pool(queue).free_held()
+    free_scratch()
+    return to_device(queue, problem.reference)
+
+
+@functools.lru_cache(maxsize=1)
+def operands_on_device(problem: Primitive, queue: cl.CommandQueue) -> tuple[dict[str, cla.Array], float]:
+    """Return a primitive's operands on the device, once for all who compute it, and the seconds that this took."""
+    start = time.perf_counter()
+    operands = dict(zip(problem.operands, to_device(queue, tuple(problem.operands.values())), strict=True))
+    queue.finish()
+    return operands, time.perf_counter() - start

@@ -1,0 +1,72 @@
+"""Plots of a results file: shares of the copy bandwidth, and times beside the best peer's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.figure import Figure
+
+from bench.results import Document
+from bench.times import BEST_OF_CUSPARSE, OURS, best_peer, times_of
+
+
+def share_plot(entries: Sequence[Document], way: str, what: str) -> Figure | None:
+    """Plot which share of the copy bandwidth each contestant reaches on each input."""
+    shares = [{name: entry["floor"] / seconds for name, seconds in times_of(entry, way).items()} for entry in entries]
+    names = sorted({name for share in shares for name in share} - {BEST_OF_CUSPARSE}, key=lambda name: (name != OURS, name))
+    if not names:
+        return None
+    figure = Figure(figsize=(9, 1.6 + 0.28 * len(entries)), layout="constrained")
+    axes = figure.subplots()
+    for name in names:
+        points = [(share[name], row) for row, share in enumerate(shares) if name in share]
+        across, down = zip(*points, strict=True)
+        ours = name == OURS
+        colour = "black" if ours else None
+        axes.scatter(
+            across, down, label=name, marker="D" if ours else "o", s=46 if ours else 26, color=colour, zorder=3 if ours else 2
+        )
+    axes.axvline(1.0, color="grey", linewidth=0.8)
+    axes.set_yticks(range(len(entries)), [_label(entry) for entry in entries])
+    axes.invert_yaxis()
+    axes.set_xlim(left=0)
+    axes.grid(axis="y", linewidth=0.4)
+    axes.set_xlabel("share of the copy bandwidth (minimal bytes)")
+    axes.set_title(what)
+    axes.legend(fontsize="small")
+    return figure
+
+
+def ratio_plot(entries: Sequence[Document], way: str, what: str) -> Figure | None:
+    """Plot how many times as fast as the best peer ours is on each input."""
+    bars = []
+    for entry in entries:
+        times = times_of(entry, way)
+        peer = best_peer(times)
+        if peer is not None and OURS in times:
+            bars.append((_label(entry), times[peer] / times[OURS], peer))
+    if not bars:
+        return None
+    figure = Figure(figsize=(9, 1.6 + 0.28 * len(bars)), layout="constrained")
+    axes = figure.subplots()
+    colours = ["tab:green" if ratio >= 1 else "tab:red" for _, ratio, _ in bars]
+    # Bars start at 1 on a logarithmic axis: twice as fast and half as fast are equally long.
+    axes.barh([bar[0] for bar in bars], [ratio - 1 for _, ratio, _ in bars], left=1, color=colours)
+    for row, (_, ratio, peer) in enumerate(bars):
+        axes.annotate(
+            f" {ratio:.2f}  {peer} ", (ratio, row), va="center", ha="left" if ratio >= 1 else "right", fontsize="x-small"
+        )
+    axes.set_xscale("log")
+    for each in (axes.xaxis.set_major_formatter, axes.xaxis.set_minor_formatter):
+        each("{x:g}")
+    axes.axvline(1.0, color="black", linewidth=0.8)
+    axes.margins(x=0.3)
+    axes.invert_yaxis()
+    axes.set_xlabel(f"time of the best peer / time of {OURS}")
+    axes.set_title(what)
+    return figure
+
+
+def _label(entry: Document) -> str:
+    """Return what tells an entry from the others of a plot, which shows one operation on matrices, or all primitives."""
+    return entry["input"] if "shape" in entry else f"{entry['operation']} {entry['dtype']} {entry['input']}"

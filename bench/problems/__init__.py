@@ -1,0 +1,74 @@
+"""What is measured: the operations, and the problems that each is measured with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from bench.problems import primitives as _primitives
+from bench.problems import spmv, sptrans
+from bench.problems.base import Problem
+from bench.problems.matrices import DTYPES
+from bench.problems.primitives import PRIMITIVES
+
+_OF_MATRICES: dict[str, Callable[[str, str], Problem]] = {"spmv": spmv.make, "sptrans": sptrans.make}
+OPERATIONS = (*_OF_MATRICES, *PRIMITIVES)
+GROUPS: dict[str, tuple[str, ...]] = {"primitives": tuple(PRIMITIVES)}
+
+# An input, an operation and a dtype by their names: what an entry of the results file is about.
+Task = tuple[str, str, str]
+
+
+def expand(names: Iterable[str]) -> list[str]:
+    """Return operations from names of operations and groups.
+
+    Raises
+    ------
+    ValueError
+        If one is neither.
+    """
+    names = list(names)
+    if unknown := [name for name in names if name not in OPERATIONS and name not in GROUPS]:
+        raise ValueError(f"--ops: got {', '.join(unknown)}, needs some of {', '.join((*_OF_MATRICES, *GROUPS, *PRIMITIVES))}")
+    return list(dict.fromkeys(operation for name in names for operation in GROUPS.get(name, (name,))))
+
+
+def needs_matrices(operation: str) -> bool:
+    """Return whether an operation is measured with the matrices of the gallery."""
+    return operation in _OF_MATRICES
+
+
+def tasks(operations: Iterable[str], matrices: Iterable[str], dtypes: Iterable[str], suite: str, *, cpu: bool) -> list[Task]:
+    """Return what to measure, everything on one matrix together.
+
+    Parameters
+    ----------
+    matrices, dtypes
+        Of the operations on matrices.
+    suite
+        Gives the primitives' inputs, which have dtypes of their own.
+    cpu
+        Whether a CPU device computes them.
+
+    Raises
+    ------
+    ValueError
+        If a dtype is not measured.
+    """
+    dtypes = list(dtypes)
+    if unknown := [dtype for dtype in dtypes if dtype not in DTYPES]:
+        raise ValueError(f"--dtypes: got {', '.join(unknown)}, needs some of {', '.join(DTYPES)}")
+    operations = list(operations)
+    of_matrices = [operation for operation in operations if needs_matrices(operation)]
+    found = [(matrix, operation, dtype) for matrix in matrices for operation in of_matrices for dtype in dtypes]
+    for operation in operations:
+        if not needs_matrices(operation):
+            names = _primitives.inputs(operation, suite, cpu=cpu)
+            found += [(name, operation, dtype) for name in names for dtype in PRIMITIVES[operation].makes]
+    return found
+
+
+def make(name: str, operation: str, dtype: str) -> Problem:
+    """Load or make an input, and what an operation must make of it."""
+    if needs_matrices(operation):
+        return _OF_MATRICES[operation](name, dtype)
+    return _primitives.make(name, operation, dtype)

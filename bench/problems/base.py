@@ -1,0 +1,96 @@
+"""What all problems share: what the results file says of them, and how a result is checked."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+# What a contestant computes: one array or several, in the order of the problem's reference.
+Result = tuple[Array, ...]
+
+
+class WrongResultError(Exception):
+    """A contestant's result is not what it has to be."""
+
+
+@dataclass(frozen=True, eq=False)
+class Problem(ABC):
+    """Something to compute, and what is known about it before anybody computes it.
+
+    Attributes
+    ----------
+    input
+        The name of what it is computed from: a matrix of the gallery, a file, or a primitive's input.
+    operation
+        What is computed.
+    dtype
+        NumPy's name of the precision that is measured.
+    reference
+        The arrays that it must come out as.
+    """
+
+    input: str
+    operation: str
+    dtype: str
+    reference: Result
+
+    @property
+    @abstractmethod
+    def minimal_bytes(self) -> int:
+        """The bytes that the operation has to move: those of its floor."""
+
+    @abstractmethod
+    def described(self) -> dict[str, Any]:
+        """Return what the results file says of the input's size."""
+
+    @abstractmethod
+    def error(self, result: Result) -> float:
+        """Return the largest error of a result in units of what rounding explains, so that 1 is the most that is right.
+
+        Raises
+        ------
+        WrongResultError
+            If it is more than 1, or an array has another shape or dtype.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class ExactProblem(Problem):
+    """A problem with one right result, bit by bit."""
+
+    def error(self, result: Result) -> float:
+        """Return 0 for the right result; see the base class."""
+        require_kinds(result, self.reference)
+        for number, (part, expected) in enumerate(zip(result, self.reference, strict=True)):
+            wrong = np.flatnonzero(bits(part) != bits(expected))
+            if wrong.size:
+                first = int(wrong[0])
+                raise WrongResultError(
+                    f"{wrong.size} of {part.size} elements of array {number} are wrong; element {first} is {part[first]!r}, "
+                    f"needs {expected[first]!r}"
+                )
+        return 0.0
+
+
+def bits(array: Array) -> Array:
+    """Return an array's elements as unsigned words, by which equality is exact for NaN and zeros of either sign too."""
+    words: Array = np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
+    return words
+
+
+def require_kinds(result: Result, like: Result) -> None:
+    """Check the number of arrays, their dtypes and their shapes.
+
+    Raises
+    ------
+    WrongResultError
+        If they are not those of ``like``.
+    """
+    got, needs = (", ".join(f"{part.dtype} {part.shape}" for part in parts) for parts in (result, like))
+    if got != needs:
+        raise WrongResultError(f"got {got}, needs {needs}")

@@ -1,0 +1,72 @@
+"""SpMV: y = A @ x with one matrix in one precision."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bench.problems.base import Array, Result, WrongResultError, require_kinds
+from bench.problems.matrices import MatrixProblem, bytes_of, load
+
+
+@dataclass(frozen=True, eq=False)
+class Spmv(MatrixProblem):
+    """y = A @ x; the reference is SciPy's in float64, from the rounded values.
+
+    Attributes
+    ----------
+    x
+        The operand, in the precision that is measured.
+    bound
+        How far each element of a result may be from the reference.
+    """
+
+    x: Array
+    bound: Array
+
+    @property
+    def minimal_bytes(self) -> int:
+        """The bytes of A, x and y, each array once: no product moves less."""
+        return bytes_of(self.matrix) + self.x.nbytes + self.reference[0].size * self.x.itemsize
+
+    def empty(self) -> Array:
+        """Return an array for y."""
+        return np.empty(self.reference[0].shape, self.dtype)
+
+    def error(self, result: Result) -> float:
+        """Return the largest error of a result in units of its bound; see the base class."""
+        require_kinds(result, (self.empty(),))
+        (y,), (expected,) = result, self.reference
+        # An empty row has a bound of zero and must come out as zero; NaN compares false with everything, hence "not <=".
+        distance = np.abs(y - expected)
+        wrong = np.flatnonzero(~(distance <= self.bound))
+        if wrong.size:
+            row = int(wrong[0])
+            raise WrongResultError(
+                f"{wrong.size} of {distance.size} rows are off; row {row} is {y[row]!r}, needs {expected[row]!r} "
+                f"within {self.bound[row]:.3g}"
+            )
+        return float(np.max(distance / np.maximum(self.bound, np.finfo(np.float64).tiny), initial=0.0))
+
+
+def make(name: str, dtype: str) -> Spmv:
+    """Load a matrix and compute what its product must be.
+
+    The bound is that of any order of summation: (row length + 1) roundings in the precision of the result, and as many in
+    the float64 of the reference, each relative to the sum of the absolute products.
+    """
+    exact = load(name)
+    matrix = exact.astype(dtype, copy=False)
+    seed = np.random.default_rng([exact.shape[1], exact.nnz])
+    x = (seed.random(exact.shape[1]) + 0.5).astype(dtype)
+    # Signs so that sums cancel: a product left out or taken twice then shows against the bound in every row.
+    x[seed.random(x.size) < 0.5] *= -1
+    in_float64 = matrix.astype(np.float64)
+    wide_x = x.astype(np.float64)
+    reference = in_float64 @ wide_x
+    roundings = np.diff(matrix.indptr) + 1
+    in_float64.data = np.abs(in_float64.data)
+    unit = float(np.finfo(dtype).eps + np.finfo(np.float64).eps) / 2
+    bound = 2 * roundings * unit * (in_float64 @ np.abs(wide_x))
+    return Spmv(name, "spmv", dtype, (reference,), matrix, x, bound)

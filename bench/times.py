@@ -1,0 +1,37 @@
+"""What the samples of an entry come to, and who is compared with whom."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable
+
+from bench.results import Document
+
+OURS = "clsparse/auto"
+# Of this family the best member counts as one contestant too.
+BEST_OF_CUSPARSE = "cusparse/best"
+
+
+def times_of(entry: Document, way: str) -> dict[str, float]:
+    """Return each contestant's median seconds, with cuSPARSE's best algorithm, where it has several, as one more contestant."""
+    times = {}
+    for record in entry["contestants"]:
+        samples = record.get("samples")
+        if samples:
+            times[record["name"]] = statistics.median(samples.get(way) or samples["back_to_back"])
+    algorithms = [seconds for name, seconds in times.items() if name.startswith("cusparse/")]
+    if len(algorithms) > 1:
+        times[BEST_OF_CUSPARSE] = min(algorithms)
+    return times
+
+
+def best_peer(times: dict[str, float]) -> str | None:
+    """Return the name of the fastest contestant that is not ours."""
+    peers = [name for name in times if not name.startswith("clsparse/") and name != BEST_OF_CUSPARSE]
+    return min(peers, key=times.__getitem__, default=None)
+
+
+def geometric_mean(values: Iterable[float]) -> float:
+    """Return the geometric mean of positive numbers."""
+    return math.exp(statistics.fmean(map(math.log, values)))

@@ -1,0 +1,111 @@
+"""Those who take part: ours and every peer that can run here, each right and timed in its ways."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array as cla
+import pytest
+
+from bench import opencl, ours, peers, problems, runner
+from bench.ours import spmv
+from bench.problems import Problem
+
+FOUND = [name for name in peers.NAMES if peers.load(name).available() is None]
+WAYS = ("back_to_back", "single", "host", "wall")
+SMALL = [
+    ("long_rows_40_tenth", "spmv", "float64"),
+    ("long_rows_40_tenth", "spmv", "float32"),
+    ("long_rows_40_tenth", "sptrans", "float64"),
+    ("long_rows_40_tenth", "sptrans", "float32"),
+    # Its pattern is symmetric.
+    ("qcd4", "sptrans", "float32"),
+    *(
+        (name.replace("1e5", "2e4"), operation, dtype)
+        for name, operation, dtype in problems.tasks(problems.PRIMITIVES, [], [], "quick", cpu=True)
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def first_queue() -> cl.CommandQueue:
+    return cl.CommandQueue(cl.Context([opencl.choose()]))
+
+
+def made(task: problems.Task, queue: cl.CommandQueue) -> Problem:
+    if "float64" in task and "cl_khr_fp64" not in queue.device.extensions.split():
+        pytest.skip("no double precision")
+    return problems.make(*task)
+
+
+@pytest.mark.parametrize("task", SMALL, ids=" ".join)
+def test_ours_is_right_and_timed_in_every_way(task: problems.Task, first_queue: cl.CommandQueue) -> None:
+    contestants = ours.contestants(task[1], first_queue, variants=["auto", "single:subvector4:work_group=64"], methods=None)
+    records = runner.measure(made(task, first_queue), contestants, rounds=2)
+    assert records[0]["name"] == "clsparse/auto"
+    assert "samples" in records[0], records[0]
+    for record in records:
+        assert "failure" not in record, record
+        if "declined" not in record:
+            assert {way: len(samples) for way, samples in record["samples"].items()} == dict.fromkeys(WAYS, 2)
+            assert {"transfer", "first_call"} <= set(record["once"]) <= {"transfer", "plan", "first_call"}
+
+
+@pytest.mark.parametrize("task", SMALL, ids=" ".join)
+@pytest.mark.parametrize("name", FOUND)
+def test_every_peer_that_is_here_is_right(name: str, task: problems.Task, first_queue: cl.CommandQueue) -> None:
+    if not (contestants := peers.load(name).contestants(task[1], first_queue)):
+        pytest.skip(f"{name} has no {task[1]}")
+    for record in runner.measure(made(task, first_queue), contestants, rounds=1):
+        assert "failure" not in record, record
+
+
+def test_peers_say_whether_they_can_run(first_queue: cl.CommandQueue) -> None:
+    for name in peers.NAMES:
+        peer = peers.load(name)
+        reason = peer.available()
+        assert reason is None or reason
+        assert any(peer.contestants(operation, first_queue) for operation in problems.OPERATIONS)
+        assert not peer.contestants("no such operation", first_queue)
+        if reason is None:
+            assert all(isinstance(version, str) for version in peer.versions().values())
+    with pytest.raises(ValueError, match="nobody"):
+        peers.load("nobody")
+
+
+def test_wrong_bits_are_found_on_the_device(first_queue: cl.CommandQueue) -> None:
+    values = np.arange(1001, dtype=np.float32)
+    values[-1] = np.nan
+    a, b = (cla.to_device(first_queue, values) for _ in range(2))
+    assert opencl.same_bits(first_queue, a, b)
+    b[500] = -1
+    assert not opencl.same_bits(first_queue, a, b)
+    opencl.fill_with_ones(first_queue, a)
+    assert np.isnan(a.get()).all()
+
+
+def test_an_empty_span_takes_next_to_no_time(first_queue: cl.CommandQueue) -> None:
+    profiling = opencl.profiling_queue(first_queue)
+    buffer = cl.Buffer(first_queue.context, cl.mem_flags.READ_WRITE, 1 << 24)
+
+    def fill() -> None:
+        cl.enqueue_fill_buffer(profiling, buffer, np.zeros(1, np.uint8), 0, buffer.size)
+
+    nothing, something = (min(opencl.device_seconds(profiling, action) for _ in range(5)) for action in (lambda: None, fill))
+    assert 0 <= nothing < something
+
+
+@pytest.mark.parametrize("text", ["single:no_such_kernel:items=2", "single:serial:items", "single:serial:colour=1"])
+def test_a_variant_that_cannot_be_is_named(text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        spmv.Variant.parse(text)
+
+
+def test_a_simple_merge_of_half_of_many_elements_is_declined_on_gpus(
+    first_queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opencl, "is_cpu", lambda _: False)
+    task = problems.make("skewed_2e6", "segmented_merge", "uint32-uint32")
+    contestants = ours.contestants("segmented_merge", first_queue, variants=[], methods=None)
+    (record,) = runner.measure(task, [each for each in contestants if each.name == "clsparse/simple"], rounds=1)
+    assert "one work-item" in record["declined"]

@@ -1,0 +1,86 @@
+"""What is measured: operations and inputs by name, references, bounds and floors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bench import problems
+from bench.problems import primitives
+from bench.problems.base import WrongResultError
+from clsparse_py.primitives import reference
+
+
+def test_the_bound_of_a_product_allows_for_rounding_alone() -> None:
+    task = problems.make("webbase_100k", "spmv", "float32")
+    # Summed backwards: another order, the same bound.
+    backwards = task.matrix[:, ::-1] @ task.x[::-1]
+    assert 0 < task.error((backwards,)) <= 1
+    longest = int(np.argmax(np.diff(task.matrix.indptr)))
+    backwards[longest] += 4 * task.bound[longest]
+    with pytest.raises(WrongResultError, match=f"row {longest}"):
+        task.error((backwards,))
+
+
+@pytest.mark.parametrize("dtype", problems.DTYPES)
+def test_a_transposed_is_read_and_written_once(dtype: str) -> None:
+    task = problems.make("long_rows_40_tenth", "sptrans", dtype)
+    a = task.matrix
+    assert a.dtype == dtype
+    assert task.minimal_bytes == 2 * ((a.shape[0] + 1) * 4 + a.nnz * (4 + np.dtype(dtype).itemsize))
+    indptr, indices, data = task.reference
+    transposed = a.T.tocsr()
+    assert task.error((transposed.indptr, transposed.indices, transposed.data)) == 0
+    for part in range(3):
+        wrong = [indptr.copy(), indices.copy(), data.copy()]
+        wrong[part][7] += 1
+        with pytest.raises(WrongResultError, match=f"1 of .* array {part} .* element 7"):
+            task.error(tuple(wrong))
+    with pytest.raises(WrongResultError, match="needs int32"):
+        task.error((indptr, indices))
+
+
+@pytest.mark.parametrize("task", problems.tasks(problems.PRIMITIVES, [], [], "quick", cpu=True), ids=" ".join)
+def test_references_of_the_primitives_are_those_of_the_library(task: problems.Task) -> None:
+    name, operation, dtype = task
+    made = problems.make(name.replace("1e5", "3e3"), operation, dtype)
+    expected = getattr(reference, operation)(**made.operands)
+    assert made.error(expected if isinstance(expected, tuple) else (expected,)) == 0
+    assert made.sizes["elements"] == 3000
+    assert made.minimal_bytes > 0
+    again = problems.make(made.input, operation, dtype)
+    assert again.error(made.reference) == 0
+
+
+def test_half_of_a_skewed_input_is_one_segment() -> None:
+    for operation in ("segmented_sum", "segmented_merge"):
+        operands = problems.make("skewed_1e5", operation, next(iter(primitives.PRIMITIVES[operation].makes))).operands
+        pointer = operands["segment_ptr"]
+        bounds = operands.get("subsegment_ptr", np.arange(pointer[-1] + 1))[pointer]
+        assert bounds[:2].tolist() == [0, 50_000]
+        assert (np.diff(bounds) > 0).all()
+
+
+def test_merges_take_rounds_by_their_subsegments() -> None:
+    sizes = problems.make("uniform_32e3", "segmented_merge", "uint32-uint32").sizes
+    assert sizes == {"elements": 32_000, "segments": 2, "subsegments": 32, "rounds": 4.0}
+    # Sixteen thousand elements in one segment take four rounds, and the others, in one of sixteen pieces, four as well.
+    assert problems.make("skewed_32e3", "segmented_merge", "uint32-uint32").sizes["rounds"] == 4.0
+
+
+def test_tasks_are_listed_matrix_by_matrix() -> None:
+    operations = problems.expand(["sptrans", "primitives", "spmv"])
+    assert operations == ["sptrans", *problems.PRIMITIVES, "spmv"]
+    tasks = problems.tasks(operations, ["a", "b"], ["float64", "float32"], "paper", cpu=False)
+    assert [task[0] for task in tasks[:8]] == ["a"] * 4 + ["b"] * 4
+    assert ("uniform_1e8", "segmented_merge", "uint32-uint32") in tasks
+    assert {task[0].rpartition("_")[2] for task in tasks[8:]} == {"1e6", "1e7", "1e8"}
+
+
+def test_what_is_not_known_is_named() -> None:
+    with pytest.raises(ValueError, match="dance"):
+        problems.expand(["spmv", "dance"])
+    with pytest.raises(ValueError, match="int8"):
+        problems.tasks(["spmv"], ["a"], ["int8"], "quick", cpu=True)
+    with pytest.raises(ValueError, match="odd_1e3"):
+        problems.make("odd_1e3", "segmented_sum", "float32")
