@@ -4,6 +4,34 @@
 // box holds a uint for each. They have barriers, so the whole work-group has to call them.
 //
 // Loops that hold a barrier have a trip count that the compiler knows: a CPU runtime was seen to get others wrong.
+#include "lanes.cl"
+
+#if LANE_WIDTH > 1 && WORK_GROUP % LANE_WIDTH == 0
+#define GROUP_SCAN(NAME, OPERATION) \
+    uint group_scan_##NAME(local uint *box, const uint mine) \
+    { \
+        const uint me = get_local_id(0); \
+        uint before = 0, total = mine; \
+        for (uint step = 1; step < LANE_WIDTH; step *= 2) { \
+            const uint x = lanes_xor_u32(total, step), y = before; \
+            if (me & step) \
+                before = OPERATION; \
+            { \
+                const uint y = total; \
+                total = OPERATION; \
+            } \
+        } \
+        if (me % LANE_WIDTH == 0) \
+            box[me / LANE_WIDTH] = total; \
+        barrier(CLK_LOCAL_MEM_FENCE); \
+        for (uint i = 0; i < me / LANE_WIDTH; ++i) { \
+            const uint x = box[i], y = before; \
+            before = OPERATION; \
+        } \
+        barrier(CLK_LOCAL_MEM_FENCE); \
+        return before; \
+    }
+#else
 #define GROUP_SCAN(NAME, OPERATION) \
     uint group_scan_##NAME(local uint *box, const uint mine) \
     { \
@@ -20,5 +48,6 @@
         barrier(CLK_LOCAL_MEM_FENCE); \
         return before; \
     }
+#endif
 GROUP_SCAN(add, x + y)
 GROUP_SCAN(max, max(x, y))

@@ -78,9 +78,8 @@ class Chain:
         """Enqueue ``groups`` work-groups of a kernel, none being no command; arrays are passed from the start of their buffer."""
         if groups <= 0:
             return
-        kernel = built.kernel(*(each.base_data if isinstance(each, cl_array.Array) else each for each in arguments))
-        group = built.parameters.work_group
-        self.events.append(cl.enqueue_nd_range_kernel(self.queue, kernel, (groups * group,), (group,), wait_for=self.wait_for))
+        passed = (each.base_data if isinstance(each, cl_array.Array) else each for each in arguments)
+        self.events.append(built.enqueue(self.queue, groups, *passed, wait_for=self.wait_for))
 
     def copy(self, target: cl_array.Array, source: cl_array.Array, n: int, target_begin: int = 0, source_begin: int = 0) -> None:
         """Enqueue a copy of ``n`` entries, counted from the beginning of the arrays' buffers."""

@@ -15,8 +15,9 @@ import re
 import tempfile
 import threading
 import warnings
+from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -99,6 +100,22 @@ class Built:
     program: cl.Program
     parameters: Parameters
     preferred_multiple: int
+    _idle: deque[cl.Kernel] = field(default_factory=deque, init=False, repr=False, compare=False)
+
+    def enqueue(self, queue: cl.CommandQueue, groups: int, *arguments: Any, wait_for: Any = None) -> cl.Event:
+        """Enqueue ``groups`` work-groups of the kernel with these arguments.
+
+        Kernel objects are kept: making one costs NVIDIA's driver more than a launch. Two threads never share one.
+        """
+        try:
+            kernel = self._idle.pop()
+        except IndexError:
+            kernel = cl.Kernel(self.program, self.parameters.name)
+        kernel.set_args(*arguments)
+        group = self.parameters.work_group
+        event: cl.Event = cl.enqueue_nd_range_kernel(queue, kernel, (groups * group,), (group,), wait_for=wait_for)
+        self._idle.append(kernel)
+        return event
 
     def kernel(self, *arguments: Any) -> cl.Kernel:
         """Return a kernel object of its own, with all its arguments or none set: those set on it are seen by no one else."""

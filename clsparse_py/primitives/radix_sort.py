@@ -35,6 +35,9 @@ __all__ = [
 MOVED_TYPES = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "ulong2"}
 # Local memory that is left to the driver.
 _RESERVED = 1024
+# Entries of a tile, and work-groups to a compute unit.
+_TILE = 4096
+_GROUPS_PER_UNIT = 4
 # Bits of a digit, at most: counters of a work-group stay in local memory, those of a chunk near a core's cache.
 _TILE_BITS = 11
 _CHUNK_BITS = 22
@@ -55,8 +58,8 @@ class RadixCount(Parameters):
         NumPy's names of the types of positions, and of what is sorted.
     bits : int
         Of a digit.
-    items : int
-        Entries to a work-item; a tile is ``work_group * items`` entries.
+    chunk : int
+        Entries that a work-group takes.
     """
 
     template = "primitives/radix_count"
@@ -64,12 +67,12 @@ class RadixCount(Parameters):
     index: str
     word: str
     bits: int
-    items: int
+    chunk: int
 
     @property
     @override
     def name(self) -> str:
-        return f"radix_count_b{self.bits}_x{self.items}_{self.word}_{self.index}_wg{self.work_group}"
+        return f"radix_count_b{self.bits}_n{self.chunk}_{self.word}_{self.index}_wg{self.work_group}"
 
     @property
     @override
@@ -82,16 +85,13 @@ class RadixCount(Parameters):
             "work_group": self.work_group,
             "word": OPENCL_TYPES[self.word],
             "bits": self.bits,
-            "items": self.items,
-            "tile": self.work_group * self.items,
+            "chunk": self.chunk,
+            "unroll": 8,
         }
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        # The tile stays what it is: both halves of a pass have to agree on it.
-        size = self.work_group * self.items
-        fits = next((group for group in range(work_group, 0, -1) if size % group == 0), 0)
-        return replace(self, work_group=fits, items=size // fits) if fits else None
+        return replace(self, work_group=work_group) if work_group else None
 
 
 @dataclass(frozen=True)
@@ -104,8 +104,10 @@ class RadixScatter(Parameters):
         How equal digits are found among lanes.
     index, word, result : str
         NumPy's names of the types of positions, of what is sorted, and of what is written.
-    bits, items : int
-        As in `RadixCount`.
+    bits : int
+        Of a digit.
+    items, rounds : int
+        Entries to a work-item in a tile; tiles to a work-group.
     source : str
         "rows" and "items" where words are made of keys and of rows or items; "words" where they are there.
     last : bool
@@ -126,6 +128,7 @@ class RadixScatter(Parameters):
     result: str
     bits: int
     items: int
+    rounds: int
     source: str
     first: bool
     last: bool
@@ -141,8 +144,13 @@ class RadixScatter(Parameters):
         return min(8, self.work_group & -self.work_group)
 
     @property
+    @override
+    def lane_width(self) -> int:
+        return self.portability.lane_width
+
+    @property
     def tile(self) -> int:
-        """Entries that a work-group takes."""
+        """Entries that a work-group takes at once."""
         return self.work_group * self.items
 
     @property
@@ -165,12 +173,12 @@ class RadixScatter(Parameters):
         payload = f"_v{self.value_bytes}{'p' if self.positions else ''}" if self.value_bytes else ""
         role = f"{'first' if self.first else 'next'}{'_last' if self.last else ''}{'_pointers' if self.pointers else ''}"
         types = f"{self.word}_{self.result}_{self.index}"
-        return f"radix_scatter_{self.source}_{role}_b{self.bits}_x{self.items}{payload}_{types}_wg{self.work_group}"
+        return f"radix_scatter_{self.source}_{role}_b{self.bits}_x{self.items}x{self.rounds}{payload}_{types}_wg{self.work_group}"
 
     @property
     @override
     def prelude(self) -> str:
-        match = "#define MATCH_BY_PTX\n" if self.match_width == 32 else ""
+        match = f"{self.portability.defines}\n" + "#define MATCH_BY_PTX\n" * (self.match_width == 32)
         return f"{match}#define MATCH_WIDTH {self.match_width}\n{_prelude(self.index, self.value_bytes)}"
 
     @override
@@ -181,6 +189,7 @@ class RadixScatter(Parameters):
             "result": OPENCL_TYPES[self.result],
             "bits": self.bits,
             "items": self.items,
+            "rounds": self.rounds,
             "tile": self.tile,
             "match_width": self.match_width,
             "pool_bytes": self.pool_bytes,
@@ -193,9 +202,10 @@ class RadixScatter(Parameters):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        size = self.tile
-        fits = next((group for group in range(work_group, 0, -1) if size % group == 0), 0)
-        return replace(self, work_group=fits, items=size // fits) if fits else None
+        # The chunk stays what it is: both halves of a pass have to agree on it.
+        group = next((group for group in range(work_group, 0, -1) if self.tile % group == 0), 0)
+        portability = self.portability.at_most(lane_width)
+        return replace(self, work_group=group, items=self.tile // group, portability=portability) if group else None
 
 
 @dataclass(frozen=True)
@@ -324,8 +334,10 @@ class Shape:
     ----------
     chunked : bool
         Whether a pass takes chunks, a work-item each, or tiles, a work-group each.
-    work_group, items : int
-        Of the kernels for tiles; chunks ignore ``items``.
+    work_group : int
+        Of all kernels.
+    items, rounds : int
+        Entries to a work-item in a tile; tiles to a work-group.
     bits : int
         Of a digit, at most.
     chunks : int
@@ -335,6 +347,7 @@ class Shape:
     chunked: bool
     work_group: int
     items: int
+    rounds: int
     bits: int
     chunks: int
 
@@ -342,10 +355,12 @@ class Shape:
     def default(cls, device: Device, n: int) -> Shape:
         """Return the shape for ``n`` entries on a device."""
         if not device.is_cpu:
-            return cls(False, min(256, device.max_work_group), 16, _TILE_BITS, 0)
+            # As many work-groups as keep the device busy; more only mean more counts.
+            rounds = n // (_TILE * _GROUPS_PER_UNIT * device.compute_units)
+            return cls(False, min(_TILE // 16, device.max_work_group), 16, 1 << min(rounds.bit_length(), 4), _TILE_BITS, 0)
         # A few counters to an entry at most: more would take longer to scan than another pass takes.
         bits = min(max((8 * n // device.compute_units).bit_length(), 8), _CHUNK_BITS)
-        return cls(True, 1, 1, bits, device.compute_units)
+        return cls(True, 1, 1, 1, bits, device.compute_units)
 
     def legal(self, device: Device, index: str, value_bytes: int, *, pointers: bool, word_bytes: int) -> Shape:
         """Return the nearest shape whose kernels fit a device's local memory."""
@@ -356,7 +371,7 @@ class Shape:
         shapes = ((items, bits) for fewest in (8, 1) for items in _halvings(self.items) for bits in range(self.bits, fewest - 1, -1))
         for items, bits in shapes:
             widest = RadixScatter(
-                group, device.portability, index, f"uint{8 * word_bytes}", f"uint{8 * word_bytes}", bits, items,
+                group, device.portability, index, f"uint{8 * word_bytes}", f"uint{8 * word_bytes}", bits, items, 1,
                 "rows", False, False, value_bytes, False, pointers,
             )  # fmt: skip
             if widest.local_bytes + _RESERVED <= device.local_memory and widest.tile < 1 << 15:
@@ -425,16 +440,17 @@ def _enqueue_tiles(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]
     scatter, parameters = chain.build(
         RadixScatter(
             shape.work_group, chain.device.portability, index.name, each.words.dtype.name, each.sorted.dtype.name, each.bits,
-            shape.items, each.source, each.first, each.last, each.value_bytes, each.positions, each.pointers is not None,
+            shape.items, shape.rounds, each.source, each.first, each.last, each.value_bytes, each.positions, each.pointers is not None,
         )
     )  # fmt: skip
-    count, _ = chain.build(RadixCount(shape.work_group, index.name, each.words.dtype.name, each.bits, shape.items))
-    tiles = -(-each.n // parameters.tile)
-    counts = chain.scratch(tiles << each.bits, index)
+    chunk = parameters.tile * parameters.rounds
+    count, _ = chain.build(RadixCount(shape.work_group, index.name, each.words.dtype.name, each.bits, chunk))
+    chunks = -(-each.n // chunk)
+    counts = chain.scratch(chunks << each.bits, index)
     common = np.uint64(each.n), np.uint32(each.shift), np.uint64(each.flip), each.words, counts
-    chain.launch(count, tiles, *common)
-    enqueue_scan(chain, counts, counts, tiles << each.bits, kind="exclusive")
-    chain.launch(scatter, tiles, *common, *each.arguments(lower=not each.first))
+    chain.launch(count, chunks, *common)
+    enqueue_scan(chain, counts, counts, chunks << each.bits, kind="exclusive")
+    chain.launch(scatter, chunks, *common, *each.arguments(lower=not each.first))
 
 
 def _enqueue_chunks(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]) -> None:
