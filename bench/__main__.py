@@ -1,4 +1,4 @@
-"""The command line: ``python -m bench run``, ``report`` and ``gallery``."""
+"""The command line: ``python -m bench run``, ``report``, ``pages`` and ``gallery``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyopencl as cl
 from rich.console import Console
 from rich.table import Table
 
-from bench import first_product, gallery, machine, opencl, ours, peers, problems, report, results, runner
+from bench import first_product, gallery, machine, opencl, ours, pages, peers, problems, report, results, runner
 from bench.contestants import Contestant
 from bench.problems import Task
 from bench.results import Document
@@ -66,7 +66,12 @@ def _parser() -> argparse.ArgumentParser:
     show = commands.add_parser("report", help="print tables; write them and plots beside the results file")
     show.set_defaults(command=_report)
     show.add_argument("results", type=Path)
-    show.add_argument("--time", choices=("back_to_back", "single"), default="back_to_back", help="the way of timing to compare")
+    ways = ("back_to_back", "single", "busy")
+    show.add_argument("--time", choices=ways, default="back_to_back", help="the way of timing to compare by")
+
+    fill = commands.add_parser("pages", help="make the tables of pages anew from the results files that they name")
+    fill.set_defaults(command=_pages)
+    fill.add_argument("pages", type=Path, nargs="+", metavar="PAGE")
 
     build = commands.add_parser("gallery", help="build matrices, keep those that take long, print their statistics")
     build.set_defaults(command=_gallery)
@@ -169,6 +174,13 @@ def _new_document(options: argparse.Namespace, device: cl.Device) -> tuple[Docum
 def _report(options: argparse.Namespace, console: Console) -> int:
     for path in report.report(results.read(options.results), options.results, console, way=options.time):
         console.print(f"wrote {path}")
+    return 0
+
+
+def _pages(options: argparse.Namespace, console: Console) -> int:
+    for page in options.pages:
+        if pages.fill(page):
+            console.print(f"wrote {page}")
     return 0
 
 

@@ -48,6 +48,7 @@ class Prepared(ABC):
         ==============  ================================================================================================
         back_to_back    ``repeat`` calls in a row, start to finish, divided by ``repeat``
         single          one call on the device, its first start to its last end
+        busy            one call on the device, its commands added up
         host            one call that does not wait at its end
         wall            one call that waits
         ==============  ================================================================================================

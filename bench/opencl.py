@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyopencl as cl
@@ -99,21 +101,39 @@ def profiling_queue(queue: cl.CommandQueue) -> cl.CommandQueue:
     return cl.CommandQueue(queue.context, queue.device, cl.command_queue_properties.PROFILING_ENABLE)
 
 
-def device_seconds(queue: cl.CommandQueue, action: Callable[[], object]) -> float:
-    """Return the time between two commands of a word each, before and after what ``action`` enqueues, by the device's clock.
+def device_seconds(queue: cl.CommandQueue, action: Callable[[], object]) -> tuple[float, float]:
+    """Return what the commands of ``action`` take by the device's clock: from the first start to the last end, and added up.
 
     Parameters
     ----------
     queue
-        One with profiling, which keeps its order, and which is the one that ``action`` enqueues on.
+        One with profiling, that ``action`` enqueues on.
     """
-    word, mark = np.zeros(1, np.uint32), cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, 4)
     queue.finish()
-    before = cl.enqueue_fill_buffer(queue, mark, word, 0, 4)
-    action()
-    after = cl.enqueue_fill_buffer(queue, mark, word, 0, 4)
+    with _recorded() as events:
+        action()
     queue.finish()
-    return float(after.profile.start - before.profile.end) * 1e-9
+    times = [(event.profile.start, event.profile.end) for event in events if event.command_queue == queue]
+    span = max((end for _, end in times), default=0) - min((start for start, _ in times), default=0)
+    return span * 1e-9, sum(end - start for start, end in times) * 1e-9
+
+
+@contextlib.contextmanager
+def _recorded() -> Iterator[list[cl.Event]]:
+    """Give the list of the events of all commands that the package enqueues meanwhile."""
+    events: list[cl.Event] = []
+
+    def recording(enqueue: Callable[..., cl.Event]) -> Callable[..., cl.Event]:
+        def recorded(*arguments: Any, **named: Any) -> cl.Event:
+            events.append(enqueue(*arguments, **named))
+            return events[-1]
+
+        return recorded
+
+    with contextlib.ExitStack() as stack:
+        for name in ("enqueue_nd_range_kernel", "enqueue_copy", "enqueue_fill_buffer"):
+            stack.enter_context(mock.patch.object(cl, name, recording(getattr(cl, name))))
+        yield events
 
 
 def same_bits(queue: cl.CommandQueue, a: cla.Array, b: cla.Array) -> bool:

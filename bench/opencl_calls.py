@@ -39,8 +39,8 @@ class OpenclCalls(Prepared):
         Seconds of what was done before.
     shared
         Arrays that a result may share, and that are not overwritten for that.
-    single
-        Returns the device's time for one call; by default ``call`` gets `opencl.profiling_queue`.
+    on_device
+        Returns seconds by the device's clock; by default ``single`` and ``busy`` of one call on `opencl.profiling_queue`.
     """
 
     def __init__(
@@ -52,14 +52,14 @@ class OpenclCalls(Prepared):
         *,
         detail: str = "",
         shared: Arrays = (),
-        single: Callable[[], float] | None = None,
+        on_device: Callable[[], dict[str, float]] | None = None,
     ) -> None:
         super().__init__()
         self._problem = problem
         self._queue = queue
         self._compute = call
         self._shared = shared
-        self._single = single or self._span
+        self._on_device = on_device or self._profiled
         self._results: Arrays = ()
         self.detail = detail
         self.once = {**once, "first_call": seconds_of(self._call_and_wait)}
@@ -72,9 +72,10 @@ class OpenclCalls(Prepared):
         self._call()
         self._queue.finish()
 
-    def _span(self) -> float:
+    def _profiled(self) -> dict[str, float]:
         profiling = opencl.profiling_queue(self._queue)
-        return opencl.device_seconds(profiling, lambda: self._call(profiling))
+        single, busy = opencl.device_seconds(profiling, lambda: self._call(profiling))
+        return {"single": single, "busy": busy}
 
     def poison(self) -> None:
         """Set all bits of the result: NaN, or -1."""
@@ -84,8 +85,8 @@ class OpenclCalls(Prepared):
         self._queue.finish()
 
     def sample(self, repeat: int) -> dict[str, float]:
-        """Time calls in all four ways."""
-        single = self._single()
+        """Time calls in all ways."""
+        on_device = self._on_device()
         calls, walls = [], []
         for _ in range(min(CALLS, repeat)):
             start = time.perf_counter()
@@ -101,7 +102,7 @@ class OpenclCalls(Prepared):
         back_to_back = (time.perf_counter() - start) / repeat
         return {
             "back_to_back": back_to_back,
-            "single": single,
+            **on_device,
             "host": statistics.median(calls),
             "wall": statistics.median(walls),
         }

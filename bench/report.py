@@ -32,11 +32,12 @@ class Sheet:
             table.add_row(*row)
         return table
 
-    def as_markdown(self) -> str:
-        """Return the table in Markdown."""
+    def as_markdown(self, *, title: bool = True) -> str:
+        """Return the table in Markdown, under its title or alone."""
         rule = " | ".join("---:" if index else "---" for index in range(len(self.header)))
         lines = [" | ".join(self.header), rule, *(" | ".join(cell.replace("|", "\\|") for cell in row) for row in self.rows)]
-        return "\n".join([f"### {self.title}", "", *(f"| {line} |" for line in lines), ""])
+        heading = [f"### {self.title}", ""] if title else []
+        return "\n".join([*heading, *(f"| {line} |" for line in lines), ""])
 
 
 def report(document: Document, path: Path, console: Console, *, way: str = "back_to_back") -> list[Path]:
@@ -49,25 +50,45 @@ def report(document: Document, path: Path, console: Console, *, way: str = "back
     way
         The way of timing to compare by; contestants timed in one way only are compared by that.
     """
-    shown = [_run_sheet(document)]
+    shown = [run_sheet(document)]
     details, written = [], []
     for operation, dtype in sorted({(e["operation"], e["dtype"]) for e in document["entries"]}):
-        entries = [e for e in document["entries"] if (e["operation"], e["dtype"]) == (operation, dtype)]
-        what = f"{operation} {dtype}"
-        shown += [_summary(entries, way, what), _a_round(entries, way, what), _comparison(entries, way, what)]
-        details.append(_details(entries, way, what))
+        shown += [sheet(document, kind, operation, dtype, way) for kind in ("summary", "rounds", "comparison")]
+        details.append(sheet(document, "details", operation, dtype, way))
     for what, entries in _plotted(document).items():
         for kind, figure in (("share", share_plot(entries, way, what)), ("ratio", ratio_plot(entries, way, what))):
             if figure is not None:
                 plot = path.with_name(f"{path.stem}-{what.replace(' ', '-')}-{kind}.png")
                 figure.savefig(plot, dpi=120)
                 written.append(plot)
-    for sheet in shown:
-        if sheet.rows:
-            console.print(sheet.as_rich())
+    for each in shown:
+        if each.rows:
+            console.print(each.as_rich())
     markdown = path.with_suffix(".md")
-    markdown.write_text("\n".join(sheet.as_markdown() for sheet in shown + details if sheet.rows))
+    markdown.write_text("\n".join(each.as_markdown() for each in shown + details if each.rows))
     return [markdown, *written]
+
+
+def sheet(document: Document, kind: str, operation: str, dtype: str, way: str = "back_to_back") -> Sheet:
+    """Return a table of an operation in a dtype.
+
+    Parameters
+    ----------
+    kind
+        ``summary``, ours and the best peer on each input; ``rounds``, of merges; ``comparison``, geometric means; or ``details``.
+
+    Raises
+    ------
+    ValueError
+        If there is no such kind, or no such entry.
+    """
+    makers = {"summary": _summary, "rounds": _rounds, "comparison": _comparison, "details": _details}
+    if kind not in makers:
+        raise ValueError(f"table: got {kind!r}, needs one of {', '.join(makers)}")
+    entries = [e for e in document["entries"] if (e["operation"], e["dtype"]) == (operation, dtype)]
+    if not entries:
+        raise ValueError(f"table: the results hold no {operation} {dtype}")
+    return makers[kind](entries, way, f"{operation} {dtype}")
 
 
 def _plotted(document: Document) -> dict[str, list[Document]]:
@@ -79,7 +100,8 @@ def _plotted(document: Document) -> dict[str, list[Document]]:
     return plots
 
 
-def _run_sheet(document: Document) -> Sheet:
+def run_sheet(document: Document) -> Sheet:
+    """Return the table of what ran where."""
     device, host, commit = document["machine"]["device"], document["machine"]["host"], document["commit"]
     rows = [
         ("device", f"{device['name']} ({device['platform']}, driver {device['driver']})"),
@@ -134,7 +156,7 @@ def _sizes(entry: Document) -> dict[str, float]:
     return {"rows": entry["shape"][0], "nnz": entry["nnz"]}
 
 
-def _a_round(entries: Sequence[Document], way: str, what: str) -> Sheet:
+def _rounds(entries: Sequence[Document], way: str, what: str) -> Sheet:
     """Tell what merges take an element and round, and how much more that is on skewed inputs than on uniform ones."""
     merges = {entry["input"]: entry for entry in entries if "rounds" in entry.get("sizes", {})}
     seconds = {
@@ -171,13 +193,15 @@ def _comparison(entries: Sequence[Document], way: str, what: str) -> Sheet:
 
 
 def _details(entries: Sequence[Document], way: str, what: str) -> Sheet:
-    header = ("input", "contestant", "µs", "spread", "share", "single µs", "host µs", "plan ms", "first ms", "error", "detail")
+    ways = ("single", "busy", "host")
+    columns = ("µs", "spread", "share", *(f"{each} µs" for each in ways), "plan ms", "first ms", "error")
+    header = ("input", "contestant", *columns, "detail")
     rows = []
     for entry in entries:
         times = times_of(entry, way)
         for record in entry["contestants"]:
             if "samples" not in record:
-                rows.append((entry["input"], record["name"], *[""] * 8, record.get("failure") or record["declined"]))
+                rows.append((entry["input"], record["name"], *[""] * len(columns), record.get("failure") or record["declined"]))
                 continue
             samples, once, seconds = record["samples"], record["once"], times[record["name"]]
             rows.append(
@@ -187,8 +211,7 @@ def _details(entries: Sequence[Document], way: str, what: str) -> Sheet:
                     _microseconds(seconds),
                     f"{_spread(samples.get(way) or samples['back_to_back']):.0%}",
                     f"{entry['floor'] / seconds:.2f}",
-                    _microseconds(_median(samples.get("single"))),
-                    _microseconds(_median(samples.get("host"))),
+                    *(_microseconds(_median(samples.get(each))) for each in ways),
                     _milliseconds(once.get("plan")),
                     _milliseconds(once.get("first_call")),
                     f"{record['error']:.2f}",

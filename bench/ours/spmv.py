@@ -75,4 +75,7 @@ def _prepared(problem: Spmv, queue: cl.CommandQueue, variant: Variant) -> Opencl
         cs.spmv(matrix, x, plan=plan, out=y)
         return (y,)
 
-    return OpenclCalls(problem, queue, multiply, once, detail=str(plan), single=lambda: plan.profile(matrix, x, y))
+    def on_device() -> dict[str, float]:
+        return {"single": plan.profile(matrix, x, y)}
+
+    return OpenclCalls(problem, queue, multiply, once, detail=str(plan), on_device=on_device)

@@ -133,7 +133,7 @@ class CudaCalls(Prepared):
         synchronize()
 
     def sample(self, repeat: int) -> dict[str, float]:
-        """Time calls in all four ways."""
+        """Time calls in all ways but ``busy``."""
         start = time.perf_counter()
         self._call()
         called = time.perf_counter()

@@ -43,7 +43,8 @@ def _prepared(queue: cl.CommandQueue, problem: Primitive) -> OpenclCalls:
     def call(on: cl.CommandQueue) -> Arrays:
         return compute(on, **{name: array.with_queue(on) for name, array in operands.items()})
 
-    return OpenclCalls(problem, queue, call, {"transfer": transfer})
+    # Its commands pass by what records ours: no times by the device's clock.
+    return OpenclCalls(problem, queue, call, {"transfer": transfer}, on_device=dict)
 
 
 def _empty(queue: cl.CommandQueue, size: int, dtype: Any, like: cla.Array) -> cla.Array:

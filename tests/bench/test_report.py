@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from bench import report, times
+from bench import machine, pages, report, results, times
 from bench.results import Document
 
 
@@ -85,3 +85,44 @@ def test_a_report_without_ours_renders(tmp_path: Path) -> None:
     written = report.report(document(entry("m", record("scipy", 1.0))), tmp_path / "r.json", console)
     assert [path.suffix for path in written] == [".md", ".png"]
     assert report.report(document(), tmp_path / "empty.json", console)
+
+
+def merge(name: str, rounds: float, *records: Document) -> Document:
+    sizes = {"elements": 1000, "segments": 2, "subsegments": 10, "rounds": rounds}
+    made = entry(name, *records, operation="segmented_merge", dtype="uint32-uint32", sizes=sizes)
+    return {key: value for key, value in made.items() if key not in ("shape", "nnz", "row_lengths")}
+
+
+def test_a_report_of_primitives_tells_the_time_a_round(tmp_path: Path) -> None:
+    document_of_merges = document(
+        merge("uniform_1e3", 4.0, record("clsparse/auto", 4e-6), record("clsparse/simple", 8e-6)),
+        merge("skewed_1e3", 8.0, record("clsparse/auto", 10e-6), {"name": "clsparse/simple", "declined": "too slow"}),
+        entry("m", record("clsparse/auto", 1e-6)),
+    )
+    written = report.report(document_of_merges, tmp_path / "r.json", Console(quiet=True))
+    assert [path.name for path in written] == ["r.md", "r-primitives-share.png", "r-spmv-float64-share.png"]
+    markdown = written[0].read_text()
+    assert "| skewed_1e3 | 1,000 | 2 | 10 | 8.0 | 1.0 | 10.0 |" in markdown
+    assert "| skewed_1e3 | clsparse/auto | 8.00 | 1.2500 | 0.10 | 1.25 |" in markdown
+    assert "too slow" in markdown
+
+
+def test_pages_hold_the_tables_of_results_files(tmp_path: Path) -> None:
+    page, path = tmp_path / "page.md", tmp_path / "r.json"
+    end = "<!-- end of bench -->"
+    page.write_text(f"Before\n<!-- bench r.json comparison spmv float64 -->\nold\n{end}\nAfter\n")
+    assert pages.fill(page)
+    assert page.read_text() == f"Before\n<!-- bench r.json comparison spmv float64 -->\n{end}\nAfter\n"
+    results.write(path, document(entry("m", record("clsparse/auto", 1.0), record("scipy", 2.0))))
+    assert pages.fill(page)
+    assert "| scipy | 2.00 |" in page.read_text()
+    assert "old" not in page.read_text()
+    assert not pages.fill(page)
+    page.write_text(page.read_text().replace("comparison", "wishes"))
+    with pytest.raises(ValueError, match="wishes"):
+        pages.fill(page)
+
+
+@pytest.mark.parametrize("page", sorted((machine.ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
+def test_tables_of_pages_are_those_of_the_results(page: Path) -> None:
+    assert page.read_text() == pages.filled(page), "python -m bench pages docs/*.md makes them anew"
