@@ -6,6 +6,7 @@ from clsparse_py.errors import BuildError, NoDeviceError
 from clsparse_py.semiring import max_times, min_plus, or_and, plus_pair, plus_times
 from clsparse_py.spmm import spmm
 from clsparse_py.spmv import spmv, spmv_plan
+from clsparse_py.transpose import transpose, transpose_plan
 from clsparse_py.warmup import warmup
 
 __version__ = "0.1.0"
@@ -25,5 +26,7 @@ __all__ = [
     "spmm",
     "spmv",
     "spmv_plan",
+    "transpose",
+    "transpose_plan",
     "warmup",
 ]

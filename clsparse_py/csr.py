@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,8 +16,26 @@ from clsparse_py.structure import Structure, check_structure
 
 if TYPE_CHECKING:
     from clsparse_py.spmv.plan import SpmvPlan
+    from clsparse_py.transpose.plan import TransposePlan
 
-__all__ = ["csr_array"]
+__all__ = ["Plans", "assembled", "csr_array"]
+
+
+@dataclass
+class Plans:
+    """The plans that are kept for a structure: matrices that share its arrays share them."""
+
+    spmv: SpmvPlan | None = None
+    transpose: TransposePlan | None = None
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """A transposed matrix, and which versions of a matrix and of itself it was made as."""
+
+    transposed: csr_array
+    of: int
+    itself: int
 
 
 class csr_array:  # noqa: N801 - SciPy's name for it
@@ -92,8 +111,10 @@ class csr_array:  # noqa: N801 - SciPy's name for it
         )
         self.context: cl.Context = self.queue.context  # kept: not every driver's queue keeps it
         self._data, self._indices, self._indptr = place(self.queue, parts, self.shape, dtype, copy=copy)
-        self._plan: SpmvPlan | None = None
+        self._plans = Plans()
         self._structure: Structure | None = None
+        self._version = 0  # counts what is replaced
+        self._kept: _Kept | None = None
         self._nnz: int = self._indices.size
         self._vouched: bool = vouched or not check
         if not self._vouched:
@@ -111,7 +132,10 @@ class csr_array:  # noqa: N801 - SciPy's name for it
 
     @property
     def data(self) -> cl_array.Array:
-        """The values, a device array of ``nnz`` entries. May be set to another of that length: plans stay, and use it."""
+        """The values, a device array of ``nnz`` entries. May be set to another of that length: plans stay, and use it.
+
+        May also be written in place. Products then use what is there; `T` has to be told, by ``A.data = A.data``.
+        """
         return self._data
 
     @data.setter
@@ -120,6 +144,7 @@ class csr_array:  # noqa: N801 - SciPy's name for it
         if values.ndim != 1 or values.size != self._indices.size:
             raise ValueError(f"data: must have the {self._indices.size} entries of indices, has shape {values.shape}")
         self._data = place_part(self.queue, "data", values, value_dtype("data", values.dtype), copy=False)
+        self._version += 1
 
     @property
     def indices(self) -> cl_array.Array:
@@ -150,7 +175,9 @@ class csr_array:  # noqa: N801 - SciPy's name for it
 
     def _replaced(self) -> None:
         """Forget what was known of the structure; it is checked before the next use."""
-        self._plan = None
+        self._plans = Plans()
+        self._kept = None
+        self._version += 1
         self._structure = None
         self._vouched = False
         self._nnz = self._indices.size
@@ -161,6 +188,16 @@ class csr_array:  # noqa: N801 - SciPy's name for it
             self._checked()
             if self._data.size != self._nnz:
                 raise ValueError(f"data: must have the {self._nnz} entries of indices, has {self._data.size}")
+
+    @property
+    def known_structure(self) -> Structure | None:
+        """What is known of the structure without asking the device."""
+        return self._structure
+
+    @property
+    def plans(self) -> Plans:
+        """The plans that are kept for the structure."""
+        return self._plans
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -187,9 +224,54 @@ class csr_array:  # noqa: N801 - SciPy's name for it
         """Return the plan of ``A @ x``, made at the first call and kept until the structure is replaced."""
         from clsparse_py.spmv import spmv_plan
 
-        if self._plan is None:
-            self._plan = spmv_plan(self)
-        return self._plan
+        if self._plans.spmv is None:
+            self._plans.spmv = spmv_plan(self)
+        return self._plans.spmv
+
+    def transpose_plan(self) -> TransposePlan:
+        """Return the plan that transposes new values of A, made at the first call and kept until the structure is replaced."""
+        from clsparse_py.transpose import transpose_plan
+
+        if self._plans.transpose is None:
+            self._plans.transpose = transpose_plan(self)
+        return self._plans.transpose
+
+    @property
+    def T(self) -> csr_array:  # noqa: N802 - SciPy's name for it
+        """The transposed matrix, rows sorted; see `clsparse_py.transpose`. It is kept, and the same one, until A changes.
+
+        That is until `data`, `indices` or `indptr` is set. With the second set of values a plan is made, which transposes each
+        further one by a gather. What is written into the arrays in place goes unnoticed: after that say ``A.data = A.data``. The
+        kept matrix is A's, not to be written to in place either: `transpose` with ``copy=True`` gives one of its own.
+        """
+        from clsparse_py.transpose import transpose
+
+        kept = self._kept
+        if kept is not None and kept.of == self._version and kept.itself == kept.transposed._version:
+            return kept.transposed
+        # The first one is made without the permutation, which costs more to make and to keep.
+        transposed = transpose(self) if kept is None else self.transpose_plan()(self.data)
+        self._kept = _Kept(transposed, self._version, transposed._version)
+        return transposed
+
+    def transpose(self, axes: Any = None, copy: bool = False) -> csr_array:
+        """Return the transposed matrix, as SciPy's method does.
+
+        Parameters
+        ----------
+        axes : None or (1, 0)
+            For NumPy's sake.
+        copy : bool
+            False: what `T` gives. True: a matrix with arrays of its own.
+
+        Raises
+        ------
+        ValueError
+            ``axes`` are others.
+        """
+        if axes is not None and tuple(axes) != (1, 0):
+            raise ValueError(f"axes: must be None or (1, 0), are {axes!r}")
+        return self.T.copy() if copy else self.T
 
     def get(self) -> scipy.sparse.csr_array:
         """Return the matrix as a `scipy.sparse.csr_array` of its own memory."""
@@ -231,7 +313,44 @@ class csr_array:  # noqa: N801 - SciPy's name for it
         dense = other if isinstance(other, cl_array.Array) else np.asarray(other)
         return spmm(self, dense) if dense.ndim == 2 else spmv(self, dense)
 
+    def __rmatmul__(self, other: Any) -> Any:
+        """Return ``x @ A`` for a dense vector or matrix x, NumPy or device array, by way of ``A.T``, which is kept."""
+        if scipy.sparse.issparse(other):
+            return NotImplemented
+        if np.isscalar(other):
+            raise ValueError("x: must be an array; a scalar cannot be an operand of @, use * on the values instead")
+        dense = other if isinstance(other, cl_array.Array) else np.asarray(other)
+        if dense.ndim not in (1, 2) or dense.shape[-1] != self.shape[0]:
+            of = f"{self.shape[0]} entries" if dense.ndim == 1 else f"one or two dimensions, and {self.shape[0]} columns"
+            raise ValueError(f"x: must have {of}, as A is {self.shape[0]} x {self.shape[1]}, has shape {dense.shape}")
+        return self.T @ dense if dense.ndim == 1 else (self.T @ dense.T).T
+
     def __repr__(self) -> str:
         kind = f"{self.dtype} values, {self._indptr.dtype} indices"
         rows, cols = self.shape
         return f"<csr_array of {rows} x {cols}, {self._nnz} stored entries, {kind}, on {self.queue.device.name}>"
+
+
+def assembled(
+    queue: cl.CommandQueue,
+    shape: tuple[int, int],
+    parts: tuple[cl_array.Array, cl_array.Array, cl_array.Array],
+    structure: Structure | None,
+    plans: Plans | None = None,
+) -> csr_array:
+    """Return the matrix of data, indices and indptr that an operation made: nothing is checked or copied.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+    shape : tuple of int
+    parts : tuple of pyopencl.array.Array
+    structure : Structure or None
+        What is known of it; None where that has to be found out when it is asked for.
+    plans : Plans, optional
+        Of a matrix with the same ``indices`` and ``indptr``.
+    """
+    made = csr_array(parts, shape, queue=queue, check=False)
+    made._structure = structure
+    made._plans = plans or made._plans
+    return made

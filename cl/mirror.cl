@@ -1,0 +1,25 @@
+// The mirror image of an entry (row, column) of a square matrix: its entry (column, row). Rows are sorted, columns unique.
+//
+// mirror_guess(begin, end, before):                  where it stands in row `column`, which holds the entries from begin to end, if
+//                                                    that is as far from the row's end as (row, column) is from its row's beginning,
+//                                                    which `before` entries precede it. In a stencil's matrix it is, mostly.
+// mirror_search(indices, begin, end, guess, row):    where it stands, looked for at the guess first; -1 where there is none.
+I mirror_guess(const I begin, const I end, const I before)
+{
+    return max(end - 1 - before, begin);
+}
+
+I mirror_search(global const I *indices, I begin, I end, I guess, const I row)
+{
+    while (begin < end) {
+        const I column = indices[guess];
+        if (column == row)
+            return guess;
+        if (column < row)
+            begin = guess + 1;
+        else
+            end = guess;
+        guess = begin + (end - begin) / 2;
+    }
+    return -1;
+}

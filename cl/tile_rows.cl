@@ -1,0 +1,32 @@
+// Which rows the entries of a tile lie in. A tile is a part of boundaries.mako: it begins with entry `begin`; `row_begin` is the first
+// row that begins at or after that; n_rows rows from `first` on have entries in it, or begin in it.
+//
+// tile_first_row(row_begin, begin, indptr):               the row that the tile's first entry lies in.
+// tile_stage_rows(starts, n_rows, first, begin, indptr):  puts where each row begins, counted from the tile's beginning, into local
+//                                                         memory. Has a barrier, so the whole work-group has to call it.
+// tile_row(starts, n_rows, entry):                        the row of an entry: both counted from the tile's beginning.
+I tile_first_row(const I row_begin, const I begin, global const I *indptr)
+{
+    return row_begin - (begin < indptr[row_begin] ? 1 : 0);
+}
+
+void tile_stage_rows(local uint *starts, const uint n_rows, const I first, const I begin, global const I *indptr)
+{
+    for (uint r = get_local_id(0); r < n_rows; r += WORK_GROUP)
+        starts[r] = (uint)(max(indptr[first + r], begin) - begin);
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+uint tile_row(local const uint *starts, const uint n_rows, const uint entry)
+{
+    // The last of the rows that begin at or before the entry: those before it that begin there too are empty.
+    uint row = 0;
+    for (uint above = n_rows; row + 1 < above;) {
+        const uint middle = (row + above) / 2;
+        if (starts[middle] <= entry)
+            row = middle;
+        else
+            above = middle;
+    }
+    return row;
+}

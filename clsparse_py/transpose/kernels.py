@@ -1,0 +1,144 @@
+"""The kernels of SpTRANS: a parameter record beside each template."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from typing_extensions import override
+
+from clsparse_py.device import Device
+from clsparse_py.primitives.radix_sort import MOVED_TYPES
+from clsparse_py.structure import OfStructure
+
+__all__ = ["Count", "Gather", "GatherChunked", "Insert", "Permute", "RowsOf", "Sample"]
+
+
+@dataclass(frozen=True)
+class Sample(OfStructure):
+    """Parameters of ``templates/transpose/sample.mako``."""
+
+    template = "transpose/sample"
+
+    #: Rows of which an entry is in the sample.
+    ROWS: ClassVar[int] = 1024
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "samples": self.ROWS}
+
+
+@dataclass(frozen=True)
+class Count(OfStructure):
+    """Parameters of ``templates/transpose/count.mako``."""
+
+    template = "transpose/count"
+
+
+@dataclass(frozen=True)
+class Insert(OfStructure):
+    """Parameters of ``templates/transpose/insert.mako``."""
+
+    template = "transpose/insert"
+
+
+@dataclass(frozen=True)
+class Moving(OfStructure):
+    """What kernels that move values share.
+
+    Attributes
+    ----------
+    value_bytes : int
+        Bytes of a value; 0 where the positions of entries take their place.
+    """
+
+    value_bytes: int
+
+    @property
+    @override
+    def name(self) -> str:
+        moved = f"v{self.value_bytes}" if self.value_bytes else "positions"
+        return f"{super().name}_{moved}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        moved = MOVED_TYPES[self.value_bytes] if self.value_bytes else "I"
+        return f"{super().prelude}\ntypedef {moved} V;  // values, which are moved and not computed with"
+
+
+@dataclass(frozen=True)
+class Permute(Moving):
+    """Parameters of ``templates/transpose/permute.mako``."""
+
+    template = "transpose/permute"
+
+
+@dataclass(frozen=True)
+class GatherChunked(Moving):
+    """Parameters of ``templates/transpose/gather_chunked.mako``."""
+
+    template = "transpose/gather_chunked"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "positions": not self.value_bytes}
+
+
+def tile(device: Device, work_group: int = 256, items: int = 4) -> tuple[int, int]:
+    """Return the legal work-group size, and entries to a work-item, nearest to what is asked for.
+
+    The local memory of a tile, a number for each entry and one more, takes a quarter of what the device has, at most.
+    """
+    most = max(1, device.local_memory // 16 - 1)
+    work_group = max(1, min(work_group, device.max_work_group, most))
+    return work_group, max(1, min(items, most // work_group))
+
+
+@dataclass(frozen=True)
+class RowsOf(OfStructure):
+    """Parameters of ``templates/transpose/rows_of.mako``.
+
+    Attributes
+    ----------
+    items : int
+        Entries and beginnings of rows to a work-item; a tile has ``work_group * items``. `tile` says what is legal.
+    """
+
+    template = "transpose/rows_of"
+
+    items: int
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{super().name}_x{self.items}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "items": self.items}
+
+
+@dataclass(frozen=True)
+class Gather(Moving):
+    """Parameters of ``templates/transpose/gather.mako``.
+
+    Attributes
+    ----------
+    items : int
+        As in `RowsOf`.
+    """
+
+    template = "transpose/gather"
+
+    items: int
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{super().name}_x{self.items}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "items": self.items, "positions": not self.value_bytes}

@@ -1,0 +1,233 @@
+"""Choose a method, transpose by it, and keep what new values need."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import rich.box
+import rich.console
+import rich.table
+from pyopencl import array as cl_array
+
+from clsparse_py.csr import Plans, assembled, csr_array
+from clsparse_py.device import describe
+from clsparse_py.launch import Chain
+from clsparse_py.parts import place_part, value_dtype
+from clsparse_py.structure import Structure
+from clsparse_py.transfer import contexts_match
+from clsparse_py.transpose.methods import METHODS, NotSymmetricError, Pattern, empty, enqueue_permute, gather
+
+__all__ = ["AT_FIRST", "Explanation", "TransposePlan", "Verdict", "run", "transposed"]
+
+#: How many of 1024 sampled entries `gather` has to find at the first place it looks at, on GPUs and on CPU devices, to be chosen:
+#: a core that guesses wrong waits, where a GPU has other work. Elsewhere "binned" is as fast.
+AT_FIRST = {False: 0, True: 900}
+
+
+_WHY_NOT = {
+    "gather": "",
+    "binned": "takes any matrix, but moves each entry twice",
+    "atomics": "takes any matrix, but what it writes is scattered",
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was decided of a method: a line of an `Explanation`."""
+
+    method: str
+    taken: bool
+    why: str
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Which method transposes, and why. Prints as a table.
+
+    Attributes
+    ----------
+    verdicts : tuple of Verdict
+        Of each method.
+    launches : int
+        Commands of the first transposition, those included that only looked.
+    """
+
+    verdicts: tuple[Verdict, ...]
+    launches: int
+
+    @property
+    def method(self) -> str:
+        """The method taken; "" where there was nothing to move."""
+        return next((each.method for each in self.verdicts if each.taken), "")
+
+    def __str__(self) -> str:
+        table = rich.table.Table(title=f"SpTRANS: {self.method or 'no entries'}. Launches: {self.launches}", box=rich.box.SIMPLE)
+        for column in ("method", "taken", "why"):
+            table.add_column(column, overflow="fold")
+        for each in self.verdicts:
+            table.add_row(each.method, "yes" if each.taken else "no", each.why)
+        text = io.StringIO()
+        rich.console.Console(file=text, width=140).print(table)
+        return text.getvalue().rstrip()
+
+
+def run(
+    A: csr_array, values: cl_array.Array | None, moved: cl_array.Array, method: str, at_first: int | None = None
+) -> tuple[Pattern, Explanation]:
+    """Transpose by the method asked for, or by the one that the cost rule chooses; see `methods` for what is moved.
+
+    The cost rule: "gather" where A is square, its rows are sorted without duplicates, and its pattern is symmetric, as that reads
+    and writes everything once, side by side; on CPU devices only where most entries are found at the first place looked at.
+    "binned" elsewhere. What decides is seen on the device, while it gathers.
+
+    Raises
+    ------
+    ValueError
+        The method asked for does not take this matrix.
+    """
+    chain = Chain(A.queue, A.indptr, A.indices, *(() if values is None else (values,)))
+    if not A.nnz:
+        index = A.indptr.dtype
+        indptr, indices = empty(A, "indptr", A.shape[1] + 1, index), empty(A, "indices", 0, index)
+        chain.fill(indptr, 0, indptr.size)
+        chain.finish(indptr)
+        return Pattern(indptr, indices, ""), Explanation((), len(chain.events))
+    why_not = dict(_WHY_NOT)
+    taken = method
+    pattern: Pattern | None = None
+    if method in ("auto", "gather"):
+        needed = at_first if at_first is not None else AT_FIRST[chain.device.is_cpu]
+        try:
+            pattern = _gathered(chain, A, values, moved, needed if method == "auto" else 0)
+            taken = "gather"
+        except NotSymmetricError as error:
+            if method == "gather":
+                raise ValueError(f"method: gather does not take this matrix: {error}") from None
+            taken, why_not["gather"] = "binned", str(error)
+    if pattern is None:
+        pattern = METHODS[taken](chain, A, values, moved)
+    # What shares A's structure has nothing to wait for there.
+    chain.finish(moved, *(each for each in (pattern.indptr, pattern.indices) if each is not A.indptr and each is not A.indices))
+    verdicts = tuple(Verdict(name, name == taken, pattern.why if name == taken else why_not[name]) for name in METHODS)
+    return pattern, Explanation(verdicts, len(chain.events))
+
+
+def _gathered(chain: Chain, A: csr_array, values: cl_array.Array | None, moved: cl_array.Array, at_first: int) -> Pattern:
+    if A.shape[0] != A.shape[1]:
+        raise NotSymmetricError(f"it is {A.shape[0]} x {A.shape[1]}")
+    if not A.has_canonical_format:
+        raise NotSymmetricError("its rows are not sorted, or hold duplicates")
+    return gather(chain, A, values, moved, at_first=at_first)
+
+
+def _structure(A: csr_array) -> Structure | None:
+    """Return what is known of the transposed's structure; None where A's rows, not sorted, may or may not hold duplicates."""
+    known = A.known_structure
+    return Structure(A.nnz, sorted=True, canonical=known.canonical) if known is not None and known.sorted else None
+
+
+def transposed(A: csr_array, method: str) -> csr_array:
+    """Return the transposed matrix, with no permutation kept."""
+    data = empty(A, "values", A.nnz, A.data.dtype)
+    pattern, _ = run(A, A.data, data, method)
+    # With A's own structure go A's plans.
+    plans = A.plans if pattern.indices is A.indices else None
+    return assembled(A.queue, A.shape[::-1], (data, pattern.indices, pattern.indptr), _structure(A), plans)
+
+
+class TransposePlan:
+    """The transposition of one structure, for any values: each new set of them takes one gather. Made by `transpose_plan`.
+
+    Attributes
+    ----------
+    queue : pyopencl.CommandQueue
+        A's.
+    shape : tuple of int
+        Of the transposed.
+    indptr, indices : pyopencl.array.Array
+        The structure of the transposed, which all results share.
+    positions : pyopencl.array.Array
+        The permutation: where in A's values each value of the transposed stands.
+    """
+
+    def __init__(self, A: csr_array, method: str) -> None:
+        self.queue = A.queue
+        self.shape = A.shape[::-1]
+        self.positions = empty(A, "permutation", A.nnz, A.indptr.dtype)
+        pattern, self._explanation = run(A, None, self.positions, method)
+        self.indptr, self.indices = pattern.indptr, pattern.indices
+        self._data = A.data
+        self._of = A.indptr, A.indices
+        self._structure = _structure(A)
+        self._plans = Plans()
+
+    def matches(self, A: csr_array) -> bool:
+        """Return whether this plan was made for A's present structure."""
+        return A.indptr is self._of[0] and A.indices is self._of[1]
+
+    def explain(self) -> Explanation:
+        """Return which method found the permutation, and why."""
+        return self._explanation
+
+    def __str__(self) -> str:
+        return self._explanation.method or "no entries"
+
+    def __call__(self, data: Any = None, out: csr_array | None = None) -> csr_array:
+        """Return the transposed matrix with other values, which are not waited for.
+
+        Parameters
+        ----------
+        data : pyopencl.array.Array or array_like, shape (nnz,), optional
+            In the order of A's entries, of any supported dtype; by default the array of values that A had when the plan was made.
+        out : csr_array, optional
+            What this plan returned for other values of that dtype: its values are overwritten.
+
+        Raises
+        ------
+        ValueError, TypeError
+            A wrong shape, dtype or context, or an ``out`` that is none of this plan's results; the message names the argument.
+        """
+        values = self._placed(self._data if data is None else data)
+        if out is None:
+            target = cl_array.empty(self.queue, values.size, values.dtype, allocator=self._data.allocator)
+        else:
+            target = self._target(out, values)
+        chain = Chain(values.queue or self.queue, self.positions, values, target)
+        if values.size:
+            enqueue_permute(chain, self.positions, values, target, values.size)
+            chain.finish(target)
+        if out is None:
+            return assembled(self.queue, self.shape, (target, self.indices, self.indptr), self._structure, self._plans)
+        out.data = target  # says that the values are others
+        return out
+
+    def _placed(self, data: Any) -> cl_array.Array:
+        """Return values on the device, contiguous."""
+        values = data if isinstance(data, cl_array.Array) else np.asarray(data)
+        dtype = value_dtype("data", values.dtype)
+        if values.shape != self.positions.shape:
+            raise ValueError(f"data: must have the {self.positions.size} entries of A, has shape {values.shape}")
+        if dtype.name in ("float64", "complex128") and not describe(self.queue.device).fp64:
+            raise TypeError(f"data: {dtype} needs double precision, which {self.queue.device.name} lacks; use single precision")
+        if (
+            isinstance(values, cl_array.Array)
+            and contexts_match(values, self.queue.context)
+            and (values.dtype == dtype and values.strides == (dtype.itemsize,) and values.offset % dtype.itemsize == 0)
+        ):
+            return values  # kernels count from where it begins in its buffer
+        return place_part(self.queue, "data", values, dtype, copy=False)
+
+    def _target(self, out: Any, values: cl_array.Array) -> cl_array.Array:
+        """Return where a result's values go."""
+        if not isinstance(out, csr_array):
+            raise TypeError(f"out: must be a csr_array that this plan returned, is {type(out).__name__}")
+        if out.indices is not self.indices or out.indptr is not self.indptr or out.shape != self.shape:
+            raise ValueError("out: must be a matrix that this plan returned, has another structure")
+        if out.dtype != values.dtype:
+            raise TypeError(f"out: must have the dtype of data, {values.dtype}, has {out.dtype}")
+        if values.size and out.data.base_data == values.base_data:
+            raise ValueError("out: overlaps data, which is read while out is written")
+        return out.data

@@ -1,0 +1,40 @@
+<%doc>
+As gather.mako, one work-item to a long chunk of adjacent entries: for devices whose work-items are the iterations of a core's loop.
+
+Source        own; parts of equal rows + entries after Merrill and Garland, SC 2016, Section 3
+Index space   n_parts work-items; nothing is done where found[0] is 0
+Inputs        a square matrix with sorted rows and unique columns; part_row, part_entry: n_parts + 1 each, of boundaries.mako
+Output        found[1]: raised where an entry has no mirror image; then out is not the transposed
+Local memory  none
+Result        exact
+</%doc>
+#include "mirror.cl"
+
+kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
+void ${name}(
+    const I n_parts, global const I *restrict part_row, global const I *restrict part_entry,
+    global const I *restrict indptr, global const I *restrict indices,
+% if not positions:
+    global const V *restrict data,
+% endif
+    global uint *restrict found, global V *restrict out)
+{
+    const ulong part = get_global_id(0);
+    if (part >= n_parts || !found[0])
+        return;
+    const I row_begin = part_row[part], row_end = part_row[part + 1], end = part_entry[part + 1];
+    I k = part_entry[part];
+    bool missed = false;
+    // The part may begin inside a row.
+    for (I row = row_begin - (k < indptr[row_begin] ? 1 : 0); row < row_end; ++row) {
+        const I of_row = indptr[row], row_ends = min(indptr[row + 1], end);
+        for (; k < row_ends; ++k) {
+            const I column = indices[k], low = indptr[column], high = indptr[column + 1];
+            const I place = mirror_search(indices, low, high, mirror_guess(low, high, k - of_row), row);
+            missed |= place < 0;
+            out[k] = ${"place" if positions else "data[max(place, (I)0)]"};
+        }
+    }
+    if (missed)
+        atomic_or(found + 1, 1);
+}
