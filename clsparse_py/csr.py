@@ -222,17 +222,17 @@ class csr_array:  # noqa: N801 - SciPy's name for it
 
     def spmv_plan(self) -> SpmvPlan:
         """Return the plan of ``A @ x``, made at the first call and kept until the structure is replaced."""
-        from clsparse_py.spmv import spmv_plan
-
         if self._plans.spmv is None:
+            from clsparse_py.spmv import spmv_plan
+
             self._plans.spmv = spmv_plan(self)
         return self._plans.spmv
 
     def transpose_plan(self) -> TransposePlan:
         """Return the plan that transposes new values of A, made at the first call and kept until the structure is replaced."""
-        from clsparse_py.transpose import transpose_plan
-
         if self._plans.transpose is None:
+            from clsparse_py.transpose import transpose_plan
+
             self._plans.transpose = transpose_plan(self)
         return self._plans.transpose
 
@@ -306,11 +306,13 @@ class csr_array:  # noqa: N801 - SciPy's name for it
         from clsparse_py.spmm import spmm
         from clsparse_py.spmv import spmv
 
+        if isinstance(other, cl_array.Array):  # first, as it is what has to be fast
+            return spmm(self, other) if other.ndim == 2 else spmv(self, other)
         if isinstance(other, csr_array) or scipy.sparse.issparse(other):
             return NotImplemented
         if np.isscalar(other):
             raise ValueError("x: must be an array; a scalar cannot be an operand of @, use * on the values instead")
-        dense = other if isinstance(other, cl_array.Array) else np.asarray(other)
+        dense = np.asarray(other)
         return spmm(self, dense) if dense.ndim == 2 else spmv(self, dense)
 
     def __rmatmul__(self, other: Any) -> Any:
