@@ -6,7 +6,7 @@ A table stands between two comments, and is made anew from the file that the fir
     <!-- end of bench -->
 
 After the kind of table come operation, dtype and way of timing (``back_to_back`` if left out), as `report.sheet` takes them;
-``run`` alone tells what ran where. Of a file that is not there yet, there is no table.
+``run`` alone tells what ran where, ``primitives`` alone lists all of them. Of a file that is not there yet, there is no table.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ def filled(page: Path) -> str:
         if not path.exists():
             return begin + end
         document = results.read(path)
-        sheet = report.run_sheet(document) if kind == "run" else report.sheet(document, kind, *of.split())
+        whole = {"run": report.run_sheet, "primitives": report.primitives_sheet}
+        sheet = whole[kind](document) if kind in whole else report.sheet(document, kind, *of.split())
         return f"{begin}\n{sheet.as_markdown(title=False)}\n{end}"
 
     return _TABLE.sub(table, page.read_text())

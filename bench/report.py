@@ -50,7 +50,7 @@ def report(document: Document, path: Path, console: Console, *, way: str = "back
     way
         The way of timing to compare by; contestants timed in one way only are compared by that.
     """
-    shown = [run_sheet(document)]
+    shown = [run_sheet(document), primitives_sheet(document, way)]
     details, written = [], []
     for operation, dtype in sorted({(e["operation"], e["dtype"]) for e in document["entries"]}):
         shown += [sheet(document, kind, operation, dtype, way) for kind in ("summary", "rounds", "comparison")]
@@ -89,6 +89,39 @@ def sheet(document: Document, kind: str, operation: str, dtype: str, way: str = 
     if not entries:
         raise ValueError(f"table: the results hold no {operation} {dtype}")
     return makers[kind](entries, way, f"{operation} {dtype}")
+
+
+def primitives_sheet(document: Document, way: str = "back_to_back") -> Sheet:
+    """Return the table of all primitives: ours, and how many times as long each other contestant takes."""
+    entries = [entry for entry in document["entries"] if "sizes" in entry]
+    others = sorted({name for entry in entries for name in times_of(entry, way)} - {OURS})
+    header = (
+        "primitive",
+        "dtypes",
+        "input",
+        "floor µs",
+        "ours µs",
+        "ns an element",
+        "share",
+        *(f"{name} / ours" for name in others),
+    )
+    rows = []
+    for entry in entries:
+        times = times_of(entry, way)
+        ours = times.get(OURS)
+        rows.append(
+            (
+                entry["operation"],
+                entry["dtype"],
+                entry["input"],
+                _microseconds(entry["floor"]),
+                _microseconds(ours),
+                f"{1e9 * ours / entry['sizes']['elements']:.4f}" if ours else "",
+                f"{entry['floor'] / ours:.2f}" if ours else "",
+                *(f"{times[name] / ours:.2f}" if ours and name in times else "" for name in others),
+            )
+        )
+    return Sheet(f"primitives: ours is {OURS}, {way}; share is floor / time", ("primitive", "dtypes", *columns), tuple(rows))
 
 
 def _plotted(document: Document) -> dict[str, list[Document]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -37,8 +38,11 @@ def contestants(operation: str, queue: cl.CommandQueue) -> list[Contestant]:
 
 
 def _prepared(queue: cl.CommandQueue, problem: Primitive) -> OpenclCalls:
-    compute = _MAKERS[problem.operation](queue.context)
     operands, transfer = operands_on_device(problem, queue)
+    with warnings.catch_warnings():
+        # Some compilers have something to say about its kernels, which is not ours to mend.
+        warnings.simplefilter("ignore", cl.CompilerWarning)
+        compute = _MAKERS[problem.operation](queue.context)
 
     def call(on: cl.CommandQueue) -> Arrays:
         return compute(on, **{name: array.with_queue(on) for name, array in operands.items()})

@@ -180,7 +180,7 @@ def _pointer(rng: np.random.Generator, kind: str, size: int, longest: int) -> Ar
     begin = 0 if kind == "uniform" else size // 2
     lengths = rng.integers(1, longest, -(-2 * size // longest) + 64, endpoint=True)
     ends = begin + np.cumsum(lengths)
-    return np.unique(np.concatenate([[0, begin], ends[ends < size], [size]])).astype(np.int32)
+    return np.concatenate([[0, begin] if begin else [0], ends[ends < size], [size]]).astype(np.int32)
 
 
 def _random_keys(rng: np.random.Generator, size: int) -> Array:

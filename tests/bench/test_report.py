@@ -105,6 +105,8 @@ def test_a_report_of_primitives_tells_the_time_a_round(tmp_path: Path) -> None:
     assert "| skewed_1e3 | 1,000 | 2 | 10 | 8.0 | 1.0 | 10.0 |" in markdown
     assert "| skewed_1e3 | clsparse/auto | 8.00 | 1.2500 | 0.10 | 1.25 |" in markdown
     assert "too slow" in markdown
+    assert "| segmented_merge | uint32-uint32 | uniform_1e3 | 1.0 | 4.0 | 4.0000 | 0.25 | 2.00 |" in markdown
+    assert "| segmented_merge | uint32-uint32 | skewed_1e3 | 1.0 | 10.0 | 10.0000 | 0.10 |  |" in markdown
 
 
 def test_pages_hold_the_tables_of_results_files(tmp_path: Path) -> None:
@@ -118,7 +120,10 @@ def test_pages_hold_the_tables_of_results_files(tmp_path: Path) -> None:
     assert "| scipy | 2.00 |" in page.read_text()
     assert "old" not in page.read_text()
     assert not pages.fill(page)
-    page.write_text(page.read_text().replace("comparison", "wishes"))
+    page.write_text(page.read_text().replace("comparison spmv float64", "run"))
+    assert pages.fill(page)
+    assert "| device | d (p, driver 1) |" in page.read_text()
+    page.write_text(page.read_text().replace("run -->", "wishes spmv float64 -->"))
     with pytest.raises(ValueError, match="wishes"):
         pages.fill(page)
 
