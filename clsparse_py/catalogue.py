@@ -6,18 +6,23 @@ import importlib.resources
 from dataclasses import replace
 from pathlib import PurePosixPath
 
+import numpy as np
+
 from clsparse_py import programs
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.convert import Convert
 from clsparse_py.device import Device
+from clsparse_py.primitives.addition import sum_dtype
 from clsparse_py.primitives.arguments import CheckPointers
-from clsparse_py.primitives.scan import ScanChunks, ScanTiles, TileSums, sum_dtype
+from clsparse_py.primitives.scan import ScanChunks, ScanTiles
+from clsparse_py.primitives.segmented import AddPartials, CutSegments, SegmentedChunks, SegmentedTails, SegmentedTiles
 from clsparse_py.spmm import Rows
 from clsparse_py.spmv.binning import Binning, ScanCounts
 from clsparse_py.spmv.choose import KERNELS, choose
 from clsparse_py.spmv.features import Features
 from clsparse_py.spmv.kernels import Boundaries, Combine, CountFeatures, Subvector
 from clsparse_py.structure import Check
+from clsparse_py.transpose.kernels import Count, Gather, GatherChunked, Insert, Permute, RowsOf, Sample, tile
 
 __all__ = ["catalogue", "template_names"]
 
@@ -77,6 +82,7 @@ def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -
         "spmv/subvector": by_name["subvector8"],
         "spmv/subvector:binned": binned,
         **_of_sums(device, arithmetic),
+        **_of_transposition(device, arithmetic),
         **by_name,
     }
     return found
@@ -84,14 +90,49 @@ def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -
 
 def _of_sums(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Parameters]:
     """Return the records of scans and what is made of them: they add up values of the arithmetic's result."""
-    dtype = arithmetic.result
+    dtype, index, serial = arithmetic.result, arithmetic.index, device.portability.at_most(1)
     types = dtype.name, sum_dtype(dtype).name
     tiles = ScanTiles.legal(device, *types, inclusive=False)
+    runs = replace(ScanTiles.legal(device, index, index, inclusive=True, runs=True), carried=True)
+    by_key = ScanTiles.legal(device, types[1], types[1], inclusive=True, by_key=True)
+    chunked = SegmentedChunks(1, *types, serial, index, "sum", True)
+    segmented = SegmentedTiles.legal(device, *types, index, "sum", inclusive=True)
+    scans = {inclusive: replace(segmented, kind="scan", inclusive=inclusive) for inclusive in (True, False)}
     return {
-        "primitives/check_pointers": CheckPointers(min(128, device.max_work_group), arithmetic.index),
-        "primitives/scan_chunks": ScanChunks(1, *types, device.portability.at_most(1), "scan", False),
-        "primitives/scan_chunks:sums": ScanChunks(1, *types, device.portability.at_most(1), "sums", False),
+        "primitives/add_partials": AddPartials(segmented.work_group, types[1], types[1], serial),
+        "primitives/check_pointers": CheckPointers(min(128, device.max_work_group), index),
+        "primitives/cut_segments": CutSegments(segmented.work_group, index),
+        "primitives/scan_chunks": ScanChunks(1, *types, serial, "scan", False),
+        "primitives/scan_chunks:sums": ScanChunks(1, *types, serial, "sums", False),
+        "primitives/scan_chunks:runs": ScanChunks(1, index, index, serial, "scan", True, runs=True),
         "primitives/scan_tiles": tiles,
         "primitives/scan_tiles:carried": replace(tiles, carried=True),
-        "primitives/tile_sums": TileSums(tiles.work_group, *types, device.portability, tiles.tile),
+        "primitives/scan_tiles:runs": runs,
+        "primitives/scan_tiles:by_key": by_key,
+        "primitives/segmented_chunks": chunked,
+        **{f"primitives/segmented_chunks:{step}": replace(chunked, step=step) for step in ("add", "tails", "scan")},
+        "primitives/segmented_tails": SegmentedTails(segmented.work_group, *types, segmented.portability, index),
+        "primitives/segmented_tiles": segmented,
+        "primitives/segmented_tiles:scan": scans[True],
+        "primitives/segmented_tiles:exclusive": scans[False],
+        "primitives/tile_sums": tiles.sums,
+        "primitives/tile_sums:runs": runs.sums,
+        "primitives/tile_sums:by_key": by_key.sums,
+    }
+
+
+def _of_transposition(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Parameters]:
+    """Return the records of SpTRANS: they move values of A."""
+    group, index, item = min(256, device.max_work_group), arithmetic.index, np.dtype(arithmetic.a).itemsize
+    tile_group, items = tile(device)
+    return {
+        "transpose/count": Count(group, index),
+        "transpose/gather": Gather(tile_group, index, item, items),
+        "transpose/gather:positions": Gather(tile_group, index, 0, items),
+        "transpose/gather_chunked": GatherChunked(1, index, item),
+        "transpose/gather_chunked:positions": GatherChunked(1, index, 0),
+        "transpose/insert": Insert(group, index),
+        "transpose/permute": Permute(group, index, item),
+        "transpose/sample": Sample(group, index),
+        "transpose/rows_of": RowsOf(tile_group, index, items),
     }

@@ -21,11 +21,13 @@ from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.convert import Convert
 from clsparse_py.device import Portability
 from clsparse_py.primitives.arguments import CheckPointers
-from clsparse_py.primitives.scan import ScanChunks, ScanTiles, TileSums
+from clsparse_py.primitives.scan import ScanChunks, ScanTiles
+from clsparse_py.primitives.segmented import AddPartials, CutSegments, SegmentedChunks, SegmentedTails, SegmentedTiles
 from clsparse_py.spmm import Rows
 from clsparse_py.spmv.binning import Binning, ScanCounts
 from clsparse_py.spmv.kernels import Adaptive, Boundaries, Chunked, Combine, CountFeatures, Merge, Pieces, Subvector
 from clsparse_py.structure import Check
+from clsparse_py.transpose.kernels import Count, Gather, GatherChunked, Insert, Permute, RowsOf, Sample
 
 LANES = Portability("sub_group", 16)
 DOUBLE, MIXED = Arithmetic("float64", "float64"), Arithmetic("int32", "complex64", "int64", "plus_pair")
@@ -39,12 +41,27 @@ def records() -> list[programs.Parameters]:
     for index in ("int32", "int64"):
         found += [Check(64, index), Boundaries(64, index), CountFeatures(64, index), ScanCounts(64, index)]
         found += [Binning(64, index, step) for step in ("histogram", "count", "place")]
-        found += [CheckPointers(64, index)]
+        found += [CheckPointers(64, index), CutSegments(64, index)]
+        found += [Sample(64, index), Count(64, index), Insert(64, index), RowsOf(64, index, 4)]
+        found += [each for size in (0, 1, 16) for each in (Gather(64, index, size, 4), GatherChunked(64, index, size))]
+        found += [Permute(64, index, size) for size in (1, 16)]
     for portability in (LANES, Portability()):
         for types in (("bool", "int64"), ("float64", "float64"), ("complex64", "complex64")):
-            found += [ScanTiles(64, *types, portability, 15, inclusive, not inclusive) for inclusive in (False, True)]
-            found += [ScanChunks(1, *types, portability, step, True) for step in ("sums", "scan")]
-            found += [TileSums(64, *types, portability, 960)]
+            for inclusive in (False, True):
+                tiles = ScanTiles(64, *types, portability, 15, inclusive)
+                found += [tiles, replace(tiles, carried=True), tiles.sums]
+                found += [ScanChunks(1, *types, portability, step, inclusive) for step in ("sums", "scan")]
+                for index in ("int32", "int64"):
+                    common = (*types, portability)
+                    found += [SegmentedTiles(64, *common, 15, inclusive, index, kind) for kind in ("sum", "scan")]
+                    found += [SegmentedChunks(1, *common, index, step, inclusive) for step in ("sum", "add", "tails", "scan")]
+                    found += [SegmentedTails(64, *common, index)]
+            found += [AddPartials(64, types[1], types[1], portability)]
+            found += [ScanTiles(64, types[1], types[1], portability, 15, True, by_key=True)]
+            found += [found[-1].sums]
+        found += [ScanTiles(64, "uint64", "int32", portability, 15, True, True, runs=True)]
+        found += [found[-1].sums]
+        found += [ScanChunks(1, "uint64", "int32", portability, step, True, True) for step in ("sums", "scan")]
     for arithmetic in (DOUBLE, MIXED):
         for portability in (LANES, Portability(), Portability("ptx", 32, "ptx"), Portability("bpermute", 64)):
             for scaled in (False, True):

@@ -1,1 +1,11 @@
-"""Segmented and plain primitives on device arrays: scan, reduce, sort, merge."""
+"""Segmented and plain primitives on device arrays: scan, reduce, sort, merge.
+
+All take and return one-dimensional `pyopencl.array.Array` objects and work on the queue of the first. A serial reference of
+each is in `clsparse_py.primitives.reference`.
+"""
+
+from clsparse_py.primitives.reduce import reduce_by_key
+from clsparse_py.primitives.scan import exclusive_scan, inclusive_scan
+from clsparse_py.primitives.segmented import segmented_scan, segmented_sum
+
+__all__ = ["exclusive_scan", "inclusive_scan", "reduce_by_key", "segmented_scan", "segmented_sum"]

@@ -16,7 +16,18 @@ from clsparse_py.launch import Chain
 from clsparse_py.structure import OfStructure
 from clsparse_py.transfer import contexts_match
 
-__all__ = ["CheckPointers", "Output", "check_pointers", "keys", "output", "pair_of_outputs", "pointers", "queue_of", "values"]
+__all__ = [
+    "CheckPointers",
+    "Output",
+    "chain_of",
+    "check_pointers",
+    "keys",
+    "output",
+    "pair_of_outputs",
+    "pointers",
+    "queue_of",
+    "values",
+]
 
 KEY_DTYPES = ("int32", "uint32", "int64", "uint64")
 POINTER_DTYPES = ("int32", "int64")
@@ -57,6 +68,11 @@ def queue_of(**arrays: Any) -> cl.CommandQueue:
         if not contexts_match(array, queue.context):
             raise ValueError(f"{name}: lives in another context than {owner}")
     return queue
+
+
+def chain_of(queue: cl.CommandQueue, *arrays: Any) -> Chain:
+    """Return a chain that waits for what still writes to operands and outputs; what is no device array is left out."""
+    return Chain(queue, *(array for array in arrays if isinstance(array, cl_array.Array)))
 
 
 def _placed(queue: cl.CommandQueue, name: str, array: cl_array.Array) -> cl_array.Array:
@@ -152,6 +168,17 @@ def check_pointers(
     found = chain.scratch(3 * groups, np.int64)
     chain.launch(built, groups, np.uint64(array.size), array, found)
     decreasing, first, last = (int(total) for total in chain.read(found, 3 * groups).reshape(groups, 3).sum(axis=0))
+    require_pointers(name, decreasing, first, last, end, into)
+
+
+def require_pointers(name: str, decreasing: int, first: int, last: int, end: int, into: str) -> None:
+    """Check pointers of which a kernel found how often they decrease, the first and the last.
+
+    Raises
+    ------
+    ValueError
+        They do not begin at 0, decrease, or end elsewhere than at ``end``, which is ``into``.
+    """
     if first != 0:
         raise ValueError(f"{name}: must begin with 0, begins with {first}")
     if decreasing:
@@ -190,7 +217,7 @@ def output(
     n: int,
     dtype: np.dtype[Any],
     *operands: cl_array.Array,
-    in_place: bool = False,
+    in_place: cl_array.Array | None = None,
 ) -> Output:
     """Return where ``n`` entries of a result go: a new array, or the caller's.
 
@@ -205,8 +232,8 @@ def output(
         What it has to have.
     operands : pyopencl.array.Array
         What the kernels read, as they take it.
-    in_place : bool
-        Whether the kernels may write where they read.
+    in_place : pyopencl.array.Array, optional
+        The operand that the kernels may write to while they read it, where it has the result's dtype.
 
     Raises
     ------
@@ -227,8 +254,9 @@ def output(
         raise ValueError(f"{name}: must be contiguous, has strides {out.strides}")
     if out.offset % dtype.itemsize:
         raise ValueError(f"{name}: must begin at a multiple of {dtype.itemsize} bytes in its buffer, begins at {out.offset}")
-    shares = any(each.base_data is not None and each.base_data == out.base_data for each in operands)
-    if out.offset or (shares and not in_place):
+    may_share = in_place is not None and in_place.dtype == dtype
+    kept = [each.base_data for each in operands if not (may_share and each is in_place)]
+    if out.offset or any(buffer is not None and buffer == out.base_data for buffer in kept):
         return Output(chain.scratch(n, dtype), out)
     return Output(out, None)
 

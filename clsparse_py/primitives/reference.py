@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from clsparse_py.primitives.scan import sum_dtype
+from clsparse_py.primitives.addition import sum_dtype
 
 __all__ = [
     "exclusive_scan",

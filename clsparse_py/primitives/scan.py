@@ -12,82 +12,28 @@ from typing import Any
 
 import numpy as np
 from pyopencl import array as cl_array
-from typing_extensions import Self, override
+from typing_extensions import override
 
-from clsparse_py.arithmetic import OPENCL_TYPES, conversion, needs_fp64, type_of_sums
-from clsparse_py.device import Device, Portability
+from clsparse_py.device import Device
 from clsparse_py.launch import Chain
-from clsparse_py.programs import Parameters
+from clsparse_py.primitives import arguments
+from clsparse_py.primitives.addition import RUN_BEGINS, Addition, Tiles, fitting, items_for, sum_dtype
 
-__all__ = ["KINDS", "Addition", "ScanChunks", "ScanTiles", "TileSums", "enqueue_scan", "sum_dtype"]
+__all__ = [
+    "ScanChunks",
+    "ScanTiles",
+    "TileSums",
+    "chunks",
+    "enqueue_carries",
+    "enqueue_scan",
+    "enqueue_tiles",
+    "exclusive_scan",
+    "inclusive_scan",
+]
 
-#: What `enqueue_scan` makes of n entries: n sums of the entries before; n sums that include the entry; 0 and the latter.
-KINDS = ("exclusive", "inclusive", "pointers")
 #: On CPU devices, entries that are worth a chunk of their own, and chunks to a core.
 _CHUNK = 1 << 14
 _CHUNKS_PER_CORE = 2
-
-
-def sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype of sums of values: their own, but int64 for bool, whose True counts as one."""
-    return np.dtype(np.int64) if dtype.kind == "b" else dtype
-
-
-@dataclass(frozen=True)
-class Addition(Parameters):
-    """What kernels that add values up share.
-
-    Attributes
-    ----------
-    source, target : str
-        NumPy's names of the dtypes of the values and of their sums, in which all is computed.
-    portability : Portability
-        How lanes exchange values, and how far.
-    """
-
-    source: str
-    target: str
-    portability: Portability
-
-    @property
-    def shape_name(self) -> str:
-        """The part of the name that tells the kernel's own parameters."""
-        return ""
-
-    @property
-    @override
-    def name(self) -> str:
-        types = self.target if self.source == self.target else f"{self.source}_{self.target}"
-        return f"{self.template.replace('/', '_')}_{self.shape_name}{types}_wg{self.work_group}"
-
-    @property
-    @override
-    def prelude(self) -> str:
-        source, target = np.dtype(self.source), np.dtype(self.target)
-        lines = [self.portability.defines]
-        if needs_fp64(source, target):
-            lines.append("#pragma OPENCL EXTENSION cl_khr_fp64 : enable")
-        lines += [
-            f"typedef {OPENCL_TYPES[source.name]} SOURCE;  // {source.name}",
-            *type_of_sums(target),
-            f"T from_source(SOURCE v) {{ return {conversion(source, target)}; }}",
-            "#define ZERO ((T)(0))",
-            "#define ADD(a, b) ((a) + (b))",
-        ]
-        return "\n".join(lines)
-
-    @property
-    @override
-    def lane_width(self) -> int:
-        return self.portability.lane_width
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {"work_group": self.work_group}
-
-    @override
-    def within(self, work_group: int, lane_width: int) -> Self | None:
-        return replace(self, work_group=work_group, portability=self.portability.at_most(lane_width)) if work_group else None
 
 
 @dataclass(frozen=True)
@@ -98,76 +44,92 @@ class TileSums(Addition):
     ----------
     tile : int
         Entries that a work-group adds up.
+    runs, by_key : bool
+        As in `ScanTiles`.
     """
 
     template = "primitives/tile_sums"
 
     tile: int
+    runs: bool
+    by_key: bool
+
+    @property
+    @override
+    def entry(self) -> str:
+        return RUN_BEGINS if self.runs else super().entry
 
     @property
     @override
     def shape_name(self) -> str:
-        return f"n{self.tile}_"
+        return f"{'runs_' if self.runs else ''}{'by_key_' if self.by_key else ''}n{self.tile}_"
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**Addition.arguments(self), "tile": self.tile}
+        return {**super().arguments(), "tile": self.tile, "runs": self.runs, "by_key": self.by_key}
 
 
 @dataclass(frozen=True)
-class ScanTiles(Addition):
+class ScanTiles(Tiles):
     """Parameters of ``templates/primitives/scan_tiles.mako``.
 
     Attributes
     ----------
-    items : int
-        Entries to a work-item.
-    inclusive : bool
-        Whether an entry is part of its own sum.
     carried : bool
         Whether there are tiles before, whose sums are given.
+    runs : bool
+        Whether entries are 1 where a run of equal keys begins, and runs are listed.
+    by_key : bool
+        Whether entries with different keys have sums of their own.
     """
 
     template = "primitives/scan_tiles"
 
-    items: int
-    inclusive: bool
-    carried: bool
+    carried: bool = False
+    runs: bool = False
+    by_key: bool = False
 
     @classmethod
-    def legal(cls, device: Device, source: str, target: str, inclusive: bool, work_group: int = 256) -> ScanTiles:
+    def legal(
+        cls,
+        device: Device,
+        source: str,
+        target: str,
+        inclusive: bool,
+        work_group: int | None = None,
+        *,
+        runs: bool = False,
+        by_key: bool = False,
+    ) -> ScanTiles:
         """Return the legal record nearest to what is asked for: it fits in the local memory."""
-        # Odd, so that lanes which walk through adjacent entries of their own do not meet in a bank.
-        items = {1: 15, 2: 15, 4: 15, 8: 11}.get(np.dtype(target).itemsize, 5)
-        record = cls(min(work_group, device.max_work_group), source, target, device.portability, items, inclusive, False)
-        while record.local_memory > device.local_memory and record.work_group > 1:
-            record = replace(record, work_group=record.work_group // 2)
-        return record
+        items = items_for(target)
+        record = cls(work_group or 256, source, target, device.portability, items, inclusive, False, runs, by_key)
+        return fitting(device, record)
 
     @property
-    def tile(self) -> int:
-        """Entries that a work-group takes."""
-        return self.work_group * self.items
+    def sums(self) -> TileSums:
+        """The record of the kernel that adds up the tiles of this one."""
+        return TileSums(self.work_group, self.source, self.target, self.portability, self.tile, self.runs, self.by_key)
 
     @property
-    def local_memory(self) -> int:
-        """Bytes of local memory of a work-group."""
-        return self.work_group * (self.items + 1) * np.dtype(self.target).itemsize
+    @override
+    def segmented(self) -> bool:
+        return self.by_key
+
+    @property
+    @override
+    def entry(self) -> str:
+        return RUN_BEGINS if self.runs else super().entry
 
     @property
     @override
     def shape_name(self) -> str:
-        kind = "inclusive" if self.inclusive else "exclusive"
-        return f"{kind}_{'carried_' if self.carried else ''}n{self.items}_"
+        kind = "runs" if self.runs else "inclusive" if self.inclusive else "exclusive"
+        return f"{kind}_{'by_key_' if self.by_key else ''}{'carried_' if self.carried else ''}n{self.items}_"
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {
-            **Addition.arguments(self),
-            "items": self.items,
-            "inclusive": self.inclusive,
-            "carried": self.carried,
-        }
+        return {**super().arguments(), "carried": self.carried, "runs": self.runs, "by_key": self.by_key}
 
 
 @dataclass(frozen=True)
@@ -180,21 +142,34 @@ class ScanChunks(Addition):
         "sums" or "scan".
     inclusive : bool
         Whether an entry is part of its own sum.
+    runs : bool
+        As in `ScanTiles`.
     """
 
     template = "primitives/scan_chunks"
 
     step: str
     inclusive: bool
+    runs: bool = False
+
+    @property
+    @override
+    def entry(self) -> str:
+        return RUN_BEGINS if self.runs else super().entry
 
     @property
     @override
     def shape_name(self) -> str:
-        return f"{self.step}_{'inclusive' if self.inclusive else 'exclusive'}_"
+        return f"{self.step}_{'runs' if self.runs else 'inclusive' if self.inclusive else 'exclusive'}_"
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**Addition.arguments(self), "step": self.step, "inclusive": self.inclusive}
+        return {**super().arguments(), "step": self.step, "inclusive": self.inclusive, "runs": self.runs}
+
+
+def chunks(device: Device, n: int) -> int:
+    """Return into how many chunks ``n`` entries are cut on a CPU device."""
+    return max(1, min(device.compute_units * _CHUNKS_PER_CORE, n // _CHUNK))
 
 
 def enqueue_scan(
@@ -216,50 +191,111 @@ def enqueue_scan(
     work_group : int, optional
         Work-items in a work-group, if not those that suit the device.
     """
-    inclusive, lengths = kind == "inclusive", (n, n + (kind == "pointers"))
-    if lengths[1]:
-        scan = _enqueue_chunks if chain.device.is_cpu else _enqueue_tiles
-        scan(chain, source, target, lengths, inclusive, work_group)
+    inclusive, n_target, types = kind == "inclusive", n + (kind == "pointers"), (source.dtype.name, target.dtype.name)
+    if not n_target:
+        return
+    if not chain.device.is_cpu:
+        enqueue_tiles(chain, ScanTiles.legal(chain.device, *types, inclusive, work_group), source, target, n, n_target)
+        return
+    scan = ScanChunks(work_group or 1, *types, chain.device.portability.at_most(1), "scan", inclusive)
+    built, scan = chain.build(scan)
+    n_chunks = chunks(chain.device, n_target)
+    sums = chain.scratch(n_chunks, target.dtype)
+    sizes = tuple(np.uint64(size) for size in (n, n_target, n_chunks))
+    if n_chunks > 1:
+        # The sum of the last chunk is of no use.
+        chain.launch(chain.build(replace(scan, step="sums"))[0], -(-(n_chunks - 1) // scan.work_group), *sizes, source, sums)
+    chain.launch(built, -(-n_chunks // scan.work_group), *sizes, source, sums, target)
 
 
-def _enqueue_tiles(
+def enqueue_tiles(
     chain: Chain,
+    record: ScanTiles,
     source: cl_array.Array,
     target: cl_array.Array,
-    lengths: tuple[int, int],
-    inclusive: bool,
-    work_group: int | None,
+    n: int,
+    n_target: int,
+    keys: tuple[cl_array.Array, ...] = (),
 ) -> None:
-    n, n_target = (np.uint64(length) for length in lengths)
-    record = ScanTiles.legal(chain.device, source.dtype.name, target.dtype.name, inclusive, work_group or 256)
+    """Enqueue a scan by tiles: of n entries to ``n_target``. Where the record is by key, keys are uint64 and never decrease."""
     built, record = chain.build(record)
+    sizes = np.uint64(n), np.uint64(n_target)
     if n_target <= record.tile:
-        chain.launch(built, 1, n, n_target, source, target)
+        chain.launch(built, 1, *sizes, source, *keys, target)
         return
     built, record = chain.build(replace(record, carried=True))
-    n_tiles = -(-lengths[1] // record.tile)
-    summing, _ = chain.build(TileSums(record.work_group, record.source, record.target, record.portability, record.tile))
-    carries = chain.scratch(n_tiles, target.dtype)
-    chain.launch(summing, n_tiles - 1, n, source, carries)
-    _enqueue_tiles(chain, carries, carries, (n_tiles - 1, n_tiles), False, work_group)
-    chain.launch(built, n_tiles, n, n_target, source, carries, target)
+    n_tiles = -(-n_target // record.tile)
+    carries = enqueue_carries(chain, record, source, n, n_tiles, keys)
+    chain.launch(built, n_tiles, *sizes, source, *keys, carries, target)
 
 
-def _enqueue_chunks(
-    chain: Chain,
-    source: cl_array.Array,
-    target: cl_array.Array,
-    lengths: tuple[int, int],
-    inclusive: bool,
-    work_group: int | None,
-) -> None:
-    types = source.dtype.name, target.dtype.name
-    built, record = chain.build(ScanChunks(work_group or 1, *types, chain.device.portability.at_most(1), "scan", inclusive))
-    n_chunks = max(1, min(chain.device.compute_units * _CHUNKS_PER_CORE, lengths[1] // _CHUNK))
-    sums = chain.scratch(n_chunks, target.dtype)
-    sizes = tuple(np.uint64(size) for size in (*lengths, n_chunks))
-    groups = -(-n_chunks // record.work_group)
-    if n_chunks > 1:
-        summing, _ = chain.build(replace(record, step="sums"))
-        chain.launch(summing, groups, *sizes, source, sums)
-    chain.launch(built, groups, *sizes, source, sums, target)
+def enqueue_carries(
+    chain: Chain, record: ScanTiles, source: cl_array.Array, n: int, n_carries: int, keys: tuple[cl_array.Array, ...] = ()
+) -> cl_array.Array:
+    """Enqueue the first parts of a scan by tiles, and return the sums before its tiles: before the first ``n_carries``."""
+    summing, _ = chain.build(record.sums)
+    carries = chain.scratch(n_carries, record.target)
+    last_keys = tuple(chain.scratch(n_carries, np.uint64) for _ in keys)
+    chain.launch(summing, n_carries - 1, np.uint64(n), source, *keys, *last_keys, carries)
+    before = ScanTiles.legal(chain.device, record.target, record.target, True, record.work_group, by_key=bool(keys))
+    enqueue_tiles(chain, before, carries, carries, n_carries, n_carries, last_keys)
+    return carries
+
+
+def exclusive_scan(a: cl_array.Array, *, out: cl_array.Array | None = None) -> cl_array.Array:
+    """Return the sums of the entries before each.
+
+    Parameters
+    ----------
+    a : pyopencl.array.Array
+        One-dimensional, of any supported dtype.
+    out : pyopencl.array.Array, optional
+        Where the result goes, as long as ``a``; may be ``a`` itself. By default a new array.
+
+    Returns
+    -------
+    pyopencl.array.Array
+        ``result[i]`` is ``a[0] + ... + a[i - 1]``, and ``result[0]`` is 0. Of the dtype of ``a``, in which sums are made; of
+        int64 where that is bool. The device may still be writing it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        ``a`` or ``out`` is no such array, or of a dtype that is not supported; the message names the argument.
+
+    Notes ----- The order of the additions depends on the length alone, so results are bitwise the same at each call on a
+    device. It is not that of `numpy.cumsum`: floating-point sums round differently.
+    """
+    return _scan(a, out, "exclusive")
+
+
+def inclusive_scan(a: cl_array.Array, *, out: cl_array.Array | None = None) -> cl_array.Array:
+    """Return the sums of the entries up to and including each.
+
+    Parameters
+    ----------
+    a : pyopencl.array.Array
+        One-dimensional, of any supported dtype.
+    out : pyopencl.array.Array, optional
+        Where the result goes, as long as ``a``; may be ``a`` itself. By default a new array.
+
+    Returns
+    -------
+    pyopencl.array.Array
+        ``result[i]`` is ``a[0] + ... + a[i]``, in the dtypes of `exclusive_scan`. The device may still be writing it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `exclusive_scan`.
+    """
+    return _scan(a, out, "inclusive")
+
+
+def _scan(a: cl_array.Array, out: Any, kind: str) -> cl_array.Array:
+    queue = arguments.queue_of(a=a)
+    entries = arguments.values(queue, "a", a, added=True)
+    chain = arguments.chain_of(queue, entries, out)
+    result = arguments.output(chain, "out", out, a.size, sum_dtype(a.dtype), entries, in_place=entries)
+    enqueue_scan(chain, entries, result.array, a.size, kind=kind)
+    return result.deliver(chain)

@@ -1,46 +1,75 @@
 <%doc>
-Scan of adjacent entries, a work-group to each tile of work_group * items: the second half of a scan${"" if carried else ", or all of one that is no longer than a tile"}.
-An entry of target is the sum of all entries of source ${"up to and including it" if inclusive else "before it"}.
+Scan of adjacent entries, a work-group to each tile of ${work_group * items}: ${"the last part of a scan" if carried else "all of a scan that is no longer than a tile"}.
+% if runs:
+An entry is 1 where a run of equal keys begins, else 0, so that the sum numbers the runs: each writes its key and where it begins.
+% else:
+An entry of target is the sum of the entries of source ${"up to and including it" if inclusive else "before it"}${", of those with its key" if by_key else ""}.
+% endif
 
 Source        reduce-then-scan: Dotsenko et al., "Fast scan algorithms on graphics processors"; Merrill and Grimshaw, "Parallel scan
               for stream architectures"
 Index space   a work-group for each tile of the n_target entries of target
-Inputs        n entries of source; target has as many or one more. They may be the same array. carries: the sum before each tile
-Local memory  work_group * (items + 1) * sizeof(T)
+Inputs        n entries of source; target has as many or one more. They may be the same array. carries: the sum before each tile${"; keys that never decrease" if by_key else ""}
+Local memory  work_group * (items + 1) * sizeof(T)${", and a uint for each work-item and a byte for each entry" if by_key else ""}
 Result        deterministic
 </%doc>
 #define ITEMS ${items}
 #define INCLUSIVE ${int(inclusive)}
+#define SEGMENTED ${int(by_key)}
 #include "tile_scan.cl"
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const ulong n, const ulong n_target, global const SOURCE *source,
+% if by_key:
+    global const ulong *restrict keys,
+% endif
 % if carried:
     global const T *restrict carries,
 % endif
-    global T *target)
+    ${"global SOURCE *restrict unique, global T *restrict starts" if runs else "global T *target"})
 {
     local T entries[${work_group * items}];
-    local T box[${work_group}];
+    local SUM box[${work_group}];
+% if by_key:
+    local uchar heads[${work_group * items}];
+% endif
     const uint me = get_local_id(0);
     const ulong begin = (ulong)get_group_id(0) * ${work_group * items} + me;
     // All loads are in flight before the first is used.
     if (begin - me + ${work_group * items} <= n) {
 % for i in range(items):
-        const SOURCE x_${i} = source[begin + ${i * work_group}];
+        const T x_${i} = LOAD(source, begin + ${i * work_group});
 % endfor
 % for i in range(items):
-        entries[me + ${i * work_group}] = from_source(x_${i});
+        entries[me + ${i * work_group}] = x_${i};
 % endfor
     } else {
 % for i in range(items):
-        entries[me + ${i * work_group}] = begin + ${i * work_group} < n ? from_source(source[begin + ${i * work_group}]) : ZERO;
+        entries[me + ${i * work_group}] = begin + ${i * work_group} < n ? LOAD(source, begin + ${i * work_group}) : ZERO;
 % endfor
     }
-    tile_scan(entries, box, ${"carries[get_group_id(0)]" if carried else "ZERO"});
+% if by_key:
 % for i in range(items):
-    if (begin + ${i * work_group} < n_target)
+    heads[me + ${i * work_group}] =
+        begin + ${i * work_group} < n && begin + ${i * work_group} > 0 && keys[begin + ${i * work_group}] != keys[begin + ${i * work_group - 1}];
+% endfor
+% endif
+    const T carry = ${"carries[get_group_id(0)]" if carried else "ZERO"};
+    tile_scan(entries, ${"heads, " if by_key else ""}box, carry);
+% for i in range(items):
+    if (begin + ${i * work_group} < n_target) {
+% if runs:
+        const T before = me + ${i * work_group} > 0 ? entries[me + ${i * work_group - 1}] : carry;
+        if (entries[me + ${i * work_group}] != before) {
+            unique[before] = source[begin + ${i * work_group}];
+            starts[before] = (T)(begin + ${i * work_group});
+        }
+        if (begin + ${i * work_group} == n - 1)
+            starts[entries[me + ${i * work_group}]] = (T)n;
+% else:
         target[begin + ${i * work_group}] = entries[me + ${i * work_group}];
+% endif
+    }
 % endfor
 }

@@ -1,31 +1,52 @@
 <%doc>
-The sum of each tile of ${tile} adjacent entries: the first half of a scan.
+The sum of each tile of ${tile} adjacent entries: the first part of a scan. Entries are ${"1 where a run of equal keys begins, else 0" if runs else "values"}${"; only those with the last key of the tile count" if by_key else ""}.
 
 Source        reduce-then-scan: Dotsenko et al., "Fast scan algorithms on graphics processors"; Merrill and Grimshaw, "Parallel scan
               for stream architectures"
 Index space   a work-group for each tile
-Inputs        n entries; sums are in T, whatever their own type is
+Inputs        n entries; sums are made in T, whatever the type of the entries is${"; keys that never decrease" if by_key else ""}
+Output        carries[tile + 1]${", last_keys[tile + 1]: the last key" if by_key else ""}; carries[0]: ZERO
 Local memory  work_group * sizeof(T)
 Result        deterministic
 </%doc>
+#define SEGMENTED 0
 #include "tile_scan.cl"
-
+<%
+    guard = "if (keys[begin + i] == last) " if by_key else ""
+%>
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
-void ${name}(const ulong n, global const SOURCE *restrict source, global T *restrict sums)
+void ${name}(
+    const ulong n, global const SOURCE *restrict source,
+% if by_key:
+    global const ulong *restrict keys, global ulong *restrict last_keys,
+% endif
+    global T *restrict carries)
 {
     local T box[${work_group}];
     const uint me = get_local_id(0);
-    const ulong begin = (ulong)get_group_id(0) * ${tile};
+    const ulong tile = get_group_id(0), begin = tile * ${tile};
     const uint here = (uint)min(n - begin, (ulong)${tile});
+% if by_key:
+    const ulong last = keys[begin + here - 1];
+% endif
     T sum = ZERO;
     if (here == ${tile}) {
         for (uint i = me; i < ${tile}; i += ${work_group})
-            sum = ADD(sum, from_source(source[begin + i]));
+            ${guard}sum = ADD(sum, LOAD(source, begin + i));
     } else {
         for (uint i = me; i < here; i += ${work_group})
-            sum = ADD(sum, from_source(source[begin + i]));
+            ${guard}sum = ADD(sum, LOAD(source, begin + i));
     }
     const T before = group_before(box, sum);
     if (me == ${work_group - 1})
-        sums[get_group_id(0)] = ADD(before, sum);
+        carries[tile + 1] = ADD(before, sum);
+    if (tile == 0 && me == 0)
+        carries[0] = ZERO;
+% if by_key:
+    if (me == 0) {
+        last_keys[tile + 1] = last;
+        if (tile == 0)
+            last_keys[0] = keys[0];
+    }
+% endif
 }

@@ -1,0 +1,143 @@
+"""What kernels that add values up share: their types, and how lanes exchange sums."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+from typing_extensions import Self, override
+
+from clsparse_py.arithmetic import OPENCL_TYPES, conversion, needs_fp64, type_of_sums
+from clsparse_py.device import Device, Portability
+from clsparse_py.programs import Parameters
+
+__all__ = ["RUN_BEGINS", "Addition", "Tiles", "fitting", "items_for", "sum_dtype"]
+
+#: An entry that is 1 where a run of equal keys begins, else 0.
+RUN_BEGINS = "(T)(i == 0 || source[i] != source[i - 1])"
+
+
+def sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype of sums of values: their own, but int64 for bool, whose True counts as one."""
+    return np.dtype(np.int64) if dtype.kind == "b" else dtype
+
+
+@dataclass(frozen=True)
+class Addition(Parameters):
+    """What kernels that add values up share.
+
+    Attributes
+    ----------
+    source, target : str
+        NumPy's names of the dtypes of the values and of their sums, in which all is computed.
+    portability : Portability
+        How lanes exchange values, and how far.
+    """
+
+    source: str
+    target: str
+    portability: Portability
+
+    @property
+    def entry(self) -> str:
+        """Entry ``i`` of ``source`` as a T, in OpenCL C."""
+        return "from_source(source[i])"
+
+    @property
+    def shape_name(self) -> str:
+        """The part of the name that tells the kernel's own parameters."""
+        return ""
+
+    @property
+    @override
+    def name(self) -> str:
+        types = self.target if self.source == self.target else f"{self.source}_{self.target}"
+        return f"{self.template.replace('/', '_')}_{self.shape_name}{types}_wg{self.work_group}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        source, target = np.dtype(self.source), np.dtype(self.target)
+        lines = [self.portability.defines]
+        if needs_fp64(source, target):
+            lines.append("#pragma OPENCL EXTENSION cl_khr_fp64 : enable")
+        lines += [
+            f"typedef {OPENCL_TYPES[source.name]} SOURCE;  // {source.name}",
+            *type_of_sums(target),
+            "#define ZERO ((T)(0))",
+            "#define ADD(a, b) ((a) + (b))",
+            f"T from_source(SOURCE v) {{ return {conversion(source, target)}; }}",
+            f"T LOAD(global const SOURCE *source, const ulong i) {{ return {self.entry}; }}",
+        ]
+        return "\n".join(lines)
+
+    @property
+    @override
+    def lane_width(self) -> int:
+        return self.portability.lane_width
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {"work_group": self.work_group}
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        return replace(self, work_group=work_group, portability=self.portability.at_most(lane_width)) if work_group else None
+
+
+_Tiles = TypeVar("_Tiles", bound="Tiles")
+
+
+@dataclass(frozen=True)
+class Tiles(Addition):
+    """What kernels share that scan tiles of entries in local memory.
+
+    Attributes
+    ----------
+    items : int
+        Entries to a work-item, an odd number: lanes that walk through adjacent entries of their own do not meet in a bank.
+    inclusive : bool
+        Whether an entry is part of its own sum.
+    """
+
+    items: int
+    inclusive: bool
+
+    @property
+    def tile(self) -> int:
+        """Entries, or steps, that a work-group takes."""
+        return self.work_group * self.items
+
+    @property
+    @abc.abstractmethod
+    def segmented(self) -> bool:
+        """Whether sums begin anew inside a tile."""
+
+    @property
+    def local_memory(self) -> int:
+        """Bytes of local memory of a work-group."""
+        value = np.dtype(self.target).itemsize
+        if not self.segmented:
+            return self.work_group * (self.items + 1) * value
+        # A sum and a uint beside it, aligned as the larger of them.
+        return self.work_group * (self.items * (value + 1) + 2 * max(value, 4))
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**Addition.arguments(self), "items": self.items, "inclusive": self.inclusive}
+
+
+def items_for(target: str) -> int:
+    """Return how many entries a work-item takes of a tile of sums."""
+    return {1: 15, 2: 15, 4: 15, 8: 11}.get(np.dtype(target).itemsize, 5)
+
+
+def fitting(device: Device, record: _Tiles) -> _Tiles:
+    """Return a record that fits in a device's work-groups and local memory."""
+    record = replace(record, work_group=min(record.work_group, device.max_work_group))
+    while record.local_memory > device.local_memory and record.work_group > 1:
+        record = replace(record, work_group=record.work_group // 2)
+    return record

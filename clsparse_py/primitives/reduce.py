@@ -1,0 +1,120 @@
+"""Reduction by key: the sums of runs of equal adjacent keys."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from pyopencl import array as cl_array
+
+from clsparse_py.launch import Chain
+from clsparse_py.primitives import arguments
+from clsparse_py.primitives.addition import sum_dtype
+from clsparse_py.primitives.scan import ScanChunks, ScanTiles, chunks, enqueue_carries
+from clsparse_py.primitives.segmented import enqueue_segmented_sum
+
+__all__ = ["Runs", "reduce_by_key"]
+
+
+class Runs:
+    """The runs of equal adjacent keys, counted on the device: a scan whose entries are 1 where a run begins. Reads once.
+
+    Parameters
+    ----------
+    chain : Chain
+        What comes before and after it.
+    keys : pyopencl.array.Array
+        Used from the beginning of its buffer.
+    n : int
+        How many keys there are, at least one.
+    work_group : int, optional
+        Work-items in a work-group, if not those that suit the device.
+
+    Attributes
+    ----------
+    n_runs : int
+    """
+
+    def __init__(self, chain: Chain, keys: cl_array.Array, n: int, work_group: int | None = None) -> None:
+        self._chain, self._keys, self._n = chain, keys, n
+        self._index = np.dtype(np.int32 if n < 2**31 else np.int64)
+        types = keys.dtype.name, self._index.name
+        self._record: ScanChunks | ScanTiles
+        if chain.device.is_cpu:
+            portability = chain.device.portability.at_most(1)
+            summing, chunked = chain.build(ScanChunks(work_group or 1, *types, portability, "sums", True, runs=True))
+            self._n_pieces = chunks(chain.device, n)
+            self._groups = -(-self._n_pieces // chunked.work_group)
+            self._sizes: tuple[Any, ...] = tuple(np.uint64(size) for size in (n, n, self._n_pieces))
+            self._sums = chain.scratch(self._n_pieces, self._index)
+            chain.launch(summing, self._groups, *self._sizes, keys, self._sums)
+            self.n_runs = int(chain.read(self._sums, self._n_pieces).sum())
+            self._record = replace(chunked, step="scan")
+        else:
+            record = replace(ScanTiles.legal(chain.device, *types, True, work_group, runs=True), carried=True)
+            _, tiles = chain.build(record)
+            self._groups = -(-n // tiles.tile)
+            self._sizes = np.uint64(n), np.uint64(n)
+            self._sums = enqueue_carries(chain, tiles, keys, n, self._groups + 1)
+            self.n_runs = int(chain.read(self._sums, 1, self._groups)[0])
+            self._record = tiles
+
+    def enqueue_list(self, unique: cl_array.Array) -> cl_array.Array:
+        """Enqueue the listing: each run's key goes to ``unique``, where it begins to the array returned, which ends with n."""
+        starts = self._chain.scratch(self.n_runs + 1, self._index)
+        built, _ = self._chain.build(self._record)
+        self._chain.launch(built, self._groups, *self._sizes, self._keys, self._sums, unique, starts)
+        return starts
+
+
+def reduce_by_key(
+    keys: cl_array.Array, values: cl_array.Array, *, out: tuple[cl_array.Array, cl_array.Array] | None = None
+) -> tuple[cl_array.Array, cl_array.Array]:
+    """Return the key of each run of equal adjacent keys, and the sum of the run's values.
+
+    Runs are found by a scan of where they begin, and summed as segments, as in `segmented_sum`.
+
+    Parameters
+    ----------
+    keys : pyopencl.array.Array
+        One-dimensional, of int32, uint32, int64 or uint64. Keys need not be sorted: what is equal and adjacent forms a run.
+    values : pyopencl.array.Array
+        As many values, of any supported dtype.
+    out : tuple of pyopencl.array.Array, optional
+        Where the keys and the sums go: arrays of at least as many entries as there are runs. By default new arrays.
+
+    Returns
+    -------
+    tuple of pyopencl.array.Array
+        The runs' keys, and their sums: of the dtype of ``values``, in which they are made; of int64 where that is
+        bool. With ``out``, its first entries. The device may still be writing them.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An argument is no such array, or ``out`` has no room for all runs; the message names the argument.
+
+    Notes ----- Waits for the number of runs: one read. The order of the additions depends on the keys alone, so results are
+    bitwise the same at each call on a device.
+    """
+    queue = arguments.queue_of(keys=keys, values=values)
+    entries = arguments.keys(queue, "keys", keys)
+    added = arguments.values(queue, "values", values, beside=("keys", keys.size), added=True)
+    outs = arguments.pair_of_outputs(out, second=True)
+    chain, n = arguments.chain_of(queue, entries, added, *outs), keys.size
+    runs = Runs(chain, entries, n) if n else None
+    n_runs = runs.n_runs if runs else 0
+    dtypes = keys.dtype, sum_dtype(values.dtype)
+    unique, sums = (
+        arguments.output(chain, "out", _first(part, n_runs), n_runs, dtype, entries, added)
+        for part, dtype in zip(outs, dtypes, strict=True)
+    )
+    if runs:
+        enqueue_segmented_sum(chain, runs.enqueue_list(unique.array), n_runs, added, n, sums.array)
+    return unique.deliver(chain), sums.deliver(chain)
+
+
+def _first(out: Any, n: int) -> Any:
+    """Return the first entries of an array that has room for more."""
+    return out[:n] if isinstance(out, cl_array.Array) and out.ndim == 1 and out.size > n else out

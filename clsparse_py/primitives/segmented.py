@@ -1,0 +1,351 @@
+"""Segmented sum and scan: of adjacent segments of any lengths, in parts of equal weight.
+
+After Blelloch, Heroux and Zagha, every work-item has the same number of entries, whatever segments they belong to. Parts are
+cut on the merge path of segment beginnings and entries (Merrill and Garland), so that many empty segments are no burden to a
+single part. On CPU devices parts are few and long, and a work-item's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from pyopencl import array as cl_array
+from typing_extensions import override
+
+from clsparse_py.arithmetic import OPENCL_TYPES
+from clsparse_py.device import Device
+from clsparse_py.launch import Chain
+from clsparse_py.primitives import arguments
+from clsparse_py.primitives.addition import Addition, Tiles, fitting, items_for, sum_dtype
+from clsparse_py.primitives.scan import ScanTiles, chunks, enqueue_tiles
+from clsparse_py.structure import OfStructure
+
+__all__ = [
+    "AddPartials",
+    "CutSegments",
+    "SegmentedChunks",
+    "SegmentedTails",
+    "SegmentedTiles",
+    "enqueue_segmented_scan",
+    "enqueue_segmented_sum",
+    "segmented_scan",
+    "segmented_sum",
+]
+
+
+@dataclass(frozen=True)
+class CutSegments(OfStructure):
+    """Parameters of ``templates/primitives/cut_segments.mako``."""
+
+    template = "primitives/cut_segments"
+
+
+def _pointer_type(index: str) -> str:
+    return f"typedef {OPENCL_TYPES[index]} I;  // {index}: pointers"
+
+
+@dataclass(frozen=True)
+class SegmentedTiles(Tiles):
+    """Parameters of ``templates/primitives/segmented_tiles.mako``.
+
+    Attributes
+    ----------
+    index : str
+        NumPy's name of the dtype of pointers.
+    kind : str
+        "sum" or "scan"; "sum" is of an inclusive record.
+    """
+
+    template = "primitives/segmented_tiles"
+
+    index: str
+    kind: str
+
+    @classmethod
+    def legal(
+        cls, device: Device, source: str, target: str, index: str, kind: str, inclusive: bool, work_group: int | None = None
+    ) -> SegmentedTiles:
+        """Return the legal record nearest to what is asked for: it fits in the local memory."""
+        items = items_for(target)
+        return fitting(device, cls(work_group or 256, source, target, device.portability, items, inclusive, index, kind))
+
+    @property
+    @override
+    def segmented(self) -> bool:
+        return True
+
+    @property
+    @override
+    def shape_name(self) -> str:
+        kind = self.kind if self.inclusive else f"exclusive_{self.kind}"
+        return f"{kind}_n{self.items}_{self.index}_"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"{super().prelude}\n{_pointer_type(self.index)}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "kind": self.kind}
+
+
+@dataclass(frozen=True)
+class SegmentedTails(Addition):
+    """Parameters of ``templates/primitives/segmented_tails.mako``; as in `SegmentedTiles`."""
+
+    template = "primitives/segmented_tails"
+
+    index: str
+
+    @property
+    @override
+    def shape_name(self) -> str:
+        return f"{self.index}_"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"{super().prelude}\n{_pointer_type(self.index)}"
+
+
+@dataclass(frozen=True)
+class AddPartials(Addition):
+    """Parameters of ``templates/primitives/add_partials.mako``."""
+
+    template = "primitives/add_partials"
+
+
+@dataclass(frozen=True)
+class SegmentedChunks(Addition):
+    """Parameters of ``templates/primitives/segmented_chunks.mako``.
+
+    Attributes
+    ----------
+    index : str
+        NumPy's name of the dtype of pointers.
+    step : str
+        "sum", "add", "tails" or "scan".
+    inclusive : bool
+        Whether an entry is part of its own sum.
+    """
+
+    template = "primitives/segmented_chunks"
+
+    index: str
+    step: str
+    inclusive: bool
+
+    @property
+    @override
+    def shape_name(self) -> str:
+        step = f"{'inclusive' if self.inclusive else 'exclusive'}_scan" if self.step == "scan" else self.step
+        return f"{step}_{self.index}_"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"{super().prelude}\n{_pointer_type(self.index)}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "step": self.step, "inclusive": self.inclusive}
+
+
+def enqueue_segmented_sum(
+    chain: Chain,
+    segment_ptr: cl_array.Array,
+    n_segments: int,
+    source: cl_array.Array,
+    n: int,
+    target: cl_array.Array,
+    work_group: int | None = None,
+) -> None:
+    """Enqueue the sum of each segment.
+
+    Parameters
+    ----------
+    chain : Chain
+        What comes before and after it.
+    segment_ptr, source, target : pyopencl.array.Array
+        ``n_segments + 1`` valid pointers, ``n`` values, ``n_segments`` sums, used from the beginning of their buffers. Sums are
+        made in ``target``'s dtype, which is no bool.
+    n_segments, n : int
+        How many there are.
+    work_group : int, optional
+        Work-items in a work-group, if not those that suit the device.
+    """
+    types, index = (source.dtype.name, target.dtype.name), segment_ptr.dtype.name
+    if chain.device.is_cpu:
+        record = SegmentedChunks(work_group or 1, *types, chain.device.portability.at_most(1), index, "sum", True)
+        _enqueue_chunks(chain, (record, replace(record, step="add")), segment_ptr, n_segments, source, n, target)
+        return
+    built, tiles = chain.build(SegmentedTiles.legal(chain.device, *types, index, "sum", True, work_group))
+    n_parts, cuts = _enqueue_cuts(chain, tiles, segment_ptr, n_segments, n)
+    partial = chain.scratch(n_parts, target.dtype)
+    chain.launch(built, n_parts, np.uint64(n_segments), np.uint64(n), segment_ptr, cuts, source, partial, target)
+    if n_parts > 1:
+        _enqueue_scan_of_parts(chain, tiles, partial, cuts, n_parts)
+        adding, _ = chain.build(AddPartials(tiles.work_group, types[1], types[1], chain.device.portability.at_most(1)))
+        chain.launch(adding, -(-n_parts // adding.parameters.work_group), np.uint64(n_parts), cuts, partial, target)
+
+
+def enqueue_segmented_scan(
+    chain: Chain,
+    segment_ptr: cl_array.Array,
+    n_segments: int,
+    source: cl_array.Array,
+    n: int,
+    target: cl_array.Array,
+    *,
+    inclusive: bool,
+    work_group: int | None = None,
+) -> None:
+    """Enqueue the scan of each segment.
+
+    Parameters
+    ----------
+    chain, segment_ptr, n_segments, source, n, work_group
+        As for `enqueue_segmented_sum`.
+    target : pyopencl.array.Array
+        For ``n`` sums; may be ``source``.
+    inclusive : bool
+        Whether an entry is part of its own sum.
+    """
+    types, index = (source.dtype.name, target.dtype.name), segment_ptr.dtype.name
+    if chain.device.is_cpu:
+        record = SegmentedChunks(work_group or 1, *types, chain.device.portability.at_most(1), index, "scan", inclusive)
+        _enqueue_chunks(chain, (replace(record, step="tails"), record), segment_ptr, n_segments, source, n, target)
+        return
+    built, tiles = chain.build(SegmentedTiles.legal(chain.device, *types, index, "scan", inclusive, work_group))
+    n_parts, cuts = _enqueue_cuts(chain, tiles, segment_ptr, n_segments, n)
+    partial = chain.scratch(n_parts, target.dtype)
+    if n_parts > 1:
+        tails, _ = chain.build(SegmentedTails(tiles.work_group, *types, tiles.portability, index))
+        chain.launch(tails, n_parts - 1, np.uint64(tiles.tile), segment_ptr, cuts, source, partial)
+        _enqueue_scan_of_parts(chain, tiles, partial, cuts, n_parts)
+    else:
+        chain.fill(partial, 0, 1)
+    chain.launch(built, n_parts, np.uint64(n_segments), np.uint64(n), segment_ptr, cuts, source, partial, target)
+
+
+def _enqueue_cuts(
+    chain: Chain, tiles: SegmentedTiles, segment_ptr: cl_array.Array, n_segments: int, n: int
+) -> tuple[int, cl_array.Array]:
+    """Enqueue the cutting of segments into parts; return how many there are, and where they are cut."""
+    n_parts = -(-(n + n_segments) // tiles.tile)
+    cuts = chain.scratch(n_parts + 1, np.uint64)
+    built, record = chain.build(CutSegments(tiles.work_group, tiles.index))
+    sizes = (np.uint64(size) for size in (n_segments, n, n_parts, tiles.tile))
+    chain.launch(built, -(-(n_parts + 1) // record.work_group), *sizes, segment_ptr, cuts)
+    return n_parts, cuts
+
+
+def _enqueue_scan_of_parts(
+    chain: Chain, tiles: SegmentedTiles, partial: cl_array.Array, cuts: cl_array.Array, n_parts: int
+) -> None:
+    """Enqueue the scan of what parts hold of one segment, over those that no other segment begins between."""
+    record = ScanTiles.legal(chain.device, tiles.target, tiles.target, True, tiles.work_group, by_key=True)
+    enqueue_tiles(chain, record, partial, partial, n_parts, n_parts, (cuts,))
+
+
+def _enqueue_chunks(
+    chain: Chain,
+    steps: tuple[SegmentedChunks, SegmentedChunks],
+    segment_ptr: cl_array.Array,
+    n_segments: int,
+    source: cl_array.Array,
+    n: int,
+    target: cl_array.Array,
+) -> None:
+    """Enqueue two steps on a few long parts."""
+    n_parts = chunks(chain.device, n_segments + n)
+    cuts, partial = chain.scratch(n_parts, np.uint64), chain.scratch(n_parts, target.dtype)
+    sizes = tuple(np.uint64(size) for size in (n_segments, n, n_parts))
+    for step in steps:
+        built, record = chain.build(step)
+        chain.launch(built, -(-n_parts // record.work_group), *sizes, segment_ptr, source, cuts, partial, target)
+
+
+def segmented_sum(segment_ptr: cl_array.Array, values: cl_array.Array, *, out: cl_array.Array | None = None) -> cl_array.Array:
+    """Return the sum of each segment.
+
+    Every work-item has the same number of entries, whatever segments they belong to (Blelloch, Heroux and Zagha, "Segmented
+    operations for sparse matrix computation on vector multiprocessors", 1993).
+
+    Parameters
+    ----------
+    segment_ptr : pyopencl.array.Array
+        Where each of p segments begins in ``values``: p + 1 entries of int32 or int64, the first 0, never decreasing, the last
+        the length of ``values``. Segments may be empty.
+    values : pyopencl.array.Array
+        One-dimensional, of any supported dtype.
+    out : pyopencl.array.Array, optional
+        Where the result goes. By default a new array.
+
+    Returns
+    -------
+    pyopencl.array.Array
+        p sums of the dtype of ``values``, in which they are made; of int64 where that is bool. 0 for an empty segment. The device
+        may still be writing it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An argument is no such array, or the pointers are no such pointers; the message names the argument.
+
+    Notes ----- Waits for the check of the pointers: one kernel, one read. The order of the additions depends on the pointers
+    alone, so results are bitwise the same at each call on a device.
+    """
+    queue = arguments.queue_of(segment_ptr=segment_ptr, values=values)
+    pointers = arguments.pointers(queue, "segment_ptr", segment_ptr)
+    entries = arguments.values(queue, "values", values, added=True)
+    chain, n_segments = arguments.chain_of(queue, pointers, entries, out), pointers.size - 1
+    result = arguments.output(chain, "out", out, n_segments, sum_dtype(values.dtype), entries, pointers)
+    arguments.check_pointers(chain, "segment_ptr", pointers, entries.size)
+    if n_segments:
+        enqueue_segmented_sum(chain, pointers, n_segments, entries, entries.size, result.array)
+    return result.deliver(chain)
+
+
+def segmented_scan(
+    segment_ptr: cl_array.Array, values: cl_array.Array, *, exclusive: bool = False, out: cl_array.Array | None = None
+) -> cl_array.Array:
+    """Return the scan of each segment: for each entry, the sum of those of its segment up to it.
+
+    Every work-item has the same number of entries, whatever segments they belong to, as in `segmented_sum`.
+
+    Parameters
+    ----------
+    segment_ptr, values : pyopencl.array.Array
+        As for `segmented_sum`.
+    exclusive : bool
+        Whether sums leave the entry itself out: then they are 0 where a segment begins.
+    out : pyopencl.array.Array, optional
+        Where the result goes; may be ``values``. By default a new array.
+
+    Returns
+    -------
+    pyopencl.array.Array
+        As many sums as ``values`` has entries, in the dtypes of `segmented_sum`. The device may still be writing it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `segmented_sum`.
+
+    Notes
+    -----
+    Waits, and is deterministic, as `segmented_sum`.
+    """
+    queue = arguments.queue_of(segment_ptr=segment_ptr, values=values)
+    pointers = arguments.pointers(queue, "segment_ptr", segment_ptr)
+    entries = arguments.values(queue, "values", values, added=True)
+    chain, n, dtype = arguments.chain_of(queue, pointers, entries, out), entries.size, sum_dtype(values.dtype)
+    result = arguments.output(chain, "out", out, n, dtype, entries, pointers, in_place=entries)
+    arguments.check_pointers(chain, "segment_ptr", pointers, n)
+    if n:
+        enqueue_segmented_scan(chain, pointers, pointers.size - 1, entries, n, result.array, inclusive=not exclusive)
+    return result.deliver(chain)

@@ -1,0 +1,85 @@
+<%doc>
+Sums and scans of segments by a few long parts of equal weight, for devices whose work-items are the iterations of a core's loop.
+Step "${step}": ${{
+"sum": "the sum of each segment; partial[part]: what the part holds of a segment that an earlier one began",
+"add": "add what later parts hold of a segment to its sum",
+"tails": "partial[part]: what the part holds of the last segment in it",
+"scan": "the scan of each segment: the sum of its entries " + ("up to and including each" if inclusive else "before each")}[step]}.
+
+Source        own; parts after Merrill and Garland, SC 2016, Section 4 (merge path, with the beginnings of segments in place of their
+              ends: a segment weighs 1 for its beginning, and 1 for each entry)
+Index space   ${"one work-item" if step == "add" else "n_parts work-items, a part each"}
+Inputs        segment_ptr: n_segments + 1 pointers, valid; n values${", which may be the array out" if step == "scan" else ""}
+Output        cuts: the first segment that begins in each part or later
+Local memory  none
+Result        deterministic: a segment is always summed in the same order
+</%doc>
+#include "range_sum.cl"
+
+// The first segment that begins a number of steps on the path or later.
+ulong segment_at(const ulong target, const ulong n_segments, global const I *segment_ptr)
+{
+    ulong low = 0, high = n_segments;
+    while (low < high) {
+        const ulong middle = (low + high) / 2;
+        if ((ulong)segment_ptr[middle] + middle < target)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+% if step == "scan":
+// The scan of the entries from i up to end, from a sum on; returns the sum of all.
+T range_scan(global const SOURCE *source, ulong i, const ulong end, T sum, global T *target)
+{
+    for (; i < end; ++i) {
+        const T next = ADD(sum, LOAD(source, i));
+        target[i] = ${"next" if inclusive else "sum"};
+        sum = next;
+    }
+    return sum;
+}
+
+% endif
+kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
+void ${name}(
+    const ulong n_segments, const ulong n, const ulong n_parts, global const I *restrict segment_ptr, global const SOURCE *source,
+    global ulong *restrict cuts, global T *restrict partial, global T *out)
+{
+    const ulong part = get_global_id(0);
+% if step == "add":
+    if (part > 0)
+        return;
+    for (ulong later = 1; later < n_parts; ++later)
+        out[cuts[later] - 1] = ADD(out[cuts[later] - 1], partial[later]);
+% else:
+    if (part >= n_parts)
+        return;
+    const ulong all = n_segments + n, step = (all + n_parts - 1) / n_parts;
+    const ulong path_begin = min(part * step, all), path_end = min(path_begin + step, all);
+    ulong segment = segment_at(path_begin, n_segments, segment_ptr);
+    const ulong segment_end = segment_at(path_end, n_segments, segment_ptr), end = path_end - segment_end;
+    ulong i = path_begin - segment;
+    // Where the rest of a segment that an earlier part began ends.
+    const ulong rest_end = segment < segment_end ? (ulong)segment_ptr[segment] : end;
+% if step == "scan":
+    T carry = ZERO;
+    for (ulong earlier = 0; earlier < part; ++earlier)
+        carry = cuts[earlier + 1] == cuts[earlier] ? ADD(carry, partial[earlier]) : partial[earlier];
+    range_scan(source, i, rest_end, carry, out);
+    for (; segment < segment_end; ++segment)
+        range_scan(source, segment_ptr[segment], min((ulong)segment_ptr[segment + 1], end), ZERO, out);
+% else:
+    cuts[part] = segment;
+% if step == "tails":
+    partial[part] = range_sum(source, segment < segment_end ? (ulong)segment_ptr[segment_end - 1] : i, end);
+% else:
+    partial[part] = range_sum(source, i, rest_end);
+    for (; segment < segment_end; ++segment)
+        out[segment] = range_sum(source, segment_ptr[segment], min((ulong)segment_ptr[segment + 1], end));
+% endif
+% endif
+% endif
+}

@@ -1,0 +1,84 @@
+<%doc>
+${"The sum of each segment" if kind == "sum" else "The scan of each segment: an entry of out is the sum of the entries of its segment " + ("up to and including it" if inclusive else "before it")}, a work-group to a part of equal weight, whatever the lengths of segments are.
+
+The entries of a part are scanned in local memory, beginning anew where a segment begins\
+% if kind == "sum":
+; the sum of a segment then stands at its last entry. What a part holds
+of a segment that an earlier part began goes to partial[part].
+% else:
+. partial[part] is what earlier parts hold of the
+segment that they began.
+% endif
+
+Source        Blelloch, Heroux and Zagha, "Segmented operations for sparse matrix computation on vector multiprocessors"; parts after
+              Merrill and Garland (merge path)
+Index space   n_parts work-groups
+Inputs        segment_ptr: n_segments + 1 pointers, valid; cuts, of cut_segments.mako with step work_group * items; n values${"" if kind == "sum" else ", which may be the array out"}
+Local memory  work_group * items * (sizeof(T) + 1) and work_group * (sizeof(T) + sizeof(uint))
+Result        deterministic: a segment is always summed in the same order
+</%doc>
+#define ITEMS ${items}
+#define INCLUSIVE ${int(inclusive)}
+#define SEGMENTED 1
+#include "tile_scan.cl"
+
+kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
+void ${name}(
+    const ulong n_segments, const ulong n, global const I *restrict segment_ptr, global const ulong *restrict cuts,
+% if kind == "sum":
+    global const SOURCE *restrict source, global T *restrict partial, global T *restrict out)
+% else:
+    global const SOURCE *source, global const T *restrict partial, global T *out)
+% endif
+{
+    local T entries[${work_group * items}];
+    local uchar heads[${work_group * items}];
+    local SUM box[${work_group}];
+    const uint me = get_local_id(0);
+    const ulong part = get_group_id(0);
+    const ulong first = cuts[part], last = cuts[part + 1];
+    const ulong begin = part * ${work_group * items} - first;
+    const ulong end = min((part + 1) * ${work_group * items}, n + n_segments) - last;
+    const uint here = (uint)(end - begin), n_heads = (uint)(last - first);
+    // All loads are in flight before the first is used.
+    if (here == ${work_group * items}) {
+% for i in range(items):
+        const T x_${i} = LOAD(source, begin + (me + ${i * work_group}));
+% endfor
+% for i in range(items):
+        entries[me + ${i * work_group}] = x_${i};
+% endfor
+    } else {
+% for i in range(items):
+        const T x_${i} = me + ${i * work_group} < here ? LOAD(source, begin + (me + ${i * work_group})) : ZERO;
+% endfor
+% for i in range(items):
+        entries[me + ${i * work_group}] = x_${i};
+% endfor
+    }
+% for i in range(items):
+    heads[me + ${i * work_group}] = 0;
+% endfor
+    barrier(CLK_LOCAL_MEM_FENCE);
+    // Of the segments that begin at an entry only the last has it.
+    for (uint s = me; s < n_heads; s += ${work_group})
+        if (segment_ptr[first + s] < segment_ptr[first + s + 1])
+            heads[segment_ptr[first + s] - begin] = 1;
+    tile_scan(entries, heads, box, ${"ZERO" if kind == "sum" else "partial[part]"});
+% if kind == "sum":
+    for (uint s = me; s < n_heads; s += ${work_group}) {
+        const uint from = (uint)(segment_ptr[first + s] - begin);
+        const uint to = (uint)(min((ulong)segment_ptr[first + s + 1], end) - begin);
+        out[first + s] = from < to ? entries[to - 1] : ZERO;
+    }
+    if (me == 0) {
+        const uint rest = n_heads > 0 ? (uint)(segment_ptr[first] - begin) : here;
+        partial[part] = rest > 0 ? entries[rest - 1] : ZERO;
+    }
+% else:
+% for i in range(items):
+    if (me + ${i * work_group} < here)
+        out[begin + (me + ${i * work_group})] = entries[me + ${i * work_group}];
+% endfor
+% endif
+}
