@@ -66,8 +66,23 @@ class Chain:
     def scratch(self, n: int, dtype: Any) -> cl_array.Array:
         """Return ``n`` entries of memory that later commands of this chain may use, and that is taken back when it is let go."""
         # A pool hands out again what a command may still use: harmless only where commands keep their order.
-        allocator = _scratch_pool(self.queue)[0] if self._ordered else None
-        return cl_array.Array(self.queue, max(n, 1), np.dtype(dtype), allocator=allocator)
+        dtype, n = np.dtype(dtype), max(n, 1)
+        if self._ordered:
+            data: Any = _scratch_pool(self.queue)[0].allocate(n * dtype.itemsize)
+        else:
+            data = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, n * dtype.itemsize)
+        # What PyOpenCL's own operations on arrays use too: checking a shape costs more than a launch.
+        return cl_array.Array(
+            None,
+            (n,),
+            dtype,
+            data=data,
+            strides=(dtype.itemsize,),
+            _fast=True,
+            _size=n,
+            _context=self._context,
+            _queue=self.queue,
+        )
 
     def build(self, parameters: _Record) -> tuple[programs.Built, _Record]:
         """Return the built kernel for a record, and the record that it was built with."""

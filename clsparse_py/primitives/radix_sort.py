@@ -6,6 +6,8 @@ of a digit leave side by side. On CPU devices a pass takes a few long chunks, ea
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,9 +37,8 @@ __all__ = [
 MOVED_TYPES = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "ulong2"}
 # Local memory that is left to the driver.
 _RESERVED = 1024
-# Entries of a tile, and work-groups to a compute unit.
-_TILE = 4096
-_GROUPS_PER_UNIT = 4
+# Entries that are exchanged at once, in bytes: all in parts where there are more.
+_EXCHANGED = 1 << 15
 # Bits of a digit, at most: counters of a work-group stay in local memory, those of a chunk near a core's cache.
 _TILE_BITS = 11
 _CHUNK_BITS = 22
@@ -58,8 +59,8 @@ class RadixCount(Parameters):
         NumPy's names of the types of positions, and of what is sorted.
     bits : int
         Of a digit.
-    chunk : int
-        Entries that a work-group takes.
+    tile, tiles : int
+        Entries of a tile, and tiles that a work-group takes.
     """
 
     template = "primitives/radix_count"
@@ -67,12 +68,13 @@ class RadixCount(Parameters):
     index: str
     word: str
     bits: int
-    chunk: int
+    tile: int
+    tiles: int
 
     @property
     @override
     def name(self) -> str:
-        return f"radix_count_b{self.bits}_n{self.chunk}_{self.word}_{self.index}_wg{self.work_group}"
+        return f"radix_count_b{self.bits}_n{self.tile}x{self.tiles}_{self.word}_{self.index}_wg{self.work_group}"
 
     @property
     @override
@@ -85,7 +87,8 @@ class RadixCount(Parameters):
             "work_group": self.work_group,
             "word": OPENCL_TYPES[self.word],
             "bits": self.bits,
-            "chunk": self.chunk,
+            "tile": self.tile,
+            "tiles": self.tiles,
             "unroll": 8,
         }
 
@@ -106,8 +109,8 @@ class RadixScatter(Parameters):
         NumPy's names of the types of positions, of what is sorted, and of what is written.
     bits : int
         Of a digit.
-    items, rounds : int
-        Entries to a work-item in a tile; tiles to a work-group.
+    items : int
+        Entries to a work-item; a tile is ``work_group * items`` entries.
     source : str
         "rows" and "items" where words are made of keys and of rows or items; "words" where they are there.
     last : bool
@@ -128,7 +131,6 @@ class RadixScatter(Parameters):
     result: str
     bits: int
     items: int
-    rounds: int
     source: str
     first: bool
     last: bool
@@ -150,7 +152,7 @@ class RadixScatter(Parameters):
 
     @property
     def tile(self) -> int:
-        """Entries that a work-group takes at once."""
+        """Entries that a work-group takes."""
         return self.work_group * self.items
 
     @property
@@ -158,9 +160,22 @@ class RadixScatter(Parameters):
         """Local memory that the steps of the kernel use one after another."""
         marks = 4 * (self.tile + self.work_group) if self.source == "rows" else 0
         counters = 2 * (self.work_group // self.match_width << self.bits)
-        places = 4 if self.pointers and not self.first else 2
-        words = self.tile * (np.dtype(self.result).itemsize + places)
-        return -(-max(marks, counters, words, self.tile * self.value_bytes) // 16) * 16
+        exchanged = min(self.tile * max(self.entry_bytes, self.value_bytes), _EXCHANGED)
+        return -(-max(marks, counters, 2 * self.tile, exchanged) // 16) * 16
+
+    def parts(self, size: int) -> int:
+        """In how many equal parts, a power of two, a tile of entries of so many bytes is exchanged."""
+        return 1 << (-(-self.tile * size // self.pool_bytes) - 1).bit_length() if size else 1
+
+    @property
+    def divides(self) -> bool:
+        """Whether the entries of a work-item can be exchanged in parts."""
+        return self.items % max(self.parts(self.entry_bytes), self.parts(self.value_bytes)) == 0
+
+    @property
+    def entry_bytes(self) -> int:
+        """Bytes of what is exchanged of an entry beside its value."""
+        return np.dtype(self.word if self.source == "words" else self.result).itemsize
 
     @property
     def local_bytes(self) -> int:
@@ -173,7 +188,7 @@ class RadixScatter(Parameters):
         payload = f"_v{self.value_bytes}{'p' if self.positions else ''}" if self.value_bytes else ""
         role = f"{'first' if self.first else 'next'}{'_last' if self.last else ''}{'_pointers' if self.pointers else ''}"
         types = f"{self.word}_{self.result}_{self.index}"
-        return f"radix_scatter_{self.source}_{role}_b{self.bits}_x{self.items}x{self.rounds}{payload}_{types}_wg{self.work_group}"
+        return f"radix_scatter_{self.source}_{role}_b{self.bits}_x{self.items}{payload}_{types}_wg{self.work_group}"
 
     @property
     @override
@@ -189,10 +204,11 @@ class RadixScatter(Parameters):
             "result": OPENCL_TYPES[self.result],
             "bits": self.bits,
             "items": self.items,
-            "rounds": self.rounds,
             "tile": self.tile,
             "match_width": self.match_width,
             "pool_bytes": self.pool_bytes,
+            "entry_parts": self.parts(self.entry_bytes),
+            "value_parts": self.parts(self.value_bytes),
             "source": self.source,
             "first": self.first,
             "last": self.last,
@@ -336,8 +352,8 @@ class Shape:
         Whether a pass takes chunks, a work-item each, or tiles, a work-group each.
     work_group : int
         Of all kernels.
-    items, rounds : int
-        Entries to a work-item in a tile; tiles to a work-group.
+    items : int
+        Entries to a work-item in a tile.
     bits : int
         Of a digit, at most.
     chunks : int
@@ -347,7 +363,6 @@ class Shape:
     chunked: bool
     work_group: int
     items: int
-    rounds: int
     bits: int
     chunks: int
 
@@ -355,32 +370,38 @@ class Shape:
     def default(cls, device: Device, n: int) -> Shape:
         """Return the shape for ``n`` entries on a device."""
         if not device.is_cpu:
-            # As many work-groups as keep the device busy; more only mean more counts.
-            rounds = n // (_TILE * _GROUPS_PER_UNIT * device.compute_units)
-            return cls(False, min(_TILE // 16, device.max_work_group), 16, 1 << min(rounds.bit_length(), 4), _TILE_BITS, 0)
+            return cls(False, min(256, device.max_work_group), 16, _TILE_BITS, 0)
         # A few counters to an entry at most: more would take longer to scan than another pass takes.
         bits = min(max((8 * n // device.compute_units).bit_length(), 8), _CHUNK_BITS)
-        return cls(True, 1, 1, 1, bits, device.compute_units)
+        return cls(True, 1, 1, bits, device.compute_units)
 
+    @functools.lru_cache(maxsize=256)  # noqa: B019 - a shape is a small value, and the same few are asked for again and again
     def legal(self, device: Device, index: str, value_bytes: int, *, pointers: bool, word_bytes: int) -> Shape:
         """Return the nearest shape whose kernels fit a device's local memory."""
         if self.chunked:
             return replace(self, work_group=min(self.work_group, device.max_work_group))
         group = min(self.work_group, device.max_work_group)
         # Fewer entries to a work-item before fewer digits to a pass; a pass of few digits is dearer than a small tile.
-        shapes = ((items, bits) for fewest in (8, 1) for items in _halvings(self.items) for bits in range(self.bits, fewest - 1, -1))
-        for items, bits in shapes:
+        for items, bits in _cuts(self.items, self.bits):
             widest = RadixScatter(
-                group, device.portability, index, f"uint{8 * word_bytes}", f"uint{8 * word_bytes}", bits, items, 1,
+                group, device.portability, index, f"uint{8 * word_bytes}", f"uint{8 * word_bytes}", bits, items,
                 "rows", False, False, value_bytes, False, pointers,
             )  # fmt: skip
-            if widest.local_bytes + _RESERVED <= device.local_memory and widest.tile < 1 << 15:
+            if widest.local_bytes + _RESERVED <= device.local_memory and widest.tile < 1 << 15 and widest.divides:
                 return replace(self, work_group=group, items=items, bits=bits)
         raise ValueError(f"radix sort: {device.name} has {device.local_memory} bytes of local memory, too little for a tile")
 
 
-def _halvings(number: int) -> list[int]:
-    return [number >> i for i in range(number.bit_length())]
+def _cuts(items: int, bits: int) -> Iterator[tuple[int, int]]:
+    """Iterate over items to a work-item and bits of a digit, what is asked for first."""
+    for fewest in (8, 1):
+        for halvings in range(items.bit_length()):
+            yield from ((items >> halvings, fewer) for fewer in range(bits, fewest - 1, -1))
+
+
+def _seen_as(keys: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
+    """Return an array whose entries are read as another type of the same size."""
+    return cl_array.Array(keys.queue, keys.shape, dtype, data=keys.base_data, events=keys.events)
 
 
 def _digits(bits: int, limit: int) -> list[int]:
@@ -440,17 +461,20 @@ def _enqueue_tiles(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]
     scatter, parameters = chain.build(
         RadixScatter(
             shape.work_group, chain.device.portability, index.name, each.words.dtype.name, each.sorted.dtype.name, each.bits,
-            shape.items, shape.rounds, each.source, each.first, each.last, each.value_bytes, each.positions, each.pointers is not None,
+            shape.items, each.source, each.first, each.last, each.value_bytes, each.positions, each.pointers is not None,
         )
     )  # fmt: skip
-    chunk = parameters.tile * parameters.rounds
-    count, _ = chain.build(RadixCount(shape.work_group, index.name, each.words.dtype.name, each.bits, chunk))
-    chunks = -(-each.n // chunk)
-    counts = chain.scratch(chunks << each.bits, index)
-    common = np.uint64(each.n), np.uint32(each.shift), np.uint64(each.flip), each.words, counts
-    chain.launch(count, chunks, *common)
-    enqueue_scan(chain, counts, counts, chunks << each.bits, kind="exclusive")
-    chain.launch(scatter, chunks, *common, *each.arguments(lower=not each.first))
+    tiles = -(-each.n // parameters.tile)
+    # Counts of adjacent tiles leave together, as long as that leaves work-groups enough.
+    together = next(size for size in (8, 4, 2, 1) if size == 1 or tiles >= 4 * size * chain.device.compute_units)
+    while together > 1 and 4 * together << each.bits > chain.device.local_memory - _RESERVED:
+        together //= 2
+    count, _ = chain.build(RadixCount(shape.work_group, index.name, each.words.dtype.name, each.bits, parameters.tile, together))
+    counts = chain.scratch(tiles << each.bits, index)
+    n, digit = np.uint64(each.n), (np.uint32(each.shift), np.uint64(each.flip), each.words, counts)
+    chain.launch(count, -(-tiles // together), n, np.uint64(tiles), *digit)
+    enqueue_scan(chain, counts, counts, tiles << each.bits, kind="exclusive")
+    chain.launch(scatter, tiles, n, *digit, *each.arguments(lower=not each.first))
 
 
 def _enqueue_chunks(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]) -> None:
@@ -602,16 +626,16 @@ def enqueue_radix_sort(
     wanted = shape or Shape.default(chain.device, n)
     cut = wanted.legal(chain.device, index.name, value_bytes, pointers=False, word_bytes=word.itemsize)
     flip = 1 << 8 * word.itemsize - 1 if keys.dtype.kind == "i" else 0
-    words, moved, shift = keys.view(word), values, low
+    words, moved, shift = _seen_as(keys, word), values, low
     digits = _digits(high - low, cut.bits)
     for i, digit in enumerate(digits):
         last = i + 1 == len(digits)
-        target = sorted_keys.view(word) if last else chain.scratch(n, word)
+        target = _seen_as(sorted_keys, word) if last else chain.scratch(n, word)
         target_values = sorted_values if last or sorted_values is None else chain.scratch(n, sorted_values.dtype)
         each = _Pass(
-            n=n, shift=shift, bits=digit, flip=flip, source="words", first=i == 0, last=last, words=words, sorted=target, making=(),
-            kept=(1 << 8 * word.itemsize) - 1, values=moved, sorted_values=target_values, n_lower=1, lower=None, n_keys=0,
-            pointers=None,
+            n=n, shift=shift, bits=digit, flip=flip, source="words", first=i == 0, last=last, words=words, sorted=target,
+            making=(), kept=(1 << 8 * word.itemsize) - 1, values=moved, sorted_values=target_values, n_lower=1, lower=None,
+            n_keys=0, pointers=None,
         )  # fmt: skip
         _enqueue_pass(chain, each, cut, index)
         words, moved, shift = target, target_values, shift + digit

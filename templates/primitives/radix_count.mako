@@ -1,34 +1,43 @@
 <%doc>
-How many entries of each chunk have each digit: counts[digit * n_chunks + chunk]. The first half of a pass of a radix sort.
+How many entries of each tile have each digit: counts[digit * n_tiles + tile]. The first half of a pass of a radix sort.
 
 Source        Satish, Harris and Garland, "Designing efficient sorting algorithms for manycore GPUs" (the radix sort that Dalton et al. use)
-Index space   a work-group for each chunk of ${chunk} adjacent entries
+Index space   a work-group for each ${tiles} adjacent tiles of ${tile} adjacent entries: their counts leave side by side
 Inputs        words: keys in any order; the digit is ${bits} bits of a word from bit shift on, after the bits of flip are inverted
-Local memory  ${2 ** bits} counters
+Local memory  ${tiles * 2 ** bits} counters
 Result        exact
 </%doc>
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
-void ${name}(const ulong n, const uint shift, const ulong flip, global const ${word} *restrict words, global I *restrict counts)
+void ${name}(
+    const ulong n, const ulong n_tiles, const uint shift, const ulong flip, global const ${word} *restrict words,
+    global I *restrict counts)
 {
-    local uint found[${2 ** bits}];
+    local uint found[${tiles * 2 ** bits}];
     const uint me = get_local_id(0);
     const ${word} flipped = (${word})flip;
-    for (uint d = me; d < ${2 ** bits}; d += ${work_group})
-        found[d] = 0;
+    for (uint i = me; i < ${tiles * 2 ** bits}; i += ${work_group})
+        found[i] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
-    ulong begin = (ulong)get_group_id(0) * ${chunk};
-    const ulong end = min(begin + ${chunk}, n);
-    for (; begin + ${unroll * work_group} <= end; begin += ${unroll * work_group}) {
+    const ulong first = (ulong)get_group_id(0) * ${tiles};
+    for (uint tile = 0; tile < ${tiles} && first + tile < n_tiles; ++tile) {
+        local uint *of_tile = found + ${2 ** bits} * tile;
+        ulong begin = (first + tile) * ${tile};
+        const ulong end = min(begin + ${tile}, n);
+        for (; begin + ${unroll * work_group} <= end; begin += ${unroll * work_group}) {
 % for i in range(unroll):
-        const ${word} word_${i} = words[begin + ${i * work_group} + me];
+            const ${word} word_${i} = words[begin + ${i * work_group} + me];
 % endfor
 % for i in range(unroll):
-        atomic_inc(found + ((uint)((word_${i} ^ flipped) >> shift) & ${2 ** bits - 1}));
+            atomic_inc(of_tile + ((uint)((word_${i} ^ flipped) >> shift) & ${2 ** bits - 1}));
 % endfor
+        }
+        for (ulong k = begin + me; k < end; k += ${work_group})
+            atomic_inc(of_tile + ((uint)((words[k] ^ flipped) >> shift) & ${2 ** bits - 1}));
     }
-    for (ulong k = begin + me; k < end; k += ${work_group})
-        atomic_inc(found + ((uint)((words[k] ^ flipped) >> shift) & ${2 ** bits - 1}));
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint d = me; d < ${2 ** bits}; d += ${work_group})
-        counts[(ulong)d * get_num_groups(0) + get_group_id(0)] = found[d];
+    for (uint i = me; i < ${tiles * 2 ** bits}; i += ${work_group}) {
+        const uint digit = i / ${tiles}, tile = i % ${tiles};
+        if (first + tile < n_tiles)
+            counts[digit * n_tiles + first + tile] = found[${2 ** bits} * tile + digit];
+    }
 }

@@ -1,6 +1,6 @@
 <%doc>
-Move the entries of each chunk to where the entries of their digit go, in order: the second half of a pass of a radix sort. A chunk is
-taken tile by tile, and each tile is put in order in local memory, so that the entries of a digit leave side by side.
+Move the entries of each tile to where the entries of their digit go, in order: the second half of a pass of a radix sort. A tile is
+put in order in local memory, so that its entries of a digit leave side by side.
 
 An entry is a word and, where there are values, a value. The digit is ${bits} bits of the word from bit shift on, after the bits
 of flip are inverted. A pass may also tell where the entries of each key begin, a key being what this digit and those of earlier
@@ -8,7 +8,7 @@ passes make up; it knows from the pass before where the entries of each lower ke
 
 Source        Satish, Harris and Garland, "Designing efficient sorting algorithms for manycore GPUs"; the ranks are found by equal
               digits among lanes, as in Adinets and Merrill, "Onesweep"
-Index space   a work-group for each chunk of ${rounds} tiles of ${tile} adjacent entries, ${items} to a work-item
+Index space   a work-group for each tile of ${tile} adjacent entries, ${items} to a work-item
 Inputs        starts: the exclusive scan of radix_count's counts. Entries come as ${{
 "rows": "keys; the item of an entry is its row, and indptr has n_rows + 1 valid offsets",
 "items": "keys and items",
@@ -26,12 +26,7 @@ Result        stable, so deterministic
     lower_keys = pointers and not first
     def padded(place):
         return f"{place} + {place} / {items}"
-    def entry(i):
-        if made and last:
-            return f"({result})item_{i}"
-        if made:
-            return f"({result})(word_{i} >> {bits}) << item_bits | ({result})item_{i}"
-        return f"({result})(word_{i} & kept)" if last else f"word_{i}"
+    moved_type = result if made else word
 %>
 % if source == "rows" or lower_keys:
 // The first of n ascending offsets that is not below a position.
@@ -85,27 +80,19 @@ void ${name}(
     const ${word} flipped = (${word})flip;
     // A team of lanes has adjacent entries; each step takes as many of them as there are lanes.
     const uint mine = team * ${match_width * items} + lane;
-    ulong begin = (ulong)get_group_id(0) * ${tile * rounds};
+    const ulong begin = (ulong)get_group_id(0) * ${tile};
+    const I end = (I)min(begin + ${tile}, n);
+    const uint here = (uint)(end - begin);
 
-    // A work-item keeps where the next entries of its digits go.
+    // A work-item finds where the entries of its digits, two by two, go.
 % for i in range(pairs):
     const uint digit_of_mine_${i} = 2 * (me * ${pairs} + ${i});
     const bool has_${i} = digit_of_mine_${i} < ${digits};
-    I next_${i} = has_${i} ? starts[(ulong)digit_of_mine_${i} * get_num_groups(0) + get_group_id(0)] : 0;
-    I second_${i} = has_${i} ? starts[(ulong)(digit_of_mine_${i} + 1) * get_num_groups(0) + get_group_id(0)] : 0;
+    const I next_${i} = has_${i} ? starts[(ulong)digit_of_mine_${i} * get_num_groups(0) + get_group_id(0)] : 0;
+    const I second_${i} = has_${i} ? starts[(ulong)(digit_of_mine_${i} + 1) * get_num_groups(0) + get_group_id(0)] : 0;
 % endfor
-% if source == "rows":
-    long first_row = lower_bound(indptr, n_rows, begin + 1) - 1;
-% endif
-% if lower_keys:
-    long low = lower_bound(lower, n_lower, begin);
-% endif
     if (me == 0)
         local_start[${digits}] = ${tile};
-
-    for (uint round = 0; round < ${rounds}; ++round, begin += ${tile}) {
-    const I end = (I)min(begin + ${tile}, n);
-    const uint here = begin < n ? (uint)(end - begin) : 0;
 % for i in range(items):
     const uint place_${i} = mine + ${i * match_width};
     const bool present_${i} = place_${i} < here;
@@ -116,11 +103,11 @@ void ${name}(
     const I item_${i} = present_${i} ? items[begin + place_${i}] : 0;
 % endif
 % endfor
-    barrier(CLK_LOCAL_MEM_FENCE);
 
 % if source == "rows":
     // The row of each entry: the last row that begins at or before it. Marks are padded, so that no two lanes meet in a bank.
     local uint *marks = (local uint *)pool;
+    const long first_row = lower_bound(indptr, n_rows, begin + 1) - 1;
     for (uint i = me; i < ${tile + tile // items}; i += ${work_group})
         marks[i] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -142,12 +129,17 @@ void ${name}(
 % for i in range(items):
     const I item_${i} = (I)(first_row + marks[${padded(f"place_{i}")}]);
 % endfor
-    first_row += marks[${tile - 1} + ${tile - 1} / ${items}];
     barrier(CLK_LOCAL_MEM_FENCE);
 % endif
+% if made:
 % for i in range(items):
-    const ${result} entry_${i} = ${entry(i)};
+% if last:
+    const ${result} entry_${i} = (${result})item_${i};
+% else:
+    const ${result} entry_${i} = (${result})(word_${i} >> ${bits}) << item_bits | (${result})item_${i};
+% endif
 % endfor
+% endif
 
     // Count the digits of each team, and how many equal ones stand before each entry in its team.
     local ushort *counters = (local ushort *)pool;
@@ -193,8 +185,6 @@ void ${name}(
         local_start[digit_of_mine_${i} + 1] = (ushort)(start + first);
         offset[digit_of_mine_${i}] = next_${i} - start;
         offset[digit_of_mine_${i} + 1] = second_${i} - start - first;
-        next_${i} += first;
-        second_${i} += last;
         start += first + last;
     }
 % endfor
@@ -209,29 +199,60 @@ void ${name}(
 % endif
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    // Exchange words in local memory, so that those of a digit leave side by side.
-    local ${result} *exchanged = (local ${result} *)pool;
-    local ushort *digit_at = (local ushort *)(exchanged + ${tile});
-% if lower_keys:
-    local ushort *place_at = digit_at + ${tile};
-% endif
+    // Exchange in local memory, part by part, so that what goes to one digit leaves side by side.
+% if made:
+    local ushort *digit_at = (local ushort *)pool;
 % for i in range(items):
-    exchanged[to_${i}] = entry_${i};
     digit_at[to_${i}] = (ushort)digit_${i};
-% if lower_keys:
-    place_at[to_${i}] = (ushort)place_${i};
-% endif
 % endfor
     barrier(CLK_LOCAL_MEM_FENCE);
 % for i in range(items):
     const I at_${i} = offset[digit_at[${i * work_group} + me]] + (I)(${i * work_group} + me);
-    if (${i * work_group} + me < here)
-        sorted[at_${i}] = exchanged[${i * work_group} + me];
 % endfor
+    barrier(CLK_LOCAL_MEM_FENCE);
+% endif
+<% parts, moved = entry_parts, "entry" if made else "word" %>\
+    local ${moved_type} *exchanged = (local ${moved_type} *)pool;
+% for part in range(parts):
+% for i in range(items):
+% if parts > 1:
+    if (to_${i} / ${tile // parts} == ${part})
+% endif
+        exchanged[to_${i} % ${tile // parts}] = ${moved}_${i};
+% endfor
+    barrier(CLK_LOCAL_MEM_FENCE);
+% for i in range(items // parts * part, items // parts * (part + 1)):
+    const ${moved_type} moved_${i} = exchanged[(${i * work_group} + me) % ${tile // parts}];
+% if not made:
+    const I at_${i} = offset[(uint)((moved_${i} ^ flipped) >> shift) & ${digits - 1}] + (I)(${i * work_group} + me);
+% endif
+    if (${i * work_group} + me < here)
+        sorted[at_${i}] = ${f"({result})(moved_{i} & kept)" if last and not made else f"moved_{i}"};
+% endfor
+    barrier(CLK_LOCAL_MEM_FENCE);
+% endfor
+% if value:
+<% parts = value_parts %>\
+    local V *carried = (local V *)pool;
+% for part in range(parts):
+% for i in range(items):
+% if parts > 1:
+    if (to_${i} / ${tile // parts} == ${part})
+% endif
+        carried[to_${i} % ${tile // parts}] = ${f"value_{i}" if value == "given" else f"(V)(begin + place_{i})"};
+% endfor
+    barrier(CLK_LOCAL_MEM_FENCE);
+% for i in range(items // parts * part, items // parts * (part + 1)):
+    if (${i * work_group} + me < here)
+        sorted_values[at_${i}] = carried[(${i * work_group} + me) % ${tile // parts}];
+% endfor
+    barrier(CLK_LOCAL_MEM_FENCE);
+% endfor
+% endif
 % if first and pointers:
 
-    // The entries of a digit begin where its first chunk says.
-    if (round == 0 && get_group_id(0) == 0) {
+    // The entries of a digit begin where its first tile says.
+    if (get_group_id(0) == 0) {
         for (uint d = me; d < ${digits} && d < n_keys; d += ${work_group})
             pointers[d] = offset[d] + local_start[d];
         if (me == 0)
@@ -240,7 +261,16 @@ void ${name}(
 % elif lower_keys:
 
     // The entries of a key begin where one with this digit would go that stands where those of the lower key began.
-    for (; low < n_lower && (lower[low] < end || lower[low] == (I)n && end == (I)n); ++low) {
+    long low = lower_bound(lower, n_lower, begin);
+    const long low_end = end == (I)n ? n_lower : lower_bound(lower, n_lower, end);
+    local ushort *place_at = (local ushort *)pool;
+    if (low < low_end) {
+% for i in range(items):
+        place_at[to_${i}] = (ushort)place_${i};
+% endfor
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (; low < low_end; ++low) {
         const uint position = (uint)(lower[low] - begin);
         for (uint d = me; d < ${digits} && d * n_lower + low < n_keys; d += ${work_group}) {
             uint at = local_start[d], high = local_start[d + 1];
@@ -254,21 +284,7 @@ void ${name}(
             pointers[d * n_lower + low] = offset[d] + (I)at;
         }
     }
-    if (round == 0 && get_group_id(0) == 0 && me == 0)
+    if (get_group_id(0) == 0 && me == 0)
         pointers[n_keys] = (I)n;
 % endif
-% if value:
-
-    barrier(CLK_LOCAL_MEM_FENCE);
-    local V *moved = (local V *)pool;
-% for i in range(items):
-    moved[to_${i}] = ${f"value_{i}" if value == "given" else f"(V)(begin + place_{i})"};
-% endfor
-    barrier(CLK_LOCAL_MEM_FENCE);
-% for i in range(items):
-    if (${i * work_group} + me < here)
-        sorted_values[at_${i}] = moved[${i * work_group} + me];
-% endfor
-% endif
-    }
 }
