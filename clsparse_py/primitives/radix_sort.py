@@ -367,13 +367,14 @@ class Shape:
     chunks: int
 
     @classmethod
-    def default(cls, device: Device, n: int) -> Shape:
-        """Return the shape for ``n`` entries on a device."""
+    def defaults(cls, device: Device, n: int) -> tuple[Shape, ...]:
+        """Return the shapes for ``n`` entries on a device; the one that makes the fewest passes is best, else the first."""
         if not device.is_cpu:
-            return cls(False, min(256, device.max_work_group), 16, _TILE_BITS, 0)
+            # Tiles as large as their counters allow: the longer are the runs that leave side by side.
+            return tuple(cls(False, min(group, device.max_work_group), 16, _TILE_BITS, 0) for group in (512, 256))
         # A few counters to an entry at most: more would take longer to scan than another pass takes.
         bits = min(max((8 * n // device.compute_units).bit_length(), 8), _CHUNK_BITS)
-        return cls(True, 1, 1, bits, device.compute_units)
+        return (cls(True, 1, 1, bits, device.compute_units),)
 
     @functools.lru_cache(maxsize=256)  # noqa: B019 - a shape is a small value, and the same few are asked for again and again
     def legal(self, device: Device, index: str, value_bytes: int, *, pointers: bool, word_bytes: int) -> Shape:
@@ -381,7 +382,7 @@ class Shape:
         if self.chunked:
             return replace(self, work_group=min(self.work_group, device.max_work_group))
         group = min(self.work_group, device.max_work_group)
-        # Fewer entries to a work-item before fewer digits to a pass; a pass of few digits is dearer than a small tile.
+        # Fewer digits to a pass, down to a number that makes few passes, before fewer entries to a work-item.
         for items, bits in _cuts(self.items, self.bits):
             widest = RadixScatter(
                 group, device.portability, index, f"uint{8 * word_bytes}", f"uint{8 * word_bytes}", bits, items,
@@ -547,7 +548,7 @@ def enqueue_sort_by_key(
     pointers : pyopencl.array.Array, optional
         Takes n_keys + 1 offsets of the index type: where the entries of each key begin.
     shape : Shape, optional
-        How it is cut; by default `Shape.default`.
+        How it is cut; by default `Shape.defaults`.
     """
     index = np.dtype(keys.dtype)
     if not n:
@@ -555,10 +556,14 @@ def enqueue_sort_by_key(
             chain.fill(pointers, 0, n_keys + 1)
         return
     value_bytes = 0 if sorted_values is None else sorted_values.dtype.itemsize
-    wanted = shape or Shape.default(chain.device, n)
     total, item_bits = max(1, (n_keys - 1).bit_length()), max(1, (n_items - 1).bit_length())
+    wanted = (shape,) if shape else Shape.defaults(chain.device, n)
     for word_bytes in (4, 8):
-        cut = wanted.legal(chain.device, index.name, value_bytes, pointers=pointers is not None, word_bytes=word_bytes)
+        cuts = (
+            each.legal(chain.device, index.name, value_bytes, pointers=pointers is not None, word_bytes=word_bytes)
+            for each in wanted
+        )
+        cut = min(cuts, key=lambda each: -(-total // each.bits))
         digits = _digits(total, cut.bits)
         if total - digits[0] + item_bits <= 8 * word_bytes or len(digits) == 1:
             break
@@ -610,7 +615,7 @@ def enqueue_radix_sort(
     values, sorted_values : pyopencl.array.Array, optional
         n values of any dtype, moved with their keys.
     shape : Shape, optional
-        How it is cut; by default `Shape.default`.
+        How it is cut; by default `Shape.defaults`.
     """
     if not n:
         return
@@ -623,8 +628,9 @@ def enqueue_radix_sort(
     index = np.dtype(np.int64 if n > np.iinfo(np.int32).max else np.int32)
     word = np.dtype(f"uint{8 * keys.dtype.itemsize}")
     value_bytes = 0 if sorted_values is None else sorted_values.dtype.itemsize
-    wanted = shape or Shape.default(chain.device, n)
-    cut = wanted.legal(chain.device, index.name, value_bytes, pointers=False, word_bytes=word.itemsize)
+    cut = (shape or Shape.defaults(chain.device, n)[0]).legal(
+        chain.device, index.name, value_bytes, pointers=False, word_bytes=word.itemsize
+    )
     flip = 1 << 8 * word.itemsize - 1 if keys.dtype.kind == "i" else 0
     words, moved, shift = _seen_as(keys, word), values, low
     digits = _digits(high - low, cut.bits)
