@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from clsparse_py.semiring import SEMIRINGS
 
-__all__ = ["OPENCL_TYPES", "Arithmetic", "conversion", "needs_fp64", "type_of_sums"]
+__all__ = ["OPENCL_TYPES", "Arithmetic", "conversion", "name_of", "needs_fp64", "type_of_sums"]
 
 #: NumPy's dtypes that kernels take, and what they are in OpenCL C. A bool is a byte of 0 or 1; a complex is a pair.
 OPENCL_TYPES = {
@@ -38,7 +39,7 @@ def needs_fp64(*dtypes: np.dtype[Any]) -> bool:
 
 
 def conversion(source: np.dtype[Any], target: np.dtype[Any]) -> str:
-    """Return the OpenCL C expression that makes a value of dtype ``target`` of a value ``v``, no complex one for a real target."""
+    """Return the OpenCL C expression that makes a value of dtype ``target`` of a value ``v``, not complex for a real target."""
     kind = OPENCL_TYPES[target.name]
     if source == target:
         return "(v)"
@@ -56,6 +57,12 @@ def type_of_sums(dtype: np.dtype[Any]) -> list[str]:
         f"#define T_BITS(v) as_{bits}(v)",
         f"#define T_FROM_BITS(v) as_{kind}(v)",
     ]
+
+
+@functools.cache
+def name_of(dtype: np.dtype[Any]) -> str:
+    """Return a dtype's name, which NumPy takes microseconds to put together."""
+    return dtype.name
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pyopencl as cl
 import scipy.sparse
 from pyopencl import array as cl_array
 
-from clsparse_py.arithmetic import OPENCL_TYPES
+from clsparse_py.arithmetic import OPENCL_TYPES, name_of
 from clsparse_py.convert import converted
 from clsparse_py.device import describe
 from clsparse_py.transfer import contexts_match, from_host
@@ -32,8 +32,9 @@ def shape_of(shape: Any) -> tuple[int, int]:
 
 def value_dtype(name: str, dtype: Any) -> np.dtype[Any]:
     """Return a dtype that kernels take."""
-    native: np.dtype[Any] = np.dtype(dtype).newbyteorder("=")
-    if native.name not in OPENCL_TYPES:
+    given: np.dtype[Any] = np.dtype(dtype)
+    native = given if given.isnative else given.newbyteorder("=")
+    if name_of(native) not in OPENCL_TYPES:
         raise TypeError(f"{name}: dtype {native} is not supported; use one of {', '.join(OPENCL_TYPES)}")
     return native
 
@@ -75,7 +76,7 @@ def place(
     if data.size != indices.size:
         raise ValueError(f"data: must have as many entries as indices, has {data.size}, not {indices.size}")
     value = value_dtype("data" if dtype is None else "dtype", data.dtype if dtype is None else dtype)
-    if value.name in ("float64", "complex128") and not describe(queue.device).fp64:
+    if name_of(value) in ("float64", "complex128") and not describe(queue.device).fp64:
         raise TypeError(
             f"dtype: {value} needs double precision, which {queue.device.name} lacks; "
             f"use dtype={'float32' if value.kind == 'f' else 'complex64'}"

@@ -15,7 +15,7 @@ import numpy as np
 from pyopencl import array as cl_array
 from typing_extensions import Self, override
 
-from clsparse_py.arithmetic import OPENCL_TYPES
+from clsparse_py.arithmetic import OPENCL_TYPES, name_of
 from clsparse_py.device import Device, Portability
 from clsparse_py.launch import Chain
 from clsparse_py.primitives.scan import enqueue_scan
@@ -459,18 +459,18 @@ class _Pass:
 
 
 def _enqueue_tiles(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]) -> None:
+    types = name_of(index), name_of(each.words.dtype)
+    cut = each.bits, shape.items, each.source, each.first, each.last
+    payload = each.value_bytes, each.positions, each.pointers is not None
     scatter, parameters = chain.build(
-        RadixScatter(
-            shape.work_group, chain.device.portability, index.name, each.words.dtype.name, each.sorted.dtype.name, each.bits,
-            shape.items, each.source, each.first, each.last, each.value_bytes, each.positions, each.pointers is not None,
-        )
-    )  # fmt: skip
+        RadixScatter(shape.work_group, chain.device.portability, *types, name_of(each.sorted.dtype), *cut, *payload)
+    )
     tiles = -(-each.n // parameters.tile)
     # Counts of adjacent tiles leave together, as long as that leaves work-groups enough.
     together = next(size for size in (8, 4, 2, 1) if size == 1 or tiles >= 4 * size * chain.device.compute_units)
     while together > 1 and 4 * together << each.bits > chain.device.local_memory - _RESERVED:
         together //= 2
-    count, _ = chain.build(RadixCount(shape.work_group, index.name, each.words.dtype.name, each.bits, parameters.tile, together))
+    count, _ = chain.build(RadixCount(shape.work_group, *types, each.bits, parameters.tile, together))
     counts = chain.scratch(tiles << each.bits, index)
     n, digit = np.uint64(each.n), (np.uint32(each.shift), np.uint64(each.flip), each.words, counts)
     chain.launch(count, -(-tiles // together), n, np.uint64(tiles), *digit)
@@ -479,14 +479,22 @@ def _enqueue_tiles(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]
 
 
 def _enqueue_chunks(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]) -> None:
-    group, word = shape.work_group, each.words.dtype.name
-    count, _ = chain.build(RadixChunkCount(group, index.name, word))
-    sum_ranges, _ = chain.build(RadixChunkStarts(group, index.name, "sum"))
-    scan, _ = chain.build(RadixChunkStarts(group, index.name, "scan"))
+    group, word = shape.work_group, name_of(each.words.dtype)
+    count, _ = chain.build(RadixChunkCount(group, name_of(index), word))
+    sum_ranges, _ = chain.build(RadixChunkStarts(group, name_of(index), "sum"))
+    scan, _ = chain.build(RadixChunkStarts(group, name_of(index), "scan"))
     tells = each.pointers is not None and not each.first
     scatter, _ = chain.build(
         RadixChunkScatter(
-            group, index.name, word, each.sorted.dtype.name, each.source, each.last, each.value_bytes, each.positions, tells
+            group,
+            name_of(index),
+            word,
+            name_of(each.sorted.dtype),
+            each.source,
+            each.last,
+            each.value_bytes,
+            each.positions,
+            tells,
         )
     )
     chunks = max(1, min(shape.chunks, each.n))
@@ -560,7 +568,7 @@ def enqueue_sort_by_key(
     wanted = (shape,) if shape else Shape.defaults(chain.device, n)
     for word_bytes in (4, 8):
         cuts = (
-            each.legal(chain.device, index.name, value_bytes, pointers=pointers is not None, word_bytes=word_bytes)
+            each.legal(chain.device, name_of(index), value_bytes, pointers=pointers is not None, word_bytes=word_bytes)
             for each in wanted
         )
         cut = min(cuts, key=lambda each: -(-total // each.bits))
@@ -629,7 +637,7 @@ def enqueue_radix_sort(
     word = np.dtype(f"uint{8 * keys.dtype.itemsize}")
     value_bytes = 0 if sorted_values is None else sorted_values.dtype.itemsize
     cut = (shape or Shape.defaults(chain.device, n)[0]).legal(
-        chain.device, index.name, value_bytes, pointers=False, word_bytes=word.itemsize
+        chain.device, name_of(index), value_bytes, pointers=False, word_bytes=word.itemsize
     )
     flip = 1 << 8 * word.itemsize - 1 if keys.dtype.kind == "i" else 0
     words, moved, shift = _seen_as(keys, word), values, low
