@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 __all__ = ["Plans", "assembled", "csr_array"]
 
 
+DeviceParts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
+
+
 @dataclass
 class Plans:
     """The plans that are kept for a structure: matrices that share its arrays share them."""
@@ -80,6 +83,7 @@ class csr_array:  # noqa: N801 - SciPy's name for it
     """
 
     ndim = 2
+    _vouched: bool
     # NumPy leaves `array @ A` to us.
     __array_ufunc__ = None
 
@@ -103,22 +107,29 @@ class csr_array:  # noqa: N801 - SciPy's name for it
                 raise ValueError(f"shape: {shape} differs from that of arg1, {own_shape}")
         else:
             parts, own_shape = parts_of(arg1, shape)
-        self.shape: tuple[int, int] = own_shape if shape is None else shape
-        self.queue: cl.CommandQueue = (
+        shape = own_shape if shape is None else shape
+        queue = (
             queue
             or next((part.queue for part in parts if isinstance(part, cl_array.Array) and part.queue is not None), None)
             or default_queue()
         )
-        self.context: cl.Context = self.queue.context  # kept: not every driver's queue keeps it
-        self._data, self._indices, self._indptr = place(self.queue, parts, self.shape, dtype, copy=copy)
+        self._hold(queue, shape, place(queue, parts, shape, dtype, copy=copy))
+        self._vouched = vouched or not check
+        if not self._vouched:
+            self._checked()
+
+    def _hold(self, queue: cl.CommandQueue, shape: tuple[int, int], parts: DeviceParts) -> None:
+        """Begin to be the matrix of these parts."""
+        self.shape: tuple[int, int] = shape
+        self.queue: cl.CommandQueue = queue
+        self.context: cl.Context = queue.context  # kept: not every driver's queue keeps it
+        self._data, self._indices, self._indptr = parts
         self._plans = Plans()
         self._structure: Structure | None = None
         self._version = 0  # counts what is replaced
         self._kept: _Kept | None = None
         self._nnz: int = self._indices.size
-        self._vouched: bool = vouched or not check
-        if not self._vouched:
-            self._checked()
+        self._vouched = True
 
     def _checked(self) -> Structure:
         """Return what is known of the structure; check it where nothing is."""
@@ -336,7 +347,7 @@ class csr_array:  # noqa: N801 - SciPy's name for it
 def assembled(
     queue: cl.CommandQueue,
     shape: tuple[int, int],
-    parts: tuple[cl_array.Array, cl_array.Array, cl_array.Array],
+    parts: DeviceParts,
     structure: Structure | None,
     plans: Plans | None = None,
 ) -> csr_array:
@@ -352,7 +363,8 @@ def assembled(
     plans : Plans, optional
         Of a matrix with the same ``indices`` and ``indptr``.
     """
-    made = csr_array(parts, shape, queue=queue, check=False)
+    made = csr_array.__new__(csr_array)
+    made._hold(queue, shape, parts)
     made._structure = structure
     made._plans = plans or made._plans
     return made

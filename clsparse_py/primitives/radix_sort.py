@@ -460,11 +460,12 @@ class _Pass:
 
 def _enqueue_tiles(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]) -> None:
     types = name_of(index), name_of(each.words.dtype)
-    cut = each.bits, shape.items, each.source, each.first, each.last
-    payload = each.value_bytes, each.positions, each.pointers is not None
-    scatter, parameters = chain.build(
-        RadixScatter(shape.work_group, chain.device.portability, *types, name_of(each.sorted.dtype), *cut, *payload)
-    )
+    wanted = RadixScatter(
+        shape.work_group, chain.device.portability, *types, name_of(each.sorted.dtype), bits=each.bits, items=shape.items,
+        source=each.source, first=each.first, last=each.last, value_bytes=each.value_bytes, positions=each.positions,
+        pointers=each.pointers is not None,
+    )  # fmt: skip
+    scatter, parameters = chain.build(wanted)
     tiles = -(-each.n // parameters.tile)
     # Counts of adjacent tiles leave together, as long as that leaves work-groups enough.
     together = next(size for size in (8, 4, 2, 1) if size == 1 or tiles >= 4 * size * chain.device.compute_units)
