@@ -20,7 +20,7 @@ from clsparse_py.spmm import Rows
 from clsparse_py.spmv.binning import Binning, ScanCounts
 from clsparse_py.spmv.choose import KERNELS, choose
 from clsparse_py.spmv.features import Features
-from clsparse_py.spmv.kernels import Boundaries, Combine, CountFeatures, Subvector
+from clsparse_py.spmv.kernels import Adaptive, Boundaries, Combine, CountFeatures, Subvector
 from clsparse_py.structure import Check
 from clsparse_py.transpose.kernels import Count, Gather, GatherChunked, Insert, Permute, RowsOf, Sample, tile
 
@@ -69,12 +69,17 @@ def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -
         "spmm/rows": columns["spmm/rows:4"],
         **columns,
         "spmv/adaptive": by_name["adaptive"],
+        **{
+            f"spmv/adaptive:{parts}": Adaptive.legal(device, arithmetic, scaled, 256, 2, parts)
+            for parts in ("staged", "rests", "even")
+        },
         "spmv/binning": Binning(group, index, "histogram"),
         **{f"spmv/binning:{step}": Binning(group, index, step) for step in ("histogram", "count", "place")},
         "spmv/boundaries": Boundaries(min(64, device.max_work_group), index),
         "spmv/chunked": by_name["chunked"],
         "spmv/combine": Combine.legal(device, arithmetic, scaled),
         "spmv/combine:few": Combine.legal(device, arithmetic, scaled, lanes=4),
+        "spmv/combine:many": Combine.legal(device, arithmetic, scaled, 256, 256),
         "spmv/features": CountFeatures(group, index),
         "spmv/merge": by_name["merge"],
         "spmv/pieces": by_name["pieces"],

@@ -59,28 +59,31 @@ def warmup(queue: cl.CommandQueue | None = None, dtypes: Iterable[Any] = (np.flo
     for dtype in dict.fromkeys(np.dtype(each) for each in dtypes):
         if not device.fp64 and dtype.name in ("float64", "complex128"):
             continue
-        A = _matrix(queue, dtype)
-        x, y = cl_array.zeros(queue, A.shape[1], dtype), cl_array.zeros(queue, A.shape[0], dtype)
-        operands = [cl_array.zeros(queue, (A.shape[1], columns), dtype) for columns in _COLUMNS]
+        matrices = _matrices(queue, dtype)
+        operands = [cl_array.zeros(queue, (1, columns), dtype) for columns in _COLUMNS]
         # A plan holds what its launches read: it has to outlive them.
-        plans = [spmv_plan(A, kernel=choice) for choice in dict.fromkeys(_choices(device))]
+        plans = [(A, spmv_plan(A, kernel=choice)) for A in matrices for choice in dict.fromkeys(_choices(device, dtype.itemsize))]
+        y = cl_array.zeros(queue, max(A.shape[0] for A in matrices), dtype)
         for scale in (None, 1):
-            for plan in plans:
-                plan.execute(A, x, y, alpha=scale)
+            for A, plan in plans:
+                plan.execute(A, operands[0], y, alpha=scale)
             for X in operands:
-                spmm(A, X, alpha=scale)
+                spmm(matrices[0], X, alpha=scale)
         queue.finish()
     return sum(1 for _ in programs.built()) - before
 
 
-def _matrix(queue: cl.CommandQueue, dtype: np.dtype[Any]) -> csr_array:
-    """Return a matrix with an empty row, a short one, and one that every kernel cuts."""
-    indptr = np.array([0, 0, 1, 1 + _LONG_ROW], np.int32)
-    parts = (np.zeros(indptr[-1], dtype), np.zeros(indptr[-1], np.int32), indptr)
-    return csr_array(scipy.sparse.csr_array(parts, shape=(3, 1)), queue=queue)
+def _matrices(queue: cl.CommandQueue, dtype: np.dtype[Any]) -> list[csr_array]:
+    """Return a matrix of short rows, and one with an empty row, a short one, and one that every kernel cuts."""
+    made = []
+    for lengths in ([1, 1], [0, 1, _LONG_ROW]):
+        indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+        parts = (np.zeros(indptr[-1], dtype), np.zeros(indptr[-1], np.int32), indptr)
+        made.append(csr_array(scipy.sparse.csr_array(parts, shape=(len(lengths), 1)), queue=queue))
+    return made
 
 
-def _choices(device: Device) -> Iterator[KernelChoice]:
+def _choices(device: Device, itemsize: int) -> Iterator[KernelChoice]:
     """Yield what the cost rule chooses for matrices of all sizes, mean and longest rows."""
     powers = [1 << bit for bit in range(31)]
     for n_rows in powers[::3]:
@@ -90,5 +93,5 @@ def _choices(device: Device) -> Iterator[KernelChoice]:
                     continue
                 for shortest in (0, mean):
                     features = Features(n_rows, n_rows, n_rows * mean, shortest, longest, float(longest - mean), ())
-                    for side in choose(features, device, "auto", None).kernels:
+                    for side in choose(features, device, "auto", None, itemsize).kernels:
                         yield from side

@@ -74,7 +74,7 @@ def records() -> list[programs.Parameters]:
                 ]
                 found += [
                     Pieces(*common, 2),
-                    Adaptive(*common, 5, 32, 32),
+                    *(Adaptive(*common, parts, 5, 32, 32) for parts in ("staged", "rests", "even")),
                     Merge(*common, 5),
                     Combine(*common, 32),
                     Rows(*common, 4),

@@ -11,7 +11,7 @@ from pyopencl import array as cl_array
 from clsparse_py import programs
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.spmv.binning import Side, count_bins, list_rows
-from clsparse_py.spmv.choose import PIECE, KernelChoice
+from clsparse_py.spmv.choose import PIECE, KernelChoice, whole_rows
 from clsparse_py.spmv.executable import Executable, Launch
 from clsparse_py.spmv.explanation import Share
 from clsparse_py.spmv.kernels import Adaptive, Boundaries, Chunked, Combine, Merge, Subvector
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from clsparse_py.spmv.plan import SpmvPlan
 
 __all__ = ["Builder"]
+
+#: Rows of a part, in multiples of its weight, beyond which rows are made to weigh.
+_MOST_ROWS = 16
 
 _Record = TypeVar("_Record", bound=programs.Parameters)
 
@@ -42,15 +45,10 @@ class Builder:
 
     def _launch(self, built: programs.Built, work_items: int, *own: Any) -> None:
         """Add a launch; ``own`` are the arguments after the operands."""
-        kernel = built.kernel()
-        operands = 7 if self.scaled else 5
-        for position, argument in enumerate(own, start=operands):
-            is_array = isinstance(argument, cl_array.Array)
-            kernel.set_arg(position, argument.base_data if is_array else argument)
-            if is_array:
-                self.executable.keep.append(argument)
+        self.executable.keep += [argument for argument in own if isinstance(argument, cl_array.Array)]
+        own = tuple(argument.base_data if isinstance(argument, cl_array.Array) else argument for argument in own)
         parameters = built.parameters
-        self.executable.launches.append(Launch(kernel, work_items, parameters.work_group, parameters.name))
+        self.executable.launches.append(Launch(built.kernel(), own, work_items, parameters.work_group, parameters.name))
 
     def _share(self, rows: int, choice: str, built: programs.Built, why: str) -> None:
         self.shares.append(Share(rows, choice, built.parameters.name, why))
@@ -66,40 +64,60 @@ class Builder:
             built = self._pieces(choice, plan.indptr.get(), np.arange(self.n_rows))
             self._share(self.n_rows, str(choice), built, why)
             return
-        built, record = self._built(choice.record(self.device, self.arithmetic, self.scaled))
-        if isinstance(record, Adaptive):
-            # Room for the rest of a part's last row, where that is little: then no row is cut, and there is no second launch.
-            rest = max(plan.features.longest - 1, 0)
-            slack = rest if rest <= record.capacity // 8 else 0
-            self._balanced(built, record.capacity - slack, 0, slack)
-        elif isinstance(record, Merge):
+        asked = choice.record(self.device, self.arithmetic, self.scaled)
+        if isinstance(asked, Adaptive):
+            self._share(self.n_rows, str(choice), self._adaptive(asked), why)
+            return
+        built, record = self._built(asked)
+        if isinstance(record, Merge):
             self._balanced(built, record.capacity, 1, 0)
         elif isinstance(record, Chunked):
             weight = plan.nnz + self.n_rows
             step = max(1, -(-weight // (self.device.compute_units * choice.items)))
             # Rows are cut only where their rest is long: each cut row costs a piece of a second launch.
-            self._balanced(built, step, 1, step // 2, work_item_each=True)
+            self._balanced(built, step, 1, step // 2)
         elif isinstance(record, Subvector):
             self._launch(built, self.n_rows * record.width, self.index(self.n_rows), *structure)
         self._share(self.n_rows, str(choice), built, why)
 
-    def _balanced(self, built: programs.Built, step: int, row_weight: int, slack: int, *, work_item_each: bool = False) -> None:
-        """Add the launches of a kernel that takes parts of equal weight, a work-group or a work-item to each."""
-        plan, index = self.plan, self.index
-        n_parts, found = self._cut(step, row_weight, slack)
-        part_row = found[0].get()
-        if not row_weight and np.diff(part_row).max() > 4 * step:
-            # A part with many rows for its entries, empty ones, would take long: rows are made to weigh.
-            n_parts, found = self._cut(step, 1, slack)
-            part_row = found[0].get()
-        partial = cl_array.empty(self.queue, n_parts, self.arithmetic.result)
-        own = (found[0], found[1], partial, plan.indptr, plan.indices)
-        if work_item_each:
-            self._launch(built, n_parts, index(n_parts), index(plan.nnz), *own)
+    def _adaptive(self, asked: Adaptive) -> programs.Built:
+        """Add the launches of CSR-Adaptive.
+
+        Where no row is cut there is no second launch: room for the rest of a part's last row is left where that is little, and a
+        longer one is taken by the part as long as it isn't too much for one.
+        """
+        rest = max(self.plan.features.longest - 1, 0)
+        built, record = self._built(asked.with_room(rest))
+        if record.with_room(rest) != record:  # the driver allowed fewer work-items
+            built, record = self._built(record.with_room(rest))
+        if record.parts == "staged":
+            self._balanced(built, record.capacity - rest, 0, rest)
+        elif record.parts == "rests":
+            self._balanced(built, record.capacity, 0, rest if whole_rows(self.plan.features, self.device) else record.capacity)
         else:
-            self._launch(built, n_parts * built.parameters.work_group, *own)
+            self._balanced(built, record.capacity, 0, 0)
+        return built
+
+    def _balanced(self, built: programs.Built, step: int, row_weight: int, slack: int) -> None:
+        """Add the launches of a kernel that takes parts of equal weight, a work-group or a work-item to each."""
+        plan, index, record = self.plan, self.index, built.parameters
+        n_parts, (rows, entries, cuts) = self._cut(step, row_weight, slack)
+        part_row = rows.get()
+        even = isinstance(record, Adaptive) and record.parts == "even"
+        if not (row_weight or even) and np.diff(part_row).max() > _MOST_ROWS * step:
+            # A part with many rows for its entries, empty ones, would take long: rows are made to weigh.
+            n_parts, (rows, entries, cuts) = self._cut(step, 1, slack)
+            part_row = rows.get()
+        partial = cl_array.empty(self.queue, n_parts, self.arithmetic.result)
+        structure = (partial, plan.indptr, plan.indices)
+        if isinstance(record, Chunked):
+            self._launch(built, n_parts, index(n_parts), index(plan.nnz), rows, entries, *structure)
+        elif isinstance(record, Adaptive):
+            self._launch(built, n_parts * record.work_group, index(plan.nnz), rows, entries, cuts, *structure)
+        else:
+            self._launch(built, n_parts * record.work_group, rows, entries, *structure)
         # A cut row's number is one below the row of the parts that begin inside it; its later pieces are those parts.
-        cut = np.flatnonzero(found[2].get())
+        cut = np.flatnonzero(cuts.get())
         if cut.size:
             self._combine(part_row[cut] - 1, cut, partial)
 
@@ -138,9 +156,9 @@ class Builder:
         """Add the launch that adds later pieces to their rows; the pieces of a row are adjacent."""
         begins = np.flatnonzero(np.concatenate(([True], rows[1:] != rows[:-1])))
         ends = np.concatenate((begins[1:], [rows.size])) - 1
-        # Most rows that are cut have one later piece or few; lanes for the longest would only wait.
-        lanes = 32 if rows.size >= 8 * begins.size else 4
-        built, parameters = self._built(Combine.legal(self.device, self.arithmetic, self.scaled, lanes=lanes))
+        # Most rows that are cut have one later piece or few; lanes for the longest would only wait, unless that one is very long.
+        lanes = 256 if (ends - begins).max() >= 256 else 32 if rows.size >= 8 * begins.size else 4
+        built, parameters = self._built(Combine.legal(self.device, self.arithmetic, self.scaled, max(64, lanes), lanes))
         tables = (self._upload(rows[begins]), self._upload(pieces[begins]), self._upload(pieces[ends]))
         self._launch(built, begins.size * parameters.lanes, self.index(begins.size), *tables, partial)
 

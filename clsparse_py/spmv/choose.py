@@ -12,10 +12,10 @@ from clsparse_py.spmv.binning import N_BINS, Scheme, Side
 from clsparse_py.spmv.features import Features
 from clsparse_py.spmv.kernels import WIDTHS, Adaptive, Chunked, Merge, Pieces, Subvector
 
-__all__ = ["BALANCED", "KERNELS", "Decision", "KernelChoice", "choose"]
+__all__ = ["BALANCED", "KERNELS", "Decision", "KernelChoice", "choose", "whole_rows"]
 
 #: Kernels that balance entries by themselves: they take all rows in order.
-BALANCED = ("adaptive", "merge", "chunked")
+BALANCED = ("adaptive", "split", "merge", "chunked")
 #: All kernels by name; "subvectorX" takes X work-items to a row, "pieces" several work-groups.
 KERNELS = ("serial", *(f"subvector{width}" for width in WIDTHS[1:]), "vector", "pieces", *BALANCED)
 
@@ -34,7 +34,7 @@ class KernelChoice:
     work_group : int
         Work-items in a work-group.
     items : int
-        "adaptive" and "merge": entries, or steps on the merge path, to a work-item. "chunked": chunks to a compute unit.
+        "adaptive", "split" and "merge": entries, or steps on the merge path, to a work-item. "chunked": chunks to a compute unit.
     unroll : int
         Entries that a work-item reads ahead in the other kernels.
     """
@@ -64,6 +64,8 @@ class KernelChoice:
         common = device, arithmetic, scaled, self.work_group
         if self.name == "adaptive":
             return Adaptive.legal(*common, self.items)
+        if self.name == "split":
+            return Adaptive.legal(*common, self.items, "even")
         if self.name == "merge":
             return Merge.legal(*common, self.items)
         if self.name == "chunked":
@@ -96,27 +98,40 @@ class Decision:
     rule: str
 
 
-def _on_gpu(features: Features) -> tuple[KernelChoice, str]:
+def _on_gpu(features: Features, device: Device, itemsize: int) -> tuple[KernelChoice, str]:
     """Return the kernel for all rows on devices that hide latency with many work-items.
 
-    The limits are those between the fastest kernels over the suite paper-spmv on such a device; see ``bench/results``.
+    The limits are those between the fastest kernels over the suite paper-spmv on such a device; see ``docs/performance.md``.
     """
     mean, longest, nnz = features.mean, features.longest, features.nnz
-    even = longest <= 8 * mean
+    single = itemsize <= 4
     if longest <= 8 and nnz >= 1 << 24:
         return KernelChoice("serial", 512, unroll=4), "short rows alike, many entries: a work-item to a row"
-    if mean >= 32 and even:
-        width = 8 if mean < 45 else 16 if mean < 64 else 32
-        return KernelChoice(f"subvector{width}", 256, unroll=2), "longer rows alike: lanes enough to read them in few steps"
-    if 12 <= mean < 20 and longest <= 1.5 * mean:
-        return KernelChoice("subvector16", 128, unroll=2), "rows of one length: lanes as many as entries"
+    if longest <= 4 or (single and longest <= 16):
+        return KernelChoice("serial", 128, unroll=2), "few entries in every row: a work-item to a row"
+    if longest <= 8 * mean:
+        if mean >= 200:
+            return KernelChoice("subvector32", 256, unroll=2), "long rows alike: lanes enough to read them in few steps"
+        if mean >= 32 or (mean >= 12 and longest > 2 * mean):
+            return KernelChoice("subvector8", 128, unroll=4), "longer rows alike: a few lanes to each"
+        if mean >= 12 and single:
+            return KernelChoice("subvector4", 128, unroll=4), "rows alike of small values: a few lanes to each"
+        if 12 <= mean < 20 and longest <= 1.5 * mean:
+            return KernelChoice("subvector16", 128, unroll=2), "rows of one length: lanes as many as entries"
+        if mean < 12 and longest > 16:
+            return KernelChoice("subvector2", 128, unroll=1), "short rows alike: two lanes to each"
     if longest <= 64:
         return KernelChoice("adaptive", 128, 6), "short rows: a stream of entries in small work-groups"
-    if mean >= 64 or (mean < 8 and nnz < 1 << 23):
-        return KernelChoice("adaptive", 128, 6), "uneven rows, long or nearly all short: parts of equal entries"
-    if even or nnz < 1 << 23:
-        return KernelChoice("adaptive", 256, 3 if even else 2), "uneven rows: small parts of equal entries"
-    return KernelChoice("adaptive", 1024, 2), "uneven rows, many entries: large parts of equal entries"
+    if nnz >= 1 << 23 and mean < 64:
+        return KernelChoice("split", 512 if single else 1024, 2), "uneven rows, many entries: even parts, whatever rows they cut"
+    if whole_rows(features, device):
+        return KernelChoice("adaptive", 256, 2 if mean >= 8 else 4), "uneven rows, none too long for one compute unit"
+    return KernelChoice("adaptive", 128, 6), "uneven rows, some too long for one compute unit: these are cut"
+
+
+def whole_rows(features: Features, device: Device) -> bool:
+    """Return whether no row is longer than what a compute unit has to do anyway: then none need be cut."""
+    return features.longest * device.compute_units <= features.nnz
 
 
 def _of_bins(device: Device, side: Side) -> tuple[KernelChoice, ...]:
@@ -134,7 +149,7 @@ def _of_bins(device: Device, side: Side) -> tuple[KernelChoice, ...]:
     return tuple(choices)
 
 
-def choose(features: Features, device: Device, scheme: str, kernel: str | KernelChoice | None) -> Decision:
+def choose(features: Features, device: Device, scheme: str, kernel: str | KernelChoice | None, itemsize: int = 8) -> Decision:
     """Decide on a plan.
 
     Parameters
@@ -147,6 +162,8 @@ def choose(features: Features, device: Device, scheme: str, kernel: str | Kernel
         "auto", or what `Scheme.parse` takes.
     kernel : str, KernelChoice or None
         The kernel for all rows; None leaves it to the cost rule.
+    itemsize : int
+        Bytes of a value.
 
     Raises
     ------
@@ -165,13 +182,13 @@ def choose(features: Features, device: Device, scheme: str, kernel: str | Kernel
             return Decision(
                 Scheme("single"), ((_default_shape("chunked", device),),), "a CPU device: rows in chunks of equal work"
             )
-        chosen, why = _on_gpu(features)
+        chosen, why = _on_gpu(features, device, itemsize)
         return Decision(Scheme("single"), ((chosen,),), why)
     parsed = Scheme.parse(scheme)
     if parsed.name == "single":
         if asked is not None:
             return Decision(parsed, ((asked,),), "the scheme and the kernel were named")
-        chosen = _default_shape("chunked", device) if device.is_cpu else _on_gpu(features)[0]
+        chosen = _default_shape("chunked", device) if device.is_cpu else _on_gpu(features, device, itemsize)[0]
         return Decision(parsed, ((chosen,),), "the scheme was named")
     if asked is None:
         return Decision(
@@ -191,6 +208,8 @@ def _default_shape(name: str, device: Device) -> KernelChoice:
     choice = KernelChoice(name)
     if name == "adaptive":
         return replace(choice, items=5, work_group=128)
+    if name == "split":
+        return replace(choice, items=2)
     if name == "chunked":
         return replace(choice, items=32, work_group=1)
     return replace(choice, work_group=64) if device.is_cpu else choice

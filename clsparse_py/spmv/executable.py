@@ -17,16 +17,27 @@ __all__ = ["Executable", "Launch"]
 
 @dataclass
 class Launch:
-    """A kernel with its own arguments set, and its index space."""
+    """A kernel, the arguments that follow the operands, and its index space."""
 
     kernel: cl.Kernel
+    own: tuple[Any, ...]
     work_items: int
     work_group: int
     name: str
+    typed: bool = False
 
     def __post_init__(self) -> None:
         self.global_size = (-(-self.work_items // self.work_group) * self.work_group,)
         self.local_size = (self.work_group,)
+
+    def set(self, operands: tuple[Any, ...]) -> None:
+        """Set all arguments."""
+        arguments = (*operands, *self.own)
+        if not self.typed:
+            # Without types PyOpenCL tries each argument's, which takes microseconds.
+            self.kernel.set_arg_types([each.dtype if isinstance(each, np.generic) else None for each in arguments])
+            self.typed = True
+        self.kernel.set_args(*arguments)
 
 
 @dataclass
@@ -78,8 +89,7 @@ class Executable:
             *scale,
         )
         for launch in self.launches:
-            for position, argument in enumerate(arguments):
-                launch.kernel.set_arg(position, argument)
+            launch.set(arguments)
         # PyOpenCL does not keep alive what arguments point to: this does.
         self.operands, self.scale = operands, scale
 

@@ -140,6 +140,9 @@ class Adaptive(ProductKernel):
 
     Attributes
     ----------
+    parts : str
+        "staged": a work-group has no more entries than it holds products in local memory. "rests": what it has behind those is
+        the rest of its last row. "even": it has just as many as it holds.
     items : int
         Entries to a work-item; a work-group holds ``work_group * items`` products in local memory.
     short_row : int
@@ -151,6 +154,7 @@ class Adaptive(ProductKernel):
     template = "spmv/adaptive"
     kind = "spmv_adaptive"
 
+    parts: str
     items: int
     short_row: int
     lanes: int
@@ -163,13 +167,14 @@ class Adaptive(ProductKernel):
         scaled: bool,
         work_group: int,
         items: int,
+        parts: str = "staged",
         short_row: int = 32,
         lanes: int = 32,
     ) -> Adaptive:
         """Return the legal record nearest to what is asked for: it fits in the local memory."""
         work_group = max(1, min(work_group, device.max_work_group))
         lanes = min(lanes, _power_of_two_dividing(work_group))
-        record = cls(work_group, arithmetic, device.portability, scaled, items, short_row, lanes)
+        record = cls(work_group, arithmetic, device.portability, scaled, parts, items, short_row, lanes)
         while record.local_memory > device.local_memory and (record.items > 1 or record.work_group > 1):
             if record.items > 1:
                 record = replace(record, items=record.items - 1)
@@ -182,6 +187,10 @@ class Adaptive(ProductKernel):
     def capacity(self) -> int:
         """Entries that a work-group holds."""
         return self.work_group * self.items
+
+    def with_room(self, rest: int) -> Adaptive:
+        """Return the record for rows of which a part may have to take ``rest`` entries more: staged only where these are few."""
+        return replace(self, parts="rests") if self.parts == "staged" and rest > self.capacity // 8 else self
 
     @property
     def needs_box(self) -> bool:
@@ -197,12 +206,12 @@ class Adaptive(ProductKernel):
     @property
     @override
     def shape_name(self) -> str:
-        return f"wg{self.work_group}_n{self.items}_s{self.short_row}_x{self.lanes}"
+        return f"{self.parts}_wg{self.work_group}_n{self.items}_s{self.short_row}_x{self.lanes}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        own = {"items": self.items, "short_row": self.short_row, "lanes": self.lanes, "needs_box": self.needs_box}
-        return {**self._common(), **own}
+        own = {"parts": self.parts, "items": self.items, "short_row": self.short_row, "lanes": self.lanes}
+        return {**self._common(), **own, "needs_box": self.needs_box, "position": _position(self.arithmetic)}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:

@@ -62,7 +62,7 @@ class SpmvPlan:
         self.nnz = A.nnz
         self.indptr, self.indices = A.indptr, A.indices
         self.features: Features = inspect(self.queue, A.shape, A.nnz, A.indptr)
-        self.decision: Decision = choose(self.features, self.device, scheme, kernel)
+        self.decision: Decision = choose(self.features, self.device, scheme, kernel, A.dtype.itemsize)
         self._executables: dict[tuple[str, str, str, bool], Executable] = {}
         self._shares: list[Share] = []
         self._making = threading.Lock()
@@ -127,7 +127,7 @@ class SpmvPlan:
             executable = self._make(key, Arithmetic(A.dtype.name, x.dtype.name, self.indptr.dtype.name, semiring.name), scaled)
         if not scaled:
             return executable, ()
-        return executable, (np.array(1 if alpha is None else alpha, y.dtype), np.array(0 if beta is None else beta, y.dtype))
+        return executable, (y.dtype.type(1 if alpha is None else alpha), y.dtype.type(0 if beta is None else beta))
 
     def profile(self, A: csr_array, x: cl_array.Array, y: cl_array.Array) -> float:
         """Return the device's time for one product in seconds: the sum over its launches, by the device's own clock.

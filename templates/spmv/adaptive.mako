@@ -1,29 +1,41 @@
 <%doc>
-y[row] = alpha * A[row] @ x + beta * y[row], a work-group to a part of at most work_group * items entries: they are read as one
-coalesced stream, their products staged in local memory, and rows summed from there; a short row by one work-item, a longer one
-by X. What a part holds of a row that an earlier part began goes to partial[part].
+y[row] = alpha * A[row] @ x + beta * y[row], a work-group to a part: work_group * items of its entries are read as one coalesced
+stream, their products staged in local memory, and rows summed from there; a short row by one work-item, a longer one by X.
+What a part holds of a row that an earlier part began goes to partial[part].
+
+Parts are "staged", all their entries; or with "rests": what follows the staged entries is the rest of the part's last row, which
+the whole work-group sums; or "even": work_group * items entries each, whatever rows they cut, so that no load has to wait for the
+answer where a part begins.
 
 Source        CSR-Adaptive: Greathouse and Daga, SC 2014 (CSR-Stream), and Daga and Greathouse, HiPC 2015 (its longer rows);
-              the parts are made in parallel by boundaries.mako, and a long row is cut wherever a part ends
+              the parts are made in parallel by boundaries.mako
 Index space   n_parts work-groups
-Inputs        part_row, part_entry: n_parts + 1 each, of boundaries.mako, no part over work_group * items entries; columns in any
-              order, duplicates allowed; rows may be empty
+Inputs        part_row, part_entry: n_parts + 1 each, and part_cut, of boundaries.mako, with a step of at most work_group * items,
+              and for even parts just that, row_weight 0 and slack 0; columns in any order, duplicates allowed; rows may be empty
 Local memory  work_group * items * sizeof(T) and a queue of longer rows; work_group * sizeof(T) where X exceeds the lane width
 Result        deterministic: a row is summed in the order that the parts give
 </%doc>
-<% capacity = work_group * items %>
+<%
+    capacity = work_group * items
+    vectors = work_group // lanes
+    ahead = 4  # entries of a row's rest that a work-item reads together
+%>
 #define MAX_LANES ${lanes}
 #include "lanes_t.cl"
 #include "spmv.cl"
 
+// Where the staged entries of a row begin and end.
+#define STAGED_FROM(row) ((uint)(max(indptr[row], begin) - begin))
+#define STAGED_TO(row) ((uint)min(indptr[row + 1] - begin, (I)count))
+
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     SPMV_OPERANDS
-    global const I *restrict part_row, global const I *restrict part_entry, global T *restrict partial,
-    global const I *restrict indptr, global const I *restrict indices)
+    const I n_entries, global const I *restrict part_row, global const I *restrict part_entry, global const I *restrict part_cut,
+    global T *restrict partial, global const I *restrict indptr, global const I *restrict indices)
 {
     local T products[${capacity}];
-    local I longer[${capacity // (short_row + 1) + 1}];
+    local ${position} longer[${capacity // (short_row + 1) + 1}];
     local uint n_longer;
 % if needs_box:
     local T box[${work_group}];
@@ -34,48 +46,60 @@ void ${name}(
     global T *restrict y = y_base + y_offset;
     const uint me = get_local_id(0);
     const ulong part = get_group_id(0);
-    const I row_begin = part_row[part], row_end = part_row[part + 1];
-    const I begin = part_entry[part], end = part_entry[part + 1];
-    const uint count = (uint)(end - begin);
+% if parts == "even":
+    const I begin = (I)(part * ${capacity});
+    const uint total = (uint)min(n_entries - begin, (I)${capacity});
+% else:
+    const I begin = part_entry[part];
+    const uint total = (uint)(part_entry[part + 1] - begin);
+% endif
+    const uint count = min(total, ${capacity}u);
 
-    // All of the part's loads are in flight before the first is used.
+    // All of the part's loads are in flight before the first is used. Unsigned, as a step may pass the largest I.
+    ${position} row_begin, row, last;
+    uint from = 0, to = 0;
+% if parts == "rests":
+    T rest = ZERO;
+% endif
     if (count == ${capacity}) {
-${stage("")}
+${stage("", parts == "rests")}
     } else {
-${stage("if (me + {} < count)")}
+${stage("if (me + {} < count)", False)}
     }
     if (me == 0)
         n_longer = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    // A part that begins inside a row has that row's rest, which is not its own to write.
-    const I first = row_begin - (begin < indptr[row_begin] ? 1 : 0);
-    for (I row = first + me; row < row_end; row += ${work_group}) {
-        const uint from = (uint)(max(indptr[row], begin) - begin), to = (uint)(min(indptr[row + 1], end) - begin);
+    while (row < last) {
         if (to - from > ${short_row}) {
             longer[atomic_inc(&n_longer)] = row;
-            continue;
+        } else {
+            T sum = ZERO;
+            for (uint k = from; k < to; ++k)
+                sum = ADD(sum, products[k]);
+            if (row < row_begin)
+                partial[part] = sum;
+            else
+                update(SCALE_ARGUMENTS y + row, sum);
         }
-        T sum = ZERO;
-        for (uint k = from; k < to; ++k)
-            sum = ADD(sum, products[k]);
-        if (row < row_begin)
-            partial[part] = sum;
-        else
-            update(SCALE_ARGUMENTS y + row, sum);
+        row += ${work_group};
+        if (row < last) {
+            from = STAGED_FROM(row);
+            to = STAGED_TO(row);
+        }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 
     // The same number of rounds for every lane, as the exchange may have barriers.
     const uint n = n_longer;
-    for (uint i = 0; i < n; i += ${work_group // lanes}) {
+    for (uint i = 0; i < n; i += ${vectors}) {
         const uint mine = i + me / ${lanes};
         const bool active = mine < n;
-        const I row = active ? longer[mine] : 0;
-        uint k = active ? (uint)(max(indptr[row], begin) - begin) + me % ${lanes} : 0;
-        const uint to = active ? (uint)(min(indptr[row + 1], end) - begin) : 0;
+        row = active ? longer[mine] : 0;
+        from = active ? STAGED_FROM(row) : 0;
+        to = active ? STAGED_TO(row) : 0;
         T sum = ZERO;
-        for (; k < to; k += ${lanes})
+        for (uint k = from + me % ${lanes}; k < to; k += ${lanes})
             sum = ADD(sum, products[k]);
         sum = lanes_reduce(box, sum, ${lanes});
         if (active && me % ${lanes} == 0) {
@@ -85,18 +109,69 @@ ${stage("if (me + {} < count)")}
                 update(SCALE_ARGUMENTS y + row, sum);
         }
     }
+% if parts == "rests":
+
+    // Every lane takes part in the exchange, whether there is a rest or not.
+    if (total > ${capacity}) {
+        for (uint k = STAGED_FROM(last) + me; k < ${capacity}; k += ${work_group})
+            rest = ADD(rest, products[k]);
+        for (uint k = ${capacity + work_group} + me; k < total; k += ${ahead * work_group}) {
+% for u in range(ahead):
+            I column_${u} = 0;
+            T a_${u} = ZERO;
+            if (k + ${u * work_group} < total) {
+                column_${u} = LOAD_INDEX(indices + begin + (k + ${u * work_group}));
+                a_${u} = LOAD_A(data + begin + (k + ${u * work_group}));
+            }
+% endfor
+% for u in range(ahead):
+            if (k + ${u * work_group} < total)
+                rest = ADD(rest, MULTIPLY(a_${u}, LOAD_X(x + column_${u})));
+% endfor
+        }
+    }
+    rest = lanes_reduce(box, rest, ${lanes});
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (me % ${lanes} == 0)
+        products[me / ${lanes}] = rest;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    rest = ZERO;
+    if (me < ${lanes})
+        for (uint i = me; i < ${vectors}; i += ${lanes})
+            rest = ADD(rest, products[i]);
+    rest = lanes_reduce(box, rest, ${lanes});
+    if (total > ${capacity} && me == 0) {
+        if (last < row_begin)
+            partial[part] = rest;
+        else
+            update(SCALE_ARGUMENTS y + last, rest);
+    }
+% endif
 }
-<%def name="stage(guard)">
-% for u in range(items):
+<%def name="stage(guard, rest)">
+% for u in range(items + rest):
+<% guarded = guard.format(u * work_group) if u < items else f"if (me + {capacity} < total)" %>\
         I column_${u} = 0;
         T a_${u} = ZERO;
-        ${guard.format(u * work_group)} {
+        ${guarded} {
             column_${u} = LOAD_INDEX(indices + begin + (me + ${u * work_group}));
             a_${u} = LOAD_A(data + begin + (me + ${u * work_group}));
         }
 % endfor
+        // A part that begins inside a row has that row's rest${"; its last row is summed apart where it goes on behind what is staged" if parts == "rests" else ""}.
+        row_begin = part_row[part];
+        last = part_row[part + 1]${f" - (total > {capacity})" if parts == "rests" else ""};
+        row = row_begin - part_cut[part] + me;
+        if (row < last) {
+            from = STAGED_FROM(row);
+            to = STAGED_TO(row);
+        }
 % for u in range(items):
         ${guard.format(u * work_group)}
             products[me + ${u * work_group}] = MULTIPLY(a_${u}, LOAD_X(x + column_${u}));
 % endfor
+% if rest:
+        if (me + ${capacity} < total)
+            rest = MULTIPLY(a_${items}, LOAD_X(x + column_${items}));
+% endif
 </%def>

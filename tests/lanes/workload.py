@@ -265,7 +265,7 @@ def mixed_cases(fp64: bool) -> Iterator[Case]:
     """Operands of different dtypes."""
     pairs = [("float32", "complex64"), ("int8", "int32"), ("bool", "float32")]
     pairs += [("float32", "float64"), ("int32", "float32"), ("complex64", "float64")] if fp64 else []
-    for kernel, (a, x) in list(itertools.product(("chunked", "adaptive", "merge", "subvector4", "pieces"), pairs))[::2]:
+    for kernel, (a, x) in list(itertools.product(("chunked", "adaptive", "split", "merge", "subvector4", "pieces"), pairs))[::2]:
         yield partial(mixed, a, x, kernel)
 
 

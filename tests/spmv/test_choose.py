@@ -27,7 +27,7 @@ ALL = [SHORT, UNEVEN, EMPTY, replace(SHORT, longest=60), replace(UNEVEN, nnz=1 <
 
 def test_kernels_are_the_papers_and_those_it_names() -> None:
     assert KERNELS[:9] == ("serial", *(f"subvector{2**k}" for k in range(1, 8)), "vector")
-    assert set(KERNELS[9:]) == {"pieces", *BALANCED} >= {"adaptive", "merge", "chunked"}
+    assert set(KERNELS[9:]) == {"pieces", *BALANCED} >= {"adaptive", "split", "merge", "chunked"}
 
 
 @pytest.mark.parametrize(

@@ -221,6 +221,7 @@ def test_random_structures(queue: cl.CommandQueue, structure: tuple[np.ndarray, 
     for scheme, kernel in (
         ("auto", None),
         ("auto", "adaptive"),
+        ("auto", "split"),
         ("auto", "merge"),
         ("auto", "pieces"),
         ("fine", None),
