@@ -1,103 +1,107 @@
 // Sums of values of type T over a work-group, and over a tile of entries in local memory; ADD is T's addition, ZERO its identity.
 //
-// SUM              a sum, and where SEGMENTED is 1 also whether a segment begins in what was summed: what came before does not count
-//                  where one does.
-// NOTHING          the SUM of no entries.
-// sum_of(x, head)  the SUM of one entry, at which a segment begins where head is not 0.
-// joined(a, b)     the SUM of two adjacent pieces, a before b.
-// group_before(box, mine)       the joined SUMs of the work-items before this one; box holds a SUM for each.
-// tile_scan(tile, box, carry)   each entry of a tile of WORK_GROUP * ITEMS becomes the sum of those before it, of carry, which comes
-//                               before all, and where INCLUSIVE is 1 of itself. With SEGMENTED 1 there is, after tile, heads: a
-//                               byte for each entry, not 0 where a segment begins.
+// group_before(box, x)      the ADD of x over the work-items before this one; box holds a T for each.
+// tile_scan(tile, heads, box, head_box, carry)
+//                           each entry of a tile of WORK_GROUP * ITEMS becomes the ADD of carry and the entries before it, and of
+//                           itself where INCLUSIVE is 1. Where SEGMENTED is 1, sums begin anew at each entry whose byte in heads is
+//                           not 0, and head_box holds a uint for each work-item; else both may be 0.
 //
-// The last two have barriers, so the whole work-group has to call them; tile_scan begins and ends with one. The order of additions is
-// always the same. Loops that hold a barrier have a trip count that the compiler knows: a CPU runtime was seen to get others wrong.
+// They have barriers, so the whole work-group has to call them; tile_scan begins and ends with one. The order of additions is always
+// the same. Loops that hold a barrier have a trip count that the compiler knows: a CPU runtime was seen to get others wrong. A sum
+// and whether a segment begins in it are two variables, as a struct of both would have padding, which nothing writes.
 #include "lanes_xor.cl"
 
-#if SEGMENTED
-    typedef struct {
-        T total;
-        uint heads;
-    } SUM;
-    SUM sum_of(const T x, const uint head)
-    {
-        SUM sum = {x, head};
-        return sum;
-    }
-    #define NOTHING sum_of(ZERO, 0)
-    #define TOTAL(sum) ((sum).total)
-    SUM joined(const SUM a, const SUM b) { return sum_of(b.heads ? b.total : ADD(a.total, b.total), a.heads | b.heads); }
-    #if LANE_WIDTH > 1
-        SUM lanes_xor_sum(const SUM a, const uint m) { return sum_of(lanes_xor(a.total, m), lanes_xor_u32(a.heads, m)); }
-    #endif
-#else
-    #define SUM T
-    #define sum_of(x, head) (x)
-    #define NOTHING ZERO
-    #define TOTAL(sum) (sum)
-    #define joined(a, b) ADD(a, b)
-    #define lanes_xor_sum(a, m) lanes_xor(a, m)
-#endif
+// The sum of two adjacent pieces, where heads tells whether a segment begins in the second: then the first does not count.
+T joined(const T first, const T second, const uint heads)
+{
+    return SEGMENTED && heads ? second : ADD(first, second);
+}
 
-SUM group_before(local SUM *box, const SUM mine)
+// The joined sums of the work-items before this one, and whether a segment begins in them.
+T group_joined(local T *box, local uint *head_box, const T mine, const uint heads, uint *heads_before)
 {
     const uint me = get_local_id(0);
+    T before = ZERO;
+    uint any_before = 0;
 #if LANE_WIDTH > 1 && WORK_GROUP % LANE_WIDTH == 0
-    SUM before = NOTHING, all = mine;
+    T all = mine;
+    uint any = heads;
     for (uint step = 1; step < LANE_WIDTH; step *= 2) {
-        const SUM other = lanes_xor_sum(all, step);
+        const T other = lanes_xor(all, step);
+        const uint any_other = SEGMENTED ? lanes_xor_u32(any, step) : 0;
         if (me & step) {
-            before = joined(other, before);
-            all = joined(other, all);
+            before = joined(other, before, any_before);
+            any_before |= any_other;
+            all = joined(other, all, any);
         } else
-            all = joined(all, other);
+            all = joined(all, other, any_other);
+        any |= any_other;
     }
-    if (me % LANE_WIDTH == 0)
+    if (me % LANE_WIDTH == 0) {
         box[me / LANE_WIDTH] = all;
+        if (SEGMENTED)
+            head_box[me / LANE_WIDTH] = any;
+    }
     barrier(CLK_LOCAL_MEM_FENCE);
-    SUM earlier = NOTHING;
-    for (uint i = 0; i < me / LANE_WIDTH; ++i)
-        earlier = joined(earlier, box[i]);
-    before = joined(earlier, before);
+    T earlier = ZERO;
+    uint any_earlier = 0;
+    for (uint i = 0; i < me / LANE_WIDTH; ++i) {
+        const uint heads_i = SEGMENTED ? head_box[i] : 0;
+        earlier = joined(earlier, box[i], heads_i);
+        any_earlier |= heads_i;
+    }
+    before = joined(earlier, before, any_before);
+    any_before |= any_earlier;
 #else
     box[me] = mine;
+    if (SEGMENTED)
+        head_box[me] = heads;
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint step = 1; step < WORK_GROUP; step *= 2) {
-        const SUM earlier = me >= step ? box[me - step] : NOTHING;
+        const T earlier = me >= step ? box[me - step] : ZERO;
+        const uint any_earlier = SEGMENTED && me >= step ? head_box[me - step] : 0;
         barrier(CLK_LOCAL_MEM_FENCE);
-        box[me] = joined(earlier, box[me]);
+        box[me] = joined(earlier, box[me], SEGMENTED ? head_box[me] : 0);
+        if (SEGMENTED)
+            head_box[me] |= any_earlier;
         barrier(CLK_LOCAL_MEM_FENCE);
     }
-    const SUM before = me > 0 ? box[me - 1] : NOTHING;
+    if (me > 0) {
+        before = box[me - 1];
+        any_before = SEGMENTED ? head_box[me - 1] : 0;
+    }
 #endif
     barrier(CLK_LOCAL_MEM_FENCE);
+    *heads_before = any_before;
     return before;
 }
 
+T group_before(local T *box, const T mine)
+{
+    uint none;
+    return group_joined(box, 0, mine, 0, &none);
+}
+
 #if defined(ITEMS)
-void tile_scan(
-    local T *tile,
-#if SEGMENTED
-    local const uchar *heads,
-#endif
-    local SUM *box, const T carry)
+void tile_scan(local T *tile, local const uchar *heads, local T *box, local uint *head_box, const T carry)
 {
     const uint first = get_local_id(0) * ITEMS;
     barrier(CLK_LOCAL_MEM_FENCE);
-    SUM mine = NOTHING;
-    for (uint i = first; i < first + ITEMS; ++i)
-        mine = joined(mine, sum_of(tile[i], heads[i]));
-    SUM before = joined(sum_of(carry, 0), group_before(box, mine));
+    T sum = ZERO;
+    uint any = 0;
     for (uint i = first; i < first + ITEMS; ++i) {
-        const SUM through = joined(before, sum_of(tile[i], heads[i]));
-    #if INCLUSIVE
-        tile[i] = TOTAL(through);
-    #elif SEGMENTED
-        tile[i] = heads[i] ? ZERO : TOTAL(before);
-    #else
-        tile[i] = before;
-    #endif
-        before = through;
+        const uint head = SEGMENTED ? heads[i] : 0;
+        sum = joined(sum, tile[i], head);
+        any |= head;
+    }
+    uint any_before;
+    const T before = group_joined(box, head_box, sum, any, &any_before);
+    sum = joined(carry, before, any_before);
+    for (uint i = first; i < first + ITEMS; ++i) {
+        const uint head = SEGMENTED ? heads[i] : 0;
+        const T through = joined(sum, tile[i], head);
+        tile[i] = INCLUSIVE ? through : head ? ZERO : sum;
+        sum = through;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 }

@@ -52,7 +52,7 @@ def type_of_sums(dtype: np.dtype[Any]) -> list[str]:
     """Return lines of OpenCL C: the type T of what is added up, and its bits as unsigned words."""
     kind, bits = OPENCL_TYPES[dtype.name], _BITS[dtype.itemsize]
     return [
-        f"typedef {kind} T;  // {dtype.name}: sums, and what they are written to",
+        f"typedef {kind} T;  // {dtype.name}: sums",
         f"#define T_BYTES {dtype.itemsize}",
         f"#define T_BITS(v) as_{bits}(v)",
         f"#define T_FROM_BITS(v) as_{kind}(v)",

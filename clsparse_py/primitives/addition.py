@@ -14,7 +14,7 @@ from clsparse_py.arithmetic import OPENCL_TYPES, conversion, needs_fp64, type_of
 from clsparse_py.device import Device, Portability
 from clsparse_py.programs import Parameters
 
-__all__ = ["RUN_BEGINS", "Addition", "Tiles", "fitting", "items_for", "sum_dtype"]
+__all__ = ["RUN_BEGINS", "Addition", "Tiles", "fitting", "sum_dtype"]
 
 #: An entry that is 1 where a run of equal keys begins, else 0.
 RUN_BEGINS = "(T)(i == 0 || source[i] != source[i - 1])"
@@ -32,7 +32,7 @@ class Addition(Parameters):
     Attributes
     ----------
     source, target : str
-        NumPy's names of the dtypes of the values and of their sums, in which all is computed.
+        NumPy's names of the dtypes of the values and of their sums.
     portability : Portability
         How lanes exchange values, and how far.
     """
@@ -40,6 +40,15 @@ class Addition(Parameters):
     source: str
     target: str
     portability: Portability
+
+    @property
+    def total(self) -> str:
+        """NumPy's name of the dtype in which sums are made: the target's, or a word where that is smaller.
+
+        What is more than the target holds falls off at the end, and a CPU runtime was seen to get kernels on bytes wrong.
+        """
+        target = np.dtype(self.target)
+        return target.name if target.itemsize >= 4 else f"{'u' if target.kind == 'u' else ''}int32"
 
     @property
     def entry(self) -> str:
@@ -60,16 +69,17 @@ class Addition(Parameters):
     @property
     @override
     def prelude(self) -> str:
-        source, target = np.dtype(self.source), np.dtype(self.target)
+        source, target, total = np.dtype(self.source), np.dtype(self.target), np.dtype(self.total)
         lines = [self.portability.defines]
         if needs_fp64(source, target):
             lines.append("#pragma OPENCL EXTENSION cl_khr_fp64 : enable")
         lines += [
             f"typedef {OPENCL_TYPES[source.name]} SOURCE;  // {source.name}",
-            *type_of_sums(target),
+            f"typedef {OPENCL_TYPES[target.name]} TARGET;  // {target.name}",
+            *type_of_sums(total),
             "#define ZERO ((T)(0))",
             "#define ADD(a, b) ((a) + (b))",
-            f"T from_source(SOURCE v) {{ return {conversion(source, target)}; }}",
+            f"T from_source(SOURCE v) {{ return {conversion(source, total)}; }}",
             f"T LOAD(global const SOURCE *source, const ulong i) {{ return {self.entry}; }}",
         ]
         return "\n".join(lines)
@@ -119,25 +129,18 @@ class Tiles(Addition):
     @property
     def local_memory(self) -> int:
         """Bytes of local memory of a work-group."""
-        value = np.dtype(self.target).itemsize
-        if not self.segmented:
-            return self.work_group * (self.items + 1) * value
-        # A sum and a uint beside it, aligned as the larger of them.
-        return self.work_group * (self.items * (value + 1) + 2 * max(value, 4))
+        heads = self.items + 4 if self.segmented else 0
+        return self.work_group * ((self.items + 1) * np.dtype(self.total).itemsize + heads)
 
     @override
     def arguments(self) -> Mapping[str, object]:
         return {**Addition.arguments(self), "items": self.items, "inclusive": self.inclusive}
 
 
-def items_for(target: str) -> int:
-    """Return how many entries a work-item takes of a tile of sums."""
-    return {1: 15, 2: 15, 4: 15, 8: 11}.get(np.dtype(target).itemsize, 5)
-
-
 def fitting(device: Device, record: _Tiles) -> _Tiles:
-    """Return a record that fits in a device's work-groups and local memory."""
-    record = replace(record, work_group=min(record.work_group, device.max_work_group))
+    """Return a record that suits a device: entries to a work-item as many as sums are small, and it fits in local memory."""
+    items = {4: 15, 8: 11}.get(np.dtype(record.total).itemsize, 5)
+    record = replace(record, items=items, work_group=min(record.work_group, device.max_work_group))
     while record.local_memory > device.local_memory and record.work_group > 1:
         record = replace(record, work_group=record.work_group // 2)
     return record

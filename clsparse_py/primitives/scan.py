@@ -17,7 +17,7 @@ from typing_extensions import override
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain
 from clsparse_py.primitives import arguments
-from clsparse_py.primitives.addition import RUN_BEGINS, Addition, Tiles, fitting, items_for, sum_dtype
+from clsparse_py.primitives.addition import RUN_BEGINS, Addition, Tiles, fitting, sum_dtype
 
 __all__ = [
     "ScanChunks",
@@ -102,9 +102,7 @@ class ScanTiles(Tiles):
         by_key: bool = False,
     ) -> ScanTiles:
         """Return the legal record nearest to what is asked for: it fits in the local memory."""
-        items = items_for(target)
-        record = cls(work_group or 256, source, target, device.portability, items, inclusive, False, runs, by_key)
-        return fitting(device, record)
+        return fitting(device, cls(work_group or 256, source, target, device.portability, 1, inclusive, False, runs, by_key))
 
     @property
     def sums(self) -> TileSums:
@@ -200,7 +198,7 @@ def enqueue_scan(
     scan = ScanChunks(work_group or 1, *types, chain.device.portability.at_most(1), "scan", inclusive)
     built, scan = chain.build(scan)
     n_chunks = chunks(chain.device, n_target)
-    sums = chain.scratch(n_chunks, target.dtype)
+    sums = chain.scratch(n_chunks, scan.total)
     sizes = tuple(np.uint64(size) for size in (n, n_target, n_chunks))
     if n_chunks > 1:
         # The sum of the last chunk is of no use.
@@ -234,10 +232,10 @@ def enqueue_carries(
 ) -> cl_array.Array:
     """Enqueue the first parts of a scan by tiles, and return the sums before its tiles: before the first ``n_carries``."""
     summing, _ = chain.build(record.sums)
-    carries = chain.scratch(n_carries, record.target)
+    carries = chain.scratch(n_carries, record.total)
     last_keys = tuple(chain.scratch(n_carries, np.uint64) for _ in keys)
     chain.launch(summing, n_carries - 1, np.uint64(n), source, *keys, *last_keys, carries)
-    before = ScanTiles.legal(chain.device, record.target, record.target, True, record.work_group, by_key=bool(keys))
+    before = ScanTiles.legal(chain.device, record.total, record.total, True, record.work_group, by_key=bool(keys))
     enqueue_tiles(chain, before, carries, carries, n_carries, n_carries, last_keys)
     return carries
 

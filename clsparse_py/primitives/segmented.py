@@ -18,7 +18,7 @@ from clsparse_py.arithmetic import OPENCL_TYPES
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain
 from clsparse_py.primitives import arguments
-from clsparse_py.primitives.addition import Addition, Tiles, fitting, items_for, sum_dtype
+from clsparse_py.primitives.addition import Addition, Tiles, fitting, sum_dtype
 from clsparse_py.primitives.scan import ScanTiles, chunks, enqueue_tiles
 from clsparse_py.structure import OfStructure
 
@@ -68,8 +68,7 @@ class SegmentedTiles(Tiles):
         cls, device: Device, source: str, target: str, index: str, kind: str, inclusive: bool, work_group: int | None = None
     ) -> SegmentedTiles:
         """Return the legal record nearest to what is asked for: it fits in the local memory."""
-        items = items_for(target)
-        return fitting(device, cls(work_group or 256, source, target, device.portability, items, inclusive, index, kind))
+        return fitting(device, cls(work_group or 256, source, target, device.portability, 1, inclusive, index, kind))
 
     @property
     @override
@@ -184,11 +183,11 @@ def enqueue_segmented_sum(
         return
     built, tiles = chain.build(SegmentedTiles.legal(chain.device, *types, index, "sum", True, work_group))
     n_parts, cuts = _enqueue_cuts(chain, tiles, segment_ptr, n_segments, n)
-    partial = chain.scratch(n_parts, target.dtype)
+    partial = chain.scratch(n_parts, tiles.total)
     chain.launch(built, n_parts, np.uint64(n_segments), np.uint64(n), segment_ptr, cuts, source, partial, target)
     if n_parts > 1:
         _enqueue_scan_of_parts(chain, tiles, partial, cuts, n_parts)
-        adding, _ = chain.build(AddPartials(tiles.work_group, types[1], types[1], chain.device.portability.at_most(1)))
+        adding, _ = chain.build(AddPartials(tiles.work_group, tiles.total, tiles.target, chain.device.portability.at_most(1)))
         chain.launch(adding, -(-n_parts // adding.parameters.work_group), np.uint64(n_parts), cuts, partial, target)
 
 
@@ -221,7 +220,7 @@ def enqueue_segmented_scan(
         return
     built, tiles = chain.build(SegmentedTiles.legal(chain.device, *types, index, "scan", inclusive, work_group))
     n_parts, cuts = _enqueue_cuts(chain, tiles, segment_ptr, n_segments, n)
-    partial = chain.scratch(n_parts, target.dtype)
+    partial = chain.scratch(n_parts, tiles.total)
     if n_parts > 1:
         tails, _ = chain.build(SegmentedTails(tiles.work_group, *types, tiles.portability, index))
         chain.launch(tails, n_parts - 1, np.uint64(tiles.tile), segment_ptr, cuts, source, partial)
@@ -247,7 +246,7 @@ def _enqueue_scan_of_parts(
     chain: Chain, tiles: SegmentedTiles, partial: cl_array.Array, cuts: cl_array.Array, n_parts: int
 ) -> None:
     """Enqueue the scan of what parts hold of one segment, over those that no other segment begins between."""
-    record = ScanTiles.legal(chain.device, tiles.target, tiles.target, True, tiles.work_group, by_key=True)
+    record = ScanTiles.legal(chain.device, tiles.total, tiles.total, True, tiles.work_group, by_key=True)
     enqueue_tiles(chain, record, partial, partial, n_parts, n_parts, (cuts,))
 
 
@@ -262,7 +261,7 @@ def _enqueue_chunks(
 ) -> None:
     """Enqueue two steps on a few long parts."""
     n_parts = chunks(chain.device, n_segments + n)
-    cuts, partial = chain.scratch(n_parts, np.uint64), chain.scratch(n_parts, target.dtype)
+    cuts, partial = chain.scratch(n_parts, np.uint64), chain.scratch(n_parts, steps[0].total)
     sizes = tuple(np.uint64(size) for size in (n_segments, n, n_parts))
     for step in steps:
         built, record = chain.build(step)

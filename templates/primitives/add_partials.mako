@@ -8,9 +8,9 @@ Local memory  none
 Result        deterministic
 </%doc>
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
-void ${name}(const ulong n_parts, global const ulong *restrict cuts, global const T *restrict partial, global T *restrict out)
+void ${name}(const ulong n_parts, global const ulong *restrict cuts, global const T *restrict partial, global TARGET *restrict out)
 {
     const ulong part = get_global_id(0);
     if (part > 0 && part < n_parts && (part == n_parts - 1 || cuts[part + 1] != cuts[part]))
-        out[cuts[part] - 1] = ADD(out[cuts[part] - 1], partial[part]);
+        out[cuts[part] - 1] = (TARGET)(ADD((T)(out[cuts[part] - 1]), partial[part]));
 }

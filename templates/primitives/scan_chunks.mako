@@ -19,7 +19,7 @@ kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const ulong n, const ulong n_target, const ulong n_chunks, global const SOURCE *source, global T *restrict sums
 % if step == "scan":
-    , ${"global SOURCE *restrict unique, global T *restrict starts" if runs else "global T *target"}
+    , ${"global SOURCE *restrict unique, global T *restrict starts" if runs else "global TARGET *target"}
 % endif
 )
 {
@@ -42,7 +42,7 @@ void ${name}(
             starts[sum] = (T)i;
         }
 % else:
-        target[i] = ${"next" if inclusive else "sum"};
+        target[i] = (TARGET)(${"next" if inclusive else "sum"});
 % endif
         sum = next;
     }
@@ -52,7 +52,7 @@ void ${name}(
 % else:
     // One entry more than there are in source: the sum of all.
     if (chunk == n_chunks - 1 && n_target > n)
-        target[n] = sum;
+        target[n] = (TARGET)(sum);
 % endif
 % endif
 }

@@ -27,12 +27,13 @@ void ${name}(
 % if carried:
     global const T *restrict carries,
 % endif
-    ${"global SOURCE *restrict unique, global T *restrict starts" if runs else "global T *target"})
+    ${"global SOURCE *restrict unique, global T *restrict starts" if runs else "global TARGET *target"})
 {
     local T entries[${work_group * items}];
-    local SUM box[${work_group}];
+    local T box[${work_group}];
 % if by_key:
     local uchar heads[${work_group * items}];
+    local uint head_box[${work_group}];
 % endif
     const uint me = get_local_id(0);
     const ulong begin = (ulong)get_group_id(0) * ${work_group * items} + me;
@@ -56,7 +57,7 @@ void ${name}(
 % endfor
 % endif
     const T carry = ${"carries[get_group_id(0)]" if carried else "ZERO"};
-    tile_scan(entries, ${"heads, " if by_key else ""}box, carry);
+    tile_scan(entries, ${"heads, box, head_box" if by_key else "0, box, 0"}, carry);
 % for i in range(items):
     if (begin + ${i * work_group} < n_target) {
 % if runs:
@@ -68,7 +69,7 @@ void ${name}(
         if (begin + ${i * work_group} == n - 1)
             starts[entries[me + ${i * work_group}]] = (T)n;
 % else:
-        target[begin + ${i * work_group}] = entries[me + ${i * work_group}];
+        target[begin + ${i * work_group}] = (TARGET)(entries[me + ${i * work_group}]);
 % endif
     }
 % endfor

@@ -32,11 +32,11 @@ ulong segment_at(const ulong target, const ulong n_segments, global const I *seg
 
 % if step == "scan":
 // The scan of the entries from i up to end, from a sum on; returns the sum of all.
-T range_scan(global const SOURCE *source, ulong i, const ulong end, T sum, global T *target)
+T range_scan(global const SOURCE *source, ulong i, const ulong end, T sum, global TARGET *target)
 {
     for (; i < end; ++i) {
         const T next = ADD(sum, LOAD(source, i));
-        target[i] = ${"next" if inclusive else "sum"};
+        target[i] = (TARGET)(${"next" if inclusive else "sum"});
         sum = next;
     }
     return sum;
@@ -46,14 +46,14 @@ T range_scan(global const SOURCE *source, ulong i, const ulong end, T sum, globa
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const ulong n_segments, const ulong n, const ulong n_parts, global const I *restrict segment_ptr, global const SOURCE *source,
-    global ulong *restrict cuts, global T *restrict partial, global T *out)
+    global ulong *restrict cuts, global T *restrict partial, global TARGET *out)
 {
     const ulong part = get_global_id(0);
 % if step == "add":
     if (part > 0)
         return;
     for (ulong later = 1; later < n_parts; ++later)
-        out[cuts[later] - 1] = ADD(out[cuts[later] - 1], partial[later]);
+        out[cuts[later] - 1] = (TARGET)(ADD((T)(out[cuts[later] - 1]), partial[later]));
 % else:
     if (part >= n_parts)
         return;
@@ -78,7 +78,7 @@ void ${name}(
 % else:
     partial[part] = range_sum(source, i, rest_end);
     for (; segment < segment_end; ++segment)
-        out[segment] = range_sum(source, segment_ptr[segment], min((ulong)segment_ptr[segment + 1], end));
+        out[segment] = (TARGET)(range_sum(source, segment_ptr[segment], min((ulong)segment_ptr[segment + 1], end)));
 % endif
 % endif
 % endif

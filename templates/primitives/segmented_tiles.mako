@@ -26,14 +26,15 @@ kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const ulong n_segments, const ulong n, global const I *restrict segment_ptr, global const ulong *restrict cuts,
 % if kind == "sum":
-    global const SOURCE *restrict source, global T *restrict partial, global T *restrict out)
+    global const SOURCE *restrict source, global T *restrict partial, global TARGET *restrict out)
 % else:
-    global const SOURCE *source, global const T *restrict partial, global T *out)
+    global const SOURCE *source, global const T *restrict partial, global TARGET *out)
 % endif
 {
     local T entries[${work_group * items}];
     local uchar heads[${work_group * items}];
-    local SUM box[${work_group}];
+    local T box[${work_group}];
+    local uint head_box[${work_group}];
     const uint me = get_local_id(0);
     const ulong part = get_group_id(0);
     const ulong first = cuts[part], last = cuts[part + 1];
@@ -64,12 +65,12 @@ void ${name}(
     for (uint s = me; s < n_heads; s += ${work_group})
         if (segment_ptr[first + s] < segment_ptr[first + s + 1])
             heads[segment_ptr[first + s] - begin] = 1;
-    tile_scan(entries, heads, box, ${"ZERO" if kind == "sum" else "partial[part]"});
+    tile_scan(entries, heads, box, head_box, ${"ZERO" if kind == "sum" else "partial[part]"});
 % if kind == "sum":
     for (uint s = me; s < n_heads; s += ${work_group}) {
         const uint from = (uint)(segment_ptr[first + s] - begin);
         const uint to = (uint)(min((ulong)segment_ptr[first + s + 1], end) - begin);
-        out[first + s] = from < to ? entries[to - 1] : ZERO;
+        out[first + s] = (TARGET)(from < to ? entries[to - 1] : ZERO);
     }
     if (me == 0) {
         const uint rest = n_heads > 0 ? (uint)(segment_ptr[first] - begin) : here;
@@ -78,7 +79,7 @@ void ${name}(
 % else:
 % for i in range(items):
     if (me + ${i * work_group} < here)
-        out[begin + (me + ${i * work_group})] = entries[me + ${i * work_group}];
+        out[begin + (me + ${i * work_group})] = (TARGET)(entries[me + ${i * work_group}]);
 % endfor
 % endif
 }

@@ -20,7 +20,9 @@ from typing import Any, Literal
 import numpy as np
 import pyopencl as cl
 import scipy.sparse
+from primitive_cases import primitive_cases
 from pyopencl import array as cl_array
+from values import INDEX_TYPES, numbers, same
 
 import clsparse_py
 from clsparse_py import csr_array, describe, programs, semiring, spmm, spmv, spmv_plan
@@ -33,7 +35,6 @@ from clsparse_py.structure import check_structure
 Array = np.ndarray[Any, Any]
 Case = partial[None]
 
-INDEX_TYPES = (np.int32, np.int64)
 FLOAT32 = np.dtype(np.float32)
 
 
@@ -88,13 +89,6 @@ class Matrix:
         return numbers(self.structure[0].size, dtype)
 
 
-def numbers(n: int | tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Return whole numbers from 0 to 3, complex ones with such an imaginary part."""
-    rng = np.random.default_rng(1)
-    found = rng.integers(0, 4, n).astype(dtype)
-    return found + np.asarray(1j * rng.integers(0, 4, n)).astype(dtype) if dtype.kind == "c" else found
-
-
 #: Empty rows at the beginning, at the end and between, and rows that one, few and many work-items sum.
 RAGGED = Matrix((0, 3, 1, 0, 0, 40, 2, 9, 17, 1, 90, 0, 5, 0), 23, "ragged")
 #: Rows that are cut, also into more than two parts, and mostly empty ones.
@@ -120,12 +114,6 @@ def expected(matrix: Matrix, a: Array, x: Array, ring: semiring.Semiring) -> Arr
     y = np.full(matrix.shape[0], ring.identity(dtype), dtype)
     add.at(y, np.repeat(np.arange(matrix.shape[0]), np.diff(indptr)), product())
     return y
-
-
-def same(found: Any, wanted: Array) -> None:
-    """Raise where two results differ in dtype, shape or value."""
-    found = found.get() if isinstance(found, cl_array.Array) else found
-    np.testing.assert_array_equal(found, wanted, strict=True)
 
 
 def on_device(matrix: Matrix, a: Array, index: type[Any] = np.int32) -> csr_array:
@@ -345,6 +333,7 @@ def main() -> None:
     axes = Axes.of(device.fp64, simulated)
     report = Report(f"{device.platform}, {device.name}", device.fp64)
     cases = [*product_cases(axes), *plan_cases(axes), *structure_cases(axes), *spmm_cases(axes), *view_cases(axes)]
+    cases += primitive_cases(axes.dtypes, axes.work_groups)
     cases += mixed_cases(device.fp64)
     if not device.fp64:
         cases += refusal_cases()
