@@ -6,6 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -74,11 +75,11 @@ class Contestant:
     name
         ``family`` or ``family/variant``.
     prepare
-        Takes a problem, and returns it ready to be computed; it may raise `DeclinedError`.
+        Takes a problem of the operation, and returns it ready to be computed; it may raise `DeclinedError`.
     """
 
     name: str
-    prepare: Callable[[Problem], Prepared]
+    prepare: Callable[[Any], Prepared]
 
 
 class HostPrepared(Prepared):

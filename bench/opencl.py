@@ -28,7 +28,7 @@ void copy(global const uint4 *restrict from, global uint4 *restrict to) { to[get
 """
 
 _COMPARE_KERNEL = """
-kernel void compare(global const uint *a, global const uint *b, const ulong n, global uint *differing)
+kernel void compare(global const uint *a, global const uint *b, global uint *differing, const ulong n)
 {
     uint mine = 0;
     for (ulong i = get_global_id(0); i < n; i += get_global_size(0))
@@ -143,7 +143,8 @@ def same_bits(queue: cl.CommandQueue, a: cla.Array, b: cla.Array) -> bool:
     differing = cla.zeros(queue, 1, np.uint32)
     kernel = cl.Kernel(programs.compile_source(queue.context, queue.device, _COMPARE_KERNEL), "compare")
     items = min(-(-a.nbytes // 4), queue.device.max_compute_units * 4096)
-    kernel(queue, (items,), None, a.base_data, b.base_data, np.uint64(a.nbytes // 4), differing.base_data)
+    buffers: list[Any] = [array.base_data for array in (a, b, differing)]
+    kernel(queue, (items,), None, *buffers, np.uint64(a.nbytes // 4))
     return int(differing.get()[0]) == 0
 
 

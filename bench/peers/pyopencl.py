@@ -56,7 +56,7 @@ def _empty(queue: cl.CommandQueue, size: int, dtype: Any, like: cla.Array) -> cl
 
 
 def _scan(context: cl.Context) -> Compute:
-    scan = InclusiveScanKernel(context, np.int32, "a+b", neutral="0")
+    scan = InclusiveScanKernel(context, np.dtype(np.int32), "a+b", neutral="0")
 
     def compute(queue: cl.CommandQueue, a: cla.Array) -> Arrays:
         result = _empty(queue, a.size, a.dtype, a)

@@ -10,6 +10,8 @@ from bench.problems.base import Problem
 from bench.problems.matrices import DTYPES
 from bench.problems.primitives import PRIMITIVES
 
+__all__ = ["DTYPES", "GROUPS", "OPERATIONS", "PRIMITIVES", "Problem", "Task", "expand", "make", "needs_matrices", "tasks"]
+
 _OF_MATRICES: dict[str, Callable[[str, str], Problem]] = {"spmv": spmv.make, "sptrans": sptrans.make}
 OPERATIONS = (*_OF_MATRICES, *PRIMITIVES)
 GROUPS: dict[str, tuple[str, ...]] = {"primitives": tuple(PRIMITIVES)}
