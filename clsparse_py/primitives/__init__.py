@@ -7,5 +7,15 @@ each is in `clsparse_py.primitives.reference`.
 from clsparse_py.primitives.reduce import reduce_by_key
 from clsparse_py.primitives.scan import exclusive_scan, inclusive_scan
 from clsparse_py.primitives.segmented import segmented_scan, segmented_sum
+from clsparse_py.primitives.segmented_merge import segmented_merge
+from clsparse_py.primitives.segmented_sort import segmented_sort
 
-__all__ = ["exclusive_scan", "inclusive_scan", "reduce_by_key", "segmented_scan", "segmented_sum"]
+__all__ = [
+    "exclusive_scan",
+    "inclusive_scan",
+    "reduce_by_key",
+    "segmented_merge",
+    "segmented_scan",
+    "segmented_sort",
+    "segmented_sum",
+]

@@ -1,0 +1,16 @@
+// Elements: keys of type K and, where VALUES is 1, values of type V that move with them.
+//
+// ELEMENTS(x), CONST_ELEMENTS(x):  parameters of a function: the arrays x_keys and x_values.
+// ARRAYS(x):                       the same as arguments.
+// MOVE(x, i, y, j):                element i of x becomes element j of y.
+#if VALUES
+    #define ELEMENTS(x) global K *x##_keys, global V *x##_values
+    #define CONST_ELEMENTS(x) global const K *x##_keys, global const V *x##_values
+    #define ARRAYS(x) x##_keys, x##_values
+    #define MOVE(x, i, y, j) { x##_keys[i] = y##_keys[j]; x##_values[i] = y##_values[j]; }
+#else
+    #define ELEMENTS(x) global K *x##_keys
+    #define CONST_ELEMENTS(x) global const K *x##_keys
+    #define ARRAYS(x) x##_keys
+    #define MOVE(x, i, y, j) { x##_keys[i] = y##_keys[j]; }
+#endif

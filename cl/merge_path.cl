@@ -1,0 +1,20 @@
+// Merge path (Green, McColl and Bader, "GPU merge path"): where a merge of two sorted runs stands after a number of outputs.
+//
+// merge_path_global(a, n_a, b, n_b, diagonal), merge_path_local(...): how many of the first `diagonal` outputs of the merge of a and
+// b, of n_a and n_b keys in global or local memory, come from a. Of equal keys, those of a come first.
+#define MERGE_PATH(SPACE, COUNT) \
+    COUNT merge_path_##SPACE( \
+        SPACE const K *a, const COUNT n_a, SPACE const K *b, const COUNT n_b, const COUNT diagonal) \
+    { \
+        COUNT low = diagonal > n_b ? diagonal - n_b : 0, high = min(diagonal, n_a); \
+        while (low < high) { \
+            const COUNT middle = low + (high - low) / 2; \
+            if (b[diagonal - 1 - middle] < a[middle]) \
+                high = middle; \
+            else \
+                low = middle + 1; \
+        } \
+        return low; \
+    }
+MERGE_PATH(global, long)
+MERGE_PATH(local, uint)

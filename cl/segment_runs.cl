@@ -1,0 +1,93 @@
+// Segments, and the sorted runs that are merged in rounds until each segment is one run.
+//
+// bounds: where segments begin and end. Where RUNS_GIVEN is 1, segment_ptr tells the first run of each segment, and run_ptr where runs
+// begin. Segments that are cut are sorted in pieces of TILE elements first, their tiles: these are their runs then. All are cut where
+// no runs are given; else those whose given runs would take more than SORT_ROUNDS rounds more.
+//
+// A segment whose runs take r rounds begins in round n_rounds - r, so that all end in the last one. One of a single run is moved in
+// the last round.
+#if RUNS_GIVEN
+    #define RUN_PARAMETERS global const I *segment_ptr, global const I *run_ptr,
+    #define RUN_ARRAYS segment_ptr, run_ptr,
+#else
+    #define RUN_PARAMETERS
+    #define RUN_ARRAYS
+#endif
+
+typedef struct {
+    long begin, end;       // its elements
+    long first_run, n_runs;
+    uint rounds;           // that its runs take
+    int cut;               // whether its runs are its tiles
+} Segment;
+
+// Two runs that a round merges: from begin to middle, and from there to end. The second may be empty.
+typedef struct {
+    long begin, middle, end;
+} Pair;
+
+uint rounds_of(const long n_runs)
+{
+    return n_runs > 1 ? (uint)(64 - clz(n_runs - 1)) : 0;
+}
+
+Segment segment_at(RUN_PARAMETERS global const I *bounds, const long number)
+{
+    Segment s;
+    s.begin = bounds[number];
+    s.end = bounds[number + 1];
+    s.first_run = 0;
+    s.n_runs = (s.end - s.begin + (TILE - 1)) / TILE;
+    s.rounds = rounds_of(s.n_runs);
+    s.cut = 1;
+#if RUNS_GIVEN
+    const long n_given = (long)segment_ptr[number + 1] - segment_ptr[number];
+    if (rounds_of(n_given) <= s.rounds + SORT_ROUNDS) {
+        s.first_run = segment_ptr[number];
+        s.n_runs = n_given;
+        s.rounds = rounds_of(n_given);
+        s.cut = 0;
+    }
+#endif
+    return s;
+}
+
+// How many rounds its segment has been through in a round; negative before it begins.
+int step_in(const Segment s, const uint round, const uint n_rounds)
+{
+    return (int)round - (int)(n_rounds - max(s.rounds, 1u));
+}
+
+long run_begin(RUN_PARAMETERS const Segment s, const long run)
+{
+    const long present = min(run, s.n_runs);
+#if RUNS_GIVEN
+    if (!s.cut)
+        return run_ptr[s.first_run + present];
+#endif
+    return min(s.begin + present * TILE, s.end);
+}
+
+// The last run from `low` up to `high` that begins at or before a position: the one that holds it, if one of them does.
+long run_at(RUN_PARAMETERS const Segment s, long low, long high, const long position)
+{
+    while (low < high) {
+        const long middle = low + (high - low + 1) / 2;
+        if (run_begin(RUN_ARRAYS s, middle) <= position)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+// The pair that holds a run, in the round in which its segment has been through `step` rounds.
+Pair pair_of(RUN_PARAMETERS const Segment s, const long run, const int step)
+{
+    const long first = run >> (step + 1) << (step + 1);
+    Pair p;
+    p.begin = run_begin(RUN_ARRAYS s, first);
+    p.middle = run_begin(RUN_ARRAYS s, first + ((long)1 << step));
+    p.end = run_begin(RUN_ARRAYS s, first + ((long)2 << step));
+    return p;
+}

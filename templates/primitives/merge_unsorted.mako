@@ -1,0 +1,27 @@
+<%doc>
+How many keys are below the one before them in their run: found[group], to be summed.
+
+Index space   any number of work-groups; each strides over keys and runs
+Inputs        run_ptr: n_runs + 1, unchecked
+Local memory  work_group * sizeof(long)
+Result        exact where run_ptr is valid: what falls at a run's beginning is counted by run and taken away
+</%doc>
+#include "group.cl"
+
+kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
+void ${name}(
+    const long n, const long n_runs, global const I *restrict run_ptr, global const K *restrict keys, global long *restrict found)
+{
+    local long box[${work_group}];
+    long falls = 0;
+    for (long k = 1 + get_global_id(0); k < n; k += get_global_size(0))
+        falls += keys[k] < keys[k - 1];
+    for (long run = get_global_id(0); run < n_runs; run += get_global_size(0)) {
+        const long begin = run_ptr[run];
+        if (begin > 0 && begin < n && begin < run_ptr[run + 1])
+            falls -= keys[begin] < keys[begin - 1];
+    }
+    falls = group_reduce_add(box, falls);
+    if (get_local_id(0) == 0)
+        found[get_group_id(0)] = falls;
+}

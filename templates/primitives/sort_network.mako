@@ -1,0 +1,227 @@
+<%doc>
+Sort ranges of up to ${tile} elements, each by ${lanes} lanes with ${registers} elements in the registers of each.
+
+Ranges are ${{"segments": "the segments of a list", "tiles": "tiles of segments that are cut, of which those whose segment takes an odd number of rounds from there on go to spare"}[ranges]}.
+A network has no order of equal elements: ${"keys alone need none" if not value_bytes else "so what is sorted is a key with its place behind it"}.
+
+Source        Hou et al., "Fast segmented sort on GPUs" (sorting in registers); the network: Batcher's bitonic one, all of whose
+              comparisons ascend where the first step of each merge compares mirror images
+Index space   a team of ${lanes} lanes for each of n_ranges ranges, ${work_group // lanes} to a work-group
+Inputs        x, which may be target: each range is read before it is written
+Local memory  ${local_memory} bytes: what lanes far apart exchange, and elements on their way to adjacent lanes
+Result        stable, so deterministic
+</%doc>
+#include "lanes_xor.cl"
+% if ranges == "tiles":
+#include "segment_runs.cl"
+% endif
+#include "elements.cl"
+<%
+    every = range(registers)
+
+    def powers_below(n):
+        return [1 << i for i in reversed(range(n.bit_length() - 1))]
+%>
+// Keys as unsigned words in the same order, and back.
+#define WORD_OF(key) ${f"(as_{unsigned}(key) ^ {flip})" if flip else "(key)"}
+#define KEY_OF(word) ${f"as_{key}(({unsigned})((word) ^ {flip}))" if flip else f"({key})(word)"}
+// ORDER(i, j): the lesser of two elements of a lane becomes the first. PICK(i, ...): of an element and the one that another lane holds,
+// the lesser where `lower` is true, else the greater.
+% if places:
+#define ORDER(i, j) { \
+    const bool swap = word_##i > word_##j || (word_##i == word_##j && place_##i > place_##j); \
+    const T word = swap ? word_##j : word_##i; \
+    const uint place = swap ? place_##j : place_##i; \
+    word_##j = swap ? word_##i : word_##j; \
+    place_##j = swap ? place_##i : place_##j; \
+    word_##i = word; \
+    place_##i = place; }
+#define PICK(i, word, place) { \
+    const T other_word = word; \
+    const uint other_place = place; \
+    const bool less = word_##i < other_word || (word_##i == other_word && place_##i < other_place); \
+    word_##i = less == lower ? word_##i : other_word; \
+    place_##i = less == lower ? place_##i : other_place; }
+#define EXCHANGE(i, mask) PICK(i, lanes_xor(word_##i, mask), lanes_xor_u32(place_##i, mask))
+#define EXCHANGE_MIRRORED(i, j, mask) { \
+    const T word = lanes_xor(word_##i, mask); \
+    const uint place = lanes_xor_u32(place_##i, mask); \
+    PICK(i, lanes_xor(word_##j, mask), lanes_xor_u32(place_##j, mask)) \
+    PICK(j, word, place) }
+% else:
+#define ORDER(i, j) { \
+    const T word = min(word_##i, word_##j); \
+    word_##j = max(word_##i, word_##j); \
+    word_##i = word; }
+#define PICK(i, word) { \
+    const T other_word = word; \
+    word_##i = (word_##i < other_word) == lower ? word_##i : other_word; }
+#define EXCHANGE(i, mask) PICK(i, lanes_xor(word_##i, mask))
+#define EXCHANGE_MIRRORED(i, j, mask) { \
+    const T word = lanes_xor(word_##i, mask); \
+    PICK(i, lanes_xor(word_##j, mask)) \
+    PICK(j, word) }
+% endif
+
+kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
+void ${name}(
+    const ulong n_ranges,
+% if ranges == "segments":
+    const ulong first_listed, global const I *restrict listed, global const I *restrict bounds,
+% else:
+    global const I *restrict tile_segment, global const I *restrict tile_first, RUN_PARAMETERS global const I *restrict bounds,
+% endif
+    CONST_ELEMENTS(x), ELEMENTS(target)${", ELEMENTS(spare)" if ranges == "tiles" else ""})
+{
+    local T box[${box}];
+% if places:
+    local uint place_box[${box}];
+% endif
+    const uint me = get_local_id(0), lane = me % ${lanes}, team = me / ${lanes};
+    const ulong number = (ulong)get_group_id(0) * ${work_group // lanes} + team;
+    long begin = 0;
+    uint length = 0;
+% if ranges == "segments":
+    if (number < n_ranges) {
+        const long segment = listed[first_listed + number];
+        begin = bounds[segment];
+        length = (uint)(bounds[segment + 1] - begin);
+    }
+% else:
+    bool to_spare = false;
+    if (number < n_ranges) {
+        const Segment s = segment_at(RUN_ARRAYS bounds, tile_segment[number]);
+        begin = s.begin + (long)(number - tile_first[number]) * TILE;
+        length = s.cut ? (uint)min(s.end - begin, (long)TILE) : 0;
+        to_spare = s.rounds % 2;
+    }
+% endif
+    // What is not there comes last.
+% for i in every:
+    const uint at_${i} = ${i * lanes} + lane;
+% if packed:
+    T word_${i} = at_${i} < length ? (ulong)WORD_OF(x_keys[begin + at_${i}]) << 32 | at_${i} : ULONG_MAX;
+% else:
+    T word_${i} = at_${i} < length ? WORD_OF(x_keys[begin + at_${i}]) : ${"UINT_MAX" if t == "uint" else "ULONG_MAX"};
+% endif
+% if places:
+    uint place_${i} = at_${i} < length ? at_${i} : UINT_MAX;
+% endif
+% endfor
+
+    // Within each lane.
+% for size in [2 << i for i in range(registers.bit_length() - 1)]:
+% for i in every:
+% if i % size < size // 2:
+    ORDER(${i}, ${i // size * size + size - 1 - i % size})
+% endif
+% endfor
+% for step in powers_below(size)[1:]:
+% for i in every:
+% if not i & step:
+    ORDER(${i}, ${i + step})
+% endif
+% endfor
+% endfor
+% endfor
+<%def name="within_lanes()">\
+% for step in powers_below(registers):
+% for i in every:
+% if not i & step:
+        ORDER(${i}, ${i + step})
+% endif
+% endfor
+% endfor
+</%def>\
+% if min(lanes, lane_width) > 1:
+    // Sorted lanes two by two, four by four, and so on.
+    for (uint width = 1; width < ${min(lanes, lane_width)}; width *= 2) {
+        bool lower = !(lane & width);
+% for i in range(registers // 2):
+        EXCHANGE_MIRRORED(${i}, ${registers - 1 - i}, 2 * width - 1)
+% endfor
+        for (uint step = width / 2; step > 0; step /= 2) {
+            lower = !(lane & step);
+% for i in every:
+            EXCHANGE(${i}, step)
+% endfor
+        }
+${within_lanes()}\
+    }
+% endif
+% if lanes > lane_width:
+    // The same where some of the lanes that exchange are too far apart to do it but through local memory.
+    uint width = ${lane_width}, far = ${lane_width};
+    bool mirrored = true;
+    for (uint turn = 0; turn < ${sum(range(1, (lanes // lane_width).bit_length()))}; ++turn) {
+        const uint other = me ^ (mirrored ? 2 * width - 1 : far);
+        bool lower = !(lane & far);
+% for i in every:
+        box[${i * work_group} + me] = word_${i};
+% if places:
+        place_box[${i * work_group} + me] = place_${i};
+% endif
+% endfor
+        barrier(CLK_LOCAL_MEM_FENCE);
+% for i in every:
+        {
+            const uint from = other + (mirrored ? ${(registers - 1 - i) * work_group} : ${i * work_group});
+            PICK(${i}, box[from]${", place_box[from]" if places else ""})
+        }
+% endfor
+        barrier(CLK_LOCAL_MEM_FENCE);
+        mirrored = false;
+        far /= 2;
+        if (far < ${lane_width}) {
+% if lane_width > 1:
+            for (uint step = far; step > 0; step /= 2) {
+                lower = !(lane & step);
+% for i in every:
+                EXCHANGE(${i}, step)
+% endfor
+            }
+% endif
+${within_lanes()}\
+            width *= 2;
+            far = width;
+            mirrored = true;
+        }
+    }
+% endif
+
+    // Through local memory, so that adjacent lanes write adjacent elements.
+    const uint of_team = team * ${lanes * (registers + 1)};
+% for i in every:
+    box[of_team + lane * ${registers + 1} + ${i}] = word_${i};
+% if places:
+    place_box[of_team + lane * ${registers + 1} + ${i}] = place_${i};
+% endif
+% endfor
+    barrier(CLK_LOCAL_MEM_FENCE);
+% for i in every:
+    const uint slot_${i} = of_team + at_${i} + at_${i} / ${registers};
+% endfor
+% if value_bytes:
+% for i in every:
+<% place = f"(uint)box[slot_{i}]" if packed else f"place_box[slot_{i}]" %>\
+    const V value_${i} = at_${i} < length ? x_values[begin + ${place}] : (V)(0);
+% endfor
+    // target may be x: all is read before anything is written.
+    barrier(CLK_GLOBAL_MEM_FENCE);
+% endif
+% if ranges == "tiles":
+    global K *to_keys = to_spare ? spare_keys : target_keys;
+% if value_bytes:
+    global V *to_values = to_spare ? spare_values : target_values;
+% endif
+% endif
+<% to = "to" if ranges == "tiles" else "target" %>\
+% for i in every:
+    if (at_${i} < length) {
+        ${to}_keys[begin + at_${i}] = KEY_OF(box[slot_${i}]${" >> 32" if packed else ""});
+% if value_bytes:
+        ${to}_values[begin + at_${i}] = value_${i};
+% endif
+    }
+% endfor
+}
