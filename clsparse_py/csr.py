@@ -10,8 +10,7 @@ import pyopencl as cl
 import scipy.sparse
 from pyopencl import array as cl_array
 
-from clsparse_py.device import default_queue
-from clsparse_py.parts import parts_of, place, place_part, require_device_array, shape_of, value_dtype
+from clsparse_py.parts import parts_of, place, place_part, queue_for, require_device_array, shape_of, value_dtype
 from clsparse_py.structure import Structure, check_structure
 
 if TYPE_CHECKING:
@@ -84,6 +83,7 @@ class csr_array:  # noqa: N801 - SciPy's name for it
 
     ndim = 2
     _vouched: bool
+    _structure: Structure | None
     # NumPy leaves `array @ A` to us.
     __array_ufunc__ = None
 
@@ -101,19 +101,18 @@ class csr_array:  # noqa: N801 - SciPy's name for it
             raise TypeError(f"queue: must be a pyopencl.CommandQueue, is {type(queue).__name__}")
         shape = None if shape is None else shape_of(shape)
         vouched = False
+        structure: Structure | None = None
         if isinstance(arg1, csr_array):
             parts, own_shape, vouched = (arg1.data, arg1.indices, arg1.indptr), arg1.shape, arg1._vouched
             if shape not in (None, own_shape):
                 raise ValueError(f"shape: {shape} differs from that of arg1, {own_shape}")
         else:
-            parts, own_shape = parts_of(arg1, shape)
+            parts, own_shape, structure = parts_of(arg1, shape, dtype, queue)
         shape = own_shape if shape is None else shape
-        queue = (
-            queue
-            or next((part.queue for part in parts if isinstance(part, cl_array.Array) and part.queue is not None), None)
-            or default_queue()
-        )
-        self._hold(queue, shape, place(queue, parts, shape, dtype, copy=copy))
+        queue = queue_for(parts, queue)
+        # What was made here, with a structure that is known, is no one else's.
+        self._hold(queue, shape, place(queue, parts, shape, dtype, copy=copy and structure is None))
+        self._structure = structure
         self._vouched = vouched or not check
         if not self._vouched:
             self._checked()
@@ -125,7 +124,7 @@ class csr_array:  # noqa: N801 - SciPy's name for it
         self.context: cl.Context = queue.context  # kept: not every driver's queue keeps it
         self._data, self._indices, self._indptr = parts
         self._plans = Plans()
-        self._structure: Structure | None = None
+        self._structure = None
         self._version = 0  # counts what is replaced
         self._kept: _Kept | None = None
         self._nnz: int = self._indices.size
@@ -230,6 +229,49 @@ class csr_array:  # noqa: N801 - SciPy's name for it
     def has_canonical_format(self) -> bool:
         """Whether the columns of each row ascend strictly: sorted and without duplicates."""
         return self._checked().canonical
+
+    def sort_indices(self) -> None:
+        """Sort the columns of each row, in place: `indices` and `data` become new arrays, and plans are dropped.
+
+        Duplicates keep their order. Where the columns are sorted, nothing changes.
+        """
+        if not self.has_sorted_indices:
+            from clsparse_py.canonical import with_sorted_rows
+
+            self._become(with_sorted_rows(self.queue, self._parts), None)
+
+    def sum_duplicates(self) -> None:
+        """Sort the columns of each row, and add up entries of one place, in place: as `sort_indices`, with a new `indptr` too.
+
+        Values are added in the order of the entries; the sum of booleans is whether one of them is True. Where the format is
+        canonical, nothing changes.
+        """
+        if not self.has_canonical_format:
+            from clsparse_py.canonical import without_duplicates
+
+            self.sort_indices()
+            parts = without_duplicates(self.queue, self._parts)
+            self._become(parts, Structure(parts[1].size, sorted=True, canonical=True))
+
+    def eliminate_zeros(self) -> None:
+        """Leave out entries whose value is zero, in place: where there are some, all arrays are new, and plans are dropped."""
+        from clsparse_py.canonical import without_zeros
+
+        self.require_valid()
+        parts, known = without_zeros(self.queue, self._parts), self._structure
+        if parts[1] is not self._indices:
+            # Without some entries, rows may be sorted that were not, and duplicates may be none.
+            self._become(parts, known and (Structure(parts[1].size, True, True) if known.canonical else None))
+
+    @property
+    def _parts(self) -> DeviceParts:
+        return self._data, self._indices, self._indptr
+
+    def _become(self, parts: DeviceParts, structure: Structure | None) -> None:
+        """Take other parts, which are valid; ``structure`` is what is known of them."""
+        self._data, self._indices, self._indptr = parts
+        self._replaced()
+        self._vouched, self._structure = True, structure
 
     def spmv_plan(self) -> SpmvPlan:
         """Return the plan of ``A @ x``, made at the first call and kept until the structure is replaced."""

@@ -12,9 +12,9 @@ from pyopencl.tools import ImmediateAllocator, MemoryPool
 
 from clsparse_py import programs
 from clsparse_py.device import Device, describe
-from clsparse_py.transfer import pending
+from clsparse_py.transfer import array_of, pending
 
-__all__ = ["Chain", "free_scratch"]
+__all__ = ["Chain", "free_scratch", "spread"]
 
 _Record = TypeVar("_Record", bound=programs.Parameters)
 
@@ -28,6 +28,19 @@ def _scratch_pool(queue: cl.CommandQueue) -> tuple[MemoryPool, cl.Context]:
 def free_scratch() -> None:
     """Give back the scratch memory that operations keep for their next call."""
     _scratch_pool.cache_clear()
+
+
+def spread(device: Device, n: int, work_group: int, groups_per_unit: int = 16) -> tuple[int, tuple[np.uint64, ...]]:
+    """Return how to share n entries out: work-groups, and the arguments n, stride, step and span of kernels that take them so.
+
+    Work-item i takes span entries from i * stride on, step apart. On CPU devices those are neighbours, as a work-item is an
+    iteration of a core's loop; elsewhere neighbours go to neighbouring work-items.
+    """
+    groups = min(-(-n // work_group), device.compute_units * groups_per_unit)
+    if device.is_cpu:
+        span = -(-n // max(groups * work_group, 1))
+        return groups, tuple(map(np.uint64, (n, span, 1, span)))
+    return groups, tuple(map(np.uint64, (n, 1, groups * work_group, n)))
 
 
 class Chain:
@@ -71,18 +84,7 @@ class Chain:
             data: Any = _scratch_pool(self.queue)[0].allocate(n * dtype.itemsize)
         else:
             data = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, n * dtype.itemsize)
-        # What PyOpenCL's own operations on arrays use too: checking a shape costs more than a launch.
-        return cl_array.Array(
-            None,
-            (n,),
-            dtype,
-            data=data,
-            strides=(dtype.itemsize,),
-            _fast=True,
-            _size=n,
-            _context=self._context,
-            _queue=self.queue,
-        )
+        return array_of(self.queue, n, dtype, data)
 
     def build(self, parameters: _Record) -> tuple[programs.Built, _Record]:
         """Return the built kernel for a record, and the record that it was built with."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,11 @@ from pyopencl import array as cl_array
 
 from clsparse_py.arithmetic import OPENCL_TYPES, name_of
 from clsparse_py.convert import converted
-from clsparse_py.device import describe
+from clsparse_py.device import default_queue, describe
+from clsparse_py.structure import Structure
 from clsparse_py.transfer import contexts_match, from_host
 
-__all__ = ["parts_of", "place", "place_part", "require_device_array", "shape_of", "value_dtype"]
+__all__ = ["parts_of", "place", "place_part", "queue_for", "require_device_array", "shape_of", "value_dtype"]
 
 Parts = tuple[Any, Any, Any]
 
@@ -47,8 +49,21 @@ def require_device_array(name: str, values: Any, context: cl.Context) -> None:
         raise ValueError(f"{name}: lives in another context than the queue of the matrix")
 
 
-def parts_of(arg1: Any, shape: tuple[int, int] | None) -> tuple[Parts, tuple[int, int]]:
-    """Return ``(data, indices, indptr)``, on host or device, and the shape, of what is no `csr_array`; see there for what it is.
+def queue_for(parts: Iterable[Any], queue: cl.CommandQueue | None) -> cl.CommandQueue:
+    """Return the queue given, or that of the first part on a device, or the default one."""
+    own = (part.queue for part in parts if isinstance(part, cl_array.Array) and part.queue is not None)
+    return queue or next(own, None) or default_queue()
+
+
+def parts_of(
+    arg1: Any, shape: tuple[int, int] | None, dtype: Any, queue: cl.CommandQueue | None
+) -> tuple[Parts, tuple[int, int], Structure | None]:
+    """Return ``(data, indices, indptr)``, on host or device, the shape, and what is known of the structure.
+
+    Parameters
+    ----------
+    arg1, shape, dtype, queue
+        As for `csr_array`; ``arg1`` is none.
 
     Raises
     ------
@@ -56,8 +71,13 @@ def parts_of(arg1: Any, shape: tuple[int, int] | None) -> tuple[Parts, tuple[int
         ``arg1`` is no such thing; the message names the part.
     """
     if scipy.sparse.issparse(arg1):
-        return _from_scipy(arg1)
-    return _from_tuple(arg1, shape) if isinstance(arg1, tuple) else _from_scipy(_from_dense(arg1))
+        return *_from_scipy(arg1), None
+    if not isinstance(arg1, tuple):
+        return *_from_scipy(_from_dense(arg1)), None
+    if len(arg1) == 2 and isinstance(arg1[1], (tuple, list)) and len(arg1[1]) == 2:
+        data, (row, col) = arg1
+        return _from_coordinates(data, row, col, shape, dtype, queue)
+    return *_from_tuple(arg1, shape), None
 
 
 def place(
@@ -75,18 +95,24 @@ def place(
         raise ValueError(f"indptr: must have rows + 1 = {shape[0] + 1} entries, has {indptr.size}")
     if data.size != indices.size:
         raise ValueError(f"data: must have as many entries as indices, has {data.size}, not {indices.size}")
-    value = value_dtype("data" if dtype is None else "dtype", data.dtype if dtype is None else dtype)
-    if name_of(value) in ("float64", "complex128") and not describe(queue.device).fp64:
-        raise TypeError(
-            f"dtype: {value} needs double precision, which {queue.device.name} lacks; "
-            f"use dtype={'float32' if value.kind == 'f' else 'complex64'}"
-        )
+    value = _value_dtype_on(queue, data.dtype, dtype)
     index = _index_dtype(indices, indptr, shape)
     return (
         place_part(queue, "data", data, value, copy=copy),
         place_part(queue, "indices", indices, index, copy=copy),
         place_part(queue, "indptr", indptr, index, copy=copy),
     )
+
+
+def _value_dtype_on(queue: cl.CommandQueue, own: np.dtype[Any], dtype: Any) -> np.dtype[Any]:
+    """Return the dtype of values on a device: the one asked for, or else their own."""
+    value = value_dtype("data" if dtype is None else "dtype", own if dtype is None else dtype)
+    if name_of(value) in ("float64", "complex128") and not describe(queue.device).fp64:
+        raise TypeError(
+            f"dtype: {value} needs double precision, which {queue.device.name} lacks; "
+            f"use dtype={'float32' if value.kind == 'f' else 'complex64'}"
+        )
+    return value
 
 
 def place_part(queue: cl.CommandQueue, name: str, part: Any, dtype: np.dtype[Any], *, copy: bool) -> cl_array.Array:
@@ -141,10 +167,7 @@ def _from_dense(values: Any) -> scipy.sparse.csr_array:
 
 
 def _from_tuple(arg1: tuple[Any, ...], shape: tuple[int, int] | None) -> tuple[Parts, tuple[int, int]]:
-    """Return the three arrays and the shape of a tuple of two or three parts."""
-    if len(arg1) == 2 and isinstance(arg1[1], (tuple, list)) and len(arg1[1]) == 2:
-        data, (row, col) = arg1
-        return _from_coordinates(data, row, col, shape)
+    """Return the three arrays and the shape of a tuple of three parts."""
     if len(arg1) != 3:
         raise ValueError(f"arg1: a tuple must be (data, indices, indptr) or (data, (row, col)), has {len(arg1)} parts")
     data, indices, indptr = _vector("data", arg1[0]), _index_vector("indices", arg1[1]), _index_vector("indptr", arg1[2])
@@ -163,23 +186,21 @@ def _from_tuple(arg1: tuple[Any, ...], shape: tuple[int, int] | None) -> tuple[P
     return (data, indices, indptr), shape
 
 
-def _from_coordinates(data: Any, row: Any, col: Any, shape: tuple[int, int] | None) -> tuple[Parts, tuple[int, int]]:
-    """Return the three arrays and the shape of entries with their rows and columns, whose duplicates are summed."""
-    data, row, col = (part.get() if isinstance(part, cl_array.Array) else part for part in (data, row, col))
-    data, numbers = _vector("data", data), {"row": _index_vector("row", row), "col": _index_vector("col", col)}
-    dtype = value_dtype("data", data.dtype)
+def _from_coordinates(
+    data: Any, row: Any, col: Any, shape: tuple[int, int] | None, dtype: Any, queue: cl.CommandQueue | None
+) -> tuple[Parts, tuple[int, int], Structure]:
+    """Return the parts, shape and structure of entries with their rows and columns, whose duplicates are summed."""
+    from clsparse_py.canonical import from_coordinates
+
+    data, row, col = _vector("data", data), _index_vector("row", row), _index_vector("col", col)
+    value_dtype("data", data.dtype)
     if shape is None and not data.size:
         raise ValueError("shape: cannot be told from arrays without entries; give it")
-    for (name, part), length in zip(numbers.items(), shape or (None, None), strict=True):
+    for name, part in (("row", row), ("col", col)):
         if part.size != data.size:
             raise ValueError(f"{name}: must have as many entries as data, has {part.size}, not {data.size}")
-        outside = int(np.count_nonzero((part < 0) | (part >= length) if length is not None else part < 0))
-        if outside:
-            end = "n" if length is None else length
-            raise ValueError(f"{name}: must lie in [0, {end}), {outside} of {part.size} do not")
-    # Without entries, an array of any type is one of no indices.
-    whole = tuple(part if part.size else part.astype(np.int32) for part in numbers.values())
-    return _from_scipy(scipy.sparse.coo_array((data.astype(dtype, copy=False), whole), shape=shape))
+    queue = queue_for((data, row, col), queue)
+    return from_coordinates(queue, data, row, col, shape, _value_dtype_on(queue, data.dtype, dtype))
 
 
 def _narrowest(indices: np.ndarray[Any, Any], indptr: np.ndarray[Any, Any], shape: tuple[int, int]) -> type:

@@ -94,7 +94,8 @@ def check_structure(
     groups = max(1, min(-(-work // group), device.compute_units * 16))
     counts = cl_array.empty(queue, (groups, 6), np.int64)
     index = indptr.dtype.type
-    kernel = built.kernel(index(shape[0]), index(shape[1]), index(indices.size), indptr.base_data, indices.base_data, counts.data)
+    sizes = index(shape[0]), index(shape[1]), index(indices.size), np.uint32(device.is_cpu)
+    kernel = built.kernel(*sizes, indptr.base_data, indices.base_data, counts.data)
     cl.enqueue_nd_range_kernel(queue, kernel, (groups * group,), (group,), wait_for=pending(queue, indptr, indices)[1])
     decreasing, outside, falls, not_rises, first, last = (int(total) for total in counts.get().sum(axis=0))
     if first != 0:

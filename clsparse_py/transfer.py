@@ -10,12 +10,46 @@ from pyopencl import array as cl_array
 
 from clsparse_py.device import describe
 
-__all__ = ["Waits", "contexts_match", "from_host", "on_host", "pending"]
+__all__ = ["Waits", "allocated", "array_of", "contexts_match", "from_host", "on_host", "pending"]
 
 
 def contexts_match(array: cl_array.Array, context: cl.Context) -> bool:
     """Return whether an array lives in a context."""
     return array.context is context or bool(array.context == context)
+
+
+def array_of(queue: cl.CommandQueue, n: int, dtype: np.dtype[Any], data: Any, allocator: Any = None) -> cl_array.Array:
+    """Return the array of ``n`` entries that a buffer holds.
+
+    As PyOpenCL's own operations make arrays: its constructor takes longer to look at a shape than a launch takes.
+    """
+    made: dict[str, Any] = {"_fast": True, "_size": n, "_context": queue.context, "_queue": queue}
+    return cl_array.Array(None, (n,), dtype, data=data, strides=(dtype.itemsize,), allocator=allocator, **made)
+
+
+def allocated(queue: cl.CommandQueue, what: str, n: int, dtype: Any, allocator: Any = None) -> cl_array.Array:
+    """Return a new device array of ``n`` entries.
+
+    Raises
+    ------
+    MemoryError
+        The device has not enough memory; the message says ``what`` needs it, how much, and how much there is.
+    """
+    device = describe(queue.device)
+    needed = n * np.dtype(dtype).itemsize
+    reason: Exception | None = None
+    if needed <= device.global_memory:
+        try:
+            if not n:
+                return cl_array.empty(queue, n, dtype, allocator=allocator)
+            data = allocator(needed) if allocator else cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, needed)
+            return array_of(queue, n, np.dtype(dtype), data, allocator)
+        except cl.Error as error:
+            reason = error
+    raise MemoryError(
+        f"{what}: {n:,} entries of {np.dtype(dtype)} need {needed:,} bytes; "
+        f"{device.name} has {device.global_memory:,} in all and allows {device.max_allocation:,} in one array"
+    ) from reason
 
 
 class _Lent(np.ndarray):

@@ -1,7 +1,7 @@
 <%doc>
 Is this a CSR structure, are its rows sorted, are their columns unique? Trusts nothing but the arrays' lengths.
 
-Index space   any number of work-groups; each strides over rows and entries
+Index space   any number of work-groups; work-items take adjacent rows and entries each, where in_chunks is not 0, or in turn
 Inputs        indptr: n_rows + 1; indices: n_entries; both unchecked
 Output        counts[6 * group + i], to be summed over the groups: 0 rows whose indptr decreases, 1 columns out of range,
               2 entries whose column is below its predecessor's, less those that begin a row; 3 the same for "not above";
@@ -14,13 +14,17 @@ Result        exact. Counts 2 and 3 mean something where 0 is zero: then rows th
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
-    const I n_rows, const I n_cols, const I n_entries,
+    const I n_rows, const I n_cols, const I n_entries, const uint in_chunks,
     global const I *restrict indptr, global const I *restrict indices, global long *restrict counts)
 {
     local long box[${work_group}];
     long decreasing = 0, outside = 0, falls = 0, not_rises = 0;
 
-    for (ulong k = get_global_id(0); k < n_entries; k += get_global_size(0)) {
+    const ulong item = get_global_id(0), items = get_global_size(0), step = in_chunks ? 1 : items;
+    const ulong entries = in_chunks ? (n_entries + items - 1) / items : n_entries;
+    const ulong rows = in_chunks ? (n_rows + items - 1) / items : n_rows;
+    const ulong first_entry = in_chunks ? item * entries : item, first_row = in_chunks ? item * rows : item;
+    for (ulong k = first_entry; k < min(first_entry + entries, (ulong)n_entries); k += step) {
         const I column = indices[k];
         outside += column < 0 || column >= n_cols;
         if (k > 0) {
@@ -28,7 +32,7 @@ void ${name}(
             not_rises += column <= indices[k - 1];
         }
     }
-    for (ulong row = get_global_id(0); row < n_rows; row += get_global_size(0)) {
+    for (ulong row = first_row; row < min(first_row + rows, (ulong)n_rows); row += step) {
         const I begin = indptr[row];
         decreasing += indptr[row + 1] < begin;
         if (indptr[row + 1] > begin && begin > 0 && begin < n_entries) {

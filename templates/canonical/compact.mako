@@ -1,0 +1,29 @@
+<%doc>
+Entries that are kept, side by side: their columns, and ${"their values" if values else "their positions, behind them how many entries there were"}.
+
+Index space   an entry to a work-item
+Inputs        places: n + 1, how many entries before each are kept; an entry is kept where the next place is another
+Local memory  none
+Result        exact
+</%doc>
+kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
+void ${name}(
+    const ulong n, global const I *restrict places, global const I *restrict indices,
+% if values:
+    global const V *restrict values,
+% endif
+    global I *restrict kept_indices, global V *restrict kept)
+{
+    const ulong k = get_global_id(0);
+    if (k < n) {
+        const I place = places[k];
+        if (places[k + 1] != place) {
+            kept_indices[place] = indices[k];
+            kept[place] = ${"values[k]" if values else "(I)k"};
+        }
+    }
+% if not values:
+    if (k == 0)
+        kept[places[n]] = (I)n;
+% endif
+}
