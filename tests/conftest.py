@@ -50,6 +50,16 @@ def real(queue: cl.CommandQueue) -> np.dtype:
 
 
 @pytest.fixture
+def take_for(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Make chains of commands take devices for ones of another type, "cpu" or "gpu", which have kernels of their own."""
+
+    def take(device_type: str) -> None:
+        monkeypatch.setattr("clsparse_py.launch.describe", lambda device: replace(describe(device), type=device_type))
+
+    return take
+
+
+@pytest.fixture
 def narrow_lanes(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Make kernels take devices to exchange over at most so many lanes."""
 
