@@ -10,19 +10,32 @@ import numpy as np
 
 from clsparse_py import programs
 from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.canonical import Begins, Compact, Nonzeros, Range
 from clsparse_py.convert import Convert
 from clsparse_py.device import Device
 from clsparse_py.primitives.addition import sum_dtype
 from clsparse_py.primitives.arguments import CheckPointers
+from clsparse_py.primitives.merge_rounds import MergeChunks, MergeSplits, MergeTiles
+from clsparse_py.primitives.radix_kernels import (
+    RadixChunkCount,
+    RadixChunkScatter,
+    RadixChunkStarts,
+    RadixCount,
+    RadixScatter,
+)
+from clsparse_py.primitives.radix_sort import Shape as RadixShape
 from clsparse_py.primitives.scan import ScanChunks, ScanTiles
 from clsparse_py.primitives.segmented import AddPartials, CutSegments, SegmentedChunks, SegmentedTails, SegmentedTiles
+from clsparse_py.primitives.segmented_merge import SORT_ROUNDS, MergeBounds, MergePairs, MergeUnsorted
+from clsparse_py.primitives.segmented_sort import MergeSerial, SortNetwork
+from clsparse_py.primitives.segments import NEVER, Elements, Runs, SegmentClasses, SegmentTiles, Shape
 from clsparse_py.spmm import Rows
 from clsparse_py.spmv.binning import Binning, ScanCounts
 from clsparse_py.spmv.choose import KERNELS, choose
 from clsparse_py.spmv.features import Features
 from clsparse_py.spmv.kernels import Adaptive, Boundaries, Combine, CountFeatures, Subvector
 from clsparse_py.structure import Check
-from clsparse_py.transpose.kernels import Count, Gather, GatherChunked, Insert, Permute, RowsOf, Sample, tile
+from clsparse_py.transpose.kernels import Count, Gather, GatherChunked, Insert, Order, Permute, Sample, Unpack, tile
 
 __all__ = ["catalogue", "template_names"]
 
@@ -87,7 +100,10 @@ def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -
         "spmv/subvector": by_name["subvector8"],
         "spmv/subvector:binned": binned,
         **_of_sums(device, arithmetic),
+        **_of_segments(device, arithmetic),
+        **_of_radix_sort(device, arithmetic),
         **_of_transposition(device, arithmetic),
+        **_of_canonical_format(device, arithmetic),
         **by_name,
     }
     return found
@@ -99,12 +115,12 @@ def _of_sums(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Param
     types = dtype.name, sum_dtype(dtype).name
     tiles = ScanTiles.legal(device, *types, inclusive=False)
     runs = replace(ScanTiles.legal(device, index, index, inclusive=True, runs=True), carried=True)
-    by_key = ScanTiles.legal(device, types[1], types[1], inclusive=True, by_key=True)
+    by_key = ScanTiles.legal(device, tiles.total, tiles.total, inclusive=True, by_key=True)
     chunked = SegmentedChunks(1, *types, serial, index, "sum", True)
     segmented = SegmentedTiles.legal(device, *types, index, "sum", inclusive=True)
     scans = {inclusive: replace(segmented, kind="scan", inclusive=inclusive) for inclusive in (True, False)}
     return {
-        "primitives/add_partials": AddPartials(segmented.work_group, types[1], types[1], serial),
+        "primitives/add_partials": AddPartials(segmented.work_group, segmented.total, segmented.target, serial),
         "primitives/check_pointers": CheckPointers(min(128, device.max_work_group), index),
         "primitives/cut_segments": CutSegments(segmented.work_group, index),
         "primitives/scan_chunks": ScanChunks(1, *types, serial, "scan", False),
@@ -126,6 +142,70 @@ def _of_sums(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Param
     }
 
 
+def _of_segments(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Parameters]:
+    """Return the records of segmented sort and merge: they move values of the arithmetic's result with keys of its index type."""
+    index, elements = arithmetic.index, Elements(arithmetic.index, arithmetic.result.itemsize)
+    shape = Shape.lanes(256, 256, 16).legal(device, elements)
+    made, given, group = Runs(False, shape.tile), Runs(True, shape.tile, SORT_ROUNDS), min(64, device.max_work_group)
+    chunk = Runs(False, Shape.chunks(1).tile)
+    chunks = replace(chunk, given=True, sort_rounds=NEVER)
+    classes = SegmentClasses(min(128, device.max_work_group), index, made, "count", shape.bins)
+    merged = classes.work_group, index, given
+    serial = MergeSerial(1, index, chunk, elements, "segments", False)
+    networks = {
+        f"primitives/sort_network:{longest}": SortNetwork.legal(device, shape, index, elements, None, longest)
+        for longest in shape.bins
+    }
+    tiles = SortNetwork.legal(device, shape, index, elements, made, shape.tile)
+    return {
+        "primitives/merge_bounds": MergeBounds(*merged),
+        "primitives/merge_chunks": MergeChunks(1, index, chunk, elements),
+        "primitives/merge_chunks:given": MergeChunks(1, index, chunks, elements),
+        "primitives/merge_pairs": MergePairs(group, index, given, elements),
+        "primitives/merge_serial": serial,
+        "primitives/merge_serial:tiles": replace(serial, ranges="tiles"),
+        "primitives/merge_serial:given": replace(serial, runs=chunks, given_runs=True),
+        "primitives/merge_splits": MergeSplits(group, index, made, elements),
+        "primitives/merge_splits:given": MergeSplits(group, index, given, elements),
+        "primitives/merge_tiles": MergeTiles.legal(device, index, made, elements, shape.merge_group),
+        "primitives/merge_tiles:given": MergeTiles.legal(device, index, given, elements, shape.merge_group),
+        "primitives/merge_unsorted": MergeUnsorted(*merged, elements),
+        "primitives/segment_classes": classes,
+        "primitives/segment_classes:place": replace(classes, step="place"),
+        "primitives/segment_classes:given": replace(classes, runs=given),
+        "primitives/segment_tiles": SegmentTiles(group, index, made),
+        "primitives/segment_tiles:given": SegmentTiles(group, index, given),
+        "primitives/sort_network": tiles,
+        "primitives/sort_network:given": replace(tiles, runs=given),
+        **networks,
+    }
+
+
+def _of_radix_sort(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Parameters]:
+    """Return the records of radix sort: it moves values of the arithmetic's result, and sorts by indices."""
+    index, moved = arithmetic.index, arithmetic.result.itemsize
+    tiles = RadixShape(False, min(512, device.max_work_group), 16, 10, 0).legal(device, index, moved, pointers=True, word_bytes=4)
+    made = RadixScatter(
+        tiles.work_group, device.portability, index, index, "uint32", bits=tiles.bits, items=tiles.items, source="rows",
+        first=True, last=False, value_bytes=moved, positions=False, pointers=True,
+    )  # fmt: skip
+    words = replace(made, word="uint32", result=index, source="words", first=False, last=True)
+    rows = RadixChunkScatter(1, index, index, index, source="rows", last=True, value_bytes=moved, positions=False, pointers=False)
+    return {
+        "primitives/radix_count": RadixCount(tiles.work_group, index, index, tiles.bits, made.tile, 1),
+        "primitives/radix_count:together": RadixCount(tiles.work_group, index, "uint32", tiles.bits, made.tile, 4),
+        "primitives/radix_scatter": made,
+        "primitives/radix_scatter:items": replace(made, source="items", result=index, last=True),
+        "primitives/radix_scatter:positions": replace(made, value_bytes=np.dtype(index).itemsize, positions=True),
+        "primitives/radix_scatter:words": words,
+        "primitives/radix_chunk_count": RadixChunkCount(1, index, index),
+        "primitives/radix_chunk_starts": RadixChunkStarts(1, index, "sum"),
+        "primitives/radix_chunk_starts:scan": RadixChunkStarts(1, index, "scan"),
+        "primitives/radix_chunk_scatter": rows,
+        "primitives/radix_chunk_scatter:words": replace(rows, source="words", word="uint32", pointers=True),
+    }
+
+
 def _of_transposition(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Parameters]:
     """Return the records of SpTRANS: they move values of A."""
     group, index, item = min(256, device.max_work_group), arithmetic.index, np.dtype(arithmetic.a).itemsize
@@ -136,8 +216,22 @@ def _of_transposition(device: Device, arithmetic: Arithmetic) -> dict[str, progr
         "transpose/gather:positions": Gather(tile_group, index, 0, items),
         "transpose/gather_chunked": GatherChunked(1, index, item),
         "transpose/gather_chunked:positions": GatherChunked(1, index, 0),
-        "transpose/insert": Insert(group, index),
+        "transpose/insert": Insert(tile_group, index, items),
+        "transpose/order": Order(*tile(device, entry_bytes=12)[:1], index, item, tile(device, items=8, entry_bytes=12)[1]),
+        "transpose/unpack": Unpack(group, index, item),
         "transpose/permute": Permute(group, index, item),
         "transpose/sample": Sample(group, index),
-        "transpose/rows_of": RowsOf(tile_group, index, items),
+    }
+
+
+def _of_canonical_format(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Parameters]:
+    """Return the records of what sorts rows, and leaves out duplicates and zeros, of A."""
+    group, index = min(128, device.max_work_group), arithmetic.index
+    return {
+        "canonical/begins": Begins(group, index, "columns"),
+        "canonical/begins:rows": Begins(group, index, "rows"),
+        "canonical/compact": Compact(group, index, 0),
+        "canonical/compact:values": Compact(group, index, np.dtype(arithmetic.a).itemsize),
+        "canonical/nonzeros": Nonzeros(group, arithmetic.a),
+        "canonical/range": Range(group, index),
     }

@@ -18,8 +18,10 @@ from typing_extensions import Self
 
 from clsparse_py import BuildError, cache, programs
 from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.canonical import Begins, Compact, Nonzeros, Range
+from clsparse_py.catalogue import catalogue
 from clsparse_py.convert import Convert
-from clsparse_py.device import Portability
+from clsparse_py.device import Device, Portability
 from clsparse_py.primitives.arguments import CheckPointers
 from clsparse_py.primitives.scan import ScanChunks, ScanTiles
 from clsparse_py.primitives.segmented import AddPartials, CutSegments, SegmentedChunks, SegmentedTails, SegmentedTiles
@@ -27,9 +29,14 @@ from clsparse_py.spmm import Rows
 from clsparse_py.spmv.binning import Binning, ScanCounts
 from clsparse_py.spmv.kernels import Adaptive, Boundaries, Chunked, Combine, CountFeatures, Merge, Pieces, Subvector
 from clsparse_py.structure import Check
-from clsparse_py.transpose.kernels import Count, Gather, GatherChunked, Insert, Permute, RowsOf, Sample
+from clsparse_py.transpose.kernels import Count, Gather, GatherChunked, Insert, Order, Permute, Sample, Unpack
 
 LANES = Portability("sub_group", 16)
+GPU = Device(
+    name="a GPU", platform="none", driver_version="1", type="gpu", compute_units=40, max_work_group=1024, local_memory=48 << 10,
+    max_allocation=1 << 32, global_memory=1 << 34, preferred_multiple=32, sub_group_sizes=(), fp64=True, fp16=False,
+    int64_atomics=True, float_atomics=False, unified_memory=False, aliases_host=False, svm=(), portability=LANES,
+)  # fmt: skip
 DOUBLE, MIXED = Arithmetic("float64", "float64"), Arithmetic("int32", "complex64", "int64", "plus_pair")
 
 
@@ -38,13 +45,19 @@ def records() -> list[programs.Parameters]:
     found: list[programs.Parameters] = [
         Convert(64, a, b) for a in ("bool", "complex64", "float64") for b in ("int8", "bool", "complex128")
     ]
+    found += [Range(64, number) for number in ("int8", "uint64")] + [Nonzeros(64, number) for number in ("bool", "complex128")]
     for index in ("int32", "int64"):
         found += [Check(64, index), Boundaries(64, index), CountFeatures(64, index), ScanCounts(64, index)]
         found += [Binning(64, index, step) for step in ("histogram", "count", "place")]
         found += [CheckPointers(64, index), CutSegments(64, index)]
-        found += [Sample(64, index), Count(64, index), Insert(64, index), RowsOf(64, index, 4)]
-        found += [each for size in (0, 1, 16) for each in (Gather(64, index, size, 4), GatherChunked(64, index, size))]
+        found += [Sample(64, index), Count(64, index), Insert(64, index, 4)]
+        for size in (0, 1, 16):
+            found += [Gather(64, index, size, 4), GatherChunked(64, index, size)]
+            found += [Order(64, index, size, 8), Unpack(64, index, size)]
         found += [Permute(64, index, size) for size in (1, 16)]
+        found += [Begins(64, index, step) for step in ("columns", "rows")]
+        found += [Compact(64, index, size) for size in (0, 8)]
+    found += [each for arithmetic in (DOUBLE, MIXED) for each in catalogue(GPU, arithmetic).values()]
     for portability in (LANES, Portability()):
         for types in (("bool", "int64"), ("float64", "float64"), ("complex64", "complex64")):
             for inclusive in (False, True):

@@ -261,13 +261,15 @@ def test_what_does_not_fit_in_memory_is_told(queue: cl.CommandQueue, method: str
 
 
 def test_a_second_call_builds_nothing(queue: cl.CommandQueue) -> None:
+    def use(method: str) -> int:
+        matrix = matrix_for(method, np.float32)
+        transpose(on_device(queue, matrix), method=method)
+        transpose_plan(on_device(queue, matrix), method=method)()
+        assert on_device(queue, matrix).T.nnz
+        return len(list(programs.built()))
+
     for method in METHODS:
-        A = on_device(queue, matrix_for(method, np.float32))
-        for call in (transpose, lambda A, method: transpose_plan(A, method=method)(), lambda A, method: A.T):
-            call(A, method=method)
-            before = len(list(programs.built()))
-            call(on_device(queue, matrix_for(method, np.float32)), method=method)
-            assert len(list(programs.built())) == before
+        assert use(method) == use(method)
 
 
 # ---- plans
@@ -451,7 +453,7 @@ def test_what_cannot_be_multiplied_from_the_left(queue: cl.CommandQueue, host: s
         for operand in (x, cl_array.to_device(queue, x.astype(np.float32))):
             with pytest.raises(ValueError, match=message):
                 operand @ A
-    with pytest.raises(ValueError, match="^x: must be an array; a scalar cannot be an operand of @"):
+    with pytest.raises(ValueError, match=r"^x: must be an array; a scalar cannot be an operand of @"):
         3 @ A
-    with pytest.raises(TypeError, match="unsupported operand|not supported"):
+    with pytest.raises(TypeError, match=r"unsupported operand|not supported"):
         host @ A

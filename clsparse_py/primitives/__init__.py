@@ -4,6 +4,7 @@ All take and return one-dimensional `pyopencl.array.Array` objects and work on t
 each is in `clsparse_py.primitives.reference`.
 """
 
+from clsparse_py.primitives.radix_sort import radix_sort
 from clsparse_py.primitives.reduce import reduce_by_key
 from clsparse_py.primitives.scan import exclusive_scan, inclusive_scan
 from clsparse_py.primitives.segmented import segmented_scan, segmented_sum
@@ -13,6 +14,7 @@ from clsparse_py.primitives.segmented_sort import segmented_sort
 __all__ = [
     "exclusive_scan",
     "inclusive_scan",
+    "radix_sort",
     "reduce_by_key",
     "segmented_merge",
     "segmented_scan",

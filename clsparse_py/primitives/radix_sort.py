@@ -7,339 +7,30 @@ of a digit leave side by side. On CPU devices a pass takes a few long chunks, ea
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from pyopencl import array as cl_array
-from typing_extensions import Self, override
 
-from clsparse_py.arithmetic import OPENCL_TYPES, name_of
-from clsparse_py.device import Device, Portability
+from clsparse_py.arithmetic import name_of
+from clsparse_py.device import Device
 from clsparse_py.launch import Chain
+from clsparse_py.primitives import arguments
+from clsparse_py.primitives.radix_kernels import RadixChunkCount, RadixChunkScatter, RadixChunkStarts, RadixCount, RadixScatter
 from clsparse_py.primitives.scan import enqueue_scan
-from clsparse_py.programs import Parameters
+from clsparse_py.transfer import array_of
 
-__all__ = [
-    "MOVED_TYPES",
-    "RadixChunkCount",
-    "RadixChunkScatter",
-    "RadixChunkStarts",
-    "RadixCount",
-    "RadixScatter",
-    "Shape",
-    "enqueue_radix_sort",
-    "enqueue_sort_by_key",
-]
+__all__ = ["Shape", "enqueue_radix_sort", "enqueue_sort_by_key", "radix_sort"]
 
-#: Values that are moved and not computed with: an unsigned word, or a pair, by their size in bytes.
-MOVED_TYPES = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "ulong2"}
+_LARGEST_GROUP = 1024
 # Local memory that is left to the driver.
 _RESERVED = 1024
-# Entries that are exchanged at once, in bytes: all in parts where there are more.
-_EXCHANGED = 1 << 15
 # Bits of a digit, at most: counters of a work-group stay in local memory, those of a chunk near a core's cache.
 _TILE_BITS = 11
 _CHUNK_BITS = 22
-
-
-def _prelude(index: str, value_bytes: int) -> str:
-    value = f"\ntypedef {MOVED_TYPES[value_bytes]} V;" if value_bytes else ""
-    return f"typedef {OPENCL_TYPES[index]} I;  // {index}: positions, offsets, items{value}"
-
-
-@dataclass(frozen=True)
-class RadixCount(Parameters):
-    """Parameters of ``templates/primitives/radix_count.mako``.
-
-    Attributes
-    ----------
-    index, word : str
-        NumPy's names of the types of positions, and of what is sorted.
-    bits : int
-        Of a digit.
-    tile, tiles : int
-        Entries of a tile, and tiles that a work-group takes.
-    """
-
-    template = "primitives/radix_count"
-
-    index: str
-    word: str
-    bits: int
-    tile: int
-    tiles: int
-
-    @property
-    @override
-    def name(self) -> str:
-        return f"radix_count_b{self.bits}_n{self.tile}x{self.tiles}_{self.word}_{self.index}_wg{self.work_group}"
-
-    @property
-    @override
-    def prelude(self) -> str:
-        return _prelude(self.index, 0)
-
-    @override
-    def arguments(self) -> dict[str, object]:
-        return {
-            "work_group": self.work_group,
-            "word": OPENCL_TYPES[self.word],
-            "bits": self.bits,
-            "tile": self.tile,
-            "tiles": self.tiles,
-            "unroll": 8,
-        }
-
-    @override
-    def within(self, work_group: int, lane_width: int) -> Self | None:
-        return replace(self, work_group=work_group) if work_group else None
-
-
-@dataclass(frozen=True)
-class RadixScatter(Parameters):
-    """Parameters of ``templates/primitives/radix_scatter.mako``.
-
-    Attributes
-    ----------
-    portability : Portability
-        How equal digits are found among lanes.
-    index, word, result : str
-        NumPy's names of the types of positions, of what is sorted, and of what is written.
-    bits : int
-        Of a digit.
-    items : int
-        Entries to a work-item; a tile is ``work_group * items`` entries.
-    source : str
-        "rows" and "items" where words are made of keys and of rows or items; "words" where they are there.
-    last : bool
-        Whether what is written is the items (or whole words) alone.
-    value_bytes : int
-        Bytes of a value, 0 where there are none.
-    positions : bool
-        Whether the values are the entries' positions.
-    pointers : bool
-        Whether the pass tells where the entries of each key begin.
-    """
-
-    template = "primitives/radix_scatter"
-
-    portability: Portability
-    index: str
-    word: str
-    result: str
-    bits: int
-    items: int
-    source: str
-    first: bool
-    last: bool
-    value_bytes: int
-    positions: bool
-    pointers: bool
-
-    @property
-    def match_width(self) -> int:
-        """Lanes of which equal digits are found at once."""
-        if self.portability.match == "ptx" and self.work_group % 32 == 0:
-            return 32
-        return min(8, self.work_group & -self.work_group)
-
-    @property
-    @override
-    def lane_width(self) -> int:
-        return self.portability.lane_width
-
-    @property
-    def tile(self) -> int:
-        """Entries that a work-group takes."""
-        return self.work_group * self.items
-
-    @property
-    def pool_bytes(self) -> int:
-        """Local memory that the steps of the kernel use one after another."""
-        marks = 4 * (self.tile + self.work_group) if self.source == "rows" else 0
-        counters = 2 * (self.work_group // self.match_width << self.bits)
-        exchanged = min(self.tile * max(self.entry_bytes, self.value_bytes), _EXCHANGED)
-        return -(-max(marks, counters, 2 * self.tile, exchanged) // 16) * 16
-
-    def parts(self, size: int) -> int:
-        """In how many equal parts, a power of two, a tile of entries of so many bytes is exchanged."""
-        return 1 << (-(-self.tile * size // self.pool_bytes) - 1).bit_length() if size else 1
-
-    @property
-    def divides(self) -> bool:
-        """Whether the entries of a work-item can be exchanged in parts."""
-        return self.items % max(self.parts(self.entry_bytes), self.parts(self.value_bytes)) == 0
-
-    @property
-    def entry_bytes(self) -> int:
-        """Bytes of what is exchanged of an entry beside its value."""
-        return np.dtype(self.word if self.source == "words" else self.result).itemsize
-
-    @property
-    def local_bytes(self) -> int:
-        """All local memory."""
-        return self.pool_bytes + (np.dtype(self.index).itemsize + 2 << self.bits) + 4 * self.work_group + 16
-
-    @property
-    @override
-    def name(self) -> str:
-        payload = f"_v{self.value_bytes}{'p' if self.positions else ''}" if self.value_bytes else ""
-        role = f"{'first' if self.first else 'next'}{'_last' if self.last else ''}{'_pointers' if self.pointers else ''}"
-        types = f"{self.word}_{self.result}_{self.index}"
-        return f"radix_scatter_{self.source}_{role}_b{self.bits}_x{self.items}{payload}_{types}_wg{self.work_group}"
-
-    @property
-    @override
-    def prelude(self) -> str:
-        match = f"{self.portability.defines}\n" + "#define MATCH_BY_PTX\n" * (self.match_width == 32)
-        return f"{match}#define MATCH_WIDTH {self.match_width}\n{_prelude(self.index, self.value_bytes)}"
-
-    @override
-    def arguments(self) -> dict[str, object]:
-        return {
-            "work_group": self.work_group,
-            "word": OPENCL_TYPES[self.word],
-            "result": OPENCL_TYPES[self.result],
-            "bits": self.bits,
-            "items": self.items,
-            "tile": self.tile,
-            "match_width": self.match_width,
-            "pool_bytes": self.pool_bytes,
-            "entry_parts": self.parts(self.entry_bytes),
-            "value_parts": self.parts(self.value_bytes),
-            "source": self.source,
-            "first": self.first,
-            "last": self.last,
-            "value": _value(self.value_bytes, self.positions),
-            "pointers": self.pointers,
-        }
-
-    @override
-    def within(self, work_group: int, lane_width: int) -> Self | None:
-        # The chunk stays what it is: both halves of a pass have to agree on it.
-        group = next((group for group in range(work_group, 0, -1) if self.tile % group == 0), 0)
-        portability = self.portability.at_most(lane_width)
-        return replace(self, work_group=group, items=self.tile // group, portability=portability) if group else None
-
-
-@dataclass(frozen=True)
-class _Chunked(Parameters):
-    """What the kernels for CPU devices share: chunks of adjacent entries, a work-item each.
-
-    Attributes
-    ----------
-    index : str
-        NumPy's name of the type of positions.
-    """
-
-    index: str
-
-    @override
-    def within(self, work_group: int, lane_width: int) -> Self | None:
-        return replace(self, work_group=work_group) if work_group else None
-
-
-@dataclass(frozen=True)
-class RadixChunkCount(_Chunked):
-    """Parameters of ``templates/primitives/radix_chunk_count.mako``.
-
-    Attributes
-    ----------
-    word : str
-        NumPy's name of the type of what is sorted.
-    """
-
-    template = "primitives/radix_chunk_count"
-
-    word: str
-
-    @property
-    @override
-    def name(self) -> str:
-        return f"radix_chunk_count_{self.word}_{self.index}_wg{self.work_group}"
-
-    @property
-    @override
-    def prelude(self) -> str:
-        return _prelude(self.index, 0)
-
-    @override
-    def arguments(self) -> dict[str, object]:
-        return {"work_group": self.work_group, "word": OPENCL_TYPES[self.word]}
-
-
-@dataclass(frozen=True)
-class RadixChunkStarts(_Chunked):
-    """Parameters of ``templates/primitives/radix_chunk_starts.mako``.
-
-    Attributes
-    ----------
-    step : str
-        "sum" or "scan".
-    """
-
-    template = "primitives/radix_chunk_starts"
-
-    step: str
-
-    @property
-    @override
-    def name(self) -> str:
-        return f"radix_chunk_starts_{self.step}_{self.index}_wg{self.work_group}"
-
-    @property
-    @override
-    def prelude(self) -> str:
-        return _prelude(self.index, 0)
-
-    @override
-    def arguments(self) -> dict[str, object]:
-        return {"work_group": self.work_group, "step": self.step}
-
-
-@dataclass(frozen=True)
-class RadixChunkScatter(_Chunked):
-    """Parameters of ``templates/primitives/radix_chunk_scatter.mako``; as in `RadixScatter`."""
-
-    template = "primitives/radix_chunk_scatter"
-
-    word: str
-    result: str
-    source: str
-    last: bool
-    value_bytes: int
-    positions: bool
-    pointers: bool
-
-    @property
-    @override
-    def name(self) -> str:
-        payload = f"_v{self.value_bytes}{'p' if self.positions else ''}" if self.value_bytes else ""
-        role = f"{self.source}{'_last' if self.last else ''}{'_pointers' if self.pointers else ''}"
-        return f"radix_chunk_scatter_{role}{payload}_{self.word}_{self.result}_{self.index}_wg{self.work_group}"
-
-    @property
-    @override
-    def prelude(self) -> str:
-        return _prelude(self.index, self.value_bytes)
-
-    @override
-    def arguments(self) -> dict[str, object]:
-        return {
-            "work_group": self.work_group,
-            "word": OPENCL_TYPES[self.word],
-            "result": OPENCL_TYPES[self.result],
-            "source": self.source,
-            "last": self.last,
-            "value": _value(self.value_bytes, self.positions),
-            "pointers": self.pointers,
-        }
-
-
-def _value(value_bytes: int, positions: bool) -> str:
-    return "" if not value_bytes else "positions" if positions else "given"
 
 
 @dataclass(frozen=True)
@@ -381,7 +72,8 @@ class Shape:
         """Return the nearest shape whose kernels fit a device's local memory."""
         if self.chunked:
             return replace(self, work_group=min(self.work_group, device.max_work_group))
-        group = min(self.work_group, device.max_work_group)
+        # CPU runtimes take larger work-groups, but were seen to get them wrong: private memory for all does not fit their stack.
+        group = min(self.work_group, device.max_work_group, _LARGEST_GROUP)
         # Fewer digits to a pass, down to a number that makes few passes, before fewer entries to a work-item.
         for items, bits in _cuts(self.items, self.bits):
             widest = RadixScatter(
@@ -400,9 +92,9 @@ def _cuts(items: int, bits: int) -> Iterator[tuple[int, int]]:
             yield from ((items >> halvings, fewer) for fewer in range(bits, fewest - 1, -1))
 
 
-def _seen_as(keys: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
+def _seen_as(chain: Chain, keys: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
     """Return an array whose entries are read as another type of the same size."""
-    return cl_array.Array(keys.queue, keys.shape, dtype, data=keys.base_data, events=keys.events)
+    return array_of(chain.queue, keys.size, dtype, keys.base_data)
 
 
 def _digits(bits: int, limit: int) -> list[int]:
@@ -498,12 +190,13 @@ def _enqueue_chunks(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any
             tells,
         )
     )
-    chunks = max(1, min(shape.chunks, each.n))
+    per_chunk = -(-each.n // min(shape.chunks, each.n))
+    chunks = -(-each.n // per_chunk)  # none is empty: the last one tells where keys without entries after it begin
     groups = -(-chunks // group)
     ranges = chain.device.compute_units * 4
     counts, sums = chain.scratch(chunks << each.bits, index), chain.scratch(ranges, index)
     bits, n_chunks = np.uint32(each.bits), np.uint64(chunks)
-    common = np.uint64(each.n), np.uint64(-(-each.n // chunks)), n_chunks, np.uint32(each.shift), bits, np.uint64(each.flip)
+    common = np.uint64(each.n), np.uint64(per_chunk), n_chunks, np.uint32(each.shift), bits, np.uint64(each.flip)
     chain.launch(count, groups, *common, each.words, counts)
     range_groups = -(-ranges // group)
     chain.launch(sum_ranges, range_groups, n_chunks, bits, np.uint64(ranges), counts, sums)
@@ -641,11 +334,11 @@ def enqueue_radix_sort(
         chain.device, name_of(index), value_bytes, pointers=False, word_bytes=word.itemsize
     )
     flip = 1 << 8 * word.itemsize - 1 if keys.dtype.kind == "i" else 0
-    words, moved, shift = _seen_as(keys, word), values, low
+    words, moved, shift = _seen_as(chain, keys, word), values, low
     digits = _digits(high - low, cut.bits)
     for i, digit in enumerate(digits):
         last = i + 1 == len(digits)
-        target = _seen_as(sorted_keys, word) if last else chain.scratch(n, word)
+        target = _seen_as(chain, sorted_keys, word) if last else chain.scratch(n, word)
         target_values = sorted_values if last or sorted_values is None else chain.scratch(n, sorted_values.dtype)
         each = _Pass(
             n=n, shift=shift, bits=digit, flip=flip, source="words", first=i == 0, last=last, words=words, sorted=target,
@@ -654,3 +347,65 @@ def enqueue_radix_sort(
         )  # fmt: skip
         _enqueue_pass(chain, each, cut, index)
         words, moved, shift = target, target_values, shift + digit
+
+
+def radix_sort(
+    keys: cl_array.Array, values: cl_array.Array | None = None, *, bits: tuple[int, int] | None = None, out: Any = None
+) -> Any:
+    """Sort integers, and move values with them.
+
+    Parameters
+    ----------
+    keys : pyopencl.array.Array
+        Shape (n,); int32, uint32, int64 or uint64.
+    values : pyopencl.array.Array, optional
+        Shape (n,); any supported dtype.
+    bits : tuple of int, optional
+        (low, high): only the bits from ``low`` up to, not including, ``high`` count; each about ten of them take a pass over the
+        keys. By default all bits. The sign bit counts as one that is set in keys that are not negative.
+    out : pyopencl.array.Array, or a tuple of two, optional
+        Where the result goes: of the shape and dtype of ``keys``, with values a tuple (keys, values). It may be the arguments
+        themselves.
+
+    Returns
+    -------
+    pyopencl.array.Array, or a tuple of two
+        The keys in ascending order; with values, (keys, values). Keys that are equal in these bits keep their order.
+
+    Raises
+    ------
+    TypeError
+        A dtype is not supported, an argument is no device array, or ``bits`` are not two integers.
+    ValueError
+        ``values`` or ``out`` has another length, or the keys do not have these bits.
+
+    Notes
+    -----
+    Satish, Harris and Garland, "Designing efficient sorting algorithms for manycore GPUs", which the expand, sort and contract
+    method of Dalton et al., "Optimizing sparse matrix-matrix multiplication for the GPU", builds on.
+    """
+    outs = arguments.pair_of_outputs(out, values is not None)
+    queue = arguments.queue_of(keys=keys, values=values)
+    chain = arguments.chain_of(queue, keys, values, *outs)
+    n, given = keys.size, [arguments.keys(queue, "keys", keys)]
+    if values is not None:
+        given.append(arguments.values(queue, "values", values, beside=("keys", n)))
+    window = _window(bits, 8 * keys.dtype.itemsize)
+    results = [arguments.output(chain, "out", to, n, each.dtype, *given) for to, each in zip(outs, given, strict=False)]
+    moved, to_values = (given[1], results[1].array) if values is not None else (None, None)
+    enqueue_radix_sort(chain, given[0], n, bits=window, sorted_keys=results[0].array, values=moved, sorted_values=to_values)
+    delivered = tuple(result.deliver(chain) for result in results)
+    return delivered if values is not None else delivered[0]
+
+
+def _window(bits: Any, width: int) -> tuple[int, int]:
+    """Return the bits that count, of keys of ``width`` bits."""
+    if bits is None:
+        return 0, width
+    try:
+        low, high = (operator.index(bit) for bit in bits)
+    except (TypeError, ValueError):
+        raise TypeError(f"bits: must be two integers (low, high), is {bits!r}") from None
+    if not 0 <= low <= high <= width:
+        raise ValueError(f"bits: must be (low, high) with 0 <= low <= high <= {width}, is {(low, high)}")
+    return low, high

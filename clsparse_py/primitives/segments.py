@@ -15,7 +15,7 @@ from typing_extensions import Self, override
 from clsparse_py.arithmetic import OPENCL_TYPES
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain
-from clsparse_py.primitives.radix_sort import MOVED_TYPES
+from clsparse_py.primitives.radix_kernels import MOVED_TYPES
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.programs import Parameters
 

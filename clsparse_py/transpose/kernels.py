@@ -9,10 +9,10 @@ from typing import ClassVar
 from typing_extensions import override
 
 from clsparse_py.device import Device
-from clsparse_py.primitives.radix_sort import MOVED_TYPES
+from clsparse_py.primitives.radix_kernels import MOVED_TYPES
 from clsparse_py.structure import OfStructure
 
-__all__ = ["Count", "Gather", "GatherChunked", "Insert", "Permute", "RowsOf", "Sample"]
+__all__ = ["Count", "Gather", "GatherChunked", "Insert", "Order", "Permute", "Sample", "Unpack", "tile"]
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,6 @@ class Count(OfStructure):
     """Parameters of ``templates/transpose/count.mako``."""
 
     template = "transpose/count"
-
-
-@dataclass(frozen=True)
-class Insert(OfStructure):
-    """Parameters of ``templates/transpose/insert.mako``."""
-
-    template = "transpose/insert"
 
 
 @dataclass(frozen=True)
@@ -86,19 +79,30 @@ class GatherChunked(Moving):
         return {**super().arguments(), "positions": not self.value_bytes}
 
 
-def tile(device: Device, work_group: int = 256, items: int = 4) -> tuple[int, int]:
+@dataclass(frozen=True)
+class Unpack(Moving):
+    """Parameters of ``templates/transpose/unpack.mako``."""
+
+    template = "transpose/unpack"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "positions": not self.value_bytes}
+
+
+def tile(device: Device, work_group: int = 256, items: int = 4, entry_bytes: int = 4) -> tuple[int, int]:
     """Return the legal work-group size, and entries to a work-item, nearest to what is asked for.
 
-    The local memory of a tile, a number for each entry and one more, takes a quarter of what the device has, at most.
+    The local memory of a tile, so many bytes for each entry and one more, takes a quarter of what the device has, at most.
     """
-    most = max(1, device.local_memory // 16 - 1)
+    most = max(1, device.local_memory // (4 * entry_bytes) - 1)
     work_group = max(1, min(work_group, device.max_work_group, most))
     return work_group, max(1, min(items, most // work_group))
 
 
 @dataclass(frozen=True)
-class RowsOf(OfStructure):
-    """Parameters of ``templates/transpose/rows_of.mako``.
+class Insert(OfStructure):
+    """Parameters of ``templates/transpose/insert.mako``.
 
     Attributes
     ----------
@@ -106,7 +110,7 @@ class RowsOf(OfStructure):
         Entries and beginnings of rows to a work-item; a tile has ``work_group * items``. `tile` says what is legal.
     """
 
-    template = "transpose/rows_of"
+    template = "transpose/insert"
 
     items: int
 
@@ -121,13 +125,37 @@ class RowsOf(OfStructure):
 
 
 @dataclass(frozen=True)
+class Order(Moving):
+    """Parameters of ``templates/transpose/order.mako``.
+
+    Attributes
+    ----------
+    items : int
+        As in `Insert`; an entry takes 12 bytes of local memory.
+    """
+
+    template = "transpose/order"
+
+    items: int
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{super().name}_x{self.items}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "items": self.items, "positions": not self.value_bytes}
+
+
+@dataclass(frozen=True)
 class Gather(Moving):
     """Parameters of ``templates/transpose/gather.mako``.
 
     Attributes
     ----------
     items : int
-        As in `RowsOf`.
+        As in `Insert`.
     """
 
     template = "transpose/gather"

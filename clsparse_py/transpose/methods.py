@@ -1,9 +1,8 @@
 """The methods of SpTRANS: from the arrays of a matrix to those of its transposed, each by a few launches.
 
-A method is a function ``method(chain, A, values, moved) -> Pattern``. It enqueues what puts the values of A into ``moved``, in the
-order of the transposed, and returns its structure. Without values it puts the positions of entries there: the permutation
-that a plan keeps. A's structure is valid, and A has entries. Nothing waits for the device but `gather`, which has to know whether
-the pattern is symmetric.
+A method is a function ``method(chain, A, values, moved) -> Pattern``. It enqueues what puts the values of A into ``moved`` in the
+order of the transposed, and returns the structure of the transposed. Without values it puts the positions of entries there: the
+permutation that a plan keeps. A's structure is valid, and A has entries.
 """
 
 from __future__ import annotations
@@ -13,18 +12,33 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyopencl as cl
 from pyopencl import array as cl_array
 
+from clsparse_py.arithmetic import name_of
 from clsparse_py.csr import csr_array
-from clsparse_py.device import describe
 from clsparse_py.launch import Chain
 from clsparse_py.primitives.radix_sort import enqueue_sort_by_key
+from clsparse_py.primitives.scan import enqueue_scan
+from clsparse_py.primitives.segmented_sort import enqueue_segmented_sort
 from clsparse_py.spmv.kernels import Boundaries
-from clsparse_py.transpose.kernels import Gather, GatherChunked, Permute, Sample, tile
+from clsparse_py.transfer import allocated
+from clsparse_py.transpose.kernels import Count, Gather, GatherChunked, Insert, Order, Permute, Sample, Unpack, tile
 
-__all__ = ["METHODS", "NotSymmetricError", "Pattern", "binned", "empty", "enqueue_permute", "gather"]
+__all__ = [
+    "METHODS",
+    "SHORT",
+    "LongRowsError",
+    "NotSymmetricError",
+    "Pattern",
+    "atomics",
+    "binned",
+    "empty",
+    "enqueue_permute",
+    "gather",
+]
 
+#: Entries of a row whose order is found by comparing each with each.
+SHORT = 256
 #: On CPU devices, chunks of entries to a core.
 _CHUNKS_PER_CORE = 4
 
@@ -50,6 +64,10 @@ class NotSymmetricError(Exception):
     """The pattern of a matrix is not symmetric, or not in the way that makes `gather` the best method; the message says why."""
 
 
+class LongRowsError(Exception):
+    """The transposed has rows too long for the method; the message says how long."""
+
+
 def empty(A: csr_array, what: str, n: int, dtype: Any) -> cl_array.Array:
     """Return a new array for a part of the transposed of A, from the allocator of A's values.
 
@@ -58,19 +76,8 @@ def empty(A: csr_array, what: str, n: int, dtype: Any) -> cl_array.Array:
     MemoryError
         The device has not enough memory; the message says how much is needed.
     """
-    device = describe(A.queue.device)
-    needed = n * np.dtype(dtype).itemsize
-    reason: Exception | None = None
-    if needed <= device.global_memory:
-        try:
-            return cl_array.empty(A.queue, n, dtype, allocator=A.data.allocator)
-        except cl.Error as error:
-            reason = error
-    raise MemoryError(
-        f"the transposed of a {A.shape[0]} x {A.shape[1]} matrix needs {needed:,} bytes for its {what} "
-        f"({n:,} entries of {np.dtype(dtype)}); "
-        f"{device.name} has {device.global_memory:,} in all and allows {device.max_allocation:,} in one array"
-    ) from reason
+    rows, columns = A.shape
+    return allocated(A.queue, f"{what} of the transposed of a {rows} x {columns} matrix", n, dtype, A.data.allocator)
 
 
 def _value_bytes(values: cl_array.Array | None) -> int:
@@ -78,28 +85,43 @@ def _value_bytes(values: cl_array.Array | None) -> int:
 
 
 def enqueue_parts(
-    chain: Chain, A: csr_array, n_parts: int, step: int, work_group: int = 64
-) -> tuple[cl_array.Array, cl_array.Array]:
-    """Enqueue the division of A into parts of ``step`` rows and entries; return where each begins, as rows and as entries."""
-    index = A.indptr.dtype.type
-    built, _ = chain.build(Boundaries(min(work_group, chain.device.max_work_group), A.indptr.dtype.name))
+    chain: Chain, indptr: cl_array.Array, n_rows: int, n: int, step: int, *, slack: int = 0, work_group: int = 64
+) -> tuple[int, cl_array.Array, cl_array.Array]:
+    """Enqueue the division of a matrix into parts of ``step`` rows and entries.
+
+    Returns how many parts there are, and where each begins, as rows and as entries. A cut inside a row moves to the row's end
+    where that is at most ``slack`` entries on.
+    """
+    index = indptr.dtype.type
+    n_parts = -(-(n + n_rows) // step)
+    built, _ = chain.build(Boundaries(min(work_group, chain.device.max_work_group), name_of(indptr.dtype)))
     part_row, part_entry, part_cut = (chain.scratch(n_parts + 1, index) for _ in range(3))
     groups = -(-(n_parts + 1) // built.parameters.work_group)
-    sizes = index(A.shape[0]), index(A.nnz), np.int64(step), np.int64(1), index(0), index(n_parts)
-    chain.launch(built, groups, *sizes, A.indptr, part_row, part_entry, part_cut)
-    return part_row, part_entry
+    sizes = index(n_rows), index(n), np.int64(step), np.int64(1), index(slack), index(n_parts)
+    chain.launch(built, groups, *sizes, indptr, part_row, part_entry, part_cut)
+    return n_parts, part_row, part_entry
 
 
 def enqueue_permute(
-    chain: Chain, positions: cl_array.Array, values: cl_array.Array, out: cl_array.Array, n: int, work_group: int | None = None
+    chain: Chain,
+    positions: cl_array.Array,
+    values: cl_array.Array,
+    out: cl_array.Array,
+    n: int,
+    *,
+    chunked: bool | None = None,
+    work_group: int | None = None,
 ) -> None:
-    """Enqueue ``out[k] = values[positions[k]]`` for n entries; ``values`` are contiguous and may begin inside their buffer."""
+    """Enqueue ``out[k] = values[positions[k]]`` for n entries; ``values`` are contiguous and may begin inside their buffer.
+
+    A work-item takes a chunk of adjacent entries, as on CPU devices, or work-items take adjacent entries in turn.
+    """
     device = chain.device
-    asked = work_group or (1 if device.is_cpu else 256)
+    in_chunks = device.is_cpu if chunked is None else chunked
+    asked = work_group or (1 if in_chunks else 256)
     built, parameters = chain.build(Permute(min(asked, device.max_work_group), positions.dtype.name, values.dtype.itemsize))
     group = parameters.work_group
-    if device.is_cpu:
-        # A work-item to a chunk of adjacent entries.
+    if in_chunks:
         groups = max(1, min(device.compute_units * _CHUNKS_PER_CORE // group, -(-n // (1024 * group))))
         span = -(-n // (groups * group))
         stride, step = span, 1
@@ -117,6 +139,7 @@ def gather(
     moved: cl_array.Array,
     *,
     at_first: int = 0,
+    chunked: bool | None = None,
     work_group: int | None = None,
     items: int = 4,
 ) -> Pattern:
@@ -131,6 +154,8 @@ def gather(
         As for every method; A is square and its format canonical.
     at_first : int
         How many of 1024 entries of the sample have to be found at the first place that is looked at, which is cheap.
+    chunked : bool, optional
+        Whether a work-item takes a long chunk, as on CPU devices, or a work-group a tile; by default what suits the device.
     work_group, items : int, optional
         Work-items in a work-group, and what each takes of a tile.
 
@@ -139,35 +164,32 @@ def gather(
     NotSymmetricError
         An entry has no mirror image, or too few are found at first.
     """
-    device, index = chain.device, A.indptr.dtype
-    sample, _ = chain.build(Sample(min(256, device.max_work_group), index.name))
+    device, index = chain.device, name_of(A.indptr.dtype)
+    sample, _ = chain.build(Sample(min(Sample.ROWS, device.max_work_group), index))
     found = chain.scratch(5, np.uint32)
-    chain.launch(sample, 1, index.type(A.shape[0]), np.uint32(at_first), A.indptr, A.indices, found)
+    chain.launch(sample, 1, A.indptr.dtype.type(A.shape[0]), np.uint32(at_first), A.indptr, A.indices, found)
     weight = A.nnz + A.shape[0]
-    if device.is_cpu:
-        built, _ = chain.build(GatherChunked(min(work_group or 1, device.max_work_group), index.name, _value_bytes(values)))
+    if device.is_cpu if chunked is None else chunked:
+        built, _ = chain.build(GatherChunked(min(work_group or 1, device.max_work_group), index, _value_bytes(values)))
         step = max(1, -(-weight // (device.compute_units * _CHUNKS_PER_CORE)))
-        n_parts = -(-weight // step)
+        n_parts, *parts = enqueue_parts(chain, A.indptr, A.shape[0], A.nnz, step)
         groups = -(-n_parts // built.parameters.work_group)
-        leading: tuple[Any, ...] = (index.type(n_parts),)
+        leading: tuple[Any, ...] = (A.indptr.dtype.type(n_parts),)
     else:
         group, items = tile(device, work_group or 256, items)
-        built, parameters = chain.build(Gather(group, index.name, _value_bytes(values), items))
-        step = parameters.work_group * parameters.items
-        groups = n_parts = -(-weight // step)
+        built, parameters = chain.build(Gather(group, index, _value_bytes(values), items))
+        groups, *parts = enqueue_parts(chain, A.indptr, A.shape[0], A.nnz, parameters.work_group * parameters.items)
         leading = ()
-    parts = enqueue_parts(chain, A, n_parts, step)
     given = () if values is None else (values,)
     chain.launch(built, groups, *leading, *parts, A.indptr, A.indices, *given, found, moved)
-    go, missed, sampled, missing, at_guess = (int(number) for number in chain.read(found, 5))
+    gathers, missed, sampled, missing, at_guess = (int(number) for number in chain.read(found, 5))
     if missing or missed:
         few = f"{missing} of {sampled} sampled entries have" if missing else "an entry has"
         raise NotSymmetricError(f"the pattern is not symmetric: {few} no mirror image")
-    if not go:
-        raise NotSymmetricError(
-            f"the pattern may be symmetric, but only {at_guess} of {sampled} sampled entries are found at once"
-        )
-    return Pattern(A.indptr, A.indices, f"the pattern is symmetric, {at_guess} of {sampled} sampled entries are found at once")
+    at_once = f"{at_guess} of {sampled} sampled entries are found at once"
+    if not gathers:
+        raise NotSymmetricError(f"the pattern may be symmetric, but only {at_once}")
+    return Pattern(A.indptr, A.indices, f"the pattern is symmetric, {at_once}")
 
 
 def binned(chain: Chain, A: csr_array, values: cl_array.Array | None, moved: cl_array.Array) -> Pattern:
@@ -181,4 +203,72 @@ def binned(chain: Chain, A: csr_array, values: cl_array.Array | None, moved: cl_
     return Pattern(indptr, indices, "takes any matrix")
 
 
-METHODS: dict[str, Callable[..., Pattern]] = {"gather": gather, "binned": binned}
+def atomics(
+    chain: Chain,
+    A: csr_array,
+    values: cl_array.Array | None,
+    moved: cl_array.Array,
+    *,
+    longest: int | None = None,
+    work_group: int | None = None,
+) -> Pattern:
+    """Transpose as SpTRANS of Ji et al. does: count by atomics, insert in any order, sort each row; long rows in pieces, merged.
+
+    What is inserted and sorted are pairs of rows and positions of entries, which differ even where an entry has a duplicate, so
+    that the result is deterministic; values follow in the end. Waits for the device once or, where rows are long, twice.
+
+    Parameters
+    ----------
+    chain, A, values, moved
+        As for every method.
+    longest : int, optional
+        The longest row that the transposed may have.
+    work_group : int, optional
+        Work-items in a work-group.
+
+    Raises
+    ------
+    LongRowsError
+        The transposed has a longer row.
+    ValueError
+        There are 2^32 rows or entries or more, which pairs do not hold.
+
+    Notes
+    -----
+    Ji et al., "Segmented Merge", Section 4.2.
+    """
+    n, n_cols, device, index = A.nnz, A.shape[1], chain.device, name_of(A.indices.dtype)
+    if max(n, A.shape[0]) >= 1 << 32:
+        raise ValueError(f"method: atomics counts in 32 bits, but A has {A.shape[0]} rows and {n} entries; use binned")
+    indptr = empty(A, "indptr", n_cols + 1, index)
+    group = min(work_group or 256, device.max_work_group)
+    count, _ = chain.build(Count(group, index))
+    groups = min(-(-n // group), device.compute_units * 64)
+    counts, ranks = chain.scratch(n_cols + 1, np.uint32), chain.scratch(n, np.uint32)
+    chain.fill(counts, 0, n_cols + 1)
+    # The largest rank goes behind the counts: one fill and one buffer serve both.
+    chain.launch(count, groups, np.uint64(n), np.uint64(n_cols), A.indices, counts, ranks)
+    enqueue_scan(chain, counts, indptr, n_cols, kind="pointers")
+    found = int(chain.read(counts, 1, n_cols)[0]) + 1
+    if longest is not None and found > longest:
+        raise LongRowsError(f"the transposed has a row of {found} entries")
+    indices, pairs = empty(A, "indices", n, index), chain.scratch(n, np.uint64)
+    insert_group, items = tile(device, work_group or 256)
+    insert, inserted = chain.build(Insert(insert_group, index, items))
+    n_parts, *parts = enqueue_parts(chain, A.indptr, A.shape[0], n, inserted.work_group * inserted.items)
+    chain.launch(insert, n_parts, *parts, A.indptr, A.indices, ranks, indptr, pairs)
+    given = () if values is None else (values,)
+    order_group, items = tile(device, work_group or 256, 8, entry_bytes=12)
+    order, ordered = chain.build(Order(order_group, index, _value_bytes(values), items))
+    room = ordered.work_group * ordered.items
+    if found <= min(SHORT, room // 2):
+        n_parts, *parts = enqueue_parts(chain, indptr, n_cols, n, room - found, slack=found)
+        chain.launch(order, n_parts, *parts, indptr, pairs, *given, indices, moved)
+    else:
+        enqueue_segmented_sort(chain, indptr, n_cols, pairs, None, n)
+        unpack, _ = chain.build(Unpack(group, index, _value_bytes(values)))
+        chain.launch(unpack, groups, np.uint64(n), pairs, *given, indices, moved)
+    return Pattern(indptr, indices, f"the longest row of the transposed has {found} entries")
+
+
+METHODS: dict[str, Callable[..., Pattern]] = {"gather": gather, "binned": binned, "atomics": atomics}

@@ -18,15 +18,23 @@ from clsparse_py.launch import Chain
 from clsparse_py.parts import place_part, value_dtype
 from clsparse_py.structure import Structure
 from clsparse_py.transfer import contexts_match
-from clsparse_py.transpose.methods import METHODS, NotSymmetricError, Pattern, empty, enqueue_permute, gather
+from clsparse_py.transpose.methods import (
+    METHODS,
+    SHORT,
+    LongRowsError,
+    NotSymmetricError,
+    Pattern,
+    atomics,
+    empty,
+    enqueue_permute,
+    gather,
+)
 
 __all__ = ["AT_FIRST", "Explanation", "TransposePlan", "Verdict", "run", "transposed"]
 
 #: How many of 1024 sampled entries `gather` has to find at the first place it looks at, on GPUs and on CPU devices, to be chosen:
 #: a core that guesses wrong waits, where a GPU has other work. Elsewhere "binned" is as fast.
 AT_FIRST = {False: 0, True: 900}
-
-
 _WHY_NOT = {
     "gather": "",
     "binned": "takes any matrix, but moves each entry twice",
@@ -81,7 +89,8 @@ def run(
 
     The cost rule: "gather" where A is square, its rows are sorted without duplicates, and its pattern is symmetric, as that reads
     and writes everything once, side by side; on CPU devices only where most entries are found at the first place looked at.
-    "binned" elsewhere. What decides is seen on the device, while it gathers.
+    Elsewhere, on GPUs, "atomics" where A has fewer entries than columns, which "binned" has to count digit by digit, and none of
+    these is long. Else "binned", which no matrix is hard for. What decides is seen on the device, while it works.
 
     Raises
     ------
@@ -107,12 +116,28 @@ def run(
             if method == "gather":
                 raise ValueError(f"method: gather does not take this matrix: {error}") from None
             taken, why_not["gather"] = "binned", str(error)
+            why_not["atomics"] = _dense(chain, A)
+            if not why_not["atomics"]:
+                try:
+                    pattern = atomics(chain, A, values, moved, longest=SHORT)
+                    taken = "atomics"
+                except LongRowsError as long:
+                    why_not["atomics"] = str(long)
     if pattern is None:
         pattern = METHODS[taken](chain, A, values, moved)
     # What shares A's structure has nothing to wait for there.
     chain.finish(moved, *(each for each in (pattern.indptr, pattern.indices) if each is not A.indptr and each is not A.indices))
     verdicts = tuple(Verdict(name, name == taken, pattern.why if name == taken else why_not[name]) for name in METHODS)
     return pattern, Explanation(verdicts, len(chain.events))
+
+
+def _dense(chain: Chain, A: csr_array) -> str:
+    """Return why "atomics" is not tried on A; "" where it is."""
+    if chain.device.is_cpu:
+        return "a core that writes to many places waits for each"
+    if A.nnz >= A.shape[1]:
+        return "takes any matrix, but what it writes is scattered, and entries of a column wait for each other"
+    return "" if A.shape[0] < 1 << 32 and A.nnz < 1 << 32 else "it counts in 32 bits"
 
 
 def _gathered(chain: Chain, A: csr_array, values: cl_array.Array | None, moved: cl_array.Array, at_first: int) -> Pattern:

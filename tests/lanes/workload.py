@@ -21,6 +21,7 @@ import numpy as np
 import pyopencl as cl
 import scipy.sparse
 from primitive_cases import primitive_cases
+from radix_cases import radix_cases
 from pyopencl import array as cl_array
 from values import INDEX_TYPES, numbers, same
 
@@ -334,6 +335,7 @@ def main() -> None:
     report = Report(f"{device.platform}, {device.name}", device.fp64)
     cases = [*product_cases(axes), *plan_cases(axes), *structure_cases(axes), *spmm_cases(axes), *view_cases(axes)]
     cases += primitive_cases(axes.dtypes, axes.work_groups)
+    cases += radix_cases(axes.dtypes, simulated=simulated)
     cases += mixed_cases(device.fp64)
     if not device.fp64:
         cases += refusal_cases()

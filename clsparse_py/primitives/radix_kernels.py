@@ -1,0 +1,317 @@
+"""The kernels of radix sort: a parameter record beside each template."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from typing_extensions import Self, override
+
+from clsparse_py.arithmetic import OPENCL_TYPES
+from clsparse_py.device import Portability
+from clsparse_py.programs import Parameters
+
+__all__ = ["MOVED_TYPES", "RadixChunkCount", "RadixChunkScatter", "RadixChunkStarts", "RadixCount", "RadixScatter"]
+
+#: Values that are moved and not computed with: an unsigned word, or a pair, by their size in bytes.
+MOVED_TYPES = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "ulong2"}
+# Entries that are exchanged at once, in bytes: all in parts where there are more.
+_EXCHANGED = 1 << 15
+
+
+def _prelude(index: str, value_bytes: int) -> str:
+    value = f"\ntypedef {MOVED_TYPES[value_bytes]} V;" if value_bytes else ""
+    return f"typedef {OPENCL_TYPES[index]} I;  // {index}: positions, offsets, items{value}"
+
+
+@dataclass(frozen=True)
+class RadixCount(Parameters):
+    """Parameters of ``templates/primitives/radix_count.mako``.
+
+    Attributes
+    ----------
+    index, word : str
+        NumPy's names of the types of positions, and of what is sorted.
+    bits : int
+        Of a digit.
+    tile, tiles : int
+        Entries of a tile, and tiles that a work-group takes.
+    """
+
+    template = "primitives/radix_count"
+
+    index: str
+    word: str
+    bits: int
+    tile: int
+    tiles: int
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"radix_count_b{self.bits}_n{self.tile}x{self.tiles}_{self.word}_{self.index}_wg{self.work_group}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return _prelude(self.index, 0)
+
+    @override
+    def arguments(self) -> dict[str, object]:
+        return {
+            "work_group": self.work_group,
+            "word": OPENCL_TYPES[self.word],
+            "bits": self.bits,
+            "tile": self.tile,
+            "tiles": self.tiles,
+            "unroll": 8,
+        }
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        return replace(self, work_group=work_group) if work_group else None
+
+
+@dataclass(frozen=True)
+class RadixScatter(Parameters):
+    """Parameters of ``templates/primitives/radix_scatter.mako``.
+
+    Attributes
+    ----------
+    portability : Portability
+        How equal digits are found among lanes.
+    index, word, result : str
+        NumPy's names of the types of positions, of what is sorted, and of what is written.
+    bits : int
+        Of a digit.
+    items : int
+        Entries to a work-item; a tile is ``work_group * items`` entries.
+    source : str
+        "rows" and "items" where words are made of keys and of rows or items; "words" where they are there.
+    last : bool
+        Whether what is written is the items (or whole words) alone.
+    value_bytes : int
+        Bytes of a value, 0 where there are none.
+    positions : bool
+        Whether the values are the entries' positions.
+    pointers : bool
+        Whether the pass tells where the entries of each key begin.
+    """
+
+    template = "primitives/radix_scatter"
+
+    portability: Portability
+    index: str
+    word: str
+    result: str
+    bits: int
+    items: int
+    source: str
+    first: bool
+    last: bool
+    value_bytes: int
+    positions: bool
+    pointers: bool
+
+    @property
+    def match_width(self) -> int:
+        """Lanes of which equal digits are found at once."""
+        if self.portability.match == "ptx" and self.work_group % 32 == 0:
+            return 32
+        return min(8, self.work_group & -self.work_group)
+
+    @property
+    @override
+    def lane_width(self) -> int:
+        return self.portability.lane_width
+
+    @property
+    def tile(self) -> int:
+        """Entries that a work-group takes."""
+        return self.work_group * self.items
+
+    @property
+    def pool_bytes(self) -> int:
+        """Local memory that the steps of the kernel use one after another."""
+        marks = 4 * (self.tile + self.work_group) if self.source == "rows" else 0
+        counters = 2 * (self.work_group // self.match_width << self.bits)
+        exchanged = min(self.tile * max(self.entry_bytes, self.value_bytes), _EXCHANGED)
+        return -(-max(marks, counters, 2 * self.tile, exchanged) // 16) * 16
+
+    def parts(self, size: int) -> int:
+        """In how many equal parts, a power of two, a tile of entries of so many bytes is exchanged."""
+        return 1 << (-(-self.tile * size // self.pool_bytes) - 1).bit_length() if size else 1
+
+    @property
+    def divides(self) -> bool:
+        """Whether the entries of a work-item can be exchanged in parts."""
+        return self.items % max(self.parts(self.entry_bytes), self.parts(self.value_bytes)) == 0
+
+    @property
+    def entry_bytes(self) -> int:
+        """Bytes of what is exchanged of an entry beside its value."""
+        return np.dtype(self.word if self.source == "words" else self.result).itemsize
+
+    @property
+    def local_bytes(self) -> int:
+        """All local memory."""
+        return self.pool_bytes + (np.dtype(self.index).itemsize + 2 << self.bits) + 4 * self.work_group + 16
+
+    @property
+    @override
+    def name(self) -> str:
+        payload = f"_v{self.value_bytes}{'p' if self.positions else ''}" if self.value_bytes else ""
+        role = f"{'first' if self.first else 'next'}{'_last' if self.last else ''}{'_pointers' if self.pointers else ''}"
+        types = f"{self.word}_{self.result}_{self.index}"
+        return f"radix_scatter_{self.source}_{role}_b{self.bits}_x{self.items}{payload}_{types}_wg{self.work_group}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        match = f"{self.portability.defines}\n" + "#define MATCH_BY_PTX\n" * (self.match_width == 32)
+        return f"{match}#define MATCH_WIDTH {self.match_width}\n{_prelude(self.index, self.value_bytes)}"
+
+    @override
+    def arguments(self) -> dict[str, object]:
+        return {
+            "work_group": self.work_group,
+            "word": OPENCL_TYPES[self.word],
+            "result": OPENCL_TYPES[self.result],
+            "bits": self.bits,
+            "items": self.items,
+            "tile": self.tile,
+            "match_width": self.match_width,
+            "pool_bytes": self.pool_bytes,
+            "entry_parts": self.parts(self.entry_bytes),
+            "value_parts": self.parts(self.value_bytes),
+            "source": self.source,
+            "first": self.first,
+            "last": self.last,
+            "value": _value(self.value_bytes, self.positions),
+            "pointers": self.pointers,
+        }
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        # The chunk stays what it is: both halves of a pass have to agree on it.
+        group = next((group for group in range(work_group, 0, -1) if self.tile % group == 0), 0)
+        portability = self.portability.at_most(lane_width)
+        return replace(self, work_group=group, items=self.tile // group, portability=portability) if group else None
+
+
+@dataclass(frozen=True)
+class _Chunked(Parameters):
+    """What the kernels for CPU devices share: chunks of adjacent entries, a work-item each.
+
+    Attributes
+    ----------
+    index : str
+        NumPy's name of the type of positions.
+    """
+
+    index: str
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        return replace(self, work_group=work_group) if work_group else None
+
+
+@dataclass(frozen=True)
+class RadixChunkCount(_Chunked):
+    """Parameters of ``templates/primitives/radix_chunk_count.mako``.
+
+    Attributes
+    ----------
+    word : str
+        NumPy's name of the type of what is sorted.
+    """
+
+    template = "primitives/radix_chunk_count"
+
+    word: str
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"radix_chunk_count_{self.word}_{self.index}_wg{self.work_group}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return _prelude(self.index, 0)
+
+    @override
+    def arguments(self) -> dict[str, object]:
+        return {"work_group": self.work_group, "word": OPENCL_TYPES[self.word]}
+
+
+@dataclass(frozen=True)
+class RadixChunkStarts(_Chunked):
+    """Parameters of ``templates/primitives/radix_chunk_starts.mako``.
+
+    Attributes
+    ----------
+    step : str
+        "sum" or "scan".
+    """
+
+    template = "primitives/radix_chunk_starts"
+
+    step: str
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"radix_chunk_starts_{self.step}_{self.index}_wg{self.work_group}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return _prelude(self.index, 0)
+
+    @override
+    def arguments(self) -> dict[str, object]:
+        return {"work_group": self.work_group, "step": self.step}
+
+
+@dataclass(frozen=True)
+class RadixChunkScatter(_Chunked):
+    """Parameters of ``templates/primitives/radix_chunk_scatter.mako``; as in `RadixScatter`."""
+
+    template = "primitives/radix_chunk_scatter"
+
+    word: str
+    result: str
+    source: str
+    last: bool
+    value_bytes: int
+    positions: bool
+    pointers: bool
+
+    @property
+    @override
+    def name(self) -> str:
+        payload = f"_v{self.value_bytes}{'p' if self.positions else ''}" if self.value_bytes else ""
+        role = f"{self.source}{'_last' if self.last else ''}{'_pointers' if self.pointers else ''}"
+        return f"radix_chunk_scatter_{role}{payload}_{self.word}_{self.result}_{self.index}_wg{self.work_group}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return _prelude(self.index, self.value_bytes)
+
+    @override
+    def arguments(self) -> dict[str, object]:
+        return {
+            "work_group": self.work_group,
+            "word": OPENCL_TYPES[self.word],
+            "result": OPENCL_TYPES[self.result],
+            "source": self.source,
+            "last": self.last,
+            "value": _value(self.value_bytes, self.positions),
+            "pointers": self.pointers,
+        }
+
+
+def _value(value_bytes: int, positions: bool) -> str:
+    return "" if not value_bytes else "positions" if positions else "given"
