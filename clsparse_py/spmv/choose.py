@@ -107,26 +107,31 @@ def _on_gpu(features: Features, device: Device, itemsize: int) -> tuple[KernelCh
     single = itemsize <= 4
     if longest <= 8 and nnz >= 1 << 24:
         return KernelChoice("serial", 512, unroll=4), "short rows alike, many entries: a work-item to a row"
-    if longest <= 4 or (single and longest <= 16):
-        return KernelChoice("serial", 128, unroll=2), "few entries in every row: a work-item to a row"
+    if longest <= 16 and mean < 12 and nnz * (itemsize + 4) < 1 << 25 and (single or longest <= 4):
+        return KernelChoice("serial", 128, unroll=2), "short rows that stay in a cache: a work-item to a row"
     if longest <= 8 * mean:
         if mean >= 200:
             return KernelChoice("subvector32", 256, unroll=2), "long rows alike: lanes enough to read them in few steps"
         if mean >= 32 or (mean >= 12 and longest > 2 * mean):
             return KernelChoice("subvector8", 128, unroll=4), "longer rows alike: a few lanes to each"
-        if mean >= 12 and single:
+        if mean >= 20 and single:
             return KernelChoice("subvector4", 128, unroll=4), "rows alike of small values: a few lanes to each"
         if 12 <= mean < 20 and longest <= 1.5 * mean:
-            return KernelChoice("subvector16", 128, unroll=2), "rows of one length: lanes as many as entries"
+            return KernelChoice(
+                "subvector8" if single else "subvector16", 128, unroll=2
+            ), "rows of one length: lanes for few steps"
         if mean < 12 and longest > 16:
             return KernelChoice("subvector2", 128, unroll=1), "short rows alike: two lanes to each"
     if longest <= 64:
-        return KernelChoice("adaptive", 128, 6), "short rows: a stream of entries in small work-groups"
-    if nnz >= 1 << 23 and mean < 64:
+        shape = (256, 4) if mean < 6 else (128, 6)
+        return KernelChoice("adaptive", *shape), "short rows: a stream of entries in small work-groups"
+    if mean >= 64:
+        return KernelChoice("adaptive", 128, 12 if single else 6), "long rows, uneven: parts of equal entries"
+    if nnz >= 1 << 23:
         return KernelChoice("split", 512 if single else 1024, 2), "uneven rows, many entries: even parts, whatever rows they cut"
     if whole_rows(features, device):
         return KernelChoice("adaptive", 256, 2 if mean >= 8 else 4), "uneven rows, none too long for one compute unit"
-    return KernelChoice("adaptive", 128, 6), "uneven rows, some too long for one compute unit: these are cut"
+    return KernelChoice("split", 256, 2), "uneven rows, some too long for one compute unit: even parts, whatever rows they cut"
 
 
 def whole_rows(features: Features, device: Device) -> bool:

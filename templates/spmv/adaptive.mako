@@ -24,9 +24,9 @@ Result        deterministic: a row is summed in the order that the parts give
 #include "lanes_t.cl"
 #include "spmv.cl"
 
-// Where the staged entries of a row begin and end.
-#define STAGED_FROM(row) ((uint)(max(indptr[row], begin) - begin))
-#define STAGED_TO(row) ((uint)min(indptr[row + 1] - begin, (I)count))
+// Where the staged entries of a row, which has those from k and up to k, begin and end.
+#define STAGED_FROM(k) ((uint)(max(k, begin) - begin))
+#define STAGED_TO(k) ((uint)min((k) - begin, (I)count))
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
@@ -54,10 +54,13 @@ void ${name}(
     const uint total = (uint)(part_entry[part + 1] - begin);
 % endif
     const uint count = min(total, ${capacity}u);
+    // A part that begins inside a row has that row's rest${"; its last row is summed apart where it goes on behind what is staged" if parts == "rests" else ""}.
+    // Unsigned, as a step may pass the largest I.
+    const ${position} row_begin = part_row[part], last = part_row[part + 1]${f" - (total > {capacity})" if parts == "rests" else ""};
+    ${position} row = row_begin - part_cut[part] + me;
 
-    // All of the part's loads are in flight before the first is used. Unsigned, as a step may pass the largest I.
-    ${position} row_begin, row, last;
-    uint from = 0, to = 0;
+    // All of the part's loads are in flight before the first is used.
+    I row_from, row_to;
 % if parts == "rests":
     T rest = ZERO;
 % endif
@@ -71,6 +74,7 @@ ${stage("if (me + {} < count)", False)}
     barrier(CLK_LOCAL_MEM_FENCE);
 
     while (row < last) {
+        const uint from = STAGED_FROM(row_from), to = STAGED_TO(row_to);
         if (to - from > ${short_row}) {
             longer[atomic_inc(&n_longer)] = row;
         } else {
@@ -84,8 +88,8 @@ ${stage("if (me + {} < count)", False)}
         }
         row += ${work_group};
         if (row < last) {
-            from = STAGED_FROM(row);
-            to = STAGED_TO(row);
+            row_from = indptr[row];
+            row_to = indptr[row + 1];
         }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -96,8 +100,7 @@ ${stage("if (me + {} < count)", False)}
         const uint mine = i + me / ${lanes};
         const bool active = mine < n;
         row = active ? longer[mine] : 0;
-        from = active ? STAGED_FROM(row) : 0;
-        to = active ? STAGED_TO(row) : 0;
+        const uint from = active ? STAGED_FROM(indptr[row]) : 0, to = active ? STAGED_TO(indptr[row + 1]) : 0;
         T sum = ZERO;
         for (uint k = from + me % ${lanes}; k < to; k += ${lanes})
             sum = ADD(sum, products[k]);
@@ -113,7 +116,7 @@ ${stage("if (me + {} < count)", False)}
 
     // Every lane takes part in the exchange, whether there is a rest or not.
     if (total > ${capacity}) {
-        for (uint k = STAGED_FROM(last) + me; k < ${capacity}; k += ${work_group})
+        for (uint k = STAGED_FROM(indptr[last]) + me; k < ${capacity}; k += ${work_group})
             rest = ADD(rest, products[k]);
         for (uint k = ${capacity + work_group} + me; k < total; k += ${ahead * work_group}) {
 % for u in range(ahead):
@@ -158,14 +161,8 @@ ${stage("if (me + {} < count)", False)}
             a_${u} = LOAD_A(data + begin + (me + ${u * work_group}));
         }
 % endfor
-        // A part that begins inside a row has that row's rest${"; its last row is summed apart where it goes on behind what is staged" if parts == "rests" else ""}.
-        row_begin = part_row[part];
-        last = part_row[part + 1]${f" - (total > {capacity})" if parts == "rests" else ""};
-        row = row_begin - part_cut[part] + me;
-        if (row < last) {
-            from = STAGED_FROM(row);
-            to = STAGED_TO(row);
-        }
+        row_from = indptr[min(row, last)];
+        row_to = indptr[min(row + 1, last)];
 % for u in range(items):
         ${guard.format(u * work_group)}
             products[me + ${u * work_group}] = MULTIPLY(a_${u}, LOAD_X(x + column_${u}));
