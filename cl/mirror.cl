@@ -11,15 +11,22 @@ I mirror_guess(const I begin, const I end, const I before)
 
 I mirror_search(global const I *indices, I begin, I end, I guess, const I row)
 {
+    // Where the guess is wrong, columns next to one another are guessed to differ by one, as in a dense block; then it is halved.
+    bool dense = true;
     while (begin < end) {
         const I column = indices[guess];
         if (column == row)
             return guess;
-        if (column < row)
+        if (column < row) {
+            const bool inside = dense && row - column < end - guess;
             begin = guess + 1;
-        else
+            guess = inside ? guess + (row - column) : begin + (end - begin) / 2;
+        } else {
+            const bool inside = dense && column - row <= guess - begin;
             end = guess;
-        guess = begin + (end - begin) / 2;
+            guess = inside ? guess - (column - row) : begin + (end - begin) / 2;
+        }
+        dense = false;
     }
     return -1;
 }
