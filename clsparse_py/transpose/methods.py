@@ -16,7 +16,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py.arithmetic import name_of
 from clsparse_py.csr import csr_array
-from clsparse_py.launch import Chain
+from clsparse_py.launch import Chain, spread
 from clsparse_py.primitives.radix_sort import enqueue_sort_by_key
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.primitives.segmented_sort import enqueue_segmented_sort
@@ -103,33 +103,14 @@ def enqueue_parts(
 
 
 def enqueue_permute(
-    chain: Chain,
-    positions: cl_array.Array,
-    values: cl_array.Array,
-    out: cl_array.Array,
-    n: int,
-    *,
-    chunked: bool | None = None,
-    work_group: int | None = None,
+    chain: Chain, positions: cl_array.Array, values: cl_array.Array, out: cl_array.Array, n: int, work_group: int | None = None
 ) -> None:
-    """Enqueue ``out[k] = values[positions[k]]`` for n entries; ``values`` are contiguous and may begin inside their buffer.
-
-    A work-item takes a chunk of adjacent entries, as on CPU devices, or work-items take adjacent entries in turn.
-    """
+    """Enqueue ``out[k] = values[positions[k]]`` for n entries; ``values`` are contiguous and may begin inside their buffer."""
     device = chain.device
-    in_chunks = device.is_cpu if chunked is None else chunked
-    asked = work_group or (1 if in_chunks else 256)
-    built, parameters = chain.build(Permute(min(asked, device.max_work_group), positions.dtype.name, values.dtype.itemsize))
-    group = parameters.work_group
-    if in_chunks:
-        groups = max(1, min(device.compute_units * _CHUNKS_PER_CORE // group, -(-n // (1024 * group))))
-        span = -(-n // (groups * group))
-        stride, step = span, 1
-    else:
-        groups = min(-(-n // group), device.compute_units * 64)
-        stride, step, span = 1, groups * group, n
-    begins = np.uint64(values.offset // values.dtype.itemsize)
-    chain.launch(built, groups, *map(np.uint64, (n, stride, step, span)), positions, values, begins, out)
+    group = min(work_group or (1 if device.is_cpu else 256), device.max_work_group)
+    built, parameters = chain.build(Permute(group, name_of(positions.dtype), values.dtype.itemsize))
+    groups, sizes = spread(device, n, parameters.work_group, _CHUNKS_PER_CORE if device.is_cpu else 64)
+    chain.launch(built, groups, *sizes, positions, values, np.uint64(values.offset // values.dtype.itemsize), out)
 
 
 def gather(
@@ -139,7 +120,6 @@ def gather(
     moved: cl_array.Array,
     *,
     at_first: int = 0,
-    chunked: bool | None = None,
     work_group: int | None = None,
     items: int = 4,
 ) -> Pattern:
@@ -154,8 +134,6 @@ def gather(
         As for every method; A is square and its format canonical.
     at_first : int
         How many of 1024 entries of the sample have to be found at the first place that is looked at, which is cheap.
-    chunked : bool, optional
-        Whether a work-item takes a long chunk, as on CPU devices, or a work-group a tile; by default what suits the device.
     work_group, items : int, optional
         Work-items in a work-group, and what each takes of a tile.
 
@@ -169,7 +147,7 @@ def gather(
     found = chain.scratch(5, np.uint32)
     chain.launch(sample, 1, A.indptr.dtype.type(A.shape[0]), np.uint32(at_first), A.indptr, A.indices, found)
     weight = A.nnz + A.shape[0]
-    if device.is_cpu if chunked is None else chunked:
+    if device.is_cpu:
         built, _ = chain.build(GatherChunked(min(work_group or 1, device.max_work_group), index, _value_bytes(values)))
         step = max(1, -(-weight // (device.compute_units * _CHUNKS_PER_CORE)))
         n_parts, *parts = enqueue_parts(chain, A.indptr, A.shape[0], A.nnz, step)
