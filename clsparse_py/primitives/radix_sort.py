@@ -67,6 +67,10 @@ class Shape:
         bits = min(max((8 * n // device.compute_units).bit_length(), 8), _CHUNK_BITS)
         return (cls(True, 1, 1, bits, device.compute_units),)
 
+    def narrowed(self, bits: int) -> Shape:
+        """Return the shape for digits of so many bits: with fewer of them, half a tile already has runs of eight entries."""
+        return replace(self, items=self.items // 2) if self.items > 8 and bits < _TILE_BITS - 1 else self
+
     @functools.lru_cache(maxsize=256)  # noqa: B019 - a shape is a small value, and the same few are asked for again and again
     def legal(self, device: Device, index: str, value_bytes: int, *, pointers: bool, word_bytes: int) -> Shape:
         """Return the nearest shape whose kernels fit a device's local memory."""
@@ -271,6 +275,7 @@ def enqueue_sort_by_key(
             break
     else:
         raise ValueError(f"keys and items: {n_keys} keys and {n_items} items do not fit in 64 bits")
+    cut = cut if shape else cut.narrowed(digits[0])
     word = np.dtype(f"uint{8 * word_bytes}")
     source, making = ("rows", (np.int64(n_items), indptr)) if items is None else ("items", (items,))
     words, moved, lower, n_lower, shift = keys, values, None, 1, 0
