@@ -40,26 +40,32 @@ class CheckPointers(OfStructure):
     template = "primitives/check_pointers"
 
 
+def _check_vector(name: str, array: Any) -> None:
+    """Check that an argument is a one-dimensional device array."""
+    if not isinstance(array, cl_array.Array):
+        raise TypeError(f"{name}: must be a pyopencl.array.Array, is {type(array).__name__}")
+    if array.ndim != 1:
+        raise ValueError(f"{name}: must have one dimension, has {array.ndim} (shape {array.shape})")
+    if not array.dtype.isnative:
+        raise TypeError(f"{name}: must be in the host's byte order, is {array.dtype.str}")
+
+
 def queue_of(**arrays: Any) -> cl.CommandQueue:
     """Return the queue on which an operation on some arrays runs, by the names of its arguments: that of the first which has one.
 
-    Arguments that are None are left out.
+    Arguments that are None are left out: `keys`, `pointers` and `values` refuse them where they are needed.
 
     Raises
     ------
-    TypeError
-        One is no one-dimensional `pyopencl.array.Array` in native byte order.
-    ValueError
-        They do not all live in one context, or none has a queue.
+    TypeError, ValueError
+        One is no one-dimensional `pyopencl.array.Array` in native byte order, they do not all live in one context, or none has a
+        queue.
     """
     given = {name: array for name, array in arrays.items() if array is not None}
     for name, array in given.items():
-        if not isinstance(array, cl_array.Array):
-            raise TypeError(f"{name}: must be a pyopencl.array.Array, is {type(array).__name__}")
-        if array.ndim != 1:
-            raise ValueError(f"{name}: must have one dimension, has {array.ndim} (shape {array.shape})")
-        if not array.dtype.isnative:
-            raise TypeError(f"{name}: must be in the host's byte order, is {array.dtype.str}")
+        _check_vector(name, array)
+    if not given:
+        _check_vector(next(iter(arrays)), None)
     owner = next((name for name, array in given.items() if array.queue is not None), None)
     if owner is None:
         raise ValueError(f"{next(iter(given))}: has no queue; use its with_queue(queue)")
@@ -90,6 +96,7 @@ def keys(queue: cl.CommandQueue, name: str, array: cl_array.Array) -> cl_array.A
     TypeError
         Its dtype is none of `KEY_DTYPES`.
     """
+    _check_vector(name, array)
     if array.dtype.name not in KEY_DTYPES:
         raise TypeError(f"{name}: must be one of {', '.join(KEY_DTYPES)}, is {array.dtype}")
     return _placed(queue, name, array)
@@ -105,6 +112,7 @@ def pointers(queue: cl.CommandQueue, name: str, array: cl_array.Array) -> cl_arr
     ValueError
         It is empty.
     """
+    _check_vector(name, array)
     if array.dtype.name not in POINTER_DTYPES:
         raise TypeError(f"{name}: must be one of {', '.join(POINTER_DTYPES)}, is {array.dtype}")
     if not array.size:
@@ -133,6 +141,7 @@ def values(
     ValueError
         It has another length.
     """
+    _check_vector(name, array)
     if array.dtype.name not in OPENCL_TYPES:
         raise TypeError(f"{name}: dtype {array.dtype} is not supported; use one of {', '.join(OPENCL_TYPES)}")
     if added and needs_fp64(array.dtype) and not describe(queue.device).fp64:
