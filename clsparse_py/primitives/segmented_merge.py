@@ -25,7 +25,7 @@ __all__ = ["ALGORITHMS", "SORT_ROUNDS", "MergeBounds", "MergePairs", "MergeUnsor
 ALGORITHMS = ("serial", "simple", "balanced")
 
 #: Rounds that sorting a tile is worth. On CPU devices a round costs about as much in a core's cache, so that nothing is sorted.
-SORT_ROUNDS = 2
+SORT_ROUNDS = 1
 # What `merge_bounds` tells of each work-group.
 _FOUND = 7
 
