@@ -112,6 +112,7 @@ def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -
 def _of_sums(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Parameters]:
     """Return the records of scans and what is made of them: they add up values of the arithmetic's result."""
     dtype, index, serial = arithmetic.result, arithmetic.index, device.portability.at_most(1)
+    group = min(128, device.max_work_group)
     types = dtype.name, sum_dtype(dtype).name
     tiles = ScanTiles.legal(device, *types, inclusive=False)
     runs = replace(ScanTiles.legal(device, index, index, inclusive=True, runs=True), carried=True)
@@ -121,7 +122,8 @@ def _of_sums(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Param
     scans = {inclusive: replace(segmented, kind="scan", inclusive=inclusive) for inclusive in (True, False)}
     return {
         "primitives/add_partials": AddPartials(segmented.work_group, segmented.total, segmented.target, serial),
-        "primitives/check_pointers": CheckPointers(min(128, device.max_work_group), index),
+        "primitives/check_pointers": CheckPointers(group, index, False),
+        "primitives/check_pointers:adjacent": CheckPointers(group, index, True),
         "primitives/cut_segments": CutSegments(segmented.work_group, index),
         "primitives/scan_chunks": ScanChunks(1, *types, serial, "scan", False),
         "primitives/scan_chunks:sums": ScanChunks(1, *types, serial, "sums", False),

@@ -49,7 +49,7 @@ def records() -> list[programs.Parameters]:
     for index in ("int32", "int64"):
         found += [Check(64, index), Boundaries(64, index), CountFeatures(64, index), ScanCounts(64, index)]
         found += [Binning(64, index, step) for step in ("histogram", "count", "place")]
-        found += [CheckPointers(64, index), CutSegments(64, index)]
+        found += [CheckPointers(64, index, False), CheckPointers(64, index, True), CutSegments(64, index)]
         found += [Sample(64, index), Count(64, index), Insert(64, index, 4)]
         for size in (0, 1, 16):
             found += [Gather(64, index, size, 4), GatherChunked(64, index, size)]

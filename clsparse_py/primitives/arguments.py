@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
+from typing_extensions import override
 
 from clsparse_py.arithmetic import OPENCL_TYPES, needs_fp64
 from clsparse_py.convert import converted
 from clsparse_py.device import describe
 from clsparse_py.launch import Chain
 from clsparse_py.structure import OfStructure
-from clsparse_py.transfer import contexts_match
+from clsparse_py.transfer import allocated, contexts_match
 
 __all__ = [
     "CheckPointers",
@@ -35,9 +37,26 @@ POINTER_DTYPES = ("int32", "int64")
 
 @dataclass(frozen=True)
 class CheckPointers(OfStructure):
-    """Parameters of ``templates/primitives/check_pointers.mako``."""
+    """Parameters of ``templates/primitives/check_pointers.mako``.
+
+    Attributes
+    ----------
+    adjacent : bool
+        Whether work-items take adjacent pointers, as suits those that are the iterations of a core's loop.
+    """
 
     template = "primitives/check_pointers"
+
+    adjacent: bool
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{super().name}{'_adjacent' if self.adjacent else ''}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "adjacent": self.adjacent}
 
 
 def _check_vector(name: str, array: Any) -> None:
@@ -172,10 +191,11 @@ def check_pointers(
     ValueError
         They do not begin at 0, decrease, or end elsewhere.
     """
-    built, record = chain.build(CheckPointers(min(work_group, chain.device.max_work_group), array.dtype.name))
-    groups = max(1, min(-(-array.size // record.work_group), chain.device.compute_units * 16))
+    device = chain.device
+    built, record = chain.build(CheckPointers(min(work_group, device.max_work_group), array.dtype.name, device.is_cpu))
+    groups = max(1, min(-(-array.size // record.work_group), device.compute_units * 16))
     found = chain.scratch(3 * groups, np.int64)
-    chain.launch(built, groups, np.uint64(array.size), array, found)
+    chain.launch(built, groups, np.uint64(array.size - 1), array, found)
     decreasing, first, last = (int(total) for total in chain.read(found, 3 * groups).reshape(groups, 3).sum(axis=0))
     require_pointers(name, decreasing, first, last, end, into)
 
@@ -248,9 +268,11 @@ def output(
     ------
     TypeError, ValueError
         It is no contiguous array of that length and dtype in the operation's context.
+    MemoryError
+        There is no room for a new array.
     """
     if out is None:
-        return Output(cl_array.empty(chain.queue, n, dtype, allocator=operands[0].allocator if operands else None), None)
+        return Output(allocated(chain.queue, "the result", n, dtype, operands[0].allocator if operands else None), None)
     if not isinstance(out, cl_array.Array):
         raise TypeError(f"{name}: must be a pyopencl.array.Array, is {type(out).__name__}")
     if out.shape != (n,):

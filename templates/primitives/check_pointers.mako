@@ -1,9 +1,9 @@
 <%doc>
 Do pointers begin at 0, never decrease, and end at a length? Trusts nothing but their number.
 
-Index space   any number of work-groups, which stride over the pointers
-Inputs        n pointers, at least one, unchecked
-Output        found[3 * group + i], to be summed over the groups: 0 how many are below the one before; and from group 0 alone:
+Index space   any number of work-items, which take ${"adjacent pointers each" if adjacent else "pointers in turn"}
+Inputs        n_pairs + 1 pointers, unchecked
+Output        found[3 * group + i], to be summed over the groups: 0 how many are above the one after; and from group 0 alone:
               1 the first, 2 the last
 Local memory  work_group * sizeof(long)
 Result        exact
@@ -11,17 +11,23 @@ Result        exact
 #include "group.cl"
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
-void ${name}(const ulong n, global const I *restrict pointers, global long *restrict found)
+void ${name}(const ulong n_pairs, global const I *restrict pointers, global long *restrict found)
 {
     local long box[${work_group}];
     long decreasing = 0;
-    for (ulong i = get_global_id(0) + 1; i < n; i += get_global_size(0))
-        decreasing += pointers[i] < pointers[i - 1];
+% if adjacent:
+    const ulong span = (n_pairs + get_global_size(0) - 1) / get_global_size(0);
+    const ulong begin = get_global_id(0) * span, end = min(begin + span, n_pairs);
+    for (ulong i = begin; i < end; ++i)
+% else:
+    for (ulong i = get_global_id(0); i < n_pairs; i += get_global_size(0))
+% endif
+        decreasing += pointers[i + 1] < pointers[i];
     decreasing = group_reduce_add(box, decreasing);
     if (get_local_id(0) == 0) {
         global long *out = found + 3 * get_group_id(0);
         out[0] = decreasing;
         out[1] = get_group_id(0) == 0 ? pointers[0] : 0;
-        out[2] = get_group_id(0) == 0 ? pointers[n - 1] : 0;
+        out[2] = get_group_id(0) == 0 ? pointers[n_pairs] : 0;
     }
 }

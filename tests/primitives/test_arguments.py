@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 import pytest
-from chains import pointers_of
+from chains import DEVICE_TYPES, chain_on, pointers_of
 from pyopencl import array as cl_array
 
 from clsparse_py import primitives
@@ -124,12 +124,14 @@ def test_a_result_beside_its_operands(queue: cl.CommandQueue) -> None:
 
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 @pytest.mark.parametrize("work_group", [1, 7, 48, 64, 10_000])
-def test_every_bad_place_in_pointers_is_found(queue: cl.CommandQueue, index: Any, work_group: int) -> None:
+@pytest.mark.parametrize("device_type", DEVICE_TYPES)
+def test_every_bad_place_in_pointers_is_found(queue: cl.CommandQueue, device_type: str, index: Any, work_group: int) -> None:
     ptr = pointers_of([0, 2, 0, 5] * 300, index)
     end = int(ptr[-1])
 
     def check(bad: np.ndarray) -> None:
-        arguments.check_pointers(Chain(queue), "segment_ptr", cl_array.to_device(queue, bad), end, work_group=work_group)
+        chain = chain_on(queue, device_type)
+        arguments.check_pointers(chain, "segment_ptr", cl_array.to_device(queue, bad), end, work_group=work_group)
 
     check(ptr)
     for place in (1, 2, 599, 600, ptr.size - 2):
