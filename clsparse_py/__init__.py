@@ -1,8 +1,10 @@
 """Sparse linear algebra on any OpenCL device, with SciPy's vocabulary."""
 
+from clsparse_py import primitives
 from clsparse_py.csr import csr_array
 from clsparse_py.device import default_queue, describe, devices
 from clsparse_py.errors import BuildError, NoDeviceError
+from clsparse_py.launch import free_scratch
 from clsparse_py.semiring import max_times, min_plus, or_and, plus_pair, plus_times
 from clsparse_py.spmm import spmm
 from clsparse_py.spmv import spmv, spmv_plan
@@ -18,11 +20,13 @@ __all__ = [
     "default_queue",
     "describe",
     "devices",
+    "free_scratch",
     "max_times",
     "min_plus",
     "or_and",
     "plus_pair",
     "plus_times",
+    "primitives",
     "spmm",
     "spmv",
     "spmv_plan",
