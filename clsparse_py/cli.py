@@ -7,6 +7,7 @@ import dataclasses
 import logging
 import os
 import sys
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,7 +25,9 @@ from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic
 from clsparse_py.catalogue import catalogue
 from clsparse_py.device import Device, choose_device, describe, devices
 from clsparse_py.errors import BuildError, NoDeviceError
+from clsparse_py.io import read_matrix, write_matrix
 from clsparse_py.semiring import SEMIRINGS
+from clsparse_py.transpose.methods import METHODS
 
 __all__ = ["find_device", "main", "parser"]
 
@@ -203,6 +206,28 @@ def _warmup(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _transpose(arguments: argparse.Namespace) -> int:
+    device = find_device(arguments.device)
+    _context, queue = _queue(device)
+    try:
+        host = read_matrix(arguments.file)
+        if host.dtype.name in ("float64", "complex128") and not describe(device).fp64:
+            host = host.astype(np.float32 if host.dtype.kind == "f" else np.complex64)
+        A = clsparse_py.csr_array(host, queue=queue)
+        start = time.perf_counter()
+        transposed = clsparse_py.transpose(A, method=arguments.method)
+        queue.finish()
+        seconds = time.perf_counter() - start
+        if arguments.output:
+            write_matrix(arguments.output, transposed.get())
+    except (OSError, ValueError, TypeError, MemoryError) as error:
+        raise CommandError(str(error)) from None
+    rows, columns = transposed.shape
+    print(f"{rows} x {columns}, {transposed.nnz} entries, transposed in {demo.duration(seconds)} on {_title(device)}")
+    print(clsparse_py.transpose_plan(A, method=arguments.method).explain())
+    return 0
+
+
 def _demo(arguments: argparse.Namespace) -> int:
     _context, queue = _queue(find_device(arguments.device))
     return demo.run(queue, arguments.files, _console(), _console(stderr=True))
@@ -232,6 +257,12 @@ def parser() -> argparse.ArgumentParser:
     command = commands.add_parser("warmup", parents=[on_device], help="build the kernels that products are likely to need")
     command.add_argument("--dtype", action="append", choices=OPENCL_TYPES, metavar="DTYPE", help="may be repeated")
     command.set_defaults(run=_warmup)
+
+    command = commands.add_parser("transpose", parents=[on_device], help="transpose a matrix, say how, and write the result")
+    command.add_argument("file", metavar="FILE", help="a matrix: .mtx, .mtx.gz or .npz")
+    command.add_argument("-o", "--output", metavar="FILE", help="where the transposed goes: .mtx, .mtx.gz or .npz")
+    command.add_argument("--method", default="auto", choices=("auto", *METHODS), help="(auto)")
+    command.set_defaults(run=_transpose)
 
     command = commands.add_parser("demo", parents=[on_device], help="multiply real matrices, check against SciPy, and time it")
     command.add_argument("files", nargs="*", metavar="FILE", help="more matrices: .mtx, .mtx.gz or .npz")

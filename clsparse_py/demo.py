@@ -26,6 +26,7 @@ from clsparse_py.device import describe
 from clsparse_py.errors import BuildError
 from clsparse_py.io import SUFFIXES, read_matrix
 from clsparse_py.spmv import spmv_plan
+from clsparse_py.transpose import transpose, transpose_plan
 
 __all__ = ["Case", "Measurement", "copy_bandwidth", "generated", "given", "measure", "run", "samples"]
 
@@ -46,6 +47,11 @@ GB/s   A, x and y, each array once, by the device's clock where it has one
 copy   share of the bandwidth of a copy of as many bytes on the same device
 error  of the worst row, as a share of what rounding explains
 SciPy  its time for the same product on the host
+"""
+_TRANSPOSITION_LEGEND = """
+GB/s   each array of A read once and of A.T written once, by the host's clock
+result whether it is SciPy's, entry by entry
+SciPy  its time for A.T.tocsr() on the host
 """
 
 
@@ -72,6 +78,29 @@ class Case:
 
 
 @dataclass(frozen=True)
+class Transposition:
+    """What was found of a transposed matrix.
+
+    Attributes
+    ----------
+    method : str
+        What was chosen to transpose it.
+    seconds, scipy_seconds : float
+        Of one transposition, the median, by the host's clock: waits and the allocation of the result included.
+    minimal_bytes : int
+        Each array of A read once, and each of the transposed written once.
+    right : bool
+        Whether it is SciPy's, entry by entry.
+    """
+
+    method: str
+    seconds: float
+    scipy_seconds: float
+    minimal_bytes: int
+    right: bool
+
+
+@dataclass(frozen=True)
 class Measurement:
     """What was found for one matrix.
 
@@ -90,6 +119,8 @@ class Measurement:
         Bytes a second of a copy that moves as many bytes on the same device.
     error : float
         Of the worst row, as a share of what rounding explains; above 1, or NaN, the result is wrong.
+    transposition : Transposition
+        What was found of its transposed.
     """
 
     case: Case
@@ -101,11 +132,12 @@ class Measurement:
     minimal_bytes: int
     copy_bandwidth: float
     error: float
+    transposition: Transposition
 
     @property
     def right(self) -> bool:
-        """Whether the result is SciPy's up to rounding."""
-        return self.error <= 1
+        """Whether the product is SciPy's up to rounding, and the transposed SciPy's own."""
+        return self.error <= 1 and self.transposition.right
 
     @property
     def bandwidth(self) -> float:
@@ -267,6 +299,28 @@ def measure(queue: cl.CommandQueue, case: Case) -> Measurement:
         minimal,
         copy_bandwidth(queue, minimal),
         error,
+        _transposition(queue, A, host),
+    )
+
+
+def _transposition(queue: cl.CommandQueue, A: csr_array, host: scipy.sparse.csr_array) -> Transposition:
+    """Transpose one matrix, compare with SciPy, and time both."""
+    found, reference = transpose(A).get(), host.T.tocsr()
+    right = all(
+        np.array_equal(getattr(found, part), getattr(reference, part), equal_nan=part == "data")
+        for part in ("indptr", "indices", "data")
+    )
+
+    def once() -> None:
+        transpose(A)
+        queue.finish()
+
+    return Transposition(
+        str(transpose_plan(A)),
+        _median(_repeated(lambda: _wall(once))),
+        _median(_repeated(lambda: _wall(host.T.tocsr))),
+        sum(part.nbytes for matrix in (host, reference) for part in (matrix.indptr, matrix.indices, matrix.data)),
+        right,
     )
 
 
@@ -306,7 +360,7 @@ def run(queue: cl.CommandQueue, files: Sequence[str], console: Console, errors: 
     Returns
     -------
     int
-        0 where all matrices could be read and all results are right, else 1.
+        0 where all matrices could be read and all products and transposed matrices are right, else 1.
     """
     found: list[Measurement] = []
     failed = 0
@@ -322,6 +376,9 @@ def run(queue: cl.CommandQueue, files: Sequence[str], console: Console, errors: 
     _say(console, f"SpMV, y = A @ x, in {'double' if device.fp64 else 'single'} precision on {where}\n", "bold")
     console.print(_table(found))
     _say(console, _LEGEND, "dim")
+    _say(console, "\nSpTRANS, A.T, each a whole call that is waited for\n", "bold")
+    console.print(_transpositions(found))
+    _say(console, _TRANSPOSITION_LEGEND, "dim")
     wrong = [each.case.name for each in found if not each.right]
     summary = f"{len(found) - len(wrong)} of {len(found)} results verified against SciPy on {where}"
     if wrong:
@@ -370,6 +427,26 @@ def _table(found: Sequence[Measurement]) -> Table:
             f"{each.error:.2f}" if each.right else "WRONG",
             duration(each.scipy_seconds),
             style=None if each.right else "red",
+        )
+    return table
+
+
+def _transpositions(found: Sequence[Measurement]) -> Table:
+    table = Table(box=rich.box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    for column in ("matrix", "rows", "nnz", "method", "time", "GB/s", "result", "SciPy"):
+        table.add_column(column, justify="left" if column in ("matrix", "method") else "right", no_wrap=True, overflow="ellipsis")
+    for each in found:
+        of = each.transposition
+        table.add_row(
+            Text(each.case.name),
+            f"{each.shape[0]:,}",
+            f"{each.nnz:,}",
+            Text(of.method),
+            duration(of.seconds),
+            _three_digits(of.minimal_bytes / of.seconds / 1e9),
+            "equal" if of.right else "WRONG",
+            duration(of.scipy_seconds),
+            style=None if of.right else "red",
         )
     return table
 

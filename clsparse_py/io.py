@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import zipfile
 import zlib
@@ -13,7 +14,7 @@ import scipy.sparse
 
 from clsparse_py.arithmetic import OPENCL_TYPES
 
-__all__ = ["SUFFIXES", "read_matrix"]
+__all__ = ["SUFFIXES", "read_matrix", "write_matrix"]
 
 #: What the names of files that `read_matrix` takes end with.
 SUFFIXES = (".mtx", ".mtx.gz", ".npz")
@@ -55,6 +56,36 @@ def read_matrix(path: str | os.PathLike[str]) -> scipy.sparse.csr_array:
         reason = str(error).strip() or type(error).__name__
         raise ValueError(f"{path}: holds no sparse matrix that can be read: {reason.splitlines()[0]}") from error
     return matrix
+
+
+def write_matrix(path: str | os.PathLike[str], matrix: scipy.sparse.csr_array) -> None:
+    """Write a sparse matrix to a Matrix Market file or as `scipy.sparse.save_npz` does.
+
+    Parameters
+    ----------
+    path : path-like
+        Ends with ``.mtx``, ``.mtx.gz`` or ``.npz``.
+    matrix : scipy.sparse.csr_array
+        Any supported dtype; Matrix Market has no bool, which is written as integers.
+
+    Raises
+    ------
+    OSError
+        The file cannot be written.
+    ValueError
+        The name ends otherwise.
+    """
+    path = Path(path)
+    name = path.name.lower()
+    if not name.endswith(SUFFIXES):
+        raise ValueError(f"{path}: not a name of a matrix file, which ends with {', '.join(SUFFIXES)}")
+    if name.endswith(".npz"):
+        scipy.sparse.save_npz(path, matrix)
+        return
+    numbers = matrix.astype("int8") if matrix.dtype.kind == "b" else matrix
+    opened: Any = gzip.open if name.endswith(".gz") else Path.open
+    with opened(path, "wb") as file:
+        scipy.io.mmwrite(file, numbers, symmetry="general")
 
 
 def _load(path: Path) -> Any:

@@ -256,3 +256,34 @@ def test_wrong_arguments_are_refused(arguments: list[str], capsys: pytest.Captur
         cli.main(arguments)
     assert caught.value.code == 2
     assert "usage: clsparse" in capsys.readouterr().err
+
+
+# ---- transpose
+
+
+@pytest.mark.parametrize("method", ["auto", "binned"])
+def test_transpose_writes_the_transposed(tmp_path: Path, capsys: pytest.CaptureFixture[str], method: str) -> None:
+    matrix = sp.random_array((30, 20), density=0.2, format="csr", rng=np.random.default_rng(0)).astype(np.float32)
+    sp.save_npz(tmp_path / "a.npz", matrix)
+    assert cli.main(["transpose", str(tmp_path / "a.npz"), "-o", str(tmp_path / "t.npz"), "--method", method]) == 0
+    np.testing.assert_array_equal(sp.load_npz(tmp_path / "t.npz").toarray(), matrix.toarray().T)
+    printed = capsys.readouterr().out
+    assert "20 x 30" in printed
+    assert "SpTRANS: binned" in printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["none.mtx"], "none.mtx"),
+        (["a.npz", "-o", "t.txt"], "not a name of a matrix file"),
+        (["a.npz", "--method", "gather"], "gather does not take this matrix"),
+    ],
+)
+def test_transpose_says_what_is_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sp.save_npz("a.npz", sp.csr_array(np.arange(6, dtype=np.float32).reshape(2, 3)))
+    assert cli.main(["transpose", *arguments]) == 2
+    assert message in capsys.readouterr().err

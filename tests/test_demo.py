@@ -24,6 +24,9 @@ from clsparse_py.io import read_matrix
 SAMPLES = {case.name: case for case in demo.samples()}
 
 
+TRANSPOSED = demo.Transposition("gather", 1.2e-3, 2.5e-2, 10**8, True)
+
+
 def case_of(matrix: Any, name: str = "a") -> demo.Case:
     return demo.Case(name, "files", name, lambda: sp.csr_array(matrix))
 
@@ -90,7 +93,8 @@ def test_all_samples_are_verified_and_shown(queue: cl.CommandQueue, monkeypatch:
     assert demo.run(queue, [str(tmp_path / "mine.npz")], out, errors) == 0
     shown = text(out)
     for name in (*SAMPLES, "mine", "grid"):
-        assert len(re.findall(rf"^{name} .*(?: \d\S* \S?s| ns)\s*$", shown, flags=re.MULTILINE)) == 1
+        # A line for its product, and one for its transposed.
+        assert len(re.findall(rf"^{name} .*(?: \d\S* \S?s| ns)\s*$", shown, flags=re.MULTILINE)) == 2
     last = shown.strip().splitlines()[-1]
     assert last.startswith(f"{len(SAMPLES) + 2} of {len(SAMPLES) + 2} results verified")
     assert queue.device.name.strip() in last
@@ -100,7 +104,9 @@ def test_all_samples_are_verified_and_shown(queue: cl.CommandQueue, monkeypatch:
 @pytest.mark.parametrize("width", [100, 160])
 def test_the_table_fits(width: int) -> None:
     found = [
-        demo.Measurement(each, (1_048_576, 1_048_576), 5_238_784, "single: chunked", 6.82e-3, 6.2e-3, 10**8, 2e10, 0.1)
+        demo.Measurement(
+            each, (1_048_576, 1_048_576), 5_238_784, "single: chunked", 6.82e-3, 6.2e-3, 10**8, 2e10, 0.1, TRANSPOSED
+        )
         for each in (*demo.samples(), *demo.generated())
     ]
     out, _ = consoles(width)

@@ -11,7 +11,7 @@ import pytest
 import scipy.io
 import scipy.sparse as sp
 
-from clsparse_py.io import read_matrix
+from clsparse_py.io import SUFFIXES, read_matrix, write_matrix
 
 MATRIX = sp.csr_array(np.array([[0.0, 1.5, 0, 0], [0, 0, 0, 0], [-2, 0, 0, 1e-300]]))
 HEADER = b"%%MatrixMarket matrix coordinate real general\n"
@@ -129,3 +129,18 @@ def test_missing_files_and_folders_are_errors_of_the_system(tmp_path: Path) -> N
     (tmp_path / "folder.mtx").mkdir()
     with pytest.raises(OSError, match="folder"):
         read_matrix(tmp_path / "folder.mtx")
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "bool", "complex128"])
+def test_what_is_written_is_read(tmp_path: Path, suffix: str, dtype: str) -> None:
+    matrix = sp.csr_array(np.array([[0, 1, 0], [2, 0, 3]], dtype))
+    write_matrix(tmp_path / f"a{suffix}", matrix)
+    found = read_matrix(tmp_path / f"a{suffix}")
+    np.testing.assert_array_equal(found.toarray(), matrix.toarray())
+
+
+def test_a_name_that_is_none_of_a_matrix_is_not_written(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="not a name of a matrix file"):
+        write_matrix(tmp_path / "a.txt", sp.csr_array((2, 2)))
+    assert not list(tmp_path.iterdir())
