@@ -114,8 +114,6 @@ def _on_gpu(features: Features, device: Device, itemsize: int) -> tuple[KernelCh
             return KernelChoice("subvector32", 256, unroll=2), "long rows alike: lanes enough to read them in few steps"
         if mean >= 32 or (mean >= 12 and longest > 2 * mean):
             return KernelChoice("subvector8", 128, unroll=4), "longer rows alike: a few lanes to each"
-        if mean >= 20 and single:
-            return KernelChoice("subvector4", 128, unroll=4), "rows alike of small values: a few lanes to each"
         if 12 <= mean < 20 and longest <= 1.5 * mean:
             return KernelChoice(
                 "subvector8" if single else "subvector16", 128, unroll=2
@@ -123,7 +121,7 @@ def _on_gpu(features: Features, device: Device, itemsize: int) -> tuple[KernelCh
         if mean < 12 and longest > 16:
             return KernelChoice("subvector2", 128, unroll=1), "short rows alike: two lanes to each"
     if longest <= 64:
-        shape = (256, 4) if mean < 6 else (128, 6)
+        shape = (128, 6) if single and mean >= 6 else (256, 4)
         return KernelChoice("adaptive", *shape), "short rows: a stream of entries in small work-groups"
     if mean >= 64:
         return KernelChoice("adaptive", 128, 12 if single else 6), "long rows, uneven: parts of equal entries"

@@ -141,8 +141,8 @@ class Adaptive(ProductKernel):
     Attributes
     ----------
     parts : str
-        "staged": a work-group has no more entries than it holds products in local memory. "rests": what it has behind those is
-        the rest of its last row. "even": it has just as many as it holds.
+        "staged": a work-group has no more entries than it holds products of in local memory. "rests": what it has behind those
+        is the rest of its last row. "even": it has just as many as it holds.
     items : int
         Entries to a work-item; a work-group holds ``work_group * items`` products in local memory.
     short_row : int
@@ -199,9 +199,10 @@ class Adaptive(ProductKernel):
 
     @property
     def local_memory(self) -> int:
-        """Bytes of local memory of a work-group, at most: a driver may turn out to exchange over fewer lanes."""
+        """Bytes of local memory of a work-group, at most: rows may turn out to need ``with_room``, lanes to exchange through it."""
         value, index = self.arithmetic.result.itemsize, 4 if self.arithmetic.index == "int32" else 8
-        return value * (self.capacity + self.work_group) + index * (self.capacity // (self.short_row + 1) + 1) + 4
+        room = self.capacity + (self.work_group if self.parts != "even" else 0)
+        return value * (room + self.work_group) + index * (room // (self.short_row + 1) + 1) + 4
 
     @property
     @override

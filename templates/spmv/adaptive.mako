@@ -3,28 +3,30 @@ y[row] = alpha * A[row] @ x + beta * y[row], a work-group to a part: work_group 
 stream, their products staged in local memory, and rows summed from there; a short row by one work-item, a longer one by X.
 What a part holds of a row that an earlier part began goes to partial[part].
 
-Parts are "staged", all their entries; or with "rests": what follows the staged entries is the rest of the part's last row, which
-the whole work-group sums; or "even": work_group * items entries each, whatever rows they cut, so that no load has to wait for the
-answer where a part begins.
+Parts are "staged", all their entries; or with "rests": what follows work_group * items entries is the rest of the part's last row,
+of which each work-item stages one sum; or "even": work_group * items entries each, whatever rows they cut, so that no load has to
+wait for the answer where a part begins.
 
 Source        CSR-Adaptive: Greathouse and Daga, SC 2014 (CSR-Stream), and Daga and Greathouse, HiPC 2015 (its longer rows);
               the parts are made in parallel by boundaries.mako
 Index space   n_parts work-groups
 Inputs        part_row, part_entry: n_parts + 1 each, and part_cut, of boundaries.mako, with a step of at most work_group * items,
               and for even parts just that, row_weight 0 and slack 0; columns in any order, duplicates allowed; rows may be empty
-Local memory  work_group * items * sizeof(T) and a queue of longer rows; work_group * sizeof(T) where X exceeds the lane width
+Local memory  work_group * items * sizeof(T) and a queue of longer rows; work_group * sizeof(T) for rests, and where X exceeds the
+              lane width
 Result        deterministic: a row is summed in the order that the parts give
 </%doc>
 <%
     capacity = work_group * items
-    vectors = work_group // lanes
-    ahead = 4  # entries of a row's rest that a work-item reads together
+    room = capacity + (work_group if parts == "rests" else 0)
+    ahead = 4  # entries of a rest that a work-item reads together
+    early = parts != "staged"  # whether row ends are loaded with the entries: where few work-groups hide each other's waiting
 %>
 #define MAX_LANES ${lanes}
 #include "lanes_t.cl"
 #include "spmv.cl"
 
-// Where the staged entries of a row, which has those from k and up to k, begin and end.
+// Where the staged values of a row, whose entries are those from k and up to k, begin and end.
 #define STAGED_FROM(k) ((uint)(max(k, begin) - begin))
 #define STAGED_TO(k) ((uint)min((k) - begin, (I)count))
 
@@ -34,8 +36,8 @@ void ${name}(
     const I n_entries, global const I *restrict part_row, global const I *restrict part_entry, global const I *restrict part_cut,
     global T *restrict partial, global const I *restrict indptr, global const I *restrict indices)
 {
-    local T products[${capacity}];
-    local ${position} longer[${capacity // (short_row + 1) + 1}];
+    local T products[${room}];
+    local ${position} longer[${room // (short_row + 1) + 1}];
     local uint n_longer;
 % if needs_box:
     local T box[${work_group}];
@@ -48,32 +50,55 @@ void ${name}(
     const ulong part = get_group_id(0);
 % if parts == "even":
     const I begin = (I)(part * ${capacity});
-    const uint total = (uint)min(n_entries - begin, (I)${capacity});
+    const uint count = (uint)min(n_entries - begin, (I)${capacity});
+% elif parts == "rests":
+    const I begin = part_entry[part];
+    const uint total = (uint)(part_entry[part + 1] - begin), count = min(total, ${room}u);
 % else:
     const I begin = part_entry[part];
-    const uint total = (uint)(part_entry[part + 1] - begin);
+    const uint count = (uint)(part_entry[part + 1] - begin);
 % endif
-    const uint count = min(total, ${capacity}u);
-    // A part that begins inside a row has that row's rest${"; its last row is summed apart where it goes on behind what is staged" if parts == "rests" else ""}.
-    // Unsigned, as a step may pass the largest I.
-    const ${position} row_begin = part_row[part], last = part_row[part + 1]${f" - (total > {capacity})" if parts == "rests" else ""};
+    // A part that begins inside a row has that row's rest. Unsigned, as a step may pass the largest I.
+    const ${position} row_begin = part_row[part], row_end = part_row[part + 1];
     ${position} row = row_begin - part_cut[part] + me;
+% if early:
+    I row_from = 0, row_to = 0;
+% endif
 
     // All of the part's loads are in flight before the first is used.
-    I row_from, row_to;
-% if parts == "rests":
-    T rest = ZERO;
-% endif
-    if (count == ${capacity}) {
-${stage("", parts == "rests")}
+    if (count >= ${capacity}) {
+${stage("")}
     } else {
-${stage("if (me + {} < count)", False)}
+${stage("if (me + {} < count)")}
     }
+% if parts == "rests":
+    if (total > ${capacity}) {
+        T rest = ZERO;
+        for (uint k = ${capacity} + me; k < total; k += ${ahead * work_group}) {
+% for u in range(ahead):
+            I column_${u} = 0;
+            T a_${u} = ZERO;
+            if (k + ${u * work_group} < total) {
+                column_${u} = LOAD_INDEX(indices + begin + (k + ${u * work_group}));
+                a_${u} = LOAD_A(data + begin + (k + ${u * work_group}));
+            }
+% endfor
+% for u in range(ahead):
+            if (k + ${u * work_group} < total)
+                rest = ADD(rest, MULTIPLY(a_${u}, LOAD_X(x + column_${u})));
+% endfor
+        }
+        products[${capacity} + me] = rest;
+    }
+% endif
     if (me == 0)
         n_longer = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    while (row < last) {
+    while (row < row_end) {
+% if not early:
+        const I row_from = indptr[row], row_to = indptr[row + 1];
+% endif
         const uint from = STAGED_FROM(row_from), to = STAGED_TO(row_to);
         if (to - from > ${short_row}) {
             longer[atomic_inc(&n_longer)] = row;
@@ -87,16 +112,18 @@ ${stage("if (me + {} < count)", False)}
                 update(SCALE_ARGUMENTS y + row, sum);
         }
         row += ${work_group};
-        if (row < last) {
+% if early:
+        if (row < row_end) {
             row_from = indptr[row];
             row_to = indptr[row + 1];
         }
+% endif
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 
     // The same number of rounds for every lane, as the exchange may have barriers.
     const uint n = n_longer;
-    for (uint i = 0; i < n; i += ${vectors}) {
+    for (uint i = 0; i < n; i += ${work_group // lanes}) {
         const uint mine = i + me / ${lanes};
         const bool active = mine < n;
         row = active ? longer[mine] : 0;
@@ -112,63 +139,24 @@ ${stage("if (me + {} < count)", False)}
                 update(SCALE_ARGUMENTS y + row, sum);
         }
     }
-% if parts == "rests":
-
-    // Every lane takes part in the exchange, whether there is a rest or not.
-    if (total > ${capacity}) {
-        for (uint k = STAGED_FROM(indptr[last]) + me; k < ${capacity}; k += ${work_group})
-            rest = ADD(rest, products[k]);
-        for (uint k = ${capacity + work_group} + me; k < total; k += ${ahead * work_group}) {
-% for u in range(ahead):
-            I column_${u} = 0;
-            T a_${u} = ZERO;
-            if (k + ${u * work_group} < total) {
-                column_${u} = LOAD_INDEX(indices + begin + (k + ${u * work_group}));
-                a_${u} = LOAD_A(data + begin + (k + ${u * work_group}));
-            }
-% endfor
-% for u in range(ahead):
-            if (k + ${u * work_group} < total)
-                rest = ADD(rest, MULTIPLY(a_${u}, LOAD_X(x + column_${u})));
-% endfor
-        }
-    }
-    rest = lanes_reduce(box, rest, ${lanes});
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (me % ${lanes} == 0)
-        products[me / ${lanes}] = rest;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    rest = ZERO;
-    if (me < ${lanes})
-        for (uint i = me; i < ${vectors}; i += ${lanes})
-            rest = ADD(rest, products[i]);
-    rest = lanes_reduce(box, rest, ${lanes});
-    if (total > ${capacity} && me == 0) {
-        if (last < row_begin)
-            partial[part] = rest;
-        else
-            update(SCALE_ARGUMENTS y + last, rest);
-    }
-% endif
 }
-<%def name="stage(guard, rest)">
-% for u in range(items + rest):
-<% guarded = guard.format(u * work_group) if u < items else f"if (me + {capacity} < total)" %>\
+<%def name="stage(guard)">
+% for u in range(items):
         I column_${u} = 0;
         T a_${u} = ZERO;
-        ${guarded} {
+        ${guard.format(u * work_group)} {
             column_${u} = LOAD_INDEX(indices + begin + (me + ${u * work_group}));
             a_${u} = LOAD_A(data + begin + (me + ${u * work_group}));
         }
 % endfor
-        row_from = indptr[min(row, last)];
-        row_to = indptr[min(row + 1, last)];
+% if early:
+        if (row < row_end) {
+            row_from = indptr[row];
+            row_to = indptr[row + 1];
+        }
+% endif
 % for u in range(items):
         ${guard.format(u * work_group)}
             products[me + ${u * work_group}] = MULTIPLY(a_${u}, LOAD_X(x + column_${u}));
 % endfor
-% if rest:
-        if (me + ${capacity} < total)
-            rest = MULTIPLY(a_${items}, LOAD_X(x + column_${items}));
-% endif
 </%def>
