@@ -199,7 +199,7 @@ class Adaptive(ProductKernel):
 
     @property
     def local_memory(self) -> int:
-        """Bytes of local memory of a work-group, at most: rows may turn out to need ``with_room``, lanes to exchange through it."""
+        """Bytes of local memory of a work-group, at most: rows may have rests, and lanes may have to exchange through it."""
         value, index = self.arithmetic.result.itemsize, 4 if self.arithmetic.index == "int32" else 8
         room = self.capacity + (self.work_group if self.parts != "even" else 0)
         return value * (room + self.work_group) + index * (room // (self.short_row + 1) + 1) + 4
