@@ -79,9 +79,11 @@ class Shape:
         # CPU runtimes take larger work-groups, but were seen to get them wrong: private memory for all does not fit their stack.
         group = min(self.work_group, device.max_work_group, _LARGEST_GROUP)
         # Fewer digits to a pass, down to a number that makes few passes, before fewer entries to a work-item.
+        # What is written is words or, in the last pass, items of the index type.
+        widest_result = f"uint{8 * max(word_bytes, np.dtype(index).itemsize)}"
         for items, bits in _cuts(self.items, self.bits):
             widest = RadixScatter(
-                group, device.portability, index, f"uint{8 * word_bytes}", f"uint{8 * word_bytes}", bits, items,
+                group, device.portability, index, f"uint{8 * word_bytes}", widest_result, bits, items,
                 "rows", False, False, value_bytes, False, pointers,
             )  # fmt: skip
             if widest.local_bytes + _RESERVED <= device.local_memory and widest.tile < 1 << 15 and widest.divides:

@@ -21,8 +21,9 @@ import numpy as np
 import pyopencl as cl
 import scipy.sparse
 from primitive_cases import primitive_cases
-from radix_cases import radix_cases
 from pyopencl import array as cl_array
+from radix_cases import radix_cases
+from transpose_cases import transpose_cases
 from values import INDEX_TYPES, numbers, same
 
 import clsparse_py
@@ -300,10 +301,11 @@ def refusal_cases() -> Iterator[Case]:
 
 
 def make_writes_visible() -> None:
-    """Work around false reports of uninitialised reads: Oclgrind loses track of writes in two cases.
+    """Work around false reports of uninitialised reads: Oclgrind loses track of writes in three cases.
 
     A buffer in the place of a freed smaller one has entries that no write initialises: so no array is freed. A copy to a part
-    of a buffer initialises other bytes than its own: so the whole buffer is written.
+    of a buffer initialises other bytes than its own: so the whole buffer is written. Filling a buffer initialises nothing: so it
+    is written too.
     """
     make, copy = cl_array.Array.__init__, cl.enqueue_copy
     kept: list[Any] = []
@@ -322,7 +324,13 @@ def make_writes_visible() -> None:
         whole[begin : begin + size] = before[:size]
         return copy(queue, to, whole)
 
-    cl_array.Array.__init__, cl.enqueue_copy = made, copied
+    def filled(queue: cl.CommandQueue, to: Any, pattern: Any, begin: int, size: int, wait_for: Any = None) -> cl.Event:
+        whole = np.empty(to.size, np.uint8)
+        copy(queue, whole, to, wait_for=wait_for)
+        whole[begin : begin + size] = np.resize(np.frombuffer(pattern, np.uint8), size)
+        return copy(queue, to, whole)
+
+    cl_array.Array.__init__, cl.enqueue_copy, cl.enqueue_fill_buffer = made, copied, filled
 
 
 def main() -> None:
@@ -336,6 +344,7 @@ def main() -> None:
     cases = [*product_cases(axes), *plan_cases(axes), *structure_cases(axes), *spmm_cases(axes), *view_cases(axes)]
     cases += primitive_cases(axes.dtypes, axes.work_groups)
     cases += radix_cases(axes.dtypes, simulated=simulated)
+    cases += transpose_cases(axes.dtypes, axes.work_groups)
     cases += mixed_cases(device.fp64)
     if not device.fp64:
         cases += refusal_cases()

@@ -1,0 +1,145 @@
+"""Cases of SpTRANS and of canonical format: every kernel with every dtype, work-group size and index type, in rotation."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from primitive_cases import TYPES, chain_on, placed, room
+from values import INDEX_TYPES, numbers, same
+
+import clsparse_py
+from clsparse_py import canonical, csr_array, transpose, transpose_plan
+from clsparse_py.transpose.methods import METHODS, NotSymmetricError, enqueue_permute
+
+Array = np.ndarray[Any, Any]
+Case = partial[None]
+
+
+def pattern(lengths: tuple[int, ...], n_cols: int, *, symmetric: bool = False) -> scipy.sparse.csr_array:
+    """Return a pattern: symmetric and canonical, or with rows that are not sorted and hold duplicates."""
+    rng = np.random.default_rng(len(lengths))
+    indptr = np.cumsum((0, *lengths))
+    indices = rng.integers(0, max(n_cols, 1), indptr[-1])
+    found = scipy.sparse.csr_array((np.ones(indices.size), indices, indptr), shape=(len(lengths), n_cols))
+    if symmetric:
+        found = scipy.sparse.csr_array(found + found.T)
+        found.sum_duplicates()
+    return found
+
+
+#: Empty rows and columns, and a row and a column that many parts share.
+RAGGED = pattern((0, 3, 1, 0, 0, 40, 2, 9, 17, 1, 90, 0, 5, 0), 23)
+#: The transposed has rows too long to be put in order by comparing each entry with each.
+LONG = pattern((400, 300, 0, 500), 3)
+MIRRORED = pattern((0, 3, 1, 0, 0, 30, 2, 9, 17, 1, 0, 5, 0, *([2] * 17)), 30, symmetric=True)
+
+
+def on_device(matrix: scipy.sparse.csr_array, values: Array, index: type[Any]) -> csr_array:
+    """Return a matrix with these values, whose index type is ``index``."""
+    parts = values, matrix.indices.astype(index), matrix.indptr.astype(index)
+    return csr_array(tuple(placed(part) for part in parts), shape=matrix.shape)
+
+
+def transposed(
+    matrix: scipy.sparse.csr_array,
+    method: str,
+    dtype: np.dtype[Any],
+    index: type[Any],
+    device_type: str,
+    options: dict[str, Any],
+) -> None:
+    """Transpose values and positions by a method, and compare."""
+    values = numbers(matrix.nnz, dtype)
+    wanted = scipy.sparse.csr_array((np.arange(matrix.nnz), matrix.indices, matrix.indptr), shape=matrix.shape).T.tocsr()
+    A = on_device(matrix, values, index)
+    for given in (A.data, None):
+        moved = room(A.nnz, index if given is None else dtype)
+        chain = chain_on(device_type, A.data, A.indices, A.indptr)
+        found = METHODS[method](chain, A, given, moved, **options)
+        chain.finish(moved)
+        same(moved.get(), wanted.data.astype(index) if given is None else values[wanted.data])
+        same(found.indices.get(), wanted.indices.astype(index))
+        same(found.indptr.get(), wanted.indptr.astype(index))
+
+
+def refused(index: type[Any], device_type: str) -> None:
+    """Expect the gather to find that one entry has no mirror image, whether the sample has it or not."""
+    for at in range(0, MIRRORED.nnz, 7):
+        rows, cols = MIRRORED.tocoo().coords
+        if rows[at] == cols[at]:
+            continue
+        kept = np.arange(MIRRORED.nnz) != at
+        part = scipy.sparse.csr_array((np.ones(kept.sum()), (rows[kept], cols[kept])), shape=MIRRORED.shape)
+        A = on_device(part, np.ones(part.nnz, np.float32), index)
+        try:
+            METHODS["gather"](chain_on(device_type, A.data), A, A.data, room(A.nnz, np.float32))
+        except NotSymmetricError:
+            continue
+        raise AssertionError("was not refused")
+
+
+def permuted(dtype: np.dtype[Any], index: type[Any], work_group: int, device_type: str) -> None:
+    """Permute values that begin inside their buffer, and compare."""
+    n, positions = 300, np.random.default_rng(3).permutation(300).astype(index)
+    values = numbers(n + 5, dtype)
+    of, source, out = placed(positions), placed(values)[5:], room(n, dtype)
+    chain = chain_on(device_type, of, source)
+    enqueue_permute(chain, of, source, out, n, work_group)
+    chain.finish(out)
+    same(out.get(), values[5:][positions])
+
+
+def whole(matrix: scipy.sparse.csr_array, dtype: np.dtype[Any]) -> None:
+    """Transpose by the method that the rule chooses, once and by a plan, multiply from the left, and compare."""
+    values = numbers(matrix.nnz, dtype)
+    A = on_device(matrix, values, np.int32)
+    wanted = scipy.sparse.csr_array((values, matrix.indices, matrix.indptr), shape=matrix.shape).T.tocsr()
+    for found in (transpose(A), transpose_plan(A)(values), A.T):
+        for name in ("data", "indices", "indptr"):
+            np.testing.assert_array_equal(getattr(found, name).get(), getattr(wanted, name))
+    x = numbers(matrix.shape[0], dtype)
+    if dtype.kind != "b":
+        same(x @ A, x @ wanted.T)
+
+
+def in_order(dtype: np.dtype[Any], index: type[Any], work_group: int) -> None:
+    """Sort rows, add duplicates up, and leave zeros out; do the same from coordinates; and compare."""
+    queue = clsparse_py.default_queue()
+    values = numbers(RAGGED.nnz, dtype)
+    wanted = scipy.sparse.csr_array((values, RAGGED.indices, RAGGED.indptr), shape=RAGGED.shape, copy=True)
+    wanted.sum_duplicates()
+    A = on_device(RAGGED, values, index)
+    parts = canonical.without_duplicates(queue, canonical.with_sorted_rows(queue, (A.data, A.indices, A.indptr)), work_group)
+    rows = np.repeat(np.arange(RAGGED.shape[0]), np.diff(RAGGED.indptr))
+    order = np.random.default_rng(4).permutation(rows.size)
+    made, _, _ = canonical.from_coordinates(
+        queue, values[order], rows[order].astype(np.int16), RAGGED.indices[order].astype(index), RAGGED.shape, dtype, work_group
+    )
+    for found in (parts, made):
+        for part, name in zip(found, ("data", "indices", "indptr"), strict=True):
+            np.testing.assert_array_equal(part.get(), getattr(wanted, name))
+    wanted.eliminate_zeros()
+    for part, name in zip(canonical.without_zeros(queue, parts, work_group), ("data", "indices", "indptr"), strict=True):
+        np.testing.assert_array_equal(part.get(), getattr(wanted, name))
+
+
+def transpose_cases(dtypes: tuple[np.dtype[Any], ...], work_groups: tuple[int, ...]) -> Iterator[Case]:
+    """Every kernel of SpTRANS and of canonical format."""
+    kinds = itertools.product((("gather", MIRRORED), ("atomics", RAGGED), ("atomics", LONG)), TYPES)
+    for k, ((method, matrix), device_type) in enumerate(kinds):
+        for i, dtype in enumerate(dtypes):
+            options = {"work_group": work_groups[(i + k) % len(work_groups)]}
+            yield partial(transposed, matrix, method, dtype, INDEX_TYPES[(i + k) % 2], device_type, options)
+    for i, dtype in enumerate(dtypes):
+        index, work_group = INDEX_TYPES[i % 2], work_groups[i % len(work_groups)]
+        yield partial(transposed, RAGGED, "binned", dtype, index, TYPES[i % 2], {})
+        yield partial(permuted, dtype, index, work_group, TYPES[i // 2 % 2])
+        yield partial(in_order, dtype, INDEX_TYPES[1 - i % 2], work_group)
+        yield partial(whole, (MIRRORED, RAGGED)[i % 2], dtype)
+    for index, device_type in zip(INDEX_TYPES, TYPES, strict=True):
+        yield partial(refused, index, device_type)
