@@ -11,7 +11,7 @@ import scipy.io
 import scipy.sparse as sp
 from platforms import PLATFORMS, has_fp64, queue_on
 
-from clsparse_py import csr_array
+from clsparse_py import csr_array, transpose
 
 _FOLDER = os.environ.get("CLSPARSE_MATRICES", "")
 FILES = sorted(path for path in Path(_FOLDER).iterdir() if path.name.endswith((".mtx", ".mtx.gz"))) if _FOLDER else []
@@ -44,3 +44,17 @@ def test_product_is_scipys(path: Path) -> None:
             assert A.nnz == matrix.nnz
             # In single precision the operands were rounded too.
             assert (np.abs(found - wanted) <= (3 if single else 1) * np.finfo(dtype).eps * magnitude + np.finfo(dtype).tiny).all()
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name.split(".")[0])
+def test_transposed_is_scipys(path: Path) -> None:
+    """By the method that is chosen, and by those that take any matrix."""
+    matrix = sp.csr_array(scipy.io.mmread(path))
+    matrix = matrix.astype(np.complex64 if matrix.dtype.kind == "c" else np.float32)
+    wanted = matrix.T.tocsr()
+    for name in PLATFORMS:
+        A = csr_array(matrix, queue=queue_on(name))
+        for found in (A.T, transpose(A, method="binned"), transpose(A, method="atomics")):
+            of = found.get()
+            for part in ("indptr", "indices", "data"):
+                np.testing.assert_array_equal(getattr(of, part), getattr(wanted, part))
