@@ -110,8 +110,10 @@ def _on_gpu(features: Features, device: Device, itemsize: int) -> tuple[KernelCh
     if longest <= 16 and mean < 12 and nnz * (itemsize + 4) < 1 << 25 and (single or longest <= 4):
         return KernelChoice("serial", 128, unroll=2), "short rows that stay in a cache: a work-item to a row"
     if longest <= 8 * mean:
+        if mean >= 1000:
+            return KernelChoice("subvector32", 256, unroll=2), "very long rows alike: lanes enough to read them in few steps"
         if mean >= 200:
-            return KernelChoice("subvector32", 256, unroll=2), "long rows alike: lanes enough to read them in few steps"
+            return KernelChoice("adaptive", 128, 6), "long rows alike: a stream of entries in small work-groups"
         if mean >= 32 or (mean >= 12 and longest > 2 * mean):
             return KernelChoice("subvector8", 128, unroll=4), "longer rows alike: a few lanes to each"
         if 12 <= mean < 20 and longest <= 1.5 * mean:
@@ -124,7 +126,7 @@ def _on_gpu(features: Features, device: Device, itemsize: int) -> tuple[KernelCh
         shape = (128, 6) if single and mean >= 6 else (256, 4)
         return KernelChoice("adaptive", *shape), "short rows: a stream of entries in small work-groups"
     if mean >= 64:
-        return KernelChoice("adaptive", 128, 12 if single else 6), "long rows, uneven: parts of equal entries"
+        return KernelChoice("adaptive", 128, 6), "long rows, uneven: parts of equal entries"
     if nnz >= 1 << 23:
         return KernelChoice("split", 512 if single else 1024, 2), "uneven rows, many entries: even parts, whatever rows they cut"
     if whole_rows(features, device):

@@ -20,7 +20,7 @@ Result        deterministic: a row is summed in the order that the parts give
     capacity = work_group * items
     room = capacity + (work_group if parts == "rests" else 0)
     ahead = 4  # entries of a rest that a work-item reads together
-    early = parts != "staged"  # whether row ends are loaded with the entries: where few work-groups hide each other's waiting
+    early = parts != "even"  # whether row ends are loaded with the entries: large parts have registers for those alone
 %>
 #define MAX_LANES ${lanes}
 #include "lanes_t.cl"
@@ -64,17 +64,19 @@ void ${name}(
 % if early:
     I row_from = 0, row_to = 0;
 % endif
+% if parts == "rests":
+    T rest = ZERO;
+% endif
 
     // All of the part's loads are in flight before the first is used.
     if (count >= ${capacity}) {
-${stage("")}
+${stage("", parts == "rests")}
     } else {
-${stage("if (me + {} < count)")}
+${stage("if (me + {} < count)", False)}
     }
 % if parts == "rests":
     if (total > ${capacity}) {
-        T rest = ZERO;
-        for (uint k = ${capacity} + me; k < total; k += ${ahead * work_group}) {
+        for (uint k = ${capacity + work_group} + me; k < total; k += ${ahead * work_group}) {
 % for u in range(ahead):
             I column_${u} = 0;
             T a_${u} = ZERO;
@@ -140,16 +142,20 @@ ${stage("if (me + {} < count)")}
         }
     }
 }
-<%def name="stage(guard)">
-% for u in range(items):
+<%def name="stage(guard, rest)">
+% for u in range(items + rest):
+<% guarded = guard.format(u * work_group) if u < items else f"if (me + {capacity} < total)" %>\
         I column_${u} = 0;
         T a_${u} = ZERO;
-        ${guard.format(u * work_group)} {
+        ${guarded} {
             column_${u} = LOAD_INDEX(indices + begin + (me + ${u * work_group}));
             a_${u} = LOAD_A(data + begin + (me + ${u * work_group}));
         }
 % endfor
-% if early:
+% if parts == "staged":
+        row_from = indptr[min(row, row_end)];
+        row_to = indptr[min(row + 1, row_end)];
+% elif early:
         if (row < row_end) {
             row_from = indptr[row];
             row_to = indptr[row + 1];
@@ -159,4 +165,8 @@ ${stage("if (me + {} < count)")}
         ${guard.format(u * work_group)}
             products[me + ${u * work_group}] = MULTIPLY(a_${u}, LOAD_X(x + column_${u}));
 % endfor
+% if rest:
+        if (me + ${capacity} < total)
+            rest = MULTIPLY(a_${items}, LOAD_X(x + column_${items}));
+% endif
 </%def>
