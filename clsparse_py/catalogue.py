@@ -25,10 +25,11 @@ from clsparse_py.primitives.radix_kernels import (
 )
 from clsparse_py.primitives.radix_sort import Shape as RadixShape
 from clsparse_py.primitives.scan import ScanChunks, ScanTiles
+from clsparse_py.primitives.segment_classes import SegmentClasses, SegmentPlan, SegmentTiles
 from clsparse_py.primitives.segmented import AddPartials, CutSegments, SegmentedChunks, SegmentedTails, SegmentedTiles
-from clsparse_py.primitives.segmented_merge import SORT_ROUNDS, MergeBounds, MergePairs, MergeUnsorted
+from clsparse_py.primitives.segmented_merge import SORT_ROUNDS, MergePairs, MergeUnsorted
 from clsparse_py.primitives.segmented_sort import MergeSerial, SortNetwork
-from clsparse_py.primitives.segments import NEVER, Elements, Runs, SegmentClasses, SegmentTiles, Shape
+from clsparse_py.primitives.segments import NEVER, Elements, Runs, Shape
 from clsparse_py.spmm import Rows
 from clsparse_py.spmv.binning import Binning, ScanCounts
 from clsparse_py.spmv.choose import KERNELS, choose
@@ -125,9 +126,9 @@ def _of_sums(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Param
         "primitives/check_pointers": CheckPointers(group, index, False),
         "primitives/check_pointers:adjacent": CheckPointers(group, index, True),
         "primitives/cut_segments": CutSegments(segmented.work_group, index),
-        "primitives/scan_chunks": ScanChunks(1, *types, serial, "scan", False),
-        "primitives/scan_chunks:sums": ScanChunks(1, *types, serial, "sums", False),
-        "primitives/scan_chunks:runs": ScanChunks(1, index, index, serial, "scan", True, runs=True),
+        "primitives/scan_chunks": ScanChunks(1, *types, serial, False, "scan", False),
+        "primitives/scan_chunks:sums": ScanChunks(1, *types, serial, False, "sums", False),
+        "primitives/scan_chunks:runs": ScanChunks(1, index, index, serial, True, "scan", True),
         "primitives/scan_tiles": tiles,
         "primitives/scan_tiles:carried": replace(tiles, carried=True),
         "primitives/scan_tiles:runs": runs,
@@ -147,20 +148,17 @@ def _of_sums(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Param
 def _of_segments(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Parameters]:
     """Return the records of segmented sort and merge: they move values of the arithmetic's result with keys of its index type."""
     index, elements = arithmetic.index, Elements(arithmetic.index, arithmetic.result.itemsize)
-    shape = Shape.lanes(256, 256, 16).legal(device, elements)
-    made, given, group = Runs(False, shape.tile), Runs(True, shape.tile, SORT_ROUNDS), min(64, device.max_work_group)
+    shape, group = Shape.lanes(256, 512, 16).legal(device, elements), min(64, device.max_work_group)
+    made, given = Runs(False, shape.tile), Runs(True, shape.tile, SORT_ROUNDS)
     chunk = Runs(False, Shape.chunks(1).tile)
     chunks = replace(chunk, given=True, sort_rounds=NEVER)
-    classes = SegmentClasses(min(128, device.max_work_group), index, made, "count", shape.bins)
-    merged = classes.work_group, index, given
+    short, medium = SortNetwork.of_segments(device, shape, index, elements)
+    classes = SegmentClasses(min(128, device.max_work_group), index, made, shape.bins, "count")
+    plan = SegmentPlan(group, index, made, shape.bins, short.teams + medium.teams, len(short.bins))
     serial = MergeSerial(1, index, chunk, elements, "segments", False)
-    networks = {
-        f"primitives/sort_network:{longest}": SortNetwork.legal(device, shape, index, elements, None, longest)
-        for longest in shape.bins
-    }
-    tiles = SortNetwork.legal(device, shape, index, elements, made, shape.tile)
+    tiles = SortNetwork.of_tiles(device, shape, index, elements, made)
+    merge = MergeTiles.legal(device, index, made, elements, shape.merge_group)
     return {
-        "primitives/merge_bounds": MergeBounds(*merged),
         "primitives/merge_chunks": MergeChunks(1, index, chunk, elements),
         "primitives/merge_chunks:given": MergeChunks(1, index, chunks, elements),
         "primitives/merge_pairs": MergePairs(group, index, given, elements),
@@ -169,17 +167,21 @@ def _of_segments(device: Device, arithmetic: Arithmetic) -> dict[str, programs.P
         "primitives/merge_serial:given": replace(serial, runs=chunks, given_runs=True),
         "primitives/merge_splits": MergeSplits(group, index, made, elements),
         "primitives/merge_splits:given": MergeSplits(group, index, given, elements),
-        "primitives/merge_tiles": MergeTiles.legal(device, index, made, elements, shape.merge_group),
+        "primitives/merge_tiles": merge,
         "primitives/merge_tiles:given": MergeTiles.legal(device, index, given, elements, shape.merge_group),
-        "primitives/merge_unsorted": MergeUnsorted(*merged, elements),
+        "primitives/merge_unsorted": MergeUnsorted(min(128, device.max_work_group), index, given, elements),
         "primitives/segment_classes": classes,
         "primitives/segment_classes:place": replace(classes, step="place"),
         "primitives/segment_classes:given": replace(classes, runs=given),
+        "primitives/segment_classes:given_place": replace(classes, runs=given, step="place"),
+        "primitives/segment_plan": plan,
+        "primitives/segment_plan:given": replace(plan, runs=given),
         "primitives/segment_tiles": SegmentTiles(group, index, made),
         "primitives/segment_tiles:given": SegmentTiles(group, index, given),
-        "primitives/sort_network": tiles,
+        "primitives/sort_network": medium,
+        "primitives/sort_network:short": short,
+        "primitives/sort_network:tiles": tiles,
         "primitives/sort_network:given": replace(tiles, runs=given),
-        **networks,
     }
 
 

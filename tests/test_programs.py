@@ -61,20 +61,20 @@ def records() -> list[programs.Parameters]:
     for portability in (LANES, Portability()):
         for types in (("bool", "int64"), ("float64", "float64"), ("complex64", "complex64")):
             for inclusive in (False, True):
-                tiles = ScanTiles(64, *types, portability, 15, inclusive)
+                tiles = ScanTiles(64, *types, portability, False, 15, inclusive, False, False)
                 found += [tiles, replace(tiles, carried=True), tiles.sums]
-                found += [ScanChunks(1, *types, portability, step, inclusive) for step in ("sums", "scan")]
+                found += [ScanChunks(1, *types, portability, False, step, inclusive) for step in ("sums", "scan")]
                 for index in ("int32", "int64"):
                     common = (*types, portability)
-                    found += [SegmentedTiles(64, *common, 15, inclusive, index, kind) for kind in ("sum", "scan")]
+                    found += [SegmentedTiles(64, *common, index, 15, inclusive, kind) for kind in ("sum", "scan")]
                     found += [SegmentedChunks(1, *common, index, step, inclusive) for step in ("sum", "add", "tails", "scan")]
                     found += [SegmentedTails(64, *common, index)]
             found += [AddPartials(64, types[1], types[1], portability)]
-            found += [ScanTiles(64, types[1], types[1], portability, 15, True, by_key=True)]
+            found += [ScanTiles(64, types[1], types[1], portability, False, 15, True, False, True)]
             found += [found[-1].sums]
-        found += [ScanTiles(64, "uint64", "int32", portability, 15, True, True, runs=True)]
+        found += [ScanTiles(64, "uint64", "int32", portability, True, 15, True, True, False)]
         found += [found[-1].sums]
-        found += [ScanChunks(1, "uint64", "int32", portability, step, True, True) for step in ("sums", "scan")]
+        found += [ScanChunks(1, "uint64", "int32", portability, True, step, True) for step in ("sums", "scan")]
     for arithmetic in (DOUBLE, MIXED):
         for portability in (LANES, Portability(), Portability("ptx", 32, "ptx"), Portability("bpermute", 64)):
             for scaled in (False, True):

@@ -14,10 +14,7 @@ from clsparse_py.arithmetic import OPENCL_TYPES, conversion, needs_fp64, type_of
 from clsparse_py.device import Device, Portability
 from clsparse_py.programs import Parameters
 
-__all__ = ["RUN_BEGINS", "Addition", "Tiles", "fitting", "sum_dtype"]
-
-#: An entry that is 1 where a run of equal keys begins, else 0.
-RUN_BEGINS = "(T)(i == 0 || source[i] != source[i - 1])"
+__all__ = ["Addition", "Tiles", "fitting", "sum_dtype"]
 
 
 def sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -134,7 +131,7 @@ class Tiles(Addition):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**Addition.arguments(self), "items": self.items, "inclusive": self.inclusive}
+        return {**super().arguments(), "items": self.items, "inclusive": self.inclusive}
 
 
 def fitting(device: Device, record: _Tiles) -> _Tiles:

@@ -43,7 +43,7 @@ class Runs:
         self._record: ScanChunks | ScanTiles
         if chain.device.is_cpu:
             portability = chain.device.portability.at_most(1)
-            summing, chunked = chain.build(ScanChunks(work_group or 1, *types, portability, "sums", True, runs=True))
+            summing, chunked = chain.build(ScanChunks(work_group or 1, *types, portability, True, "sums", True))
             self._n_pieces = chunks(chain.device, n)
             self._groups = -(-self._n_pieces // chunked.work_group)
             self._sizes: tuple[Any, ...] = tuple(np.uint64(size) for size in (n, n, self._n_pieces))

@@ -17,7 +17,7 @@ from typing_extensions import override
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain
 from clsparse_py.primitives import arguments
-from clsparse_py.primitives.addition import RUN_BEGINS, Addition, Tiles, fitting, sum_dtype
+from clsparse_py.primitives.addition import Addition, Tiles, fitting, sum_dtype
 
 __all__ = [
     "ScanChunks",
@@ -37,27 +37,43 @@ _CHUNKS_PER_CORE = 2
 
 
 @dataclass(frozen=True)
-class TileSums(Addition):
+class OfEntries(Addition):
+    """What the kernels of a scan share.
+
+    Attributes
+    ----------
+    runs : bool
+        Whether entries are 1 where a run of equal keys begins, else 0, and runs are listed.
+    """
+
+    runs: bool
+
+    @property
+    @override
+    def entry(self) -> str:
+        return "(T)(i == 0 || source[i] != source[i - 1])" if self.runs else super().entry
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "runs": self.runs}
+
+
+@dataclass(frozen=True)
+class TileSums(OfEntries):
     """Parameters of ``templates/primitives/tile_sums.mako``.
 
     Attributes
     ----------
     tile : int
         Entries that a work-group adds up.
-    runs, by_key : bool
+    by_key : bool
         As in `ScanTiles`.
     """
 
     template = "primitives/tile_sums"
 
     tile: int
-    runs: bool
     by_key: bool
-
-    @property
-    @override
-    def entry(self) -> str:
-        return RUN_BEGINS if self.runs else super().entry
 
     @property
     @override
@@ -66,28 +82,25 @@ class TileSums(Addition):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "tile": self.tile, "runs": self.runs, "by_key": self.by_key}
+        return {**super().arguments(), "tile": self.tile, "by_key": self.by_key}
 
 
 @dataclass(frozen=True)
-class ScanTiles(Tiles):
+class ScanTiles(Tiles, OfEntries):
     """Parameters of ``templates/primitives/scan_tiles.mako``.
 
     Attributes
     ----------
     carried : bool
         Whether there are tiles before, whose sums are given.
-    runs : bool
-        Whether entries are 1 where a run of equal keys begins, and runs are listed.
     by_key : bool
         Whether entries with different keys have sums of their own.
     """
 
     template = "primitives/scan_tiles"
 
-    carried: bool = False
-    runs: bool = False
-    by_key: bool = False
+    carried: bool
+    by_key: bool
 
     @classmethod
     def legal(
@@ -101,23 +114,30 @@ class ScanTiles(Tiles):
         runs: bool = False,
         by_key: bool = False,
     ) -> ScanTiles:
-        """Return the legal record nearest to what is asked for: it fits in the local memory."""
-        return fitting(device, cls(work_group or 256, source, target, device.portability, 1, inclusive, False, runs, by_key))
+        """Return the legal record nearest to what is asked for, without tiles before: it fits in the local memory."""
+        record = cls(
+            work_group or 256,
+            source,
+            target,
+            device.portability,
+            runs=runs,
+            items=1,
+            inclusive=inclusive,
+            carried=False,
+            by_key=by_key,
+        )
+        return fitting(device, record)
 
     @property
     def sums(self) -> TileSums:
         """The record of the kernel that adds up the tiles of this one."""
-        return TileSums(self.work_group, self.source, self.target, self.portability, self.tile, self.runs, self.by_key)
+        types = self.source, self.target, self.portability
+        return TileSums(self.work_group, *types, runs=self.runs, tile=self.tile, by_key=self.by_key)
 
     @property
     @override
     def segmented(self) -> bool:
         return self.by_key
-
-    @property
-    @override
-    def entry(self) -> str:
-        return RUN_BEGINS if self.runs else super().entry
 
     @property
     @override
@@ -127,11 +147,11 @@ class ScanTiles(Tiles):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "carried": self.carried, "runs": self.runs, "by_key": self.by_key}
+        return {**super().arguments(), "carried": self.carried, "by_key": self.by_key}
 
 
 @dataclass(frozen=True)
-class ScanChunks(Addition):
+class ScanChunks(OfEntries):
     """Parameters of ``templates/primitives/scan_chunks.mako``.
 
     Attributes
@@ -140,20 +160,12 @@ class ScanChunks(Addition):
         "sums" or "scan".
     inclusive : bool
         Whether an entry is part of its own sum.
-    runs : bool
-        As in `ScanTiles`.
     """
 
     template = "primitives/scan_chunks"
 
     step: str
     inclusive: bool
-    runs: bool = False
-
-    @property
-    @override
-    def entry(self) -> str:
-        return RUN_BEGINS if self.runs else super().entry
 
     @property
     @override
@@ -162,7 +174,7 @@ class ScanChunks(Addition):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "step": self.step, "inclusive": self.inclusive, "runs": self.runs}
+        return {**super().arguments(), "step": self.step, "inclusive": self.inclusive}
 
 
 def chunks(device: Device, n: int) -> int:
@@ -195,7 +207,7 @@ def enqueue_scan(
     if not chain.device.is_cpu:
         enqueue_tiles(chain, ScanTiles.legal(chain.device, *types, inclusive, work_group), source, target, n, n_target)
         return
-    scan = ScanChunks(work_group or 1, *types, chain.device.portability.at_most(1), "scan", inclusive)
+    scan = ScanChunks(work_group or 1, *types, chain.device.portability.at_most(1), False, "scan", inclusive)
     built, scan = chain.build(scan)
     n_chunks = chunks(chain.device, n_target)
     sums = chain.scratch(n_chunks, scan.total)

@@ -42,60 +42,15 @@ class CutSegments(OfStructure):
     template = "primitives/cut_segments"
 
 
-def _pointer_type(index: str) -> str:
-    return f"typedef {OPENCL_TYPES[index]} I;  // {index}: pointers"
-
-
 @dataclass(frozen=True)
-class SegmentedTiles(Tiles):
-    """Parameters of ``templates/primitives/segmented_tiles.mako``.
+class OfSegments(Addition):
+    """What the kernels share that add up segments.
 
     Attributes
     ----------
     index : str
         NumPy's name of the dtype of pointers.
-    kind : str
-        "sum" or "scan"; "sum" is of an inclusive record.
     """
-
-    template = "primitives/segmented_tiles"
-
-    index: str
-    kind: str
-
-    @classmethod
-    def legal(
-        cls, device: Device, source: str, target: str, index: str, kind: str, inclusive: bool, work_group: int | None = None
-    ) -> SegmentedTiles:
-        """Return the legal record nearest to what is asked for: it fits in the local memory."""
-        return fitting(device, cls(work_group or 256, source, target, device.portability, 1, inclusive, index, kind))
-
-    @property
-    @override
-    def segmented(self) -> bool:
-        return True
-
-    @property
-    @override
-    def shape_name(self) -> str:
-        kind = self.kind if self.inclusive else f"exclusive_{self.kind}"
-        return f"{kind}_n{self.items}_{self.index}_"
-
-    @property
-    @override
-    def prelude(self) -> str:
-        return f"{super().prelude}\n{_pointer_type(self.index)}"
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "kind": self.kind}
-
-
-@dataclass(frozen=True)
-class SegmentedTails(Addition):
-    """Parameters of ``templates/primitives/segmented_tails.mako``; as in `SegmentedTiles`."""
-
-    template = "primitives/segmented_tails"
 
     index: str
 
@@ -107,7 +62,51 @@ class SegmentedTails(Addition):
     @property
     @override
     def prelude(self) -> str:
-        return f"{super().prelude}\n{_pointer_type(self.index)}"
+        return f"{super().prelude}\ntypedef {OPENCL_TYPES[self.index]} I;  // {self.index}: pointers"
+
+
+@dataclass(frozen=True)
+class SegmentedTiles(Tiles, OfSegments):
+    """Parameters of ``templates/primitives/segmented_tiles.mako``.
+
+    Attributes
+    ----------
+    kind : str
+        "sum" or "scan"; "sum" is of an inclusive record.
+    """
+
+    template = "primitives/segmented_tiles"
+
+    kind: str
+
+    @classmethod
+    def legal(
+        cls, device: Device, source: str, target: str, index: str, kind: str, inclusive: bool, work_group: int | None = None
+    ) -> SegmentedTiles:
+        """Return the legal record nearest to what is asked for: it fits in the local memory."""
+        return fitting(device, cls(work_group or 256, source, target, device.portability, index, 1, inclusive, kind))
+
+    @property
+    @override
+    def segmented(self) -> bool:
+        return True
+
+    @property
+    @override
+    def shape_name(self) -> str:
+        kind = self.kind if self.inclusive else f"exclusive_{self.kind}"
+        return f"{kind}_n{self.items}_{super().shape_name}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "kind": self.kind}
+
+
+@dataclass(frozen=True)
+class SegmentedTails(OfSegments):
+    """Parameters of ``templates/primitives/segmented_tails.mako``."""
+
+    template = "primitives/segmented_tails"
 
 
 @dataclass(frozen=True)
@@ -118,13 +117,11 @@ class AddPartials(Addition):
 
 
 @dataclass(frozen=True)
-class SegmentedChunks(Addition):
+class SegmentedChunks(OfSegments):
     """Parameters of ``templates/primitives/segmented_chunks.mako``.
 
     Attributes
     ----------
-    index : str
-        NumPy's name of the dtype of pointers.
     step : str
         "sum", "add", "tails" or "scan".
     inclusive : bool
@@ -133,7 +130,6 @@ class SegmentedChunks(Addition):
 
     template = "primitives/segmented_chunks"
 
-    index: str
     step: str
     inclusive: bool
 
@@ -141,12 +137,7 @@ class SegmentedChunks(Addition):
     @override
     def shape_name(self) -> str:
         step = f"{'inclusive' if self.inclusive else 'exclusive'}_scan" if self.step == "scan" else self.step
-        return f"{step}_{self.index}_"
-
-    @property
-    @override
-    def prelude(self) -> str:
-        return f"{super().prelude}\n{_pointer_type(self.index)}"
+        return f"{step}_{super().shape_name}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
