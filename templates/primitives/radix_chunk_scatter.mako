@@ -67,7 +67,6 @@ void ${name}(
         else
             after = middle;
     }
-    ulong row_end = n_rows ? indptr[row + 1] : 0;
 % endif
 % if pointers:
     long low = 0, high = n_lower;
@@ -80,6 +79,15 @@ void ${name}(
     }
     ulong low_begin = low < n_lower ? lower[low] : n + 1;
 % endif
+% if source == "rows":
+    for (ulong k = begin; k < end; ++row) {
+        const I item = (I)row;
+        const ulong row_end = min((ulong)indptr[row + 1], end);
+        for (; k < row_end; ++k) {
+${move(" " * 12)}\
+        }
+    }
+% else:
     for (ulong k = begin; k < end; ++k) {
 % if pointers:
         while (low_begin == k) {
@@ -89,20 +97,12 @@ void ${name}(
             low_begin = low < n_lower ? lower[low] : n + 1;
         }
 % endif
-        const ${word} word = words[k];
-% if source == "rows":
-        while (row_end <= k)
-            row_end = indptr[++row + 1];
-        const I item = (I)row;
-% elif source == "items":
+% if source == "items":
         const I item = items[k];
 % endif
-        const I to = cursor[((word ^ flipped) >> shift) & mask]++;
-        sorted[to] = ${put};
-% if value:
-        sorted_values[to] = ${"values[k]" if value == "given" else "(V)k"};
-% endif
+${move(" " * 8)}\
     }
+% endif
 % if pointers:
     if (chunk + 1 == n_chunks) {
         for (; low < n_lower; ++low)
@@ -112,3 +112,11 @@ void ${name}(
     }
 % endif
 }
+<%def name="move(indent)">\
+${indent}const ${word} word = words[k];
+${indent}const I to = cursor[((word ^ flipped) >> shift) & mask]++;
+${indent}sorted[to] = ${put};
+% if value:
+${indent}sorted_values[to] = ${"values[k]" if value == "given" else "(V)k"};
+% endif
+</%def>
