@@ -31,25 +31,30 @@ uint rounds_of(const long n_runs)
     return n_runs > 1 ? (uint)(64 - clz(n_runs - 1)) : 0;
 }
 
-Segment segment_at(RUN_PARAMETERS global const I *bounds, const long number)
+// The segment of the elements from begin to end, whose given runs are n_given from first_run on, if there are any.
+Segment segment_between(const long begin, const long end, const long first_run, const long n_given)
 {
-    Segment s;
-    s.begin = bounds[number];
-    s.end = bounds[number + 1];
-    s.first_run = 0;
-    s.n_runs = (s.end - s.begin + (TILE - 1)) / TILE;
+    Segment s = {begin, end, 0, (end - begin + (TILE - 1)) / TILE, 0, 1};
     s.rounds = rounds_of(s.n_runs);
-    s.cut = 1;
 #if RUNS_GIVEN
-    const long n_given = (long)segment_ptr[number + 1] - segment_ptr[number];
     if (rounds_of(n_given) <= s.rounds + SORT_ROUNDS) {
-        s.first_run = segment_ptr[number];
+        s.first_run = first_run;
         s.n_runs = n_given;
         s.rounds = rounds_of(n_given);
         s.cut = 0;
     }
 #endif
     return s;
+}
+
+Segment segment_at(RUN_PARAMETERS global const I *bounds, const long number)
+{
+#if RUNS_GIVEN
+    return segment_between(
+        bounds[number], bounds[number + 1], segment_ptr[number], (long)segment_ptr[number + 1] - segment_ptr[number]);
+#else
+    return segment_between(bounds[number], bounds[number + 1], 0, 0);
+#endif
 }
 
 // How many rounds its segment has been through in a round; negative before it begins.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -125,6 +126,22 @@ class Chain:
                 self.queue, host, buffer, src_offset=begin * source.dtype.itemsize, wait_for=self.wait_for, is_blocking=True
             )
         return host
+
+    def read_later(self, source: cl_array.Array, n: int) -> Callable[[], np.ndarray[Any, Any]]:
+        """Enqueue the read of the first ``n`` entries of an array's buffer; what is returned waits for it and gives them.
+
+        Commands that are enqueued in between keep the device busy while the host waits.
+        """
+        host = np.empty(n, source.dtype)
+        buffer = cast("cl.Buffer", source.base_data)
+        event = cl.enqueue_copy(self.queue, host, buffer, wait_for=self.wait_for, is_blocking=False)
+        self.events.append(event)
+
+        def wait() -> np.ndarray[Any, Any]:
+            event.wait()
+            return host
+
+        return wait
 
     def finish(self, *results: cl_array.Array) -> None:
         """Tell the arrays that this chain writes which command they have to be waited for by."""

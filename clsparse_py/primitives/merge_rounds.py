@@ -17,7 +17,8 @@ from typing_extensions import override
 
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain
-from clsparse_py.primitives.segments import RESERVED, Elements, OfElements, Runs, Segments, Shape, Tiles
+from clsparse_py.primitives.segment_classes import Tiles
+from clsparse_py.primitives.segments import RESERVED, Elements, OfElements, Runs, Segments, Shape
 
 __all__ = ["Arrays", "MergeChunks", "MergeSplits", "MergeTiles", "enqueue_rounds", "spare_for"]
 

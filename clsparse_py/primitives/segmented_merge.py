@@ -6,6 +6,7 @@ Ji et al., "Segmented merge: a new primitive for parallel sparse matrix computat
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,24 +18,16 @@ from clsparse_py.convert import converted
 from clsparse_py.launch import Chain
 from clsparse_py.primitives import arguments
 from clsparse_py.primitives.merge_rounds import Arrays, spare_for
+from clsparse_py.primitives.segment_classes import Totals, inspect_segments
 from clsparse_py.primitives.segmented_sort import enqueue_by_length, enqueue_serial
-from clsparse_py.primitives.segments import NEVER, Elements, OfElements, OfRuns, Runs, Segments, Shape, classify
+from clsparse_py.primitives.segments import NEVER, Elements, OfElements, Runs, Segments, Shape
 
-__all__ = ["ALGORITHMS", "SORT_ROUNDS", "MergeBounds", "MergePairs", "MergeUnsorted", "SegmentedMerge", "segmented_merge"]
+__all__ = ["ALGORITHMS", "SORT_ROUNDS", "MergePairs", "MergeUnsorted", "enqueue_segmented_merge", "segmented_merge"]
 
 ALGORITHMS = ("serial", "simple", "balanced")
 
 #: Rounds that sorting a tile is worth. On CPU devices a round costs about as much in a core's cache, so that nothing is sorted.
-SORT_ROUNDS = 1
-# What `merge_bounds` tells of each work-group.
-_FOUND = 7
-
-
-@dataclass(frozen=True)
-class MergeBounds(OfRuns):
-    """Parameters of ``templates/primitives/merge_bounds.mako``."""
-
-    template = "primitives/merge_bounds"
+SORT_ROUNDS = 2
 
 
 @dataclass(frozen=True)
@@ -112,8 +105,7 @@ def segmented_merge(
     if values is not None:
         x += (arguments.values(queue, "values", values, beside=("keys", n)),)
     results = [arguments.output(chain, "out", each, n, part.dtype, *given, *x) for each, part in zip(outs, x, strict=False)]
-    merge = SegmentedMerge(chain, given, x, n, algorithm, check=check)
-    merge.enqueue(tuple(result.array for result in results))
+    enqueue_segmented_merge(chain, given, x, tuple(result.array for result in results), n, algorithm, check=check)
     delivered = tuple(result.deliver(chain) for result in results)
     return delivered if values is not None else delivered[0]
 
@@ -127,17 +119,27 @@ def _pointers(queue: cl.CommandQueue, *pair: cl_array.Array) -> tuple[cl_array.A
     return tuple(placed)
 
 
-class SegmentedMerge:
-    """A segmented merge of some elements: made, it has been checked, having waited for the device; then it is enqueued.
+def enqueue_segmented_merge(
+    chain: Chain,
+    given: tuple[cl_array.Array, ...],
+    x: Arrays,
+    target: Arrays,
+    n: int,
+    algorithm: str = "balanced",
+    *,
+    check: bool = False,
+    shape: Shape | None = None,
+) -> None:
+    """Enqueue a segmented merge; waits for the device once.
 
     Parameters
     ----------
     chain : Chain
         What comes before and after it.
     given : tuple of pyopencl.array.Array
-        The first sub-segment of each segment, and where sub-segments begin; of one dtype, unchecked.
-    x : tuple of pyopencl.array.Array
-        Keys, and values where there are any.
+        The first sub-segment of each segment, and where sub-segments begin: of one dtype, unchecked.
+    x, target : tuple of pyopencl.array.Array
+        Keys, and values where there are any; the result. They share no memory.
     n : int
         Elements.
     algorithm : str
@@ -152,85 +154,52 @@ class SegmentedMerge:
     ValueError
         The pointers are not valid or, with ``check``, a sub-segment is not sorted.
     """
+    elements = Elements.of(*x)
+    legal = (shape or Shape.default(chain.device)).legal(chain.device, elements)
+    runs = Runs(True, legal.tile, NEVER if legal.chunked else SORT_ROUNDS)
+    n_segments, n_runs = (each.size - 1 for each in given)
+    segments = Segments(chain.scratch(n_segments + 1, given[0].dtype), n_segments, given)
+    falls = _count_falls(chain, given[1], x[0], n, runs, elements) if check else None
 
-    def __init__(
-        self,
-        chain: Chain,
-        given: tuple[cl_array.Array, ...],
-        x: Arrays,
-        n: int,
-        algorithm: str = "balanced",
-        *,
-        check: bool = False,
-        shape: Shape | None = None,
-    ) -> None:
-        self._chain, self._x, self._n, self._algorithm = chain, x, n, algorithm
-        self._elements = Elements.of(*x)
-        self._shape = (shape or Shape.default(chain.device)).legal(chain.device, self._elements)
-        self._runs = Runs(True, self._shape.tile, NEVER if self._shape.chunked else SORT_ROUNDS)
-        n_segments, self._n_runs = (each.size - 1 for each in given)
-        self._segments = Segments(chain.scratch(n_segments + 1, given[0].dtype), n_segments, given)
-        found, groups = self._inspect()
-        falls = self._count_falls() if check else None
-        # All kernels so far trust nothing: one wait for all that the host has to know.
-        self._classes = classify(chain, self._segments, self._shape, self._runs) if algorithm == "balanced" else None
-        self._n_rounds = self._checked(chain.read(found, _FOUND * groups).reshape(groups, _FOUND))
-        if falls is not None:
-            self._require_sorted(int(chain.read(falls, falls.size).sum()))
+    def accept(totals: Totals) -> None:
+        arguments.require_pointers("segment_ptr", totals.decreasing, *totals.segment_ptr, n_runs, "the number of sub-segments")
+        arguments.require_pointers("subsegment_ptr", totals.runs_decrease, *totals.run_ptr, n, "the length of keys")
+        fallen = 0 if falls is None else int(falls().sum())
+        if fallen:
+            raise ValueError(f"keys: must ascend in each sub-segment, {fallen} of {n} are below the one before them")
 
-    def _inspect(self) -> tuple[cl_array.Array, int]:
-        """Enqueue an inspection of the pointers, which makes the segments' bounds; return what it tells, of how many groups."""
-        chain, segments = self._chain, self._segments
-        built, record = chain.build(MergeBounds(min(128, chain.device.max_work_group), segments.index, self._runs))
-        groups = self._groups(max(segments.n + 1, self._n_runs), record.work_group)
-        found = chain.scratch(_FOUND * groups, np.int64)
-        chain.launch(built, groups, np.int64(segments.n), np.int64(self._n_runs), *segments.given, segments.bounds, found)
-        return found, groups
+    if algorithm == "balanced":
+        enqueue_by_length(chain, segments, n, x, target, runs, legal, accept=accept)
+        return
+    totals = inspect_segments(chain, segments, n, legal, runs).wait()
+    accept(totals)
+    if n and algorithm == "serial":
+        enqueue_serial(chain, segments, n, x, target, runs, n, legal)
+    elif n:
+        _enqueue_pairs(chain, segments, n_runs, totals.most_rounds, n, x, target, runs)
 
-    def _count_falls(self) -> cl_array.Array:
-        """Enqueue counting the keys that are below the one before them in their sub-segment."""
-        chain, segments = self._chain, self._segments
-        group = min(128, chain.device.max_work_group)
-        built, record = chain.build(MergeUnsorted(group, segments.index, self._runs, self._elements))
-        groups = self._groups(max(self._n, self._n_runs), record.work_group)
-        falls = chain.scratch(groups, np.int64)
-        chain.launch(built, groups, np.int64(self._n), np.int64(self._n_runs), segments.given[1], self._x[0], falls)
-        return falls
 
-    def _groups(self, n: int, work_group: int) -> int:
-        return max(1, min(-(-n // work_group), 2 * self._chain.device.compute_units))
+def _count_falls(
+    chain: Chain, run_ptr: cl_array.Array, keys: cl_array.Array, n: int, runs: Runs, elements: Elements
+) -> Callable[[], np.ndarray[Any, Any]]:
+    """Enqueue counting keys that are below the one before them in their sub-segment; what is returned waits for the counts."""
+    group, n_runs = min(128, chain.device.max_work_group), run_ptr.size - 1
+    built, record = chain.build(MergeUnsorted(group, run_ptr.dtype.name, runs, elements))
+    groups = max(1, min(-(-max(n, n_runs) // record.work_group), 8 * chain.device.compute_units))
+    falls = chain.scratch(groups, np.int64)
+    chain.launch(built, groups, np.int64(n), np.int64(n_runs), run_ptr, keys, falls)
+    return chain.read_later(falls, groups)
 
-    def _checked(self, found: np.ndarray[Any, Any]) -> int:
-        """Return the most rounds that a segment takes, where the pointers are valid."""
-        segments_decrease, runs_decrease, _, first, last, first_run, last_run = found.sum(axis=0).tolist()
-        arguments.require_pointers("segment_ptr", segments_decrease, first, last, self._n_runs, "the number of sub-segments")
-        arguments.require_pointers("subsegment_ptr", runs_decrease, first_run, last_run, self._n, "the length of keys")
-        return int(found[:, 2].max())
 
-    def _require_sorted(self, falls: int) -> None:
-        if falls:
-            raise ValueError(f"keys: must ascend in each sub-segment, {falls} of {self._n} are below the one before them")
-
-    def enqueue(self, target: Arrays) -> None:
-        """Enqueue the merge, to arrays that share no memory with the elements."""
-        if not self._n:
-            return
-        chain, segments, x, runs, shape = self._chain, self._segments, self._x, self._runs, self._shape
-        if self._algorithm == "simple":
-            self._enqueue_simple(target)
-        elif self._algorithm == "serial":
-            enqueue_serial(chain, segments, self._n, x, target, runs, self._n, shape)
-        elif self._classes is not None:
-            enqueue_by_length(chain, segments, self._classes, self._n, x, target, runs, shape)
-
-    def _enqueue_simple(self, target: Arrays) -> None:
-        """Enqueue Algorithm 1, a launch to a round."""
-        chain, segments, n_rounds = self._chain, self._segments, max(self._n_rounds, 1)
-        group = min(64, chain.device.max_work_group)
-        built, record = chain.build(MergePairs(group, segments.index, self._runs, self._elements))
-        spare = spare_for(chain, self._n, self._x) if n_rounds > 1 else self._x
-        counts = np.uint64(self._n_runs), np.int64(segments.n)
-        for done in range(n_rounds):
-            to, of = (target, spare) if (n_rounds - done) % 2 else (spare, target)
-            rounds = np.uint32(done), np.uint32(n_rounds)
-            chain.launch(built, -(-self._n_runs // record.work_group), *rounds, *counts, *segments.given, *self._x, *of, *to)
+def _enqueue_pairs(
+    chain: Chain, segments: Segments, n_runs: int, most_rounds: int, n: int, x: Arrays, target: Arrays, runs: Runs
+) -> None:
+    """Enqueue Algorithm 1, a launch to a round: as `enqueue_rounds`, but that a pair is merged by one work-item."""
+    group, n_rounds = min(64, chain.device.max_work_group), max(most_rounds, 1)
+    built, record = chain.build(MergePairs(group, segments.index, runs, Elements.of(*x)))
+    spare = spare_for(chain, n, x) if n_rounds > 1 else x
+    counts = np.uint64(n_runs), np.int64(segments.n)
+    for done in range(n_rounds):
+        to, of = (target, spare) if (n_rounds - done) % 2 else (spare, target)
+        rounds = np.uint32(done), np.uint32(n_rounds)
+        chain.launch(built, -(-n_runs // record.work_group), *rounds, *counts, *segments.given, *x, *of, *to)

@@ -7,9 +7,10 @@ work-item sorts whole segments, and the pieces of long ones.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from pyopencl import array as cl_array
@@ -20,7 +21,8 @@ from clsparse_py.device import Device, Portability
 from clsparse_py.launch import Chain
 from clsparse_py.primitives import arguments
 from clsparse_py.primitives.merge_rounds import Arrays, enqueue_rounds, spare_for
-from clsparse_py.primitives.segments import Classes, Elements, OfElements, Runs, Segments, Shape, Tiles, classify, tiled
+from clsparse_py.primitives.segment_classes import Inspection, Tiles, Totals, inspect_segments, tiled
+from clsparse_py.primitives.segments import FEW_REGISTERS, Elements, OfElements, Runs, Segments, Shape
 
 __all__ = ["MergeSerial", "SortNetwork", "enqueue_segmented_sort", "segmented_sort"]
 
@@ -30,16 +32,16 @@ _PARTS_PER_CORE = 8
 
 @dataclass(frozen=True)
 class SortNetwork(OfElements):
-    """Parameters of ``templates/primitives/sort_network.mako``.
+    """Parameters of ``templates/primitives/sort_network.mako``; ``work_group`` is a power of two.
 
     Attributes
     ----------
     ranges : str
-        "segments" of a list, or "tiles" of long segments.
-    lanes : int
-        Lanes that sort a range: a power of two that divides ``work_group``.
+        "segments" of some lists, or "tiles" of long segments.
+    bins : tuple of int
+        The longest segments of each list, or a tile: each twice the one before.
     registers : int
-        Elements in the registers of a lane: a power of two, at least 2.
+        Elements in the registers of a lane: a power of two.
     portability : Portability
         How lanes exchange values, and how far.
     """
@@ -47,28 +49,37 @@ class SortNetwork(OfElements):
     template = "primitives/sort_network"
 
     ranges: str
-    lanes: int
+    bins: tuple[int, ...]
     registers: int
     portability: Portability
 
     #: Elements in the registers of a lane, where the driver allows no work-group in which there would be fewer.
-    MOST_REGISTERS = 32
+    MOST_REGISTERS: ClassVar[int] = 32
 
     @classmethod
-    def legal(cls, device: Device, shape: Shape, index: str, elements: Elements, runs: Runs | None, longest: int) -> SortNetwork:
-        """Return the record that sorts ranges of up to ``longest`` elements: tiles of segments with ``runs``, else segments."""
-        widest = 1 << shape.work_group.bit_length() - 1
-        registers = max(min(shape.registers, max(4, longest // 16)), longest // widest, 2)
-        lanes = max(longest // registers, 1)
-        # Several ranges share a work-group where they leave lanes idle.
-        group = shape.work_group // lanes * lanes
-        ranges = "segments" if runs is None else "tiles"
-        return cls(group, index, runs or Runs(False, longest), elements, ranges, lanes, registers, device.portability)
+    def of_segments(cls, device: Device, shape: Shape, index: str, elements: Elements) -> tuple[SortNetwork, ...]:
+        """Return the records that sort short and, where the shape has such bins, medium segments."""
+        made = ((shape.short_bins, FEW_REGISTERS), (shape.medium_bins, shape.registers))
+        return tuple(
+            cls(shape.work_group, index, Runs(False, bins[-1]), elements, "segments", bins, registers, device.portability)
+            for bins, registers in made
+            if bins
+        )
+
+    @classmethod
+    def of_tiles(cls, device: Device, shape: Shape, index: str, elements: Elements, runs: Runs) -> SortNetwork:
+        """Return the record that sorts tiles."""
+        return cls(shape.work_group, index, runs, elements, "tiles", (shape.tile,), shape.registers, device.portability)
 
     @property
-    def size(self) -> int:
-        """Elements of a range, at most."""
-        return self.lanes * self.registers
+    def lanes(self) -> int:
+        """Lanes that sort a range of the longest, which divide the work-group."""
+        return self.bins[-1] // self.registers
+
+    @property
+    def teams(self) -> tuple[int, ...]:
+        """Ranges of each list that a work-group sorts at once."""
+        return tuple(self.work_group * self.registers // longest for longest in self.bins)
 
     @property
     def packed(self) -> bool:
@@ -93,7 +104,7 @@ class SortNetwork(OfElements):
     @property
     @override
     def shape_name(self) -> str:
-        return f"{self.ranges}_{self.lanes}x{self.registers}_"
+        return f"{self.ranges}_{self.bins[0]}_{self.lanes}x{self.registers}_"
 
     @property
     @override
@@ -111,7 +122,10 @@ class SortNetwork(OfElements):
         return {
             **super().arguments(),
             "ranges": self.ranges,
+            "bins": len(self.bins),
+            "longest": self.bins[-1],
             "lanes": self.lanes,
+            "fewest_lanes": self.bins[0] // self.registers,
             "registers": self.registers,
             "lane_width": self.lane_width,
             "packed": self.packed,
@@ -128,11 +142,11 @@ class SortNetwork(OfElements):
     def within(self, work_group: int, lane_width: int) -> Self | None:
         if work_group < 1:
             return None
-        lanes = min(self.lanes, 1 << work_group.bit_length() - 1)
-        registers, portability = self.size // lanes, self.portability.at_most(lane_width)
-        if registers > self.MOST_REGISTERS:
+        group = 1 << work_group.bit_length() - 1
+        registers = max(self.registers, self.bins[-1] // group)
+        if registers > min(self.MOST_REGISTERS, self.bins[0]):
             return None
-        return replace(self, work_group=work_group // lanes * lanes, lanes=lanes, registers=registers, portability=portability)
+        return replace(self, work_group=group, registers=registers, portability=self.portability.at_most(lane_width))
 
 
 @dataclass(frozen=True)
@@ -182,35 +196,69 @@ def enqueue_serial(
     chain.launch(built, -(-parts // record.work_group), *counts, *read, *x, *target, *spare_for(chain, n, x))
 
 
-def enqueue_short(chain: Chain, segments: Segments, classes: Classes, x: Arrays, target: Arrays, shape: Shape) -> None:
-    """Enqueue the sort of the segments that are not long, bin by bin, in registers. ``x`` may be ``target``."""
-    elements, listed = Elements.of(*x), 0
-    for longest, count in zip(shape.bins, classes.counts[:-1], strict=True):
-        if count:
-            built, record = chain.build(SortNetwork.legal(chain.device, shape, segments.index, elements, None, longest))
-            groups = -(-count // (record.work_group // record.lanes))
-            numbers = np.uint64(count), np.uint64(listed)
-            chain.launch(built, groups, *numbers, classes.lists, segments.bounds, *x, *target)
-        listed += count
+def _groups(record: SortNetwork, shorter: int, n_segments: int, n: int) -> int:
+    """Return how many work-groups there may be of a kernel that sorts segments of more than ``shorter`` elements."""
+    # A segment has at most so many lanes: as it is longer than those of the bin before, or where its bin is the first.
+    by_number = n_segments * record.lanes
+    steps = [longest / before for before, longest in zip((shorter, *record.bins), record.bins, strict=False) if before]
+    by_length = n * max(steps, default=0) / record.registers
+    if not shorter:
+        by_length += min(n, n_segments) * record.bins[0] // record.registers
+    return int(min(by_number, by_length)) // record.work_group + 1 + len(record.bins)
 
 
-def enqueue_pieces(
+class _Networks:
+    """The kernels that sort segments that are not long."""
+
+    def __init__(self, chain: Chain, segments: Segments, elements: Elements, shape: Shape) -> None:
+        records = () if shape.chunked else SortNetwork.of_segments(chain.device, shape, segments.index, elements)
+        self._built = [chain.build(record) for record in records]
+
+    @property
+    def teams(self) -> tuple[int, ...]:
+        """Segments of each bin that a work-group sorts at once."""
+        return tuple(itertools.chain.from_iterable(record.teams for _, record in self._built))
+
+    def enqueue(
+        self, chain: Chain, segments: Segments, inspection: Inspection, n: int, longest: int, x: Arrays, target: Arrays
+    ) -> None:
+        """Enqueue the sort of the segments that are not long, of which none has more than ``longest`` elements."""
+        done = shorter = 0
+        for built, record in self._built:
+            if longest > shorter:
+                places = (np.uint64(offset + done) for offset in (inspection.record.lists_at, inspection.record.groups_at))
+                groups = _groups(record, shorter, segments.n, n)
+                chain.launch(built, groups, *places, inspection.plan, inspection.lists, segments.bounds, *x, *target)
+            done, shorter = done + len(record.bins), record.bins[-1]
+
+
+def _enqueue_pieces(
     chain: Chain, segments: Segments, tiles: Tiles, x: Arrays, target: Arrays, spare: Arrays, runs: Runs, shape: Shape
 ) -> None:
     """Enqueue the sort of the tiles of segments that are cut, to where `enqueue_rounds` reads them. ``x`` may be ``target``."""
     elements = Elements.of(*x)
-    read = np.uint64(tiles.n), tiles.segment, tiles.first, *segments.given, segments.bounds
+    ends = np.uint64(tiles.n), np.uint64(tiles.n_merged)
+    read = *ends, tiles.segment, tiles.first, *segments.given, segments.bounds
     if shape.chunked:
         built, serial = chain.build(MergeSerial(shape.work_group, segments.index, runs, elements, "tiles", False))
-        chain.launch(built, -(-tiles.n // serial.work_group), *read, *x, *target, *spare)
+        at_once = serial.work_group
     else:
-        record = SortNetwork.legal(chain.device, shape, segments.index, elements, runs, shape.tile)
-        built, network = chain.build(record)
-        chain.launch(built, -(-tiles.n // (network.work_group // network.lanes)), *read, *x, *target, *spare)
+        built, network = chain.build(SortNetwork.of_tiles(chain.device, shape, segments.index, elements, runs))
+        at_once = network.teams[0]
+    chain.launch(built, -(-(tiles.n - tiles.n_merged) // at_once), *read, *x, *target, *spare)
 
 
 def enqueue_by_length(
-    chain: Chain, segments: Segments, classes: Classes, n: int, x: Arrays, target: Arrays, runs: Runs, shape: Shape
+    chain: Chain,
+    segments: Segments,
+    n: int,
+    x: Arrays,
+    target: Arrays,
+    runs: Runs,
+    shape: Shape,
+    *,
+    longest: int | None = None,
+    accept: Callable[[Totals], None] | None = None,
 ) -> None:
     """Enqueue what makes one run of each segment: sorts of short segments, sorts of pieces of long ones, rounds of merges.
 
@@ -218,24 +266,36 @@ def enqueue_by_length(
     ----------
     chain : Chain
         What comes before and after it.
-    segments, classes : Segments, Classes
+    segments : Segments
         With runs where ``runs`` are given, which then ascend.
     n : int
         Elements.
     x, target : tuple of pyopencl.array.Array
         Keys, and values where there are any; the result, which may be ``x`` where no runs are given.
     runs, shape : Runs, Shape
-        That the classes were made with.
+        Legal on the device.
+    longest : int, optional
+        Elements of the longest segment. If they are known and fit into a tile, the host does not wait.
+    accept : callable, optional
+        Called with what was found of the pointers, before anything is enqueued that trusts them; raises where they are not valid.
     """
-    if shape.chunked:
+    networks = _Networks(chain, segments, Elements.of(*x), shape)
+    inspection = inspect_segments(chain, segments, n, shape, runs, networks.teams)
+    known = n if longest is None else min(longest, n)
+    if n:
+        networks.enqueue(chain, segments, inspection, n, known, x, target)
+    if accept is None and known <= shape.tile and not shape.chunked:
+        return
+    totals = inspection.wait()
+    if accept is not None:
+        accept(totals)
+    if shape.chunked and n:
         enqueue_serial(chain, segments, n, x, target, runs, shape.tile, shape)
-    else:
-        enqueue_short(chain, segments, classes, x, target, shape)
-    if classes.counts[-1]:
-        tiles, spare = tiled(chain, segments, classes, runs), spare_for(chain, n, x)
-        if runs.may_cut:
-            enqueue_pieces(chain, segments, tiles, x, target, spare, runs, shape)
-        enqueue_rounds(chain, segments, tiles, max(classes.n_rounds, 1), x, target, spare, runs, shape)
+    if totals.merged_tiles + totals.cut_tiles:
+        tiles, spare = tiled(chain, segments, inspection, totals), spare_for(chain, n, x)
+        if totals.cut_tiles:
+            _enqueue_pieces(chain, segments, tiles, x, target, spare, runs, shape)
+        enqueue_rounds(chain, segments, tiles, max(totals.rounds, 1), x, target, spare, runs, shape)
 
 
 def enqueue_segmented_sort(
@@ -248,16 +308,18 @@ def enqueue_segmented_sort(
     *,
     out_keys: cl_array.Array | None = None,
     out_values: cl_array.Array | None = None,
+    longest: int | None = None,
     shape: Shape | None = None,
+    accept: Callable[[Totals], None] | None = None,
 ) -> None:
-    """Enqueue the stable sort of each segment by its keys; waits for the device once, to learn how long segments are.
+    """Enqueue the stable sort of each segment by its keys.
 
     Parameters
     ----------
     chain : Chain
         What comes before and after it.
     segment_ptr : pyopencl.array.Array
-        ``n_segments + 1`` valid offsets, int32 or int64.
+        ``n_segments + 1`` offsets, int32 or int64. Where they are not valid, nothing is sorted.
     n_segments : int
         Segments.
     keys : pyopencl.array.Array
@@ -269,36 +331,19 @@ def enqueue_segmented_sort(
     out_keys, out_values : pyopencl.array.Array, optional
         Where the result goes: ``keys`` and ``values`` themselves where they are not given. All arrays are used from the beginning
         of their buffers.
+    longest : int, optional
+        No segment has more elements. The host waits for the device once, unless it is known that no segment is long.
     shape : Shape, optional
         If not the one that suits the device.
+    accept : callable, optional
+        As in `enqueue_by_length`.
     """
     x = (keys,) if values is None else (keys, values)
     outputs = (keys if out_keys is None else out_keys, values if out_values is None else out_values)
     target = tuple(output for output in outputs if output is not None)
-    segments = Segments(segment_ptr, n_segments)
-    if n:
-        sort = SegmentedSort(chain, segments, Elements.of(*x), shape)
-        sort.enqueue(n, x, target)
-
-
-class SegmentedSort:
-    """A segmented sort: made, it knows how long its segments are, having waited for the device; then it is enqueued.
-
-    Attributes
-    ----------
-    classes : Classes
-        What was found of the segments; nothing has trusted their bounds yet.
-    """
-
-    def __init__(self, chain: Chain, segments: Segments, elements: Elements, shape: Shape | None = None) -> None:
-        self._chain, self._segments = chain, segments
-        self._shape = (shape or Shape.default(chain.device)).legal(chain.device, elements)
-        self._runs = Runs(False, self._shape.tile)
-        self.classes = classify(chain, segments, self._shape, self._runs)
-
-    def enqueue(self, n: int, x: Arrays, target: Arrays) -> None:
-        """Enqueue the sort of ``n`` elements of ``x``, which may be ``target``."""
-        enqueue_by_length(self._chain, self._segments, self.classes, n, x, target, self._runs, self._shape)
+    legal = (shape or Shape.default(chain.device)).legal(chain.device, Elements.of(*x))
+    segments, runs = Segments(segment_ptr, n_segments), Runs(False, legal.tile)
+    enqueue_by_length(chain, segments, n, x, target, runs, legal, longest=longest, accept=accept)
 
 
 def segmented_sort(
@@ -347,10 +392,12 @@ def segmented_sort(
         arguments.output(chain, "out", each, n, given.dtype, bounds, *x, in_place=given)
         for each, given in zip(outs, x, strict=False)
     ]
-    sort = SegmentedSort(chain, Segments(bounds, bounds.size - 1), Elements.of(*x))
-    found = sort.classes
-    arguments.require_pointers("segment_ptr", found.decreasing, found.first, found.last, n, "the length of keys")
-    if n:
-        sort.enqueue(n, x, tuple(result.array for result in results))
+
+    def accept(totals: Totals) -> None:
+        arguments.require_pointers("segment_ptr", totals.decreasing, *totals.bounds, n, "the length of keys")
+
+    made = [result.array for result in results] + [None] * (values is None)
+    moved = None if values is None else x[1]
+    enqueue_segmented_sort(chain, bounds, bounds.size - 1, x[0], moved, n, out_keys=made[0], out_values=made[1], accept=accept)
     delivered = tuple(result.deliver(chain) for result in results)
     return delivered if values is not None else delivered[0]

@@ -1,6 +1,6 @@
-"""Segments of keys and values on the device: grouped by length, and those too long for one work-group cut into tiles.
+"""Segments of keys and values, their sorted runs, and how they are cut: what segmented sort and segmented merge share.
 
-Segmented sort and segmented merge share this. Positions are counted in 64 bits; what is stored has the pointers' index type.
+Positions are counted in 64 bits; what is stored has the pointers' index type.
 """
 
 from __future__ import annotations
@@ -14,30 +14,15 @@ from typing_extensions import Self, override
 
 from clsparse_py.arithmetic import OPENCL_TYPES
 from clsparse_py.device import Device
-from clsparse_py.launch import Chain
 from clsparse_py.primitives.radix_kernels import MOVED_TYPES
-from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.programs import Parameters
 
-__all__ = [
-    "NEVER",
-    "RESERVED",
-    "Classes",
-    "Elements",
-    "OfElements",
-    "OfRuns",
-    "Runs",
-    "SegmentClasses",
-    "SegmentTiles",
-    "Segments",
-    "Shape",
-    "Tiles",
-    "classify",
-    "tiled",
-]
+__all__ = ["FEW_REGISTERS", "NEVER", "RESERVED", "Elements", "OfElements", "OfRuns", "Runs", "Segments", "Shape"]
 
-# The longest segments of the first bin.
-_SHORTEST_BIN = 8
+#: Elements in the registers of a lane where segments are short.
+FEW_REGISTERS = 4
+# Lanes that sort a short segment, at most; the longest segments of the first bin.
+_FEW_LANES, _SHORTEST_BIN = 32, 8
 #: More rounds than any segment takes.
 NEVER = 64
 #: Bytes of local memory that are left to the driver.
@@ -124,11 +109,11 @@ class Shape:
     chunked : bool
         Whether a tile is a work-item's, in global memory, or a work-group's, in local memory.
     work_group : int
-        Of kernels that sort.
+        Of kernels that sort; a power of two where not chunked.
     merge_group : int
         Of kernels that merge tiles.
     registers : int
-        Elements in the registers of a lane, at most; a power of two. 0 where chunked.
+        Elements in the registers of a lane, at most; a power of two, at least 4. 0 where chunked.
     tile : int
         Elements of a tile; segments of more are long. A power of two where not chunked.
     """
@@ -142,7 +127,7 @@ class Shape:
     @classmethod
     def default(cls, device: Device) -> Shape:
         """Return the shape for a device, before `legal`."""
-        return cls.chunks(1) if device.is_cpu else cls.lanes(256, 256, 16)
+        return cls.chunks(1) if device.is_cpu else cls.lanes(256, 512, 16)
 
     @classmethod
     def chunks(cls, work_group: int, tile: int = 1 << 15) -> Shape:
@@ -151,8 +136,9 @@ class Shape:
 
     @classmethod
     def lanes(cls, work_group: int, merge_group: int, registers: int) -> Shape:
-        """Return the shape of tiles that a work-group of these sorts."""
-        return cls(False, work_group, merge_group, registers, (1 << work_group.bit_length() - 1) * registers)
+        """Return the shape of tiles that a work-group of these, or of the next lower power of two, sorts."""
+        work_group = 1 << work_group.bit_length() - 1
+        return cls(False, work_group, merge_group, registers, work_group * registers)
 
     def legal(self, device: Device, elements: Elements) -> Shape:
         """Return the nearest shape whose kernels fit a device's work-groups and local memory."""
@@ -169,22 +155,31 @@ class Shape:
 
     def local_memory(self, elements: Elements) -> int:
         """Return an upper bound of what a kernel takes for a tile."""
-        sorting = self.word_bytes(elements) * (self.tile + self.work_group)
+        # What is sorted is a key, with its place where there are values.
+        sorting = (elements.key_bytes + (4 if elements.value_bytes else 0)) * (self.tile + self.work_group)
         merging = elements.key_bytes * self.tile + 2 * (self.tile + 2 * self.tile // 4 + 4)
         return max(sorting, merging)
 
-    @staticmethod
-    def word_bytes(elements: Elements) -> int:
-        """Return the bytes of what is sorted: a key, with its place where there are values."""
-        return elements.key_bytes + (4 if elements.value_bytes else 0)
+    @property
+    def short_bins(self) -> tuple[int, ...]:
+        """The longest segments of each bin of short ones, which are sorted by few lanes with few elements each."""
+        if self.chunked:
+            return ()
+        sizes = [FEW_REGISTERS << i for i in range(min(self.work_group, _FEW_LANES).bit_length())]
+        return tuple(size for size in sizes if size >= _SHORTEST_BIN) or (sizes[-1],)
+
+    @property
+    def medium_bins(self) -> tuple[int, ...]:
+        """The longest segments of each bin of those that are neither short nor long."""
+        if self.chunked:
+            return ()
+        sizes = (self.registers << i for i in range(self.work_group.bit_length()))
+        return tuple(size for size in sizes if size > self.short_bins[-1])
 
     @property
     def bins(self) -> tuple[int, ...]:
         """The longest segments of each bin of segments that are not long."""
-        if self.chunked:
-            return ()
-        shortest = min(_SHORTEST_BIN, self.tile)
-        return tuple(shortest << i for i in range((self.tile // shortest).bit_length()))
+        return self.short_bins + self.medium_bins
 
 
 @dataclass(frozen=True)
@@ -223,40 +218,6 @@ class OfRuns(Parameters):
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
         return replace(self, work_group=work_group) if work_group else None
-
-
-@dataclass(frozen=True)
-class SegmentClasses(OfRuns):
-    """Parameters of ``templates/primitives/segment_classes.mako``.
-
-    Attributes
-    ----------
-    step : str
-        "count" or "place".
-    bins : tuple of int
-        The longest segments of each class but the last.
-    """
-
-    template = "primitives/segment_classes"
-
-    step: str
-    bins: tuple[int, ...]
-
-    @property
-    @override
-    def shape_name(self) -> str:
-        return f"{self.step}_{len(self.bins)}_"
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {**OfRuns.arguments(self), "step": self.step, "bins": self.bins, "n_classes": len(self.bins) + 1}
-
-
-@dataclass(frozen=True)
-class SegmentTiles(OfRuns):
-    """Parameters of ``templates/primitives/segment_tiles.mako``."""
-
-    template = "primitives/segment_tiles"
 
 
 @dataclass(frozen=True)
@@ -307,95 +268,3 @@ class Segments:
     def index(self) -> str:
         """NumPy's name of the dtype of pointers."""
         return self.bounds.dtype.name
-
-
-@dataclass(frozen=True)
-class Classes:
-    """Segments by length: what `classify` found.
-
-    Attributes
-    ----------
-    counts : tuple of int
-        Segments of each bin of a shape, then long ones.
-    n_tiles : int
-        Tiles of long segments.
-    n_rounds : int
-        Rounds that a long segment takes, at most.
-    decreasing, first, last : int
-        How often the bounds decrease; the first and the last of them.
-    lists : pyopencl.array.Array
-        The numbers of the segments of each class, class by class.
-    tiles_of : pyopencl.array.Array
-        Tiles of each long segment.
-    """
-
-    counts: tuple[int, ...]
-    n_tiles: int
-    n_rounds: int
-    decreasing: int
-    first: int
-    last: int
-    lists: cl_array.Array
-    tiles_of: cl_array.Array
-
-
-def classify(chain: Chain, segments: Segments, shape: Shape, runs: Runs) -> Classes:
-    """Group segments by their lengths: the one wait for the device. Trusts the bounds no further than it has to.
-
-    Parameters
-    ----------
-    chain : Chain
-        What comes before and after it.
-    segments : Segments
-        With runs where ``runs`` are given.
-    shape : Shape
-        Legal on the device.
-    runs : Runs
-    """
-    group = min(128, chain.device.max_work_group)
-    counting, record = chain.build(SegmentClasses(group, segments.index, runs, "count", shape.bins))
-    placing, _ = chain.build(replace(record, step="place"))
-    n_classes = len(shape.bins) + 1
-    groups = max(1, min(-(-segments.n // record.work_group), 2 * chain.device.compute_units))
-    found, starts = (chain.scratch((n_classes + 5) * groups, np.int64) for _ in range(2))
-    lists, tiles_of = (chain.scratch(segments.n, segments.bounds.dtype) for _ in range(2))
-    read = np.uint64(segments.n), *segments.given, segments.bounds
-    chain.launch(counting, groups, *read, found)
-    enqueue_scan(chain, found, starts, n_classes * groups, kind="exclusive")
-    chain.launch(placing, groups, *read, starts, lists, tiles_of)
-    rows = chain.read(found, (n_classes + 5) * groups).reshape(-1, groups)
-    *counts, n_tiles, _, decreasing, first, last = rows.sum(axis=1).tolist()
-    return Classes(tuple(counts), n_tiles, int(rows[n_classes + 1].max()), decreasing, first, last, lists, tiles_of)
-
-
-@dataclass(frozen=True)
-class Tiles:
-    """The tiles of long segments.
-
-    Attributes
-    ----------
-    n : int
-    segment, first : pyopencl.array.Array
-        The segment that each tile belongs to, and that segment's first tile.
-    run : tuple of pyopencl.array.Array
-        Where runs are given, the one that holds the first element of each tile.
-    """
-
-    n: int
-    segment: cl_array.Array
-    first: cl_array.Array
-    run: tuple[cl_array.Array, ...]
-
-
-def tiled(chain: Chain, segments: Segments, classes: Classes, runs: Runs) -> Tiles:
-    """Return the tiles of long segments."""
-    n, n_long, index = classes.n_tiles, classes.counts[-1], segments.bounds.dtype
-    tile_ptr = chain.scratch(n_long + 1, index)
-    enqueue_scan(chain, classes.tiles_of, tile_ptr, n_long, kind="pointers")
-    segment, first = (chain.scratch(n, index) for _ in range(2))
-    run = (chain.scratch(n, index),) if runs.given else ()
-    built, record = chain.build(SegmentTiles(min(64, chain.device.max_work_group), segments.index, runs))
-    listed = np.uint64(n_long), tile_ptr, np.uint64(sum(classes.counts[:-1])), classes.lists
-    read = *segments.given, segments.bounds
-    chain.launch(built, -(-n // record.work_group), np.uint64(n), *listed, *read, segment, first, *run)
-    return Tiles(n, segment, first, run)

@@ -5,7 +5,7 @@ Ranges are ${{"segments": "whole segments of at most `longest` elements", "tiles
 
 Source        Ji et al., Section 3.2${"" if given_runs else "; merge sort"}
 Index space   ${{"segments": "n_parts work-items, which share the segments out by where they begin, for about as many elements each",
-                 "tiles": "a work-item for each of n_parts tiles"}[ranges]}
+                 "tiles": "a work-item for each tile from first_part up to n_parts"}[ranges]}
 Inputs        x; spare: as long${"; given runs as in segment_runs.cl" if given_runs else ""}
 Output        target${". A tile whose segment takes an odd number of rounds from there on goes to spare" if ranges == "tiles" else ""}
 Local memory  none
@@ -97,11 +97,11 @@ void ${name}(
 % if ranges == "segments":
     const long n_segments, const long longest,
 % else:
-    global const I *restrict tile_segment, global const I *restrict tile_first,
+    const ulong first_part, global const I *restrict tile_segment, global const I *restrict tile_first,
 % endif
     RUN_PARAMETERS global const I *restrict bounds, CONST_ELEMENTS(x), ELEMENTS(target), ELEMENTS(spare))
 {
-    const ulong part = get_global_id(0);
+    const ulong part = ${"first_part + " if ranges == "tiles" else ""}get_global_id(0);
     if (part >= n_parts)
         return;
 % if ranges == "segments":
@@ -120,8 +120,6 @@ void ${name}(
     }
 % else:
     const Segment s = segment_at(RUN_ARRAYS bounds, tile_segment[part]);
-    if (!s.cut)
-        return;
     const long begin = s.begin + (long)(part - tile_first[part]) * TILE, end = min(begin + TILE, s.end);
     const long n_runs = (end - begin + ${block - 1}) / ${block};
     if (s.rounds % 2)

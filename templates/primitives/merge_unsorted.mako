@@ -14,8 +14,9 @@ void ${name}(
 {
     local long box[${work_group}];
     long falls = 0;
-    for (long k = 1 + get_global_id(0); k < n; k += get_global_size(0))
-        falls += keys[k] < keys[k - 1];
+    for (long k = get_global_id(0); k < n; k += get_global_size(0))
+        if (k > 0)
+            falls += keys[k] < keys[k - 1];
     for (long run = get_global_id(0); run < n_runs; run += get_global_size(0)) {
         const long begin = run_ptr[run];
         if (begin > 0 && begin < n && begin < run_ptr[run + 1])

@@ -1,16 +1,18 @@
 <%doc>
-Group segments by their lengths. Step "${step}": ${{"count": "how many segments of each class each work-group has", "place": "write their numbers to the lists of the classes"}[step]}.
+Group segments by their lengths. Step "${step}": ${{"count": "how many segments of each class each work-group has, and whether the pointers are valid", "place": "write their numbers to the lists of the classes"}[step]}.
 
-Classes are the segments of up to ${", ".join(str(longest) for longest in bins) or "no"} elements, and then those of more than ${tile}; ${
-    "shorter ones" if not bins else "empty ones"} are in none.
+Classes are the segments of up to ${", ".join(str(longest) for longest in bins) or "no"} elements; ${
+    f"then those of more than {tile} whose runs are merged, " if given else ""}then those of more than ${tile} that are cut into tiles. ${
+    "Shorter ones" if not bins else "Empty ones"} are in none.
 
 Source        the bins of Hou et al., "Fast segmented sort on GPUs", by powers of two
-Index space   any number of work-groups, the same in both steps; each has a chunk of adjacent segments
-Inputs        bounds: n_segments + 1, unchecked${"; segment_ptr: the runs of each segment, unchecked" if given else ""}
-Output        count: found[row * groups + group]; the first ${n_classes} rows count the segments of each class. Then tiles of segments
-              of the last class; the most rounds that one of them takes; segments whose bounds decrease; bounds[0] and
-              bounds[n_segments], from group 0 alone. place: lists, one behind the other, where starts is the exclusive scan of the
-              first ${n_classes} rows; tiles[i], the tiles of the i-th segment of the last list
+Index space   any number of work-groups, the same in both steps; each has a chunk of adjacent segments${" and strides over runs" if given and step == "count" else ""}
+Inputs        ${"segment_ptr: n_segments + 1; run_ptr: n_runs + 1; both" if given else "bounds: n_segments + 1,"} unchecked
+Output        count: found[${n_rows} * group + row]; the first ${n_classes} rows count the segments of each class, row ${n_classes + 1} the tiles of the
+              last, row ${n_classes} those of the class before it${"" if given else " (none)"}. Then the most rounds that one of these segments takes; how often
+              ${"segment_ptr decreases; how often run_ptr decreases; the most rounds that any segment takes. And bounds" if given else "bounds decreases"}.
+              place: lists, one behind the other, where starts[${n_classes} * group + class] is the scan of the counts over all groups,
+              class by class; tiles[i], the tiles of the i-th of the segments of more than ${tile} elements
 Local memory  a counter a class; count: work_group * sizeof(long)
 Result        count: exact. place: the order within a list is not determined
 </%doc>
@@ -19,8 +21,9 @@ Result        count: exact. place: the order within a list is not determined
 #include "group.cl"
 % endif
 
-int class_of(const long length)
+int class_of(const Segment s)
 {
+    const long length = s.end - s.begin;
 % for i, longest in enumerate(bins):
     if (length <= ${longest})
         return ${"length > 0 ? 0 : -1" if i == 0 else i};
@@ -29,16 +32,17 @@ int class_of(const long length)
     if (length <= ${tile})
         return -1;
 % endif
-    return ${n_classes - 1};
+    return ${f"s.cut ? {n_classes - 1} : {n_classes - 2}" if given else n_classes - 1};
 }
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
-    const ulong n_segments, RUN_PARAMETERS global const I *restrict bounds,
 % if step == "count":
+    const ulong n_segments,${" const long n_runs," if given else ""} RUN_PARAMETERS global ${"I" if given else "const I"} *restrict bounds,
     global long *restrict found)
 % else:
-    global const long *restrict starts, global I *restrict lists, global I *restrict tiles)
+    const ulong n_segments, RUN_PARAMETERS global const I *restrict bounds, global const long *restrict starts,
+    global I *restrict lists, global I *restrict tiles)
 % endif
 {
     local uint counters[${n_classes}];
@@ -49,42 +53,70 @@ void ${name}(
         counters[i] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
 % if step == "count":
-    long n_tiles = 0, most_rounds = 0, decreasing = 0;
+    long n_merged = 0, n_cut = 0, rounds = 0, decreasing = 0;
+% if given:
+    long runs_decrease = 0, most_rounds = 0;
+    for (long run = get_global_id(0); run < n_runs; run += get_global_size(0))
+        runs_decrease += run_ptr[run + 1] < run_ptr[run];
+    if (get_global_id(0) == 0)
+        bounds[n_segments] = run_ptr[clamp((long)segment_ptr[n_segments], (long)0, n_runs)];
 % endif
     for (ulong number = begin + me; number < end; number += ${work_group}) {
-        const long length = (long)bounds[number + 1] - bounds[number];
-        const int class = class_of(length);
-% if step == "count":
-        decreasing += length < 0;
+% if given:
+        const long first = segment_ptr[number], last = segment_ptr[number + 1];
+        const long from = run_ptr[clamp(first, (long)0, n_runs)], to = run_ptr[clamp(last, (long)0, n_runs)];
+        bounds[number] = (I)from;
+        decreasing += last < first;
+        most_rounds = max(most_rounds, (long)rounds_of(last - first));
+        const Segment s = segment_between(from, to, first, last - first);
+% else:
+        const Segment s = segment_at(bounds, number);
+        decreasing += s.end < s.begin;
+% endif
+        const int class = class_of(s);
         if (class >= 0)
             atomic_inc(counters + class);
-        if (class == ${n_classes - 1}) {
-            n_tiles += (length + ${tile - 1}) / ${tile};
-            most_rounds = max(most_rounds, (long)segment_at(RUN_ARRAYS bounds, number).rounds);
+        if (class >= ${len(bins)}) {
+            const long n_tiles = (s.end - s.begin + ${tile - 1}) / ${tile};
+            if (s.cut)
+                n_cut += n_tiles;
+            else
+                n_merged += n_tiles;
+            rounds = max(rounds, (long)s.rounds);
         }
-% else:
-        if (class >= 0) {
-            const long slot = starts[(ulong)class * groups + group] + atomic_inc(counters + class);
-            lists[slot] = (I)number;
-            if (class == ${n_classes - 1})
-                tiles[slot - starts[${n_classes - 1} * (ulong)groups]] = (I)((length + ${tile - 1}) / ${tile});
-        }
+    }
+    local long box[${work_group}];
+    n_merged = group_reduce_add(box, n_merged);
+    n_cut = group_reduce_add(box, n_cut);
+    rounds = -group_reduce_min(box, -rounds);
+    decreasing = group_reduce_add(box, decreasing);
+% if given:
+    runs_decrease = group_reduce_add(box, runs_decrease);
+    most_rounds = -group_reduce_min(box, -most_rounds);
+% endif
+    global long *mine = found + ${n_rows} * (ulong)group;
+    for (uint i = me; i < ${n_classes}; i += ${work_group})
+        mine[i] = counters[i];
+    if (me == 0) {
+        mine[${n_classes}] = n_merged;
+        mine[${n_classes + 1}] = n_cut;
+        mine[${n_classes + 2}] = rounds;
+        mine[${n_classes + 3}] = decreasing;
+% if given:
+        mine[${n_classes + 4}] = runs_decrease;
+        mine[${n_classes + 5}] = most_rounds;
 % endif
     }
-% if step == "count":
-    local long box[${work_group}];
-    n_tiles = group_reduce_add(box, n_tiles);
-    most_rounds = -group_reduce_min(box, -most_rounds);
-    decreasing = group_reduce_add(box, decreasing);
-    for (uint i = me; i < ${n_classes}; i += ${work_group})
-        found[(ulong)i * groups + group] = counters[i];
-    if (me == 0) {
-        global long *more = found + ${n_classes} * (ulong)groups + group;
-        more[0] = n_tiles;
-        more[groups] = most_rounds;
-        more[2 * groups] = decreasing;
-        more[3 * groups] = group == 0 ? bounds[0] : 0;
-        more[4 * groups] = group == 0 ? bounds[n_segments] : 0;
+% else:
+    for (ulong number = begin + me; number < end; number += ${work_group}) {
+        const Segment s = segment_at(RUN_ARRAYS bounds, number);
+        const int class = class_of(s);
+        if (class >= 0) {
+            const long slot = starts[${n_classes} * (ulong)group + class] + atomic_inc(counters + class);
+            lists[slot] = (I)number;
+            if (class >= ${len(bins)})
+                tiles[slot - starts[${len(bins)}]] = (I)((s.end - s.begin + ${tile - 1}) / ${tile});
+        }
     }
 % endif
 }

@@ -1,13 +1,14 @@
 <%doc>
-Sort ranges of up to ${tile} elements, each by ${lanes} lanes with ${registers} elements in the registers of each.
-
-Ranges are ${{"segments": "the segments of a list", "tiles": "tiles of segments that are cut, of which those whose segment takes an odd number of rounds from there on go to spare"}[ranges]}.
+Sort ranges of elements, ${registers} of them in the registers of each lane that sorts a range: ${
+    f"the segments of {bins} lists, those of up to {longest} elements by {lanes} lanes and shorter ones by fewer" if ranges == "segments" else
+    f"tiles of {tile} elements of segments that are cut, by {lanes} lanes; those whose segment takes an odd number of rounds from there on go to spare"}.
 A network has no order of equal elements: ${"keys alone need none" if not value_bytes else "so what is sorted is a key with its place behind it"}.
 
 Source        Hou et al., "Fast segmented sort on GPUs" (sorting in registers); the network: Batcher's bitonic one, all of whose
               comparisons ascend where the first step of each merge compares mirror images
-Index space   a team of ${lanes} lanes for each of n_ranges ranges, ${work_group // lanes} to a work-group
-Inputs        x, which may be target: each range is read before it is written
+Index space   ${"at least as many work-groups as plan tells, of which each takes segments of one list" if ranges == "segments" else
+                 f"a team of {lanes} lanes for each tile from first_tile up to n_tiles"}
+Inputs        x, which may be target: each range is read before it is written${"; plan: of segment_plan.mako" if ranges == "segments" else ""}
 Local memory  ${local_memory} bytes: what lanes far apart exchange, and elements on their way to adjacent lanes
 Result        stable, so deterministic
 </%doc>
@@ -65,11 +66,12 @@ Result        stable, so deterministic
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
-    const ulong n_ranges,
 % if ranges == "segments":
-    const ulong first_listed, global const I *restrict listed, global const I *restrict bounds,
+    const ulong lists_at, const ulong groups_at, global const long *restrict plan, global const I *restrict lists,
+    global const I *restrict bounds,
 % else:
-    global const I *restrict tile_segment, global const I *restrict tile_first, RUN_PARAMETERS global const I *restrict bounds,
+    const ulong n_tiles, const ulong first_tile, global const I *restrict tile_segment, global const I *restrict tile_first,
+    RUN_PARAMETERS global const I *restrict bounds,
 % endif
     CONST_ELEMENTS(x), ELEMENTS(target)${", ELEMENTS(spare)" if ranges == "tiles" else ""})
 {
@@ -77,28 +79,41 @@ void ${name}(
 % if places:
     local uint place_box[${box}];
 % endif
-    const uint me = get_local_id(0), lane = me % ${lanes}, team = me / ${lanes};
-    const ulong number = (ulong)get_group_id(0) * ${work_group // lanes} + team;
+    const uint me = get_local_id(0);
     long begin = 0;
     uint length = 0;
 % if ranges == "segments":
-    if (number < n_ranges) {
-        const long segment = listed[first_listed + number];
+    // The list of this work-group, and how many lanes sort a segment of it.
+    const long group = get_group_id(0);
+    uint bin = 0;
+% for i in range(1, bins):
+    bin += group >= plan[groups_at + ${i}];
+% endfor
+    const uint bits = ${fewest_lanes.bit_length() - 1} + bin;
+    const long in_list = group - plan[groups_at + bin], slot = (in_list << (${work_group.bit_length() - 1} - bits)) + (me >> bits);
+    const long list_begin = plan[lists_at + bin], n_listed = plan[lists_at + bin + 1] - list_begin;
+    // None where nothing is left for the work-group: no early return, as there are barriers.
+    const uint lanes = (in_list << (${work_group.bit_length() - 1} - bits)) < n_listed ? 1u << bits : 0;
+    const uint lane = me & ((1u << bits) - 1), team = me >> bits, stride = 1u << bits;
+    if (slot < n_listed) {
+        const long segment = lists[list_begin + slot];
         begin = bounds[segment];
         length = (uint)(bounds[segment + 1] - begin);
     }
 % else:
+    const uint lanes = ${lanes}, lane = me % ${lanes}, team = me / ${lanes}, stride = ${lanes};
+    const ulong tile = first_tile + (ulong)get_group_id(0) * ${work_group // lanes} + team;
     bool to_spare = false;
-    if (number < n_ranges) {
-        const Segment s = segment_at(RUN_ARRAYS bounds, tile_segment[number]);
-        begin = s.begin + (long)(number - tile_first[number]) * TILE;
-        length = s.cut ? (uint)min(s.end - begin, (long)TILE) : 0;
+    if (tile < n_tiles) {
+        const Segment s = segment_at(RUN_ARRAYS bounds, tile_segment[tile]);
+        begin = s.begin + (long)(tile - tile_first[tile]) * TILE;
+        length = (uint)min(s.end - begin, (long)TILE);
         to_spare = s.rounds % 2;
     }
 % endif
     // What is not there comes last.
 % for i in every:
-    const uint at_${i} = ${i * lanes} + lane;
+    const uint at_${i} = ${i} * stride + lane;
 % if packed:
     T word_${i} = at_${i} < length ? (ulong)WORD_OF(x_keys[begin + at_${i}]) << 32 | at_${i} : ULONG_MAX;
 % else:
@@ -110,20 +125,22 @@ void ${name}(
 % endfor
 
     // Within each lane.
+    if (lanes) {
 % for size in [2 << i for i in range(registers.bit_length() - 1)]:
 % for i in every:
 % if i % size < size // 2:
-    ORDER(${i}, ${i // size * size + size - 1 - i % size})
+        ORDER(${i}, ${i // size * size + size - 1 - i % size})
 % endif
 % endfor
 % for step in powers_below(size)[1:]:
 % for i in every:
 % if not i & step:
-    ORDER(${i}, ${i + step})
+        ORDER(${i}, ${i + step})
 % endif
 % endfor
 % endfor
 % endfor
+    }
 <%def name="within_lanes()">\
 % for step in powers_below(registers):
 % for i in every:
@@ -135,7 +152,7 @@ void ${name}(
 </%def>\
 % if min(lanes, lane_width) > 1:
     // Sorted lanes two by two, four by four, and so on.
-    for (uint width = 1; width < ${min(lanes, lane_width)}; width *= 2) {
+    for (uint width = 1; width < min(lanes, ${lane_width}u); width *= 2) {
         bool lower = !(lane & width);
 % for i in range(registers // 2):
         EXCHANGE_MIRRORED(${i}, ${registers - 1 - i}, 2 * width - 1)
@@ -150,38 +167,44 @@ ${within_lanes()}\
     }
 % endif
 % if lanes > lane_width:
-    // The same where some of the lanes that exchange are too far apart to do it but through local memory.
+    // The same where some of the lanes that exchange are too far apart to do it but through local memory. The number of turns is
+    // that of the most lanes, whatever this work-group has.
     uint width = ${lane_width}, far = ${lane_width};
     bool mirrored = true;
     for (uint turn = 0; turn < ${sum(range(1, (lanes // lane_width).bit_length()))}; ++turn) {
-        const uint other = me ^ (mirrored ? 2 * width - 1 : far);
-        bool lower = !(lane & far);
+        if (width < lanes) {
 % for i in every:
-        box[${i * work_group} + me] = word_${i};
+            box[${i * work_group} + me] = word_${i};
 % if places:
-        place_box[${i * work_group} + me] = place_${i};
+            place_box[${i * work_group} + me] = place_${i};
 % endif
 % endfor
-        barrier(CLK_LOCAL_MEM_FENCE);
-% for i in every:
-        {
-            const uint from = other + (mirrored ? ${(registers - 1 - i) * work_group} : ${i * work_group});
-            PICK(${i}, box[from]${", place_box[from]" if places else ""})
         }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        const uint other = me ^ (mirrored ? 2 * width - 1 : far);
+        bool lower = !(lane & far);
+        if (width < lanes) {
+            uint from;
+% for i in every:
+            from = other + (mirrored ? ${(registers - 1 - i) * work_group} : ${i * work_group});
+            PICK(${i}, box[from]${", place_box[from]" if places else ""})
 % endfor
+        }
         barrier(CLK_LOCAL_MEM_FENCE);
         mirrored = false;
         far /= 2;
         if (far < ${lane_width}) {
+            if (width < lanes) {
 % if lane_width > 1:
-            for (uint step = far; step > 0; step /= 2) {
-                lower = !(lane & step);
+                for (uint step = far; step > 0; step /= 2) {
+                    lower = !(lane & step);
 % for i in every:
-                EXCHANGE(${i}, step)
+                    EXCHANGE(${i}, step)
 % endfor
-            }
+                }
 % endif
 ${within_lanes()}\
+            }
             width *= 2;
             far = width;
             mirrored = true;
@@ -190,7 +213,7 @@ ${within_lanes()}\
 % endif
 
     // Through local memory, so that adjacent lanes write adjacent elements.
-    const uint of_team = team * ${lanes * (registers + 1)};
+    const uint of_team = team * stride * ${registers + 1};
 % for i in every:
     box[of_team + lane * ${registers + 1} + ${i}] = word_${i};
 % if places:

@@ -1,0 +1,276 @@
+"""Segments grouped by length on the device, and those too long for one work-group cut into tiles.
+
+The host waits once, for what it has to know to launch what follows; kernels that sort segments of a few lengths each are launched
+before that, for as many work-groups as there may be, and find in a plan on the device what there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from pyopencl import array as cl_array
+from typing_extensions import override
+
+from clsparse_py.launch import Chain
+from clsparse_py.primitives.scan import enqueue_scan
+from clsparse_py.primitives.segments import OfRuns, Runs, Segments, Shape
+
+__all__ = [
+    "Inspection",
+    "SegmentClasses",
+    "SegmentPlan",
+    "SegmentTiles",
+    "Tiles",
+    "Totals",
+    "inspect_segments",
+    "tiled",
+]
+
+
+@dataclass(frozen=True)
+class OfClasses(OfRuns):
+    """What kernels that group segments by length share.
+
+    Attributes
+    ----------
+    bins : tuple of int
+        The longest segments of each class of segments that are not long.
+    """
+
+    bins: tuple[int, ...]
+
+    @property
+    def n_classes(self) -> int:
+        """Classes: bins; where runs are given, long segments whose runs are merged; long segments that are cut."""
+        return len(self.bins) + 1 + self.runs.given
+
+    @property
+    def n_rows(self) -> int:
+        """What is counted: the classes, and totals."""
+        return self.n_classes + (6 if self.runs.given else 4)
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "bins": self.bins, "n_classes": self.n_classes, "n_rows": self.n_rows}
+
+
+@dataclass(frozen=True)
+class SegmentClasses(OfClasses):
+    """Parameters of ``templates/primitives/segment_classes.mako``.
+
+    Attributes
+    ----------
+    step : str
+        "count" or "place".
+    """
+
+    template = "primitives/segment_classes"
+
+    step: str
+
+    @property
+    @override
+    def shape_name(self) -> str:
+        return f"{self.step}_{len(self.bins)}_"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "step": self.step}
+
+
+@dataclass(frozen=True)
+class SegmentPlan(OfClasses):
+    """Parameters of ``templates/primitives/segment_plan.mako``.
+
+    Attributes
+    ----------
+    teams : tuple of int
+        Segments of each bin that a work-group sorts at once.
+    first_bins : int
+        Bins of the first kernel that sorts several; the others are the second's.
+    """
+
+    template = "primitives/segment_plan"
+
+    teams: tuple[int, ...]
+    first_bins: int
+
+    @property
+    @override
+    def shape_name(self) -> str:
+        return f"{'_'.join(map(str, self.teams))}_{self.first_bins}_"
+
+    @property
+    def n_totals(self) -> int:
+        """Entries of the plan that the host reads."""
+        return self.n_rows + 6
+
+    @property
+    def lists_at(self) -> int:
+        """The entry of the plan that tells where the first list begins."""
+        return self.n_totals
+
+    @property
+    def groups_at(self) -> int:
+        """The entry of the plan that tells the first work-group of the first bin."""
+        return self.lists_at + self.n_classes + 1
+
+    @property
+    def size(self) -> int:
+        """Entries of the plan."""
+        return self.groups_at + len(self.bins)
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        maxima = (self.n_classes + 2, *((self.n_classes + 5,) if self.runs.given else ()))
+        own = {"teams": self.teams, "first_bins": self.first_bins, "maxima": maxima}
+        offsets = {"n_totals": self.n_totals, "lists_at": self.lists_at, "groups_at": self.groups_at}
+        return {**super().arguments(), **own, **offsets}
+
+
+@dataclass(frozen=True)
+class SegmentTiles(OfRuns):
+    """Parameters of ``templates/primitives/segment_tiles.mako``."""
+
+    template = "primitives/segment_tiles"
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What the host has to know of segments.
+
+    Attributes
+    ----------
+    counts : tuple of int
+        Segments of each bin; then long ones: those whose given runs are merged, and those that are cut.
+    merged_tiles, cut_tiles : int
+        Tiles of either.
+    rounds : int
+        That a long segment takes, at most.
+    decreasing, runs_decrease : int
+        How often the bounds decrease, or the pointers to runs where they are given; how often where runs begin does.
+    most_rounds : int
+        That the given runs of any segment take.
+    bounds, segment_ptr, run_ptr : tuple of int
+        The first and the last of each.
+    """
+
+    counts: tuple[int, ...]
+    merged_tiles: int
+    cut_tiles: int
+    rounds: int
+    decreasing: int
+    runs_decrease: int
+    most_rounds: int
+    bounds: tuple[int, int]
+    segment_ptr: tuple[int, int]
+    run_ptr: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """Segments by length, on the device.
+
+    Attributes
+    ----------
+    lists : pyopencl.array.Array
+        The numbers of the segments of each class, class by class.
+    tiles_of : pyopencl.array.Array
+        Tiles of each long segment.
+    plan : pyopencl.array.Array
+        What `record` says of it.
+    record : SegmentPlan
+    """
+
+    lists: cl_array.Array
+    tiles_of: cl_array.Array
+    plan: cl_array.Array
+    record: SegmentPlan
+    _read: Callable[[], np.ndarray[Any, Any]]
+
+    def wait(self) -> Totals:
+        """Wait for the device, and return what the host has to know."""
+        found, n_classes = self._read().tolist(), self.record.n_classes
+        counts, (merged, cut, rounds, decreasing, *more) = found[:n_classes], found[n_classes : self.record.n_rows]
+        runs_decrease, most_rounds = more or (0, 0)
+        ends = found[self.record.n_rows :]
+        return Totals(
+            tuple(counts), merged, cut, rounds, decreasing, runs_decrease, most_rounds, *zip(ends[::2], ends[1::2], strict=True)
+        )
+
+
+def inspect_segments(
+    chain: Chain, segments: Segments, n: int, shape: Shape, runs: Runs, teams: tuple[int, ...] = ()
+) -> Inspection:
+    """Enqueue the grouping of segments by their lengths. It trusts no pointer.
+
+    Parameters
+    ----------
+    chain : Chain
+        What comes before and after it.
+    segments : Segments
+        With runs where ``runs`` are given: then the bounds are made, and else read.
+    n : int
+        Elements.
+    shape, runs : Shape, Runs
+        Legal on the device.
+    teams : tuple of int
+        Segments of each bin of the shape that a work-group sorts at once.
+    """
+    kinds, bins = (segments.index, runs), shape.bins[: len(teams)]
+    group = min(128, chain.device.max_work_group)
+    counting, record = chain.build(SegmentClasses(group, *kinds, bins, "count"))
+    placing, _ = chain.build(replace(record, step="place"))
+    planning, plan_record = chain.build(SegmentPlan(min(64, group), *kinds, bins, teams, len(shape.short_bins)))
+    groups = max(1, min(-(-segments.n // record.work_group), 2 * chain.device.compute_units))
+    found = chain.scratch(record.n_rows * groups, np.int64)
+    starts = chain.scratch(record.n_classes * groups, np.int64)
+    plan = chain.scratch(plan_record.size, np.int64)
+    lists, tiles_of = (chain.scratch(segments.n, segments.bounds.dtype) for _ in range(2))
+    n_segments, n_runs = np.uint64(segments.n), (np.int64(segments.given[1].size - 1),) if runs.given else ()
+    chain.launch(counting, groups, n_segments, *n_runs, *segments.given, segments.bounds, found)
+    sizes = n_segments, np.uint64(n), np.uint64(groups), *n_runs
+    chain.launch(planning, 1, *sizes, *segments.given, segments.bounds, found, starts, plan)
+    read = chain.read_later(plan, plan_record.n_totals)
+    chain.launch(placing, groups, n_segments, *segments.given, segments.bounds, starts, lists, tiles_of)
+    return Inspection(lists, tiles_of, plan, plan_record, read)
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """The tiles of long segments: first of those whose given runs are merged, then of those that are cut.
+
+    Attributes
+    ----------
+    n, n_merged : int
+        Tiles; those of segments that are not cut.
+    segment, first : pyopencl.array.Array
+        The segment that each tile belongs to, and that segment's first tile.
+    run : tuple of pyopencl.array.Array
+        Where runs are given, the one that holds the first element of each tile.
+    """
+
+    n: int
+    n_merged: int
+    segment: cl_array.Array
+    first: cl_array.Array
+    run: tuple[cl_array.Array, ...]
+
+
+def tiled(chain: Chain, segments: Segments, inspection: Inspection, totals: Totals) -> Tiles:
+    """Return the tiles of long segments."""
+    record, index = inspection.record, segments.bounds.dtype
+    n_bins, n = len(record.bins), totals.merged_tiles + totals.cut_tiles
+    n_short, n_long = sum(totals.counts[:n_bins]), sum(totals.counts[n_bins:])
+    tile_ptr = chain.scratch(n_long + 1, index)
+    enqueue_scan(chain, inspection.tiles_of, tile_ptr, n_long, kind="pointers")
+    segment, first = (chain.scratch(n, index) for _ in range(2))
+    run = (chain.scratch(n, index),) if record.runs.given else ()
+    built, tiling = chain.build(SegmentTiles(min(64, chain.device.max_work_group), segments.index, record.runs))
+    listed = np.uint64(n_long), tile_ptr, np.uint64(n_short), inspection.lists
+    read = *segments.given, segments.bounds
+    chain.launch(built, -(-n // tiling.work_group), np.uint64(n), *listed, *read, segment, first, *run)
+    return Tiles(n, totals.merged_tiles, segment, first, run)
