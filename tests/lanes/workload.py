@@ -23,6 +23,7 @@ import scipy.sparse
 from primitive_cases import primitive_cases
 from pyopencl import array as cl_array
 from radix_cases import radix_cases
+from segment_cases import segment_cases
 from transpose_cases import transpose_cases
 from values import INDEX_TYPES, numbers, same
 
@@ -344,6 +345,7 @@ def main() -> None:
     cases = [*product_cases(axes), *plan_cases(axes), *structure_cases(axes), *spmm_cases(axes), *view_cases(axes)]
     cases += primitive_cases(axes.dtypes, axes.work_groups)
     cases += radix_cases(axes.dtypes, simulated=simulated)
+    cases += segment_cases(axes.dtypes, axes.work_groups)
     cases += transpose_cases(axes.dtypes, axes.work_groups)
     cases += mixed_cases(device.fp64)
     if not device.fp64:

@@ -9,7 +9,7 @@ import pytest
 
 from clsparse_py.device import Device, Portability
 from clsparse_py.spmv.binning import N_BINS, Scheme
-from clsparse_py.spmv.choose import BALANCED, KERNELS, KernelChoice, choose
+from clsparse_py.spmv.choose import BALANCED, KERNELS, KernelChoice, choose, whole_rows
 from clsparse_py.spmv.features import Features
 
 GPU = Device(
@@ -53,6 +53,20 @@ def test_rows_of_very_different_length_are_balanced() -> None:
     for device in (GPU, CPU):
         ((choice,),) = choose(UNEVEN, device, "auto", None).kernels
         assert choice.name in BALANCED
+
+
+def test_rows_are_cut_only_where_one_is_more_than_a_compute_unit_has_to_do() -> None:
+    assert not whole_rows(UNEVEN, GPU)
+    assert whole_rows(replace(UNEVEN, longest=UNEVEN.nnz // GPU.compute_units), GPU)
+    assert not whole_rows(replace(UNEVEN, longest=UNEVEN.nnz // GPU.compute_units + 1), GPU)
+
+
+def test_small_values_may_get_other_kernels_than_large_ones() -> None:
+    many = Features(10**6, 10**6, 15 * 10**6, 0, 30_000, 1e4, ())
+    single, double = (choose(many, GPU, "auto", None, itemsize).kernels[0][0] for itemsize in (4, 8))
+    assert single.name == double.name == "split"
+    assert single.work_group < double.work_group
+    assert choose(many, CPU, "auto", None, 4) == choose(many, CPU, "auto", None, 8)
 
 
 def test_cpu_devices_get_their_own_kernels() -> None:
