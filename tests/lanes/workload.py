@@ -346,7 +346,7 @@ def main() -> None:
     cases += primitive_cases(axes.dtypes, axes.work_groups)
     cases += radix_cases(axes.dtypes, simulated=simulated)
     cases += segment_cases(axes.dtypes, axes.work_groups)
-    cases += transpose_cases(axes.dtypes, axes.work_groups)
+    cases += transpose_cases(axes.dtypes, axes.work_groups, simulated=simulated)
     cases += mixed_cases(device.fp64)
     if not device.fp64:
         cases += refusal_cases()
