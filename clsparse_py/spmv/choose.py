@@ -117,9 +117,8 @@ def _on_gpu(features: Features, device: Device, itemsize: int) -> tuple[KernelCh
         if mean >= 32 or (mean >= 12 and longest > 2 * mean):
             return KernelChoice("subvector8", 128, unroll=4), "longer rows alike: a few lanes to each"
         if 12 <= mean < 20 and longest <= 1.5 * mean:
-            return KernelChoice(
-                "subvector8" if single else "subvector16", 128, unroll=2
-            ), "rows of one length: lanes for few steps"
+            name = "subvector8" if single else "subvector16"
+            return KernelChoice(name, 128, unroll=2), "rows of one length: lanes to read them in one step or two"
         if mean < 12 and longest > 16:
             return KernelChoice("subvector2", 128, unroll=1), "short rows alike: two lanes to each"
     if longest <= 64:
@@ -130,7 +129,8 @@ def _on_gpu(features: Features, device: Device, itemsize: int) -> tuple[KernelCh
     if nnz >= 1 << 23:
         return KernelChoice("split", 512 if single else 1024, 2), "uneven rows, many entries: even parts, whatever rows they cut"
     if whole_rows(features, device):
-        return KernelChoice("adaptive", 256, 2 if mean >= 8 else 4), "uneven rows, none too long for one compute unit"
+        shape = (512, 2) if mean >= 8 else (256, 4)
+        return KernelChoice("adaptive", *shape), "uneven rows, none too long for one compute unit"
     return KernelChoice("split", 256, 2), "uneven rows, some too long for one compute unit: even parts, whatever rows they cut"
 
 
