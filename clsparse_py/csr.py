@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,33 +10,16 @@ import scipy.sparse
 from pyopencl import array as cl_array
 
 from clsparse_py.parts import parts_of, place, place_part, queue_for, require_device_array, shape_of, value_dtype
-from clsparse_py.structure import Structure, check_structure
+from clsparse_py.structure import Plans, Structure, check_structure
 
 if TYPE_CHECKING:
     from clsparse_py.spmv.plan import SpmvPlan
     from clsparse_py.transpose.plan import TransposePlan
 
-__all__ = ["Plans", "assembled", "csr_array"]
+__all__ = ["assembled", "csr_array"]
 
 
 DeviceParts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
-
-
-@dataclass
-class Plans:
-    """The plans that are kept for a structure: matrices that share its arrays share them."""
-
-    spmv: SpmvPlan | None = None
-    transpose: TransposePlan | None = None
-
-
-@dataclass(frozen=True)
-class _Kept:
-    """A transposed matrix, and which versions of a matrix and of itself it was made as."""
-
-    transposed: csr_array
-    of: int
-    itself: int
 
 
 class csr_array:  # noqa: N801 - SciPy's name for it
@@ -126,7 +108,7 @@ class csr_array:  # noqa: N801 - SciPy's name for it
         self._plans = Plans()
         self._structure = None
         self._version = 0  # counts what is replaced
-        self._kept: _Kept | None = None
+        self._kept: tuple[csr_array, int, int] | None = None  # what `T` made, and the versions of both
         self._nnz: int = self._indices.size
         self._vouched = True
 
@@ -299,12 +281,13 @@ class csr_array:  # noqa: N801 - SciPy's name for it
         """
         from clsparse_py.transpose import transpose
 
-        kept = self._kept
-        if kept is not None and kept.of == self._version and kept.itself == kept.transposed._version:
-            return kept.transposed
+        if self._kept is not None:
+            transposed, of, itself = self._kept
+            if (of, itself) == (self._version, transposed._version):
+                return transposed
         # The first one is made without the permutation, which costs more to make and to keep.
-        transposed = transpose(self) if kept is None else self.transpose_plan()(self.data)
-        self._kept = _Kept(transposed, self._version, transposed._version)
+        transposed = transpose(self) if self._kept is None else self.transpose_plan()(self.data)
+        self._kept = transposed, self._version, transposed._version
         return transposed
 
     def transpose(self, axes: Any = None, copy: bool = False) -> csr_array:

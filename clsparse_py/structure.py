@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyopencl as cl
@@ -15,7 +16,11 @@ from clsparse_py.arithmetic import OPENCL_TYPES
 from clsparse_py.device import describe, in_order
 from clsparse_py.transfer import pending
 
-__all__ = ["Check", "OfStructure", "Structure", "check_structure"]
+if TYPE_CHECKING:
+    from clsparse_py.spmv.plan import SpmvPlan
+    from clsparse_py.transpose.plan import TransposePlan
+
+__all__ = ["Check", "OfStructure", "Plans", "Structure", "check_structure"]
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,14 @@ class Structure:
     nnz: int
     sorted: bool
     canonical: bool
+
+
+@dataclass
+class Plans:
+    """The plans that are kept for a structure: matrices that share its arrays share them."""
+
+    spmv: SpmvPlan | None = None
+    transpose: TransposePlan | None = None
 
 
 def check_structure(

@@ -12,11 +12,11 @@ import rich.console
 import rich.table
 from pyopencl import array as cl_array
 
-from clsparse_py.csr import Plans, assembled, csr_array
+from clsparse_py.csr import assembled, csr_array
 from clsparse_py.device import describe
 from clsparse_py.launch import Chain
 from clsparse_py.parts import place_part, value_dtype
-from clsparse_py.structure import Structure
+from clsparse_py.structure import Plans, Structure
 from clsparse_py.transfer import contexts_match
 from clsparse_py.transpose.methods import (
     METHODS,
