@@ -18,8 +18,8 @@ void ${name}(
         if (k > 0)
             falls += keys[k] < keys[k - 1];
     for (long run = get_global_id(0); run < n_runs; run += get_global_size(0)) {
-        const long begin = run_ptr[run];
-        if (begin > 0 && begin < n && begin < run_ptr[run + 1])
+        const I begin = run_ptr[run];
+        if (run_ptr[run + 1] > begin && begin > 0 && begin < n)
             falls -= keys[begin] < keys[begin - 1];
     }
     falls = group_reduce_add(box, falls);
