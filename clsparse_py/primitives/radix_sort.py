@@ -343,6 +343,7 @@ def enqueue_radix_sort(
     flip = 1 << 8 * word.itemsize - 1 if keys.dtype.kind == "i" else 0
     words, moved, shift = _seen_as(chain, keys, word), values, low
     digits = _digits(high - low, cut.bits)
+    cut = cut if shape else cut.narrowed(digits[0])
     for i, digit in enumerate(digits):
         last = i + 1 == len(digits)
         target = _seen_as(chain, sorted_keys, word) if last else chain.scratch(n, word)
