@@ -41,7 +41,7 @@ class Lane:
     def run(self, script: str, *arguments: str, environment: dict[str, str]) -> str:
         """Run a script of this folder in a process of its own and return what it printed."""
         command = [sys.executable, str(HERE / script), *arguments]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1200, check=False)
         assert done.returncode == 0, f"{script} ended with {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-8000:]}"
         return done.stdout
 
