@@ -25,7 +25,7 @@ from clsparse_py.primitives.radix_kernels import (
 )
 from clsparse_py.primitives.radix_sort import Shape as RadixShape
 from clsparse_py.primitives.scan import ScanChunks, ScanTiles
-from clsparse_py.primitives.segment_classes import SegmentClasses, SegmentPlan, SegmentTiles
+from clsparse_py.primitives.segment_classes import SegmentClasses, SegmentTiles
 from clsparse_py.primitives.segmented import AddPartials, CutSegments, SegmentedChunks, SegmentedTails, SegmentedTiles
 from clsparse_py.primitives.segmented_merge import SORT_ROUNDS, MergePairs, MergeUnsorted
 from clsparse_py.primitives.segmented_sort import MergeSerial, SortNetwork
@@ -153,8 +153,8 @@ def _of_segments(device: Device, arithmetic: Arithmetic) -> dict[str, programs.P
     chunk = Runs(False, Shape.chunks(1).tile)
     chunks = replace(chunk, given=True, sort_rounds=NEVER)
     short, medium = SortNetwork.of_segments(device, shape, index, elements)
-    classes = SegmentClasses(min(128, device.max_work_group), index, made, shape.bins, "count")
-    plan = SegmentPlan(group, index, made, shape.bins, short.teams + medium.teams, len(short.bins))
+    bins = shape.bins, short.teams + medium.teams, len(short.bins)
+    classes = SegmentClasses(min(128, device.max_work_group), index, made, "count", *bins)
     serial = MergeSerial(1, index, chunk, elements, "segments", False)
     tiles = SortNetwork.of_tiles(device, shape, index, elements, made)
     merge = MergeTiles.legal(device, index, made, elements, shape.merge_group)
@@ -174,8 +174,6 @@ def _of_segments(device: Device, arithmetic: Arithmetic) -> dict[str, programs.P
         "primitives/segment_classes:place": replace(classes, step="place"),
         "primitives/segment_classes:given": replace(classes, runs=given),
         "primitives/segment_classes:given_place": replace(classes, runs=given, step="place"),
-        "primitives/segment_plan": plan,
-        "primitives/segment_plan:given": replace(plan, runs=given),
         "primitives/segment_tiles": SegmentTiles(group, index, made),
         "primitives/segment_tiles:given": SegmentTiles(group, index, given),
         "primitives/sort_network": medium,

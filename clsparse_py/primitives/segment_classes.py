@@ -21,7 +21,6 @@ from clsparse_py.primitives.segments import OfRuns, Runs, Segments, Shape
 __all__ = [
     "Inspection",
     "SegmentClasses",
-    "SegmentPlan",
     "SegmentTiles",
     "Tiles",
     "Totals",
@@ -31,16 +30,27 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class OfClasses(OfRuns):
-    """What kernels that group segments by length share.
+class SegmentClasses(OfRuns):
+    """Parameters of ``templates/primitives/segment_classes.mako``.
 
     Attributes
     ----------
+    step : str
+        "count" or "place".
     bins : tuple of int
         The longest segments of each class of segments that are not long.
+    teams : tuple of int
+        Segments of each bin that a work-group sorts at once.
+    first_bins : int
+        Bins of the first kernel that sorts several; the others are the second's.
     """
 
+    template = "primitives/segment_classes"
+
+    step: str
     bins: tuple[int, ...]
+    teams: tuple[int, ...]
+    first_bins: int
 
     @property
     def n_classes(self) -> int:
@@ -52,66 +62,10 @@ class OfClasses(OfRuns):
         """What is counted: the classes, and totals."""
         return self.n_classes + (6 if self.runs.given else 4)
 
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "bins": self.bins, "n_classes": self.n_classes, "n_rows": self.n_rows}
-
-
-@dataclass(frozen=True)
-class SegmentClasses(OfClasses):
-    """Parameters of ``templates/primitives/segment_classes.mako``.
-
-    Attributes
-    ----------
-    step : str
-        "count" or "place".
-    """
-
-    template = "primitives/segment_classes"
-
-    step: str
-
-    @property
-    @override
-    def shape_name(self) -> str:
-        return f"{self.step}_{len(self.bins)}_"
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "step": self.step}
-
-
-@dataclass(frozen=True)
-class SegmentPlan(OfClasses):
-    """Parameters of ``templates/primitives/segment_plan.mako``.
-
-    Attributes
-    ----------
-    teams : tuple of int
-        Segments of each bin that a work-group sorts at once.
-    first_bins : int
-        Bins of the first kernel that sorts several; the others are the second's.
-    """
-
-    template = "primitives/segment_plan"
-
-    teams: tuple[int, ...]
-    first_bins: int
-
-    @property
-    @override
-    def shape_name(self) -> str:
-        return f"{'_'.join(map(str, self.teams))}_{self.first_bins}_"
-
-    @property
-    def n_totals(self) -> int:
-        """Entries of the plan that the host reads."""
-        return self.n_rows + 6
-
     @property
     def lists_at(self) -> int:
-        """The entry of the plan that tells where the first list begins."""
-        return self.n_totals
+        """The entry of the plan that tells where the first list begins; the host reads those before."""
+        return self.n_rows + 6
 
     @property
     def groups_at(self) -> int:
@@ -119,16 +73,21 @@ class SegmentPlan(OfClasses):
         return self.lists_at + self.n_classes + 1
 
     @property
-    def size(self) -> int:
+    def plan_size(self) -> int:
         """Entries of the plan."""
         return self.groups_at + len(self.bins)
+
+    @property
+    @override
+    def shape_name(self) -> str:
+        return f"{self.step}_{'_'.join(map(str, (*self.teams, self.first_bins)))}_"
 
     @override
     def arguments(self) -> Mapping[str, object]:
         maxima = (self.n_classes + 2, *((self.n_classes + 5,) if self.runs.given else ()))
-        own = {"teams": self.teams, "first_bins": self.first_bins, "maxima": maxima}
-        offsets = {"n_totals": self.n_totals, "lists_at": self.lists_at, "groups_at": self.groups_at}
-        return {**super().arguments(), **own, **offsets}
+        shape = {"step": self.step, "bins": self.bins, "n_classes": self.n_classes, "n_rows": self.n_rows, "maxima": maxima}
+        plan = {"lists_at": self.lists_at, "groups_at": self.groups_at, "teams": self.teams, "first_bins": self.first_bins}
+        return {**super().arguments(), **shape, **plan, "columns": max(1, self.work_group // self.n_classes)}
 
 
 @dataclass(frozen=True)
@@ -182,13 +141,13 @@ class Inspection:
         Tiles of each long segment.
     plan : pyopencl.array.Array
         What `record` says of it.
-    record : SegmentPlan
+    record : SegmentClasses
     """
 
     lists: cl_array.Array
     tiles_of: cl_array.Array
     plan: cl_array.Array
-    record: SegmentPlan
+    record: SegmentClasses
     _read: Callable[[], np.ndarray[Any, Any]]
 
     def wait(self) -> Totals:
@@ -220,23 +179,18 @@ def inspect_segments(
     teams : tuple of int
         Segments of each bin of the shape that a work-group sorts at once.
     """
-    kinds, bins = (segments.index, runs), shape.bins[: len(teams)]
-    group = min(128, chain.device.max_work_group)
-    counting, record = chain.build(SegmentClasses(group, *kinds, bins, "count"))
+    group, bins = min(128, chain.device.max_work_group), shape.bins[: len(teams)]
+    asked = SegmentClasses(group, segments.index, runs, "count", bins, teams, len(shape.short_bins))
+    counting, record = chain.build(asked)
     placing, _ = chain.build(replace(record, step="place"))
-    planning, plan_record = chain.build(SegmentPlan(min(64, group), *kinds, bins, teams, len(shape.short_bins)))
     groups = max(1, min(-(-segments.n // record.work_group), 2 * chain.device.compute_units))
-    found = chain.scratch(record.n_rows * groups, np.int64)
-    starts = chain.scratch(record.n_classes * groups, np.int64)
-    plan = chain.scratch(plan_record.size, np.int64)
+    found, plan = chain.scratch(record.n_rows * groups, np.int64), chain.scratch(record.plan_size, np.int64)
     lists, tiles_of = (chain.scratch(segments.n, segments.bounds.dtype) for _ in range(2))
     n_segments, n_runs = np.uint64(segments.n), (np.int64(segments.given[1].size - 1),) if runs.given else ()
-    chain.launch(counting, groups, n_segments, *n_runs, *segments.given, segments.bounds, found)
-    sizes = n_segments, np.uint64(n), np.uint64(groups), *n_runs
-    chain.launch(planning, 1, *sizes, *segments.given, segments.bounds, found, starts, plan)
-    read = chain.read_later(plan, plan_record.n_totals)
-    chain.launch(placing, groups, n_segments, *segments.given, segments.bounds, starts, lists, tiles_of)
-    return Inspection(lists, tiles_of, plan, plan_record, read)
+    read = *n_runs, *segments.given, segments.bounds
+    chain.launch(counting, groups, n_segments, *read, found)
+    chain.launch(placing, groups, n_segments, np.uint64(n), *read, found, lists, tiles_of, plan)
+    return Inspection(lists, tiles_of, plan, record, chain.read_later(plan, record.lists_at))
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ Positions are counted in 64 bits; what is stored has the pointers' index type.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -160,7 +161,7 @@ class Shape:
         merging = elements.key_bytes * self.tile + 2 * (self.tile + 2 * self.tile // 4 + 4)
         return max(sorting, merging)
 
-    @property
+    @functools.cached_property
     def short_bins(self) -> tuple[int, ...]:
         """The longest segments of each bin of short ones, which are sorted by few lanes with few elements each."""
         if self.chunked:
@@ -168,7 +169,7 @@ class Shape:
         sizes = [FEW_REGISTERS << i for i in range(min(self.work_group, _FEW_LANES).bit_length())]
         return tuple(size for size in sizes if size >= _SHORTEST_BIN) or (sizes[-1],)
 
-    @property
+    @functools.cached_property
     def medium_bins(self) -> tuple[int, ...]:
         """The longest segments of each bin of those that are neither short nor long."""
         if self.chunked:
@@ -176,7 +177,7 @@ class Shape:
         sizes = (self.registers << i for i in range(self.work_group.bit_length()))
         return tuple(size for size in sizes if size > self.short_bins[-1])
 
-    @property
+    @functools.cached_property
     def bins(self) -> tuple[int, ...]:
         """The longest segments of each bin of segments that are not long."""
         return self.short_bins + self.medium_bins

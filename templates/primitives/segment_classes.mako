@@ -1,5 +1,6 @@
 <%doc>
-Group segments by their lengths. Step "${step}": ${{"count": "how many segments of each class each work-group has, and whether the pointers are valid", "place": "write their numbers to the lists of the classes"}[step]}.
+Group segments by their lengths. Step "${step}": ${{"count": "how many segments of each class each work-group has, and whether the pointers are valid",
+"place": "write their numbers to the lists of the classes, and what is to be done with them to plan: nothing, if the pointers are not valid"}[step]}.
 
 Classes are the segments of up to ${", ".join(str(longest) for longest in bins) or "no"} elements; ${
     f"then those of more than {tile} whose runs are merged, " if given else ""}then those of more than ${tile} that are cut into tiles. ${
@@ -10,11 +11,14 @@ Index space   any number of work-groups, the same in both steps; each has a chun
 Inputs        ${"segment_ptr: n_segments + 1; run_ptr: n_runs + 1; both" if given else "bounds: n_segments + 1,"} unchecked
 Output        count: found[${n_rows} * group + row]; the first ${n_classes} rows count the segments of each class, row ${n_classes + 1} the tiles of the
               last, row ${n_classes} those of the class before it${"" if given else " (none)"}. Then the most rounds that one of these segments takes; how often
-              ${"segment_ptr decreases; how often run_ptr decreases; the most rounds that any segment takes. And bounds" if given else "bounds decreases"}.
-              place: lists, one behind the other, where starts[${n_classes} * group + class] is the scan of the counts over all groups,
-              class by class; tiles[i], the tiles of the i-th of the segments of more than ${tile} elements
-Local memory  a counter a class; count: work_group * sizeof(long)
-Result        count: exact. place: the order within a list is not determined
+              ${"segment_ptr decreases; how often run_ptr decreases; the most rounds that any segment takes. And bounds" if given else "bounds decrease"}.
+              place: lists, class by class; tiles[i], the tiles of the i-th of the segments of more than ${tile} elements. plan: ${n_rows} sums of
+              the rows of found (maxima of those that tell rounds), then bounds[0], bounds[n_segments], segment_ptr[0],
+              segment_ptr[n_segments], run_ptr[0] and run_ptr[n_runs] (0 without runs); from entry ${lists_at} on where the list of each
+              class begins, and all end; from entry ${groups_at} on the first work-group of each bin, where bins up to ${first_bins} are one kernel's
+              and the others another's
+Local memory  two counters a class and work_group * sizeof(long); place: twice that
+Result        exact, but that the order within a list is not determined
 </%doc>
 #include "segment_runs.cl"
 % if step == "count":
@@ -41,8 +45,8 @@ void ${name}(
     const ulong n_segments,${" const long n_runs," if given else ""} RUN_PARAMETERS global ${"I" if given else "const I"} *restrict bounds,
     global long *restrict found)
 % else:
-    const ulong n_segments, RUN_PARAMETERS global const I *restrict bounds, global const long *restrict starts,
-    global I *restrict lists, global I *restrict tiles)
+    const ulong n_segments, const ulong n_elements,${" const long n_runs," if given else ""} RUN_PARAMETERS global const I *restrict bounds,
+    global const long *restrict found, global I *restrict lists, global I *restrict tiles, global long *restrict plan)
 % endif
 {
     local uint counters[${n_classes}];
@@ -51,8 +55,8 @@ void ${name}(
     const ulong begin = min(group * per_group, n_segments), end = min(begin + per_group, n_segments);
     for (uint i = me; i < ${n_classes}; i += ${work_group})
         counters[i] = 0;
-    barrier(CLK_LOCAL_MEM_FENCE);
 % if step == "count":
+    barrier(CLK_LOCAL_MEM_FENCE);
     long n_merged = 0, n_cut = 0, rounds = 0, decreasing = 0;
 % if given:
     long runs_decrease = 0, most_rounds = 0;
@@ -108,15 +112,75 @@ void ${name}(
 % endif
     }
 % else:
+    // What each class has in all work-groups, and in those before this one: each work-item sums some of a class's counts.
+    local long all[${columns * n_classes}], before[${columns * n_classes}], starts[${n_classes + 1}];
+    for (uint i = me; i < ${columns * n_classes}; i += ${work_group}) {
+        long sum = 0, sum_before = 0;
+        for (uint from = i / ${n_classes}; from < groups; from += ${columns}) {
+            const long x = found[${n_rows} * (ulong)from + i % ${n_classes}];
+            sum += x;
+            sum_before += from < group ? x : 0;
+        }
+        all[i] = sum;
+        before[i] = sum_before;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint class = me; class < ${n_classes}; class += ${work_group})
+        for (uint i = 1; i < ${columns}; ++i) {
+            all[class] += all[i * ${n_classes} + class];
+            before[class] += before[i * ${n_classes} + class];
+        }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (me == 0) {
+        starts[0] = 0;
+        for (uint class = 0; class < ${n_classes}; ++class)
+            starts[class + 1] = starts[class] + all[class];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
     for (ulong number = begin + me; number < end; number += ${work_group}) {
         const Segment s = segment_at(RUN_ARRAYS bounds, number);
         const int class = class_of(s);
         if (class >= 0) {
-            const long slot = starts[${n_classes} * (ulong)group + class] + atomic_inc(counters + class);
+            const long slot = starts[class] + before[class] + atomic_inc(counters + class);
             lists[slot] = (I)number;
             if (class >= ${len(bins)})
                 tiles[slot - starts[${len(bins)}]] = (I)((s.end - s.begin + ${tile - 1}) / ${tile});
         }
+    }
+    if (group > 0)
+        return;
+    for (uint row = ${n_classes} + me; row < ${n_rows}; row += ${work_group}) {
+        long total = 0;
+        for (uint from = 0; from < groups; ++from) {
+            const long x = found[${n_rows} * (ulong)from + row];
+            total = ${" || ".join(f"row == {row}" for row in maxima)} ? max(total, x) : total + x;
+        }
+        plan[row] = total;
+    }
+    if (me == 0) {
+        long decreasing = 0;
+        for (uint from = 0; from < groups; ++from)
+            decreasing += found[${n_rows} * (ulong)from + ${n_classes + 3}]${f" + found[{n_rows} * (ulong)from + {n_classes + 4}]" if given else ""};
+        const long first = bounds[0], last = bounds[n_segments];
+        const bool valid = decreasing == 0 && first == 0 && last == (long)n_elements;
+        plan[${n_rows}] = first;
+        plan[${n_rows + 1}] = last;
+        plan[${n_rows + 2}] = ${"segment_ptr[0]" if given else 0};
+        plan[${n_rows + 3}] = ${"segment_ptr[n_segments]" if given else 0};
+        plan[${n_rows + 4}] = ${"run_ptr[0]" if given else 0};
+        plan[${n_rows + 5}] = ${"run_ptr[n_runs]" if given else 0};
+        for (uint class = 0; class < ${n_classes}; ++class) {
+            plan[class] = all[class];
+            plan[${lists_at} + class] = valid ? starts[class] : 0;
+        }
+        plan[${lists_at + n_classes}] = valid ? starts[${n_classes}] : 0;
+% if teams:
+        long first_group = 0;
+% for i, at_once in enumerate(teams):
+        plan[${groups_at + i}] = ${"first_group = 0" if i == first_bins else "first_group"};
+        first_group += (all[${i}] + ${at_once - 1}) / ${at_once};
+% endfor
+% endif
     }
 % endif
 }

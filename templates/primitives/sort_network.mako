@@ -8,7 +8,7 @@ Source        Hou et al., "Fast segmented sort on GPUs" (sorting in registers); 
               comparisons ascend where the first step of each merge compares mirror images
 Index space   ${"at least as many work-groups as plan tells, of which each takes segments of one list" if ranges == "segments" else
                  f"a team of {lanes} lanes for each tile from first_tile up to n_tiles"}
-Inputs        x, which may be target: each range is read before it is written${"; plan: of segment_plan.mako" if ranges == "segments" else ""}
+Inputs        x, which may be target: each range is read before it is written${"; plan, lists: of segment_classes.mako" if ranges == "segments" else ""}
 Local memory  ${local_memory} bytes: what lanes far apart exchange, and elements on their way to adjacent lanes
 Result        stable, so deterministic
 </%doc>
