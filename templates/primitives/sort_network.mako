@@ -92,7 +92,7 @@ void ${name}(
     const uint bits = ${fewest_lanes.bit_length() - 1} + bin;
     const long in_list = group - plan[groups_at + bin], slot = (in_list << (${work_group.bit_length() - 1} - bits)) + (me >> bits);
     const long list_begin = plan[lists_at + bin], n_listed = plan[lists_at + bin + 1] - list_begin;
-    // None where nothing is left for the work-group: no early return, as there are barriers.
+    // Nothing where no segment is left for the work-group: no early return, as there are barriers.
     const uint lanes = (in_list << (${work_group.bit_length() - 1} - bits)) < n_listed ? 1u << bits : 0;
     const uint lane = me & ((1u << bits) - 1), team = me >> bits, stride = 1u << bits;
     if (slot < n_listed) {
