@@ -30,6 +30,7 @@ from clsparse_py.primitives.segmented import AddPartials, CutSegments, Segmented
 from clsparse_py.primitives.segmented_merge import SORT_ROUNDS, MergePairs, MergeUnsorted
 from clsparse_py.primitives.segmented_sort import MergeSerial, SortNetwork
 from clsparse_py.primitives.segments import NEVER, Elements, Runs, Shape
+from clsparse_py.spgemm.catalogue import of_spgemm
 from clsparse_py.spmm import Rows
 from clsparse_py.spmv.binning import Binning, ScanCounts
 from clsparse_py.spmv.choose import KERNELS, choose
@@ -105,6 +106,7 @@ def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -
         **_of_radix_sort(device, arithmetic),
         **_of_transposition(device, arithmetic),
         **_of_canonical_format(device, arithmetic),
+        **of_spgemm(device, arithmetic),
         **by_name,
     }
     return found

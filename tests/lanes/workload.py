@@ -24,6 +24,7 @@ from primitive_cases import primitive_cases
 from pyopencl import array as cl_array
 from radix_cases import radix_cases
 from segment_cases import segment_cases
+from spgemm_cases import spgemm_cases
 from transpose_cases import transpose_cases
 from values import INDEX_TYPES, numbers, same
 
@@ -347,6 +348,7 @@ def main() -> None:
     cases += radix_cases(axes.dtypes, simulated=simulated)
     cases += segment_cases(axes.dtypes, axes.work_groups)
     cases += transpose_cases(axes.dtypes, axes.work_groups, simulated=simulated)
+    cases += spgemm_cases(axes.dtypes)
     cases += mixed_cases(device.fp64)
     if not device.fp64:
         cases += refusal_cases()

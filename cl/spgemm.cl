@@ -1,0 +1,31 @@
+// What kernels that make rows of C = A @ B share: their parameters, and which row a slot stands for.
+//
+// SPGEMM_PARAMETERS come first in each of them. With SYMBOLIC, counts[row] takes the number of distinct columns. Else c_data takes
+// the values of a row from c_indptr[row] on, and c_indices its columns, ascending; with VALUES_ONLY those are there and are read.
+// LISTED: slot s of n_rows stands for rows[first + s], else for row s. B's rows are sorted and have no duplicates; A's may be in
+// any order.
+//
+// COLUMN is an unsigned type that holds every column of B and NO_COLUMN, which is none and compares as larger than all.
+#if LISTED
+    #define SPGEMM_ROWS const ulong n_rows, const ulong first, global const I *restrict rows,
+    #define SPGEMM_ROW(slot) ((ulong)rows[first + (slot)])
+#else
+    #define SPGEMM_ROWS const ulong n_rows,
+    #define SPGEMM_ROW(slot) ((ulong)(slot))
+#endif
+#define SPGEMM_STRUCTURE \
+    global const I *restrict a_indptr, global const I *restrict a_indices, \
+    global const I *restrict b_indptr, global const I *restrict b_indices,
+#if SYMBOLIC
+    #define SPGEMM_PARAMETERS SPGEMM_ROWS SPGEMM_STRUCTURE global uint *restrict counts
+#else
+    #if VALUES_ONLY
+        #define C_INDICES global const C_INDEX *restrict c_indices
+    #else
+        #define C_INDICES global C_INDEX *restrict c_indices
+    #endif
+    #define SPGEMM_PARAMETERS \
+        SPGEMM_ROWS SPGEMM_STRUCTURE \
+        global const A_VALUE *restrict a_data, global const X_VALUE *restrict b_data, \
+        global const C_INDEX *restrict c_indptr, C_INDICES, global T *restrict c_data
+#endif

@@ -1,0 +1,121 @@
+"""SpGEMM, ``C = A @ B``: inspect (`analysis`), choose rules (`choose`), plan and run (`plan`) by accumulators of many kinds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clsparse_py.csr import csr_array
+from clsparse_py.device import describe
+from clsparse_py.semiring import Semiring, plus_times
+from clsparse_py.spgemm.arguments import check_limits, check_operands, form_of
+from clsparse_py.spgemm.choose import METHODS, rules_for
+from clsparse_py.spgemm.explanation import Explanation
+from clsparse_py.spgemm.plan import Settings, SpgemmPlan, Timer
+
+__all__ = ["METHODS", "Explanation", "SpgemmPlan", "spgemm", "spgemm_plan"]
+
+
+def spgemm(
+    A: csr_array,
+    B: Any,
+    *,
+    method: str = "auto",
+    semiring: Semiring = plus_times,
+    deterministic: bool = True,
+    memory_limit: int | None = None,
+    max_nnz: int | None = None,
+    profile: bool = False,
+) -> Any:
+    """Multiply two sparse matrices.
+
+    Parameters
+    ----------
+    A : csr_array
+        m x k. Rows may be unsorted, empty, and hold duplicates; so may B's.
+    B : csr_array or SciPy sparse matrix
+        k x n.
+    method : str
+        "auto", or a name in `METHODS`. Rows that a named method cannot hold are made by what "auto" chooses; `SpgemmPlan.explain`
+        lists them.
+    semiring : Semiring
+        What stands for + and *.
+    deterministic : bool
+        True: bitwise the same result each time on one device. False: faster forms are allowed, where a method has one.
+    memory_limit : int, optional
+        Bytes that the workspace may have, C not counted; by default half of the device's memory.
+    max_nnz : int, optional
+        The most entries that C may have.
+    profile : bool
+        True: the seconds of each phase are returned too; the queue is finished between phases.
+
+    Returns
+    -------
+    csr_array, m x n, or (csr_array, dict of str to float)
+        Rows sorted, without duplicates. Entries whose products cancel to zero are kept: the structure is that of the product of the
+        patterns, where SciPy drops them (`csr_array.eliminate_zeros` does too). With ``profile`` the seconds too.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Shapes, contexts or dtypes that do not go together, an unknown method, a product with more than ``max_nnz`` entries.
+    MemoryError
+        The device or ``memory_limit`` has not the memory for C or for one row's workspace; the message says how much is needed.
+
+    See Also
+    --------
+    spgemm_plan : For several sets of values.
+    spgemm_estimate : What a product takes, before it is made.
+    """
+    plan, timer = _planned(A, B, method, semiring, deterministic, memory_limit, max_nnz, profile=profile)
+    return (plan.take_first(), timer.seconds) if profile else plan.take_first()
+
+
+def spgemm_plan(
+    A: csr_array,
+    B: Any,
+    *,
+    method: str = "auto",
+    semiring: Semiring = plus_times,
+    deterministic: bool = True,
+    memory_limit: int | None = None,
+    max_nnz: int | None = None,
+) -> SpgemmPlan:
+    """Plan the product of two structures: find the structure of C, and how each of its rows is made.
+
+    Parameters
+    ----------
+    A, B, method, semiring, deterministic, memory_limit, max_nnz
+        As for `spgemm`.
+
+    Returns
+    -------
+    SpgemmPlan
+        ``plan(a_data, b_data)`` is the product of new values, with no analysis and no wait; ``plan.explain()`` says how it is made.
+
+    Raises
+    ------
+    ValueError, TypeError, MemoryError
+        As for `spgemm`.
+    """
+    return _planned(A, B, method, semiring, deterministic, memory_limit, max_nnz, profile=False)[0].drop_first()
+
+
+def _planned(
+    A: Any,
+    B: Any,
+    method: Any,
+    semiring: Any,
+    deterministic: bool,
+    memory_limit: Any,
+    max_nnz: Any,
+    *,
+    profile: bool,
+) -> tuple[SpgemmPlan, Timer]:
+    A, B = check_operands(A, B, semiring)
+    if method != "auto" and method not in METHODS:
+        raise ValueError(f"method: must be one of auto, {', '.join(METHODS)}, is {method!r}")
+    check_limits(memory_limit, max_nnz)
+    settings = Settings(method, semiring, bool(deterministic), memory_limit, max_nnz)
+    timer = Timer(A.queue, measures=profile)
+    rules = rules_for(method, describe(A.queue.device), form_of(A, B, semiring))
+    return SpgemmPlan(A, B, settings, rules, timer), timer

@@ -1,0 +1,102 @@
+"""What turns the intermediate products of rows into rows of C: the interface that every method has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from pyopencl import array as cl_array
+
+from clsparse_py.launch import Chain
+from clsparse_py.spgemm.kernels import Form
+
+__all__ = ["Accumulator", "Product", "Result", "Rows"]
+
+
+@dataclass(frozen=True)
+class Product:
+    """The operands of C = A @ B as kernels take them: indices of one dtype, B's rows sorted and without duplicates.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Of C.
+    a_indptr, a_indices, b_indptr, b_indices : pyopencl.array.Array
+    a_data, b_data : pyopencl.array.Array
+        The values, which may differ from call to call; the structure may not.
+    products : pyopencl.array.Array
+        uint64: the intermediate products of each row.
+    n_products : int
+        Of all rows.
+    form : Form
+        For the "numeric" phase; its ``c_index`` is C's.
+    memory_limit : int
+        Bytes that the workspace may have.
+    deterministic : bool
+    """
+
+    shape: tuple[int, int]
+    a_indptr: cl_array.Array
+    a_indices: cl_array.Array
+    a_data: cl_array.Array
+    b_indptr: cl_array.Array
+    b_indices: cl_array.Array
+    b_data: cl_array.Array
+    products: cl_array.Array
+    n_products: int
+    form: Form
+    memory_limit: int
+    deterministic: bool
+
+    @property
+    def structure(self) -> tuple[cl_array.Array, ...]:
+        """The arrays of ``SPGEMM_STRUCTURE`` in ``cl/spgemm.cl``."""
+        return self.a_indptr, self.a_indices, self.b_indptr, self.b_indices
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows that an accumulator makes.
+
+    Attributes
+    ----------
+    n : int
+        How many; at least one.
+    first : int
+        Where they begin in ``listed``.
+    listed : pyopencl.array.Array or None
+        Row numbers, ascending; None for all rows of the product.
+    """
+
+    n: int
+    first: int = 0
+    listed: cl_array.Array | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    """C's arrays. In the "values" phase ``indices`` are there already."""
+
+    indptr: cl_array.Array
+    indices: cl_array.Array
+    data: cl_array.Array
+
+
+class Accumulator(Protocol):
+    """Turns the intermediate products of rows into rows of C, in two phases. Frozen: what belongs to a product is in its state."""
+
+    def prepare(self, chain: Chain, product: Product, rows: Rows) -> object:
+        """Return what both phases of these rows need, and what is kept for new values; may wait for the device."""
+        ...
+
+    def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: object, counts: cl_array.Array) -> None:
+        """Enqueue ``counts[row]`` = the number of entries of each of these rows of C."""
+        ...
+
+    def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: object, C: Result, phase: str) -> None:
+        """Enqueue the columns and values of these rows of C; with ``phase`` "values" the values alone. Never waits."""
+        ...
+
+    def describe(self) -> str:
+        """Return its parameters in a few words, for `SpgemmPlan.explain`."""
+        ...

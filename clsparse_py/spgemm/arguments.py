@@ -1,0 +1,84 @@
+"""The operands of SpGEMM: checked, and put into the form that kernels take."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import scipy.sparse
+from pyopencl import array as cl_array
+
+from clsparse_py.arithmetic import Arithmetic, name_of
+from clsparse_py.convert import converted
+from clsparse_py.csr import csr_array
+from clsparse_py.device import Device
+from clsparse_py.semiring import Semiring, plus_times
+from clsparse_py.spgemm.kernels import Form
+
+__all__ = ["check_limits", "check_operands", "form_of", "memory_limit_of", "with_index"]
+
+#: By default the workspace may take this share of the device's memory.
+WORKSPACE_SHARE = 0.5
+
+
+def check_operands(A: Any, B: Any, semiring: Any) -> tuple[csr_array, csr_array]:
+    """Return both operands as matrices of one context whose shapes go together.
+
+    Raises
+    ------
+    ValueError, TypeError
+        They are no such matrices; the message names the argument.
+    """
+    if not isinstance(A, csr_array):
+        raise TypeError(f"A: must be a csr_array, is {type(A).__name__}")
+    if scipy.sparse.issparse(B):
+        B = csr_array(B, queue=A.queue)
+    if not isinstance(B, csr_array):
+        raise TypeError(f"B: must be a csr_array or a SciPy sparse matrix, is {type(B).__name__}")
+    if A.context != B.context:
+        raise ValueError("B: lives in another context than A")
+    if A.shape[1] != B.shape[0]:
+        raise ValueError(f"B: must have {A.shape[1]} rows, as A is {A.shape[0]} x {A.shape[1]}, is {B.shape[0]} x {B.shape[1]}")
+    if not isinstance(semiring, Semiring):
+        raise TypeError(f"semiring: must be one of clsparse_py.semiring, is {type(semiring).__name__}")
+    A.require_valid()
+    B.require_valid()
+    semiring.result_dtype(A.dtype, B.dtype)  # raises where it has none
+    return A, B
+
+
+def check_limits(memory_limit: Any, max_nnz: Any) -> None:
+    """Check the arguments that bound a product.
+
+    Raises
+    ------
+    ValueError, TypeError
+        One is no number of bytes or entries.
+    """
+    for name, limit, least in (("memory_limit", memory_limit, 1), ("max_nnz", max_nnz, 0)):
+        if limit is None:
+            continue
+        if isinstance(limit, bool) or not isinstance(limit, (int, np.integer)):
+            raise TypeError(f"{name}: must be an integer or None, is {type(limit).__name__}")
+        if limit < least:
+            raise ValueError(f"{name}: must be at least {least}, is {limit}")
+
+
+def memory_limit_of(device: Device, memory_limit: int | None) -> int:
+    """Return how many bytes the workspace may have."""
+    return int(device.global_memory * WORKSPACE_SHARE) if memory_limit is None else int(memory_limit)
+
+
+def with_index(queue: cl.CommandQueue, part: cl_array.Array, index: np.dtype[Any]) -> cl_array.Array:
+    """Return an index array in the dtype that kernels take."""
+    return part if part.dtype == index else converted(queue, "indices", part, index)
+
+
+def form_of(A: csr_array, B: csr_array, semiring: Semiring = plus_times, c_index: str = "int32") -> Form:
+    """Return the form of the numeric phase of a product."""
+    index = name_of(np.result_type(A.indptr.dtype, B.indptr.dtype))
+    arithmetic = Arithmetic(name_of(A.dtype), name_of(B.dtype), index, semiring.name)
+    wide = B.shape[1] > np.iinfo(np.uint32).max
+    return replace(Form("numeric", index, wide), arithmetic=arithmetic, c_index=c_index)

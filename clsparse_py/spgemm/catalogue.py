@@ -1,0 +1,28 @@
+"""The kernels of SpGEMM by name, with the parameters that they take by default on a device."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from clsparse_py import programs
+from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.device import Device
+from clsparse_py.spgemm.choose import rules_for
+from clsparse_py.spgemm.kernels import Analysis, Form
+from clsparse_py.spgemm.merge import Merge
+
+__all__ = ["of_spgemm"]
+
+
+def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Parameters]:
+    """Return the default parameter record of every kernel of SpGEMM, for a matrix times another of its dtype."""
+    numeric = Form("numeric", arithmetic.index, arithmetic=replace(arithmetic, x=arithmetic.a), c_index=arithmetic.index)
+    phases = {phase: numeric.of(phase) for phase in ("symbolic", "numeric", "values")}
+    group = min(128, device.max_work_group)
+    rules = tuple(rule.limits for rule in rules_for("auto", device, numeric))
+    return {
+        "spgemm/analysis": Analysis(group, arithmetic.index, 1, rules),
+        "spgemm/analysis:lanes": Analysis(group, arithmetic.index, 4 if group % 4 == 0 else 1, rules),
+        "spgemm/merge": Merge(8).record(device, numeric, listed=True),
+        **{f"spgemm/merge:{phase}": Merge(4).record(device, form, listed=False) for phase, form in phases.items()},
+    }

@@ -1,0 +1,83 @@
+"""What a plan of SpGEMM chose, as a table."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+
+import rich.box
+import rich.console
+import rich.table
+
+__all__ = ["Bin", "Explanation"]
+
+
+@dataclass(frozen=True)
+class Bin:
+    """The rows that one kernel, or one chain of them, makes.
+
+    Attributes
+    ----------
+    method : str
+        That made them: the one asked for, or what "auto" chose for rows that it cannot hold.
+    parameters : str
+    max_products, max_length : int or None
+        Which rows it may take, see `rules`.
+    n_rows : int
+        How many it took.
+    """
+
+    method: str
+    parameters: str
+    max_products: int | None
+    max_length: int | None
+    n_rows: int
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Which methods made which rows of C. Prints as a table.
+
+    Attributes
+    ----------
+    method : str
+        The one asked for.
+    bins : tuple of Bin
+        With rows; rows without products are in none.
+    shape : tuple of int
+        Of C.
+    nnz_a, n_products, nnz : int
+        Entries of A, intermediate products, entries of C.
+    """
+
+    method: str
+    bins: tuple[Bin, ...]
+    shape: tuple[int, int]
+    nnz_a: int
+    n_products: int
+    nnz: int
+
+    @property
+    def expansion_factor(self) -> float:
+        """Products to an entry of A."""
+        return self.n_products / max(self.nnz_a, 1)
+
+    @property
+    def compression_ratio(self) -> float:
+        """Products to an entry of C."""
+        return self.n_products / max(self.nnz, 1)
+
+    def __str__(self) -> str:
+        title = (
+            f"SpGEMM, method {self.method}: {self.n_products:,} products, {self.nnz:,} entries, "
+            f"expansion {self.expansion_factor:.2f}, compression {self.compression_ratio:.2f}"
+        )
+        table = rich.table.Table(title=title, box=rich.box.SIMPLE)
+        for column in ("method", "parameters", "products up to", "row of A up to", "rows"):
+            table.add_column(column, overflow="fold")
+        for each in self.bins:
+            limits = ("" if limit is None else f"{limit:,}" for limit in (each.max_products, each.max_length))
+            table.add_row(each.method, each.parameters, *limits, f"{each.n_rows:,}")
+        text = io.StringIO()
+        rich.console.Console(file=text, width=140).print(table)
+        return text.getvalue().rstrip()

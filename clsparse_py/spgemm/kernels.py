@@ -1,0 +1,152 @@
+"""The parameter records that the kernels of SpGEMM share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from typing_extensions import Self, override
+
+from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic
+from clsparse_py.device import Portability
+from clsparse_py.programs import Parameters
+from clsparse_py.structure import OfStructure
+
+__all__ = ["Analysis", "Form", "RowKernel"]
+
+
+@dataclass(frozen=True)
+class Analysis(OfStructure):
+    """Parameters of ``templates/spgemm/analysis.mako``.
+
+    Attributes
+    ----------
+    lanes : int
+        Work-items to a row; divides the work-group size.
+    rules : tuple of (int, int)
+        Most products and longest row of A of each rule, -1 for no limit.
+    """
+
+    template = "spgemm/analysis"
+
+    lanes: int
+    rules: tuple[tuple[int, int], ...]
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{super().name}_{self.lanes}_lanes_{len(self.rules)}_rules"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "lanes": self.lanes, "rules": self.rules}
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        fitting = work_group // self.lanes * self.lanes
+        return replace(self, work_group=fitting) if fitting else None
+
+
+@dataclass(frozen=True)
+class Form:
+    """In which form the operands of a product come, and which phase of it a kernel is for.
+
+    Attributes
+    ----------
+    phase : str
+        "symbolic": the number of entries of each row of C. "numeric": columns and values. "values": values alone, columns being
+        there.
+    index : str
+        "int32" or "int64": the dtype of the ``indices`` and ``indptr`` of A and B.
+    wide : bool
+        Whether columns of B need 64 bits inside kernels.
+    arithmetic : Arithmetic or None
+        Value types and semiring; its ``x`` is B's dtype. None in the symbolic phase, which reads no values.
+    c_index : str
+        The dtype of the ``indices`` and ``indptr`` of C; "" in the symbolic phase.
+    """
+
+    phase: str
+    index: str
+    wide: bool = False
+    arithmetic: Arithmetic | None = None
+    c_index: str = ""
+
+    def of(self, phase: str) -> Form:
+        """Return the form for another phase of the same product."""
+        if phase == "symbolic":
+            return Form(phase, self.index, self.wide)
+        return replace(self, phase=phase)
+
+    @property
+    def name(self) -> str:
+        """The part of a kernel's name that tells the form."""
+        what = self.arithmetic.name if self.arithmetic else f"i{8 * (4 if self.index == 'int32' else 8)}"
+        return f"{self.phase}_{what}{'_wide' if self.wide else ''}{'_c64' if self.c_index == 'int64' else ''}"
+
+    @property
+    def prelude(self) -> str:
+        """OpenCL C: the types, the semiring outside the symbolic phase, and what ``cl/spgemm.cl`` chooses by."""
+        column = "ulong" if self.wide else "uint"
+        lines = [f"#define SYMBOLIC {int(self.phase == 'symbolic')}", f"#define VALUES_ONLY {int(self.phase == 'values')}"]
+        lines += [f"typedef {column} COLUMN;", f"#define NO_COLUMN {column.upper()}_MAX"]
+        if self.arithmetic is None:
+            return "\n".join([*lines, f"typedef {OPENCL_TYPES[self.index]} I;  // {self.index}: indices and indptr"])
+        c_index = f"typedef {OPENCL_TYPES[self.c_index]} C_INDEX;  // {self.c_index}: C's indices and indptr"
+        return "\n".join([*lines, self.arithmetic.prelude, c_index])
+
+
+@dataclass(frozen=True)
+class RowKernel(Parameters):
+    """What kernels share that make rows of C, see ``cl/spgemm.cl``.
+
+    Attributes
+    ----------
+    form : Form
+    listed : bool
+        Whether the rows are listed; all rows in their order otherwise.
+    portability : Portability
+        How lanes exchange values, and how far.
+    lanes : int
+        Work-items to a row; divides the work-group size.
+    """
+
+    kind: ClassVar[str]
+
+    form: Form
+    listed: bool
+    portability: Portability
+    lanes: int
+
+    @property
+    def shape_name(self) -> str:
+        """The part of the name that tells the tunable parameters."""
+        return f"x{self.lanes}_wg{self.work_group}"
+
+    def groups(self, n_rows: int) -> int:
+        """Return how many work-groups make so many rows."""
+        return -(-n_rows // (self.work_group // self.lanes))
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"spgemm_{self.kind}_{self.shape_name}_{self.form.name}{'_listed' if self.listed else ''}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"{self.portability.defines}\n#define LISTED {int(self.listed)}\n{self.form.prelude}"
+
+    @property
+    @override
+    def lane_width(self) -> int:
+        return self.portability.lane_width
+
+    def _common(self) -> dict[str, object]:
+        return {
+            "work_group": self.work_group,
+            "lanes": self.lanes,
+            "symbolic": self.form.phase == "symbolic",
+            "values_only": self.form.phase == "values",
+        }

@@ -1,0 +1,48 @@
+"""Which method makes which rows of C: pure decisions, testable with no device's work.
+
+A row is taken by the first rule that holds for it, by its intermediate products and the length of A's row; the last rule takes
+any. A named method gives the rules of its own bins; what it cannot hold goes to those of "auto".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from clsparse_py.spgemm.accumulator import Accumulator
+
+__all__ = ["EMPTY", "Rule"]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Which rows an accumulator takes.
+
+    Attributes
+    ----------
+    method : str
+        A name in `METHODS`; "" for rows without products, which nothing has to be done for.
+    accumulator : Accumulator or None
+        What makes these rows; None for rows without products.
+    max_products, max_length : int or None
+        The most products of a row, and the longest row of A, that it takes; None for no limit.
+    """
+
+    method: str
+    accumulator: Accumulator | None
+    max_products: int | None = None
+    max_length: int | None = None
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """Both limits, -1 where there is none."""
+        return (-1 if self.max_products is None else self.max_products, -1 if self.max_length is None else self.max_length)
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether no row is left to later rules."""
+        return self.max_products is None and self.max_length is None
+
+
+EMPTY = Rule("", None, max_products=0)

@@ -1,0 +1,52 @@
+"""Accumulators whose kernels give each row to a team: neighbouring work-items, from one to a work-group."""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from pyopencl import array as cl_array
+
+from clsparse_py.device import Device
+from clsparse_py.launch import Chain
+from clsparse_py.spgemm.accumulator import Product, Result, Rows
+from clsparse_py.spgemm.kernels import Form, RowKernel
+
+__all__ = ["Team"]
+
+
+@dataclass(frozen=True)
+class Team(abc.ABC):
+    """An accumulator of one kernel template, with a team of work-items to a row.
+
+    Subclasses give `record`. Both phases are one template.
+    """
+
+    @abc.abstractmethod
+    def record(self, device: Device, form: Form, listed: bool) -> RowKernel:
+        """Return the legal record of the kernel for a phase."""
+
+    @abc.abstractmethod
+    def describe(self) -> str:
+        """Return its parameters in a few words."""
+
+    def prepare(self, chain: Chain, product: Product, rows: Rows) -> object:  # noqa: ARG002 - teams keep nothing
+        """Return nothing: a team needs nothing beside the operands."""
+        return None
+
+    def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: object, counts: cl_array.Array) -> None:  # noqa: ARG002
+        """Enqueue the number of entries of each row."""
+        self._enqueue(chain, product, rows, product.form.of("symbolic"), counts)
+
+    def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: object, C: Result, phase: str) -> None:  # noqa: ARG002
+        """Enqueue columns and values of each row, or values alone."""
+        self._enqueue(chain, product, rows, product.form.of(phase), product.a_data, product.b_data, C.indptr, C.indices, C.data)
+
+    def _enqueue(self, chain: Chain, product: Product, rows: Rows, form: Form, *results: Any) -> None:
+        built, record = chain.build(self.record(chain.device, form, rows.listed is not None))
+        where: tuple[Any, ...] = (np.uint64(rows.n),)
+        if rows.listed is not None:
+            where += np.uint64(rows.first), rows.listed
+        chain.launch(built, record.groups(rows.n), *where, *product.structure, *results)
