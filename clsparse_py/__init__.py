@@ -6,6 +6,7 @@ from clsparse_py.device import default_queue, describe, devices
 from clsparse_py.errors import BuildError, NoDeviceError
 from clsparse_py.launch import free_scratch
 from clsparse_py.semiring import max_times, min_plus, or_and, plus_pair, plus_times
+from clsparse_py.spgemm import spgemm, spgemm_estimate, spgemm_plan
 from clsparse_py.spmm import spmm
 from clsparse_py.spmv import spmv, spmv_plan
 from clsparse_py.transpose import transpose, transpose_plan
@@ -27,6 +28,9 @@ __all__ = [
     "plus_pair",
     "plus_times",
     "primitives",
+    "spgemm",
+    "spgemm_estimate",
+    "spgemm_plan",
     "spmm",
     "spmv",
     "spmv_plan",

@@ -338,23 +338,31 @@ class csr_array:  # noqa: N801 - SciPy's name for it
         return csr_array(self, dtype=dtype, copy=copy)
 
     def __matmul__(self, other: Any) -> Any:
-        """Return ``A @ x`` for a dense vector or matrix x: NumPy for NumPy, device array, not waited for, for device array."""
+        """Return ``A @ x`` for a dense vector or matrix x: NumPy for NumPy, device array, not waited for, for device array.
+
+        Of a sparse matrix, `csr_array` or SciPy's, the product is a `csr_array`, see `clsparse_py.spgemm`.
+        """
         from clsparse_py.spmm import spmm
         from clsparse_py.spmv import spmv
 
         if isinstance(other, cl_array.Array):  # first, as it is what has to be fast
             return spmm(self, other) if other.ndim == 2 else spmv(self, other)
         if isinstance(other, csr_array) or scipy.sparse.issparse(other):
-            return NotImplemented
+            from clsparse_py.spgemm import spgemm
+
+            return spgemm(self, other)
         if np.isscalar(other):
             raise ValueError("x: must be an array; a scalar cannot be an operand of @, use * on the values instead")
         dense = np.asarray(other)
         return spmm(self, dense) if dense.ndim == 2 else spmv(self, dense)
 
     def __rmatmul__(self, other: Any) -> Any:
-        """Return ``x @ A`` for a dense vector or matrix x, NumPy or device array, by way of ``A.T``, which is kept."""
+        """Return ``x @ A`` for a dense vector or matrix x, NumPy or device array, by way of ``A.T``, which is kept.
+
+        Of a SciPy sparse matrix, the product is a `csr_array`.
+        """
         if scipy.sparse.issparse(other):
-            return NotImplemented
+            return csr_array(other, queue=self.queue) @ self
         if np.isscalar(other):
             raise ValueError("x: must be an array; a scalar cannot be an operand of @, use * on the values instead")
         dense = other if isinstance(other, cl_array.Array) else np.asarray(other)

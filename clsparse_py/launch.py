@@ -78,13 +78,24 @@ class Chain:
         return None if self._ordered else self.events[-1:]
 
     def scratch(self, n: int, dtype: Any) -> cl_array.Array:
-        """Return ``n`` entries of memory that later commands of this chain may use, and that is taken back when it is let go."""
+        """Return ``n`` entries of memory that later commands of this chain may use, and that is taken back when it is let go.
+
+        Raises
+        ------
+        MemoryError
+            The device has not so much; the message says how much that is.
+        """
         # A pool hands out again what a command may still use: harmless only where commands keep their order.
         dtype, n = np.dtype(dtype), max(n, 1)
-        if self._ordered:
-            data: Any = _scratch_pool(self.queue)[0].allocate(n * dtype.itemsize)
-        else:
-            data = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, n * dtype.itemsize)
+        n_bytes = n * dtype.itemsize
+        try:
+            if self._ordered:
+                data: Any = _scratch_pool(self.queue)[0].allocate(n_bytes)
+            else:
+                data = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, n_bytes)
+        except cl.Error as error:
+            has = f"{self.device.name} has {self.device.global_memory:,} in all"
+            raise MemoryError(f"workspace: {n:,} entries of {dtype} need {n_bytes:,} bytes; {has}") from error
         return array_of(self.queue, n, dtype, data)
 
     def build(self, parameters: _Record) -> tuple[programs.Built, _Record]:

@@ -9,10 +9,12 @@ from clsparse_py.device import describe
 from clsparse_py.semiring import Semiring, plus_times
 from clsparse_py.spgemm.arguments import check_limits, check_operands, form_of
 from clsparse_py.spgemm.choose import METHODS, rules_for
+from clsparse_py.spgemm.estimate import Estimate, spgemm_estimate
 from clsparse_py.spgemm.explanation import Explanation
-from clsparse_py.spgemm.plan import Settings, SpgemmPlan, Timer
+from clsparse_py.spgemm.plan import SpgemmPlan
+from clsparse_py.spgemm.symbolic import Settings, Timer
 
-__all__ = ["METHODS", "Explanation", "SpgemmPlan", "spgemm", "spgemm_plan"]
+__all__ = ["METHODS", "Estimate", "Explanation", "SpgemmPlan", "spgemm", "spgemm_estimate", "spgemm_plan"]
 
 
 def spgemm(
@@ -51,8 +53,8 @@ def spgemm(
     Returns
     -------
     csr_array, m x n, or (csr_array, dict of str to float)
-        Rows sorted, without duplicates. Entries whose products cancel to zero are kept: the structure is that of the product of the
-        patterns, where SciPy drops them (`csr_array.eliminate_zeros` does too). With ``profile`` the seconds too.
+        Rows sorted, without duplicates. Entries whose products cancel to zero are kept: the structure is that of the product of
+        the patterns, where SciPy drops them (`csr_array.eliminate_zeros` does too). With ``profile`` the seconds too.
 
     Raises
     ------
@@ -68,6 +70,10 @@ def spgemm(
     """
     plan, timer = _planned(A, B, method, semiring, deterministic, memory_limit, max_nnz, profile=profile)
     return (plan.take_first(), timer.seconds) if profile else plan.take_first()
+
+
+# In the package's namespace the function hides the module of its name: `clsparse_py.spgemm.METHODS` is to be found by both.
+spgemm.__dict__["METHODS"] = METHODS
 
 
 def spgemm_plan(
@@ -90,7 +96,8 @@ def spgemm_plan(
     Returns
     -------
     SpgemmPlan
-        ``plan(a_data, b_data)`` is the product of new values, with no analysis and no wait; ``plan.explain()`` says how it is made.
+        ``plan(a_data, b_data)`` is the product of new values, with no analysis and no wait; ``plan.explain()`` says how it is
+        made.
 
     Raises
     ------

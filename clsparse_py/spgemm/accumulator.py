@@ -83,7 +83,7 @@ class Result:
 
 
 class Accumulator(Protocol):
-    """Turns the intermediate products of rows into rows of C, in two phases. Frozen: what belongs to a product is in its state."""
+    """Turns the intermediate products of rows into rows of C, in two phases. Frozen: what is a product's is in its state."""
 
     def prepare(self, chain: Chain, product: Product, rows: Rows) -> object:
         """Return what both phases of these rows need, and what is kept for new values; may wait for the device."""

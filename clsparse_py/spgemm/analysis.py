@@ -34,6 +34,8 @@ class Work:
         The most products of a row, and the longest row of A; 2^32 - 1 where there are more.
     taken : tuple of int
         Rows of each rule.
+    bound : int or None
+        Entries of C at most, where that was asked for.
     """
 
     products: cl_array.Array
@@ -42,6 +44,7 @@ class Work:
     most_products: int
     longest_row: int
     taken: tuple[int, ...]
+    bound: int | None = None
 
 
 def _lanes(mean_length: float, work_group: int) -> int:
@@ -61,6 +64,7 @@ def analyse(
     b_indptr: cl_array.Array,
     rules: tuple[Rule, ...],
     work_group: int | None = None,
+    bounded_by: int | None = None,
 ) -> Work:
     """Count the intermediate products of each row, and find the rule that takes it. Waits for the device once.
 
@@ -76,23 +80,29 @@ def analyse(
         The last takes all.
     work_group : int, optional
         Work-items in a work-group, if not those that suit the device.
+    bounded_by : int, optional
+        Columns of B: bound the entries of C too.
     """
     device = chain.device
     group = min(work_group or (1 if device.is_cpu else 128), device.max_work_group)
     lanes = 1 if device.is_cpu else _lanes(nnz / n_rows, group)
-    record = Analysis(group, name_of(a_indptr.dtype), lanes, tuple(rule.limits for rule in rules))
+    record = Analysis(group, name_of(a_indptr.dtype), lanes, tuple(rule.limits for rule in rules), bounded_by is not None)
     built, built_record = chain.build(record)
     products, rule = chain.scratch(n_rows, np.uint64), chain.scratch(n_rows, a_indptr.dtype)
-    found = chain.scratch(4 + len(rules), np.uint32)
-    chain.fill(found, 0, 4 + len(rules))
+    n_found = 4 + len(rules) + (0 if bounded_by is None else 2)
+    found = chain.scratch(n_found, np.uint32)
+    chain.fill(found, 0, n_found)
     sizes: tuple[Any, ...]
     if built_record.lanes == 1:
         groups, sizes = spread(device, n_rows, built_record.work_group)
     else:
         groups, sizes = -(-n_rows * built_record.lanes // built_record.work_group), tuple(map(np.uint64, (n_rows, 1, 1, 1)))
+    if bounded_by is not None:
+        sizes += (np.uint64(bounded_by),)
     chain.launch(built, groups, *sizes, a_indptr, a_indices, b_indptr, products, rule, found)
-    low, high, most, longest, *taken = (int(number) for number in chain.read(found, 4 + len(rules)))
-    return Work(products, rule, (high << 32) + low, most, longest, tuple(taken))
+    low, high, most, longest, *rest = (int(number) for number in chain.read(found, n_found))
+    taken, bound = rest[: len(rules)], rest[len(rules) :]
+    return Work(products, rule, (high << 32) + low, most, longest, tuple(taken), (bound[1] << 32) + bound[0] if bound else None)
 
 
 def grouped(chain: Chain, n_rows: int, work: Work) -> list[Rows | None]:

@@ -23,6 +23,7 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
     return {
         "spgemm/analysis": Analysis(group, arithmetic.index, 1, rules),
         "spgemm/analysis:lanes": Analysis(group, arithmetic.index, 4 if group % 4 == 0 else 1, rules),
+        "spgemm/analysis:bounded": Analysis(group, arithmetic.index, 1, rules, bounded=True),
         "spgemm/merge": Merge(8).record(device, numeric, listed=True),
         **{f"spgemm/merge:{phase}": Merge(4).record(device, form, listed=False) for phase, form in phases.items()},
     }

@@ -26,21 +26,24 @@ class Analysis(OfStructure):
         Work-items to a row; divides the work-group size.
     rules : tuple of (int, int)
         Most products and longest row of A of each rule, -1 for no limit.
+    bounded : bool
+        Whether entries of C are bounded too.
     """
 
     template = "spgemm/analysis"
 
     lanes: int
     rules: tuple[tuple[int, int], ...]
+    bounded: bool = False
 
     @property
     @override
     def name(self) -> str:
-        return f"{super().name}_{self.lanes}_lanes_{len(self.rules)}_rules"
+        return f"{super().name}_{self.lanes}_lanes_{len(self.rules)}_rules{'_bounded' if self.bounded else ''}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "lanes": self.lanes, "rules": self.rules}
+        return {**super().arguments(), "lanes": self.lanes, "rules": self.rules, "bounded": self.bounded}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
@@ -142,6 +145,10 @@ class RowKernel(Parameters):
     @override
     def lane_width(self) -> int:
         return self.portability.lane_width
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return self._common()
 
     def _common(self) -> dict[str, object]:
         return {

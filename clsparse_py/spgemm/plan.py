@@ -2,79 +2,25 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from pyopencl import array as cl_array
 
-from clsparse_py.convert import converted
 from clsparse_py.csr import assembled, csr_array
 from clsparse_py.device import describe
 from clsparse_py.launch import Chain
 from clsparse_py.parts import place_part, value_dtype
-from clsparse_py.primitives.scan import enqueue_scan
-from clsparse_py.semiring import Semiring
-from clsparse_py.spgemm.accumulator import Product, Result, Rows
-from clsparse_py.spgemm.analysis import Work, analyse, grouped
-from clsparse_py.spgemm.arguments import form_of, memory_limit_of, with_index
+from clsparse_py.spgemm.accumulator import Product, Result
 from clsparse_py.spgemm.canonical_values import CanonicalOperand
 from clsparse_py.spgemm.explanation import Bin, Explanation
 from clsparse_py.spgemm.rules import Rule
+from clsparse_py.spgemm.symbolic import Settings, Symbolic, Timer
 from clsparse_py.structure import Plans, Structure
 from clsparse_py.transfer import allocated
 
-__all__ = ["Settings", "SpgemmPlan", "Timer"]
-
-_INT32_MAX = np.iinfo(np.int32).max
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What a caller asks of a product, checked: the keyword arguments of `spgemm`."""
-
-    method: str
-    semiring: Semiring
-    deterministic: bool
-    memory_limit: int | None
-    max_nnz: int | None
-
-
-class Timer:
-    """The seconds that each phase takes, by the host's clock; the queue is finished at the end of each where it is to measure.
-
-    Attributes
-    ----------
-    seconds : dict of str to float
-    """
-
-    def __init__(self, queue: Any, *, measures: bool) -> None:
-        self.seconds: dict[str, float] = {}
-        self._queue = queue
-        self._measures = measures
-        if measures:
-            queue.finish()
-
-    @contextmanager
-    def __call__(self, phase: str) -> Iterator[None]:
-        """Add what happens inside to a phase."""
-        begin = time.perf_counter()
-        yield
-        if self._measures:
-            self._queue.finish()
-            self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - begin
-
-
-@dataclass(frozen=True)
-class _Step:
-    """The rows of one rule, and what its accumulator keeps for them."""
-
-    rule: Rule
-    rows: Rows
-    state: object
+__all__ = ["SpgemmPlan"]
 
 
 class SpgemmPlan:
@@ -100,46 +46,15 @@ class SpgemmPlan:
         self._settings = settings
         self._allocator = A.data.allocator
         self._plans = Plans()
-        with timer("analysis"):
-            self._a, self._b = CanonicalOperand(A), CanonicalOperand(B)
-            left, right = self._a.matrix, self._b.matrix
-            form = form_of(left, right, settings.semiring)
-            index = np.dtype(form.index)
-            structure = [with_index(self.queue, part, index) for part in (left.indptr, left.indices, right.indptr, right.indices)]
-            chain = Chain(self.queue, *structure, left.data, right.data)
-            work, rows = self._analysed(chain, left.nnz, structure, rules)
-            self._work = work
-            self.n_products = work.n_products if work else 0
-            counts = chain.scratch(self.shape[0], np.uint32)
-            limit = memory_limit_of(chain.device, settings.memory_limit)
-            c_index = "int32" if max(self.n_products, *self.shape) <= _INT32_MAX and form.index == "int32" else "int64"
-            self._product = Product(
-                self.shape, structure[0], structure[1], left.data, structure[2], structure[3], right.data,
-                work.products if work else counts, self.n_products, replace(form, c_index=c_index), limit, settings.deterministic,
-            )  # fmt: skip
-            if rows[0] is not None:
-                chain.fill(counts, 0, self.shape[0])
-            self._steps = [
-                _Step(rule, each, rule.accumulator.prepare(chain, self._product, each))
-                for rule, each in zip(rules, rows, strict=True)
-                if each is not None and rule.accumulator is not None
-            ]
-        with timer("symbolic"):
-            self._enqueue_symbolic(chain, counts)
-            indptr = allocated(self.queue, self._what("indptr"), self.shape[0] + 1, np.dtype(c_index), self._allocator)
-            enqueue_scan(chain, counts, indptr, self.shape[0], kind="pointers")
-            self.nnz = int(chain.read(indptr, 1, self.shape[0])[0])
+        found = Symbolic(A, B, settings, rules, timer)
+        self.nnz, self.n_products = found.nnz, found.product.n_products
         if settings.max_nnz is not None and self.nnz > settings.max_nnz:
             raise ValueError(f"max_nnz: the product has {self.nnz:,} entries, more than {settings.max_nnz:,}")
-        if c_index == "int64" and form.index == "int32" and max(self.nnz, *self.shape) <= _INT32_MAX:
-            # Its products could have needed 64 bits; its entries, as they turn out, do not.
-            c_index = "int32"
-            indptr = converted(self.queue, "indptr", indptr, np.dtype(c_index))
-            chain = Chain(self.queue, indptr)
-            self._product = replace(self._product, form=replace(self._product.form, c_index=c_index))
+        self._a, self._b, self._steps = found.a, found.b, found.steps
+        self._product, chain = found.product, found.chain
+        self.indptr = found.indptr
         with timer("allocation"):
-            self.indptr = indptr
-            self.indices = allocated(self.queue, self._what("indices"), self.nnz, np.dtype(c_index), self._allocator)
+            self.indices = allocated(self.queue, self._what("indices"), self.nnz, self.indptr.dtype, self._allocator)
             data = allocated(self.queue, self._what("values"), self.nnz, self._dtype, self._allocator)
         with timer("numeric"):
             self._enqueue_numeric(chain, self._product, data, "numeric")
@@ -165,19 +80,6 @@ class SpgemmPlan:
     def _what(self, part: str) -> str:
         rows, columns = self.shape
         return f"{part} of the {rows} x {columns} product"
-
-    def _analysed(
-        self, chain: Chain, nnz: int, structure: list[cl_array.Array], rules: tuple[Rule, ...]
-    ) -> tuple[Work | None, list[Rows | None]]:
-        if not nnz or not structure[3].size:
-            return None, [Rows(self.shape[0]) if self.shape[0] else None, *(None for _ in rules[1:])]
-        work = analyse(chain, self.shape[0], nnz, structure[0], structure[1], structure[2], rules)
-        return work, grouped(chain, self.shape[0], work)
-
-    def _enqueue_symbolic(self, chain: Chain, counts: cl_array.Array) -> None:
-        for step in self._steps:
-            assert step.rule.accumulator is not None  # steps are made of rules that have one
-            step.rule.accumulator.enqueue_symbolic(chain, self._product, step.rows, step.state, counts)
 
     def _enqueue_numeric(self, chain: Chain, product: Product, data: cl_array.Array, phase: str) -> None:
         if not self.nnz:

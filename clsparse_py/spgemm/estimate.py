@@ -1,0 +1,134 @@
+"""What a product takes, before anything of its size is allocated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.csr import csr_array
+from clsparse_py.device import describe
+from clsparse_py.launch import Chain
+from clsparse_py.semiring import plus_times
+from clsparse_py.spgemm.analysis import Work, analyse
+from clsparse_py.spgemm.arguments import check_operands, form_of, with_index
+from clsparse_py.spgemm.canonical_values import CanonicalOperand
+from clsparse_py.spgemm.choose import rules_for
+from clsparse_py.spgemm.rules import EMPTY, Rule
+from clsparse_py.spgemm.symbolic import Settings, Symbolic, Timer
+
+__all__ = ["Estimate", "spgemm_estimate"]
+
+#: The most products of a row in each class of the histogram; beyond them there is one more.
+CLASSES = (0, *(1 << bit for bit in range(25)))
+_INT32_MAX = np.iinfo(np.int32).max
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a product takes. Made by `spgemm_estimate`.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Of C.
+    nnz_a, n_products : int
+        Entries of A, without duplicates, and intermediate products.
+    nnz : int
+        Entries of C: as many, or at most so many, as ``exact`` says.
+    exact : bool
+    c_bytes : int
+        Of C's three arrays.
+    workspace_bytes : int
+        Of what every method keeps for each row: its number of products, its rule and its place in a list.
+    expansion_bytes : int
+        Of all products with their columns, expanded at once. Methods that expand in global memory take at most this, and never
+        more than ``memory_limit``.
+    histogram : tuple of (int, int)
+        Most products of a row, and how many rows have so many, more than the class before allows; -1 for the last class, which
+        has no limit. Classes without rows are left out.
+    """
+
+    shape: tuple[int, int]
+    nnz_a: int
+    n_products: int
+    nnz: int
+    exact: bool
+    c_bytes: int
+    workspace_bytes: int
+    expansion_bytes: int
+    histogram: tuple[tuple[int, int], ...]
+
+    @property
+    def expansion_factor(self) -> float:
+        """Products to an entry of A."""
+        return self.n_products / max(self.nnz_a, 1)
+
+    @property
+    def compression_ratio(self) -> float:
+        """Products to an entry of C; of a bound, the least that it can be."""
+        return self.n_products / max(self.nnz, 1)
+
+
+def spgemm_estimate(A: csr_array, B: Any, *, exact: bool = False) -> Estimate:
+    """Tell what ``A @ B`` takes before it is made.
+
+    Waits for the device once, or twice where ``exact``; an operand that is not in canonical format is copied into it.
+
+    Parameters
+    ----------
+    A : csr_array
+        m x k.
+    B : csr_array or SciPy sparse matrix
+        k x n.
+    exact : bool
+        False: the entries of C are bounded, row by row, by the products and by the columns. True: the symbolic phase counts them.
+
+    Returns
+    -------
+    Estimate
+
+    Raises
+    ------
+    ValueError, TypeError
+        Shapes, contexts or dtypes that do not go together.
+    MemoryError
+        The device has not the memory for the analysis or, where ``exact``, for the symbolic phase of one row.
+    """
+    A, B = check_operands(A, B, plus_times)
+    left, right = CanonicalOperand(A).matrix, CanonicalOperand(B).matrix
+    form = form_of(left, right)
+    arithmetic, index = form.arithmetic, np.dtype(form.index)
+    assert isinstance(arithmetic, Arithmetic)  # of a numeric phase
+    m, n = shape = (left.shape[0], right.shape[1])
+    rules = (EMPTY, *(Rule("", None, max_products=most) for most in CLASSES[1:]), Rule("", None))
+    work: Work | None = None
+    if left.nnz and right.nnz:
+        a_indptr, a_indices, b_indptr = (with_index(A.queue, part, index) for part in (left.indptr, left.indices, right.indptr))
+        chain = Chain(A.queue, a_indptr, a_indices, b_indptr)
+        work = analyse(chain, m, left.nnz, a_indptr, a_indices, b_indptr, rules, bounded_by=n)
+    n_products, bound = (work.n_products, work.bound or 0) if work else (0, 0)
+    taken = work.taken if work else (m, *(0 for _ in CLASSES))
+    nnz = _counted(left, right) if exact and work else bound
+    c_index = index.itemsize if max(nnz, m, n) <= _INT32_MAX else 8
+    column = 8 if form.wide else 4
+    return Estimate(
+        shape,
+        left.nnz,
+        n_products,
+        nnz,
+        exact,
+        c_bytes=(m + 1) * c_index + nnz * (c_index + arithmetic.result.itemsize),
+        workspace_bytes=m * (8 + 2 * index.itemsize + 4),
+        expansion_bytes=n_products * (column + arithmetic.result.itemsize),
+        histogram=tuple((most, rows) for most, rows in zip((*CLASSES, -1), taken, strict=True) if rows),
+    )
+
+
+def _counted(left: csr_array, right: csr_array) -> int:
+    """Return the entries of C, by the symbolic phase."""
+    settings = Settings("auto", plus_times, deterministic=True, memory_limit=None, max_nnz=None)
+    rules = rules_for("auto", describe(left.queue.device), form_of(left, right))
+    return Symbolic(left, right, settings, rules, Timer(left.queue, measures=False)).nnz
