@@ -8,6 +8,7 @@ from clsparse_py import programs
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device
 from clsparse_py.spgemm.choose import rules_for
+from clsparse_py.spgemm.dense_chunked import DenseChunkedKernel, Masks
 from clsparse_py.spgemm.kernels import Analysis, Form
 from clsparse_py.spgemm.merge import Merge
 
@@ -24,6 +25,9 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
         "spgemm/analysis": Analysis(group, arithmetic.index, 1, rules),
         "spgemm/analysis:lanes": Analysis(group, arithmetic.index, 4 if group % 4 == 0 else 1, rules),
         "spgemm/analysis:bounded": Analysis(group, arithmetic.index, 1, rules, bounded=True),
+        "spgemm/dense_chunked": DenseChunkedKernel(1, numeric, listed=True),
+        **{f"spgemm/dense_chunked:{phase}": DenseChunkedKernel(1, form, listed=False) for phase, form in phases.items()},
+        "spgemm/masks": Masks(1, arithmetic.index),
         "spgemm/merge": Merge(8).record(device, numeric, listed=True),
         **{f"spgemm/merge:{phase}": Merge(4).record(device, form, listed=False) for phase, form in phases.items()},
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from clsparse_py.device import Device
+from clsparse_py.spgemm.dense_chunked import DenseChunked
 from clsparse_py.spgemm.kernels import Form
 from clsparse_py.spgemm.merge import Merge
 from clsparse_py.spgemm.rules import EMPTY, Rule
@@ -20,11 +21,18 @@ def reg_merge(device: Device, form: Form) -> tuple[Rule, ...]:  # noqa: ARG001
     return tuple(Rule("reg-merge", Merge(heads), max_length=heads) for heads in _HEADS)
 
 
-METHODS: dict[str, Callable[[Device, Form], tuple[Rule, ...]]] = {"reg-merge": reg_merge}
+def dense(device: Device, form: Form) -> tuple[Rule, ...]:  # noqa: ARG001
+    """Return the one bin of "dense": it takes any row."""
+    return (Rule("dense", DenseChunked()),)
+
+
+METHODS: dict[str, Callable[[Device, Form], tuple[Rule, ...]]] = {"reg-merge": reg_merge, "dense": dense}
 
 
 def auto(device: Device, form: Form) -> tuple[Rule, ...]:
     """Return the rules of "auto", of which the last takes any row."""
+    if device.is_cpu:
+        return dense(device, form)
     return (*reg_merge(device, form), Rule("reg-merge", Merge(64)))
 
 

@@ -1,0 +1,164 @@
+"""Dense accumulators for CPU devices: a few workers claim chunks of rows, each with an array as long as a row of C is wide."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from pyopencl import array as cl_array
+from typing_extensions import Self, override
+
+from clsparse_py.device import Portability
+from clsparse_py.launch import Chain, spread
+from clsparse_py.primitives.scan import enqueue_scan
+from clsparse_py.programs import Parameters
+from clsparse_py.spgemm.accumulator import Product, Result, Rows
+from clsparse_py.spgemm.kernels import Form
+from clsparse_py.spmv.kernels import Boundaries
+from clsparse_py.structure import OfStructure
+
+__all__ = ["DenseChunked", "DenseChunkedKernel", "Masks"]
+
+#: Columns to a word of bits.
+_BITS = 64
+#: Chunks of rows to a worker, and what a row weighs for itself, in products.
+_CHUNKS = 32
+_ROW_WEIGHT = 8
+
+
+@dataclass(frozen=True)
+class Masks(OfStructure):
+    """Parameters of ``templates/spgemm/masks.mako``."""
+
+    template = "spgemm/masks"
+
+
+@dataclass(frozen=True)
+class DenseChunkedKernel(Parameters):
+    """Parameters of ``templates/spgemm/dense_chunked.mako``; the work-group is one work-item.
+
+    Attributes
+    ----------
+    form : Form
+    listed : bool
+        Whether the rows are listed; all rows in their order otherwise.
+    """
+
+    template = "spgemm/dense_chunked"
+
+    form: Form
+    listed: bool
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"spgemm_dense_chunked_{self.form.name}{'_listed' if self.listed else ''}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"{Portability().defines}\n#define LISTED {int(self.listed)}\n{self.form.prelude}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        phase = {"symbolic": self.form.phase == "symbolic", "values_only": self.form.phase == "values"}
+        return {"work_group": self.work_group, "listed": self.listed, **phase}
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        return self if work_group else None
+
+
+@dataclass
+class _State:
+    """What belongs to a product: where chunks of rows begin, and B's masks until C has its structure."""
+
+    n_chunks: int
+    chunk_row: cl_array.Array
+    masks: tuple[cl_array.Array, ...] = ()
+
+
+@dataclass(frozen=True)
+class DenseChunked:
+    """An accumulator for rows of any kind, in workspace that grows with the columns of B.
+
+    Attributes
+    ----------
+    workers : int, optional
+        Work-items that claim chunks, at most; by default one more than compute units, as a runtime may give one of them two.
+    """
+
+    workers: int | None = None
+
+    def prepare(self, chain: Chain, product: Product, rows: Rows) -> _State:  # noqa: ARG002 - chunks are cut from all rows
+        """Enqueue the cut of the rows into chunks of equal work, and B's masks.
+
+        Raises
+        ------
+        MemoryError
+            The memory limit does not hold one worker's arrays; the message says how much is needed.
+        """
+        n_rows = product.shape[0]
+        n_chunks = min(n_rows, _CHUNKS * self._workers(chain, product, product.form.of("numeric")))
+        before = chain.scratch(n_rows + 1, np.int64)
+        enqueue_scan(chain, product.products, before, n_rows, kind="pointers")
+        chunk_row, *unused = (chain.scratch(n_chunks + 1, np.int64) for _ in range(3))
+        weight = product.n_products + n_rows * _ROW_WEIGHT
+        never = weight + 1  # a chunk ends where a row does
+        sizes = (n_rows, product.n_products, -(-weight // n_chunks), _ROW_WEIGHT, never, n_chunks)
+        cut, _ = chain.build(Boundaries(1, "int64"))
+        chain.launch(cut, n_chunks + 1, *map(np.int64, sizes), before, chunk_row, *unused)
+        state = _State(n_chunks, chunk_row)
+        n_rows_b, nnz_b = product.b_indptr.size - 1, product.b_indices.size
+        state.masks = chain.scratch(nnz_b, np.uint32), chain.scratch(nnz_b, np.uint64), chain.scratch(n_rows_b, np.uint32)
+        compress, _ = chain.build(Masks(1, product.form.index))
+        groups, strides = spread(chain.device, n_rows_b, 1)
+        chain.launch(compress, groups, *strides, product.b_indptr, product.b_indices, *state.masks)
+        return state
+
+    def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: Any, counts: cl_array.Array) -> None:
+        """Enqueue the number of entries of each row."""
+        self._enqueue(chain, product, rows, state, "symbolic", counts)
+
+    def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: Any, C: Result, phase: str) -> None:
+        """Enqueue columns and values of each row, or values alone."""
+        self._enqueue(chain, product, rows, state, phase, product.a_data, product.b_data, C.indptr, C.indices, C.data)
+        if phase == "numeric":
+            state.masks = ()
+
+    def _enqueue(self, chain: Chain, product: Product, rows: Rows, state: _State, phase: str, *results: Any) -> None:
+        form = product.form.of(phase)
+        built, _ = chain.build(DenseChunkedKernel(1, form, rows.listed is not None))
+        workers = min(self._workers(chain, product, form), state.n_chunks)
+        n_words = -(-product.shape[1] // _BITS)
+        claimed = chain.scratch(1, np.uint32)
+        chain.fill(claimed, 0, 1)
+        where: tuple[Any, ...] = (np.uint64(rows.n),)
+        if rows.listed is not None:
+            where += np.uint64(rows.first), rows.listed
+        chunks = np.uint32(state.n_chunks), state.chunk_row, claimed, np.uint64(n_words)
+        scratch: tuple[cl_array.Array, ...] = ()
+        if form.arithmetic is not None:
+            scratch += (chain.scratch(workers * n_words * _BITS, form.arithmetic.result),)
+        if phase != "values":
+            scratch += chain.scratch(workers * (n_words + -(-n_words // _BITS)), np.uint64), *state.masks
+        chain.launch(built, workers, *where, *product.structure, *results, *chunks, *scratch)
+
+    def _workers(self, chain: Chain, product: Product, form: Form) -> int:
+        """Return how many workers there are arrays for."""
+        n_words = -(-product.shape[1] // _BITS)
+        size = form.arithmetic.result.itemsize * _BITS * n_words if form.arithmetic else 0
+        size += 8 * (n_words + -(-n_words // _BITS)) if form.phase != "values" else 0
+        most = product.memory_limit // size
+        if not most:
+            raise MemoryError(
+                f"memory_limit: a dense accumulator of {product.shape[1]:,} columns needs {size:,} bytes, "
+                f"the limit is {product.memory_limit:,}"
+            )
+        return min(most, self.workers or chain.device.compute_units + 1)
+
+    def describe(self) -> str:
+        """Return its parameters in a few words."""
+        return "chunks of rows" if self.workers is None else f"chunks of rows, {self.workers} workers"

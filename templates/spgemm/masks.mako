@@ -1,0 +1,34 @@
+<%doc>
+The columns of each row of B as bit masks: the words of 64 columns that it has entries in, ascending, and which columns of each.
+
+Source        the bit masks of HSMU-SpGEMM's symbolic phase
+Index space   any number of work-items, each with rows in strides, see launch.spread
+Inputs        rows sorted, without duplicates
+Output        words and masks of a row from indptr[row] on, as many as n_words[row]; what lies behind them is not written
+Local memory  none
+Result        exact
+</%doc>
+kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
+void ${name}(
+    const ulong n_rows, const ulong stride, const ulong step, const ulong span,
+    global const I *restrict indptr, global const I *restrict indices,
+    global uint *restrict words, global ulong *restrict masks, global uint *restrict n_words)
+{
+    ulong left = span;
+    for (ulong row = get_global_id(0) * stride; row < n_rows && left; row += step, --left) {
+        const ulong begin = indptr[row], end = indptr[row + 1];
+        // No branch: the word is written again with each of its columns.
+        ulong at = begin - 1, mask = 0;
+        uint word = UINT_MAX;
+        for (ulong k = begin; k < end; ++k) {
+            const ulong column = (ulong)indices[k], bit = 1ul << (column & 63);
+            const uint next = (uint)(column >> 6);
+            mask = next == word ? mask | bit : bit;
+            at += next != word;
+            word = next;
+            words[at] = word;
+            masks[at] = mask;
+        }
+        n_words[row] = (uint)(at + 1 - begin);
+    }
+}
