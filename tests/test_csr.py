@@ -257,13 +257,6 @@ def test_repr_names_shape_entries_types_and_device(queue: cl.CommandQueue) -> No
     assert text == f"<csr_array of 3 x 3, 4 stored entries, float32 values, int32 indices, on {queue.device.name}>"
 
 
-def test_what_is_not_there_yet_is_left_to_others(queue: cl.CommandQueue) -> None:
-    A = csr_array((DATA, INDICES, INDPTR), queue=queue)
-    for other in (A, sp.csr_array(DENSE)):
-        with pytest.raises(TypeError, match="unsupported operand"):
-            A @ other
-
-
 @pytest.mark.parametrize(
     ("arg1", "options", "error", "message"),
     [

@@ -119,7 +119,7 @@ def _planned(
     profile: bool,
 ) -> tuple[SpgemmPlan, Timer]:
     A, B = check_operands(A, B, semiring)
-    if method != "auto" and method not in METHODS:
+    if method not in ("auto", *METHODS):
         raise ValueError(f"method: must be one of auto, {', '.join(METHODS)}, is {method!r}")
     check_limits(memory_limit, max_nnz)
     settings = Settings(method, semiring, bool(deterministic), memory_limit, max_nnz)

@@ -1,0 +1,99 @@
+"""What a product takes, told beforehand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyopencl as cl
+import pytest
+import scipy.sparse as sp
+from problems import device_matrix, pattern_product, random_matrix
+
+from clsparse_py import csr_array, spgemm, spgemm_estimate
+from clsparse_py.launch import Chain
+
+
+def products_of(A: sp.csr_array, B: sp.csr_array) -> np.ndarray:
+    lengths = np.concatenate(([0], np.cumsum(np.diff(B.indptr)[A.indices])))
+    return np.diff(lengths[A.indptr])
+
+
+@pytest.mark.parametrize("columns", [70, 12])
+def test_products_bound_and_histogram(queue: cl.CommandQueue, columns: int) -> None:
+    rng = np.random.default_rng(0)
+    A, B = random_matrix((300, 50), 4, rng, np.float32), random_matrix((50, columns), 6, rng, np.float32)
+    products = products_of(A, B)
+    found = spgemm_estimate(device_matrix(queue, A), device_matrix(queue, B))
+    assert not found.exact
+    assert found.shape == (300, columns)
+    assert found.n_products == products.sum()
+    assert found.nnz == np.minimum(products, columns).sum() >= pattern_product(A, B).nnz
+    assert found.expansion_factor == pytest.approx(products.sum() / A.nnz)
+    assert found.c_bytes == 301 * 4 + found.nnz * 8
+    assert found.workspace_bytes == 300 * 20
+    assert found.expansion_bytes == found.n_products * 8
+    assert sum(rows for _, rows in found.histogram) == 300
+    below = -1
+    for most, rows in found.histogram:
+        assert rows == np.count_nonzero((products > below if most else products == 0) & (products <= most)), most
+        below = most if below < 0 or most else 0
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_exact(queue: cl.CommandQueue, index: type) -> None:
+    rng = np.random.default_rng(1)
+    A, B = random_matrix((200, 50), 4, rng, np.float32), random_matrix((50, 20), 6, rng, np.float32)
+    left, right = device_matrix(queue, A, index), device_matrix(queue, B, index)
+    found = spgemm_estimate(left, right, exact=True)
+    assert found.exact
+    assert found.nnz == pattern_product(A, B).nnz == spgemm(left, right).nnz
+    assert found.compression_ratio == pytest.approx(products_of(A, B).sum() / found.nnz)
+
+
+def test_rows_past_every_class(queue: cl.CommandQueue) -> None:
+    """Rows of 2^26 products, which no class has."""
+    A, B = (sp.csr_array(np.ones(shape, np.float32)) for shape in ((2, 1 << 13), (1 << 13, 1 << 11)))
+    long = sp.hstack([A] * 4, format="csr")
+    found = spgemm_estimate(csr_array(long, queue=queue), csr_array(sp.vstack([B] * 4, format="csr"), queue=queue))
+    assert found.n_products == 2 << 26
+    assert found.nnz == 2 << 11
+    assert found.histogram == ((-1, 2),)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("shape", [(0, 3, 4), (3, 0, 4), (3, 4, 0), (3, 4, 5)])
+def test_nothing_to_multiply(queue: cl.CommandQueue, shape: tuple[int, int, int], exact: bool) -> None:
+    m, k, n = shape
+    A, B = (csr_array(sp.csr_array(size, dtype=np.float32), queue=queue) for size in ((m, k), (k, n)))
+    found = spgemm_estimate(A, B, exact=exact)
+    assert (found.n_products, found.nnz, found.exact) == (0, 0, exact)
+    assert found.histogram == (((0, m),) if m else ())
+    assert found.expansion_factor == found.compression_ratio == 0
+
+
+def test_operands_of_any_format(queue: cl.CommandQueue) -> None:
+    """Duplicates count once, as they do in the product; SciPy's matrices are taken too."""
+    twice = csr_array(
+        (np.ones(4, np.float32), np.array([2, 0, 2, 1], np.int32), np.array([0, 3, 4], np.int32)), shape=(2, 3), queue=queue
+    )
+    B = sp.csr_array(np.ones((3, 5), np.float32))
+    found = spgemm_estimate(twice, B)
+    assert (found.nnz_a, found.n_products, found.nnz) == (3, 15, 10)
+    assert twice.nnz == 4
+
+
+def test_one_read(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    A = csr_array(sp.eye_array(50, dtype=np.float32, format="csr"), queue=queue)
+    assert A.has_canonical_format
+    reads = []
+    read = Chain.read
+    monkeypatch.setattr(Chain, "read", lambda *arguments, **named: reads.append(1) or read(*arguments, **named))
+    spgemm_estimate(A, A)
+    assert len(reads) == 1
+
+
+def test_bad_operands(queue: cl.CommandQueue) -> None:
+    A = csr_array(sp.eye_array(5, dtype=np.float32, format="csr"), queue=queue)
+    with pytest.raises(TypeError, match=r"^A: must be a csr_array, is int"):
+        spgemm_estimate(3, A)
+    with pytest.raises(ValueError, match=r"^B: must have 5 rows"):
+        spgemm_estimate(A, sp.eye_array(4, format="csr"))
