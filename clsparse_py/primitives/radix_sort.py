@@ -23,7 +23,7 @@ from clsparse_py.primitives.radix_kernels import RadixChunkCount, RadixChunkScat
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.transfer import array_of
 
-__all__ = ["Shape", "enqueue_radix_sort", "enqueue_sort_by_key", "radix_sort"]
+__all__ = ["Shape", "enqueue_radix_sort", "enqueue_sort_by_key", "radix_sort", "scratch_bytes"]
 
 _LARGEST_GROUP = 1024
 # Local memory that is left to the driver.
@@ -334,16 +334,11 @@ def enqueue_radix_sort(
         if values is not None and sorted_values is not None:
             chain.copy(sorted_values, values, n)
         return
-    index = np.dtype(np.int64 if n > np.iinfo(np.int32).max else np.int32)
     word = np.dtype(f"uint{8 * keys.dtype.itemsize}")
     value_bytes = 0 if sorted_values is None else sorted_values.dtype.itemsize
-    cut = (shape or Shape.defaults(chain.device, n)[0]).legal(
-        chain.device, name_of(index), value_bytes, pointers=False, word_bytes=word.itemsize
-    )
+    index, cut, digits = _cut(chain.device, n, high - low, word.itemsize, value_bytes, shape)
     flip = 1 << 8 * word.itemsize - 1 if keys.dtype.kind == "i" else 0
     words, moved, shift = _seen_as(chain, keys, word), values, low
-    digits = _digits(high - low, cut.bits)
-    cut = cut if shape else cut.narrowed(digits[0])
     for i, digit in enumerate(digits):
         last = i + 1 == len(digits)
         target = _seen_as(chain, sorted_keys, word) if last else chain.scratch(n, word)
@@ -354,7 +349,30 @@ def enqueue_radix_sort(
             n_keys=0, pointers=None,
         )  # fmt: skip
         _enqueue_pass(chain, each, cut, index)
+        del each  # which keeps what the pass read from being used again
         words, moved, shift = target, target_values, shift + digit
+
+
+def _cut(
+    device: Device, n: int, bits: int, word_bytes: int, value_bytes: int, shape: Shape | None
+) -> tuple[np.dtype[Any], Shape, list[int]]:
+    """Return how a sort by so many bits is cut: the type of its counters, its shape, and the bits of each pass."""
+    index = np.dtype(np.int64 if n > np.iinfo(np.int32).max else np.int32)
+    wanted = shape or Shape.defaults(device, n)[0]
+    cut = wanted.legal(device, name_of(index), value_bytes, pointers=False, word_bytes=word_bytes)
+    digits = _digits(bits, cut.bits)
+    return index, cut if shape else cut.narrowed(digits[0]), digits
+
+
+def scratch_bytes(device: Device, n: int, bits: int, key_bytes: int, value_bytes: int) -> int:
+    """Return how much memory `enqueue_radix_sort` takes beside what it is given, at most."""
+    if not n or not bits:
+        return 0
+    index, cut, digits = _cut(device, n, bits, key_bytes, value_bytes, None)
+    parts = min(cut.chunks, n) if cut.chunked else -(-n // (cut.work_group * cut.items))
+    counters = (parts << digits[0]) * index.itemsize
+    # A scan of the counters has a number for each of its tiles.
+    return min(len(digits) - 1, 2) * n * (key_bytes + value_bytes) + counters + counters // 64 + 4096
 
 
 def radix_sort(

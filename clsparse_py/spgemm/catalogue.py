@@ -9,6 +9,7 @@ from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device
 from clsparse_py.spgemm.choose import rules_for
 from clsparse_py.spgemm.dense_chunked import DenseChunkedKernel, Masks
+from clsparse_py.spgemm.esc_kernels import EscCarry, EscContract, EscCount, EscEntries, EscExpand, EscMark, EscRows
 from clsparse_py.spgemm.kernels import Analysis, Form
 from clsparse_py.spgemm.merge import Merge
 
@@ -21,12 +22,27 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
     phases = {phase: numeric.of(phase) for phase in ("symbolic", "numeric", "values")}
     group = min(128, device.max_work_group)
     rules = tuple(rule.limits for rule in rules_for("auto", device, numeric))
+    contract = EscContract.legal(device, numeric, True, "uint32", 128)
+    values = EscContract.legal(device, phases["values"], False, "uint32", 128)
+    esc = {
+        "spgemm/esc_rows": EscRows(group, arithmetic.index, True),
+        "spgemm/esc_entries": EscEntries(group, arithmetic.index, False, False),
+        "spgemm/esc_expand:keys": EscExpand(group, phases["symbolic"], "uint32", "keys"),
+        "spgemm/esc_expand:numbered": EscExpand(group, phases["symbolic"], "uint64", "numbered"),
+        "spgemm/esc_expand": EscExpand(group, phases["values"], "uint32", "values"),
+        "spgemm/esc_mark": EscMark(group, "uint64", True),
+        "spgemm/esc_count": EscCount(group, arithmetic.index, False, True),
+        "spgemm/esc_contract": contract,
+        "spgemm/esc_contract:values": values,
+        "spgemm/esc_carry": EscCarry(group, phases["values"], True, contract.tile),
+    }
     return {
         "spgemm/analysis": Analysis(group, arithmetic.index, 1, rules),
         "spgemm/analysis:lanes": Analysis(group, arithmetic.index, 4 if group % 4 == 0 else 1, rules),
         "spgemm/analysis:bounded": Analysis(group, arithmetic.index, 1, rules, bounded=True),
         "spgemm/dense_chunked": DenseChunkedKernel(1, numeric, listed=True),
         **{f"spgemm/dense_chunked:{phase}": DenseChunkedKernel(1, form, listed=False) for phase, form in phases.items()},
+        **esc,
         "spgemm/masks": Masks(1, arithmetic.index),
         "spgemm/merge": Merge(8).record(device, numeric, listed=True),
         **{f"spgemm/merge:{phase}": Merge(4).record(device, form, listed=False) for phase, form in phases.items()},

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from clsparse_py.device import Device
 from clsparse_py.spgemm.dense_chunked import DenseChunked
+from clsparse_py.spgemm.esc import Esc
 from clsparse_py.spgemm.kernels import Form
 from clsparse_py.spgemm.merge import Merge
 from clsparse_py.spgemm.rules import EMPTY, Rule
@@ -26,14 +27,23 @@ def dense(device: Device, form: Form) -> tuple[Rule, ...]:  # noqa: ARG001
     return (Rule("dense", DenseChunked()),)
 
 
-METHODS: dict[str, Callable[[Device, Form], tuple[Rule, ...]]] = {"reg-merge": reg_merge, "dense": dense}
+def esc(device: Device, form: Form) -> tuple[Rule, ...]:  # noqa: ARG001
+    """Return the one bin of "esc": it takes any row."""
+    return (Rule("esc", Esc()),)
+
+
+METHODS: dict[str, Callable[[Device, Form], tuple[Rule, ...]]] = {
+    "reg-merge": reg_merge,
+    "dense": dense,
+    "esc": esc,
+}
 
 
 def auto(device: Device, form: Form) -> tuple[Rule, ...]:
     """Return the rules of "auto", of which the last takes any row."""
     if device.is_cpu:
         return dense(device, form)
-    return (*reg_merge(device, form), Rule("reg-merge", Merge(64)))
+    return (*reg_merge(device, form), *esc(device, form))
 
 
 def rules_for(method: str, device: Device, form: Form) -> tuple[Rule, ...]:

@@ -1,0 +1,28 @@
+<%doc>
+Adds what later tiles hold of an entry of C to what the tile holds that began it.
+
+Source        own; as the carries of a segmented sum
+Index space   a work-item to a tile
+Inputs        of esc_contract.mako, with tiles of ${tile}; partial of tiles that begin within an entry
+Local memory  none
+Result        deterministic: tiles are added in their order
+</%doc>
+#include "spgemm.cl"
+#include "esc.cl"
+
+kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
+void ${name}(
+    SPGEMM_ROWS const ulong begin, const uint n_tiles, global const uint *restrict runs_before,
+    global const uint *restrict tile_first, global const uint *restrict numbers, global const C_INDEX *restrict c_indptr,
+    global T *restrict c_data, global const T *restrict partial)
+{
+    uint tile = get_global_id(0);
+    // The entry that this tile goes on with, if it began in the tile before.
+    if (tile == 0 || tile >= n_tiles || numbers[(ulong)tile * ${tile}] >> 31 || tile_first[tile] == tile_first[tile - 1])
+        return;
+    const ulong place = ESC_PLACE(tile_first[tile] - 1);
+    T sum = ADD(c_data[place], partial[tile]);
+    for (; tile_first[tile + 1] == tile_first[tile] && tile + 1 < n_tiles && !(numbers[(ulong)(tile + 1) * ${tile}] >> 31); ++tile)
+        sum = ADD(sum, partial[tile + 1]);
+    c_data[place] = sum;
+}

@@ -1,0 +1,61 @@
+<%doc>
+The intermediate products of a slice of rows, in the order of A's entries: ${{
+"keys": "the row in the slice and the column of each, as one number",
+"numbered": "the row in the slice and the column of each, as one number, and the numbers of the products",
+"values": "their values"}[what]}.
+
+Source        Dalton, Olson and Bell, Section 3.2 and Algorithm 3; work-items find their entry of A by a search of its own
+Index space   a work-group to ${work_group * items} products
+Inputs        entry_products: n_entries + 1, where the products of each entry of A begin; entry_at${"" if what == "values" else ", entry_slot"}: of esc_entries.mako
+Local memory  2 numbers of 32 bits
+Result        exact${"; the semiring's products" if what == "values" else ""}
+</%doc>
+#include "spgemm.cl"
+
+// The last entry from low up to high, not including it, whose products begin at or before one: the entry that has it.
+uint entry_of(global const int *restrict entry_products, uint low, uint high, const uint product)
+{
+    while (low + 1 < high) {
+        const uint middle = low + (high - low) / 2;
+        if ((uint)entry_products[middle] <= product)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
+void ${name}(
+    const uint n, const uint n_entries, global const int *restrict entry_products, global const I *restrict entry_at,
+    global const I *restrict a_indices, global const I *restrict b_indptr,
+% if what == "values":
+    global const A_VALUE *restrict a_data, global const X_VALUE *restrict b_data, global T *restrict values)
+% else:
+    const uint column_bits, global const uint *restrict entry_slot, global const I *restrict b_indices, global KEY *restrict keys\
+${", global uint *restrict numbers)" if what == "numbered" else ")"}
+% endif
+{
+    local uint ends[2];
+    const uint me = get_local_id(0), begin = (uint)get_group_id(0) * ${work_group * items};
+    for (uint i = me; i < 2; i += ${work_group})
+        ends[i] = entry_of(entry_products, 0, n_entries, min(begin + i * ${work_group * items - 1}, n - 1));
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const uint low = ends[0], high = ends[1] + 1;
+    for (uint u = 0; u < ${items}; ++u) {
+        const uint product = begin + u * ${work_group} + me;
+        if (product >= n)
+            continue;
+        const uint entry = entry_of(entry_products, low, high, product);
+        const I at = entry_at[entry];
+        const I place = b_indptr[a_indices[at]] + (I)(product - (uint)entry_products[entry]);
+% if what == "values":
+        values[product] = MULTIPLY(from_a(a_data[at]), from_x(b_data[place]));
+% else:
+        keys[product] = (KEY)entry_slot[entry] << column_bits | (KEY)b_indices[place];
+% if what == "numbered":
+        numbers[product] = product;
+% endif
+% endif
+    }
+}
