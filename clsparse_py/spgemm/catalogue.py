@@ -11,7 +11,7 @@ from clsparse_py.spgemm.choose import rules_for
 from clsparse_py.spgemm.dense_chunked import DenseChunkedKernel, Masks
 from clsparse_py.spgemm.esc_kernels import EscCarry, EscContract, EscCount, EscEntries, EscExpand, EscMark, EscRows
 from clsparse_py.spgemm.kernels import Analysis, Form
-from clsparse_py.spgemm.merge import Merge
+from clsparse_py.spgemm.merge import Merge, merges
 
 __all__ = ["of_spgemm"]
 
@@ -44,6 +44,9 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
         **{f"spgemm/dense_chunked:{phase}": DenseChunkedKernel(1, form, listed=False) for phase, form in phases.items()},
         **esc,
         "spgemm/masks": Masks(1, arithmetic.index),
-        "spgemm/merge": Merge(8).record(device, numeric, listed=True),
-        **{f"spgemm/merge:{phase}": Merge(4).record(device, form, listed=False) for phase, form in phases.items()},
+        "spgemm/merge": Merge(1, 8).record(device, numeric, listed=True),
+        **{f"spgemm/merge:{phase}": Merge(1, 4, outputs=8).record(device, form, listed=False) for phase, form in phases.items()},
+        **{f"spgemm/merge:lanes_{phase}": Merge(4, 8).record(device, form, listed=True) for phase, form in phases.items()},
+        "spgemm/merge:most": merges(device, numeric, registers=True)[-1].record(device, numeric, listed=True),
+        "spgemm/merge:local": Merge(4, 8, registers=False).record(device, numeric, listed=True),
     }

@@ -7,19 +7,22 @@ from collections.abc import Callable
 from clsparse_py.device import Device
 from clsparse_py.spgemm.dense_chunked import DenseChunked
 from clsparse_py.spgemm.esc import Esc
+from clsparse_py.spgemm.hash import Hash, hashes, large_hashes
 from clsparse_py.spgemm.kernels import Form
-from clsparse_py.spgemm.merge import Merge
+from clsparse_py.spgemm.merge import merges
 from clsparse_py.spgemm.rules import EMPTY, Rule
 
 __all__ = ["METHODS", "auto", "rules_for"]
 
-#: Entries of a row of A that "reg-merge" takes, bin by bin.
-_HEADS = (1, 2, 4, 8, 16, 32)
 
-
-def reg_merge(device: Device, form: Form) -> tuple[Rule, ...]:  # noqa: ARG001
+def reg_merge(device: Device, form: Form) -> tuple[Rule, ...]:
     """Return the bins of "reg-merge": by entries of a row of A."""
-    return tuple(Rule("reg-merge", Merge(heads), max_length=heads) for heads in _HEADS)
+    return tuple(Rule("reg-merge", each, max_length=each.length) for each in merges(device, form, registers=True))
+
+
+def merge(device: Device, form: Form) -> tuple[Rule, ...]:
+    """Return the bins of "merge": by entries of a row of A."""
+    return tuple(Rule("merge", each, max_length=each.length) for each in merges(device, form, registers=False))
 
 
 def dense(device: Device, form: Form) -> tuple[Rule, ...]:  # noqa: ARG001
@@ -32,10 +35,34 @@ def esc(device: Device, form: Form) -> tuple[Rule, ...]:  # noqa: ARG001
     return (Rule("esc", Esc()),)
 
 
+def _hash_rules(method: str, accumulators: tuple[Hash, ...]) -> tuple[Rule, ...]:
+    lengths = ((each, each.products if each.items else None) for each in accumulators)
+    return tuple(Rule(method, each, each.products, length) for each, length in lengths)
+
+
+def hash_(device: Device, form: Form) -> tuple[Rule, ...]:
+    """Return the bins of "hash": by products."""
+    return _hash_rules("hash", hashes(device, form, registers=False))
+
+
+def reg_hash(device: Device, form: Form) -> tuple[Rule, ...]:
+    """Return the bins of "reg-hash": by products."""
+    return _hash_rules("reg-hash", hashes(device, form, registers=True))
+
+
+def large_hash(device: Device, form: Form) -> tuple[Rule, ...]:
+    """Return the bins of "large-hash": by products, above those of "hash" and smaller rows with them."""
+    return _hash_rules("large-hash", large_hashes(device, form))
+
+
 METHODS: dict[str, Callable[[Device, Form], tuple[Rule, ...]]] = {
     "reg-merge": reg_merge,
+    "merge": merge,
     "dense": dense,
     "esc": esc,
+    "hash": hash_,
+    "reg-hash": reg_hash,
+    "large-hash": large_hash,
 }
 
 

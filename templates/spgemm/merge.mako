@@ -1,40 +1,87 @@
 <%doc>
 Rows of C by merging the rows of B that a row of A names: each step takes the smallest column over the heads of these rows, sums the
-products of the heads that have it, and advances them.
+products of the heads that have it, and advances them. ${lanes} lanes have up to ${items} heads each.
 
-Heads live in registers. One work-item has up to ${items} of them.
-
-Source        reg-merge: Liu et al., Register-Aware SpGEMM, Section 3.2; one work-item to a row
-Index space   a work-item to a row
-Inputs        see spgemm.cl; rows of A with at most ${items} entries
-Local memory  none
-Result        deterministic: products of a column are added in the order of A's row
+Source        ${"reg-merge" if registers else "the local-memory form of reg-merge"}: Liu et al., Register-Aware SpGEMM, Section 3.2; heads are in ${"registers" if registers else "local memory"}
+Index space   ${lanes} work-items to a row
+Inputs        see spgemm.cl; rows of A with at most ${lanes * items} entries
+Local memory  ${f"{tile} entries of C, which go from there to C side by side" if tile else "none" if registers else f"{items} heads a work-item"}
+Result        deterministic: products of a column are added in ${"the order of A's row" if lanes == 1 else "an order that A's row alone determines"}
 </%doc>
+<%
+    # Columns that a team finds before it writes them: a lane of it gets each, so that they are written side by side.
+    turn = min(lanes, 4)
+    heads = range(items) if registers else ("u",)
+    each_head = "" if registers else "for (uint u = 0; u < n_heads; ++u) "
+%>\
 #include "spgemm.cl"
+% if lanes > 1:
+#define M COLUMN
+#define MIN_LANES ${lanes}
+#include "lanes_min.cl"
+% if not symbolic:
+#include "lanes_xor.cl"
+% endif
+% endif
+// Of head u: the column that it has, where that is in B, how many entries its row has from there on, and the factor from A.
+% if registers:
+#define COLUMN_OF(u) column_##u
+#define AT(u) at_##u
+#define LEFT(u) left_##u
+#define FACTOR(u) factor_##u
+% else:
+#define COLUMN_OF(u) columns[(u) * ${work_group} + me]
+#define AT(u) at[(u) * ${work_group} + me]
+#define LEFT(u) left[(u) * ${work_group} + me]
+#define FACTOR(u) factors[(u) * ${work_group} + me]
+% endif
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(SPGEMM_PARAMETERS)
 {
-    const ulong slot = get_global_id(0);
-    if (slot >= n_rows)
-        return;
-    const ulong row = SPGEMM_ROW(slot);
-    const I begin = a_indptr[row];
-    const uint length = (uint)(a_indptr[row + 1] - begin);
-% for u in range(items):
-    I at_${u} = 0, end_${u} = 0;
-    COLUMN column_${u} = NO_COLUMN;
+% if not registers:
+    local COLUMN columns[${items * work_group}], left[${items * work_group}];
+    local I at[${items * work_group}];
+% if not symbolic:
+    local T factors[${items * work_group}];
+% endif
+% endif
+% if tile:
+% if not values_only:
+    local COLUMN tile_columns[${tile}];
+% endif
+    local T tile[${tile}];
+% endif
+% if tile or not registers:
+    const uint me = get_local_id(0);
+% endif
+    const uint lane = get_local_id(0) % ${lanes};
+    const ulong slot = get_global_id(0) / ${lanes};
+    // No early return: every lane takes part in exchanges and barriers.
+    const bool active = slot < n_rows;
+    const ulong row = active ? SPGEMM_ROW(slot) : 0;
+    const I begin = active ? a_indptr[row] : 0;
+    const uint length = active ? (uint)(a_indptr[row + 1] - begin) : 0;
+% if not registers:
+    const uint n_heads = (length + ${lanes - 1} - lane) / ${lanes};
+% endif
+% for u in heads:
+% if registers:
+    I at_${u} = 0;
+    COLUMN left_${u} = 0, column_${u} = NO_COLUMN;
 % if not symbolic:
     T factor_${u} = ZERO;
 % endif
-    if (${u} < length) {
-        const I k = a_indices[begin + ${u}];
-        at_${u} = b_indptr[k];
-        end_${u} = b_indptr[k + 1];
-        if (at_${u} < end_${u})
-            column_${u} = (COLUMN)b_indices[at_${u}];
+    if (${u * lanes} + lane < length) {
+% else:
+    ${each_head}{
+% endif
+        const I a = begin + (I)(${u}${f" * {lanes}" if lanes > 1 else ""} + lane), k = a_indices[a];
+        AT(${u}) = b_indptr[k];
+        LEFT(${u}) = (COLUMN)(b_indptr[k + 1] - b_indptr[k]);
+        COLUMN_OF(${u}) = LEFT(${u}) ? (COLUMN)b_indices[AT(${u})] : NO_COLUMN;
 % if not symbolic:
-        factor_${u} = from_a(a_data[begin + ${u}]);
+        FACTOR(${u}) = from_a(a_data[a]);
 % endif
     }
 % endfor
@@ -42,29 +89,36 @@ void ${name}(SPGEMM_PARAMETERS)
 % if symbolic:
     uint count = 0;
 % else:
-    C_INDEX place = c_indptr[row];
+    C_INDEX place = active ? c_indptr[row] : 0;
+% endif
+% if tile:
+    // The rows of the work-group are one piece of C.
+    const ulong first = get_group_id(0) * (ulong)${work_group};
+    const C_INDEX piece = c_indptr[first], n_piece = c_indptr[min(first + ${work_group}, n_rows)] - piece;
+    const bool staged = n_piece <= ${tile};
 % endif
     for (;;) {
-        COLUMN smallest = column_0;
-% for u in range(1, items):
-        smallest = min(smallest, column_${u});
-% endfor
+% if lanes == 1:
+${find("        ")}\
         if (smallest == NO_COLUMN)
             break;
-% if not symbolic:
-        T sum = ZERO;
-% endif
-% for u in range(items):
-        if (column_${u} == smallest) {
-% if not symbolic:
-            sum = ADD(sum, MULTIPLY(factor_${u}, from_x(b_data[at_${u}])));
-% endif
-            ++at_${u};
-            column_${u} = at_${u} < end_${u} ? (COLUMN)b_indices[at_${u}] : NO_COLUMN;
-        }
-% endfor
+${add("        ")}\
 % if symbolic:
         ++count;
+% elif tile:
+        if (staged) {
+            const uint in_tile = (uint)(place - piece);
+% if not values_only:
+            tile_columns[in_tile] = smallest;
+% endif
+            tile[in_tile] = sum;
+        } else {
+% if not values_only:
+            c_indices[place] = (C_INDEX)smallest;
+% endif
+            c_data[place] = sum;
+        }
+        ++place;
 % else:
 % if not values_only:
         c_indices[place] = (C_INDEX)smallest;
@@ -72,8 +126,85 @@ void ${name}(SPGEMM_PARAMETERS)
         c_data[place] = sum;
         ++place;
 % endif
+% else:
+% if not symbolic:
+        COLUMN mine = NO_COLUMN;
+        T ${", ".join(f"sum_{k} = ZERO" for k in range(turn))};
+% endif
+        COLUMN last = NO_COLUMN;
+        for (uint i = 0; i < ${turn}; ++i) {
+${find("            ")}\
+            smallest = lanes_min(smallest);
+            const bool found = smallest != NO_COLUMN;
+${add("            ")}\
+% if symbolic:
+            count += found;
+% else:
+            mine = lane == i ? smallest : mine;
+% for k in range(turn):
+            sum_${k} = i == ${k} ? sum : sum_${k};
+% endfor
+% endif
+            last = smallest;
+        }
+% if not symbolic:
+        // Sums over the lanes, of which lane i gets that of the turn's column i: lanes hand on half of what they have at each step.
+% for half in [1 << b for b in reversed(range(turn.bit_length() - 1))]:
+% for k in range(half):
+        {
+            const bool upper = lane & ${half};
+            const T other = lanes_xor(upper ? sum_${k} : sum_${k + half}, ${half});
+            sum_${k} = ADD(upper ? sum_${k + half} : sum_${k}, other);
+        }
+% endfor
+% endfor
+        for (uint m = ${turn}; m < ${lanes}; m *= 2)
+            sum_0 = ADD(sum_0, lanes_xor(sum_0, m));
+        if (mine != NO_COLUMN) {
+% if not values_only:
+            c_indices[place + (C_INDEX)lane] = (C_INDEX)mine;
+% endif
+            c_data[place + (C_INDEX)lane] = sum_0;
+        }
+        place += ${turn};
+% endif
+        // Lanes of a sub-group stay together until all its teams are done.
+        if (sub_group_min(last) == NO_COLUMN)
+            break;
+% endif
     }
 % if symbolic:
-    counts[row] = count;
+    if (active && lane == 0)
+        counts[row] = count;
+% endif
+% if tile:
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (staged)
+        for (uint i = me; i < (uint)n_piece; i += ${work_group}) {
+% if not values_only:
+            c_indices[piece + (C_INDEX)i] = (C_INDEX)tile_columns[i];
+% endif
+            c_data[piece + (C_INDEX)i] = tile[i];
+        }
 % endif
 }
+<%def name="find(indent)">\
+${indent}COLUMN smallest = NO_COLUMN;
+% for u in heads:
+${indent}${each_head}smallest = min(smallest, COLUMN_OF(${u}));
+% endfor
+</%def>
+<%def name="add(indent)">\
+% if not symbolic:
+${indent}T sum = ZERO;
+% endif
+% for u in heads:
+${indent}${each_head}if (COLUMN_OF(${u}) == smallest${" && found" if lanes > 1 else ""}) {
+% if not symbolic:
+${indent}    sum = ADD(sum, MULTIPLY(FACTOR(${u}), from_x(b_data[AT(${u})])));
+% endif
+${indent}    ++AT(${u});
+${indent}    COLUMN_OF(${u}) = --LEFT(${u}) ? (COLUMN)b_indices[AT(${u})] : NO_COLUMN;
+${indent}}
+% endfor
+</%def>

@@ -1,0 +1,29 @@
+// The smallest value over lanes, of 32 or 64 bits: M is its type, and MIN_LANES how many consecutive lanes it is of, a power of two
+// from 2 to LANE_WIDTH.
+//
+// lanes_min(x):       the smallest x of each MIN_LANES lanes, in every one of them.
+// sub_group_min(x):   of what lanes_min gave: the smallest of all LANE_WIDTH lanes.
+// Every lane of the sub-group has to call them.
+#include "lanes.cl"
+
+M min_with(M x, uint m)
+{
+    M y = (M)lanes_xor_u32((uint)x, m);
+    if (sizeof(M) == 8)
+        y |= (M)((ulong)lanes_xor_u32((uint)((ulong)x >> 32), m) << 32);
+    return min(x, y);
+}
+
+M lanes_min(M x)
+{
+    for (uint m = MIN_LANES / 2; m > 0; m /= 2)
+        x = min_with(x, m);
+    return x;
+}
+
+M sub_group_min(M x)
+{
+    for (uint m = MIN_LANES; m < LANE_WIDTH; m *= 2)
+        x = min_with(x, m);
+    return x;
+}

@@ -1,0 +1,38 @@
+"""Products whose rows are all made by one accumulator, whatever the methods' rules are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyopencl as cl
+import pytest
+import scipy.sparse as sp
+from problems import assert_product, device_matrix
+
+from clsparse_py import describe
+from clsparse_py.semiring import plus_times
+from clsparse_py.spgemm.accumulator import Accumulator
+from clsparse_py.spgemm.plan import SpgemmPlan
+from clsparse_py.spgemm.rules import EMPTY, Rule
+from clsparse_py.spgemm.symbolic import Settings, Timer
+
+__all__ = ["check_accumulator", "narrow"]
+
+
+def check_accumulator(queue: cl.CommandQueue, accumulator: Accumulator, A: sp.csr_array, B: sp.csr_array) -> None:
+    """Make A @ B in all three phases and compare; rows are listed where some have no products."""
+    rules = (EMPTY, Rule("named", accumulator))
+    left, right = device_matrix(queue, A), device_matrix(queue, B)
+    plan = SpgemmPlan(left, right, Settings("named", plus_times, True, None, None), rules, Timer(queue, measures=False))
+    assert_product(plan.take_first(), A, B)
+    assert_product(plan(), A, B)
+
+
+def narrow(monkeypatch: pytest.MonkeyPatch, lane_width: int) -> None:
+    """Make chains of commands take devices to exchange values over at most so many lanes."""
+
+    def described(device: cl.Device) -> object:
+        found = describe(device)
+        return replace(found, portability=found.portability.at_most(lane_width))
+
+    monkeypatch.setattr("clsparse_py.launch.describe", described)

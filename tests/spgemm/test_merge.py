@@ -1,0 +1,85 @@
+"""Merging accumulators in every shape of their kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+import scipy.sparse as sp
+from accumulators import check_accumulator, narrow
+from pairs import combinations
+from problems import rows_of
+
+from clsparse_py import programs
+from clsparse_py.device import Portability
+from clsparse_py.spgemm.kernels import Form
+from clsparse_py.spgemm.merge import Merge, MergeKernel
+
+#: Lanes and heads of each.
+SHAPES = ((1, 1), (1, 5), (1, 8), (2, 4), (4, 1), (4, 8), (8, 3), (32, 1), (32, 2))
+AXES = {
+    "shape": SHAPES,
+    "registers": (True, False),
+    "work_group": (1, 7, 48, 64, 1 << 20),
+    "narrow": (None, 4, 1),
+    "listed": (False, True),
+    "outputs": (0, 1, 8, 32),
+}
+
+
+def operands(longest: int, listed: bool, rng: np.random.Generator) -> tuple[sp.csr_array, sp.csr_array]:
+    """Return A with rows of up to so many entries, and B; some rows of C are empty where they are to be listed."""
+    lengths = rng.integers(0 if listed else 1, longest, 150, endpoint=True)
+    lengths[:3] = longest
+    B = rows_of(rng.integers(0 if listed else 1, 9, 90), 200, rng, np.float32)
+    return rows_of(lengths, 90, rng, np.float32), B
+
+
+@pytest.mark.parametrize("case", combinations(AXES), ids=str)
+def test_every_shape(queue: cl.CommandQueue, case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    if case["narrow"]:
+        narrow(monkeypatch, case["narrow"])
+    lanes, items = case["shape"]
+    merge = Merge(lanes, items, case["registers"], case["work_group"], case["outputs"])
+    with programs.recording() as built:
+        check_accumulator(queue, merge, *operands(merge.length, case["listed"], np.random.default_rng(7)))
+    records = [each.parameters for each in built if isinstance(each.parameters, MergeKernel)]
+    assert {each.form.phase for each in records} == {"symbolic", "numeric", "values"}
+    assert {each.listed for each in records} == {case["listed"]}
+    assert all(each.lanes * each.items == merge.length for each in records)
+    assert all(each.registers == case["registers"] or each.items > MergeKernel.MOST_ITEMS for each in records)
+
+
+def test_pieces_of_c_that_their_tile_does_not_hold(queue: cl.CommandQueue) -> None:
+    rng = np.random.default_rng(8)
+    # Work-groups of 16 rows with 16 entries at most, or more, or just as many as the tile of 8 a row holds.
+    lengths = np.repeat([1, 4, 2, 8, 1], [16, 16, 16, 16, 5])
+    B = rows_of(np.full(60, 4), 4000, rng, np.float32)
+    check_accumulator(queue, Merge(1, 8, True, 16, 8), rows_of(lengths, 60, rng, np.float32), B)
+
+
+def test_outputs_are_staged_where_rows_are_one_piece_of_c(queue: cl.CommandQueue) -> None:
+    rng = np.random.default_rng(9)
+    A = rows_of(np.full(100, 3), 80, rng, np.float32)
+    for B, staged in ((rows_of(np.full(80, 2), 900, rng, np.float32), 8), (rows_of(np.full(80, 30), 900, rng, np.float32), 0)):
+        with programs.recording() as built:
+            check_accumulator(queue, Merge(1, 4), A, B)
+        found = {
+            each.parameters.form.phase: each.parameters.outputs for each in built if isinstance(each.parameters, MergeKernel)
+        }
+        assert found == {"symbolic": 0, "numeric": staged, "values": staged}
+
+
+def test_fewer_lanes_have_more_heads() -> None:
+    asked = MergeKernel(64, Form("symbolic", "int32"), False, Portability("ptx", 32), 16, 8, True, 0)
+    for width, items in ((16, 8), (8, 16), (2, 64)):
+        made = asked.within(64, width)
+        assert made is not None
+        assert (made.lanes, made.items, made.registers) == (width, items, True)
+    made = asked.within(64, 1)
+    assert made is not None
+    assert (made.lanes, made.items, made.registers) == (1, 128, False)
+    assert made.work_group * 128 * 12 <= MergeKernel.LOCAL_MEMORY
+    assert asked.within(0, 16) is None
