@@ -10,6 +10,7 @@ from clsparse_py.device import Device
 from clsparse_py.spgemm.choose import rules_for
 from clsparse_py.spgemm.dense_chunked import DenseChunkedKernel, Masks
 from clsparse_py.spgemm.esc_kernels import EscCarry, EscContract, EscCount, EscEntries, EscExpand, EscMark, EscRows
+from clsparse_py.spgemm.hash import Hash, large_hashes
 from clsparse_py.spgemm.kernels import Analysis, Form
 from clsparse_py.spgemm.merge import Merge, merges
 
@@ -49,4 +50,8 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
         **{f"spgemm/merge:lanes_{phase}": Merge(4, 8).record(device, form, listed=True) for phase, form in phases.items()},
         "spgemm/merge:most": merges(device, numeric, registers=True)[-1].record(device, numeric, listed=True),
         "spgemm/merge:local": Merge(4, 8, registers=False).record(device, numeric, listed=True),
+        **{f"spgemm/hash:{phase}": Hash(64, 8).record(device, form, listed=True) for phase, form in phases.items()},
+        **{f"spgemm/hash:even_{phase}": Hash(256, 32, 8).record(device, form, listed=False) for phase, form in phases.items()},
+        "spgemm/hash:atomic": Hash(64, 8, deterministic=False).record(device, numeric, listed=True),
+        "spgemm/hash:large": large_hashes(device, numeric)[-1].record(device, numeric, listed=True),
     }

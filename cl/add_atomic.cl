@@ -1,0 +1,22 @@
+// add_atomic(sum, x): *sum = ADD(*sum, x) for a T of 4 or 8 bytes in local memory, by compare and exchange: in any order.
+#if T_BYTES == 8
+    #pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
+#endif
+
+void add_atomic(local T *sum, const T x)
+{
+    // What is expected first is what a sum begins as.
+#if T_BYTES == 4
+    uint seen = T_BITS(ZERO), expected;
+    do {
+        expected = seen;
+        seen = atomic_cmpxchg((volatile local uint *)sum, expected, T_BITS(ADD(T_FROM_BITS(expected), x)));
+    } while (seen != expected);
+#else
+    ulong seen = as_ulong(T_BITS(ZERO)), expected;
+    do {
+        expected = seen;
+        seen = atom_cmpxchg((volatile local ulong *)sum, expected, as_ulong(T_BITS(ADD(T_FROM_BITS(as_uint2(expected)), x))));
+    } while (seen != expected);
+#endif
+}

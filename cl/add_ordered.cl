@@ -1,0 +1,37 @@
+// Adding what the lanes of a team hold to sums in local memory, without atomics on values: always in the same order.
+//
+// add_ordered(sums, terms, slots, masks, active, slot, x): sums[slot] = ADD(sums[slot], x) for each active lane, those of one slot in
+// the order of the lanes. terms and slots hold a T and a ushort for each lane of the team, masks TEAM_WORDS zeros for each. All
+// lanes of the team have to call it, the whole work-group where team_sync is a barrier.
+//
+// Each lane owns the slots that are congruent to its number, and adds what came for them; who came is told by bits.
+#include "team.cl"
+#define TEAM_WORDS ((TEAM + 31) / 32)
+
+void add_ordered(
+    local T *sums, local T *terms, local ushort *slots, local uint *masks, const bool active, const uint slot, const T x)
+{
+#if TEAM == 1
+    if (active)
+        sums[slot] = ADD(sums[slot], x);
+#else
+    const uint lane = get_local_id(0) % TEAM;
+    if (active) {
+        terms[lane] = x;
+        slots[lane] = (ushort)slot;
+        atomic_or(masks + slot % TEAM * TEAM_WORDS + lane / 32, 1u << lane % 32);
+    }
+    team_sync();
+    for (uint word = 0; word < TEAM_WORDS; ++word) {
+        uint mask = masks[lane * TEAM_WORDS + word];
+        if (mask) {
+            masks[lane * TEAM_WORDS + word] = 0;
+            for (; mask; mask &= mask - 1) {
+                const uint other = word * 32 + 31 - clz(mask & -mask);
+                sums[slots[other]] = ADD(sums[slots[other]], terms[other]);
+            }
+        }
+    }
+    team_sync();
+#endif
+}

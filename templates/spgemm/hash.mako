@@ -1,0 +1,210 @@
+<%doc>
+Rows of C by a hash table of columns in local memory for each row, with linear probing; sums stand beside the columns.
+
+Without items the lanes of a row walk one row of B after another; with them its products are shared out evenly over the lanes, which
+fetch ${items} at a time into registers before they go to the table. Symbolic: columns that were new are counted. Numeric: slots in
+use are listed, sorted by column (ranked: by counting smaller ones, else bitonically), and written in that order. Values: each column
+of C takes its sum from the table.
+
+Source        hash: Nagasaka et al., NSPARSE; reg-hash: Liu et al., Register-Aware SpGEMM, Section 3.3
+Index space   ${lanes} work-items to a row, ${teams} rows to a work-group
+Inputs        see spgemm.cl; rows with at most ${products} products, and with items at most as many entries of A
+Local memory  for each row ${products} columns; but in the symbolic phase as many sums and numbers of 16 bits; what lanes exchange
+Result        ordered: deterministic, the products of a column are added in the order of A's row, without atomics on values;
+              else sums are added in any order. Columns and counts are exact
+</%doc>
+typedef ushort PLACE;
+#include "spgemm.cl"
+#include "team.cl"
+% if not symbolic:
+#include "add_${"ordered" if ordered else "atomic"}.cl"
+% endif
+
+// Return the slot of a column, which takes it in where it is new; the table is never full of others.
+uint put(local uint *table, const uint last, const uint shift, const uint column, uint *n_new)
+{
+    for (uint slot = column * 2654435769u >> shift;; slot = (slot + 1) & last) {
+        const uint seen = atomic_cmpxchg((volatile local uint *)table + slot, NO_COLUMN, column);
+        *n_new += seen == NO_COLUMN;
+        if (seen == NO_COLUMN || seen == column)
+            return slot;
+    }
+}
+
+kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
+void ${name}(SPGEMM_PARAMETERS)
+{
+    local uint tables[${teams * products}], counters[${teams}];
+% if items:
+    local uint boxes[${work_group}];
+% endif
+% if items or not symbolic:
+    local PLACE all_places[${teams * n_places}];
+% endif
+% if not symbolic:
+    local T all_sums[${teams * products}];
+% endif
+% if items and ordered and not symbolic:
+    local T all_terms[${work_group}];
+    local ushort all_slots[${work_group}];
+    local uint all_masks[${work_group} * TEAM_WORDS];
+% endif
+    const uint lane = get_local_id(0) % ${lanes}, team = get_local_id(0) / ${lanes};
+    const ulong number = (ulong)get_group_id(0) * ${teams} + team;
+    const bool active = number < n_rows;
+    const ulong row = active ? SPGEMM_ROW(number) : 0;
+    const I begin = active ? a_indptr[row] : 0;
+    const uint length = active ? (uint)(a_indptr[row + 1] - begin) : 0;
+    local uint *const table = tables + team * ${products}, *const counter = counters + team;
+% if items or not symbolic:
+    local PLACE *const places = all_places + team * ${n_places};
+% endif
+% if symbolic:
+    const uint shift = ${32 - bits}, size = ${products};
+% else:
+    local T *const sums = all_sums + team * ${products};
+    const C_INDEX place = active ? c_indptr[row] : 0;
+    const uint n = active ? (uint)(c_indptr[row + 1] - place) : 0;
+    // Twice as many slots as columns are enough, however many products there are.
+    const uint shift = max(clz((2 * n - 1) | 1u), ${32 - bits}u), size = 1u << (32 - shift);
+% endif
+    for (uint i = lane; i < size; i += ${lanes}) {
+        table[i] = NO_COLUMN;
+% if not symbolic:
+        sums[i] = ZERO;
+% endif
+    }
+    if (lane == 0)
+        *counter = 0;
+    uint n_new = 0;
+% if items:
+% if ordered and not symbolic:
+    local T *const terms = all_terms + team * ${lanes};
+    local ushort *const slots = all_slots + team * ${lanes};
+    local uint *const masks = all_masks + team * ${lanes} * TEAM_WORDS;
+    for (uint i = lane; i < ${lanes} * TEAM_WORDS; i += ${lanes})
+        masks[i] = 0;
+% endif
+    for (uint k = lane; k < length; k += ${lanes}) {
+        const I column = a_indices[begin + k];
+        places[k] = (PLACE)(b_indptr[column + 1] - b_indptr[column]);
+    }
+    team_sync();
+    team_offsets(places, length, boxes + team * ${lanes});
+    const uint n_products = places[length];
+    uint k = 0;
+% if free:
+    for (uint first = lane; first - lane < n_products; first += ${items * lanes}) {
+% else:
+    for (uint round = 0; round < ${-(-products // (items * lanes))}; ++round) {
+        const uint first = round * ${items * lanes} + lane;
+% endif
+% for u in range(items):
+        const uint product_${u} = first + ${u * lanes};
+        uint column_${u} = NO_COLUMN;
+% if not symbolic:
+        T term_${u} = ZERO;
+% endif
+        if (product_${u} < n_products) {
+            k = team_find(places, k, length, product_${u});
+            const I at = b_indptr[a_indices[begin + k]] + (I)(product_${u} - places[k]);
+            column_${u} = (uint)b_indices[at];
+% if not symbolic:
+            term_${u} = MULTIPLY(from_a(a_data[begin + k]), from_x(b_data[at]));
+% endif
+        }
+% endfor
+% for u in range(items):
+        {
+            const bool there = column_${u} != NO_COLUMN;
+            const uint slot = there ? put(table, size - 1, shift, column_${u}, &n_new) : 0;
+% if not symbolic and ordered:
+            add_ordered(sums, terms, slots, masks, there, slot, term_${u});
+% elif not symbolic:
+            if (there)
+                add_atomic(sums + slot, term_${u});
+% endif
+        }
+% endfor
+    }
+% else:
+    team_sync();
+    for (uint k = 0; k < length; ++k) {
+        const I of_a = a_indices[begin + k], end = b_indptr[of_a + 1];
+% if not symbolic:
+        const T factor = from_a(a_data[begin + k]);
+% endif
+        for (I at = b_indptr[of_a] + lane; at < end; at += ${lanes}) {
+            const uint slot = put(table, size - 1, shift, (uint)b_indices[at], &n_new);
+% if not symbolic:
+            const T term = MULTIPLY(factor, from_x(b_data[at]));
+% if ordered:
+            sums[slot] = ADD(sums[slot], term);
+% else:
+            add_atomic(sums + slot, term);
+% endif
+% endif
+        }
+% if not symbolic and ordered:
+        // The columns of a row of B differ: lanes meet from one row to the next alone.
+        team_sync();
+% endif
+    }
+% endif
+
+% if symbolic:
+    if (n_new)
+        atomic_add(counter, n_new);
+    team_sync();
+    if (active && lane == 0)
+        counts[row] = *counter;
+% else:
+    team_sync();
+% if values_only:
+    for (uint i = lane; i < n; i += ${lanes}) {
+        const uint slot = put(table, size - 1, shift, (uint)c_indices[place + i], &n_new);
+        c_data[place + i] = sums[slot];
+    }
+% else:
+    for (uint i = lane; i < size; i += ${lanes})
+        if (table[i] != NO_COLUMN)
+            places[atomic_inc(counter)] = (PLACE)i;
+    team_sync();
+% if ranked:
+    for (uint i = lane; i < n; i += ${lanes}) {
+        const uint slot = places[i], column = table[slot];
+        uint rank = 0;
+        for (uint j = 0; j < n; ++j)
+            rank += table[places[j]] < column;
+        c_indices[place + rank] = (C_INDEX)column;
+        c_data[place + rank] = sums[slot];
+    }
+% else:
+    // Runs of width / 2 become runs of width: the one is compared with the other mirrored first, so that all go upwards.
+    const uint pairs = n > 1 ? 1u << (31 - clz(n - 1)) : 0;
+    uint width = 2, step = 1;
+    for (uint stage = 0; stage < ${bits * (bits + 1) // 2}${" && width <= 2 * pairs" if free else ""}; ++stage) {
+        for (uint i = lane; width <= 2 * pairs && i < pairs; i += ${lanes}) {
+            const uint low = 2 * i - (i & (step - 1)), high = 2 * step == width ? low ^ (width - 1) : low + step;
+            if (high < n) {
+                const PLACE x = places[low], y = places[high];
+                if (table[x] > table[y]) {
+                    places[low] = y;
+                    places[high] = x;
+                }
+            }
+        }
+        team_sync();
+        if (step == 1)
+            width *= 2;
+        step = step == 1 ? width / 2 : step / 2;
+    }
+    for (uint i = lane; i < n; i += ${lanes}) {
+        const uint slot = places[i];
+        c_indices[place + i] = (C_INDEX)table[slot];
+        c_data[place + i] = sums[slot];
+    }
+% endif
+% endif
+% endif
+}
