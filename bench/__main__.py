@@ -56,7 +56,9 @@ def _parser() -> argparse.ArgumentParser:
         default=["auto"],
         help="of our SpMV: auto, scheme or scheme:kernel, then :parameter=number; commas between, '' for none (default: auto)",
     )
-    run.add_argument("--methods", type=_list, help=f"of our SpTRANS: of {', '.join(ours.METHODS)} (default: all)")
+    run.add_argument(
+        "--methods", type=_list, help=f"of our SpTRANS and SpGEMM: of {', '.join(_methods())} (default: see README.md)"
+    )
     run.add_argument("--device", default="", metavar="SUBSTRING", help="of the device's or platform's name")
     run.add_argument("--rounds", type=int, default=9, help="samples of each contestant on each matrix (default: 9)")
     run.add_argument("--commit", metavar="REVISION", help="what is measured, where the tree has no repository")
@@ -86,6 +88,10 @@ def _add_selection(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--exclude", nargs="+", default=[], metavar="NAME", help="matrices of the suite to leave out")
 
 
+def _methods() -> list[str]:
+    return list(dict.fromkeys(method for methods in ours.METHODS.values() for method in methods))
+
+
 def _list(text: str) -> list[str]:
     return [part for part in text.split(",") if part]
 
@@ -100,6 +106,8 @@ def _selected(options: argparse.Namespace, *, cpu: bool) -> list[str]:
 
 def _run(options: argparse.Namespace, console: Console) -> int:
     operations = problems.expand(options.ops)
+    if unknown := [method for method in options.methods or () if method not in _methods()]:
+        raise ValueError(f"--methods: got {', '.join(unknown)}, needs some of {', '.join(_methods())}")
     device = opencl.choose(options.device)
     # Named, since Intel's runtime lets a context go that only its queues refer to.
     context = cl.Context([device])

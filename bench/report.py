@@ -12,7 +12,7 @@ from rich.table import Table
 
 from bench.plots import ratio_plot, share_plot
 from bench.results import Document
-from bench.times import OURS, best_peer, geometric_mean, times_of
+from bench.times import NUMERIC_ONLY, OURS, OURS_KEPT, best_peer, geometric_mean, times_of
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def report(document: Document, path: Path, console: Console, *, way: str = "back
     shown = [run_sheet(document), primitives_sheet(document, way)]
     details, written = [], []
     for operation, dtype in sorted({(e["operation"], e["dtype"]) for e in document["entries"]}):
-        shown += [sheet(document, kind, operation, dtype, way) for kind in ("summary", "rounds", "comparison")]
+        shown += [sheet(document, kind, operation, dtype, way) for kind in ("summary", "rounds", "comparison", "values")]
         details.append(sheet(document, "details", operation, dtype, way))
     for what, entries in _plotted(document).items():
         for kind, figure in (("share", share_plot(entries, way, what)), ("ratio", ratio_plot(entries, way, what))):
@@ -75,14 +75,15 @@ def sheet(document: Document, kind: str, operation: str, dtype: str, way: str = 
     Parameters
     ----------
     kind
-        ``summary``, ours and the best peer on each input; ``rounds``, of merges; ``comparison``, geometric means; or ``details``.
+        ``summary``, ours and the best peer on each input; ``rounds``, of merges; ``comparison``, geometric means;
+        ``values``, the same of those who compute values alone, our kept plan first; or ``details``.
 
     Raises
     ------
     ValueError
         If there is no such kind, or no such entry.
     """
-    makers = {"summary": _summary, "rounds": _rounds, "comparison": _comparison, "details": _details}
+    makers = {"summary": _summary, "rounds": _rounds, "comparison": _comparison, "values": _values, "details": _details}
     if kind not in makers:
         raise ValueError(f"table: got {kind!r}, needs one of {', '.join(makers)}")
     entries = [e for e in document["entries"] if (e["operation"], e["dtype"]) == (operation, dtype)]
@@ -177,7 +178,8 @@ def _sizes(entry: Document) -> dict[str, float]:
     if "sizes" in entry:
         sizes: dict[str, float] = entry["sizes"]
         return sizes
-    return {"rows": entry["shape"][0], "nnz": entry["nnz"]}
+    more = {name: entry[name] for name in ("products", "entries") if name in entry}
+    return {"rows": entry["shape"][0], "nnz": entry["nnz"], **more}
 
 
 def _rounds(entries: Sequence[Document], way: str, what: str) -> Sheet:
@@ -201,11 +203,30 @@ def _rounds(entries: Sequence[Document], way: str, what: str) -> Sheet:
 def _comparison(entries: Sequence[Document], way: str, what: str) -> Sheet:
     """Compare ours with each other contestant over the inputs that both computed."""
     tables = {entry["input"]: times for entry in entries if OURS in (times := times_of(entry, way))}
-    names = sorted({name for times in tables.values() for name in times} - {OURS})
-    ratios = {name: {key: times[name] / times[OURS] for key, times in tables.items() if name in times} for name in names}
+    ratios = _ratios(tables, OURS)
     best = {key: times[peer] / times[OURS] for key, times in tables.items() if (peer := best_peer(times)) is not None}
     if best:
         ratios["best peer"] = best
+    return _of_ratios(ratios, f"{what}: time of each contestant / time of {OURS}, {way}")
+
+
+def _values(entries: Sequence[Document], way: str, what: str) -> Sheet:
+    """Compare our kept plan with those who compute values alone too."""
+    tables = {
+        entry["input"]: {name: seconds for name, seconds in times.items() if name == OURS_KEPT or name.endswith(NUMERIC_ONLY)}
+        for entry in entries
+        if OURS_KEPT in (times := times_of(entry, way))
+    }
+    return _of_ratios(_ratios(tables, OURS_KEPT), f"{what}: values alone, time of each contestant / time of {OURS_KEPT}, {way}")
+
+
+def _ratios(tables: dict[str, dict[str, float]], ours: str) -> dict[str, dict[str, float]]:
+    """Return each contestant's times over ours, by contestant and input."""
+    names = sorted({name for times in tables.values() for name in times} - {ours})
+    return {name: {key: times[name] / times[ours] for key, times in tables.items() if name in times} for name in names}
+
+
+def _of_ratios(ratios: dict[str, dict[str, float]], title: str) -> Sheet:
     rows = []
     for name, by_input in ratios.items():
         worst, best_of = (extreme(by_input, key=by_input.__getitem__) for extreme in (min, max))
@@ -213,7 +234,7 @@ def _comparison(entries: Sequence[Document], way: str, what: str) -> Sheet:
         ends = (f"{by_input[worst]:.2f}", worst, f"{by_input[best_of]:.2f}", best_of)
         rows.append((name, f"{geometric_mean(by_input.values()):.2f}", *ends, f"{faster} of {len(by_input)}"))
     header = ("contestant", "geometric mean", "smallest", "on", "largest", "on", "ours at least as fast")
-    return Sheet(f"{what}: time of each contestant / time of {OURS}, {way}", header, tuple(rows))
+    return Sheet(title, header, tuple(rows))
 
 
 def _details(entries: Sequence[Document], way: str, what: str) -> Sheet:

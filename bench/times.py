@@ -9,6 +9,9 @@ from collections.abc import Iterable
 from bench.results import Document
 
 OURS = "clsparse/auto"
+# Computes new values alone, with a structure that is there; held against this one of ours, and no peer of the other.
+NUMERIC_ONLY = "/numeric"
+OURS_KEPT = "clsparse/kept-plan"
 # Of this family the best member counts as one contestant too.
 BEST_OF_CUSPARSE = "cusparse/best"
 
@@ -28,7 +31,11 @@ def times_of(entry: Document, way: str) -> dict[str, float]:
 
 def best_peer(times: dict[str, float]) -> str | None:
     """Return the name of the fastest contestant that is not ours."""
-    peers = [name for name in times if not name.startswith("clsparse/") and name != BEST_OF_CUSPARSE]
+    peers = [
+        name
+        for name in times
+        if not name.startswith("clsparse/") and not name.endswith(NUMERIC_ONLY) and name != BEST_OF_CUSPARSE
+    ]
     return min(peers, key=times.__getitem__, default=None)
 
 

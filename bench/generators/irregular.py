@@ -130,3 +130,10 @@ def blocks(rng: np.random.Generator, longest: int, n_entries: int) -> Pattern:
     lengths = np.repeat(sizes, sizes)
     columns = [np.tile(np.arange(f, f + s, dtype=np.int32), s) for f, s in zip(first.tolist(), sizes.tolist(), strict=True)]
     return Pattern(offsets_of(lengths), np.concatenate(columns), (lengths.size, lengths.size))
+
+
+def small(rng: np.random.Generator, *, size: int) -> Pattern:
+    """Return a matrix of 10 to 100 rows: one entry in 5 of the smallest is nonzero, one in 23 of the largest, each at random."""
+    one_in = 5 + 18 * (size - 10) / 90
+    places = np.flatnonzero(rng.random(size * size) * one_in < 1)
+    return from_pairs(places // size, places % size, (size, size))

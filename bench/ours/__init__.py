@@ -5,9 +5,10 @@ from __future__ import annotations
 import pyopencl as cl
 
 from bench.contestants import Contestant
-from bench.ours import primitives, spmv, sptrans
+from bench.ours import primitives, spgemm, spmv, sptrans
 
-METHODS = sptrans.ALL
+# Of the operations that have several.
+METHODS = {"sptrans": sptrans.ALL, "spgemm": spgemm.ALL, "amg": spgemm.ALL}
 
 
 def contestants(operation: str, queue: cl.CommandQueue, *, variants: list[str], methods: list[str] | None) -> list[Contestant]:
@@ -18,10 +19,18 @@ def contestants(operation: str, queue: cl.CommandQueue, *, variants: list[str], 
     variants
         Of SpMV, as `bench.ours.spmv.Variant.parse` reads them.
     methods
-        Of SpTRANS; None for all.
+        Of SpTRANS and SpGEMM, each of which takes those that are its own; None for what it takes by default.
+
+    Raises
+    ------
+    ValueError
+        If the operation has none of them.
     """
     if operation == "spmv":
         return spmv.contestants(queue, variants)
-    if operation == "sptrans":
-        return sptrans.contestants(queue, methods)
+    if operation in METHODS:
+        own = None if methods is None else [method for method in methods if method in METHODS[operation]]
+        if methods and not own:
+            raise ValueError(f"--methods: got {', '.join(methods)}, {operation} needs some of {', '.join(METHODS[operation])}")
+        return (sptrans if operation == "sptrans" else spgemm).contestants(queue, own)
     return primitives.contestants(operation, queue)

@@ -1,4 +1,4 @@
-"""CuPy: the primitives that it has or that one writes with it, in memory of its own pool."""
+"""CuPy: what it has or what one writes with it, in memory of its own pool."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import pyopencl as cl
 from bench.contestants import Contestant
 from bench.peers import cuda
 from bench.peers.array_primitives import OPERATIONS, array_primitive
+from bench.peers.cusparse_spgemm import sorted_rows
 from bench.problems.primitives import Primitive
+from bench.problems.spgemm import Spgemm
 
 
 def available() -> str | None:
@@ -22,6 +24,8 @@ def versions() -> dict[str, str]:
 
 def contestants(operation: str, _queue: cl.CommandQueue) -> list[Contestant]:
     """Return who can compute an operation."""
+    if operation in ("spgemm", "amg"):
+        return [Contestant("cupy", _spgemm)]
     return [Contestant("cupy", _prepared)] if operation in OPERATIONS else []
 
 
@@ -32,3 +36,20 @@ def _prepared(problem: Primitive) -> cuda.CudaCalls:
     operands, transfer = cuda.to_device(made.operands)
     once = {"transfer": transfer}
     return cuda.CudaCalls(problem, lambda: made.compute(cupy, *operands), once, made.detail, unpack=made.unpacked)
+
+
+def _spgemm(problem: Spgemm) -> cuda.CudaCalls:
+    import cupyx.scipy.sparse
+
+    operands, transfer = [], 0.0
+    for each in (problem.matrix, problem.right):
+        parts, seconds = cuda.to_device((each.data, each.indices, each.indptr))
+        operands.append(cupyx.scipy.sparse.csr_matrix(parts, shape=each.shape))
+        transfer += seconds
+    left, right = operands
+
+    def multiply() -> cuda.Arrays:
+        product = left @ right
+        return product.indptr, product.indices, product.data
+
+    return cuda.CudaCalls(problem, multiply, {"transfer": transfer}, "A @ B of cupyx", unpack=sorted_rows(problem))

@@ -1,9 +1,8 @@
-"""cuSPARSE, called directly: SpMV by every CSR algorithm with its preprocessing, and the conversion of CSR to CSC."""
+"""cuSPARSE, called directly: SpMV by every CSR algorithm with its preprocessing, conversion of CSR to CSC, and SpGEMM."""
 
 from __future__ import annotations
 
 import ctypes
-import functools
 import time
 from typing import Any
 
@@ -12,19 +11,15 @@ import pyopencl as cl
 
 from bench.contestants import Contestant, DeclinedError
 from bench.opencl import SAMPLES, Copy
-from bench.peers import cuda
+from bench.peers import cuda, cusparse_spgemm
 from bench.peers.cuda import CudaCalls, address
+from bench.peers.cusparse_library import INDEX_TYPES, NON_TRANSPOSE, SCALARS, VALUE_TYPES, ZERO_BASED, call, handle
 from bench.problems import Problem
 from bench.problems.spmv import Spmv
 from bench.problems.sptrans import Sptrans
 
-_NON_TRANSPOSE = 0
-_ZERO_BASED = 0
 # cusparseAction_t: values too.
 _NUMERIC = 1
-_INDEX_TYPES = {"int32": 2, "int64": 3}
-_VALUE_TYPES = {"float32": 0, "float64": 1}
-_SCALARS: dict[str, Any] = {"float64": ctypes.c_double, "float32": ctypes.c_float}
 # cusparseSpMVAlg_t: the ones for CSR.
 _SPMV_ALGORITHMS = {"default": 0, "alg1": 2, "alg2": 3}
 # cusparseCsr2CscAlg_t: CUSPARSE_CSR2CSC_ALG_DEFAULT and CUSPARSE_CSR2CSC_ALG1 are the same number.
@@ -45,7 +40,7 @@ def available() -> str | None:
 def versions() -> dict[str, str]:
     """Return the versions that this peer's times depend on."""
     number = ctypes.c_int()
-    _call("cusparseGetVersion", _handle(), ctypes.byref(number))
+    call("cusparseGetVersion", handle(), ctypes.byref(number))
     return {"cusparse": str(number.value), **cuda.versions()}
 
 
@@ -55,7 +50,7 @@ def contestants(operation: str, _queue: cl.CommandQueue) -> list[Contestant]:
         return [_of_spmv(name, number) for name, number in _SPMV_ALGORITHMS.items()]
     if operation == "sptrans":
         return [Contestant("cusparse/csr2csc", lambda problem: _prepared(problem, _Conversion(problem)))]
-    return []
+    return cusparse_spgemm.contestants() if operation in ("spgemm", "amg") else []
 
 
 def _of_spmv(name: str, algorithm: int) -> Contestant:
@@ -84,16 +79,16 @@ class _Product:
         self._arrays, self.transfer = cuda.to_device((a.indptr, a.indices, a.data, problem.x))
         self._y = cupy.empty(problem.reference[0].size, problem.dtype)
         indptr, indices, data, x = map(address, self._arrays)
-        index_type, self._value_type = _INDEX_TYPES[a.indices.dtype.name], _VALUE_TYPES[problem.dtype]
+        index_type, self._value_type = INDEX_TYPES[a.indices.dtype.name], VALUE_TYPES[problem.dtype]
         n_rows, n_columns, nnz = (ctypes.c_int64(n) for n in (*a.shape, a.nnz))
         # fmt: off
-        _call("cusparseCreateCsr", ctypes.byref(self._matrix), n_rows, n_columns, nnz, indptr, indices, data,
-              index_type, index_type, _ZERO_BASED, self._value_type)
+        call("cusparseCreateCsr", ctypes.byref(self._matrix), n_rows, n_columns, nnz, indptr, indices, data,
+              index_type, index_type, ZERO_BASED, self._value_type)
         # fmt: on
-        _call("cusparseCreateDnVec", ctypes.byref(self._vectors[0]), n_columns, x, self._value_type)
-        _call("cusparseCreateDnVec", ctypes.byref(self._vectors[1]), n_rows, address(self._y), self._value_type)
+        call("cusparseCreateDnVec", ctypes.byref(self._vectors[0]), n_columns, x, self._value_type)
+        call("cusparseCreateDnVec", ctypes.byref(self._vectors[1]), n_rows, address(self._y), self._value_type)
 
-        scalar = _SCALARS[problem.dtype]
+        scalar = SCALARS[problem.dtype]
         self._one, self._zero = scalar(1.0), scalar(0.0)
         start = time.perf_counter()
         size = ctypes.c_size_t()
@@ -105,7 +100,7 @@ class _Product:
 
     def _spmv(self, function: str, last: Any) -> None:
         # fmt: off
-        _call(function, _handle(), _NON_TRANSPOSE, ctypes.byref(self._one), self._matrix, self._vectors[0],
+        call(function, handle(), NON_TRANSPOSE, ctypes.byref(self._one), self._matrix, self._vectors[0],
               ctypes.byref(self._zero), self._vectors[1], self._value_type, self._algorithm, last)
         # fmt: on
 
@@ -132,42 +127,23 @@ class _Conversion:
         self._operands, self.transfer = cuda.to_device((a.data, a.indptr, a.indices))
         indptr, indices, data = self._results = tuple(cupy.empty(part.shape, part.dtype) for part in problem.reference)
         self._arguments = (
-            _handle(),
+            handle(),
             *(ctypes.c_int(n) for n in (*a.shape, a.nnz)),
             *map(address, (*self._operands, data, indptr, indices)),
-            *(_VALUE_TYPES[problem.dtype], _NUMERIC, _ZERO_BASED, _CSR2CSC_ALGORITHM),
+            *(VALUE_TYPES[problem.dtype], _NUMERIC, ZERO_BASED, _CSR2CSC_ALGORITHM),
         )
         start = time.perf_counter()
         size = ctypes.c_size_t()
-        _call("cusparseCsr2cscEx2_bufferSize", *self._arguments, ctypes.byref(size))
+        call("cusparseCsr2cscEx2_bufferSize", *self._arguments, ctypes.byref(size))
         self.workspace = cupy.empty(max(size.value, 1), cupy.uint8)
         self.plan = time.perf_counter() - start
 
     def __call__(self) -> tuple[Any, ...]:
         """Enqueue the conversion and return the result's arrays."""
-        _call("cusparseCsr2cscEx2", *self._arguments, address(self.workspace))
+        call("cusparseCsr2cscEx2", *self._arguments, address(self.workspace))
         return self._results
 
 
 def _prepared(problem: Problem, made: _Product | _Conversion) -> CudaCalls:
     once = {"transfer": made.transfer, "plan": made.plan}
     return CudaCalls(problem, made, once, f"{made.workspace.nbytes} bytes of workspace")
-
-
-@functools.cache
-def _handle() -> ctypes.c_void_p:
-    import cupy
-
-    # cuSPARSE uses the context that is current; touching the runtime makes one.
-    cupy.cuda.runtime.free(0)
-    handle = ctypes.c_void_p()
-    _call("cusparseCreate", ctypes.byref(handle))
-    stream = ctypes.c_void_p(cupy.cuda.get_current_stream().ptr)
-    _call("cusparseSetStream", handle, stream)
-    return handle
-
-
-def _call(function: str, *arguments: Any) -> None:
-    status = getattr(cuda.library("cusparse"), function)(*arguments)
-    if status != 0:
-        raise RuntimeError(f"{function} returned status {status}")

@@ -1,4 +1,4 @@
-"""Intel MKL: one-shot products as ``sparse_dot_mkl`` makes them, a handle optimised beforehand, and conversion of a handle."""
+"""Intel MKL: one-shot products as ``sparse_dot_mkl`` makes them, a handle optimised beforehand, what is made of handles."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from bench import machine
 from bench.contestants import Contestant, HostPrepared
 from bench.problems.base import Array, Result
+from bench.problems.spgemm import Spgemm
 from bench.problems.spmv import Spmv
 from bench.problems.sptrans import Sptrans
 
@@ -57,7 +58,8 @@ def contestants(operation: str, _queue: cl.CommandQueue) -> list[Contestant]:
     """Return who can compute an operation."""
     if operation == "spmv":
         return [Contestant("mkl/one-shot", _one_shot), Contestant("mkl/handle", _optimised)]
-    return [Contestant("mkl", _sptrans)] if operation == "sptrans" else []
+    calls = {"sptrans": _sptrans, "spgemm": _spgemm, "amg": _spgemm}
+    return [Contestant("mkl", calls[operation])] if operation in calls else []
 
 
 def _one_shot(problem: Spmv) -> HostPrepared:
@@ -77,6 +79,12 @@ def _optimised(problem: Spmv) -> HostPrepared:
 
 def _sptrans(problem: Sptrans) -> HostPrepared:
     return HostPrepared(problem, _Conversion(problem), f"{machine.threads()} threads")
+
+
+def _spgemm(problem: Spgemm) -> HostPrepared:
+    return HostPrepared(
+        problem, _MatrixProduct(problem), f"{machine.threads()} threads, rows sorted", unpack=problem.with_cancelled
+    )
 
 
 class _Handle:
@@ -129,37 +137,62 @@ class _Product:
         return (self._y,)
 
 
-class _Conversion:
-    """A^T in CSR form, in memory that MKL takes at each call and that is given back at the next."""
+class _Made:
+    """A matrix in memory that MKL takes at each call and that is given back at the next."""
 
-    def __init__(self, problem: Sptrans) -> None:
-        self._problem = problem
-        self._handle = _Handle(problem.matrix)
-        self._transposed = ctypes.c_void_p()
+    def __init__(self, *operands: sp.csr_array) -> None:
+        self._handles = [_Handle(operand) for operand in operands]
+        self._dtype = operands[0].dtype
+        self._made = ctypes.c_void_p()
+
+    def _make(self) -> None:
+        """Have MKL make it."""
+        raise NotImplementedError
 
     def __call__(self) -> Result:
-        """Convert, and return views of what MKL made."""
-        _destroy(self._transposed)
-        _call("mkl_sparse_convert_csr", self._handle.pointer, _TRANSPOSE, ctypes.byref(self._transposed))
+        """Make it, and return views of its arrays."""
+        _destroy(self._made)
+        self._make()
         base, rows, columns = (ctypes.c_int() for _ in range(3))
         starts, ends, indices, values = (ctypes.c_void_p() for _ in range(4))
         _call(
-            f"mkl_sparse_{self._handle.letter}_export_csr",
-            self._transposed,
+            f"mkl_sparse_{self._handles[0].letter}_export_csr",
+            self._made,
             *(ctypes.byref(part) for part in (base, rows, columns, starts, ends, indices, values)),
         )
-        return tuple(
-            _view(pointer, like) for pointer, like in zip((starts, indices, values), self._problem.reference, strict=True)
-        )
+        indptr = _view(starts, rows.value + 1, np.dtype(np.int32))
+        return indptr, _view(indices, int(indptr[-1]), indptr.dtype), _view(values, int(indptr[-1]), self._dtype)
 
     def __del__(self) -> None:
-        _destroy(self._transposed)
+        _destroy(self._made)
 
 
-def _view(pointer: ctypes.c_void_p, like: Array) -> Array:
-    """Return the memory at a pointer as an array of the shape and dtype of another one."""
-    memory = (ctypes.c_char * like.nbytes).from_address(pointer.value or 0)
-    view: Array = np.frombuffer(memory, like.dtype)
+class _Conversion(_Made):
+    """A^T in CSR form."""
+
+    def __init__(self, problem: Sptrans) -> None:
+        super().__init__(problem.matrix)
+
+    def _make(self) -> None:
+        _call("mkl_sparse_convert_csr", self._handles[0].pointer, _TRANSPOSE, ctypes.byref(self._made))
+
+
+class _MatrixProduct(_Made):
+    """A @ B with sorted rows."""
+
+    def __init__(self, problem: Spgemm) -> None:
+        super().__init__(problem.matrix, problem.right)
+
+    def _make(self) -> None:
+        left, right = (handle.pointer for handle in self._handles)
+        _call("mkl_sparse_spmm", _NON_TRANSPOSE, left, right, ctypes.byref(self._made))
+        _call("mkl_sparse_order", self._made)
+
+
+def _view(pointer: ctypes.c_void_p, size: int, dtype: np.dtype[Any]) -> Array:
+    """Return the memory at a pointer as an array."""
+    memory = (ctypes.c_char * (size * dtype.itemsize)).from_address(pointer.value or 0)
+    view: Array = np.frombuffer(memory, dtype)
     return view
 
 

@@ -1,4 +1,4 @@
-"""Numba: the parallel loop over rows that one writes in five lines, and count, scan, insert by runs of rows."""
+"""Numba: the parallel loop over rows that one writes in five lines; count, scan, insert by runs of rows; dense accumulators."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import pyopencl as cl
 
 from bench import machine
 from bench.contestants import Contestant, HostPrepared
-from bench.problems.base import Result
+from bench.problems.base import Array, Result
+from bench.problems.spgemm import Spgemm
 from bench.problems.spmv import Spmv
 from bench.problems.sptrans import Sptrans
 
@@ -29,7 +30,7 @@ def versions() -> dict[str, str]:
 
 def contestants(operation: str, _queue: cl.CommandQueue) -> list[Contestant]:
     """Return who can compute an operation."""
-    calls = {"spmv": _spmv, "sptrans": _sptrans}
+    calls = {"spmv": _spmv, "sptrans": _sptrans, "spgemm": _spgemm, "amg": _spgemm}
     return [Contestant("numba", calls[operation])] if operation in calls else []
 
 
@@ -58,6 +59,31 @@ def _sptrans(problem: Sptrans) -> HostPrepared:
         return result
 
     return HostPrepared(problem, transpose, detail=f"{threads} threads, result kept")
+
+
+def _spgemm(problem: Spgemm) -> HostPrepared:
+    count, fill = _compiled_accumulators()
+    a, b, threads = problem.matrix, problem.right, machine.threads()
+    indptr, indices, data = (np.empty(like.shape, like.dtype) for like in problem.like)
+    # A thread's row of each: the row of C that a column was met in last, and its sum there.
+    marks, sums = np.empty((threads, b.shape[1]), indptr.dtype), np.empty((threads, b.shape[1]), data.dtype)
+
+    def multiply() -> Result:
+        bounds = _shares(a, b, threads)
+        count(a.indptr, a.indices, b.indptr, b.indices, bounds, marks, indptr)
+        np.cumsum(indptr, out=indptr)
+        fill(a.indptr, a.indices, a.data, b.indptr, b.indices, b.data, bounds, marks, sums, indptr, indices, data)
+        return indptr, indices, data
+
+    return HostPrepared(problem, multiply, detail=f"{threads} threads, dense accumulators, result kept")
+
+
+def _shares(a: Any, b: Any, threads: int) -> Array:
+    """Return where runs of rows begin, as many as there are threads, of about the same number of products."""
+    products = np.concatenate(([0], np.cumsum(np.diff(b.indptr)[a.indices], dtype=np.int64)))[a.indptr]
+    bounds = np.searchsorted(products, np.linspace(0, products[-1], threads + 1))
+    bounds[0], bounds[-1] = 0, a.shape[0]
+    return bounds
 
 
 def _jit() -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -116,3 +142,58 @@ def _compiled_conversion() -> Callable[..., None]:
                     to_data[to] = data[k]
 
     return convert
+
+
+@functools.cache
+def _compiled_accumulators() -> tuple[Callable[..., None], Callable[..., None]]:
+    import numba
+
+    @_jit()
+    def count(a_indptr: Any, a_indices: Any, b_indptr: Any, b_indices: Any, bounds: Any, marks: Any, c_indptr: Any) -> None:
+        c_indptr[0] = 0
+        for thread in numba.prange(marks.shape[0]):
+            mark = marks[thread]
+            mark[:] = -1
+            for row in range(bounds[thread], bounds[thread + 1]):
+                entries = 0
+                for k in range(a_indptr[row], a_indptr[row + 1]):
+                    for j in range(b_indptr[a_indices[k]], b_indptr[a_indices[k] + 1]):
+                        if mark[b_indices[j]] != row:
+                            mark[b_indices[j]] = row
+                            entries += 1
+                c_indptr[row + 1] = entries
+
+    @_jit()
+    def fill(
+        a_indptr: Any, a_indices: Any, a_data: Any, b_indptr: Any, b_indices: Any, b_data: Any, bounds: Any, marks: Any,
+        sums: Any, c_indptr: Any, c_indices: Any, c_data: Any,
+    ) -> None:  # fmt: skip
+        for thread in numba.prange(marks.shape[0]):
+            mark, total = marks[thread], sums[thread]
+            mark[:] = -1
+            for row in range(bounds[thread], bounds[thread + 1]):
+                begin, end = c_indptr[row], c_indptr[row]
+                for k in range(a_indptr[row], a_indptr[row + 1]):
+                    factor = a_data[k]
+                    for j in range(b_indptr[a_indices[k]], b_indptr[a_indices[k] + 1]):
+                        column = b_indices[j]
+                        if mark[column] != row:
+                            mark[column] = row
+                            total[column] = factor * b_data[j]
+                            c_indices[end] = column
+                            end += 1
+                        else:
+                            total[column] += factor * b_data[j]
+                if end - begin <= 32:
+                    for i in range(begin + 1, end):
+                        column, to = c_indices[i], i
+                        while to > begin and c_indices[to - 1] > column:
+                            c_indices[to] = c_indices[to - 1]
+                            to -= 1
+                        c_indices[to] = column
+                else:
+                    c_indices[begin:end].sort()
+                for i in range(begin, end):
+                    c_data[i] = total[c_indices[i]]
+
+    return count, fill

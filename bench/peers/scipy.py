@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+
 import pyopencl as cl
 import scipy
 
 from bench.contestants import Contestant, HostPrepared
 from bench.problems.base import Result
+from bench.problems.spgemm import Spgemm
 from bench.problems.spmv import Spmv
 from bench.problems.sptrans import Sptrans
 
@@ -23,6 +26,8 @@ def versions() -> dict[str, str]:
 
 def contestants(operation: str, _queue: cl.CommandQueue) -> list[Contestant]:
     """Return who can compute an operation."""
+    if operation in ("spgemm", "amg"):
+        return [Contestant("scipy", _spgemm), Contestant("scipy/sorted", functools.partial(_spgemm, ordered=True))]
     calls = {"spmv": _spmv, "sptrans": _sptrans}
     return [Contestant("scipy", calls[operation])] if operation in calls else []
 
@@ -37,3 +42,15 @@ def _sptrans(problem: Sptrans) -> HostPrepared:
         return columns.indptr, columns.indices, columns.data
 
     return HostPrepared(problem, transpose, detail="1 thread")
+
+
+def _spgemm(problem: Spgemm, *, ordered: bool = False) -> HostPrepared:
+    def multiply() -> Result:
+        product = problem.matrix @ problem.right
+        if ordered:
+            product.sort_indices()
+        return product.indptr, product.indices, product.data
+
+    # SciPy leaves out what cancels; that is put in, and rows are sorted, outside of what is timed.
+    detail = f"1 thread, rows {'sorted' if ordered else 'as they come'}"
+    return HostPrepared(problem, multiply, detail, unpack=problem.with_cancelled)

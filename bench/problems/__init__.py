@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from bench.problems import primitives as _primitives
-from bench.problems import spmv, sptrans
+from bench.problems import spgemm, spmv, sptrans
 from bench.problems.base import Problem
 from bench.problems.matrices import DTYPES
 from bench.problems.primitives import PRIMITIVES
 
 __all__ = ["DTYPES", "GROUPS", "OPERATIONS", "PRIMITIVES", "Problem", "Task", "expand", "make", "needs_matrices", "tasks"]
 
-_OF_MATRICES: dict[str, Callable[[str, str], Problem]] = {"spmv": spmv.make, "sptrans": sptrans.make}
+_OF_MATRICES: dict[str, Callable[[str, str], Problem]] = {
+    "spmv": spmv.make,
+    "sptrans": sptrans.make,
+    "spgemm": spgemm.make,
+    "amg": spgemm.make_amg,
+}
 OPERATIONS = (*_OF_MATRICES, *PRIMITIVES)
 GROUPS: dict[str, tuple[str, ...]] = {"primitives": tuple(PRIMITIVES)}
 
@@ -61,7 +66,13 @@ def tasks(operations: Iterable[str], matrices: Iterable[str], dtypes: Iterable[s
         raise ValueError(f"--dtypes: got {', '.join(unknown)}, needs some of {', '.join(DTYPES)}")
     operations = list(operations)
     of_matrices = [operation for operation in operations if needs_matrices(operation)]
-    found = [(matrix, operation, dtype) for matrix in matrices for operation in of_matrices for dtype in dtypes]
+    found = [
+        (name, operation, dtype)
+        for matrix in matrices
+        for operation in of_matrices
+        for name in (spgemm.inputs(matrix) if operation == "amg" else [matrix])
+        for dtype in dtypes
+    ]
     for operation in operations:
         if not needs_matrices(operation):
             names = _primitives.inputs(operation, suite, cpu=cpu)

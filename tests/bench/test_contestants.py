@@ -21,6 +21,12 @@ SMALL = [
     ("long_rows_40_tenth", "sptrans", "float32"),
     # Its pattern is symmetric.
     ("qcd4", "sptrans", "float32"),
+    ("qcd4", "spgemm", "float64"),
+    ("rmat12", "spgemm", "float32"),
+    # Not square: times its transposed.
+    ("P(fd2d5_256)", "spgemm", "float32"),
+    ("AP(fd2d5_256)", "amg", "float64"),
+    ("PTAP(fd2d5_256)", "amg", "float32"),
     *(
         (name.replace("1e5", "2e4"), operation, dtype)
         for name, operation, dtype in problems.tasks(problems.PRIMITIVES, [], [], "quick", cpu=True)
@@ -123,3 +129,20 @@ def test_a_simple_merge_of_half_of_many_elements_is_declined_on_gpus(
     contestants = ours.contestants("segmented_merge", first_queue, variants=[], methods=None)
     (record,) = runner.measure(task, [each for each in contestants if each.name == "clsparse/simple"], rounds=1)
     assert "one work-item" in record["declined"]
+
+
+def test_methods_are_those_of_the_operation(first_queue: cl.CommandQueue) -> None:
+    def names(operation: str, methods: list[str] | None) -> list[str]:
+        return [each.name for each in ours.contestants(operation, first_queue, variants=[], methods=methods)]
+
+    assert names("spgemm", None) == ["clsparse/auto", "clsparse/auto-loose", "clsparse/kept-plan"]
+    assert names("amg", ["binned", "reg-merge", "auto"]) == ["clsparse/reg-merge", "clsparse/auto"]
+    assert names("sptrans", ["binned", "reg-merge"]) == ["clsparse/binned"]
+    with pytest.raises(ValueError, match="binned, spgemm needs some of auto"):
+        names("spgemm", ["binned"])
+
+
+def test_each_method_of_spgemm_is_right(first_queue: cl.CommandQueue) -> None:
+    contestants = ours.contestants("spgemm", first_queue, variants=[], methods=list(ours.METHODS["spgemm"]))
+    for record in runner.measure(made(("rmat12", "spgemm", "float32"), first_queue), contestants, rounds=1):
+        assert "failure" not in record, record

@@ -73,6 +73,14 @@ def test_matrices_are_canonical_and_the_same_each_time(name: str) -> None:
         np.testing.assert_array_equal(getattr(matrix, part), getattr(again, part))
 
 
+def test_small_matrices_are_sparser_the_larger_they_are() -> None:
+    members = gallery.suite("small", cpu=False)
+    assert [gallery.load(name).shape for name in members] == [(n, n) for n in range(10, 101, 10)]
+    smallest, largest = (gallery.load(name) for name in (members[0], members[-1]))
+    assert smallest.nnz == pytest.approx(100 / 5, rel=0.4)
+    assert largest.nnz == pytest.approx(10_000 / 23, rel=0.2)
+
+
 def test_rmat_keeps_its_mean_row_and_its_products() -> None:
     matrix = gallery.load("rmat14")
     lengths = np.diff(matrix.indptr)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from bench import problems
-from bench.problems import primitives
+from bench.problems import primitives, spgemm
 from bench.problems.base import WrongResultError
 from clsparse_py.primitives import reference
 
@@ -38,6 +39,52 @@ def test_a_transposed_is_read_and_written_once(dtype: str) -> None:
             task.error(tuple(wrong))
     with pytest.raises(WrongResultError, match="needs int32"):
         task.error((indptr, indices))
+
+
+@pytest.mark.parametrize("task", [("rmat12", "spgemm"), ("PTAP(fd2d5_256)", "amg")], ids=" ".join)
+def test_a_product_of_matrices_is_right_in_any_order_of_summation(task: tuple[str, str]) -> None:
+    made = problems.make(*task, "float32")
+    a, b = made.matrix, made.right
+    assert made.described()["products"] == np.diff(b.indptr)[a.indices].sum()
+    assert made.described()["entries"] == made.reference[1].size
+    # Taken apart by columns of A: another order, the same bound.
+    halves = [(a[:, part] @ b[part]).astype(np.float64) for part in (slice(None, None, 2), slice(1, None, 2))]
+    found = made.with_cancelled(_parts((halves[0] + halves[1]).astype(np.float32)))
+    assert 0 < made.error(found) <= 1
+    indptr, indices, values = (part.copy() for part in found)
+    values[7] += 4 * made.bound[7] + 1e-3
+    with pytest.raises(WrongResultError, match=r"1 of \d+ values are off; element 7"):
+        made.error((indptr, indices, values))
+    indices[5] += 1
+    with pytest.raises(WrongResultError, match="indices: 1 of"):
+        made.error((indptr, indices, found[2]))
+    with pytest.raises(WrongResultError, match="needs int32"):
+        made.error(found[:2])
+
+
+def _parts(matrix: sp.csr_array) -> tuple[np.ndarray, ...]:
+    return matrix.indptr, matrix.indices, matrix.data
+
+
+def test_what_cancels_has_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    a = sp.csr_array(np.array([[1.0, 1.0], [1.0, -1.0]]))
+    monkeypatch.setattr(spgemm, "load", lambda _: a)
+    made = problems.make("a", "spgemm", "float64")
+    assert made.reference[1].tolist() == [0, 1, 0, 1]
+    assert made.reference[2].tolist() == [2, 0, 0, 2]
+    assert made.minimal_bytes == 3 * (3 * 4 + 4 * (4 + 8))
+    product = a @ a
+    product.eliminate_zeros()
+    assert made.error(made.with_cancelled(_parts(product))) == 0
+    with pytest.raises(WrongResultError, match=r"needs int32 \(3,\), int32 \(4,\)"):
+        made.error(_parts(product))
+
+
+def test_products_of_multigrid_have_names() -> None:
+    tasks = problems.tasks(["amg"], ["a"], ["float64"], "paper-amg", cpu=True)
+    assert tasks == [("AP(a)", "amg", "float64"), ("PTAP(a)", "amg", "float64")]
+    with pytest.raises(ValueError, match=r"needs one of AP\(matrix\), PTAP\(matrix\)"):
+        problems.make("a", "amg", "float64")
 
 
 @pytest.mark.parametrize("task", problems.tasks(problems.PRIMITIVES, [], [], "quick", cpu=True), ids=" ".join)

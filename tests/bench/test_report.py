@@ -87,6 +87,19 @@ def test_a_report_without_ours_renders(tmp_path: Path) -> None:
     assert report.report(document(), tmp_path / "empty.json", console)
 
 
+def test_values_alone_are_compared_with_each_other(tmp_path: Path) -> None:
+    product = entry(
+        "m", record("clsparse/auto", 4.0), record("clsparse/kept-plan", 1.0), record("scipy", 8.0),
+        record("cusparse-reuse/numeric", 2.0), operation="spgemm", products=70, entries=60,
+    )  # fmt: skip
+    assert times.best_peer(times.times_of(product, "back_to_back")) == "scipy"
+    report.report(document(product), tmp_path / "r.json", Console(quiet=True))
+    markdown = (tmp_path / "r.md").read_text()
+    assert "| m | 10 | 50 | 70 | 60 |" in markdown
+    assert "values alone, time of each contestant / time of clsparse/kept-plan" in markdown
+    assert "| cusparse-reuse/numeric | 2.00 | 2.00 | m | 2.00 | m | 1 of 1 |" in markdown
+
+
 def merge(name: str, rounds: float, *records: Document) -> Document:
     sizes = {"elements": 1000, "segments": 2, "subsegments": 10, "rounds": rounds}
     made = entry(name, *records, operation="segmented_merge", dtype="uint32-uint32", sizes=sizes)

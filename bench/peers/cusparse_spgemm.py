@@ -1,0 +1,163 @@
+"""cuSPARSE's SpGEMM, called directly: the default one, which finds structure and values, and the reuse form's numeric phase."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable
+from typing import Any
+
+from bench.contestants import Contestant, DeclinedError
+from bench.peers import cuda
+from bench.peers.cuda import Arrays, CudaCalls, address
+from bench.peers.cusparse_library import NON_TRANSPOSE, SCALARS, VALUE_TYPES, CsrDescriptor, call, handle
+from bench.problems.spgemm import Spgemm
+from bench.times import NUMERIC_ONLY
+
+# cusparseSpGEMMAlg_t: CUSPARSE_SPGEMM_DEFAULT.
+_ALGORITHM = 0
+
+
+def contestants() -> list[Contestant]:
+    """Return both forms."""
+    return [
+        Contestant("cusparse/spgemm", lambda problem: _prepared(problem, _Product(problem))),
+        Contestant(f"cusparse-reuse{NUMERIC_ONLY}", lambda problem: _prepared(problem, _Reuse(problem))),
+    ]
+
+
+def _prepared(problem: Spgemm, made: _Product) -> CudaCalls:
+    return CudaCalls(problem, made, made.once, made.detail, unpack=sorted_rows(problem))
+
+
+def sorted_rows(problem: Spgemm) -> Callable[[Arrays], Arrays]:
+    """Return what sorts the rows of a result, in memory of its own: the library's may come in any order."""
+
+    def unpack(arrays: Arrays) -> Arrays:
+        import cupyx.scipy.sparse
+
+        indptr, indices, data = arrays
+        shape = (problem.matrix.shape[0], problem.right.shape[1])
+        rows = cupyx.scipy.sparse.csr_matrix((data, indices, indptr), shape=shape, copy=True)
+        rows.sort_indices()
+        return rows.indptr, rows.indices, rows.data
+
+    return unpack
+
+
+class _Product:
+    """The default product: structure and values at every call, into new memory."""
+
+    detail = "structure and values"
+
+    def __init__(self, problem: Spgemm) -> None:
+        a, b = problem.matrix, problem.right
+        if a.indices.dtype != b.indices.dtype or problem.reference[1].dtype.name != "int32":
+            raise DeclinedError("its products have 32-bit indices")
+        arrays, transfer = cuda.to_device((a.indptr, a.indices, a.data, b.indptr, b.indices, b.data))
+        self.once = {"transfer": transfer}
+        self._dtype = problem.dtype
+        self._shape = (a.shape[0], b.shape[1])
+        self._left = CsrDescriptor(a.shape, problem.dtype, *arrays[:3])
+        self._right = CsrDescriptor(b.shape, problem.dtype, *arrays[3:])
+        scalar = SCALARS[problem.dtype]
+        self._one, self._zero = scalar(1.0), scalar(0.0)
+
+    def __call__(self) -> Arrays:
+        """Multiply, and return the result's arrays."""
+        made, description = self._empty_result(), _Description()
+        sized = (description.pointer, *_sized())
+        first = self._with_buffer("cusparseSpGEMM_workEstimation", made, sized)
+        second = self._with_buffer("cusparseSpGEMM_compute", made, sized)
+        result = self._allocated(made)
+        self._numeric("cusparseSpGEMM_copy", made, description.pointer)
+        del first, second  # in use until here
+        return result
+
+    def _empty_result(self) -> CsrDescriptor:
+        import cupy
+
+        return CsrDescriptor(self._shape, self._dtype, cupy.empty(self._shape[0] + 1, self._left.arrays[0].dtype))
+
+    def _numeric(self, function: str, made: CsrDescriptor, *last: Any) -> None:
+        operands = (ctypes.byref(self._one), self._left.pointer, self._right.pointer, ctypes.byref(self._zero), made.pointer)
+        call(function, handle(), NON_TRANSPOSE, NON_TRANSPOSE, *operands, VALUE_TYPES[self._dtype], _ALGORITHM, *last)
+
+    def _with_buffer(self, function: str, made: CsrDescriptor, sized: tuple[Any, Any, Any]) -> Any:
+        """Ask how much workspace a phase needs, and run it with that; return the workspace."""
+        description, size, reference = sized
+        self._numeric(function, made, description, reference, None)
+        workspace = _workspace(size)
+        self._numeric(function, made, description, reference, address(workspace))
+        return workspace
+
+    def _allocated(self, made: CsrDescriptor) -> Arrays:
+        """Allocate columns and values of a result whose size is known now."""
+        import cupy
+
+        rows, columns, entries = (ctypes.c_int64() for _ in range(3))
+        call("cusparseSpMatGetSize", made.pointer, *(ctypes.byref(each) for each in (rows, columns, entries)))
+        indptr = made.arrays[0]
+        arrays = indptr, cupy.empty(entries.value, indptr.dtype), cupy.empty(entries.value, self._dtype)
+        call("cusparseCsrSetPointers", made.pointer, *map(address, arrays))
+        made.arrays = arrays
+        return arrays
+
+
+class _Reuse(_Product):
+    """The numeric phase of the reuse form: values alone, into memory that is kept."""
+
+    detail = "values alone"
+
+    def __init__(self, problem: Spgemm) -> None:
+        super().__init__(problem)
+        start = time.perf_counter()
+        self._made, self._description = self._empty_result(), _Description()
+        size, reference = _sized()
+        self._symbolic("cusparseSpGEMMreuse_workEstimation", reference, None)
+        first = _workspace(size)
+        self._symbolic("cusparseSpGEMMreuse_workEstimation", reference, address(first))
+        sizes = [_sized() for _ in range(3)]
+        self._symbolic("cusparseSpGEMMreuse_nnz", *(each for _, at in sizes for each in (at, None)))
+        buffers = [_workspace(each) for each, _ in sizes]
+        ready = zip(sizes, buffers, strict=True)
+        self._symbolic("cusparseSpGEMMreuse_nnz", *(each for (_, at), buffer in ready for each in (at, address(buffer))))
+        self._result = self._allocated(self._made)
+        self._symbolic("cusparseSpGEMMreuse_copy", reference, None)
+        last = _workspace(size)
+        self._symbolic("cusparseSpGEMMreuse_copy", reference, address(last))
+        cuda.synchronize()
+        # The numeric phase reads what was left in these; the others may go.
+        self._kept = (*buffers[1:], last)
+        self.once["plan"] = time.perf_counter() - start
+
+    def _symbolic(self, function: str, *last: Any) -> None:
+        operands = (self._left.pointer, self._right.pointer, self._made.pointer)
+        call(function, handle(), NON_TRANSPOSE, NON_TRANSPOSE, *operands, _ALGORITHM, self._description.pointer, *last)
+
+    def __call__(self) -> Arrays:
+        """Compute the values, and return the result's arrays."""
+        self._numeric("cusparseSpGEMMreuse_compute", self._made, self._description.pointer)
+        return self._result
+
+
+class _Description:
+    """What the phases of a product tell each other."""
+
+    def __init__(self) -> None:
+        self.pointer = ctypes.c_void_p()
+        call("cusparseSpGEMM_createDescr", ctypes.byref(self.pointer))
+
+    def __del__(self) -> None:
+        cuda.library("cusparse").cusparseSpGEMM_destroyDescr(self.pointer)
+
+
+def _sized() -> tuple[ctypes.c_size_t, Any]:
+    size = ctypes.c_size_t()
+    return size, ctypes.byref(size)
+
+
+def _workspace(size: ctypes.c_size_t) -> Any:
+    import cupy
+
+    return cupy.empty(max(size.value, 1), cupy.uint8)

@@ -1,0 +1,165 @@
+"""SpGEMM: the square of a matrix, and the two products of a Galerkin operator of algebraic multigrid."""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from bench import gallery
+from bench.problems.base import Array, Result, WrongResultError, require_kinds
+from bench.problems.matrices import MatrixProblem, bytes_of, load
+
+# The products of algebraic multigrid, by what their inputs are called: with A = name, P = P(name).
+AMG = ("AP", "PTAP")
+
+
+@dataclass(frozen=True, eq=False)
+class Spgemm(MatrixProblem):
+    """C = A @ B in CSR form, rows sorted; the reference is SciPy's, in float64, from the rounded values.
+
+    Its structure is that of the product of the patterns: what cancels stays.
+
+    Attributes
+    ----------
+    right
+        B, in the precision that is measured.
+    products
+        Intermediate products.
+    bound
+        How far each value of a result may be from the reference.
+    """
+
+    right: sp.csr_array
+    products: int
+    bound: Array
+
+    @property
+    def minimal_bytes(self) -> int:
+        """The bytes of A, B and C, each array once, also where B is A."""
+        indptr, indices, values = self.reference
+        return (
+            bytes_of(self.matrix)
+            + bytes_of(self.right)
+            + indptr.nbytes
+            + indices.nbytes
+            + values.size * self.right.dtype.itemsize
+        )
+
+    @property
+    def like(self) -> Result:
+        """Arrays of the dtypes and shapes of a right result, whose elements are not there."""
+        indptr, indices, values = self.reference
+        return indptr, indices, np.broadcast_to(np.zeros((), self.dtype), values.shape)
+
+    def described(self) -> dict[str, Any]:
+        """Return what there is to tell of A, and the numbers of products and of entries of C."""
+        return {**super().described(), "products": self.products, "entries": self.reference[1].size}
+
+    def error(self, result: Result) -> float:
+        """Return the largest error of a value in units of its bound; see the base class."""
+        require_kinds(result, self.like)
+        for name, part, expected in zip(("indptr", "indices"), result, self.reference, strict=False):
+            wrong = np.flatnonzero(part != expected)
+            if wrong.size:
+                first = int(wrong[0])
+                raise WrongResultError(
+                    f"{name}: {wrong.size} of {part.size} are wrong; element {first} is {part[first]}, needs {expected[first]}"
+                )
+        values, expected = result[2], self.reference[2]
+        distance = np.abs(values - expected)
+        wrong = np.flatnonzero(~(distance <= self.bound))
+        if wrong.size:
+            first = int(wrong[0])
+            raise WrongResultError(
+                f"{wrong.size} of {values.size} values are off; element {first} is {values[first]!r}, needs {expected[first]!r} "
+                f"within {self.bound[first]:.3g}"
+            )
+        return float(np.max(distance / np.maximum(self.bound, np.finfo(np.float64).tiny), initial=0.0))
+
+    def with_cancelled(self, result: Result) -> Result:
+        """Return a result with its rows sorted, and with zeros where a peer leaves out what cancels."""
+        indptr, indices, values = result
+        rows = sp.csr_array((values, indices, indptr), shape=(self.matrix.shape[0], self.right.shape[1]))
+        rows.sort_indices()
+        full, columns = self.reference[:2]
+        if rows.nnz != columns.size:
+            rows = _placed(rows, full, columns)
+        return rows.indptr.astype(full.dtype, copy=False), rows.indices.astype(columns.dtype, copy=False), rows.data
+
+
+def inputs(name: str) -> list[str]:
+    """Return the names of the products of algebraic multigrid with a matrix."""
+    return [f"{product}({name})" for product in AMG]
+
+
+def make(name: str, dtype: str) -> Spgemm:
+    """Load a matrix and square it with SciPy; A A^T where it is not square."""
+    matrix = load(name)
+    right = matrix if matrix.shape[0] == matrix.shape[1] else sp.csr_array(matrix.T.tocsr())
+    return _problem(name, "spgemm", matrix.astype(dtype, copy=False), right.astype(dtype, copy=False))
+
+
+def make_amg(name: str, dtype: str) -> Spgemm:
+    """Load the operands of a product of algebraic multigrid, ``AP(name)`` or ``PTAP(name)``, and multiply them with SciPy.
+
+    Raises
+    ------
+    ValueError
+        If the name is neither.
+    """
+    found = re.fullmatch(rf"({'|'.join(AMG)})\((.+)\)", name)
+    if not found:
+        raise ValueError(f"input: got {name!r}, amg needs one of {', '.join(f'{product}(matrix)' for product in AMG)}")
+    matrix, prolongator = _multigrid(found[2])
+    left, right = (matrix, prolongator) if found[1] == "AP" else (_sorted(prolongator.T), _sorted(matrix @ prolongator))
+    return _problem(name, "amg", left.astype(dtype, copy=False), right.astype(dtype, copy=False))
+
+
+@functools.lru_cache(maxsize=1)
+def _multigrid(name: str) -> tuple[sp.csr_array, sp.csr_array]:
+    return load(name), gallery.load(f"P({name})")
+
+
+def _problem(name: str, operation: str, left: sp.csr_array, right: sp.csr_array) -> Spgemm:
+    """Return the problem of two operands.
+
+    The bound is that of any order of summation: (row length of A + 1) roundings, as many in the float64 of the reference, each
+    relative to the sum of the absolute products.
+    """
+    wide = [matrix.astype(np.float64) for matrix in (left, right)]
+    magnitude = _sorted(abs(wide[0]) @ abs(wide[1]))
+    exact = _sorted(wide[0] @ wide[1])
+    if exact.nnz != magnitude.nnz:
+        exact = _placed(exact, magnitude.indptr, magnitude.indices)
+    roundings = np.repeat(np.diff(left.indptr) + 1, np.diff(magnitude.indptr))
+    unit = float(np.finfo(left.dtype).eps + np.finfo(np.float64).eps) / 2
+    products = int(np.diff(right.indptr)[left.indices].sum(dtype=np.int64))
+    index = np.int32 if max(*magnitude.shape, magnitude.nnz) < 2**31 else np.int64
+    reference = (magnitude.indptr.astype(index, copy=False), magnitude.indices.astype(index, copy=False), exact.data)
+    bound = 2 * unit * roundings * magnitude.data
+    return Spgemm(name, operation, left.dtype.name, reference, left, right, products, bound)
+
+
+def _sorted(matrix: Any) -> sp.csr_array:
+    made = sp.csr_array(matrix)
+    made.sort_indices()
+    return made
+
+
+def _placed(matrix: sp.csr_array, indptr: Array, indices: Array) -> sp.csr_array:
+    """Return a matrix with sorted rows on a structure that has all its entries, and more, which become zeros."""
+    keys = [
+        np.repeat(np.arange(pointer.size - 1, dtype=np.int64), np.diff(pointer)) * matrix.shape[1] + columns
+        for pointer, columns in ((matrix.indptr, matrix.indices), (indptr, indices))
+    ]
+    data = np.zeros(indices.size, matrix.dtype)
+    places = np.searchsorted(keys[1], keys[0])
+    if not np.array_equal(keys[1][np.minimum(places, indices.size - 1)], keys[0]):
+        raise WrongResultError("there are entries that the product of the patterns does not have")
+    data[places] = matrix.data
+    return sp.csr_array((data, indices, indptr), shape=matrix.shape)
