@@ -81,7 +81,7 @@ class HashKernel(FencedKernel):
             "items": self.items,
             "ordered": self.ordered,
             "ranked": self.products <= _RANKED,
-            "free": not self._values or not self.ordered or self.fence != "barrier",
+            "free": self.fence != "barrier",
         }
 
     @override

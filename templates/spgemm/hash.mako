@@ -93,7 +93,7 @@ void ${name}(SPGEMM_PARAMETERS)
     team_offsets(places, length, boxes + team * ${lanes});
     const uint n_products = places[length];
     uint k = 0;
-% if free:
+% if free or symbolic or not ordered:
     for (uint first = lane; first - lane < n_products; first += ${items * lanes}) {
 % else:
     for (uint round = 0; round < ${-(-products // (items * lanes))}; ++round) {

@@ -1,0 +1,186 @@
+"""Hash tables in local memory: tables that are full, columns that collide, every shape of team, and how values are added."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pyopencl as cl
+import pytest
+import scipy.sparse as sp
+from problems import assert_product, device_matrix, random_matrix, rows_of
+
+from clsparse_py import csr_array, describe, programs
+from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.spgemm import METHODS, spgemm, spgemm_plan
+from clsparse_py.spgemm.choose import rules_for
+from clsparse_py.spgemm.hash import Hash, HashKernel, has_atomic_add
+from clsparse_py.spgemm.kernels import Form
+from clsparse_py.spgemm.rules import Rule
+
+Give = Callable[[Hash], None]
+
+
+@pytest.fixture
+def give(monkeypatch: pytest.MonkeyPatch) -> Give:
+    """Make "hash" give all rows that an accumulator holds to it."""
+
+    def put(accumulator: Hash) -> None:
+        length = accumulator.products if accumulator.items else None
+        monkeypatch.setitem(METHODS, "hash", lambda *_: (Rule("hash", accumulator, accumulator.products, length),))
+
+    return put
+
+
+def made(
+    queue: cl.CommandQueue, A: sp.csr_array, B: sp.csr_array, deterministic: bool = True
+) -> tuple[csr_array, set[HashKernel]]:
+    """Return a product by "hash", and the kernels of it that ran."""
+    with programs.recording() as built:
+        C = spgemm(device_matrix(queue, A), device_matrix(queue, B), method="hash", deterministic=deterministic)
+    return C, {each.parameters for each in built if isinstance(each.parameters, HashKernel)}
+
+
+def check(queue: cl.CommandQueue, A: sp.csr_array, B: sp.csr_array) -> set[HashKernel]:
+    """Assert that a product by "hash" is right, new values included, and return the kernels that ran."""
+    C, kernels = made(queue, A, B)
+    assert_product(C, A, B)
+    plan = spgemm_plan(device_matrix(queue, A), device_matrix(queue, B), method="hash")
+    assert {each.method for each in plan.explain().bins} == {"hash"}
+    assert_product(plan(A.data * 2, B.data), sp.csr_array((A.data * 2, A.indices, A.indptr), shape=A.shape), B)
+    assert {each.form.phase for each in kernels} == {"symbolic", "numeric"}
+    return kernels
+
+
+@pytest.mark.parametrize("work_group", [1, 7, 48, 64, 10**9], ids="wg{}".format)
+@pytest.mark.parametrize(("lanes", "items"), [(1, 0), (4, 0), (1, 2), (4, 1), (16, 2), (64, 1)])
+def test_teams(queue: cl.CommandQueue, give: Give, work_group: int, lanes: int, items: int) -> None:
+    give(Hash(128, lanes, items, work_group))
+    rng = np.random.default_rng(1)
+    A, B = random_matrix((70, 50), 5, rng, np.float32), random_matrix((50, 60), 5, rng, np.float32)
+    limit = min(work_group, describe(queue.device).max_work_group)
+    for kernel in check(queue, A, B):
+        assert kernel.work_group <= limit
+        assert kernel.lanes <= min(lanes, limit)
+        assert kernel.work_group % kernel.lanes == 0
+        if items:
+            assert kernel.lanes == min(lanes, 1 << limit.bit_length() - 1)
+
+
+@pytest.mark.parametrize("lanes", [3, 5, 48])
+def test_teams_that_are_no_power_of_two(queue: cl.CommandQueue, give: Give, lanes: int) -> None:
+    give(Hash(64, lanes, 2, 48))
+    rng = np.random.default_rng(2)
+    assert {each.lanes for each in check(queue, random_matrix((30, 40), 4, rng), random_matrix((40, 50), 5, rng))} == {lanes}
+
+
+@pytest.mark.parametrize(
+    ("products", "lanes", "items"), [(2, 1, 0), (2, 1, 2), (64, 4, 0), (64, 8, 2), (128, 16, 2), (1024, 64, 2)]
+)
+def test_full_tables(queue: cl.CommandQueue, give: Give, products: int, lanes: int, items: int) -> None:
+    give(Hash(products, lanes, items))
+    rng = np.random.default_rng(3)
+    length = 1 << products.bit_length() // 2
+    # Every product of a row has a column of its own: as many as the table has slots.
+    B = sp.csr_array((np.ones(products, np.float32), rng.permutation(products), np.arange(0, products + 1, products // length)))
+    B.sort_indices()
+    A = rows_of([length] * 5 + [length - 1] * 5, length, rng, np.float32)
+    check(queue, A, B)
+    # And in one column all.
+    check(queue, rows_of([products] * 3, products, rng, np.float32), rows_of([1] * products, 1, rng, np.float32))
+
+
+@pytest.mark.parametrize(("lanes", "items"), [(1, 0), (4, 0), (8, 2)])
+def test_columns_that_collide(queue: cl.CommandQueue, give: Give, lanes: int, items: int) -> None:
+    give(Hash(64, lanes, items))
+    columns = np.arange(1 << 20, dtype=np.uint32)
+    last = columns[columns * np.uint32(2654435769) >> np.uint32(26) == 63][-64:]
+    rng = np.random.default_rng(4)
+    B = sp.csr_array(
+        (
+            np.ones(64 * 9, np.float32),
+            np.concatenate([last, *np.sort(rng.choice(last, (64, 8)), 1)]).astype(np.int32),
+            [0, 64, *range(72, 577, 8)],
+        )
+    )
+    B.sum_duplicates()
+    assert B.shape[1] == 1 << 20 or B.shape[1] == last[-1] + 1
+    check(
+        queue,
+        sp.csr_array(np.concatenate([np.eye(1, 65), np.zeros((1, 65)), np.tile(np.eye(5, 65, 9), (4, 1))]).astype(np.float32)),
+        B,
+    )
+
+
+def noisy() -> tuple[sp.csr_array, sp.csr_array]:
+    """Return operands whose product depends on the order of its sums: many products to each entry."""
+    rng = np.random.default_rng(5)
+    A, B = random_matrix((60, 40), 12, rng, np.float32), random_matrix((40, 30), 12, rng, np.float32)
+    for each in (A, B):
+        each.data[:] = rng.standard_normal(each.nnz)
+    return A, B
+
+
+def test_order_of_sums_is_that_of_the_row_in_every_shape(queue: cl.CommandQueue, give: Give) -> None:
+    A, B = noisy()
+    found = []
+    for lanes, items in ((1, 2), (4, 1), (16, 2), (64, 1), (48, 2)):
+        give(Hash(512, lanes, items))
+        found += [made(queue, A, B)[0].data.get() for _ in range(2)]
+    for each in found[1:]:
+        np.testing.assert_array_equal(each, found[0])
+
+
+@pytest.mark.parametrize(("lanes", "items"), [(1, 0), (8, 0), (8, 2), (48, 2)])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128", "uint8"])
+def test_values_by_atomics(
+    queue: cl.CommandQueue, give: Give, lanes: int, items: int, dtype: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    device = describe(queue.device)
+    if dtype in ("float64", "complex128") and not device.fp64:
+        pytest.skip("the device has no double precision")
+    give(Hash(512, lanes, items))
+    A, B = (each.astype(dtype) for each in noisy())
+    with caplog.at_level(logging.INFO):
+        C, kernels = made(queue, A, B, deterministic=False)
+    atomic = np.dtype(dtype).itemsize == 4 or (np.dtype(dtype).itemsize == 8 and device.int64_atomics)
+    assert {each.ordered for each in kernels if each.form.phase == "numeric"} == {not atomic}
+    assert any("added in order" in each.message for each in caplog.records) == (not atomic)
+    if dtype == "uint8":
+        np.testing.assert_array_equal(C.data.get(), made(queue, A, B)[0].data.get())
+    else:
+        np.testing.assert_allclose(C.data.get(), made(queue, A, B)[0].data.get(), rtol=1e-3, atol=1e-4)
+
+
+def test_local_memory_is_what_records_say(queue: cl.CommandQueue, give: Give) -> None:
+    rng = np.random.default_rng(6)
+    A, B = random_matrix((30, 20), 3, rng, np.float32), random_matrix((20, 30), 3, rng, np.float32)
+    for lanes, items, deterministic in ((1, 0, True), (1, 2, True), (8, 2, True), (48, 2, True), (8, 2, False)):
+        give(Hash(64, lanes, items))
+        with programs.recording() as built:
+            spgemm(device_matrix(queue, A), device_matrix(queue, B), method="hash", deterministic=deterministic)
+        for each in built:
+            record = each.parameters
+            if isinstance(record, HashKernel):
+                told = each.kernel().get_work_group_info(cl.kernel_work_group_info.LOCAL_MEM_SIZE, queue.device)
+                rows = record.work_group // record.lanes
+                assert told <= rows * record.row_bytes + 64
+
+
+def test_bins_fit_local_memory_and_small_columns(queue: cl.CommandQueue) -> None:
+    device = describe(queue.device)
+    for dtype in ("float32", "float64", "complex128"):
+        form = Form("numeric", "int32", arithmetic=Arithmetic(dtype, dtype), c_index="int32")
+        for memory in (32 << 10, 48 << 10, device.local_memory):
+            for kind in ("cpu", "gpu"):
+                small = replace(device, local_memory=memory, type=kind)
+                for method in ("hash", "reg-hash", "large-hash"):
+                    rules = [rule for rule in rules_for(method, small, form) if rule.method == method]
+                    assert rules
+                    for rule in rules:
+                        record = rule.accumulator.record(small, form, listed=True)
+                        assert record.row_bytes * (record.work_group // record.lanes) <= memory
+        assert not [rule for rule in rules_for("hash", device, replace(form, wide=True)) if rule.method == "hash"]
+    assert has_atomic_add(device, replace(form, arithmetic=Arithmetic("int32", "int32")))
