@@ -150,10 +150,12 @@ class Esc:
     def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: object, counts: cl_array.Array) -> None:
         """Enqueue the number of entries of each row; the order of products is kept where there is one slice."""
         known = cast("_State", state)
+        one = len(known.slices) == 1
         for part in known.slices:
-            one = len(known.slices) == 1
             made = self._sorted(chain, product, rows, known, part, numbered=one, counts=counts)
             known.kept = made if one else None
+            # Nothing of a slice is held while the next one is made.
+            del made
 
     def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: object, C: Result, phase: str) -> None:
         """Enqueue columns and values of each row, or values alone."""
@@ -161,8 +163,9 @@ class Esc:
         for part in known.slices:
             made = known.kept or self._sorted(chain, product, rows, known, part, numbered=True)
             self._enqueue_contraction(chain, product, rows, known, part, made, C, phase)
-            # From now on columns are C's.
+            # From now on columns are C's. Nothing of a slice is held while the next one is made.
             made.keys = None
+            del made
 
     def _sorted(
         self, chain: Chain, product: Product, rows: Rows, state: _State, part: Slice, *, numbered: bool, counts: Any = None
