@@ -27,6 +27,7 @@ from clsparse_py.device import Device, choose_device, describe, devices
 from clsparse_py.errors import BuildError, NoDeviceError
 from clsparse_py.io import read_matrix, write_matrix
 from clsparse_py.semiring import SEMIRINGS
+from clsparse_py.spgemm import METHODS as PRODUCT_METHODS
 from clsparse_py.transpose.methods import METHODS
 
 __all__ = ["find_device", "main", "parser"]
@@ -206,14 +207,49 @@ def _warmup(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _read(file: str, queue: cl.CommandQueue) -> clsparse_py.csr_array:
+    """Return the matrix in a file on the device, in single precision where the device has no other."""
+    host = read_matrix(file)
+    if host.dtype.name in ("float64", "complex128") and not describe(queue.device).fp64:
+        host = host.astype(np.float32 if host.dtype.kind == "f" else np.complex64)
+    return clsparse_py.csr_array(host, queue=queue)
+
+
+def _multiply(arguments: argparse.Namespace) -> int:
+    device = find_device(arguments.device)
+    _context, queue = _queue(device)
+    options = {
+        "method": arguments.method,
+        "semiring": SEMIRINGS[arguments.semiring],
+        "deterministic": not arguments.loose,
+        "memory_limit": arguments.memory_limit,
+        "max_nnz": arguments.max_nnz,
+    }
+    try:
+        A = _read(arguments.left, queue)
+        B = A if arguments.right == arguments.left else _read(arguments.right, queue)
+        if arguments.transpose:
+            B = B.T
+        C, phases = clsparse_py.spgemm(A, B, **options, profile=True)
+        if arguments.output:
+            write_matrix(arguments.output, C.get())
+        rows, columns = C.shape
+        seconds = sum(phases.values())
+        print(f"{rows} x {columns}, {C.nnz} entries, multiplied in {demo.duration(seconds)} on {_title(device)}")
+        print(", ".join(f"{phase} {demo.duration(each)}" for phase, each in phases.items()))
+        if arguments.explain:
+            del C
+            print(clsparse_py.spgemm_plan(A, B, **options).explain())
+    except (OSError, ValueError, TypeError, MemoryError) as error:
+        raise CommandError(str(error)) from None
+    return 0
+
+
 def _transpose(arguments: argparse.Namespace) -> int:
     device = find_device(arguments.device)
     _context, queue = _queue(device)
     try:
-        host = read_matrix(arguments.file)
-        if host.dtype.name in ("float64", "complex128") and not describe(device).fp64:
-            host = host.astype(np.float32 if host.dtype.kind == "f" else np.complex64)
-        A = clsparse_py.csr_array(host, queue=queue)
+        A = _read(arguments.file, queue)
         start = time.perf_counter()
         transposed = clsparse_py.transpose(A, method=arguments.method)
         queue.finish()
@@ -263,6 +299,19 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("-o", "--output", metavar="FILE", help="where the transposed goes: .mtx, .mtx.gz or .npz")
     command.add_argument("--method", default="auto", choices=("auto", *METHODS), help="(auto)")
     command.set_defaults(run=_transpose)
+
+    command = commands.add_parser("multiply", parents=[on_device], help="multiply two matrices, say how, and write the result")
+    command.add_argument("left", metavar="A", help="a matrix: .mtx, .mtx.gz or .npz")
+    command.add_argument("right", metavar="B", help="another one, or the same file again")
+    command.add_argument("-o", "--output", metavar="FILE", help="where the product goes: .mtx, .mtx.gz or .npz")
+    command.add_argument("-T", "--transpose", action="store_true", help="multiply with the transposed of B")
+    command.add_argument("--method", default="auto", choices=("auto", *PRODUCT_METHODS), help="(auto)")
+    command.add_argument("--semiring", default="plus_times", choices=SEMIRINGS, help="(plus_times)")
+    command.add_argument("--loose", action="store_true", help="allow forms whose result may differ in the last bits each time")
+    command.add_argument("--memory-limit", type=int, metavar="BYTES", help="that the workspace may have (half of the device's)")
+    command.add_argument("--max-nnz", type=int, metavar="N", help="refuse a product with more entries")
+    command.add_argument("--explain", action="store_true", help="print which methods make which rows")
+    command.set_defaults(run=_multiply)
 
     command = commands.add_parser("demo", parents=[on_device], help="multiply real matrices, check against SciPy, and time it")
     command.add_argument("files", nargs="*", metavar="FILE", help="more matrices: .mtx, .mtx.gz or .npz")

@@ -1,4 +1,4 @@
-"""SpMV on real matrices, checked against SciPy and held against the device's copy bandwidth: what ``clsparse demo`` does."""
+"""Real matrices multiplied, transposed and squared, checked against SciPy and timed: what ``clsparse demo`` does."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from rich.text import Text
 
 from clsparse_py import programs
 from clsparse_py.csr import csr_array
+from clsparse_py.demo_spgemm import Square, squared
 from clsparse_py.device import describe
 from clsparse_py.errors import BuildError
 from clsparse_py.io import SUFFIXES, read_matrix
@@ -52,6 +53,11 @@ _TRANSPOSITION_LEGEND = """
 GB/s   each array of A read once and of A.T written once, by the host's clock
 result whether it is SciPy's, entry by entry
 SciPy  its time for A.T.tocsr() on the host
+"""
+_SQUARES_LEGEND = """
+GB/s   each array of both operands and of the result, once, by the host's clock
+error  of the worst value, as a share of what rounding explains; the structure is that of the product of the patterns
+SciPy  its time for the same product on the host, rows unsorted
 """
 
 
@@ -121,6 +127,8 @@ class Measurement:
         Of the worst row, as a share of what rounding explains; above 1, or NaN, the result is wrong.
     transposition : Transposition
         What was found of its transposed.
+    square : Square or None
+        What was found of its product with itself; None where that is left out.
     """
 
     case: Case
@@ -133,11 +141,12 @@ class Measurement:
     copy_bandwidth: float
     error: float
     transposition: Transposition
+    square: Square | None = None
 
     @property
     def right(self) -> bool:
-        """Whether the product is SciPy's up to rounding, and the transposed SciPy's own."""
-        return self.error <= 1 and self.transposition.right
+        """Whether the products are SciPy's up to rounding, and the transposed SciPy's own."""
+        return self.error <= 1 and self.transposition.right and (self.square is None or self.square.right)
 
     @property
     def bandwidth(self) -> float:
@@ -270,7 +279,7 @@ def _value_dtype(matrix: scipy.sparse.csr_array, *, fp64: bool) -> np.dtype[Any]
 
 
 def measure(queue: cl.CommandQueue, case: Case) -> Measurement:
-    """Multiply one matrix with a vector, check the result against SciPy, and time both.
+    """Multiply one matrix with a vector and itself, transpose it, check the results against SciPy, and time both.
 
     Raises
     ------
@@ -300,6 +309,7 @@ def measure(queue: cl.CommandQueue, case: Case) -> Measurement:
         copy_bandwidth(queue, minimal),
         error,
         _transposition(queue, A, host),
+        squared(A, host, lambda action: _median(_repeated(lambda: _wall(action)))),
     )
 
 
@@ -379,6 +389,9 @@ def run(queue: cl.CommandQueue, files: Sequence[str], console: Console, errors: 
     _say(console, "\nSpTRANS, A.T, each a whole call that is waited for\n", "bold")
     console.print(_transpositions(found))
     _say(console, _TRANSPOSITION_LEGEND, "dim")
+    _say(console, "\nSpGEMM, A @ A, or A @ A.T where A is not square, each a whole call that is waited for\n", "bold")
+    console.print(_squares(found))
+    _say(console, _SQUARES_LEGEND, "dim")
     wrong = [each.case.name for each in found if not each.right]
     summary = f"{len(found) - len(wrong)} of {len(found)} results verified against SciPy on {where}"
     if wrong:
@@ -445,6 +458,31 @@ def _transpositions(found: Sequence[Measurement]) -> Table:
             duration(of.seconds),
             _three_digits(of.minimal_bytes / of.seconds / 1e9),
             "equal" if of.right else "WRONG",
+            duration(of.scipy_seconds),
+            style=None if of.right else "red",
+        )
+    return table
+
+
+def _squares(found: Sequence[Measurement]) -> Table:
+    table = Table(box=rich.box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    for column in ("matrix", "products", "nnz", "methods", "time", "GB/s", "error", "SciPy"):
+        table.add_column(
+            column, justify="left" if column in ("matrix", "methods") else "right", no_wrap=True, overflow="ellipsis"
+        )
+    for each in found:
+        of = each.square
+        if of is None:
+            table.add_row(Text(each.case.name), "many", "", Text("left to the benchmarks"), style="dim")
+            continue
+        table.add_row(
+            Text(each.case.name),
+            f"{of.n_products:,}",
+            f"{of.nnz:,}",
+            Text(of.methods),
+            duration(of.seconds),
+            _three_digits(of.minimal_bytes / of.seconds / 1e9),
+            f"{of.error:.2f}" if of.right else "WRONG",
             duration(of.scipy_seconds),
             style=None if of.right else "red",
         )

@@ -16,7 +16,7 @@ import pytest
 import scipy.sparse as sp
 
 import clsparse_py
-from clsparse_py import cli, demo, programs
+from clsparse_py import cli, demo, io, programs
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.catalogue import catalogue, template_names
 from clsparse_py.device import Device, Portability, describe
@@ -286,4 +286,52 @@ def test_transpose_says_what_is_wrong(
     monkeypatch.chdir(tmp_path)
     sp.save_npz("a.npz", sp.csr_array(np.arange(6, dtype=np.float32).reshape(2, 3)))
     assert cli.main(["transpose", *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+# ---- multiply
+
+
+@pytest.mark.parametrize(
+    ("arguments", "product"),
+    [
+        (["b.npz", "a.npz"], lambda a, b: b @ a),
+        (["a.npz", "b.npz", "--method", "esc", "--memory-limit", "1000000"], lambda a, b: a @ b),
+        (["a.npz", "a.npz", "-T", "--loose"], lambda a, _: a @ a.T),
+        (["a.npz", "b.npz", "--semiring", "plus_pair", "--max-nnz", "900"], lambda a, b: (a != 0).astype(float) @ (b != 0)),
+    ],
+)
+def test_multiply_writes_the_product(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], product: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    a, b = (sp.random_array(shape, density=0.2, format="csr", rng=rng).astype(np.float32) for shape in ((30, 20), (20, 30)))
+    sp.save_npz("a.npz", a)
+    sp.save_npz("b.npz", b)
+    assert cli.main(["multiply", *arguments, "-o", "c.mtx", "--explain"]) == 0
+    found, wanted = io.read_matrix("c.mtx").toarray(), product(a.toarray(), b.toarray())
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    printed = capsys.readouterr().out
+    assert f"{wanted.shape[0]} x {wanted.shape[1]}, {np.count_nonzero(wanted)} entries, multiplied in" in printed
+    assert "numeric" in printed
+    assert "SpGEMM, method" in printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["none.mtx", "a.npz"], "none.mtx"),
+        (["a.npz", "a.npz"], "B: must have 3 rows, as A is 2 x 3, is 2 x 3"),
+        (["a.npz", "a.npz", "-T", "-o", "t.txt"], "not a name of a matrix file"),
+        (["a.npz", "a.npz", "-T", "--max-nnz", "3"], "max_nnz: the product has 4 entries, more than 3"),
+        (["a.npz", "a.npz", "-T", "--memory-limit", "0"], "memory_limit: must be at least 1, is 0"),
+    ],
+)
+def test_multiply_says_what_is_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sp.save_npz("a.npz", sp.csr_array(np.arange(1, 7, dtype=np.float32).reshape(2, 3)))
+    assert cli.main(["multiply", *arguments]) == 2
     assert message in capsys.readouterr().err

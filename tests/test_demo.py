@@ -17,7 +17,7 @@ import pytest
 import scipy.sparse as sp
 from rich.console import Console
 
-from clsparse_py import demo
+from clsparse_py import demo, demo_spgemm
 from clsparse_py.csr import csr_array
 from clsparse_py.io import read_matrix
 
@@ -93,8 +93,8 @@ def test_all_samples_are_verified_and_shown(queue: cl.CommandQueue, monkeypatch:
     assert demo.run(queue, [str(tmp_path / "mine.npz")], out, errors) == 0
     shown = text(out)
     for name in (*SAMPLES, "mine", "grid"):
-        # A line for its product, and one for its transposed.
-        assert len(re.findall(rf"^{name} .*(?: \d\S* \S?s| ns)\s*$", shown, flags=re.MULTILINE)) == 2
+        # A line for its product with a vector, one for its transposed, and one for its square.
+        assert len(re.findall(rf"^{name} .*(?: \d\S* \S?s| ns)\s*$", shown, flags=re.MULTILINE)) == 3
     last = shown.strip().splitlines()[-1]
     assert last.startswith(f"{len(SAMPLES) + 2} of {len(SAMPLES) + 2} results verified")
     assert queue.device.name.strip() in last
@@ -203,3 +203,54 @@ def test_generated_matrices_are_large(tmp_path: Path) -> None:
 )
 def test_durations(seconds: float, shown: str) -> None:
     assert demo.duration(seconds) == shown
+
+
+def _once(action: Any) -> float:
+    action()
+    return 1.0
+
+
+def squared(queue: cl.CommandQueue, matrix: sp.csr_array) -> demo_spgemm.Square | None:
+    return demo_spgemm.squared(csr_array(matrix, queue=queue), matrix, _once)
+
+
+def test_squares_are_checked(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    A = sp.random_array((60, 40), density=0.1, format="csr", rng=np.random.default_rng(0)).astype(np.float32)
+    found = squared(queue, A)
+    assert found is not None
+    assert found.product == "A @ A.T"
+    assert found.right
+    assert 0 <= found.error <= 1
+    assert found.nnz == (A @ A.T).nnz
+    right = demo_spgemm.spgemm
+    for spoil in (lambda C: C.data.__imul__(1.001), lambda C: C.data.__setitem__(slice(None), np.float32(np.nan))):
+
+        def spoiled(A: csr_array, B: csr_array, spoil: Any = spoil) -> csr_array:
+            C = right(A, B)
+            spoil(C)
+            return C
+
+        monkeypatch.setattr(demo_spgemm, "spgemm", spoiled)
+        wrong = squared(queue, A)
+        assert wrong is not None
+        assert not wrong.right
+    monkeypatch.setattr(demo_spgemm, "spgemm", lambda A, _B: A)
+    wrong = squared(queue, A)
+    assert wrong is not None
+    assert not wrong.right
+
+
+def test_squares_with_nan_and_what_cancels_are_right(queue: cl.CommandQueue) -> None:
+    A = sp.csr_array(np.array([[1, 1, 0], [1, -1, 0], [0, 0, np.nan]], np.float32))
+    found = squared(queue, A)
+    assert found is not None
+    assert found.error == 0
+    assert found.nnz == 5
+
+
+def test_squares_of_too_many_products_are_left_out(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo_spgemm, "MOST_PRODUCTS", 10)
+    assert squared(queue, sp.csr_array(np.ones((3, 3), np.float32))) is None
+    out, _ = consoles()
+    out.print(demo._squares([demo.measure(queue, case_of(np.ones((3, 3), np.float32)))]))
+    assert "left to the benchmarks" in text(out)
