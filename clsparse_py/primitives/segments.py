@@ -101,6 +101,10 @@ class Runs:
         return f"#define RUNS_GIVEN {int(self.given)}\n#define TILE {self.tile}l\n#define SORT_ROUNDS {self.sort_rounds}u"
 
 
+#: Elements of a tile that a work-item merges, at most.
+_MOST_MERGED = 16
+
+
 @dataclass(frozen=True)
 class Shape:
     """How segments are cut: what the tests vary, and tuning may.
@@ -152,7 +156,8 @@ class Shape:
                 found = self.lanes(found.work_group, found.merge_group, found.registers // 2)
             else:
                 found = self.lanes(found.work_group // 2, found.merge_group, found.registers)
-        return found
+        # Kernels that merge are unrolled over a work-item's elements: compilers choke on thousands of them.
+        return replace(found, merge_group=max(found.merge_group, -(-found.tile // _MOST_MERGED)))
 
     def local_memory(self, elements: Elements) -> int:
         """Return an upper bound of what a kernel takes for a tile."""
