@@ -28,6 +28,7 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
     esc = {
         "spgemm/esc_rows": EscRows(group, arithmetic.index, True),
         "spgemm/esc_entries": EscEntries(group, arithmetic.index, False, False),
+        "spgemm/esc_entries:pointers": EscEntries(group, arithmetic.index, True, True),
         "spgemm/esc_expand:keys": EscExpand(group, phases["symbolic"], "uint32", "keys"),
         "spgemm/esc_expand:numbered": EscExpand(group, phases["symbolic"], "uint64", "numbered"),
         "spgemm/esc_expand": EscExpand(group, phases["values"], "uint32", "values"),

@@ -9,6 +9,7 @@ from clsparse_py.spgemm.dense_chunked import DenseChunked
 from clsparse_py.spgemm.esc import Esc
 from clsparse_py.spgemm.hash import Hash, hashes, large_hashes
 from clsparse_py.spgemm.kernels import Form
+from clsparse_py.spgemm.long_rows import LongRows
 from clsparse_py.spgemm.merge import merges
 from clsparse_py.spgemm.rules import EMPTY, Rule
 
@@ -33,6 +34,11 @@ def dense(device: Device, form: Form) -> tuple[Rule, ...]:  # noqa: ARG001
 def esc(device: Device, form: Form) -> tuple[Rule, ...]:  # noqa: ARG001
     """Return the one bin of "esc": it takes any row."""
     return (Rule("esc", Esc()),)
+
+
+def long_rows(device: Device, form: Form) -> tuple[Rule, ...]:  # noqa: ARG001
+    """Return the one bin of "long-rows": it takes any row."""
+    return (Rule("long-rows", LongRows(sparing=True)),)
 
 
 def _hash_rules(method: str, accumulators: tuple[Hash, ...]) -> tuple[Rule, ...]:
@@ -63,6 +69,7 @@ METHODS: dict[str, Callable[[Device, Form], tuple[Rule, ...]]] = {
     "hash": hash_,
     "reg-hash": reg_hash,
     "large-hash": large_hash,
+    "long-rows": long_rows,
 }
 
 
@@ -70,7 +77,7 @@ def auto(device: Device, form: Form) -> tuple[Rule, ...]:
     """Return the rules of "auto", of which the last takes any row."""
     if device.is_cpu:
         return dense(device, form)
-    return (*reg_merge(device, form), *esc(device, form))
+    return (*reg_merge(device, form), Rule("esc", Esc(sparing=True)))
 
 
 def rules_for(method: str, device: Device, form: Form) -> tuple[Rule, ...]:

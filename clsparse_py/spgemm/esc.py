@@ -8,7 +8,7 @@ gathered in this order and summed, now and for all later values.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from pyopencl import array as cl_array
@@ -20,9 +20,12 @@ from clsparse_py.spgemm.accumulator import Product, Result, Rows
 from clsparse_py.spgemm.esc_kernels import EscCarry, EscContract, EscCount, EscEntries, EscExpand, EscMark, EscRows, values_of
 from clsparse_py.spgemm.slices import Slice, cut_into_slices
 
-__all__ = ["Esc"]
+__all__ = ["NUMBER_BYTES", "Esc"]
 
-_BYTES_OF_NUMBER = 4
+#: Bytes of the number of a product.
+NUMBER_BYTES = 4
+#: Bytes that a slice may take in any case where memory is to be spared.
+_SPARED = 8 << 20
 
 
 @dataclass
@@ -70,6 +73,11 @@ def _where(rows: Rows, n_rows: int) -> tuple[Any, ...]:
     return np.uint64(n_rows), *listed
 
 
+def _bytes_of_operands(product: Product) -> int:
+    """Return the bytes of A and B."""
+    return sum(each.nbytes for each in (*product.structure, product.a_data, product.b_data))
+
+
 @dataclass(frozen=True)
 class Esc:
     """An accumulator that expands, sorts and contracts in global memory, for any rows.
@@ -78,9 +86,15 @@ class Esc:
     ----------
     work_group : int
         Of its own kernels, at most.
+    sparing : bool
+        Whether slices take no more than twice the memory of A and B, but for single rows that need it. Else the fewer slices, the
+        better.
     """
 
+    merges: ClassVar[bool] = False
+
     work_group: int = 128
+    sparing: bool = False
 
     def describe(self) -> str:
         """Return its parameters in a few words."""
@@ -97,9 +111,9 @@ class Esc:
     def _needs(self, chain: Chain, product: Product, part: Slice, key_bytes: int, column_bits: int) -> int:
         """Return the bytes of workspace that a slice takes."""
         n, index_bytes, value_bytes = part.n, product.a_indptr.dtype.itemsize, values_of(product.form).itemsize
-        pair = key_bytes + _BYTES_OF_NUMBER
+        pair = key_bytes + NUMBER_BYTES
         tiles = n // self._contraction(chain, product, Rows(1), np.dtype(np.uint64), "values").tile + 1
-        structure = part.n_entries * (8 + index_bytes) + 4 * part.n_rows + 4 * tiles + part.n_entries // 64 + 8192
+        structure = part.n_entries * (8 + index_bytes) + 8 * part.n_rows + 4 * tiles + part.n_entries // 64 + 8192
         sorting = 2 * n * pair + self._sort_bytes(chain, part, key_bytes, column_bits)
         marking = n * (pair + 5) + n // 64
         contracting = n * (pair + value_bytes) + tiles * value_bytes
@@ -107,12 +121,22 @@ class Esc:
 
     def _sort_bytes(self, chain: Chain, part: Slice, key_bytes: int, column_bits: int) -> int:
         """Return what the sort takes beside keys and numbers, before and after."""
-        return scratch_bytes(chain.device, part.n, column_bits + part.row_bits, key_bytes, _BYTES_OF_NUMBER)
+        return scratch_bytes(chain.device, part.n, column_bits + part.row_bits, key_bytes, NUMBER_BYTES)
 
     def _enqueue_sort(
-        self, chain: Chain, part: Slice, bits: int, given: tuple[cl_array.Array, ...], target: tuple[cl_array.Array, ...]
+        self,
+        chain: Chain,
+        part: Slice,
+        bits: int,
+        given: tuple[cl_array.Array, ...],
+        target: tuple[cl_array.Array, ...],
+        runs: tuple[cl_array.Array, ...],  # noqa: ARG002 - of those that merge
     ) -> None:
-        """Enqueue the sort of keys, and of numbers with them where there are any."""
+        """Enqueue the sort of keys, and of numbers with them where there are any.
+
+        ``runs`` tell the first entry of A of each row, and the first product of each entry; there are none where this is no
+        merge, or may not wait.
+        """
         numbers = (given[1], target[1]) if len(given) > 1 else (None, None)
         enqueue_radix_sort(
             chain, given[0], part.n, bits=(0, bits), sorted_keys=target[0], values=numbers[0], sorted_values=numbers[1]
@@ -139,12 +163,13 @@ class Esc:
         def needs(part: Slice) -> int:
             return self._needs(chain, product, part, state.key(part).itemsize, column_bits)
 
+        aim = min(limit, max(2 * _bytes_of_operands(product), _SPARED)) if self.sparing else limit
         whole = Slice(0, rows.n, *(int(chain.read(each, 1, rows.n)[0]) for each in before))
-        if whole.fits(column_bits) and needs(whole) <= limit:
+        if whole.fits(column_bits) and needs(whole) <= aim:
             state.slices = (whole,)
         else:
             entries, products = (chain.read(each, rows.n + 1) for each in before)
-            state.slices = tuple(cut_into_slices(entries, products, column_bits, needs, limit))
+            state.slices = tuple(cut_into_slices(entries, products, column_bits, needs, limit, aim))
         return state
 
     def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: object, counts: cl_array.Array) -> None:
@@ -152,7 +177,7 @@ class Esc:
         known = cast("_State", state)
         one = len(known.slices) == 1
         for part in known.slices:
-            made = self._sorted(chain, product, rows, known, part, numbered=one, counts=counts)
+            made = self._sorted(chain, product, rows, known, part, waits=True, numbered=one, counts=counts)
             known.kept = made if one else None
             # Nothing of a slice is held while the next one is made.
             del made
@@ -161,25 +186,36 @@ class Esc:
         """Enqueue columns and values of each row, or values alone."""
         known = cast("_State", state)
         for part in known.slices:
-            made = known.kept or self._sorted(chain, product, rows, known, part, numbered=True)
+            made = known.kept or self._sorted(chain, product, rows, known, part, waits=phase != "values", numbered=True)
             self._enqueue_contraction(chain, product, rows, known, part, made, C, phase)
             # From now on columns are C's. Nothing of a slice is held while the next one is made.
             made.keys = None
             del made
 
     def _sorted(
-        self, chain: Chain, product: Product, rows: Rows, state: _State, part: Slice, *, numbered: bool, counts: Any = None
+        self,
+        chain: Chain,
+        product: Product,
+        rows: Rows,
+        state: _State,
+        part: Slice,
+        *,
+        waits: bool,
+        numbered: bool,
+        counts: Any = None,
     ) -> _Sorted:
-        """Enqueue expansion and sort of a slice, and the search of the runs in it."""
+        """Enqueue expansion and sort of a slice, and the search of the runs in it; may wait for the device where it ``waits``."""
         group, listed, form = self._group(chain), rows.listed is not None, product.form.of("symbolic")
         where, n = (*_where(rows, part.n_rows), np.uint64(part.begin)), np.uint32(part.n)
         entry_at = chain.scratch(part.n_entries, product.a_indices.dtype)
         entry_slot = chain.scratch(part.n_entries, np.uint32)
         entry_products = chain.scratch(part.n_entries + 1, np.int32)
-        built, entries = chain.build(EscEntries(group, form.index, listed, False))
+        row_entries = (chain.scratch(part.n_rows + 1, np.int32),) if self.merges and waits else ()
+        built, entries = chain.build(EscEntries(group, form.index, listed, bool(row_entries)))
         chain.launch(
             built, -(-part.n_entries // entries.work_group), *where, np.uint64(part.n_entries), state.entries_before,
             product.a_indptr, product.a_indices, product.b_indptr, entry_at, entry_slot, entry_products,
+            *row_entries,
         )  # fmt: skip
         enqueue_scan(chain, entry_products, entry_products, part.n_entries, kind="pointers")
 
@@ -191,8 +227,9 @@ class Esc:
             product.a_indices, product.b_indptr, np.uint32(state.column_bits), entry_slot, product.b_indices, *given,
         )  # fmt: skip
         target = tuple(chain.scratch(part.n, dtype) for dtype in dtypes)
-        self._enqueue_sort(chain, part, state.column_bits + part.row_bits, given, target)
-        del given, entry_slot
+        runs = (*row_entries, entry_products) if row_entries else ()
+        self._enqueue_sort(chain, part, state.column_bits + part.row_bits, given, target, runs)
+        del given, entry_slot, runs, row_entries
 
         marks, places = chain.scratch(part.n, np.uint8), chain.scratch(part.n + 1, np.int32)
         built, mark = chain.build(EscMark(group, dtypes[0].name, numbered))

@@ -47,6 +47,7 @@ def cut_into_slices(
     column_bits: int,
     needs: Callable[[Slice], int],
     limit: int,
+    aim: int | None = None,
 ) -> Iterator[Slice]:
     """Iterate over slices of adjacent rows, each as large as fits.
 
@@ -60,6 +61,8 @@ def cut_into_slices(
         Returns the bytes that a slice takes.
     limit : int
         The bytes that one may take.
+    aim : int, optional
+        The bytes that a slice of several rows may take; by default as many.
 
     Raises
     ------
@@ -78,7 +81,8 @@ def cut_into_slices(
         while low < high:
             middle = (low + high + 1) // 2
             wanted = slice_to(middle)
-            if wanted.fits(column_bits) and needs(wanted) <= limit:
+            most = limit if aim is None or wanted.n_rows == 1 else aim
+            if wanted.fits(column_bits) and needs(wanted) <= most:
                 low = middle
             else:
                 high = middle - 1

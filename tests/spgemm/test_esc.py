@@ -94,9 +94,9 @@ def test_slices_are_as_large_as_fits() -> None:
     ):
         list(cut_into_slices(entries, products, 10, lambda part: part.n, 99))
     # Row and column have to fit in 64 bits, and products in 31.
-    assert [part.n_rows for part in cut_into_slices(entries, products, 62, lambda part: 0, 1)] == [4, 3]
+    assert [part.n_rows for part in cut_into_slices(entries, products, 62, lambda _: 0, 1)] == [4, 3]
     with pytest.raises(MemoryError, match="and a slice 2,147,483,647 products"):
-        list(cut_into_slices(entries, products << 30, 10, lambda part: 0, 1))
+        list(cut_into_slices(entries, products << 30, 10, lambda _: 0, 1))
 
 
 def test_kept_order_is_not_made_again(queue: cl.CommandQueue) -> None:
