@@ -102,8 +102,9 @@ def primitives_view(values: Array) -> Any:
 
 
 def segment_cases(dtypes: tuple[np.dtype[Any], ...], work_groups: tuple[int, ...]) -> Iterator[Case]:
-    """All cases of segmented sort and merge."""
-    forms, moved = shapes(work_groups), (None, *dtypes)
+    """All cases of segmented sort and merge. Values are moved alone: one dtype of each size stands for all."""
+    sizes = {dtype.itemsize: dtype for dtype in dtypes}
+    forms, moved = shapes(work_groups), (None, *sizes.values())
     for i, value in enumerate((*moved, *moved)):
         # The tiles of the largest work-group are dear to simulate: once is enough.
         shape = forms[(i + i // len(forms)) % len(forms)]

@@ -54,7 +54,7 @@ class Axes:
     def of(cls, fp64: bool, simulated: bool) -> Axes:
         names = ("float32", "uint8", "complex128", "int64", "float64") if simulated else tuple(OPENCL_TYPES)
         dtypes = tuple(np.dtype(name) for name in names if fp64 or name not in ("float64", "complex128"))
-        return cls((1, 7, 48, 64, 256 if simulated else 1024), dtypes, 1 if simulated else 4)
+        return cls((1, 7, 48, 64, 256 if simulated else 1024), dtypes, 1 if simulated else 2)
 
 
 @dataclass
