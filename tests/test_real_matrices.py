@@ -1,4 +1,7 @@
-"""Real matrices against SciPy: the folder of Matrix Market files that ``CLSPARSE_MATRICES`` names."""
+"""Real matrices against SciPy: the folder of Matrix Market files that ``CLSPARSE_MATRICES`` names.
+
+SpGEMM takes a sample of them, all with ``CLSPARSE_FULL=1``; those with too many products are listed as skipped.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,20 @@ import scipy.io
 import scipy.sparse as sp
 from platforms import PLATFORMS, has_fp64, queue_on
 
-from clsparse_py import csr_array, transpose
+from bench.problems import spgemm as problems
+from clsparse_py import csr_array, spgemm, transpose
+from clsparse_py.spgemm import METHODS
 
 _FOLDER = os.environ.get("CLSPARSE_MATRICES", "")
 FILES = sorted(path for path in Path(_FOLDER).iterdir() if path.name.endswith((".mtx", ".mtx.gz"))) if _FOLDER else []
+
+_FULL = os.environ.get("CLSPARSE_FULL", "0") not in ("", "0")
+_BY_SIZE = sorted(FILES, key=lambda path: (path.stat().st_size, path.name))
+#: Files whose square is made by `auto`, and those, of the smaller ones, whose square is made by every method.
+SQUARED = FILES if _FULL else FILES[::8]
+BY_EVERY_METHOD = FILES if _FULL else _BY_SIZE[: 3 * len(FILES) // 4 : 18]
+MOST_PRODUCTS = 10**8
+MOST_BY_EVERY_METHOD = 2 * 10**6
 
 pytestmark = pytest.mark.skipif(not _FOLDER, reason="CLSPARSE_MATRICES names no folder of matrices")
 
@@ -58,3 +71,35 @@ def test_transposed_is_scipys(path: Path) -> None:
             of = found.get()
             for part in ("indptr", "indices", "data"):
                 np.testing.assert_array_equal(getattr(of, part), getattr(wanted, part))
+
+
+def square_of(path: Path, most: int) -> problems.Spgemm:
+    """Return A @ A, or A @ A.T where A is not square, of scaled values; skip those of more products."""
+    matrix = sp.csr_array(scipy.io.mmread(path)).real.astype(np.float64)
+    matrix.sum_duplicates()
+    matrix.data /= np.abs(matrix.data).max(initial=1)
+    right = matrix if matrix.shape[0] == matrix.shape[1] else matrix.T.tocsr()
+    products = np.diff(right.indptr)[matrix.indices].sum(dtype=np.int64)
+    if products > most:
+        pytest.skip(f"{products:,} products, more than {most:,}")
+    return problems.of_operands(path.name, "spgemm", matrix, right)
+
+
+def check_square(problem: problems.Spgemm, methods: tuple[str, ...]) -> None:
+    for name in PLATFORMS:
+        if not has_fp64(name):
+            continue
+        A, B = (csr_array(each, queue=queue_on(name)) for each in (problem.matrix, problem.right))
+        for method in methods:
+            C = spgemm(A, B, method=method)
+            assert problem.error((C.indptr.get(), C.indices.get(), C.data.get())) <= 1, method
+
+
+@pytest.mark.parametrize("path", SQUARED, ids=lambda path: path.name.split(".")[0])
+def test_square_is_scipys(path: Path) -> None:
+    check_square(square_of(path, MOST_PRODUCTS), ("auto",))
+
+
+@pytest.mark.parametrize("path", BY_EVERY_METHOD, ids=lambda path: path.name.split(".")[0])
+def test_square_by_every_method(path: Path) -> None:
+    check_square(square_of(path, MOST_BY_EVERY_METHOD), tuple(METHODS))

@@ -87,8 +87,7 @@ class Spgemm(MatrixProblem):
         rows = sp.csr_array((values, indices, indptr), shape=(self.matrix.shape[0], self.right.shape[1]))
         rows.sort_indices()
         full, columns = self.reference[:2]
-        if rows.nnz != columns.size:
-            rows = _placed(rows, full, columns)
+        rows = _placed(rows, full, columns)
         return rows.indptr.astype(full.dtype, copy=False), rows.indices.astype(columns.dtype, copy=False), rows.data
 
 
@@ -101,7 +100,7 @@ def make(name: str, dtype: str) -> Spgemm:
     """Load a matrix and square it with SciPy; A A^T where it is not square."""
     matrix = load(name)
     right = matrix if matrix.shape[0] == matrix.shape[1] else sp.csr_array(matrix.T.tocsr())
-    return _problem(name, "spgemm", matrix.astype(dtype, copy=False), right.astype(dtype, copy=False))
+    return of_operands(name, "spgemm", matrix.astype(dtype, copy=False), right.astype(dtype, copy=False))
 
 
 def make_amg(name: str, dtype: str) -> Spgemm:
@@ -117,7 +116,7 @@ def make_amg(name: str, dtype: str) -> Spgemm:
         raise ValueError(f"input: got {name!r}, amg needs one of {', '.join(f'{product}(matrix)' for product in AMG)}")
     matrix, prolongator = _multigrid(found[2])
     left, right = (matrix, prolongator) if found[1] == "AP" else (_sorted(prolongator.T), _sorted(matrix @ prolongator))
-    return _problem(name, "amg", left.astype(dtype, copy=False), right.astype(dtype, copy=False))
+    return of_operands(name, "amg", left.astype(dtype, copy=False), right.astype(dtype, copy=False))
 
 
 @functools.lru_cache(maxsize=1)
@@ -125,22 +124,23 @@ def _multigrid(name: str) -> tuple[sp.csr_array, sp.csr_array]:
     return load(name), gallery.load(f"P({name})")
 
 
-def _problem(name: str, operation: str, left: sp.csr_array, right: sp.csr_array) -> Spgemm:
-    """Return the problem of two operands.
+def of_operands(name: str, operation: str, left: sp.csr_array, right: sp.csr_array) -> Spgemm:
+    """Return the problem of two operands of one dtype, canonical but for explicit zeros.
 
     The bound is that of any order of summation: (row length of A + 1) roundings, as many in the float64 of the reference, each
     relative to the sum of the absolute products.
     """
     wide = [matrix.astype(np.float64) for matrix in (left, right)]
-    magnitude = _sorted(abs(wide[0]) @ abs(wide[1]))
-    exact = _sorted(wide[0] @ wide[1])
-    if exact.nnz != magnitude.nnz:
-        exact = _placed(exact, magnitude.indptr, magnitude.indices)
-    roundings = np.repeat(np.diff(left.indptr) + 1, np.diff(magnitude.indptr))
+    patterns = [sp.csr_array((np.ones(each.nnz), each.indices, each.indptr), shape=each.shape) for each in wide]
+    structure = _sorted(patterns[0] @ patterns[1])
+    magnitude, exact = (
+        _placed(_sorted(a @ b), structure.indptr, structure.indices) for a, b in ([abs(each) for each in wide], wide)
+    )
+    roundings = np.repeat(np.diff(left.indptr) + 1, np.diff(structure.indptr))
     unit = float(np.finfo(left.dtype).eps + np.finfo(np.float64).eps) / 2
     products = int(np.diff(right.indptr)[left.indices].sum(dtype=np.int64))
-    index = np.int32 if max(*magnitude.shape, magnitude.nnz) < 2**31 else np.int64
-    reference = (magnitude.indptr.astype(index, copy=False), magnitude.indices.astype(index, copy=False), exact.data)
+    index = np.int32 if max(*structure.shape, structure.nnz) < 2**31 else np.int64
+    reference = (structure.indptr.astype(index, copy=False), structure.indices.astype(index, copy=False), exact.data)
     bound = 2 * unit * roundings * magnitude.data
     return Spgemm(name, operation, left.dtype.name, reference, left, right, products, bound)
 
@@ -153,6 +153,8 @@ def _sorted(matrix: Any) -> sp.csr_array:
 
 def _placed(matrix: sp.csr_array, indptr: Array, indices: Array) -> sp.csr_array:
     """Return a matrix with sorted rows on a structure that has all its entries, and more, which become zeros."""
+    if matrix.nnz == indices.size:
+        return matrix
     keys = [
         np.repeat(np.arange(pointer.size - 1, dtype=np.int64), np.diff(pointer)) * matrix.shape[1] + columns
         for pointer, columns in ((matrix.indptr, matrix.indices), (indptr, indices))
