@@ -6,12 +6,14 @@ from collections.abc import Callable
 
 from clsparse_py.device import Device
 from clsparse_py.spgemm.dense_chunked import DenseChunked
+from clsparse_py.spgemm.dense_windows import DenseWindows
 from clsparse_py.spgemm.esc import Esc
 from clsparse_py.spgemm.hash import Hash, hashes, large_hashes
 from clsparse_py.spgemm.kernels import Form
 from clsparse_py.spgemm.long_rows import LongRows
 from clsparse_py.spgemm.merge import merges
 from clsparse_py.spgemm.rules import EMPTY, Rule
+from clsparse_py.spgemm.sort import sorts
 
 __all__ = ["METHODS", "auto", "rules_for"]
 
@@ -26,9 +28,19 @@ def merge(device: Device, form: Form) -> tuple[Rule, ...]:
     return tuple(Rule("merge", each, max_length=each.length) for each in merges(device, form, registers=False))
 
 
+def reg_sort(device: Device, form: Form) -> tuple[Rule, ...]:  # noqa: ARG001
+    """Return the bins of "reg-sort": by products of a row."""
+    return tuple(Rule("reg-sort", each, each.products, each.products) for each in sorts(registers=True))
+
+
+def sort(device: Device, form: Form) -> tuple[Rule, ...]:  # noqa: ARG001
+    """Return the bins of "sort": by products of a row."""
+    return tuple(Rule("sort", each, each.products, each.products) for each in sorts(registers=False))
+
+
 def dense(device: Device, form: Form) -> tuple[Rule, ...]:  # noqa: ARG001
     """Return the one bin of "dense": it takes any row."""
-    return (Rule("dense", DenseChunked()),)
+    return (Rule("dense", DenseChunked() if device.is_cpu else DenseWindows()),)
 
 
 def esc(device: Device, form: Form) -> tuple[Rule, ...]:  # noqa: ARG001
@@ -64,6 +76,8 @@ def large_hash(device: Device, form: Form) -> tuple[Rule, ...]:
 METHODS: dict[str, Callable[[Device, Form], tuple[Rule, ...]]] = {
     "reg-merge": reg_merge,
     "merge": merge,
+    "reg-sort": reg_sort,
+    "sort": sort,
     "dense": dense,
     "esc": esc,
     "hash": hash_,

@@ -1,14 +1,21 @@
-"""Kernels whose teams exchange through local memory: how their lanes see what the others wrote."""
+"""Teams that exchange through local memory: how lanes see what the others wrote, and how they add values up."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import logging
+from dataclasses import dataclass, field, replace
 
 from typing_extensions import Self, override
 
-from clsparse_py.spgemm.kernels import RowKernel
+from clsparse_py.device import Device
+from clsparse_py.launch import Chain
+from clsparse_py.spgemm.accumulator import Product, Result, Rows
+from clsparse_py.spgemm.kernels import Form, RowKernel
+from clsparse_py.spgemm.team import Team
 
-__all__ = ["FencedKernel"]
+__all__ = ["FencedKernel", "FencedTeam"]
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -39,3 +46,30 @@ class FencedKernel(RowKernel):
         lanes = self.lanes if self.lanes <= work_group else 1 << work_group.bit_length() - 1
         portability = self.portability.at_most(lane_width)
         return replace(self, work_group=work_group // lanes * lanes, lanes=lanes, portability=portability)
+
+
+@dataclass(frozen=True)
+class FencedTeam(Team):
+    """A team that adds values in the order of A's row, or by atomics where results need not be deterministic.
+
+    Attributes
+    ----------
+    deterministic : bool
+    """
+
+    deterministic: bool = field(default=True, kw_only=True)
+
+    def adds_in_order(self, device: Device, form: Form) -> bool:
+        """Return whether values are added in order: they have to be, or the device has no atomics for them."""
+        size = form.arithmetic.result.itemsize if form.arithmetic else 0
+        return self.deterministic or not (size == 4 or (size == 8 and device.int64_atomics))
+
+    @override
+    def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: object, C: Result, phase: str) -> None:
+        if product.deterministic or not self.deterministic:
+            super().enqueue_numeric(chain, product, rows, state, C, phase)
+            return
+        loose = replace(self, deterministic=False)
+        if loose.adds_in_order(chain.device, product.form):
+            _log.info("%s has no atomics for values of this dtype: they are added in order", chain.device.name)
+        loose.enqueue_numeric(chain, product, rows, state, C, phase)

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from typing_extensions import Self, override
 
 from clsparse_py.device import Device
-from clsparse_py.launch import Chain
-from clsparse_py.spgemm.accumulator import Product, Result, Rows
-from clsparse_py.spgemm.fenced import FencedKernel
+from clsparse_py.spgemm.fenced import FencedKernel, FencedTeam
 from clsparse_py.spgemm.kernels import Form
-from clsparse_py.spgemm.team import Team
 
-__all__ = ["Hash", "HashKernel", "has_atomic_add", "hashes", "large_hashes"]
-
-_log = logging.getLogger(__name__)
+__all__ = ["Hash", "HashKernel", "hashes", "large_hashes"]
 
 #: Most products of a row in the bins of Liu et al., Section 3.4, and in those above.
 BINS = tuple(2**k for k in range(1, 10))
@@ -93,14 +87,8 @@ class HashKernel(FencedKernel):
         return replace(found, lanes=1)
 
 
-def has_atomic_add(device: Device, form: Form) -> bool:
-    """Return whether the values of a product can be added by atomics."""
-    size = form.arithmetic.result.itemsize if form.arithmetic else 0
-    return size == 4 or (size == 8 and device.int64_atomics)
-
-
 @dataclass(frozen=True)
-class Hash(Team):
+class Hash(FencedTeam):
     """An accumulator with a hash table for each row, for rows with at most ``products`` products.
 
     With ``items``, of at most as many entries of A. Columns must not need 64 bits.
@@ -110,26 +98,16 @@ class Hash(Team):
     lanes: int
     items: int = 0
     work_group: int = 128
-    deterministic: bool = True
 
     @override
     def record(self, device: Device, form: Form, listed: bool) -> HashKernel:
-        ordered = self.deterministic or form.arithmetic is None or not has_atomic_add(device, form)
+        ordered = self.adds_in_order(device, form)
         asked = HashKernel(self.work_group, form, listed, device.portability, self.lanes, self.products, self.items, ordered)
         found = asked.within(min(self.work_group, device.max_work_group), device.portability.lane_width)
         assert found is not None  # a work-group has at least one work-item
         # Two work-groups are to be resident, if that leaves local memory for a row.
         rows = max(device.local_memory // 2 // found.row_bytes, 1)
         return replace(found, work_group=min(found.work_group, rows * found.lanes))
-
-    @override
-    def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: object, C: Result, phase: str) -> None:
-        if product.deterministic or not self.deterministic:
-            super().enqueue_numeric(chain, product, rows, state, C, phase)
-            return
-        if not has_atomic_add(chain.device, product.form):
-            _log.info("%s has no atomics for values of this dtype: they are added in order", chain.device.name)
-        replace(self, deterministic=False).enqueue_numeric(chain, product, rows, state, C, phase)
 
     @override
     def describe(self) -> str:

@@ -16,7 +16,7 @@ from clsparse_py import csr_array, describe, programs
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.spgemm import METHODS, spgemm, spgemm_plan
 from clsparse_py.spgemm.choose import rules_for
-from clsparse_py.spgemm.hash import Hash, HashKernel, has_atomic_add
+from clsparse_py.spgemm.hash import Hash, HashKernel
 from clsparse_py.spgemm.kernels import Form
 from clsparse_py.spgemm.rules import Rule
 
@@ -183,4 +183,3 @@ def test_bins_fit_local_memory_and_small_columns(queue: cl.CommandQueue) -> None
                         record = rule.accumulator.record(small, form, listed=True)
                         assert record.row_bytes * (record.work_group // record.lanes) <= memory
         assert not [rule for rule in rules_for("hash", device, replace(form, wide=True)) if rule.method == "hash"]
-    assert has_atomic_add(device, replace(form, arithmetic=Arithmetic("int32", "int32")))

@@ -1,0 +1,117 @@
+"""Dense windows: any row, whatever its range of columns and its length; every size of window and team."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyopencl as cl
+import pytest
+import scipy.sparse as sp
+from problems import assert_product, device_matrix, random_matrix, rows_of
+
+from clsparse_py import csr_array, describe, programs
+from clsparse_py.spgemm import METHODS, spgemm, spgemm_plan
+from clsparse_py.spgemm.dense_windows import DenseWindows, DenseWindowsKernel
+from clsparse_py.spgemm.rules import Rule
+
+Give = Callable[[DenseWindows], None]
+Take = Callable[[str], None]
+
+
+@pytest.fixture(params=["a work-item to a row", "a work-group to a row"])
+def give(request: pytest.FixtureRequest, queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch, take_for: Take) -> Give:
+    """Make "dense" give all rows to an accumulator, with one work-item to a row as on CPU devices, or with many."""
+    if request.param == "a work-group to a row":
+        if "Portable" in queue.device.platform.name:
+            pytest.skip("loops of any length in which work-items meet go wrong here, which is why they are one on CPU devices")
+        take_for("gpu")
+
+    def put(accumulator: DenseWindows) -> None:
+        monkeypatch.setitem(METHODS, "dense", lambda *_: (Rule("dense", accumulator),))
+
+    return put
+
+
+def check(queue: cl.CommandQueue, A: sp.csr_array, B: sp.csr_array, index: type = np.int32) -> csr_array:
+    """Assert that a product by windows is right, new values included."""
+    left, right = device_matrix(queue, A, index), device_matrix(queue, B, index)
+    with programs.recording() as built:
+        C = spgemm(left, right, method="dense")
+    assert {each.parameters.form.phase for each in built if isinstance(each.parameters, DenseWindowsKernel)} == {
+        "symbolic",
+        "numeric",
+    }
+    assert_product(C, A, B)
+    plan = spgemm_plan(left, right, method="dense")
+    assert_product(plan(A.data * 2, B.data), sp.csr_array((A.data * 2, A.indices, A.indptr), shape=A.shape), B)
+    return C
+
+
+@pytest.mark.parametrize("work_group", [1, 7, 48, 64, 10**9], ids="wg{}".format)
+@pytest.mark.parametrize(("columns", "entries", "items"), [(None, 256, 4), (32, 4, 1), (64, 7, 2), (4096, 1, 2)])
+def test_shapes(queue: cl.CommandQueue, give: Give, work_group: int, columns: int | None, entries: int, items: int) -> None:
+    give(DenseWindows(min(work_group, 256), columns, entries, items))
+    rng = np.random.default_rng(1)
+    check(queue, random_matrix((40, 60), 8, rng, np.float32), random_matrix((60, 300), 10, rng, np.float32))
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_ranges(queue: cl.CommandQueue, give: Give, index: type) -> None:
+    give(DenseWindows(32, 64, 16, 1))
+    rng = np.random.default_rng(2)
+    n = 1 << 20
+    # Dense in a narrow range at either end, at both, in a column alone, and with a few columns far from each other.
+    ranges = (
+        np.arange(100),
+        np.arange(n - 100, n),
+        np.r_[0:70, n - 70 : n],
+        [n - 1],
+        [0],
+        np.arange(5) * 200_000,
+        [63, 64, 127, 128],
+    )
+    indices = np.concatenate(ranges).astype(np.int32)
+    indptr = np.cumsum([0, *map(len, ranges)]).astype(np.int32)
+    B = sp.csr_array((rng.integers(1, 5, indices.size).astype(np.float32), indices, indptr), shape=(len(ranges), n))
+    check(queue, rows_of([0, 1, 1, 1, 2, 2, 3, 4, 7, 1, 1, 1, 7], len(ranges), rng, np.float32), B, index)
+
+
+def test_long_rows(queue: cl.CommandQueue, give: Give) -> None:
+    give(DenseWindows(64))
+    rng = np.random.default_rng(3)
+    check(queue, rows_of([900, 3, 0, 300, 257, 256], 1000, rng, np.float32), random_matrix((1000, 6000), 6, rng, np.float32))
+    # All in one column.
+    check(queue, rows_of([900, 1, 0, 300], 1000, rng, np.float32), rows_of([1] * 1000, 1, rng, np.float32))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128", "uint8"])
+def test_order_of_sums(queue: cl.CommandQueue, give: Give, dtype: str) -> None:
+    if dtype in ("float64", "complex128") and not describe(queue.device).fp64:
+        pytest.skip("the device has no double precision")
+    rng = np.random.default_rng(4)
+    A, B = (random_matrix(shape, 12, rng, dtype) for shape in ((60, 40), (40, 30)))
+    for each in (A, B):
+        each.data[:] = rng.standard_normal(each.nnz) * 3
+    left, right = device_matrix(queue, A), device_matrix(queue, B)
+    found = []
+    for group, columns, entries in ((1, 32, 5), (16, 32, 256), (64, 128, 9), (48, None, 256)):
+        give(DenseWindows(group, columns, entries, 2))
+        found += [spgemm(left, right, method="dense").data.get() for _ in range(2)]
+    for each in found[1:]:
+        np.testing.assert_array_equal(each, found[0])
+    loose = spgemm(left, right, method="dense", deterministic=False).data.get()
+    np.testing.assert_allclose(loose, found[0], rtol=1e-3, atol=1e-4)
+
+
+def test_local_memory_is_what_records_say(queue: cl.CommandQueue, give: Give) -> None:
+    rng = np.random.default_rng(5)
+    A, B = random_matrix((30, 20), 3, rng, np.float32), random_matrix((20, 30), 3, rng, np.float32)
+    for deterministic in (True, False):
+        give(DenseWindows(64))
+        with programs.recording() as built:
+            spgemm(device_matrix(queue, A), device_matrix(queue, B), method="dense", deterministic=deterministic)
+        for each in built:
+            if isinstance(each.parameters, DenseWindowsKernel):
+                told = each.kernel().get_work_group_info(cl.kernel_work_group_info.LOCAL_MEM_SIZE, queue.device)
+                assert told <= each.parameters.row_bytes + 64 <= 32 << 10
