@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -299,3 +300,11 @@ def test_threads_plan_and_multiply_at_once(queue: cl.CommandQueue, pair: Operand
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_every_method_is_described() -> None:
+    root = Path(__file__).parents[2]
+    page, readme = (root / name for name in ("docs/spgemm.md", "README.md"))
+    for method in METHODS:
+        assert f"\n| `{method}` |" in page.read_text()
+        assert f"`{method}`" in readme.read_text()
