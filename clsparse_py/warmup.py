@@ -13,6 +13,9 @@ from pyopencl import array as cl_array
 from clsparse_py import programs
 from clsparse_py.csr import csr_array
 from clsparse_py.device import Device, default_queue, describe
+from clsparse_py.spgemm import spgemm_plan
+from clsparse_py.spgemm.arguments import form_of
+from clsparse_py.spgemm.choose import rules_for
 from clsparse_py.spmm import spmm
 from clsparse_py.spmv import spmv_plan
 from clsparse_py.spmv.choose import KernelChoice, choose
@@ -27,12 +30,13 @@ _COLUMNS = (1, 2, 4)
 
 
 def warmup(queue: cl.CommandQueue | None = None, dtypes: Iterable[Any] = (np.float32, np.float64)) -> int:
-    """Build the kernels that products with vectors and dense matrices are likely to need on a device.
+    """Build the kernels that products are likely to need on a device.
 
-    The first product then builds nothing. These are the kernels that the cost rule may choose for a matrix with 32-bit indices,
-    with alpha and beta and without, and those that check, inspect and divide one. Each runs once, on a small matrix, because some
-    drivers finish a build only at the first launch. Across processes what was built is kept on disk; there it saves the time of
-    loading it.
+    The first product with a vector or a dense matrix then builds nothing. These are the kernels that the cost rule may choose for
+    a matrix with 32-bit indices, with alpha and beta and without, and those that check, inspect and divide one. For products of
+    sparse matrices they are those of each rule of "auto", and for new values by a plan. Each runs once, on a small matrix,
+    because some drivers finish a build only at the first launch. Across processes what was built is kept on disk; there it saves
+    the time of loading it.
 
     Parameters
     ----------
@@ -69,6 +73,10 @@ def warmup(queue: cl.CommandQueue | None = None, dtypes: Iterable[Any] = (np.flo
                 plan.execute(A, operands[0], y, alpha=scale)
             for X in operands:
                 spmm(matrices[0], X, alpha=scale)
+        sparse = _sparse_operands(queue, device, dtype)
+        products = [spgemm_plan(left, right) for left, right in (sparse, (sparse[1].T, sparse[1]))]
+        for product in products:
+            product()
         queue.finish()
     return sum(1 for _ in programs.built()) - before
 
@@ -81,6 +89,18 @@ def _matrices(queue: cl.CommandQueue, dtype: np.dtype[Any]) -> list[csr_array]:
         parts = (np.zeros(indptr[-1], dtype), np.zeros(indptr[-1], np.int32), indptr)
         made.append(csr_array(scipy.sparse.csr_array(parts, shape=(len(lengths), 1)), queue=queue))
     return made
+
+
+def _sparse_operands(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any]) -> tuple[csr_array, csr_array]:
+    """Return operands of a sparse product that has a row for every rule of "auto"."""
+    one = csr_array(scipy.sparse.csr_array(np.ones((1, 1), dtype)), queue=queue)
+    limits = [limit for rule in rules_for("auto", device, form_of(one, one)) for limit in rule.limits if 0 < limit < _LONG_ROW]
+    # Rows of as many entries as each rule may take, and one beyond them all; rows of the other operand have one entry.
+    lengths = [*dict.fromkeys(limits), 1 + max(limits, default=0)]
+    indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+    indices = np.concatenate([np.arange(length) for length in lengths]).astype(np.int32)
+    left = scipy.sparse.csr_array((np.zeros(indices.size, dtype), indices, indptr), shape=(len(lengths), max(lengths)))
+    return csr_array(left, queue=queue), csr_array(scipy.sparse.csr_array(np.ones((max(lengths), 1), dtype)), queue=queue)
 
 
 def _choices(device: Device, itemsize: int) -> Iterator[KernelChoice]:

@@ -96,6 +96,11 @@ def test_after_a_warm_up_products_build_nothing(queue: cl.CommandQueue, monkeypa
             for columns in (1, 2, 3, 7):
                 X = rng.random((host.shape[1], columns)).astype(dtype)
                 np.testing.assert_allclose(A @ X, host @ X, rtol=1e-4)
+        lengths = rng.permutation(np.repeat([0, 1, 3, 6, 20], 40))
+        host = sp.csr_array(sp.random_array((200, 200), density=0.9, rng=rng) * (np.arange(200) < lengths[:, None]), dtype=dtype)
+        A = clsparse_py.csr_array(host, queue=fresh)
+        np.testing.assert_allclose((A @ A).toarray(), (host @ host).toarray(), rtol=1e-4)
+        clsparse_py.spgemm_plan(A, A)(2 * host.data)
 
 
 def test_warming_up_leaves_out_what_the_device_lacks(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
