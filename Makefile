@@ -9,6 +9,9 @@ PIP := $(IN_VENV)/pip install --quiet --disable-pip-version-check --editable
 # (a folder of .icd files, with a trailing slash).
 OCL_ICD_VENDORS ?= $(CURDIR)/$(VENV)/icd/
 
+# Compilers take most of the tests' time, and use one core each.
+WORKERS ?= 2
+
 .PHONY: help demo test test-full lint clean
 
 help: ## list the targets
@@ -18,7 +21,7 @@ demo: $(VENV)/demo ## multiply real matrices on the best device present; ARGS="a
 	$(IN_VENV)/clsparse demo $(ARGS)
 
 test: lint ## lint, then the tests on PoCL and Intel's runtime, and the lanes whose tools are installed
-	OCL_ICD_VENDORS="$(OCL_ICD_VENDORS)" $(IN_VENV)/pytest $(ARGS)
+	OCL_ICD_VENDORS="$(OCL_ICD_VENDORS)" $(IN_VENV)/pytest --numprocesses $(WORKERS) --dist worksteal $(ARGS)
 
 test-full: export CLSPARSE_FULL := 1
 test-full: test ## the same with every combination of what is covered pairwise

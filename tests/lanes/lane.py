@@ -19,15 +19,14 @@ HERE = Path(__file__).parent
 
 @dataclass
 class Lane:
-    """A lane's part of the summary."""
+    """A lane's part of the summary: properties of its tests, which reach the process that writes the summary."""
 
     name: str
-    summary: list[str]
+    properties: list[tuple[str, object]]
 
     def say(self, text: str) -> None:
         """Put a text into the summary, each of its lines once."""
-        lines = [f"{self.name}: {line}" for line in text.splitlines()]
-        self.summary += [line for line in lines if line not in self.summary]
+        self.properties += [("lane", f"{self.name}: {line}") for line in text.splitlines()]
 
     def require(self, found: Found | None, what: str) -> Found:
         """Return ``found``; where it is None, skip the test and say so, or fail where lanes are required."""
