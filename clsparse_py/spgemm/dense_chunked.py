@@ -26,6 +26,13 @@ _BITS = 64
 #: Chunks of rows to a worker, and what a row weighs for itself, in products.
 _CHUNKS = 32
 _ROW_WEIGHT = 8
+#: Products of rows that are listed, for which there are vectors of 16; rows of B that are added at once.
+_SHORTS = (16, 32)
+#: Entries of such a list: rows of B are copied by eights.
+_ROOM = max(_SHORTS) + 8
+_BLOCK = 4
+#: Entries of A ahead of which rows of B are asked for.
+_DISTANCE = 12
 
 
 @dataclass(frozen=True)
@@ -64,7 +71,15 @@ class DenseChunkedKernel(Parameters):
     @override
     def arguments(self) -> Mapping[str, object]:
         phase = {"symbolic": self.form.phase == "symbolic", "values_only": self.form.phase == "values"}
-        return {"work_group": self.work_group, "listed": self.listed, **phase}
+        return {
+            "work_group": self.work_group,
+            "listed": self.listed,
+            "shorts": () if self.form.wide else _SHORTS,
+            "room": _ROOM,
+            "block": _BLOCK,
+            "distance": _DISTANCE,
+            **phase,
+        }
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
@@ -138,10 +153,12 @@ class DenseChunked:
         where: tuple[Any, ...] = (np.uint64(rows.n),)
         if rows.listed is not None:
             where += np.uint64(rows.first), rows.listed
-        chunks = np.uint32(state.n_chunks), state.chunk_row, claimed, np.uint64(n_words)
-        scratch: tuple[cl_array.Array, ...] = ()
+        sizes = np.uint64(n_words), np.uint64(product.b_indices.size)
+        chunks = np.uint32(state.n_chunks), state.chunk_row, claimed, *sizes, product.products
+        scratch: tuple[cl_array.Array, ...] = (chain.scratch(workers * 2 * _ROOM, np.uint32),)
         if form.arithmetic is not None:
-            scratch += (chain.scratch(workers * n_words * _BITS, form.arithmetic.result),)
+            for n in (_ROOM, n_words * _BITS):
+                scratch += (chain.scratch(workers * n, form.arithmetic.result),)
         if phase != "values":
             scratch += chain.scratch(workers * (n_words + -(-n_words // _BITS)), np.uint64), *state.masks
         chain.launch(built, workers, *where, *product.structure, *results, *chunks, *scratch)

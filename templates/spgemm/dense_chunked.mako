@@ -1,10 +1,14 @@
 <%doc>
 Rows of C with dense accumulators: products are added where their column lies in an array as long as a row of C is wide, and the
 columns that C has are set in an array of bits, a word of B's masks at a time. The bits are visited in order and cleared, so both
-arrays are empty again after each row.
+arrays are empty again after each row. Rows of B that follow one another in A's row and have the same columns are added at once.
+
+Rows of a few products have no use for that: their products are listed, and the place of each is the number of smaller columns, which
+vectors count. A row of A whose columns are those of the row before, or one more each where rows of B do likewise, gives C's row the
+columns of the row before: so do neighbours on regular grids, and the unknowns of a mesh's node.
 
 Each worker claims chunks of rows until there are none, and has arrays of its own: accumulators, all ZERO between rows; bits, a word
-of 64 columns each; and a bit for each word, by which words are found.
+of 64 columns each; a bit for each word, by which words are found; and the list of a short row.
 
 Source        the dense accumulator of Gustavson (1978); masks as in HSMU-SpGEMM
 Index space   workers, as many as there are arrays for
@@ -14,9 +18,29 @@ Local memory  none
 Result        deterministic: products of a column are added in the order of A's row
 </%doc>
 #include "spgemm.cl"
+#include "unaligned.cl"
+<%def name="ahead(stage)">
+                    if (a + ${2 * distance} < a_stop) {
+                        const I later = a_indices[a + ${2 * distance}], soon = a_indices[a + ${distance}];
+                        PREFETCH_LINE(b_indptr + later)
+                        const I at = b_indptr[soon];
+% if stage == "words":
+                        PREFETCH_LINE(b_n_words + later)
+                        PREFETCH_LINE(b_words + at)
+                        PREFETCH_LINE(b_masks + at)
+% endif
+% if stage == "list" or not symbolic:
+                        PREFETCH_LINE(b_indices + at)
+% endif
+% if not symbolic:
+                        PREFETCH_LINE(b_data + at)
+                        PREFETCH_LINE(b_data + at + 8)
+% endif
+                    }
+</%def>\
+% if listed:
 
 // How many of the n ascending rows in a list are before one.
-% if listed:
 ulong rows_before(global const I *list, const ulong n, const ulong row)
 {
     ulong low = 0, high = n;
@@ -34,9 +58,11 @@ ulong rows_before(global const I *list, const ulong n, const ulong row)
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     SPGEMM_PARAMETERS,
-    const uint n_chunks, global const long *restrict chunk_row, volatile global uint *restrict claimed, const ulong n_words
+    const uint n_chunks, global const long *restrict chunk_row, volatile global uint *restrict claimed,
+    const ulong n_words, const ulong b_nnz, global const ulong *restrict products,
+    global uint *restrict all_columns
 % if not symbolic:
-    , global T *restrict all_accumulators
+    , global T *restrict all_values, global T *restrict all_accumulators
 % endif
 % if not values_only:
     , global ulong *restrict all_bits,
@@ -47,7 +73,10 @@ void ${name}(
     uint chunk = atomic_inc(claimed);
     if (chunk >= n_chunks)
         return;
+    global uint *restrict columns = all_columns + get_global_id(0) * ${2 * room};
+    global uint *restrict places = columns + ${room};
 % if not symbolic:
+    global T *restrict values = all_values + get_global_id(0) * ${room};
     global T *restrict accumulator = all_accumulators + get_global_id(0) * n_words * 64;
     for (ulong i = 0; i < n_words * 64; ++i)
         accumulator[i] = ZERO;
@@ -59,6 +88,7 @@ void ${name}(
     for (ulong i = 0; i < n_words + n_groups; ++i)
         bits[i] = 0;
 % endif
+    const uint16 lane = (uint16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
 
     for (; chunk < n_chunks; chunk = atomic_inc(claimed)) {
 % if listed:
@@ -66,41 +96,189 @@ void ${name}(
         const ulong last_slot = rows_before(rows + first, n_rows, chunk_row[chunk + 1]);
 % else:
         const ulong first_slot = chunk_row[chunk], last_slot = chunk_row[chunk + 1];
+        const I a_stop = a_indptr[last_slot];
+% if not symbolic:
+        const C_INDEX chunk_end = c_indptr[last_slot];
+% endif
 % endif
         for (ulong slot = first_slot; slot < last_slot; ++slot) {
             const ulong row = SPGEMM_ROW(slot);
-            const I a_end = a_indptr[row + 1];
+            const I a_begin = a_indptr[row], a_end = a_indptr[row + 1];
+% if listed:
+            const I a_stop = a_end;
+% endif
+% if not symbolic:
+            C_INDEX place = c_indptr[row];
+% endif
+% if not values_only:
+            // Whether the row has the columns of the row before, or those after them.
+            I shift = 0;
+            bool repeats = false;
+            if (${"slot > first_slot && SPGEMM_ROW(slot - 1) + 1 == row" if listed else "slot > first_slot"}) {
+                const I length = a_end - a_begin;
+                if (length && a_begin - a_indptr[row - 1] == length) {
+                    shift = a_indices[a_begin] - a_indices[a_begin - length];
+                    repeats = shift == 0 || shift == 1;
+                    for (I a = a_begin; repeats && a < a_end; ++a) {
+                        const I k = a_indices[a];
+                        repeats = k - a_indices[a - length] == shift && (shift == 0 || b_n_words[k] & 2);
+                    }
+                }
+            }
+% if symbolic:
+            if (repeats) {
+                counts[row] = counts[row - 1];
+                continue;
+            }
+% endif
+% endif
+% if shorts:
+            const uint n_products = (uint)min(products[row], (ulong)UINT_MAX);
+            if (${'' if symbolic or values_only else '!repeats && '}n_products <= ${max(shorts)}) {
+                uint n = 0;
+                for (I a = a_begin; a < a_end; ++a) {
+${ahead("list")}\
+                    const I k = a_indices[a];
+                    const ulong begin = b_indptr[k];
+                    const uint length = (uint)(b_indptr[k + 1] - b_indptr[k]);
+% if not symbolic:
+                    const T factor = from_a(a_data[a]);
+% endif
+                    if (begin + (length + 7) / 8 * 8 <= b_nnz) {
+                        for (uint j = 0; j < length; j += 8) {
+                            for (uint i = 0; i < 8; ++i)
+                                columns[n + j + i] = (uint)b_indices[begin + j + i];
+% if not symbolic:
+                            for (uint i = 0; i < 8; ++i)
+                                values[n + j + i] = MULTIPLY(factor, from_x(b_data[begin + j + i]));
+% endif
+                        }
+                    } else {
+                        for (uint j = 0; j < length; ++j) {
+                            columns[n + j] = (uint)b_indices[begin + j];
+% if not symbolic:
+                            values[n + j] = MULTIPLY(factor, from_x(b_data[begin + j]));
+% endif
+                        }
+                    }
+                    n += length;
+                }
+                uint present = 0;
+% for most in shorts:
+                ${"" if most == min(shorts) else "else "}if (n <= ${most}) {
+<% vectors = range(most // 16) %>
+% for v in vectors:
+                    const int16 is_${v} = lane + ${16 * v}u < n;
+                    const uint16 column_${v} = select((uint16)(UINT_MAX), vload16(${v}, columns), is_${v});
+                    uint16 smaller_${v} = 0;
+% endfor
+% for v in vectors:
+                    vstore16(column_${v}, ${v}, columns);
+% endfor
+% for i in range(most):
+% for v in vectors:
+                    smaller_${v} -= as_uint16(column_${v} > (uint16)(columns[${i}]));
+% endfor
+% endfor
+% for v in vectors:
+                    const uint16 bit_${v} = select((uint16)(0), (uint16)(1) << smaller_${v}, is_${v});
+% endfor
+                    const uint16 any = ${" | ".join(f"bit_{v}" for v in vectors)};
+                    const uint8 any_8 = any.lo | any.hi;
+                    const uint4 any_4 = any_8.lo | any_8.hi;
+                    const uint2 any_2 = any_4.lo | any_4.hi;
+                    present = any_2.x | any_2.y;
+% if not symbolic:
+% for v in vectors:
+                    vstore16(popcount((uint16)(present) & (((uint16)(1) << smaller_${v}) - 1)), ${v}, places);
+% endfor
+                    const C_INDEX end = ${"c_indptr[row + 1]" if listed else "chunk_end"};
+                    if (place + ${most} <= end) {
+                        for (uint i = 0; i < ${most}; ++i)
+                            c_data[place + i] = ZERO;
+                    } else {
+                        for (uint i = 0; i < popcount(present); ++i)
+                            c_data[place + i] = ZERO;
+                    }
+% endif
+                }
+% endfor
+% if symbolic:
+                counts[row] = (uint)popcount(present);
+% else:
+                for (uint i = 0; i < n; ++i) {
+                    const C_INDEX to = place + places[i];
+% if not values_only:
+                    c_indices[to] = (C_INDEX)columns[i];
+% endif
+                    c_data[to] = ADD(c_data[to], values[i]);
+                }
+% endif
+                continue;
+            }
+% endif
 % if not values_only:
             uint lowest = UINT_MAX, highest = 0;
 % endif
-            for (I a = a_indptr[row]; a < a_end; ++a) {
+            for (I a = a_begin; a < a_end;) {
+% if not values_only:
+                if (!repeats) {
+${ahead("words")}\
+                }
+% endif
                 const I k = a_indices[a];
                 const I begin = b_indptr[k];
-% if not values_only:
-                const uint length = b_n_words[k];
-                if (length) {
+                const I length = b_indptr[k + 1] - begin;
+% if values_only:
+                const uint alike = 1;
+% else:
+                // Rows of B alike that follow one another.
+                uint alike = 1;
+                while (alike < ${block} && a + (I)alike < a_end && a_indices[a + (I)alike] == k + (I)alike && b_n_words[k + (I)alike] & 1)
+                    ++alike;
+                const I n = ${"" if symbolic else "repeats ? 0 : "}(I)(b_n_words[k] / 4);
+                if (n) {
                     lowest = min(lowest, b_words[begin]);
-                    highest = max(highest, b_words[begin + (I)length - 1]);
+                    highest = max(highest, b_words[begin + n - 1]);
                 }
-                for (I j = begin; j < begin + (I)length; ++j) {
+                for (I j = begin; j < begin + n; ++j) {
                     const uint word = b_words[j];
                     bits[word] |= b_masks[j];
                     found[word >> 6] |= 1ul << (word & 63);
                 }
 % endif
 % if not symbolic:
-                const T factor = from_a(a_data[a]);
-                const I end = b_indptr[k + 1];
-                for (I j = begin; j < end; ++j) {
-                    const COLUMN column = (COLUMN)b_indices[j];
-                    accumulator[column] = ADD(accumulator[column], MULTIPLY(factor, from_x(b_data[j])));
+                const T factor_0 = from_a(a_data[a]);
+                if (alike == 1) {
+                    for (I j = begin; j < begin + length; ++j) {
+                        const COLUMN column = (COLUMN)b_indices[j];
+                        accumulator[column] = ADD(accumulator[column], MULTIPLY(factor_0, from_x(b_data[j])));
+                    }
                 }
+% if not values_only:
+% for n in range(2, block + 1):
+                else if (alike == ${n}) {
+% for u in range(1, n):
+                    const T factor_${u} = from_a(a_data[a + ${u}]);
+% endfor
+                    for (I j = begin; j < begin + length; ++j) {
+                        const COLUMN column = (COLUMN)b_indices[j];
+                        T sum = accumulator[column];
+% for u in range(n):
+                        sum = ADD(sum, MULTIPLY(factor_${u}, from_x(b_data[j + ${u} * length])));
+% endfor
+                        accumulator[column] = sum;
+                    }
+                }
+% endfor
 % endif
+% endif
+                a += (I)alike;
             }
 
 % if values_only:
             const C_INDEX c_end = c_indptr[row + 1];
-            for (C_INDEX place = c_indptr[row]; place < c_end; ++place) {
+            for (; place < c_end; ++place) {
                 const C_INDEX column = c_indices[place];
                 c_data[place] = accumulator[column];
                 accumulator[column] = ZERO;
@@ -109,7 +287,16 @@ void ${name}(
 % if symbolic:
             uint count = 0;
 % else:
-            C_INDEX place = c_indptr[row];
+            if (repeats) {
+                const C_INDEX c_end = c_indptr[row + 1], back = place - c_indptr[row - 1];
+                for (; place < c_end; ++place) {
+                    const C_INDEX column = c_indices[place - back] + (C_INDEX)shift;
+                    c_indices[place] = column;
+                    c_data[place] = accumulator[column];
+                    accumulator[column] = ZERO;
+                }
+                continue;
+            }
 % endif
             for (ulong group = lowest >> 6; group <= highest >> 6; ++group) {
                 ulong words = found[group];

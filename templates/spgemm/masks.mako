@@ -4,7 +4,8 @@ The columns of each row of B as bit masks: the words of 64 columns that it has e
 Source        the bit masks of HSMU-SpGEMM's symbolic phase
 Index space   any number of work-items, each with rows in strides, see launch.spread
 Inputs        rows sorted, without duplicates
-Output        words and masks of a row from indptr[row] on, as many as n_words[row]; what lies behind them is not written
+Output        words and masks of a row from indptr[row] on; what lies behind them is not written. n_words[row]: four times their
+              number, plus 1 where the row has the columns of the row before, plus 2 where it has the columns after those
 Local memory  none
 Result        exact
 </%doc>
@@ -29,6 +30,15 @@ void ${name}(
             words[at] = word;
             masks[at] = mask;
         }
-        n_words[row] = (uint)(at + 1 - begin);
+        const ulong length = end - begin;
+        uint relation = 0;
+        if (row > 0 && length > 0 && begin - (ulong)indptr[row - 1] == length) {
+            const I shift = indices[begin] - indices[begin - length];
+            bool repeats = shift == 0 || shift == 1;
+            for (ulong k = begin; repeats && k < end; ++k)
+                repeats = indices[k] - indices[k - length] == shift;
+            relation = repeats ? 1 + (uint)shift : 0;
+        }
+        n_words[row] = (uint)(at + 1 - begin) * 4 + relation;
     }
 }
