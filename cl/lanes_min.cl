@@ -4,14 +4,11 @@
 // lanes_min(x):       the smallest x of each MIN_LANES lanes, in every one of them.
 // sub_group_min(x):   of what lanes_min gave: the smallest of all LANE_WIDTH lanes.
 // Every lane of the sub-group has to call them.
-#include "lanes.cl"
+#include "lanes_u64.cl"
 
 M min_with(M x, uint m)
 {
-    M y = (M)lanes_xor_u32((uint)x, m);
-    if (sizeof(M) == 8)
-        y |= (M)((ulong)lanes_xor_u32((uint)((ulong)x >> 32), m) << 32);
-    return min(x, y);
+    return min(x, sizeof(M) == 8 ? (M)lanes_xor_u64(x, m) : (M)lanes_xor_u32((uint)x, m));
 }
 
 M lanes_min(M x)

@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyopencl as cl
+from mako.lookup import TemplateCollection
 from mako.template import Template
 from pyopencl.characterize import has_src_build_cache
 from typing_extensions import Self
@@ -128,10 +129,20 @@ class Built:
         return kernel
 
 
+class _Templates(TemplateCollection):  # type: ignore[misc]  # Mako has no types
+    """Where a template finds others whose defs it uses, by their names."""
+
+    def get_template(self, uri: str, relativeto: str | None = None) -> Template:  # noqa: ARG002
+        return _template(uri)
+
+    def adjust_uri(self, uri: str, filename: str) -> str:  # noqa: ARG002
+        return uri
+
+
 @functools.cache
 def _template(name: str) -> Template:
     text = (importlib.resources.files("clsparse_py.templates") / f"{name}.mako").read_text(encoding="utf-8")
-    return Template(text=text, strict_undefined=True, uri=name)
+    return Template(text=text, strict_undefined=True, uri=name, lookup=_Templates())
 
 
 @functools.cache

@@ -19,51 +19,13 @@ Result        stable, so deterministic
 #include "elements.cl"
 <%
     every = range(registers)
-
-    def powers_below(n):
-        return [1 << i for i in reversed(range(n.bit_length() - 1))]
 %>
 // Keys as unsigned words in the same order, and back.
 #define WORD_OF(key) ${f"(as_{unsigned}(key) ^ {flip})" if flip else "(key)"}
 #define KEY_OF(word) ${f"as_{key}(({unsigned})((word) ^ {flip}))" if flip else f"({key})(word)"}
-// ORDER(i, j): the lesser of two elements of a lane becomes the first. PICK(i, ...): of an element and the one that another lane holds,
-// the lesser where `lower` is true, else the greater.
-% if places:
-#define ORDER(i, j) { \
-    const bool swap = word_##i > word_##j || (word_##i == word_##j && place_##i > place_##j); \
-    const T word = swap ? word_##j : word_##i; \
-    const uint place = swap ? place_##j : place_##i; \
-    word_##j = swap ? word_##i : word_##j; \
-    place_##j = swap ? place_##i : place_##j; \
-    word_##i = word; \
-    place_##i = place; }
-#define PICK(i, word, place) { \
-    const T other_word = word; \
-    const uint other_place = place; \
-    const bool less = word_##i < other_word || (word_##i == other_word && place_##i < other_place); \
-    word_##i = less == lower ? word_##i : other_word; \
-    place_##i = less == lower ? place_##i : other_place; }
-#define EXCHANGE(i, mask) PICK(i, lanes_xor(word_##i, mask), lanes_xor_u32(place_##i, mask))
-#define EXCHANGE_MIRRORED(i, j, mask) { \
-    const T word = lanes_xor(word_##i, mask); \
-    const uint place = lanes_xor_u32(place_##i, mask); \
-    PICK(i, lanes_xor(word_##j, mask), lanes_xor_u32(place_##j, mask)) \
-    PICK(j, word, place) }
-% else:
-#define ORDER(i, j) { \
-    const T word = min(word_##i, word_##j); \
-    word_##j = max(word_##i, word_##j); \
-    word_##i = word; }
-#define PICK(i, word) { \
-    const T other_word = word; \
-    word_##i = (word_##i < other_word) == lower ? word_##i : other_word; }
-#define EXCHANGE(i, mask) PICK(i, lanes_xor(word_##i, mask))
-#define EXCHANGE_MIRRORED(i, j, mask) { \
-    const T word = lanes_xor(word_##i, mask); \
-    PICK(i, lanes_xor(word_##j, mask)) \
-    PICK(j, word) }
-% endif
-
+#define WORD T
+#define WORD_XOR lanes_xor
+${comparators(places)}
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
 % if ranges == "segments":
@@ -124,6 +86,93 @@ void ${name}(
 % endif
 % endfor
 
+${network(registers, lanes, lane_width, work_group, places)}\
+
+    // Through local memory, so that adjacent lanes write adjacent elements.
+    const uint of_team = team * stride * ${registers + 1};
+% for i in every:
+    box[of_team + lane * ${registers + 1} + ${i}] = word_${i};
+% if places:
+    place_box[of_team + lane * ${registers + 1} + ${i}] = place_${i};
+% endif
+% endfor
+    barrier(CLK_LOCAL_MEM_FENCE);
+% for i in every:
+    const uint slot_${i} = of_team + at_${i} + at_${i} / ${registers};
+% endfor
+% if value_bytes:
+% for i in every:
+<% place = f"(uint)box[slot_{i}]" if packed else f"place_box[slot_{i}]" %>\
+    const V value_${i} = at_${i} < length ? x_values[begin + ${place}] : (V)(0);
+% endfor
+    // target may be x: all is read before anything is written.
+    barrier(CLK_GLOBAL_MEM_FENCE);
+% endif
+% if ranges == "tiles":
+    global K *to_keys = to_spare ? spare_keys : target_keys;
+% if value_bytes:
+    global V *to_values = to_spare ? spare_values : target_values;
+% endif
+% endif
+<% to = "to" if ranges == "tiles" else "target" %>\
+% for i in every:
+    if (at_${i} < length) {
+        ${to}_keys[begin + at_${i}] = KEY_OF(box[slot_${i}]${" >> 32" if packed else ""});
+% if value_bytes:
+        ${to}_values[begin + at_${i}] = value_${i};
+% endif
+    }
+% endfor
+}
+<%!
+    def powers_below(n):
+        return [1 << i for i in reversed(range(n.bit_length() - 1))]
+%>\
+## The network, for other templates too. It sorts WORDs, word_0 to word_(registers - 1) of each of `lanes` lanes, the first ones of the
+## first lane; with places, a uint place_i beside each decides between equal ones. WORD_XOR(x, mask): of lanes_xor.cl. Lanes further
+## apart than lane_width exchange through local WORD box[registers * work_group], and place_box: the whole work-group takes part.
+## Variables: me, the local number; lane, of `lanes`, which may be fewer at run time, or none where a work-group has nothing to sort.
+<%def name="comparators(places)">\
+// ORDER(i, j): the lesser of two elements of a lane becomes the first. PICK(i, ...): of an element and the one that another lane holds,
+// the lesser where `lower` is true, else the greater.
+% if places:
+#define ORDER(i, j) { \
+    const bool swap = word_##i > word_##j || (word_##i == word_##j && place_##i > place_##j); \
+    const WORD word = swap ? word_##j : word_##i; \
+    const uint place = swap ? place_##j : place_##i; \
+    word_##j = swap ? word_##i : word_##j; \
+    place_##j = swap ? place_##i : place_##j; \
+    word_##i = word; \
+    place_##i = place; }
+#define PICK(i, word, place) { \
+    const WORD other_word = word; \
+    const uint other_place = place; \
+    const bool less = word_##i < other_word || (word_##i == other_word && place_##i < other_place); \
+    word_##i = less == lower ? word_##i : other_word; \
+    place_##i = less == lower ? place_##i : other_place; }
+#define EXCHANGE(i, mask) PICK(i, WORD_XOR(word_##i, mask), lanes_xor_u32(place_##i, mask))
+#define EXCHANGE_MIRRORED(i, j, mask) { \
+    const WORD word = WORD_XOR(word_##i, mask); \
+    const uint place = lanes_xor_u32(place_##i, mask); \
+    PICK(i, WORD_XOR(word_##j, mask), lanes_xor_u32(place_##j, mask)) \
+    PICK(j, word, place) }
+% else:
+#define ORDER(i, j) { \
+    const WORD word = min(word_##i, word_##j); \
+    word_##j = max(word_##i, word_##j); \
+    word_##i = word; }
+#define PICK(i, word) { \
+    const WORD other_word = word; \
+    word_##i = (word_##i < other_word) == lower ? word_##i : other_word; }
+#define EXCHANGE(i, mask) PICK(i, WORD_XOR(word_##i, mask))
+#define EXCHANGE_MIRRORED(i, j, mask) { \
+    const WORD word = WORD_XOR(word_##i, mask); \
+    PICK(i, WORD_XOR(word_##j, mask)) \
+    PICK(j, word) }
+% endif
+</%def>\
+<%def name="network(registers, lanes, lane_width, work_group, places)">\
+<% every = range(registers) %>\
     // Within each lane.
     if (lanes) {
 % for size in [2 << i for i in range(registers.bit_length() - 1)]:
@@ -141,15 +190,6 @@ void ${name}(
 % endfor
 % endfor
     }
-<%def name="within_lanes()">\
-% for step in powers_below(registers):
-% for i in every:
-% if not i & step:
-        ORDER(${i}, ${i + step})
-% endif
-% endfor
-% endfor
-</%def>\
 % if min(lanes, lane_width) > 1:
     // Sorted lanes two by two, four by four, and so on.
     for (uint width = 1; width < min(lanes, ${lane_width}u); width *= 2) {
@@ -163,7 +203,7 @@ void ${name}(
             EXCHANGE(${i}, step)
 % endfor
         }
-${within_lanes()}\
+${within_lanes(registers)}\
     }
 % endif
 % if lanes > lane_width:
@@ -203,7 +243,7 @@ ${within_lanes()}\
 % endfor
                 }
 % endif
-${within_lanes()}\
+${within_lanes(registers)}\
             }
             width *= 2;
             far = width;
@@ -211,40 +251,13 @@ ${within_lanes()}\
         }
     }
 % endif
-
-    // Through local memory, so that adjacent lanes write adjacent elements.
-    const uint of_team = team * stride * ${registers + 1};
-% for i in every:
-    box[of_team + lane * ${registers + 1} + ${i}] = word_${i};
-% if places:
-    place_box[of_team + lane * ${registers + 1} + ${i}] = place_${i};
+</%def>\
+<%def name="within_lanes(registers)">\
+% for step in powers_below(registers):
+% for i in range(registers):
+% if not i & step:
+        ORDER(${i}, ${i + step})
 % endif
 % endfor
-    barrier(CLK_LOCAL_MEM_FENCE);
-% for i in every:
-    const uint slot_${i} = of_team + at_${i} + at_${i} / ${registers};
 % endfor
-% if value_bytes:
-% for i in every:
-<% place = f"(uint)box[slot_{i}]" if packed else f"place_box[slot_{i}]" %>\
-    const V value_${i} = at_${i} < length ? x_values[begin + ${place}] : (V)(0);
-% endfor
-    // target may be x: all is read before anything is written.
-    barrier(CLK_GLOBAL_MEM_FENCE);
-% endif
-% if ranges == "tiles":
-    global K *to_keys = to_spare ? spare_keys : target_keys;
-% if value_bytes:
-    global V *to_values = to_spare ? spare_values : target_values;
-% endif
-% endif
-<% to = "to" if ranges == "tiles" else "target" %>\
-% for i in every:
-    if (at_${i} < length) {
-        ${to}_keys[begin + at_${i}] = KEY_OF(box[slot_${i}]${" >> 32" if packed else ""});
-% if value_bytes:
-        ${to}_values[begin + at_${i}] = value_${i};
-% endif
-    }
-% endfor
-}
+</%def>\

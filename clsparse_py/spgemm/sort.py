@@ -1,0 +1,153 @@
+"""Sorting accumulators: "reg-sort", products in registers, and "sort", products in local memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from typing_extensions import Self, override
+
+from clsparse_py.device import Device
+from clsparse_py.launch import Chain
+from clsparse_py.spgemm.accumulator import Product, Rows
+from clsparse_py.spgemm.fenced import FencedKernel
+from clsparse_py.spgemm.kernels import Form
+from clsparse_py.spgemm.team import Team
+
+__all__ = ["Sort", "SortKernel", "sorts"]
+
+
+@dataclass(frozen=True)
+class SortKernel(FencedKernel):
+    """Parameters of ``templates/spgemm/sort.mako``; ``lanes`` is a power of two.
+
+    Attributes
+    ----------
+    items : int
+        Products of a lane, a power of two of at least 2.
+    registers : bool
+        Whether products are sorted in registers, or in local memory.
+    word_bytes : int
+        Of what is sorted: in the symbolic phase a column, else also the number of a product.
+    """
+
+    template = "spgemm/sort"
+    kind = "sort"
+
+    items: int
+    registers: bool
+    word_bytes: int
+
+    #: Products of a lane, at most: where runs begin is told by the bits of a word. In its registers: one compiler takes no more.
+    MOST_ITEMS: ClassVar[int] = 32
+    MOST_REGISTERS: ClassVar[int] = 16
+    #: Bytes of local memory that a work-group of several sub-groups may take, so that several work-groups share a compute unit.
+    LOCAL_MEMORY: ClassVar[int] = 24 << 10
+
+    @property
+    def products(self) -> int:
+        """Most products of a row."""
+        return self.lanes * self.items
+
+    @property
+    @override
+    def shape_name(self) -> str:
+        return f"{super().shape_name}_{self.items}_{'' if self.registers else 'local_'}products_w{8 * self.word_bytes}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        bits = self.products.bit_length() - 1
+        return {
+            **self._common(),
+            "items": self.items,
+            "registers": self.registers,
+            "products": self.products,
+            "teams": self.work_group // self.lanes,
+            "lane_width": self.lane_width,
+            "wide_words": self.word_bytes == 8,
+            "bits": bits if self.form.arithmetic else 0,
+            "bits_of_products": bits,
+        }
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        """Return the nearest legal record: fewer lanes have more products each, in local memory where registers are too few."""
+        if work_group < 1:
+            return None
+        lanes = min(self.lanes, 1 << work_group.bit_length() - 1)
+        width = 1 << min(lane_width, self.lane_width, work_group).bit_length() - 1 if lanes > 1 else 1
+        items = self.products // lanes
+        if items > self.MOST_ITEMS:
+            return None
+        # Whole sub-groups, as their lanes exchange values.
+        unit = max(lanes, width)
+        group = work_group // unit * unit
+        made = replace(
+            self, work_group=group, lanes=lanes, items=items, portability=self.portability.at_most(width),
+            registers=self.registers and items <= self.MOST_REGISTERS,
+        )  # fmt: skip
+        while made.work_group * made._work_item_bytes > self.LOCAL_MEMORY and made.work_group >= 2 * unit:
+            made = replace(made, work_group=made.work_group // (2 * unit) * unit)
+        return made
+
+    @property
+    def _work_item_bytes(self) -> int:
+        """Bytes of local memory for each work-item."""
+        value = self.form.arithmetic.result.itemsize if self.form.arithmetic else 0
+        return self.word_bytes * (self.items + 1) + (2 + value) * self.items + 6
+
+
+@dataclass(frozen=True)
+class Sort(Team):
+    """An accumulator that sorts products, for rows with at most ``lanes * items`` products and as many entries of A.
+
+    Attributes
+    ----------
+    lanes : int
+        Work-items to a row, a power of two.
+    items : int
+        Products of a work-item, a power of two from 2 to 32.
+    registers : bool
+        Whether products are sorted in registers, or in local memory.
+    work_group : int
+    columns : int, optional
+        What columns of B are below, if not as many as it has: few leave room for a product's number in a word of 32 bits.
+    """
+
+    lanes: int
+    items: int
+    registers: bool = True
+    work_group: int = 128
+    columns: int | None = None
+
+    @property
+    def products(self) -> int:
+        """Most products of a row."""
+        return self.lanes * self.items
+
+    @override
+    def record(self, device: Device, form: Form, listed: bool) -> SortKernel:
+        columns = 32 if self.columns is None else (self.columns - 1).bit_length()
+        bits = columns + (0 if form.phase == "symbolic" else (self.products - 1).bit_length())
+        word_bytes = 8 if form.wide or bits > 32 else 4
+        width = device.portability.lane_width
+        asked = SortKernel(self.work_group, form, listed, device.portability, self.lanes, self.items, self.registers, word_bytes)
+        legal = asked.within(min(max(self.work_group, self.lanes, width), device.max_work_group), width)
+        assert legal is not None, self  # no device has so few work-items in a work-group
+        return legal
+
+    @override
+    def _enqueue(self, chain: Chain, product: Product, rows: Rows, form: Form, *results: Any) -> None:
+        Team._enqueue(replace(self, columns=self.columns or product.shape[1]), chain, product, rows, form, *results)
+
+    @override
+    def describe(self) -> str:
+        where = "" if self.registers else " in local memory"
+        return f"{self.items} products a work-item{where}, {self.lanes} to a row"
+
+
+def sorts(*, registers: bool) -> tuple[Sort, ...]:
+    """Return the bins, those of few products first: up to 2, 4, 8 and so on to 512, as in Liu et al., Section 3.4."""
+    shapes = [(1, 2), (1, 4), *((1 << bit, 8) for bit in range(6)), (32, 16)]
+    return tuple(Sort(lanes, items, registers) for lanes, items in shapes)

@@ -1,0 +1,135 @@
+<%doc>
+Rows of C by sorting: the products of a row are shared out evenly over ${lanes} lanes, ${items} each, sorted by column and by their place
+in the order of A's row, and runs of one column are added up.
+
+Symbolic: columns alone are sorted, and runs counted. Else a word is a column with the number of its product behind it, and values
+wait in local memory.
+
+Source        ${"reg-sort" if registers else "sort"}: Liu et al., Register-Aware SpGEMM, Sections 2.3 and 3.1; ${"words are sorted in registers" if registers else "words are sorted in local memory, as in bhSPARSE"}.
+              Runs are added up by a lane each, so that sums have the order of A's row
+Index space   ${lanes} work-items to a row, ${teams} rows to a work-group
+Inputs        see spgemm.cl; rows with at most ${products} products and as many entries of A
+Local memory  for each row ${products + lanes} words and ${products + 1} numbers of 16 bits, ${products} values outside the symbolic phase; what lanes exchange
+Result        deterministic: products of a column are added in the order of A's row
+</%doc>
+<%namespace name="sorting" file="primitives/sort_network"/>\
+typedef ushort PLACE;
+typedef ${"ulong" if wide_words else "uint"} WORD;
+#define NO_WORD ${"ULONG_MAX" if wide_words else "UINT_MAX"}
+#include "spgemm.cl"
+#include "team.cl"
+% if registers:
+#include "lanes_u64.cl"
+#define WORD_XOR lanes_xor_${"u64" if wide_words else "u32"}
+${sorting.comparators(False)}
+% endif
+// Where the word of an order is: a gap after those of each lane, so that lanes do not meet in a bank.
+#define SLOT(i) ((i) + (i) / ${items})
+#define COLUMN_IN(word) ((word) >> ${bits})
+
+kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
+void ${name}(SPGEMM_PARAMETERS)
+{
+    local WORD box[${work_group * (items + 1)}];
+    local uint boxes[${work_group}];
+    local PLACE all_places[${teams * (products + 1)}];
+% if not symbolic:
+    local T all_terms[${teams * products}];
+% endif
+    const uint me = get_local_id(0), lanes = ${lanes}, lane = me % lanes, team = me / lanes;
+    const ulong number = (ulong)get_group_id(0) * ${teams} + team;
+    const bool active = number < n_rows;
+    const ulong row = active ? SPGEMM_ROW(number) : 0;
+    const I begin = active ? a_indptr[row] : 0;
+    const uint length = active ? (uint)(a_indptr[row + 1] - begin) : 0;
+    local WORD *const words = box + team * ${products + lanes};
+    local PLACE *const places = all_places + team * ${products + 1};
+% if not symbolic:
+    local T *const terms = all_terms + team * ${products};
+% endif
+
+    for (uint k = lane; k < length; k += lanes) {
+        const I column = a_indices[begin + k];
+        places[k] = (PLACE)(b_indptr[column + 1] - b_indptr[column]);
+    }
+    team_sync();
+    team_offsets(places, length, boxes + team * lanes);
+    const uint n = places[length];
+    uint k = 0;
+    for (uint i = lane; i < ${products}; i += lanes) {
+        WORD word = NO_WORD;
+        if (i < n) {
+            k = team_find(places, k, length, i);
+            const I at = b_indptr[a_indices[begin + k]] + (I)(i - places[k]);
+            word = (WORD)b_indices[at]${f" << {bits} | (WORD)i" if bits else ""};
+% if not symbolic:
+            terms[i] = MULTIPLY(from_a(a_data[begin + k]), from_x(b_data[at]));
+% endif
+        }
+        words[SLOT(i)] = word;
+    }
+    team_sync();
+% if registers:
+    // Neighbours in a lane, before and after.
+% for u in range(items):
+    WORD word_${u} = words[lane * ${items + 1} + ${u}];
+% endfor
+% if lanes > lane_width:
+    barrier(CLK_LOCAL_MEM_FENCE);
+% endif
+${sorting.network(items, lanes, lane_width, work_group, False)}\
+% for u in range(items):
+    words[lane * ${items + 1} + ${u}] = word_${u};
+% endfor
+    team_sync();
+% else:
+    // Runs of width / 2 become runs of width: the one is compared with the other mirrored first, so that all ascend.
+    uint width = 2, step = 1;
+    for (uint turn = 0; turn < ${bits_of_products * (bits_of_products + 1) // 2}; ++turn) {
+        for (uint i = lane; i < ${products // 2}; i += lanes) {
+            const uint low = 2 * i - (i & (step - 1)), high = 2 * step == width ? low ^ (width - 1) : low + step;
+            const WORD x = words[SLOT(low)], y = words[SLOT(high)];
+            if (x > y) {
+                words[SLOT(low)] = y;
+                words[SLOT(high)] = x;
+            }
+        }
+        team_sync();
+        width = step == 1 ? 2 * width : width;
+        step = step == 1 ? width / 2 : step / 2;
+    }
+% endif
+
+    // Where runs begin, bit by bit.
+    uint begins = 0;
+    WORD before = lane ? words[lane * ${items + 1} - 2] : 0;
+    for (uint i = 0; i < ${items}; ++i) {
+        const WORD word = words[lane * ${items + 1} + i];
+        const uint at = lane * ${items} + i;
+        begins |= (uint)(at < n && (at == 0 || COLUMN_IN(word) != COLUMN_IN(before))) << i;
+        before = word;
+    }
+    uint place = team_scan(boxes + team * lanes, popcount(begins));
+% if symbolic:
+    if (active && lane == lanes - 1)
+        counts[row] = place + popcount(begins);
+% else:
+    // The order of the rows of B is no longer needed.
+    for (; begins; begins &= begins - 1)
+        places[place++] = (PLACE)(lane * ${items} + 31 - clz(begins & -begins));
+    team_sync();
+    const C_INDEX of_c = active ? c_indptr[row] : 0;
+    const uint n_runs = active ? (uint)(c_indptr[row + 1] - of_c) : 0;
+    for (uint i = lane; i < n_runs; i += lanes) {
+        const uint first = places[i], end = i + 1 < n_runs ? places[i + 1] : n;
+        const WORD word = words[SLOT(first)];
+        T sum = terms[word & ${products - 1}];
+        for (uint j = first + 1; j < end; ++j)
+            sum = ADD(sum, terms[words[SLOT(j)] & ${products - 1}]);
+% if not values_only:
+        c_indices[of_c + (C_INDEX)i] = (C_INDEX)COLUMN_IN(word);
+% endif
+        c_data[of_c + (C_INDEX)i] = sum;
+    }
+% endif
+}
