@@ -99,12 +99,17 @@ def power_law() -> Operands:
 
 def smoothed() -> Operands:
     A = grid(24)
-    return A, prolongator(A, rng())
+    return whole(A), whole(prolongator(A, rng()))
 
 
 def galerkin() -> Operands:
     A, P = smoothed()
-    return P.T.tocsr(), sp.csr_array(A @ P)
+    return P.T.tocsr(), whole(sp.csr_array(abs(A) @ abs(P)))
+
+
+def whole(matrix: sp.csr_array) -> sp.csr_array:
+    """Return the pattern with small whole numbers, whose sums are exact in any order."""
+    return sp.csr_array((rng().integers(1, 5, matrix.nnz).astype(float), matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
 def empty_rows_at_both_ends() -> Operands:
@@ -173,7 +178,8 @@ def test_sizes_of_zero(queue: cl.CommandQueue, m: int, k: int, n: int) -> None:
 
 
 def test_triple_product(queue: cl.CommandQueue, real: np.dtype) -> None:
-    A, P = (each.astype(real) for each in smoothed())
+    A = grid(24).astype(real)
+    P = prolongator(grid(24), rng()).astype(real)
     on_device, prolongation = csr_array(A, queue=queue), csr_array(P, queue=queue)
     coarse = prolongation.T @ (on_device @ prolongation)
     wanted = (P.T @ (A @ P)).toarray()
