@@ -7,6 +7,7 @@ from lane import Lane
 
 from clsparse_py.catalogue import template_names
 
+
 @pytest.fixture
 def lane(request: pytest.FixtureRequest) -> Lane:
     """The lane that the test's module is named after."""

@@ -11,7 +11,7 @@ import scipy.sparse
 from transpose_cases import on_device
 from values import INDEX_TYPES, numbers, same
 
-from clsparse_py.spgemm import METHODS, spgemm, spgemm_plan
+from clsparse_py.spgemm import METHODS, spgemm, spgemm_estimate, spgemm_plan
 
 Case = partial[None]
 
@@ -48,10 +48,20 @@ def product(method: str, dtype: np.dtype[Any], index: type[Any], deterministic: 
         same(C.data.get(), wanted[rows, pattern.indices].astype(C.dtype))
 
 
+def estimate(dtype: np.dtype[Any], index: type[Any]) -> None:
+    """Estimate the product, and compare."""
+    A, B = (on_device(each, numbers(each.nnz, dtype), index) for each in (LEFT, RIGHT))
+    products = np.add.reduceat(np.append(np.diff(RIGHT.indptr)[LEFT.indices], 0), LEFT.indptr[:-1]) * (np.diff(LEFT.indptr) > 0)
+    found = spgemm_estimate(A, B)
+    assert found.n_products == products.sum()
+    assert found.nnz == np.minimum(products, RIGHT.shape[1]).sum()
+
+
 def spgemm_cases(dtypes: tuple[np.dtype[Any], ...]) -> list[Case]:
-    """Return the cases: each method twice, the second time without the promise of deterministic results."""
+    """Return the cases: estimates; each method twice, the second time without the promise of deterministic results."""
     dtype, index = itertools.cycle(dtypes), itertools.cycle(INDEX_TYPES)
-    return [
+    estimates = [partial(estimate, next(dtype), next(index)) for _ in INDEX_TYPES]
+    return estimates + [
         partial(product, method, next(dtype), next(index), deterministic)
         for deterministic in (True, False)
         for method in ("auto", *METHODS)

@@ -59,6 +59,18 @@ def test_rows_past_every_class(queue: cl.CommandQueue) -> None:
     assert found.histogram == ((-1, 2),)
 
 
+def test_more_products_than_32_bits_hold(queue: cl.CommandQueue) -> None:
+    full = csr_array(sp.csr_array(np.ones((1 << 11, 1 << 11), np.int8)), queue=queue)
+    found = spgemm_estimate(full, full)
+    assert found.n_products == 1 << 33
+    assert found.nnz == 1 << 22
+    assert found.expansion_bytes == 5 << 33
+    assert found.histogram == ((1 << 22, 1 << 11),)
+    # Neither is a multiple of 2^32.
+    uneven = csr_array(sp.csr_array(np.ones((1999, 1 << 11), np.int8)), queue=queue)
+    assert spgemm_estimate(uneven, full).n_products == 1999 << 22
+
+
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("shape", [(0, 3, 4), (3, 0, 4), (3, 4, 0), (3, 4, 5)])
 def test_nothing_to_multiply(queue: cl.CommandQueue, shape: tuple[int, int, int], exact: bool) -> None:
