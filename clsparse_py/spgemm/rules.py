@@ -27,12 +27,15 @@ class Rule:
         What makes these rows; None for rows without products.
     max_products, max_length : int or None
         The most products of a row, and the longest row of A, that it takes; None for no limit.
+    column_bytes : int
+        Workspace that it needs for each column of B, whatever the rows are; where there is not so much, the rule does not hold.
     """
 
     method: str
     accumulator: Accumulator | None
     max_products: int | None = None
     max_length: int | None = None
+    column_bytes: int = 0
 
     @property
     def limits(self) -> tuple[int, int]:
