@@ -11,6 +11,7 @@ from clsparse_py.spgemm.choose import rules_for
 from clsparse_py.spgemm.dense_chunked import DenseChunkedKernel, Masks
 from clsparse_py.spgemm.dense_windows import DenseWindows
 from clsparse_py.spgemm.esc_kernels import EscCarry, EscContract, EscCount, EscEntries, EscExpand, EscMark, EscRows
+from clsparse_py.spgemm.esc_local import EscItem, EscTeam
 from clsparse_py.spgemm.hash import Hash, large_hashes
 from clsparse_py.spgemm.kernels import Analysis, Form
 from clsparse_py.spgemm.merge import Merge, merges
@@ -39,6 +40,13 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
         "spgemm/esc_contract": contract,
         "spgemm/esc_contract:values": values,
         "spgemm/esc_carry": EscCarry(group, phases["values"], True, contract.tile),
+        "spgemm/esc_item": EscItem(32, columns=1 << 20).record(device, numeric, listed=True),
+        "spgemm/esc_item:unpacked": EscItem(32).record(device, phases["values"], listed=False),
+        "spgemm/esc_item:symbolic": EscItem(32).record(device, phases["symbolic"], listed=False),
+        "spgemm/esc_team": EscTeam(736, columns=1 << 20).record(device, numeric, listed=True),
+        "spgemm/esc_team:unpacked": EscTeam(736).record(device, phases["values"], listed=False),
+        "spgemm/esc_team:symbolic": EscTeam(736).record(device, phases["symbolic"], listed=False),
+        "spgemm/esc_team:group": EscTeam(1024, lanes=256, columns=1 << 20).record(device, numeric, listed=False),
     }
     return {
         "spgemm/analysis": Analysis(group, arithmetic.index, 1, rules),

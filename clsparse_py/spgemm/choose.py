@@ -8,6 +8,7 @@ from clsparse_py.device import Device
 from clsparse_py.spgemm.dense_chunked import DenseChunked
 from clsparse_py.spgemm.dense_windows import DenseWindows
 from clsparse_py.spgemm.esc import Esc
+from clsparse_py.spgemm.esc_local import esc_bins
 from clsparse_py.spgemm.hash import Hash, hashes, large_hashes
 from clsparse_py.spgemm.kernels import Form
 from clsparse_py.spgemm.long_rows import LongRows
@@ -48,6 +49,12 @@ def esc(device: Device, form: Form) -> tuple[Rule, ...]:  # noqa: ARG001
     return (Rule("esc", Esc()),)
 
 
+def esc_local(device: Device, form: Form, thresholds: tuple[int, int, int] = (32, 736, 6144)) -> tuple[Rule, ...]:
+    """Return the bins of "esc-local": by products of a row, which one work-item, sub-group or work-group takes at most."""
+    rules = (Rule("esc-local", each, each.products, each.products) for each in esc_bins(device, form, thresholds))
+    return *rules, Rule("esc-local", Esc(sparing=True))
+
+
 def long_rows(device: Device, form: Form) -> tuple[Rule, ...]:  # noqa: ARG001
     """Return the one bin of "long-rows": it takes any row."""
     return (Rule("long-rows", LongRows(sparing=True)),)
@@ -83,6 +90,7 @@ METHODS: dict[str, Callable[[Device, Form], tuple[Rule, ...]]] = {
     "hash": hash_,
     "reg-hash": reg_hash,
     "large-hash": large_hash,
+    "esc-local": esc_local,
     "long-rows": long_rows,
 }
 

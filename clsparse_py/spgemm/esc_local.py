@@ -1,0 +1,197 @@
+"""The optimised ESC of Dalton et al.: "esc-local", each row expanded, sorted and contracted where it fits.
+
+Rows of few products are a work-item's, in registers; those of more a sub-group's or a work-group's, in local memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from typing_extensions import Self, override
+
+from clsparse_py.device import Device
+from clsparse_py.launch import Chain
+from clsparse_py.spgemm.accumulator import Product, Rows
+from clsparse_py.spgemm.fenced import FencedKernel
+from clsparse_py.spgemm.kernels import Form, RowKernel
+from clsparse_py.spgemm.team import Team
+
+__all__ = ["EscItem", "EscItemKernel", "EscTeam", "EscTeamKernel", "esc_bins"]
+
+#: Products that a work-item sorts at a time: one compiler takes no more of them in registers.
+_REGISTERS = 16
+#: Bytes of local memory that are left to the driver.
+_RESERVED = 1024
+#: Bytes of local memory that a work-group of several rows takes, so that several work-groups share a compute unit.
+_SHARED = 24 << 10
+
+
+def _word_bytes(form: Form, columns: int | None, bits: int) -> int:
+    """Return the bytes of a word: in the symbolic phase a column, else also the number of a product."""
+    if form.phase == "symbolic":
+        return 8 if form.wide else 4
+    return 4 if columns is not None and (columns - 1).bit_length() + bits <= 32 else 8
+
+
+@dataclass(frozen=True)
+class _SortingKernel(RowKernel):
+    """What the kernels share.
+
+    Attributes
+    ----------
+    products : int
+        Most products of a row.
+    word_bytes : int
+        Of what is sorted.
+    """
+
+    products: int
+    word_bytes: int
+
+    @property
+    @override
+    def shape_name(self) -> str:
+        return f"{super().shape_name}_{self.products}_products_w{8 * self.word_bytes}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        bits = (self.products - 1).bit_length() if self.form.arithmetic else 0
+        return {**super().arguments(), "products": self.products, "wide_words": self.word_bytes == 8, "bits": bits}
+
+
+@dataclass(frozen=True)
+class EscItemKernel(_SortingKernel):
+    """Parameters of ``templates/spgemm/esc_item.mako``; ``products`` is a power of two, at most 32."""
+
+    template = "spgemm/esc_item"
+    kind = "esc_item"
+
+    @property
+    def work_item_bytes(self) -> int:
+        """Bytes of local memory for a work-item."""
+        return self.products * (self.word_bytes + bool(self.form.arithmetic))
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        found = {name: value for name, value in super().arguments().items() if name != "lanes"}
+        return {**found, "registers": min(self.products, _REGISTERS)}
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        return replace(self, work_group=work_group, portability=self.portability.at_most(lane_width)) if work_group else None
+
+
+@dataclass(frozen=True)
+class EscTeamKernel(_SortingKernel, FencedKernel):
+    """Parameters of ``templates/spgemm/esc_team.mako``."""
+
+    template = "spgemm/esc_team"
+    kind = "esc_team"
+
+    @property
+    def row_bytes(self) -> int:
+        """Local memory for a row."""
+        value_bytes = self.form.arithmetic.result.itemsize if self.form.arithmetic else 0
+        return self.products * (2 * self.word_bytes + 2) + 8 + self.lanes * (4 + value_bytes)
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "teams": self.work_group // self.lanes, "free": self.fence != "barrier"}
+
+
+@dataclass(frozen=True)
+class _SortingTeam(Team):
+    """What both accumulators share.
+
+    Attributes
+    ----------
+    products : int
+        Most products of a row, and most entries of a row of A.
+    work_group : int
+    columns : int, optional
+        What columns of B are below, if that is known: few leave room for a product's number in a word of 32 bits.
+    """
+
+    products: int
+    work_group: int = 128
+    columns: int | None = None
+
+    @override
+    def _enqueue(self, chain: Chain, product: Product, rows: Rows, form: Form, *results: Any) -> None:
+        Team._enqueue(replace(self, columns=self.columns or product.shape[1]), chain, product, rows, form, *results)
+
+    @property
+    def bits(self) -> int:
+        """Bits that tell a product of a row."""
+        return (self.products - 1).bit_length()
+
+
+@dataclass(frozen=True)
+class EscItem(_SortingTeam):
+    """An accumulator that sorts the products of a row in the registers of a work-item; ``products`` are at most 32."""
+
+    @override
+    def record(self, device: Device, form: Form, listed: bool) -> EscItemKernel:
+        word_bytes = _word_bytes(form, self.columns, self.bits)
+        asked = EscItemKernel(self.work_group, form, listed, device.portability.at_most(1), 1, 1 << self.bits, word_bytes)
+        most = min(device.local_memory - _RESERVED, _SHARED) // asked.work_item_bytes
+        return replace(asked, work_group=min(self.work_group, device.max_work_group, max(most // 32 * 32, 1)))
+
+    @override
+    def describe(self) -> str:
+        return f"{self.products} products in a work-item's registers"
+
+
+@dataclass(frozen=True)
+class EscTeam(_SortingTeam):
+    """An accumulator that sorts the products of a row in local memory.
+
+    Attributes
+    ----------
+    lanes : int
+        Work-items to a row.
+    """
+
+    lanes: int = 32
+
+    @override
+    def record(self, device: Device, form: Form, listed: bool) -> EscTeamKernel:
+        word_bytes = _word_bytes(form, self.columns, self.bits)
+        asked = EscTeamKernel(self.work_group, form, listed, device.portability, self.lanes, self.products, word_bytes)
+        found = asked.within(min(max(self.work_group, self.lanes), device.max_work_group), device.portability.lane_width)
+        assert found is not None  # a work-group has at least one work-item
+        rows = max(min(device.local_memory - _RESERVED, _SHARED) // found.row_bytes, 1)
+        return replace(found, work_group=min(found.work_group, rows * found.lanes))
+
+    @override
+    def describe(self) -> str:
+        return f"{self.products} products in local memory, {self.lanes} lanes to a row"
+
+
+def _most_products(device: Device, form: Form, lanes: int) -> int:
+    """Return how many products of a row local memory holds, in any phase."""
+    one = EscTeam(1, lanes=lanes).record(device, form.of("numeric"), listed=True)
+    of_product = replace(one, products=2).row_bytes - one.row_bytes
+    return (device.local_memory - _RESERVED - one.row_bytes) // of_product
+
+
+def esc_bins(device: Device, form: Form, thresholds: tuple[int, int, int]) -> tuple[_SortingTeam, ...]:
+    """Return the bins: rows of one work-item, one sub-group, one work-group.
+
+    Parameters
+    ----------
+    thresholds : tuple of int
+        Most products of a row of each; the first at most 32. Those of a work-group are no more than local memory holds.
+    """
+    of_item, of_sub_group, of_group = thresholds
+    if not 1 <= of_item <= 32 or not of_item < of_sub_group < of_group < 1 << 16:
+        raise ValueError(f"thresholds: must be three rising numbers up to 32, any and 65535, are {thresholds}")
+    width, group = min(32, device.max_work_group), min(256, device.max_work_group)
+    found: list[_SortingTeam] = [EscItem(of_item)]
+    for products, lanes in ((of_sub_group, width), (of_group, group)):
+        most = min(products, _most_products(device, form, lanes))
+        # Small rows with as many lanes take a quarter of the local memory: more of them share a compute unit.
+        found += [EscTeam(size, lanes=lanes) for size in (most // 4, most) if size > found[-1].products]
+    return tuple(found)

@@ -1,0 +1,147 @@
+<%doc>
+Rows of C with at most ${products} products by ${lanes} work-items each: expanded, sorted by column in local memory, and contracted.
+
+Products are shared out evenly, whatever the lengths of the rows of B are. As these are sorted, they are merged two by two, in as many
+rounds as it takes; each lane merges as many products, which it finds by merge path. A segmented scan over what the lanes hold of the
+entries of C that end in later lanes makes their sums.
+
+Symbolic: columns alone are sorted, and distinct ones counted. Else a word is a column with the number of its product behind it.
+
+Source        Dalton, Olson and Bell, Sections 3.2 to 3.4, but merged where they sort by radix; merge path: Green, McColl and Bader
+Index space   ${lanes} work-items to a row, ${teams} rows to a work-group
+Inputs        see spgemm.cl; rows with at most ${products} products and as many entries of A
+Local memory  for each row ${2 * products} words and ${products + 1} numbers of 16 bits; what lanes exchange
+Result        deterministic: a column's products are always added in the same order, within a lane that of A's row
+</%doc>
+typedef ushort PLACE;
+typedef ${"ulong" if wide_words else "uint"} WORD;
+#define NO_WORD ${"ULONG_MAX" if wide_words else "UINT_MAX"}
+#define K WORD
+#include "spgemm.cl"
+#include "team.cl"
+#include "merge_path.cl"
+#define COLUMN_IN(word) ((word) >> ${bits})
+
+kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
+void ${name}(SPGEMM_PARAMETERS)
+{
+    local WORD all_words[${teams * 2 * products}];
+    local PLACE all_places[${teams * (products + 1)}];
+    local uint boxes[${work_group}];
+% if not symbolic:
+    local T sums[${work_group}];
+% endif
+    const uint me = get_local_id(0), lane = me % ${lanes}, team = me / ${lanes};
+    const ulong number = (ulong)get_group_id(0) * ${teams} + team;
+    const bool active = number < n_rows;
+    const ulong row = active ? SPGEMM_ROW(number) : 0;
+    const I begin = active ? a_indptr[row] : 0;
+    const uint length = active ? (uint)(a_indptr[row + 1] - begin) : 0;
+    local WORD *const words = all_words + team * ${2 * products};
+    local PLACE *const places = all_places + team * ${products + 1};
+
+    for (uint k = lane; k < length; k += ${lanes}) {
+        const I column = a_indices[begin + k];
+        places[k] = (PLACE)(b_indptr[column + 1] - b_indptr[column]);
+    }
+    team_sync();
+    team_offsets(places, length, boxes + team * ${lanes});
+    const uint n = places[length];
+    uint at_entry = 0;
+    for (uint i = lane; i < n; i += ${lanes}) {
+        at_entry = team_find(places, at_entry, length, i);
+        const I at = b_indptr[a_indices[begin + at_entry]] + (I)(i - places[at_entry]);
+        words[i] = (WORD)b_indices[at]${f" << {bits} | (WORD)i" if bits else ""};
+    }
+
+    // An odd number of products for each lane: they do not meet in a bank.
+    const uint share = (n + ${lanes - 1}) / ${lanes} | 1, begin_here = min(lane * share, n), end_here = min(begin_here + share, n);
+    const uint rounds = length > 1 ? 32 - clz(length - 1) : 0;
+% if free:
+    for (uint round = 0; round < rounds; ++round) {
+% else:
+    for (uint round = 0; round < ${(products - 1).bit_length()}; ++round) {
+% endif
+        team_sync();
+        local const WORD *const from = words + (round & 1) * ${products};
+        local WORD *const to = words + (~round & 1) * ${products};
+        uint out = begin_here, k = 0;
+        while (round < rounds && out < end_here) {
+            k = team_find(places, k, length, out);
+            const uint apart = 1u << round, pair = k & ~(2 * apart - 1);
+            const uint first = places[pair], middle = places[min(pair + apart, length)], last = places[min(pair + 2 * apart, length)];
+            const uint of_a = merge_path_local(from + first, middle - first, from + middle, last - middle, out - first);
+            const uint stop = min(last, end_here);
+            uint a = first + of_a, b = middle + (out - first - of_a);
+            WORD word_a = a < middle ? from[a] : NO_WORD, word_b = b < last ? from[b] : NO_WORD;
+            for (; out < stop; ++out) {
+                const bool take_b = word_b < word_a;
+                to[out] = take_b ? word_b : word_a;
+                if (take_b)
+                    word_b = ++b < last ? from[b] : NO_WORD;
+                else
+                    word_a = ++a < middle ? from[a] : NO_WORD;
+            }
+        }
+    }
+    team_sync();
+
+    local const WORD *const sorted = words + (rounds & 1) * ${products};
+    uint heads = 0;
+    for (uint i = begin_here; i < end_here; ++i)
+        heads += i == 0 || COLUMN_IN(sorted[i]) != COLUMN_IN(sorted[i - 1]);
+    uint run = team_scan(boxes + team * ${lanes}, heads);
+% if symbolic:
+    if (active && lane == ${lanes - 1})
+        counts[row] = run + heads;
+% else:
+    const C_INDEX of_c = active ? c_indptr[row] : 0;
+    const uint earlier_run = run;
+    // What is here of the entry that an earlier lane began, and of the last one.
+    T lead = ZERO, sum = ZERO;
+    bool led = false, open = false;
+    for (uint i = begin_here; i < end_here; ++i) {
+        const WORD word = sorted[i];
+        if (i == 0 || COLUMN_IN(word) != COLUMN_IN(sorted[i - 1])) {
+            if (run > earlier_run)
+                c_data[of_c + (C_INDEX)(run - 1)] = sum;
+            else {
+                lead = sum;
+                led = open;
+            }
+% if not values_only:
+            c_indices[of_c + (C_INDEX)run] = (C_INDEX)COLUMN_IN(word);
+% endif
+            ++run;
+            open = false;
+        }
+        const uint product = (uint)word & ${2**bits - 1}, k = team_find(places, 0, length, product);
+        const I at = b_indptr[a_indices[begin + k]] + (I)(product - places[k]);
+        const T term = MULTIPLY(from_a(a_data[begin + k]), from_x(b_data[at]));
+        sum = open ? ADD(sum, term) : term;
+        open = true;
+    }
+    // The sum of what earlier lanes hold of the entry that ends here.
+    uint begins = heads > 0;
+    const T mine = sum;
+    for (uint step = 1; step < ${lanes}; step *= 2) {
+        sums[me] = sum;
+        boxes[me] = begins;
+        team_sync();
+        if (lane >= step && !begins) {
+            sum = ADD(sums[me - step], sum);
+            begins = boxes[me - step];
+        }
+        team_sync();
+    }
+    sums[me] = sum;
+    team_sync();
+    const T before = lane > 0 ? sums[me - 1] : ZERO;
+    if (begin_here < end_here) {
+        if (heads > 0 && begin_here > 0)
+            c_data[of_c + (C_INDEX)(earlier_run - 1)] = led ? ADD(before, lead) : before;
+        if (end_here == n)
+            c_data[of_c + (C_INDEX)(run - 1)] = heads > 0 ? mine : ADD(before, mine);
+    }
+% endif
+}

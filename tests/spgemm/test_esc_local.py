@@ -1,0 +1,133 @@
+"""The optimised ESC: bins and thresholds, words with and without room for a product's number, every shape of its kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyopencl as cl
+import pytest
+import scipy.sparse as sp
+from accumulators import narrow
+from problems import assert_product, device_matrix, random_matrix, rows_of
+
+from clsparse_py import describe, programs
+from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.semiring import SEMIRINGS, Semiring, plus_times
+from clsparse_py.spgemm.choose import esc_local
+from clsparse_py.spgemm.esc_local import EscItem, EscTeam, esc_bins
+from clsparse_py.spgemm.kernels import Form
+from clsparse_py.spgemm.plan import SpgemmPlan
+from clsparse_py.spgemm.rules import EMPTY, Rule
+from clsparse_py.spgemm.symbolic import Settings, Timer
+
+DOUBLE = Form("numeric", "int32", arithmetic=Arithmetic("float64", "float64"), c_index="int32")
+
+
+def planned(
+    queue: cl.CommandQueue, rules: tuple[Rule, ...], A: sp.csr_array, B: sp.csr_array, semiring: Semiring = plus_times
+) -> SpgemmPlan:
+    """Return the plan of a product by rules, after comparing what it makes."""
+    settings = Settings("esc-local", semiring, True, None, None)
+    plan = SpgemmPlan(device_matrix(queue, A), device_matrix(queue, B), settings, (EMPTY, *rules), Timer(queue, measures=False))
+    assert_product(plan.take_first(), A, B, semiring)
+    assert_product(plan(), A, B, semiring)
+    return plan
+
+
+def only(accumulator: EscItem | EscTeam) -> tuple[Rule, ...]:
+    return (Rule("esc-local", accumulator),)
+
+
+@pytest.mark.parametrize("columns", [None, 1 << 33, 1 << 20])
+@pytest.mark.parametrize("products", [1, 2, 3, 8, 16, 17, 32])
+def test_items(queue: cl.CommandQueue, products: int, columns: int | None) -> None:
+    rng = np.random.default_rng(products)
+    A, B = rows_of(rng.integers(0, products + 1, 100), 300, rng, np.float32), rows_of(np.arange(300) % 2, 8, rng, np.float32)
+    planned(queue, only(EscItem(products, columns=columns)), A, B)
+    # Few rows of B, and long ones.
+    A, B = rows_of(rng.integers(0, 2, 100), 300, rng, np.float32), rows_of(np.arange(300) % (products + 1), 99, rng, np.float32)
+    planned(queue, only(EscItem(products, columns=columns)), A, B)
+
+
+@pytest.mark.parametrize("work_group", [1, 7, 48, 64, 1 << 20])
+def test_work_groups(queue: cl.CommandQueue, work_group: int) -> None:
+    rng = np.random.default_rng(1)
+    A, B = rows_of(rng.integers(0, 9, 100), 50, rng, np.float32), rows_of(rng.integers(0, 5, 50), 90, rng, np.float32)
+    planned(queue, only(EscItem(32, work_group)), A, B)
+    planned(queue, only(EscTeam(100, work_group)), A, B)
+
+
+@pytest.mark.parametrize("columns", [None, 1 << 20])
+@pytest.mark.parametrize("lanes", [1, 8, 32, 256])
+def test_teams(queue: cl.CommandQueue, lanes: int, columns: int | None) -> None:
+    rng = np.random.default_rng(lanes)
+    lengths = np.concatenate((rng.integers(0, 60, 30), (1, 0, 300, 299, 2)))
+    A, B = rows_of(lengths, 300, rng, np.float32), rows_of(np.arange(300) % 6, 40, rng, np.float32)
+    planned(queue, only(EscTeam(750, lanes=lanes, columns=columns)), A, B)
+    # One entry of C alone, whose products all lanes hold.
+    B = rows_of(np.ones(300, int), 1, rng, np.float32)
+    planned(queue, only(EscTeam(300, lanes=lanes, columns=columns)), A, B)
+
+
+@pytest.mark.parametrize("width", [1, 2])
+def test_narrow_lanes(queue: cl.CommandQueue, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    narrow(monkeypatch, width)
+    rng = np.random.default_rng(2)
+    A, B = random_matrix((60, 50), 8, rng, np.float32), random_matrix((50, 70), 8, rng, np.float32)
+    planned(queue, only(EscTeam(736)), A, B)
+
+
+@pytest.mark.parametrize("semiring", SEMIRINGS)
+def test_semirings(queue: cl.CommandQueue, semiring: str) -> None:
+    rng = np.random.default_rng(3)
+    A, B = random_matrix((60, 500), 50, rng, np.float32), random_matrix((500, 30), 2, rng, np.float32)
+    planned(queue, only(EscTeam(736)), A, B, SEMIRINGS[semiring])
+    A = random_matrix((60, 500), 4, rng, np.float32)
+    planned(queue, only(EscItem(32)), A, B, SEMIRINGS[semiring])
+
+
+@pytest.mark.parametrize("thresholds", [(1, 2, 3), (4, 20, 100), (32, 736, 6144), (32, 5000, 60000)])
+def test_thresholds(queue: cl.CommandQueue, thresholds: tuple[int, int, int]) -> None:
+    rng = np.random.default_rng(4)
+    lengths = (0, 1, 2, 3, 4, 5, 10, 16, 17, 32, 33, 150, 400, 900)
+    A, B = rows_of(lengths, 1000, rng, np.float32), rows_of(np.arange(1000) % 20, 1000, rng, np.float32)
+    device = describe(queue.device)
+    plan = planned(queue, esc_local(device, DOUBLE, thresholds), A, B)
+    products = np.diff(B.indptr)[A.indices]
+    products = np.add.reduceat(np.append(products, 0), A.indptr[:-1]) * (np.diff(A.indptr) > 0)
+    for each in plan.explain().bins:
+        assert each.method == "esc-local"
+        limit = each.max_products
+        assert limit is None or each.n_rows <= np.count_nonzero(products <= limit)
+    assert sum(each.n_rows for each in plan.explain().bins) == np.count_nonzero(products)
+
+
+def test_bins_follow_the_thresholds(queue: cl.CommandQueue) -> None:
+    device = describe(queue.device)
+    found = esc_bins(device, DOUBLE, (30, 700, 900))
+    assert [type(each) for each in found][:2] == [EscItem, EscTeam]
+    assert found[0].products == 30
+    assert {700, 900} <= {each.products for each in found}
+    # No more than local memory holds.
+    largest = esc_bins(device, DOUBLE, (32, 736, 60_000))[-1]
+    assert largest.record(device, DOUBLE, listed=True).row_bytes <= device.local_memory
+    for wrong in ((0, 10, 20), (33, 100, 200), (32, 32, 100), (4, 3, 10), (1, 2, 1 << 16)):
+        with pytest.raises(ValueError, match="thresholds: must be three rising numbers"):
+            esc_bins(device, DOUBLE, wrong)
+
+
+def test_rows_are_not_reordered_where_all_are_short(queue: cl.CommandQueue) -> None:
+    rng = np.random.default_rng(5)
+    A, B = rows_of(rng.integers(1, 5, 100), 50, rng, np.float32), rows_of(rng.integers(1, 8, 50), 90, rng, np.float32)
+    with programs.recording() as built:
+        planned(queue, esc_local(describe(queue.device), DOUBLE), A, B)
+    of_rows = [each.parameters for each in built if each.parameters.template == "spgemm/esc_item"]
+    assert of_rows
+    assert not any(each.listed for each in of_rows)
+    assert not any("radix" in each.parameters.template for each in built)
+
+
+def test_words_hold_numbers_where_columns_leave_room(queue: cl.CommandQueue) -> None:
+    device = describe(queue.device)
+    for columns, word_bytes in ((1 << 22, 4), ((1 << 22) + 1, 8), (None, 8)):
+        assert EscTeam(736, columns=columns).record(device, DOUBLE, listed=True).word_bytes == word_bytes
+    assert EscTeam(736).record(device, DOUBLE.of("symbolic"), listed=True).word_bytes == 4
