@@ -56,7 +56,7 @@ class MergeKernel(RowKernel):
     @override
     def arguments(self) -> Mapping[str, object]:
         shape = {"items": self.items, "registers": self.registers, "tile": self.outputs * self.work_group}
-        return {**self._common(), **shape}
+        return {**super().arguments(), **shape}
 
     @property
     def _work_item_bytes(self) -> int:

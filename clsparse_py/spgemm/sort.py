@@ -59,7 +59,7 @@ class SortKernel(FencedKernel):
     def arguments(self) -> Mapping[str, object]:
         bits = self.products.bit_length() - 1
         return {
-            **self._common(),
+            **super().arguments(),
             "items": self.items,
             "registers": self.registers,
             "products": self.products,

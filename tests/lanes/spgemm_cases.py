@@ -25,19 +25,23 @@ def random_rows(lengths: tuple[int, ...], n_cols: int) -> scipy.sparse.csr_array
 
 
 LEFT = random_rows((0, 1, 2, 3, 5, 0, 9, 20, 1, 4, 30, 2), 40)
+#: Rows that one rule takes, so that they are not listed.
+EVEN = random_rows((6,) * 20, 40)
 RIGHT = random_rows(tuple(range(10)) * 4, 60)
 
 
-def product(method: str, dtype: np.dtype[Any], index: type[Any], deterministic: bool) -> None:
+def product(
+    method: str, dtype: np.dtype[Any], index: type[Any], deterministic: bool, rows_of_a: scipy.sparse.csr_array = LEFT
+) -> None:
     """Make a product by a method, plan it and make it again, and compare."""
-    a, b = numbers(LEFT.nnz, dtype), numbers(RIGHT.nnz, dtype)
-    pattern = scipy.sparse.csr_array(LEFT @ RIGHT)
+    a, b = numbers(rows_of_a.nnz, dtype), numbers(RIGHT.nnz, dtype)
+    pattern = scipy.sparse.csr_array(rows_of_a @ RIGHT)
     pattern.sort_indices()
-    left, right = (each.copy() for each in (LEFT, RIGHT))
+    left, right = (each.copy() for each in (rows_of_a, RIGHT))
     left, right = left.astype(dtype), right.astype(dtype)
     left.data, right.data = a, b
     wanted = left.toarray() @ right.toarray() if dtype.kind != "b" else (left.toarray() @ right.toarray()) > 0
-    A, B = on_device(LEFT, a, index), on_device(RIGHT, b, index)
+    A, B = on_device(rows_of_a, a, index), on_device(RIGHT, b, index)
     for C in (
         spgemm(A, B, method=method, deterministic=deterministic),
         spgemm_plan(A, B, method=method, deterministic=deterministic)(),
@@ -61,8 +65,10 @@ def spgemm_cases(dtypes: tuple[np.dtype[Any], ...]) -> list[Case]:
     """Return the cases: estimates; each method twice, the second time without the promise of deterministic results."""
     dtype, index = itertools.cycle(dtypes), itertools.cycle(INDEX_TYPES)
     estimates = [partial(estimate, next(dtype), next(index)) for _ in INDEX_TYPES]
-    return estimates + [
+    products = [
         partial(product, method, next(dtype), next(index), deterministic)
         for deterministic in (True, False)
         for method in ("auto", *METHODS)
     ]
+    even = [partial(product, method, next(dtype), next(index), True, EVEN) for method in ("reg-merge", "merge")]
+    return estimates + products + even
