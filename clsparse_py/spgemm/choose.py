@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from clsparse_py.device import Device
+from clsparse_py.spgemm.arguments import memory_limit_of
 from clsparse_py.spgemm.dense_chunked import DenseChunked
 from clsparse_py.spgemm.dense_windows import DenseWindows
 from clsparse_py.spgemm.esc import Esc
@@ -39,9 +40,11 @@ def sort(device: Device, form: Form) -> tuple[Rule, ...]:  # noqa: ARG001
     return tuple(Rule("sort", each, each.products, each.products) for each in sorts(registers=False))
 
 
-def dense(device: Device, form: Form) -> tuple[Rule, ...]:  # noqa: ARG001
-    """Return the one bin of "dense": it takes any row."""
-    return (Rule("dense", DenseChunked() if device.is_cpu else DenseWindows()),)
+def dense(device: Device, form: Form) -> tuple[Rule, ...]:
+    """Return the one bin of "dense": it takes any row, on CPU devices where there is room for a value of each column."""
+    if not device.is_cpu or form.arithmetic is None:
+        return (Rule("dense", DenseWindows()),)
+    return (Rule("dense", DenseChunked(), column_bytes=form.arithmetic.result.itemsize + 1),)
 
 
 def esc(device: Device, form: Form) -> tuple[Rule, ...]:  # noqa: ARG001
@@ -61,8 +64,7 @@ def long_rows(device: Device, form: Form) -> tuple[Rule, ...]:  # noqa: ARG001
 
 
 def _hash_rules(method: str, accumulators: tuple[Hash, ...]) -> tuple[Rule, ...]:
-    lengths = ((each, each.products if each.items else None) for each in accumulators)
-    return tuple(Rule(method, each, each.products, length) for each, length in lengths)
+    return tuple(Rule(method, each, each.products, each.length) for each in accumulators)
 
 
 def hash_(device: Device, form: Form) -> tuple[Rule, ...]:
@@ -98,15 +100,31 @@ METHODS: dict[str, Callable[[Device, Form], tuple[Rule, ...]]] = {
 def auto(device: Device, form: Form) -> tuple[Rule, ...]:
     """Return the rules of "auto", of which the last takes any row."""
     if device.is_cpu:
-        return dense(device, form)
+        return (*dense(device, form), Rule("esc", Esc(sparing=True)))
     return (*reg_merge(device, form), Rule("esc", Esc(sparing=True)))
 
 
-def rules_for(method: str, device: Device, form: Form) -> tuple[Rule, ...]:
-    """Return the rules of a method, rows without products first; rows that it cannot hold go to the rules of "auto"."""
+def rules_for(method: str, device: Device, form: Form, n_columns: int = 0, memory_limit: int | None = None) -> tuple[Rule, ...]:
+    """Return the rules of a method, rows without products first; rows that it cannot hold go to the rules of "auto".
+
+    Parameters
+    ----------
+    method : str
+        "auto" or a name in `METHODS`.
+    device : Device
+    form : Form
+        Of the numeric phase.
+    n_columns : int
+        Of B.
+    memory_limit : int, optional
+        Bytes that the workspace may have.
+    """
+    room = memory_limit_of(device, memory_limit)
     named = () if method == "auto" else METHODS[method](device, form)
     rules: list[Rule] = []
     for rule in (EMPTY, *named, *auto(device, form)):
+        if rule.column_bytes * n_columns > room:
+            continue
         rules.append(rule)
         if rule.takes_all:
             break

@@ -34,6 +34,8 @@ class DenseWindowsKernel(FencedKernel):
         Products that a lane fetches at a time.
     ordered : bool
         Whether values are added in the order of A's row; by atomics else.
+    least : int
+        Fewest entries of a row of C whose columns and values are made.
     """
 
     template = "spgemm/dense_windows"
@@ -43,12 +45,14 @@ class DenseWindowsKernel(FencedKernel):
     entries: int
     items: int
     ordered: bool
+    least: int
 
     @property
     @override
     def shape_name(self) -> str:
         atomic = "" if self.ordered else "_atomic"
-        return f"{super().shape_name}_{self.columns}_columns_{self.entries}_entries_{self.items}_items{atomic}"
+        least = f"_from_{self.least}" if self.least else ""
+        return f"{super().shape_name}_{self.columns}_columns_{self.entries}_entries_{self.items}_items{atomic}{least}"
 
     @property
     def row_bytes(self) -> int:
@@ -64,7 +68,7 @@ class DenseWindowsKernel(FencedKernel):
     @override
     def arguments(self) -> Mapping[str, object]:
         own = {"columns": self.columns, "entries": self.entries, "items": self.items, "ordered": self.ordered}
-        return {**super().arguments(), **own}
+        return {**super().arguments(), **own, "least": self.least}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
@@ -80,12 +84,15 @@ class DenseWindows(FencedTeam):
     ----------
     columns : int or None
         Of a window, a multiple of 32; by default what serves a phase.
+    least : int
+        Fewest entries of a row of C whose columns and values are made; all rows are counted.
     """
 
     work_group: int = 128
     columns: int | None = None
     entries: int = _ENTRIES
     items: int = 4
+    least: int = 0
 
     @override
     def record(self, device: Device, form: Form, listed: bool) -> DenseWindowsKernel:
@@ -94,9 +101,8 @@ class DenseWindows(FencedTeam):
         value = form.arithmetic.result.itemsize if form.arithmetic else 0
         columns = self.columns or (_SUMS // value if value else _SYMBOLIC)
         ordered = self.adds_in_order(device, form)
-        return DenseWindowsKernel(
-            group, form, listed, device.portability, group, min(columns, 1 << 16), self.entries, self.items, ordered
-        )
+        shape = min(columns, 1 << 16), self.entries, self.items, ordered, self.least if value else 0
+        return DenseWindowsKernel(group, form, listed, device.portability, group, *shape)
 
     @override
     def describe(self) -> str:

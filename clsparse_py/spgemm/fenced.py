@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from typing_extensions import Self, override
 
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain
-from clsparse_py.spgemm.accumulator import Product, Result, Rows
+from clsparse_py.spgemm.accumulator import Product, Rows
 from clsparse_py.spgemm.kernels import Form, RowKernel
 from clsparse_py.spgemm.team import Team
 
@@ -65,11 +66,8 @@ class FencedTeam(Team):
         return self.deterministic or not (size == 4 or (size == 8 and device.int64_atomics))
 
     @override
-    def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: object, C: Result, phase: str) -> None:
-        if product.deterministic or not self.deterministic:
-            super().enqueue_numeric(chain, product, rows, state, C, phase)
-            return
-        loose = replace(self, deterministic=False)
-        if loose.adds_in_order(chain.device, product.form):
+    def _enqueue(self, chain: Chain, product: Product, rows: Rows, form: Form, *results: Any) -> None:
+        team = self if product.deterministic else replace(self, deterministic=False)
+        if not team.deterministic and form.arithmetic and team.adds_in_order(chain.device, form):
             _log.info("%s has no atomics for values of this dtype: they are added in order", chain.device.name)
-        loose.enqueue_numeric(chain, product, rows, state, C, phase)
+        super(FencedTeam, team)._enqueue(chain, product, rows, form, *results)

@@ -7,7 +7,7 @@ products in it are shared out evenly over the lanes, which fetch ${items} at a t
 
 Source        the dense windows of spECK (Parger et al., 2020), products shared out as in Liu et al., Register-Aware SpGEMM
 Index space   a work-group to a row
-Inputs        see spgemm.cl; any row
+Inputs        see spgemm.cl; any row, of which those with less than ${least} entries are left out outside the symbolic phase
 Local memory  a window, where the products of ${entries} entries lie, and what lanes exchange
 Result        ordered: deterministic, the products of a column are added in the order of A's row, without atomics on values;
               else sums are added in any order. Columns and counts are exact
@@ -68,9 +68,11 @@ void ${name}(SPGEMM_PARAMETERS)
     const uint lane = get_local_id(0);
     const ulong row = SPGEMM_ROW(get_group_id(0));
     const I begin = a_indptr[row];
+% if symbolic:
     const uint length = (uint)(a_indptr[row + 1] - begin);
-% if not symbolic:
+% else:
     C_INDEX place = c_indptr[row];
+    const uint length = c_indptr[row + 1] - place < ${least} ? 0 : (uint)(a_indptr[row + 1] - begin);
 % if ordered:
     for (uint i = lane; i < ${lanes} * TEAM_WORDS; i += ${lanes})
         masks[i] = 0;

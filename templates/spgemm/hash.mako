@@ -8,8 +8,9 @@ of C takes its sum from the table.
 
 Source        hash: Nagasaka et al., NSPARSE; reg-hash: Liu et al., Register-Aware SpGEMM, Section 3.3
 Index space   ${lanes} work-items to a row, ${teams} rows to a work-group
-Inputs        see spgemm.cl; rows with at most ${products} products, and with items at most as many entries of A
-Local memory  for each row ${products} columns; but in the symbolic phase as many sums and numbers of 16 bits; what lanes exchange
+Inputs        see spgemm.cl; rows with at most ${products} products, and with items at most ${length} entries of A; in the symbolic
+              phase with at most ${slots} products: else rows with more entries of C than that are left out
+Local memory  for each row ${slots} columns; but in the symbolic phase as many sums and numbers of 16 bits; what lanes exchange
 Result        ordered: deterministic, the products of a column are added in the order of A's row, without atomics on values;
               else sums are added in any order. Columns and counts are exact
 </%doc>
@@ -34,7 +35,7 @@ uint put(local uint *table, const uint last, const uint shift, const uint column
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(SPGEMM_PARAMETERS)
 {
-    local uint tables[${teams * products}], counters[${teams}];
+    local uint tables[${teams * slots}], counters[${teams}];
 % if items:
     local uint boxes[${work_group}];
 % endif
@@ -42,7 +43,7 @@ void ${name}(SPGEMM_PARAMETERS)
     local PLACE all_places[${teams * n_places}];
 % endif
 % if not symbolic:
-    local T all_sums[${teams * products}];
+    local T all_sums[${teams * slots}];
 % endif
 % if items and ordered and not symbolic:
     local T all_terms[${work_group}];
@@ -51,20 +52,29 @@ void ${name}(SPGEMM_PARAMETERS)
 % endif
     const uint lane = get_local_id(0) % ${lanes}, team = get_local_id(0) / ${lanes};
     const ulong number = (ulong)get_group_id(0) * ${teams} + team;
-    const bool active = number < n_rows;
+    bool active = number < n_rows;
     const ulong row = active ? SPGEMM_ROW(number) : 0;
+% if not symbolic:
+    const C_INDEX place = active ? c_indptr[row] : 0;
+    uint n = active ? (uint)(c_indptr[row + 1] - place) : 0;
+% if slots < products:
+    // Others make the rows whose columns the table does not hold.
+    if (n > ${slots}) {
+        active = false;
+        n = 0;
+    }
+% endif
+% endif
     const I begin = active ? a_indptr[row] : 0;
     const uint length = active ? (uint)(a_indptr[row + 1] - begin) : 0;
-    local uint *const table = tables + team * ${products}, *const counter = counters + team;
+    local uint *const table = tables + team * ${slots}, *const counter = counters + team;
 % if items or not symbolic:
     local PLACE *const places = all_places + team * ${n_places};
 % endif
 % if symbolic:
-    const uint shift = ${32 - bits}, size = ${products};
+    const uint shift = ${32 - bits}, size = ${slots};
 % else:
-    local T *const sums = all_sums + team * ${products};
-    const C_INDEX place = active ? c_indptr[row] : 0;
-    const uint n = active ? (uint)(c_indptr[row + 1] - place) : 0;
+    local T *const sums = all_sums + team * ${slots};
     // Twice as many slots as columns are enough, however many products there are.
     const uint shift = max(clz((2 * n - 1) | 1u), ${32 - bits}u), size = 1u << (32 - shift);
 % endif

@@ -16,7 +16,8 @@ from clsparse_py import csr_array, describe, programs
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.spgemm import METHODS, spgemm, spgemm_plan
 from clsparse_py.spgemm.choose import rules_for
-from clsparse_py.spgemm.hash import Hash, HashKernel
+from clsparse_py.spgemm.dense_windows import DenseWindowsKernel
+from clsparse_py.spgemm.hash import Hash, HashKernel, LargeHash
 from clsparse_py.spgemm.kernels import Form
 from clsparse_py.spgemm.rules import Rule
 
@@ -28,8 +29,8 @@ def give(monkeypatch: pytest.MonkeyPatch) -> Give:
     """Make "hash" give all rows that an accumulator holds to it."""
 
     def put(accumulator: Hash) -> None:
-        length = accumulator.products if accumulator.items else None
-        monkeypatch.setitem(METHODS, "hash", lambda *_: (Rule("hash", accumulator, accumulator.products, length),))
+        rule = Rule("hash", accumulator, accumulator.products, accumulator.length)
+        monkeypatch.setitem(METHODS, "hash", lambda *_: (rule,))
 
     return put
 
@@ -112,6 +113,46 @@ def test_columns_that_collide(queue: cl.CommandQueue, give: Give, lanes: int, it
         sp.csr_array(np.concatenate([np.eye(1, 65), np.zeros((1, 65)), np.tile(np.eye(5, 65, 9), (4, 1))]).astype(np.float32)),
         B,
     )
+
+
+@pytest.mark.parametrize("counts", [True, False])
+@pytest.mark.parametrize("lanes", [1, 32])
+def test_tables_for_fewer_columns_than_products(queue: cl.CommandQueue, give: Give, lanes: int, counts: bool) -> None:
+    give(LargeHash(2048, lanes, 2, lanes, slots=64, counts=counts))
+    rng = np.random.default_rng(7)
+    # Rows of C with fewer entries than slots, exactly as many, one more, and far more.
+    A = sp.csr_array(
+        (
+            rows_of([20, 1, 1, 1, 20, 2, 0, 1], 30, rng, np.float32).data,
+            [*range(20), 20, 21, 22, *range(20), 20, 21, 23],
+            np.cumsum([0, 20, 1, 1, 1, 20, 2, 0, 1]),
+        ),
+        shape=(8, 30),
+    )
+    B = rows_of([30] * 20 + [64, 65, 500] + [40] * 7, 600, rng, np.float32)
+    B.indices[: 30 * 10] %= 60
+    B.sum_duplicates()
+    C, kernels = made(queue, A, B)
+    assert_product(C, A, B)
+    loose = made(queue, A, B, deterministic=False)[0]
+    np.testing.assert_allclose(loose.data.get(), C.data.get(), rtol=1e-4)
+    assert {each.form.phase for each in kernels} == ({"symbolic", "numeric"} if counts else {"numeric"})
+    lengths = np.diff(C.indptr.get())
+    assert lengths.min() == 0
+    assert {64, 65} <= set(lengths)
+    plan = spgemm_plan(device_matrix(queue, A), device_matrix(queue, B), method="hash")
+    with programs.recording() as built:
+        assert_product(plan(A.data * 2, B.data), sp.csr_array((A.data * 2, A.indices, A.indptr), shape=A.shape), B)
+    assert {type(each.parameters) for each in built} == {HashKernel, DenseWindowsKernel}
+
+
+def test_large_rows(queue: cl.CommandQueue) -> None:
+    rng = np.random.default_rng(8)
+    A, B = rows_of([300, 0, 120, 30, 1, 60, 90], 400, rng, np.float32), rows_of([90, 70, 100, 30] * 100, 3000, rng, np.float32)
+    C = spgemm(device_matrix(queue, A), device_matrix(queue, B), method="large-hash")
+    assert_product(C, A, B)
+    plan = spgemm_plan(device_matrix(queue, A), device_matrix(queue, B), method="large-hash")
+    assert {each.method for each in plan.explain().bins} == {"large-hash"}
 
 
 def noisy() -> tuple[sp.csr_array, sp.csr_array]:
