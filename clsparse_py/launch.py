@@ -98,6 +98,11 @@ class Chain:
             raise MemoryError(f"workspace: {n:,} entries of {dtype} need {n_bytes:,} bytes; {has}") from error
         return array_of(self.queue, n, dtype, data)
 
+    def free_scratch(self) -> None:
+        """Give back the scratch memory that is kept for later calls, not what is in use."""
+        if self._ordered:
+            _scratch_pool(self.queue)[0].free_held()
+
     def build(self, parameters: _Record) -> tuple[programs.Built, _Record]:
         """Return the built kernel for a record, and the record that it was built with."""
         built = programs.build(self._context, self.queue.device, parameters)
@@ -108,7 +113,13 @@ class Chain:
         if groups <= 0:
             return
         passed = (each.base_data if isinstance(each, cl_array.Array) else each for each in arguments)
-        self.events.append(built.enqueue(self.queue, groups, *passed, wait_for=self.wait_for))
+        try:
+            self.events.append(built.enqueue(self.queue, groups, *passed, wait_for=self.wait_for))
+        except cl.MemoryError as error:
+            # Some drivers find memory for a buffer at its first use.
+            raise MemoryError(
+                f"{built.parameters.name}: {self.device.name} has not the memory for its arrays: {error}"
+            ) from error
 
     def copy(self, target: cl_array.Array, source: cl_array.Array, n: int, target_begin: int = 0, source_begin: int = 0) -> None:
         """Enqueue a copy of ``n`` entries, counted from the beginning of the arrays' buffers."""

@@ -54,8 +54,8 @@ class SpgemmPlan:
         self._product, chain = found.product, found.chain
         self.indptr = found.indptr
         with timer("allocation"):
-            self.indices = allocated(self.queue, self._what("indices"), self.nnz, self.indptr.dtype, self._allocator)
-            data = allocated(self.queue, self._what("values"), self.nnz, self._dtype, self._allocator)
+            self.indices = self._allocated(chain, "indices", self.indptr.dtype)
+            data = self._allocated(chain, "values", self._dtype)
         with timer("numeric"):
             self._enqueue_numeric(chain, self._product, data, "numeric")
         chain.finish(self.indptr, self.indices, data)
@@ -77,9 +77,15 @@ class SpgemmPlan:
         assert arithmetic is not None  # the form of a numeric phase has one
         return arithmetic.result
 
-    def _what(self, part: str) -> str:
-        rows, columns = self.shape
-        return f"{part} of the {rows} x {columns} product"
+    def _allocated(self, chain: Chain, part: str, dtype: Any) -> cl_array.Array:
+        """Return a new array for C."""
+        what = f"{part} of the {self.shape[0]} x {self.shape[1]} product"
+        try:
+            return allocated(self.queue, what, self.nnz, dtype, self._allocator)
+        except MemoryError:
+            # What is kept of workspaces may be what is missing.
+            chain.free_scratch()
+            return allocated(self.queue, what, self.nnz, dtype, self._allocator)
 
     def _enqueue_numeric(self, chain: Chain, product: Product, data: cl_array.Array, phase: str) -> None:
         if not self.nnz:
@@ -111,11 +117,8 @@ class SpgemmPlan:
         left = self._placed("a_data", a_data, self._a, self._product.a_data)
         right = self._placed("b_data", b_data, self._b, self._product.b_data)
         product = replace(self._product, a_data=left, b_data=right)
-        if out is None:
-            data = allocated(self.queue, self._what("values"), self.nnz, self._dtype, self._allocator)
-        else:
-            data = self._target(out, left, right)
-        chain = Chain(self.queue, left, right, data, self.indices)
+        chain = Chain(self.queue, left, right, self.indices, *(() if out is None else (self._target(out, left, right),)))
+        data = self._allocated(chain, "values", self._dtype) if out is None else out.data
         self._enqueue_numeric(chain, product, data, "values")
         chain.finish(data)
         if out is None:

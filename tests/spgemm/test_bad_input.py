@@ -15,7 +15,7 @@ from problems import assert_product, device_matrix, pattern_product, random_matr
 from pyopencl import array as cl_array
 
 from clsparse_py import csr_array, max_times, min_plus, plus_times, spgemm, spgemm_plan
-from clsparse_py.launch import Chain
+from clsparse_py.launch import Chain, _scratch_pool
 from clsparse_py.spgemm import METHODS
 
 Operands = tuple[sp.csr_array, sp.csr_array]
@@ -199,6 +199,24 @@ def test_allocation_of_the_result_fails(queue: cl.CommandQueue, pair: Operands) 
     with pytest.raises(MemoryError, match=r"values of the 50 x 60 product"):
         plan()
     allocator.left = 1
+    assert_product(plan(), A, B)
+
+
+def test_kept_workspace_gives_way_to_the_result(queue: cl.CommandQueue, pair: Operands) -> None:
+    """C is allocated once what earlier calls kept is given back."""
+    A, B = pair
+    left, right = device_matrix(queue, A), device_matrix(queue, B)
+    spgemm(left, right)
+    pool = _scratch_pool(queue)[0]
+    assert pool.held_blocks
+
+    def allocate(size: int) -> cl.Buffer:
+        if pool.held_blocks:
+            raise cl.MemoryError("there is no more")
+        return cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, size)
+
+    plan = spgemm_plan(left, right)
+    plan._allocator = allocate
     assert_product(plan(), A, B)
 
 
