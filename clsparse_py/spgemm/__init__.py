@@ -124,5 +124,5 @@ def _planned(
     check_limits(memory_limit, max_nnz)
     settings = Settings(method, semiring, bool(deterministic), memory_limit, max_nnz)
     timer = Timer(A.queue, measures=profile)
-    rules = rules_for(method, describe(A.queue.device), form_of(A, B, semiring))
+    rules = rules_for(method, describe(A.queue.device), form_of(A, B, semiring), B.shape[1], memory_limit)
     return SpgemmPlan(A, B, settings, rules, timer), timer

@@ -130,5 +130,5 @@ def spgemm_estimate(A: csr_array, B: Any, *, exact: bool = False) -> Estimate:
 def _counted(left: csr_array, right: csr_array) -> int:
     """Return the entries of C, by the symbolic phase."""
     settings = Settings("auto", plus_times, deterministic=True, memory_limit=None, max_nnz=None)
-    rules = rules_for("auto", describe(left.queue.device), form_of(left, right))
+    rules = rules_for("auto", describe(left.queue.device), form_of(left, right), right.shape[1])
     return Symbolic(left, right, settings, rules, Timer(left.queue, measures=False)).nnz
