@@ -66,11 +66,14 @@ class Rows:
         Where they begin in ``listed``.
     listed : pyopencl.array.Array or None
         Row numbers, ascending; None for all rows of the product.
+    n_empty : int
+        How many of them have no products.
     """
 
     n: int
     first: int = 0
     listed: cl_array.Array | None = None
+    n_empty: int = 0
 
 
 @dataclass(frozen=True)

@@ -105,13 +105,16 @@ def analyse(
     return Work(products, rule, (high << 32) + low, most, longest, tuple(taken), (bound[1] << 32) + bound[0] if bound else None)
 
 
-def grouped(chain: Chain, n_rows: int, work: Work) -> list[Rows | None]:
+def grouped(chain: Chain, n_rows: int, work: Work, rules: tuple[Rule, ...]) -> list[Rows | None]:
     """Return the rows of each rule, None for a rule without rows; they are listed unless one rule takes all.
 
+    The first rule is for rows without products: where it costs less to visit them than to sort them out, another takes them too.
     The order of rows is kept within each rule.
     """
-    if n_rows in work.taken:
-        return [Rows(n_rows) if n == n_rows else None for n in work.taken]
+    n_empty = work.taken[0]
+    for rule, n in zip(rules, work.taken, strict=True):
+        if n == n_rows or (rule.takes_empty and 0 < n == n_rows - n_empty):
+            return [Rows(n_rows, n_empty=n_rows - n) if each is rule else None for each in rules]
     n_rules, index = len(work.taken), work.rule.dtype
     listed = chain.scratch(n_rows, index)
     enqueue_sort_by_key(

@@ -44,7 +44,7 @@ def dense(device: Device, form: Form) -> tuple[Rule, ...]:
     """Return the one bin of "dense": it takes any row, on CPU devices where there is room for a value of each column."""
     if not device.is_cpu or form.arithmetic is None:
         return (Rule("dense", DenseWindows()),)
-    return (Rule("dense", DenseChunked(), column_bytes=form.arithmetic.result.itemsize + 1),)
+    return (Rule("dense", DenseChunked(), takes_empty=True, column_bytes=form.arithmetic.result.itemsize + 1),)
 
 
 def esc(device: Device, form: Form) -> tuple[Rule, ...]:  # noqa: ARG001

@@ -153,9 +153,9 @@ class SpgemmPlan:
     def explain(self) -> Explanation:
         """Return which methods made which rows, and what the product is like."""
         bins = tuple(
-            Bin(step.rule.method, step.rule.accumulator.describe(), step.rule.max_products, step.rule.max_length, step.rows.n)
-            for step in self._steps
-            if step.rule.accumulator is not None
+            Bin(rule.method, rule.accumulator.describe(), rule.max_products, rule.max_length, rows.n - rows.n_empty)
+            for rule, rows in ((step.rule, step.rows) for step in self._steps)
+            if rule.accumulator is not None
         )
         nnz_a = self._a.matrix.nnz
         return Explanation(self._settings.method, bins, self.shape, nnz_a, self.n_products, self.nnz)

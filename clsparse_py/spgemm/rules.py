@@ -27,6 +27,8 @@ class Rule:
         What makes these rows; None for rows without products.
     max_products, max_length : int or None
         The most products of a row, and the longest row of A, that it takes; None for no limit.
+    takes_empty : bool
+        Whether rows without products, where there are some among all others, are worth no list of those that have some.
     column_bytes : int
         Workspace that it needs for each column of B, whatever the rows are; where there is not so much, the rule does not hold.
     """
@@ -35,6 +37,7 @@ class Rule:
     accumulator: Accumulator | None
     max_products: int | None = None
     max_length: int | None = None
+    takes_empty: bool = False
     column_bytes: int = 0
 
     @property

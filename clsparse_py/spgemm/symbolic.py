@@ -117,7 +117,7 @@ class Symbolic:
                 shape, structure[0], structure[1], left.data, structure[2], structure[3], right.data,
                 work.products if work else counts, n_products, replace(form, c_index=c_index), limit, settings.deterministic,
             )  # fmt: skip
-            if rows[0] is not None:
+            if work is None or work.taken[0]:
                 chain.fill(counts, 0, m)
             self.steps = [
                 Step(rule, each, rule.accumulator.prepare(chain, self.product, each))
@@ -146,4 +146,4 @@ def _analysed(
     if not nnz or not structure[3].size:
         return None, [Rows(n_rows) if n_rows else None, *(None for _ in rules[1:])]
     work = analyse(chain, n_rows, nnz, structure[0], structure[1], structure[2], rules)
-    return work, grouped(chain, n_rows, work)
+    return work, grouped(chain, n_rows, work, rules)

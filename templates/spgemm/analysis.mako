@@ -36,6 +36,7 @@ void ${name}(
     barrier(CLK_LOCAL_MEM_FENCE);
 
     ulong total = 0${", bound = 0" if bounded else ""};
+    uint most = 0, longest = 0, ${", ".join(f"taken_{i} = 0" for i in range(len(rules)))};
 % if lanes == 1:
     ulong left = span;
     for (ulong row = get_global_id(0) * stride; row < n_rows && left; row += step, --left) {
@@ -72,11 +73,19 @@ void ${name}(
 % if bounded:
             bound += min(sum, n_columns);
 % endif
-            atomic_max(seen + 2, (uint)min(sum, (ulong)UINT_MAX));
-            atomic_max(seen + 3, (uint)min(length, (ulong)UINT_MAX));
-            atomic_inc(seen + 4 + taker);
+            most = max(most, (uint)min(sum, (ulong)UINT_MAX));
+            longest = max(longest, (uint)min(length, (ulong)UINT_MAX));
+% for i in range(len(rules)):
+            taken_${i} += taker == ${i};
+% endfor
         }
     }
+    atomic_max(seen + 2, most);
+    atomic_max(seen + 3, longest);
+% for i in range(len(rules)):
+    if (taken_${i})
+        atomic_add(seen + ${4 + i}, taken_${i});
+% endfor
 
     box[me] = total;
     barrier(CLK_LOCAL_MEM_FENCE);
