@@ -45,6 +45,10 @@ class Rule:
         """Both limits, -1 where there is none."""
         return (-1 if self.max_products is None else self.max_products, -1 if self.max_length is None else self.max_length)
 
+    def covers(self, later: Rule) -> bool:
+        """Whether this one takes every row that another does, so that none is left for it."""
+        return all(mine < 0 or 0 <= other <= mine for mine, other in zip(self.limits, later.limits, strict=True))
+
     @property
     def takes_all(self) -> bool:
         """Whether no row is left to later rules."""
