@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from clsparse_py.device import Device
 from clsparse_py.spgemm.arguments import memory_limit_of
@@ -18,6 +19,11 @@ from clsparse_py.spgemm.rules import EMPTY, Rule
 from clsparse_py.spgemm.sort import sorts
 
 __all__ = ["METHODS", "auto", "rules_for"]
+
+#: Rows that "auto" merges outside of CPU devices: entries of a row of A, and products, at most. A team finds columns one after
+#: another, so a row with many keeps it busy when all others are done.
+_LONGEST_MERGED = 128
+_MOST_MERGED = 1 << 14
 
 
 def reg_merge(device: Device, form: Form) -> tuple[Rule, ...]:
@@ -98,10 +104,17 @@ METHODS: dict[str, Callable[[Device, Form], tuple[Rule, ...]]] = {
 
 
 def auto(device: Device, form: Form) -> tuple[Rule, ...]:
-    """Return the rules of "auto", of which the last takes any row."""
+    """Return the rules of "auto", of which the last takes any row.
+
+    CPU devices: dense accumulators where there is room for them. Elsewhere: rows of A with few entries are merged, as the cost of
+    that grows with the entries of C and not with products; longer ones are hashed where local memory holds their products; what
+    is left is merged in global memory, all such rows together.
+    """
     if device.is_cpu:
         return (*dense(device, form), Rule("esc", Esc(sparing=True)))
-    return (*reg_merge(device, form), Rule("esc", Esc(sparing=True)))
+    merged = (replace(rule, max_products=_MOST_MERGED) for rule in reg_merge(device, form))
+    few = (rule for rule in merged if rule.max_length is not None and rule.max_length <= _LONGEST_MERGED)
+    return (*few, *reg_hash(device, form), *large_hash(device, form), *long_rows(device, form))
 
 
 def rules_for(method: str, device: Device, form: Form, n_columns: int = 0, memory_limit: int | None = None) -> tuple[Rule, ...]:
@@ -123,7 +136,7 @@ def rules_for(method: str, device: Device, form: Form, n_columns: int = 0, memor
     named = () if method == "auto" else METHODS[method](device, form)
     rules: list[Rule] = []
     for rule in (EMPTY, *named, *auto(device, form)):
-        if rule.column_bytes * n_columns > room:
+        if rule.column_bytes * n_columns > room or any(earlier.covers(rule) for earlier in rules):
             continue
         rules.append(rule)
         if rule.takes_all:
