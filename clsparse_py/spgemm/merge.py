@@ -32,7 +32,7 @@ class MergeKernel(RowKernel):
     registers : bool
         Whether heads are in registers, or in local memory.
     outputs : int
-        Entries of C for each work-item that a work-group stages in local memory, where its rows are one piece of C; 0 for none.
+        Rows of one work-item with at most so many entries of C are staged in local memory, to be written side by side; 0: none.
     """
 
     template = "spgemm/merge"
@@ -45,7 +45,7 @@ class MergeKernel(RowKernel):
     #: Heads in the registers of a work-item, at most.
     MOST_ITEMS: ClassVar[int] = 64
     #: Bytes of local memory that a work-group may take: several of them share a compute unit, and no device has less than 32 KiB.
-    LOCAL_MEMORY: ClassVar[int] = 24 << 10
+    LOCAL_MEMORY: ClassVar[int] = 26 << 10
 
     @property
     @override
@@ -55,7 +55,7 @@ class MergeKernel(RowKernel):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        shape = {"items": self.items, "registers": self.registers, "tile": self.outputs * self.work_group}
+        shape = {"items": self.items, "registers": self.registers, "outputs": self.outputs}
         return {**super().arguments(), **shape}
 
     @property
@@ -64,7 +64,8 @@ class MergeKernel(RowKernel):
         column = 8 if self.form.wide else 4
         value = self.form.arithmetic.result.itemsize if self.form.arithmetic else 0
         head = 2 * column + np.dtype(self.form.index).itemsize + value
-        return self.outputs * (column + value) + (0 if self.registers else self.items * head)
+        staged = (self.outputs + 1) * (column + value) + 12 if self.outputs else 0
+        return staged + (0 if self.registers else self.items * head)
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
@@ -75,7 +76,7 @@ class MergeKernel(RowKernel):
         lanes = min(self.lanes, width)
         items = self.items * (self.lanes // lanes)
         portability = self.portability.at_most(width if lanes > 1 else 1)
-        staged = lanes == 1 and not self.listed and self.form.phase != "symbolic"
+        staged = lanes == 1 and self.form.phase != "symbolic"
         made = replace(
             self, lanes=lanes, items=items, portability=portability, registers=self.registers and items <= self.MOST_ITEMS,
             outputs=self.outputs if staged else 0,
@@ -100,17 +101,17 @@ class Merge(Team):
     registers : bool
         Whether heads are in registers, or in local memory.
     work_group : int
-    outputs : int
-        As `MergeKernel` has it.
+    outputs : int, optional
+        As `MergeKernel` has it; by default what suits the product.
     """
 
     lanes: int
     items: int
     registers: bool = True
     work_group: int = 128
-    outputs: int = 0
+    outputs: int | None = None
 
-    #: Entries of C for each work-item that are staged: the fewest of these that hold the mean.
+    #: How long the rows of C may be that are staged: the least of these that holds most of them.
     _STAGED: ClassVar[tuple[int, ...]] = (4, 8, 16, 32)
 
     @property
@@ -121,7 +122,7 @@ class Merge(Team):
     def legal(self, device: Device, form: Form, *, listed: bool) -> MergeKernel | None:
         """Return the nearest record that a device can hold, or None."""
         asked = MergeKernel(
-            self.work_group, form, listed, device.portability, self.lanes, self.items, self.registers, self.outputs
+            self.work_group, form, listed, device.portability, self.lanes, self.items, self.registers, self.outputs or 0
         )
         width = device.portability.lane_width
         group = max(self.work_group, width) if min(self.lanes, width) > 1 else self.work_group
@@ -135,10 +136,19 @@ class Merge(Team):
 
     @override
     def _enqueue(self, chain: Chain, product: Product, rows: Rows, form: Form, *results: Any) -> None:
-        # Without a list the rows are all there are, and how many entries they have is known by the numeric phase.
-        mean = results[-1].size / rows.n if form.phase != "symbolic" else 0
-        outputs = next((n for n in self._STAGED if mean <= n), 0)
-        Team._enqueue(replace(self, outputs=self.outputs or outputs), chain, product, rows, form, *results)
+        outputs = self.outputs
+        if outputs is None and results[1:] and not chain.device.is_cpu:
+            outputs = self._staged(product, rows, results[-1].size)
+        Team._enqueue(replace(self, outputs=outputs), chain, product, rows, form, *results)
+
+    def _staged(self, product: Product, rows: Rows, nnz: int) -> int:
+        """Return how long the rows of C may be that are staged, by the number of its entries."""
+        # Those of a bin that has most rows are like the mean; others, as the rows of A in their bin.
+        length = nnz / product.shape[0]
+        if 2 * rows.n < product.shape[0]:
+            length = 0.75 * self.length * nnz / product.a_indices.size
+        longest = self._STAGED[-1]
+        return next((n for n in self._STAGED if length <= n), longest if length <= 2 * longest else 0)
 
     @override
     def describe(self) -> str:
@@ -149,11 +159,12 @@ class Merge(Team):
 def merges(device: Device, form: Form, *, registers: bool) -> tuple[Merge, ...]:
     """Return the bins that a device can hold, those of short rows of A first.
 
-    Few entries have one work-item, which has nothing to exchange then; more have more lanes, and last more heads each.
+    Few entries have one work-item, which has nothing to exchange and stages what it finds; more have more lanes, four at least so
+    that what they find at a time fills what memory takes at once; most have more heads to a lane.
     """
     width = min(device.portability.lane_width, _MOST_LANES)
-    shapes = [(1, items) for items in (1, 2, 4)]
-    shapes += [(1 << bit, 8) for bit in range(width.bit_length())]
-    shapes += [(width, 16), (width, 32)]
+    shapes = [(1, items) for items in (1, 2, 4, 8, 16)]
+    shapes += [(1 << bit, 8) for bit in range(2, width.bit_length())]
+    shapes += [(width, items) for items in (16, 32) if width * items > shapes[-1][0] * shapes[-1][1]]
     found = (Merge(lanes, items, registers) for lanes, items in shapes)
     return tuple(merge for merge in found if merge.legal(device, form, listed=False))

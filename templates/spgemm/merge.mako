@@ -5,7 +5,7 @@ products of the heads that have it, and advances them. ${lanes} lanes have up to
 Source        ${"reg-merge" if registers else "the local-memory form of reg-merge"}: Liu et al., Register-Aware SpGEMM, Section 3.2; heads are in ${"registers" if registers else "local memory"}
 Index space   ${lanes} work-items to a row
 Inputs        see spgemm.cl; rows of A with at most ${lanes * items} entries
-Local memory  ${f"{tile} entries of C, which go from there to C side by side" if tile else "none" if registers else f"{items} heads a work-item"}
+Local memory  ${"none" if registers else f"{items} heads a work-item"}${f"; {outputs} entries of C a work-item, which go from there to C side by side" if outputs else ""}
 Result        deterministic: products of a column are added in ${"the order of A's row" if lanes == 1 else "an order that A's row alone determines"}
 </%doc>
 <%
@@ -46,13 +46,16 @@ void ${name}(SPGEMM_PARAMETERS)
     local T factors[${items * work_group}];
 % endif
 % endif
-% if tile:
+% if outputs:
+    // Rows with at most ${outputs} entries are staged; a gap after each, so that work-items do not meet in a bank.
 % if not values_only:
-    local COLUMN tile_columns[${tile}];
+    local COLUMN tile_columns[${work_group * (outputs + 1)}];
 % endif
-    local T tile[${tile}];
+    local T tile[${work_group * (outputs + 1)}];
+    local C_INDEX places[${work_group}];
+    local uint sizes[${work_group}];
 % endif
-% if tile or not registers:
+% if outputs or not registers:
     const uint me = get_local_id(0);
 % endif
     const uint lane = get_local_id(0) % ${lanes};
@@ -91,11 +94,12 @@ void ${name}(SPGEMM_PARAMETERS)
 % else:
     C_INDEX place = active ? c_indptr[row] : 0;
 % endif
-% if tile:
-    // The rows of the work-group are one piece of C.
-    const ulong first = get_group_id(0) * (ulong)${work_group};
-    const C_INDEX piece = c_indptr[first], n_piece = c_indptr[min(first + ${work_group}, n_rows)] - piece;
-    const bool staged = n_piece <= ${tile};
+% if outputs:
+    const C_INDEX n_entries = active ? c_indptr[row + 1] - place : 0;
+    const bool staged = n_entries <= ${outputs};
+    places[me] = place;
+    sizes[me] = staged ? (uint)n_entries : 0;
+    uint in_tile = me * ${outputs + 1};
 % endif
     for (;;) {
 % if lanes == 1:
@@ -105,21 +109,17 @@ ${find("        ")}\
 ${add("        ")}\
 % if symbolic:
         ++count;
-% elif tile:
+% else:
+% if outputs:
         if (staged) {
-            const uint in_tile = (uint)(place - piece);
 % if not values_only:
             tile_columns[in_tile] = smallest;
 % endif
             tile[in_tile] = sum;
-        } else {
-% if not values_only:
-            c_indices[place] = (C_INDEX)smallest;
-% endif
-            c_data[place] = sum;
+            ++in_tile;
+            continue;
         }
-        ++place;
-% else:
+% endif
 % if not values_only:
         c_indices[place] = (C_INDEX)smallest;
 % endif
@@ -177,15 +177,18 @@ ${add("            ")}\
     if (active && lane == 0)
         counts[row] = count;
 % endif
-% if tile:
+% if outputs:
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (staged)
-        for (uint i = me; i < (uint)n_piece; i += ${work_group}) {
+    for (uint i = me; i < ${work_group * outputs}; i += ${work_group}) {
+        const uint of = i / ${outputs}, entry = i % ${outputs};
+        if (entry < sizes[of]) {
+            const C_INDEX to = places[of] + (C_INDEX)entry;
 % if not values_only:
-            c_indices[piece + (C_INDEX)i] = (C_INDEX)tile_columns[i];
+            c_indices[to] = (C_INDEX)tile_columns[of * ${outputs + 1} + entry];
 % endif
-            c_data[piece + (C_INDEX)i] = tile[i];
+            c_data[to] = tile[of * ${outputs + 1} + entry];
         }
+    }
 % endif
 }
 <%def name="find(indent)">\

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,14 +19,14 @@ from clsparse_py.spgemm.kernels import Form
 from clsparse_py.spgemm.merge import Merge, MergeKernel
 
 #: Lanes and heads of each.
-SHAPES = ((1, 1), (1, 5), (1, 8), (2, 4), (4, 1), (4, 8), (8, 3), (32, 1), (32, 2))
+SHAPES = ((1, 1), (1, 5), (1, 16), (2, 4), (4, 1), (4, 8), (8, 3), (32, 1), (32, 2))
 AXES = {
     "shape": SHAPES,
     "registers": (True, False),
     "work_group": (1, 7, 48, 64, 1 << 20),
     "narrow": (None, 4, 1),
     "listed": (False, True),
-    "outputs": (0, 1, 8, 32),
+    "outputs": (None, 0, 1, 8, 32),
 }
 
 
@@ -52,18 +53,21 @@ def test_every_shape(queue: cl.CommandQueue, case: dict[str, Any], monkeypatch: 
     assert all(each.registers == case["registers"] or each.items > MergeKernel.MOST_ITEMS for each in records)
 
 
-def test_pieces_of_c_that_their_tile_does_not_hold(queue: cl.CommandQueue) -> None:
+def test_rows_of_c_that_are_not_staged(queue: cl.CommandQueue) -> None:
     rng = np.random.default_rng(8)
-    # Work-groups of 16 rows with 16 entries at most, or more, or just as many as the tile of 8 a row holds.
-    lengths = np.repeat([1, 4, 2, 8, 1], [16, 16, 16, 16, 5])
+    # Rows of C with fewer entries than are staged, as many, and more, beside one another.
+    lengths = np.tile([1, 2, 3, 4, 0, 8], 20)
     B = rows_of(np.full(60, 4), 4000, rng, np.float32)
-    check_accumulator(queue, Merge(1, 8, True, 16, 8), rows_of(lengths, 60, rng, np.float32), B)
+    for outputs in (4, 8, 12, 16):
+        check_accumulator(queue, Merge(1, 8, True, 16, outputs), rows_of(lengths, 60, rng, np.float32), B)
 
 
-def test_outputs_are_staged_where_rows_are_one_piece_of_c(queue: cl.CommandQueue) -> None:
+def test_rows_of_one_work_item_are_staged_on_gpus(queue: cl.CommandQueue, take_for: Callable[[str], None]) -> None:
     rng = np.random.default_rng(9)
     A = rows_of(np.full(100, 3), 80, rng, np.float32)
-    for B, staged in ((rows_of(np.full(80, 2), 900, rng, np.float32), 8), (rows_of(np.full(80, 30), 900, rng, np.float32), 0)):
+    short, long = (rows_of(np.full(80, n), 900, rng, np.float32) for n in (2, 30))
+    for device, B, staged in (("gpu", short, 8), ("gpu", long, 0), ("cpu", short, 0)):
+        take_for(device)
         with programs.recording() as built:
             check_accumulator(queue, Merge(1, 4), A, B)
         found = {
