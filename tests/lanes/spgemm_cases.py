@@ -12,6 +12,11 @@ from transpose_cases import on_device
 from values import INDEX_TYPES, numbers, same
 
 from clsparse_py.spgemm import METHODS, spgemm, spgemm_estimate, spgemm_plan
+from clsparse_py.spgemm.accumulator import Accumulator
+from clsparse_py.spgemm.dense_chunked import DenseChunked
+from clsparse_py.spgemm.dense_windows import DenseWindows
+from clsparse_py.spgemm.hash import Hash
+from clsparse_py.spgemm.rules import Rule
 
 Case = partial[None]
 
@@ -52,6 +57,15 @@ def product(
         same(C.data.get(), wanted[rows, pattern.indices].astype(C.dtype))
 
 
+def by(accumulator: Accumulator, dtype: np.dtype[Any], index: type[Any], deterministic: bool) -> None:
+    """Make a product by an accumulator that the device's methods may not choose, for rows that it holds."""
+    METHODS["given"] = lambda *_: (Rule("given", accumulator, getattr(accumulator, "products", None)),)
+    try:
+        product("given", dtype, index, deterministic)
+    finally:
+        del METHODS["given"]
+
+
 def estimate(dtype: np.dtype[Any], index: type[Any]) -> None:
     """Estimate the product, and compare."""
     A, B = (on_device(each, numbers(each.nnz, dtype), index) for each in (LEFT, RIGHT))
@@ -71,4 +85,9 @@ def spgemm_cases(dtypes: tuple[np.dtype[Any], ...]) -> list[Case]:
         for method in ("auto", *METHODS)
     ]
     even = [partial(product, method, next(dtype), next(index), True, EVEN) for method in ("reg-merge", "merge")]
-    return estimates + products + even
+    windows, hashes = DenseWindows(32, 32, 16, 2), Hash(128, 16, 2, 32)
+    given = [
+        partial(by, accumulator, next(dtype), next(index), deterministic)
+        for accumulator, deterministic in ((DenseChunked(), True), (windows, True), (windows, False), (hashes, True))
+    ]
+    return estimates + products + even + given
