@@ -94,3 +94,28 @@ def require_kinds(result: Result, like: Result) -> None:
     got, needs = (", ".join(f"{part.dtype} {part.shape}" for part in parts) for parts in (result, like))
     if got != needs:
         raise WrongResultError(f"got {got}, needs {needs}")
+
+
+def largest_error(found: Array, expected: Array, bound: Array, what: str) -> float:
+    """Return the largest distance of an element from what it has to be, in units of its bound.
+
+    Parameters
+    ----------
+    what
+        What a message calls an element.
+
+    Raises
+    ------
+    WrongResultError
+        If one is off by more than its bound.
+    """
+    # What is nothing but zeros has a bound of zero; NaN compares false with everything, hence "not <=".
+    distance = np.abs(found - expected)
+    wrong = np.flatnonzero(~(distance <= bound))
+    if wrong.size:
+        first = int(wrong[0])
+        raise WrongResultError(
+            f"{wrong.size} of {distance.size} {what}s are off; {what} {first} is {found[first]!r}, needs {expected[first]!r} "
+            f"within {bound[first]:.3g}"
+        )
+    return float(np.max(distance / np.maximum(bound, np.finfo(np.float64).tiny), initial=0.0))

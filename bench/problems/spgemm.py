@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from bench import gallery
-from bench.problems.base import Array, Result, WrongResultError, require_kinds
+from bench.problems.base import Array, Result, WrongResultError, largest_error, require_kinds
 from bench.problems.matrices import MatrixProblem, bytes_of, load
 
 # The products of algebraic multigrid, by what their inputs are called: with A = name, P = P(name).
@@ -70,16 +70,7 @@ class Spgemm(MatrixProblem):
                 raise WrongResultError(
                     f"{name}: {wrong.size} of {part.size} are wrong; element {first} is {part[first]}, needs {expected[first]}"
                 )
-        values, expected = result[2], self.reference[2]
-        distance = np.abs(values - expected)
-        wrong = np.flatnonzero(~(distance <= self.bound))
-        if wrong.size:
-            first = int(wrong[0])
-            raise WrongResultError(
-                f"{wrong.size} of {values.size} values are off; element {first} is {values[first]!r}, needs {expected[first]!r} "
-                f"within {self.bound[first]:.3g}"
-            )
-        return float(np.max(distance / np.maximum(self.bound, np.finfo(np.float64).tiny), initial=0.0))
+        return largest_error(result[2], self.reference[2], self.bound, "value")
 
     def with_cancelled(self, result: Result) -> Result:
         """Return a result with its rows sorted, and with zeros where a peer leaves out what cancels."""

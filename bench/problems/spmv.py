@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bench.problems.base import Array, Result, WrongResultError, require_kinds
+from bench.problems.base import Array, Result, largest_error, require_kinds
 from bench.problems.matrices import MatrixProblem, bytes_of, load
 
 
@@ -37,17 +37,7 @@ class Spmv(MatrixProblem):
     def error(self, result: Result) -> float:
         """Return the largest error of a result in units of its bound; see the base class."""
         require_kinds(result, (self.empty(),))
-        (y,), (expected,) = result, self.reference
-        # An empty row has a bound of zero and must come out as zero; NaN compares false with everything, hence "not <=".
-        distance = np.abs(y - expected)
-        wrong = np.flatnonzero(~(distance <= self.bound))
-        if wrong.size:
-            row = int(wrong[0])
-            raise WrongResultError(
-                f"{wrong.size} of {distance.size} rows are off; row {row} is {y[row]!r}, needs {expected[row]!r} "
-                f"within {self.bound[row]:.3g}"
-            )
-        return float(np.max(distance / np.maximum(self.bound, np.finfo(np.float64).tiny), initial=0.0))
+        return largest_error(result[0], self.reference[0], self.bound, "row")
 
 
 def make(name: str, dtype: str) -> Spmv:

@@ -53,7 +53,7 @@ def test_a_product_of_matrices_is_right_in_any_order_of_summation(task: tuple[st
     assert 0 < made.error(found) <= 1
     indptr, indices, values = (part.copy() for part in found)
     values[7] += 4 * made.bound[7] + 1e-3
-    with pytest.raises(WrongResultError, match=r"1 of \d+ values are off; element 7"):
+    with pytest.raises(WrongResultError, match=r"1 of \d+ values are off; value 7"):
         made.error((indptr, indices, values))
     indices[5] += 1
     with pytest.raises(WrongResultError, match="indices: 1 of"):
