@@ -14,11 +14,14 @@ from clsparse_py.spgemm.esc_local import esc_bins
 from clsparse_py.spgemm.hash import Hash, hashes, large_hashes
 from clsparse_py.spgemm.kernels import Form
 from clsparse_py.spgemm.long_rows import LongRows
-from clsparse_py.spgemm.merge import merges
+from clsparse_py.spgemm.merge import Merge, merges
 from clsparse_py.spgemm.rules import EMPTY, Rule
 from clsparse_py.spgemm.sort import sorts
 
-__all__ = ["METHODS", "auto", "rules_for"]
+__all__ = ["METHODS", "alone", "auto", "rules_for"]
+
+#: Entries of a row of A that one work-item merges by itself, at most, where all rows have so few.
+_MOST_ALONE = 12
 
 #: Rows that "auto" merges outside of CPU devices: entries of a row of A, and products, at most. A team finds columns one after
 #: another, so a row with many keeps it busy when all others are done.
@@ -115,6 +118,26 @@ def auto(device: Device, form: Form) -> tuple[Rule, ...]:
     merged = (replace(rule, max_products=_MOST_MERGED) for rule in reg_merge(device, form))
     few = (rule for rule in merged if rule.max_length is not None and rule.max_length <= _LONGEST_MERGED)
     return (*few, *reg_hash(device, form), *large_hash(device, form), *long_rows(device, form))
+
+
+def alone(rules: tuple[Rule, ...], taken: tuple[int, ...], longest_row: int) -> Rule | None:
+    """Return the rule by which each row is merged by a work-item, in their order, where all rows that there are suit that.
+
+    What bins save is then less than what sorting the rows into them, and a launch for each, costs.
+
+    Parameters
+    ----------
+    rules : tuple of Rule
+    taken : tuple of int
+        How many rows each takes.
+    longest_row : int
+        Of A.
+    """
+    used = [rule for rule, n in zip(rules, taken, strict=True) if n and rule.accumulator is not None]
+    merged = [rule for rule in used if isinstance(rule.accumulator, Merge) and rule.accumulator.registers]
+    if not used or len(merged) < len(used) or longest_row > _MOST_ALONE:
+        return None
+    return replace(used[-1], accumulator=Merge(1, longest_row), max_length=longest_row)
 
 
 def rules_for(method: str, device: Device, form: Form, n_columns: int = 0, memory_limit: int | None = None) -> tuple[Rule, ...]:

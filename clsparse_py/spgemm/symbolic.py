@@ -20,6 +20,7 @@ from clsparse_py.spgemm.accumulator import Product, Rows
 from clsparse_py.spgemm.analysis import Work, analyse, grouped
 from clsparse_py.spgemm.arguments import form_of, memory_limit_of, with_index
 from clsparse_py.spgemm.canonical_values import CanonicalOperand
+from clsparse_py.spgemm.choose import alone
 from clsparse_py.spgemm.rules import Rule
 from clsparse_py.transfer import allocated
 
@@ -108,7 +109,7 @@ class Symbolic:
             index = np.dtype(form.index)
             structure = [with_index(queue, part, index) for part in (left.indptr, left.indices, right.indptr, right.indices)]
             chain = Chain(queue, *structure, left.data, right.data)
-            work, rows = _analysed(chain, m, left.nnz, structure, rules)
+            work, shared = _analysed(chain, m, left.nnz, structure, rules)
             n_products = work.n_products if work else 0
             counts = chain.scratch(m, np.uint32)
             limit = memory_limit_of(chain.device, settings.memory_limit)
@@ -121,7 +122,7 @@ class Symbolic:
                 chain.fill(counts, 0, m)
             self.steps = [
                 Step(rule, each, rule.accumulator.prepare(chain, self.product, each))
-                for rule, each in zip(rules, rows, strict=True)
+                for rule, each in shared
                 if each is not None and rule.accumulator is not None
             ]
         with timer("symbolic"):
@@ -141,9 +142,12 @@ class Symbolic:
 
 def _analysed(
     chain: Chain, n_rows: int, nnz: int, structure: list[cl_array.Array], rules: tuple[Rule, ...]
-) -> tuple[Work | None, list[Rows | None]]:
-    """Return what is known of the work, None where there is none, and the rows of each rule."""
+) -> tuple[Work | None, list[tuple[Rule, Rows | None]]]:
+    """Return what is known of the work, None where there is none, and the rules with their rows."""
     if not nnz or not structure[3].size:
-        return None, [Rows(n_rows) if n_rows else None, *(None for _ in rules[1:])]
+        return None, []
     work = analyse(chain, n_rows, nnz, structure[0], structure[1], structure[2], rules)
-    return work, grouped(chain, n_rows, work, rules)
+    one = alone(rules, work.taken, work.longest_row)
+    if one is not None:
+        return work, [(one, Rows(n_rows, n_empty=work.taken[0]))]
+    return work, list(zip(rules, grouped(chain, n_rows, work, rules), strict=True))

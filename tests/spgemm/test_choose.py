@@ -1,59 +1,67 @@
-"""Which rules a method gives: decided with no device, on made-up ones."""
+"""Which rules methods give, on made-up devices: no device is asked."""
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 
-import numpy as np
 import pytest
+from platforms import PLATFORMS
 
 from clsparse_py.arithmetic import Arithmetic
-from clsparse_py.device import Device, Portability
-from clsparse_py.spgemm.choose import METHODS, rules_for
+from clsparse_py.device import Device, Portability, describe
+from clsparse_py.spgemm.choose import METHODS, alone, rules_for
 from clsparse_py.spgemm.kernels import Form
-from clsparse_py.spgemm.rules import EMPTY
+from clsparse_py.spgemm.merge import Merge
+from clsparse_py.spgemm.rules import EMPTY, Rule
 
-GPU = Device(
-    "a card", "a platform", "1", "gpu", 64, 1024, 48 << 10, 1 << 30, 1 << 32, 32, (), True, True, True, False, False, False, (),
-    Portability("ptx", 32, "ptx"),
-)  # fmt: skip
-CPU = replace(GPU, type="cpu", compute_units=2, portability=Portability("local", 1, "plain"))
 FORM = Form("numeric", "int32", arithmetic=Arithmetic("float64", "float64"), c_index="int32")
 
 
-@pytest.mark.parametrize("device", [GPU, CPU], ids=["gpu", "cpu"])
+def device(kind: str) -> Device:
+    """A device of a type, with 32 lanes that exchange values where it is a GPU."""
+    found = replace(describe(next(iter(PLATFORMS.values()))), type=kind, local_memory=48 << 10, max_work_group=1024)
+    return replace(found, portability=Portability("ptx", 32)) if kind == "gpu" else found
+
+
+@pytest.mark.parametrize("kind", ["cpu", "gpu"])
 @pytest.mark.parametrize("method", ["auto", *METHODS])
-def test_every_row_is_taken(method: str, device: Device) -> None:
-    """Rows without products first, then the method's own bins, then auto's; the last takes any row, and only that one does."""
-    rules = rules_for(method, device, FORM)
-    assert rules[0] is EMPTY
-    assert [rule.takes_all for rule in rules] == [False] * (len(rules) - 1) + [True]
-    assert all(rule.method in METHODS and rule.accumulator is not None for rule in rules[1:])
-    if method != "auto":
-        named = [rule.method == method for rule in rules[1:]]
-        assert named[0]
-        assert named == sorted(named, reverse=True)
+def test_the_last_rule_takes_all(method: str, kind: str) -> None:
+    rules = rules_for(method, device(kind), FORM, 1000)
+    assert rules[0] == EMPTY
+    assert rules[-1].takes_all
+    assert not any(rule.takes_all for rule in rules[:-1])
 
 
+@pytest.mark.parametrize("kind", ["cpu", "gpu"])
 @pytest.mark.parametrize("method", METHODS)
-def test_bins_ascend(method: str) -> None:
-    """A bin that takes no more than the one before it would have no rows."""
-    limits = [rule.limits for rule in rules_for(method, GPU, FORM)[1:] if rule.method == method]
-    wide = [tuple(np.inf if limit < 0 else limit for limit in each) for each in limits]
-    for before, after in itertools.pairwise(wide):
-        assert any(later > earlier for earlier, later in zip(before, after, strict=True)), (before, after)
+def test_what_is_named_comes_before_what_auto_chooses(method: str, kind: str) -> None:
+    methods = [rule.method for rule in rules_for(method, device(kind), FORM, 1000)[1:]]
+    assert methods[0] == method
+    assert method not in methods[methods.count(method) :] or methods.count(method) == len(methods)
 
 
-def test_dense_accumulators_need_room_for_every_column() -> None:
-    assert rules_for("auto", CPU, FORM, n_columns=10**6)[1].method == "dense"
-    for n_columns, limit in ((1 << 33, None), (10**6, 10**6)):
-        for method in ("auto", "dense"):
-            rules = rules_for(method, CPU, FORM, n_columns, limit)
-            assert all(rule.method != "dense" for rule in rules)
-            assert rules[-1].takes_all
-    assert rules_for("dense", GPU, FORM, n_columns=1 << 33)[1].method == "dense"
+def test_gpus_mix_methods_and_cpu_devices_do_not() -> None:
+    assert {rule.method for rule in rules_for("auto", device("cpu"), FORM, 1000)[1:]} == {"dense"}
+    assert {"reg-merge", "large-hash", "long-rows"} <= {rule.method for rule in rules_for("auto", device("gpu"), FORM, 1000)[1:]}
 
 
-def test_auto_takes_short_rows_apart_on_gpus() -> None:
-    assert len({rule.method for rule in rules_for("auto", GPU, FORM)}) > 2
+def test_no_room_for_dense_accumulators() -> None:
+    rules = rules_for("auto", device("cpu"), FORM, 1 << 20, 1 << 20)
+    assert "dense" not in {rule.method for rule in rules}
+    assert rules[-1].takes_all
+
+
+RULES = (
+    EMPTY,
+    Rule("reg-merge", Merge(1, 2), max_length=2),
+    Rule("reg-merge", Merge(1, 8), max_length=8),
+    Rule("merge", Merge(1, 9, registers=False)),
+)
+
+
+@pytest.mark.parametrize(
+    ("taken", "longest", "heads"), [((0, 3, 4, 0), 5, 5), ((2, 3, 0, 0), 2, 2), ((0, 3, 4, 1), 5, None), ((0, 3, 4, 0), 13, None)]
+)
+def test_short_rows_are_merged_in_their_order(taken: tuple[int, ...], longest: int, heads: int | None) -> None:
+    found = alone(RULES, taken, longest)
+    assert (found and found.accumulator) == (heads and Merge(1, heads))
