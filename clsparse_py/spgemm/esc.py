@@ -1,13 +1,13 @@
 """Expansion, sort and contraction in global memory: "esc", the reference of Dalton et al., for rows of any length.
 
 The products of a slice of rows are expanded to keys (row and column as one number), sorted by the bits in use, and contracted: a
-run of equal keys is an entry of C. Where one slice holds all rows, the order of its products is kept: values are expanded,
-gathered in this order and summed, now and for all later values.
+run of equal keys is an entry of C. The order of products is kept for new values, where memory allows: these are expanded,
+gathered in this order and summed.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -51,16 +51,29 @@ class _Sorted:
     runs_before: cl_array.Array
     tile_first: cl_array.Array
 
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes of what new values need."""
+        kept = self.entry_at, self.entry_products, self.numbers, self.runs_before, self.tile_first
+        return sum(each.nbytes for each in kept)
+
 
 @dataclass
 class _State:
-    """What is known of the rows, and what is kept where they are one slice."""
+    """What is known of the rows, and what is kept of their slices, by number.
+
+    Attributes
+    ----------
+    most_needed : int
+        Bytes that a slice needs, at most.
+    """
 
     entries_before: cl_array.Array
     products_before: cl_array.Array
     slices: tuple[Slice, ...]
     column_bits: int
-    kept: _Sorted | None = None
+    most_needed: int = 0
+    kept: dict[int, _Sorted] = field(default_factory=dict)
 
     def key(self, part: Slice) -> np.dtype[Any]:
         """Return the dtype of a slice's keys."""
@@ -73,11 +86,6 @@ def _where(rows: Rows, n_rows: int) -> tuple[Any, ...]:
     return np.uint64(n_rows), *listed
 
 
-def _bytes_of_operands(product: Product) -> int:
-    """Return the bytes of A and B."""
-    return sum(each.nbytes for each in (*product.structure, product.a_data, product.b_data))
-
-
 @dataclass(frozen=True)
 class Esc:
     """An accumulator that expands, sorts and contracts in global memory, for any rows.
@@ -87,8 +95,8 @@ class Esc:
     work_group : int
         Of its own kernels, at most.
     sparing : bool
-        Whether slices take no more than twice the memory of A and B, but for single rows that need it. Else the fewer slices, the
-        better.
+        Whether slices take no more than twice the memory of A and B, but for single rows that need it, and what is kept of them
+        no more than twice that of C beside. Else the fewer slices, the better.
     """
 
     merges: ClassVar[bool] = False
@@ -142,6 +150,17 @@ class Esc:
             chain, given[0], part.n, bits=(0, bits), sorted_keys=target[0], values=numbers[0], sorted_values=numbers[1]
         )
 
+    def _budget(self, product: Product, rows: Rows, *more: Result) -> int:
+        """Return the bytes that slices may have, and what is kept of them; more where C is there too."""
+        limit = product.memory_limit - 16 * (rows.n + 1)
+        arrays = (
+            *product.structure,
+            product.a_data,
+            product.b_data,
+            *(each for C in more for each in (C.indptr, C.indices, C.data)),
+        )
+        return min(limit, max(2 * sum(each.nbytes for each in arrays), _SPARED)) if self.sparing else limit
+
     def prepare(self, chain: Chain, product: Product, rows: Rows) -> object:
         """Return slices of the rows, each of which fits in the workspace.
 
@@ -158,38 +177,48 @@ class Esc:
             enqueue_scan(chain, each, each, rows.n, kind="pointers")
         column_bits = max(1, (product.shape[1] - 1).bit_length())
         state = _State(*before, (), column_bits)
-        limit = product.memory_limit - 16 * (rows.n + 1)
+        limit, aim = product.memory_limit - 16 * (rows.n + 1), self._budget(product, rows)
 
         def needs(part: Slice) -> int:
             return self._needs(chain, product, part, state.key(part).itemsize, column_bits)
 
-        aim = min(limit, max(2 * _bytes_of_operands(product), _SPARED)) if self.sparing else limit
         whole = Slice(0, rows.n, *(int(chain.read(each, 1, rows.n)[0]) for each in before))
         if whole.fits(column_bits) and needs(whole) <= aim:
             state.slices = (whole,)
         else:
             entries, products = (chain.read(each, rows.n + 1) for each in before)
             state.slices = tuple(cut_into_slices(entries, products, column_bits, needs, limit, aim))
+        state.most_needed = max(map(needs, state.slices))
         return state
 
     def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: object, counts: cl_array.Array) -> None:
-        """Enqueue the number of entries of each row; the order of products is kept where there is one slice."""
+        """Enqueue the number of entries of each row. What is made of a slice is kept where there is but one."""
         known = cast("_State", state)
         one = len(known.slices) == 1
-        for part in known.slices:
+        for number, part in enumerate(known.slices):
             made = self._sorted(chain, product, rows, known, part, waits=True, numbered=one, counts=counts)
-            known.kept = made if one else None
+            if one:
+                known.kept[number] = made
             # Nothing of a slice is held while the next one is made.
             del made
 
     def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: object, C: Result, phase: str) -> None:
         """Enqueue columns and values of each row, or values alone."""
         known = cast("_State", state)
-        for part in known.slices:
-            made = known.kept or self._sorted(chain, product, rows, known, part, waits=phase != "values", numbered=True)
+        room = 0
+        if phase == "numeric" and not known.kept:
+            room = self._budget(product, rows, C) - known.most_needed
+        for number, part in enumerate(known.slices):
+            made = known.kept.get(number) or self._sorted(
+                chain, product, rows, known, part, waits=phase != "values", numbered=True
+            )
             self._enqueue_contraction(chain, product, rows, known, part, made, C, phase)
-            # From now on columns are C's. Nothing of a slice is held while the next one is made.
+            # From now on columns are C's.
             made.keys = None
+            if made.kept_bytes <= room:
+                room -= made.kept_bytes
+                known.kept[number] = made
+            # Nothing of a slice is held while the next one is made, if it is not kept.
             del made
 
     def _sorted(

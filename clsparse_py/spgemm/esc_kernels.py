@@ -103,7 +103,16 @@ class EscCount(_OfRows):
 
 
 @dataclass(frozen=True)
-class EscMark(Parameters):
+class _OfProducts(Parameters):
+    """What kernels share whose work-groups may be of any size."""
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        return replace(self, work_group=work_group) if work_group else None
+
+
+@dataclass(frozen=True)
+class EscMark(_OfProducts):
     """Parameters of ``templates/spgemm/esc_mark.mako``.
 
     Attributes
@@ -133,13 +142,9 @@ class EscMark(Parameters):
     def arguments(self) -> Mapping[str, object]:
         return {"work_group": self.work_group, "numbered": self.numbered}
 
-    @override
-    def within(self, work_group: int, lane_width: int) -> Self | None:
-        return replace(self, work_group=work_group) if work_group else None
-
 
 @dataclass(frozen=True)
-class EscExpand(Parameters):
+class EscExpand(_OfProducts):
     """Parameters of ``templates/spgemm/esc_expand.mako``.
 
     Attributes
@@ -176,13 +181,9 @@ class EscExpand(Parameters):
     def arguments(self) -> Mapping[str, object]:
         return {"work_group": self.work_group, "what": self.what, "items": self.items}
 
-    @override
-    def within(self, work_group: int, lane_width: int) -> Self | None:
-        return replace(self, work_group=work_group) if work_group else None
-
 
 @dataclass(frozen=True)
-class _OfEntries(Parameters):
+class _OfEntries(_OfProducts):
     """What kernels share that write entries of C.
 
     Attributes
@@ -211,10 +212,6 @@ class _OfEntries(Parameters):
     @override
     def prelude(self) -> str:
         return f"#define LISTED {int(self.listed)}\n{self.form.prelude}"
-
-    @override
-    def within(self, work_group: int, lane_width: int) -> Self | None:
-        return replace(self, work_group=work_group) if work_group else None
 
 
 @dataclass(frozen=True)
