@@ -42,11 +42,15 @@ class CanonicalOperand:
         if A.has_canonical_format:
             return
         queue, index = A.queue, A.indptr.dtype
-        numbers = cl_array.arange(queue, 0, A.nnz, 1, dtype=index)
-        sorted_rows = assembled(queue, A.shape, (numbers, A.indices, A.indptr), None)
+        chain = Chain(queue)
+        one, numbers = cl_array.empty(queue, A.nnz, index), cl_array.empty(queue, A.nnz + 1, index)
+        chain.fill(one, 1, A.nnz)
+        enqueue_scan(chain, one, numbers, A.nnz, kind="pointers")
+        chain.finish(one, numbers)
+        sorted_rows = assembled(queue, A.shape, (numbers[: A.nnz], A.indices, A.indptr), None)
         sorted_rows.sort_indices()
         self._positions = sorted_rows.data
-        ones = assembled(queue, A.shape, (cl_array.zeros(queue, A.nnz, index) + 1, sorted_rows.indices, A.indptr), None)
+        ones = assembled(queue, A.shape, (one, sorted_rows.indices, A.indptr), None)
         ones.sum_duplicates()
         chain = Chain(queue, ones.data)
         if ones.nnz < A.nnz:
