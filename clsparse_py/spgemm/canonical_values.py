@@ -13,9 +13,13 @@ from clsparse_py.launch import Chain
 from clsparse_py.primitives.addition import sum_dtype
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.primitives.segmented import enqueue_segmented_sum
+from clsparse_py.transfer import allocated
 from clsparse_py.transpose.methods import enqueue_permute
 
 __all__ = ["CanonicalOperand"]
+
+#: What memory is needed for, in errors.
+_WHAT = "operand in canonical format"
 
 
 class CanonicalOperand:
@@ -43,7 +47,7 @@ class CanonicalOperand:
             return
         queue, index = A.queue, A.indptr.dtype
         chain = Chain(queue)
-        one, numbers = cl_array.empty(queue, A.nnz, index), cl_array.empty(queue, A.nnz + 1, index)
+        one, numbers = allocated(queue, _WHAT, A.nnz, index), allocated(queue, _WHAT, A.nnz + 1, index)
         chain.fill(one, 1, A.nnz)
         enqueue_scan(chain, one, numbers, A.nnz, kind="pointers")
         chain.finish(one, numbers)
@@ -54,7 +58,7 @@ class CanonicalOperand:
         ones.sum_duplicates()
         chain = Chain(queue, ones.data)
         if ones.nnz < A.nnz:
-            self._starts = cl_array.empty(queue, ones.nnz + 1, index)
+            self._starts = allocated(queue, _WHAT, ones.nnz + 1, index)
             enqueue_scan(chain, ones.data, self._starts, ones.nnz, kind="pointers")
             chain.finish(self._starts)
         parts = self.values(A.data), ones.indices, ones.indptr
@@ -66,14 +70,14 @@ class CanonicalOperand:
             return data
         queue, n = self.matrix.queue, self.n_values
         chain = Chain(queue, data, self._positions)
-        ordered = cl_array.empty(queue, n, data.dtype)
+        ordered = allocated(queue, _WHAT, n, data.dtype)
         enqueue_permute(chain, self._positions, data, ordered, n)
         chain.finish(ordered)
         if self._starts is None:
             return ordered
         dtype: np.dtype[Any] = sum_dtype(data.dtype)
         n_kept = self._starts.size - 1
-        sums = cl_array.empty(queue, n_kept, dtype)
+        sums = allocated(queue, _WHAT, n_kept, dtype)
         enqueue_segmented_sum(chain, self._starts, n_kept, ordered, n, sums)
         chain.finish(sums)
         return sums if dtype == data.dtype else converted(queue, "data", sums, data.dtype)
