@@ -93,23 +93,26 @@ void ${name}(SPGEMM_PARAMETERS)
     uint count = 0;
 % else:
     C_INDEX place = active ? c_indptr[row] : 0;
+    const C_INDEX end = active ? c_indptr[row + 1] : 0;
 % endif
 % if outputs:
-    const C_INDEX n_entries = active ? c_indptr[row + 1] - place : 0;
-    const bool staged = n_entries <= ${outputs};
+    const bool staged = end - place <= ${outputs};
     places[me] = place;
-    sizes[me] = staged ? (uint)n_entries : 0;
+    sizes[me] = staged ? (uint)(end - place) : 0;
     uint in_tile = me * ${outputs + 1};
 % endif
-    for (;;) {
 % if lanes == 1:
+% if symbolic:
+    for (;; ++count) {
 ${find("        ")}\
         if (smallest == NO_COLUMN)
             break;
 ${add("        ")}\
-% if symbolic:
-        ++count;
+    }
 % else:
+    for (; place < end; ++place) {
+${find("        ")}\
+${add("        ")}\
 % if outputs:
         if (staged) {
 % if not values_only:
@@ -124,28 +127,37 @@ ${add("        ")}\
         c_indices[place] = (C_INDEX)smallest;
 % endif
         c_data[place] = sum;
-        ++place;
+    }
 % endif
 % else:
+    bool more = true;
+    do {
 % if not symbolic:
-        COLUMN mine = NO_COLUMN;
         T ${", ".join(f"sum_{k} = ZERO" for k in range(turn))};
+% if not values_only:
+        COLUMN mine = NO_COLUMN;
 % endif
-        COLUMN last = NO_COLUMN;
+% endif
         for (uint i = 0; i < ${turn}; ++i) {
+% if values_only:
+            const COLUMN smallest = place + (C_INDEX)i < end ? (COLUMN)c_indices[place + (C_INDEX)i] : NO_COLUMN;
+% else:
 ${find("            ")}\
             smallest = lanes_min(smallest);
+% endif
             const bool found = smallest != NO_COLUMN;
 ${add("            ")}\
 % if symbolic:
             count += found;
+            more = found;
 % else:
+% if not values_only:
             mine = lane == i ? smallest : mine;
+% endif
 % for k in range(turn):
             sum_${k} = i == ${k} ? sum : sum_${k};
 % endfor
 % endif
-            last = smallest;
         }
 % if not symbolic:
         // Sums over the lanes, of which lane i gets that of the turn's column i: lanes hand on half of what they have at each step.
@@ -160,19 +172,18 @@ ${add("            ")}\
 % endfor
         for (uint m = ${turn}; m < ${lanes}; m *= 2)
             sum_0 = ADD(sum_0, lanes_xor(sum_0, m));
-        if (mine != NO_COLUMN) {
+        if (lane < ${turn} && place + (C_INDEX)lane < end) {
 % if not values_only:
             c_indices[place + (C_INDEX)lane] = (C_INDEX)mine;
 % endif
             c_data[place + (C_INDEX)lane] = sum_0;
         }
         place += ${turn};
+        more = place < end;
 % endif
         // Lanes of a sub-group stay together until all its teams are done.
-        if (sub_group_min(last) == NO_COLUMN)
-            break;
+    } while (sub_group_min(more ? 0 : NO_COLUMN) != NO_COLUMN);
 % endif
-    }
 % if symbolic:
     if (active && lane == 0)
         counts[row] = count;
