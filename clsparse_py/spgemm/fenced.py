@@ -29,7 +29,7 @@ class FencedKernel(RowKernel):
         if self.lanes == 1:
             return "none"
         power = self.lanes & (self.lanes - 1) == 0
-        if power and self.portability.match == "ptx" and self.lanes <= 32 and self.work_group % 32 == 0:
+        if power and self.portability.match == "ptx" and self.lanes <= 32:
             return "ptx"
         if power and self.portability.lanes == "bpermute" and self.lanes <= self.portability.lane_width:
             return "wave"

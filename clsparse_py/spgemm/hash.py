@@ -124,7 +124,7 @@ class Hash(FencedTeam):
         assert found is not None  # a work-group has at least one work-item
         # Two work-groups are to be resident, if that leaves local memory for a row.
         rows = max(device.local_memory // 2 // found.row_bytes, 1)
-        return replace(found, work_group=min(found.work_group, rows * found.lanes))
+        return replace(found, work_group=min(found.work_group, found.lanes << rows.bit_length() - 1))
 
     @override
     def describe(self) -> str:

@@ -14,6 +14,7 @@ from problems import assert_product, device_matrix, random_matrix, rows_of
 
 from clsparse_py import csr_array, describe, programs
 from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.device import Portability
 from clsparse_py.spgemm import METHODS, spgemm, spgemm_plan
 from clsparse_py.spgemm.choose import rules_for
 from clsparse_py.spgemm.dense_windows import DenseWindowsKernel
@@ -224,3 +225,21 @@ def test_bins_fit_local_memory_and_small_columns(queue: cl.CommandQueue) -> None
                         record = rule.accumulator.record(small, form, listed=True)
                         assert record.row_bytes * (record.work_group // record.lanes) <= memory
         assert not [rule for rule in rules_for("hash", device, replace(form, wide=True)) if rule.method == "hash"]
+
+
+@pytest.mark.parametrize(
+    ("way", "match", "width"), [("ptx", "ptx", 32), ("bpermute", "local", 64), ("sub_group", "local", 16), ("local", "local", 1)]
+)
+def test_lanes_meet_at_barriers_in_loops_of_one_length_alone(queue: cl.CommandQueue, way: str, match: str, width: int) -> None:
+    portability = Portability(way, width, match=match)
+    device = replace(describe(queue.device), type="gpu", local_memory=48 << 10, max_work_group=1024, portability=portability)
+    form = Form("numeric", "int32", arithmetic=Arithmetic("float64", "float64"), c_index="int32")
+    for method in ("hash", "reg-hash", "large-hash"):
+        for rule in rules_for(method, device, form):
+            if rule.method == method:
+                record = rule.accumulator.record(device, form, listed=True)
+                assert record.items or record.lanes == 1 or record.fence != "barrier"
+                assert record.work_group % record.lanes == 0
+                if way in ("ptx", "bpermute") and method != "large-hash":
+                    assert record.fence == ("none" if record.lanes == 1 else {"ptx": "ptx", "bpermute": "wave"}[way])
+                    assert record.lanes == rule.accumulator.lanes
