@@ -98,6 +98,8 @@ class CudaCalls(Prepared):
         Seconds of what was done before.
     unpack
         Makes of the arrays what the problem wants, outside of what is timed.
+    shared
+        Arrays that the call does not write to, though they belong to the result.
     """
 
     def __init__(
@@ -108,8 +110,10 @@ class CudaCalls(Prepared):
         detail: str = "",
         *,
         unpack: Callable[[Arrays], Arrays] = tuple,
+        shared: Arrays = (),
     ) -> None:
         super().__init__()
+        self._shared = shared
         self._problem = problem
         self._compute = call
         self._unpack = unpack
@@ -128,7 +132,7 @@ class CudaCalls(Prepared):
 
     def poison(self) -> None:
         """Set all bits of the result: NaN, or -1."""
-        for array in self._results:
+        for array in (array for array in self._results if not any(array is kept for kept in self._shared)):
             array.view(np.uint8).fill(0xFF)
         synchronize()
 

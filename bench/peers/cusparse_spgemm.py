@@ -27,7 +27,7 @@ def contestants() -> list[Contestant]:
 
 
 def _prepared(problem: Spgemm, made: _Product) -> CudaCalls:
-    return CudaCalls(problem, made, made.once, made.detail, unpack=sorted_rows(problem))
+    return CudaCalls(problem, made, made.once, made.detail, unpack=sorted_rows(problem), shared=made.shared)
 
 
 def sorted_rows(problem: Spgemm) -> Callable[[Arrays], Arrays]:
@@ -49,6 +49,8 @@ class _Product:
     """The default product: structure and values at every call, into new memory."""
 
     detail = "structure and values"
+    #: What a call does not write.
+    shared: Arrays = ()
 
     def __init__(self, problem: Spgemm) -> None:
         a, b = problem.matrix, problem.right
@@ -123,6 +125,7 @@ class _Reuse(_Product):
         ready = zip(sizes, buffers, strict=True)
         self._symbolic("cusparseSpGEMMreuse_nnz", *(each for (_, at), buffer in ready for each in (at, address(buffer))))
         self._result = self._allocated(self._made)
+        self.shared = self._result[:2]
         self._symbolic("cusparseSpGEMMreuse_copy", reference, None)
         last = _workspace(size)
         self._symbolic("cusparseSpGEMMreuse_copy", reference, address(last))
