@@ -115,3 +115,20 @@ def test_local_memory_is_what_records_say(queue: cl.CommandQueue, give: Give) ->
             if isinstance(each.parameters, DenseWindowsKernel):
                 told = each.kernel().get_work_group_info(cl.kernel_work_group_info.LOCAL_MEM_SIZE, queue.device)
                 assert told <= each.parameters.row_bytes + 64 <= 32 << 10
+
+
+def test_columns_that_need_64_bits(queue: cl.CommandQueue, give: Give) -> None:
+    give(DenseWindows(32, 64, 16, 1))
+    rng = np.random.default_rng(6)
+    n = 1 << 33
+    columns = np.unique(np.r_[np.arange(30), rng.integers(0, n, 50), np.arange(2**32 - 20, 2**32 + 20), np.arange(n - 30, n)])
+    A, narrow = rows_of([0, 1, 8, 3, 2], 8, rng, np.float32), rows_of([60] * 8, columns.size, rng, np.float32)
+    # SciPy's product takes memory for each column: it is made of the columns that there are.
+    wanted = sp.csr_array(A @ narrow)
+    wanted.sort_indices()
+    B = sp.csr_array((narrow.data, columns[narrow.indices], narrow.indptr), shape=(8, n))
+    plan = spgemm_plan(device_matrix(queue, A, np.int64), device_matrix(queue, B, np.int64), method="dense")
+    for C in (plan(), spgemm(device_matrix(queue, A, np.int64), device_matrix(queue, B, np.int64), method="dense")):
+        np.testing.assert_array_equal(C.indptr.get(), wanted.indptr)
+        np.testing.assert_array_equal(C.indices.get(), columns[wanted.indices])
+        np.testing.assert_array_equal(C.data.get(), wanted.data)
