@@ -162,7 +162,7 @@ class Esc:
         return min(limit, max(2 * sum(each.nbytes for each in arrays), _SPARED)) if self.sparing else limit
 
     def prepare(self, chain: Chain, product: Product, rows: Rows) -> object:
-        """Return slices of the rows, each of which fits in the workspace.
+        """Return slices of the rows, each of which fits in the workspace. Waits for the device, but for all rows in one slice.
 
         Raises
         ------
@@ -182,7 +182,10 @@ class Esc:
         def needs(part: Slice) -> int:
             return self._needs(chain, product, part, state.key(part).itemsize, column_bits)
 
-        whole = Slice(0, rows.n, *(int(chain.read(each, 1, rows.n)[0]) for each in before))
+        totals = [product.a_indices.size, product.n_products]
+        if rows.listed is not None:
+            totals = [int(chain.read(each, 1, rows.n)[0]) for each in before]
+        whole = Slice(0, rows.n, *totals)
         if whole.fits(column_bits) and needs(whole) <= aim:
             state.slices = (whole,)
         else:
