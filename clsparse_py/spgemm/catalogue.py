@@ -12,7 +12,7 @@ from clsparse_py.spgemm.dense_chunked import DenseChunkedKernel, Masks
 from clsparse_py.spgemm.dense_windows import DenseWindows
 from clsparse_py.spgemm.esc_kernels import EscCarry, EscContract, EscCount, EscEntries, EscExpand, EscMark, EscRows
 from clsparse_py.spgemm.esc_local import EscItem, EscTeam
-from clsparse_py.spgemm.hash import Hash, large_hashes
+from clsparse_py.spgemm.hash import Hash, hashes, large_hashes
 from clsparse_py.spgemm.kernels import Analysis, Form
 from clsparse_py.spgemm.merge import Merge, merges
 from clsparse_py.spgemm.sort import Sort
@@ -66,10 +66,12 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
         "spgemm/sort:most": Sort(32, 16).record(device, numeric, listed=True),
         "spgemm/sort:small": Sort(16, 8, columns=1 << 16).record(device, numeric, listed=True),
         "spgemm/sort:local": Sort(8, 8, registers=False).record(device, numeric, listed=True),
+        "spgemm/hash": hashes(device, numeric, registers=True)[0].record(device, numeric, listed=True),
         **{f"spgemm/hash:{phase}": Hash(64, 8).record(device, form, listed=True) for phase, form in phases.items()},
         **{f"spgemm/hash:even_{phase}": Hash(256, 32, 8).record(device, form, listed=False) for phase, form in phases.items()},
         "spgemm/hash:atomic": Hash(64, 8, deterministic=False).record(device, numeric, listed=True),
         "spgemm/hash:large": large_hashes(device, numeric)[-1].record(device, numeric, listed=True),
+        "spgemm/dense_windows": DenseWindows().record(device, numeric, listed=False),
         **{f"spgemm/dense_windows:{phase}": DenseWindows().record(device, form, listed=True) for phase, form in phases.items()},
         "spgemm/dense_windows:atomic": DenseWindows(deterministic=False).record(device, numeric, listed=False),
     }
