@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
+from bench import published
 from bench.plots import ratio_plot, share_plot
 from bench.results import Document
 from bench.times import NUMERIC_ONLY, OURS, OURS_KEPT, best_peer, geometric_mean, times_of
@@ -53,7 +54,9 @@ def report(document: Document, path: Path, console: Console, *, way: str = "back
     shown = [run_sheet(document), primitives_sheet(document, way)]
     details, written = [], []
     for operation, dtype in sorted({(e["operation"], e["dtype"]) for e in document["entries"]}):
-        shown += [sheet(document, kind, operation, dtype, way) for kind in ("summary", "rounds", "comparison", "values")]
+        shown += [
+            sheet(document, kind, operation, dtype, way) for kind in ("summary", "rounds", "comparison", "values", "published")
+        ]
         details.append(sheet(document, "details", operation, dtype, way))
     for what, entries in _plotted(document).items():
         for kind, figure in (("share", share_plot(entries, way, what)), ("ratio", ratio_plot(entries, way, what))):
@@ -76,20 +79,20 @@ def sheet(document: Document, kind: str, operation: str, dtype: str, way: str = 
     ----------
     kind
         ``summary``, ours and the best peer on each input; ``rounds``, of merges; ``comparison``, geometric means;
-        ``values``, the same of those who compute values alone, our kept plan first; or ``details``.
+        ``values``, the same of those who compute values alone, our kept plan first; ``published``, of squares, ours and
+        implementations that are not run here, by way of cuSPARSE; or ``details``.
 
     Raises
     ------
     ValueError
         If there is no such kind, or no such entry.
     """
-    makers = {"summary": _summary, "rounds": _rounds, "comparison": _comparison, "values": _values, "details": _details}
-    if kind not in makers:
-        raise ValueError(f"table: got {kind!r}, needs one of {', '.join(makers)}")
+    if kind not in _MAKERS:
+        raise ValueError(f"table: got {kind!r}, needs one of {', '.join(_MAKERS)}")
     entries = [e for e in document["entries"] if (e["operation"], e["dtype"]) == (operation, dtype)]
     if not entries:
         raise ValueError(f"table: the results hold no {operation} {dtype}")
-    return makers[kind](entries, way, f"{operation} {dtype}")
+    return _MAKERS[kind](entries, way, f"{operation} {dtype}")
 
 
 def primitives_sheet(document: Document, way: str = "back_to_back") -> Sheet:
@@ -220,6 +223,27 @@ def _values(entries: Sequence[Document], way: str, what: str) -> Sheet:
     return _of_ratios(_ratios(tables, OURS_KEPT), f"{what}: values alone, time of each contestant / time of {OURS_KEPT}, {way}")
 
 
+def _published(entries: Sequence[Document], way: str, what: str) -> Sheet:
+    """Hold ours against the best of the implementations that `bench.published` knows, by way of cuSPARSE."""
+    rows, ratios = [], []
+    for entry in entries:
+        times = times_of(entry, way)
+        if (entry["operation"], entry["dtype"]) != ("spgemm", "float64") or not {OURS, published.CUSPARSE} <= times.keys():
+            continue
+        peers = published.scaled(entry["input"], times[published.CUSPARSE])
+        if peers:
+            best = min(peers, key=peers.__getitem__)
+            ratios.append(peers[best] / times[OURS])
+            shown = (_microseconds(seconds) for seconds in (times[OURS], times[published.CUSPARSE], peers[best]))
+            rows.append((entry["input"], *shown, best, f"{ratios[-1]:.2f}"))
+    if rows:
+        rows.append(("geometric mean", "", "", "", "", f"{geometric_mean(ratios):.2f}"))
+    header = ("input", "ours µs", "cuSPARSE µs", "best of all µs", "which", "best of all / ours")
+    return Sheet(
+        f"{what}: {OURS} and implementations that were measured elsewhere, by way of cuSPARSE, {way}", header, tuple(rows)
+    )
+
+
 def _ratios(tables: dict[str, dict[str, float]], ours: str) -> dict[str, dict[str, float]]:
     """Return each contestant's times over ours, by contestant and input."""
     names = sorted({name for times in tables.values() for name in times} - {ours})
@@ -296,3 +320,14 @@ def _microseconds(seconds: float | None) -> str:
 
 def _milliseconds(seconds: float | None) -> str:
     return "" if seconds is None else f"{1e3 * seconds:,.1f}"
+
+
+# By kind, in the order of a report.
+_MAKERS: dict[str, Callable[[Sequence[Document], str, str], Sheet]] = {
+    "summary": _summary,
+    "rounds": _rounds,
+    "comparison": _comparison,
+    "values": _values,
+    "published": _published,
+    "details": _details,
+}
