@@ -9,7 +9,7 @@ import numpy as np
 from typing_extensions import Self, override
 
 from clsparse_py.device import Device
-from clsparse_py.spgemm.fenced import FencedKernel, FencedTeam
+from clsparse_py.spgemm.fenced import FencedKernel, SummingTeam
 from clsparse_py.spgemm.kernels import Form
 
 __all__ = ["DenseWindows", "DenseWindowsKernel"]
@@ -55,6 +55,7 @@ class DenseWindowsKernel(FencedKernel):
         return f"{super().shape_name}_{self.columns}_columns_{self.entries}_entries_{self.items}_items{atomic}{least}"
 
     @property
+    @override
     def row_bytes(self) -> int:
         """Local memory for a row."""
         lengths = self.columns // 8 + self.entries * (4 + np.dtype(self.form.index).itemsize) + 4
@@ -77,7 +78,7 @@ class DenseWindowsKernel(FencedKernel):
 
 
 @dataclass(frozen=True)
-class DenseWindows(FencedTeam):
+class DenseWindows(SummingTeam):
     """An accumulator for rows of any length, best for those that are dense in their range of columns.
 
     Attributes
@@ -97,12 +98,12 @@ class DenseWindows(FencedTeam):
     @override
     def record(self, device: Device, form: Form, listed: bool) -> DenseWindowsKernel:
         # The lanes meet in loops of any length: on CPU devices, of which one was seen to get those wrong, they are one.
-        group = 1 if device.is_cpu else min(self.work_group, device.max_work_group)
+        group = 1 if device.is_cpu else self.work_group
         value = form.arithmetic.result.itemsize if form.arithmetic else 0
         columns = self.columns or (_SUMS // value if value else _SYMBOLIC)
         ordered = self.adds_in_order(device, form)
         shape = min(columns, 1 << 16), self.entries, self.items, ordered, self.least if value else 0
-        return DenseWindowsKernel(group, form, listed, device.portability, group, *shape)
+        return DenseWindowsKernel(group, form, listed, device.portability, group, *shape).fitting(device)
 
     @override
     def describe(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import logging
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,7 +15,7 @@ from clsparse_py.spgemm.accumulator import Product, Rows
 from clsparse_py.spgemm.kernels import Form, RowKernel
 from clsparse_py.spgemm.team import Team
 
-__all__ = ["FencedKernel", "FencedTeam"]
+__all__ = ["FencedKernel", "SummingTeam"]
 
 _log = logging.getLogger(__name__)
 
@@ -22,6 +23,11 @@ _log = logging.getLogger(__name__)
 @dataclass(frozen=True)
 class FencedKernel(RowKernel):
     """What kernels share whose teams use ``cl/team.cl``."""
+
+    @property
+    @abc.abstractmethod
+    def row_bytes(self) -> int:
+        """Local memory for a row."""
 
     @property
     def fence(self) -> str:
@@ -48,9 +54,18 @@ class FencedKernel(RowKernel):
         portability = self.portability.at_most(lane_width)
         return replace(self, work_group=work_group // lanes * lanes, lanes=lanes, portability=portability)
 
+    def fitting(self, device: Device) -> Self:
+        """Return the record with a work-group that a device allows, and with as few lanes as local memory asks for."""
+        found = self.within(min(self.work_group, device.max_work_group), device.portability.lane_width)
+        assert found is not None  # a work-group has at least one work-item
+        while found.row_bytes > device.local_memory and found.lanes > 1:
+            found = found.within(found.lanes // 2, device.portability.lane_width)
+            assert found is not None
+        return found
+
 
 @dataclass(frozen=True)
-class FencedTeam(Team):
+class SummingTeam(Team):
     """A team that adds values in the order of A's row, or by atomics where results need not be deterministic.
 
     Attributes
@@ -70,4 +85,4 @@ class FencedTeam(Team):
         team = self if product.deterministic else replace(self, deterministic=False)
         if not team.deterministic and form.arithmetic and team.adds_in_order(chain.device, form):
             _log.info("%s has no atomics for values of this dtype: they are added in order", chain.device.name)
-        super(FencedTeam, team)._enqueue(chain, product, rows, form, *results)
+        super(SummingTeam, team)._enqueue(chain, product, rows, form, *results)

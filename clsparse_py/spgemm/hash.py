@@ -12,7 +12,7 @@ from clsparse_py.device import Device
 from clsparse_py.launch import Chain
 from clsparse_py.spgemm.accumulator import Product, Result, Rows
 from clsparse_py.spgemm.dense_windows import DenseWindows
-from clsparse_py.spgemm.fenced import FencedKernel, FencedTeam
+from clsparse_py.spgemm.fenced import FencedKernel, SummingTeam
 from clsparse_py.spgemm.kernels import Form
 
 __all__ = ["Hash", "HashKernel", "LargeHash", "hashes", "large_hashes"]
@@ -67,6 +67,7 @@ class HashKernel(FencedKernel):
         return max(min(self.products, _LENGTH) + 1 if self.items else 0, self.slots if self._value else 0)
 
     @property
+    @override
     def row_bytes(self) -> int:
         """Local memory for a row."""
         exchanged = 4 + (self._value + 2 + 4 * -(-self.lanes // 32) if self._value and self.ordered else 0)
@@ -97,7 +98,7 @@ class HashKernel(FencedKernel):
 
 
 @dataclass(frozen=True)
-class Hash(FencedTeam):
+class Hash(SummingTeam):
     """An accumulator with a hash table for each row, for rows with at most ``products`` products.
 
     With ``items``, of at most ``length`` entries of A. Columns must not need 64 bits.
@@ -119,9 +120,7 @@ class Hash(FencedTeam):
     @override
     def record(self, device: Device, form: Form, listed: bool) -> HashKernel:
         shape = self.lanes, self.products, self._slots(form), self.items, self.adds_in_order(device, form)
-        asked = HashKernel(self.work_group, form, listed, device.portability, *shape)
-        found = asked.within(min(self.work_group, device.max_work_group), device.portability.lane_width)
-        assert found is not None  # a work-group has at least one work-item
+        found = HashKernel(self.work_group, form, listed, device.portability, *shape).fitting(device)
         # Two work-groups are to be resident, if that leaves local memory for a row.
         rows = max(device.local_memory // 2 // found.row_bytes, 1)
         return replace(found, work_group=min(found.work_group, found.lanes << rows.bit_length() - 1))

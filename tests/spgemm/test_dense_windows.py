@@ -51,7 +51,7 @@ def check(queue: cl.CommandQueue, A: sp.csr_array, B: sp.csr_array, index: type 
 @pytest.mark.parametrize("work_group", [1, 7, 48, 64, 10**9], ids="wg{}".format)
 @pytest.mark.parametrize(("columns", "entries", "items"), [(None, 256, 4), (32, 4, 1), (64, 7, 2), (4096, 1, 2)])
 def test_shapes(queue: cl.CommandQueue, give: Give, work_group: int, columns: int | None, entries: int, items: int) -> None:
-    give(DenseWindows(min(work_group, 256), columns, entries, items))
+    give(DenseWindows(work_group, columns, entries, items))
     rng = np.random.default_rng(1)
     check(queue, random_matrix((40, 60), 8, rng, np.float32), random_matrix((60, 300), 10, rng, np.float32))
 
