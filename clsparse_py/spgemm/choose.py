@@ -10,7 +10,7 @@ from clsparse_py.spgemm.arguments import memory_limit_of
 from clsparse_py.spgemm.dense_chunked import DenseChunked
 from clsparse_py.spgemm.dense_windows import DenseWindows
 from clsparse_py.spgemm.esc import Esc
-from clsparse_py.spgemm.esc_local import esc_bins
+from clsparse_py.spgemm.esc_local import EscItem, esc_bins
 from clsparse_py.spgemm.hash import Hash, hashes, large_hashes
 from clsparse_py.spgemm.kernels import Form
 from clsparse_py.spgemm.long_rows import LongRows
@@ -63,7 +63,9 @@ def esc(device: Device, form: Form) -> tuple[Rule, ...]:  # noqa: ARG001
 
 def esc_local(device: Device, form: Form, thresholds: tuple[int, int, int] = (32, 736, 6144)) -> tuple[Rule, ...]:
     """Return the bins of "esc-local": by products of a row, which one work-item, sub-group or work-group takes at most."""
-    rules = (Rule("esc-local", each, each.products, each.products) for each in esc_bins(device, form, thresholds))
+    bins = esc_bins(device, form, thresholds)
+    limits = ((each.products, each.products, isinstance(each, EscItem), 0, each.max_columns(device, form)) for each in bins)
+    rules = (Rule("esc-local", each, *limit) for each, limit in zip(bins, limits, strict=True))
     return *rules, Rule("esc-local", Esc(sparing=True))
 
 
@@ -159,7 +161,8 @@ def rules_for(method: str, device: Device, form: Form, n_columns: int = 0, memor
     named = () if method == "auto" else METHODS[method](device, form)
     rules: list[Rule] = []
     for rule in (EMPTY, *named, *auto(device, form)):
-        if rule.column_bytes * n_columns > room or any(earlier.covers(rule) for earlier in rules):
+        too_wide = rule.column_bytes * n_columns > room or (rule.max_columns is not None and n_columns > rule.max_columns)
+        if too_wide or any(earlier.covers(rule) for earlier in rules):
             continue
         rules.append(rule)
         if rule.takes_all:

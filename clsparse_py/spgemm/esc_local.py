@@ -127,6 +127,10 @@ class _SortingTeam(Team):
         """Bits that tell a product of a row."""
         return (self.products - 1).bit_length()
 
+    def max_columns(self, device: Device, form: Form) -> int | None:  # noqa: ARG002 - words of any size fit
+        """Return the most columns with which a row's words fit in local memory, None where that does not matter."""
+        return None
+
 
 @dataclass(frozen=True)
 class EscItem(_SortingTeam):
@@ -166,32 +170,39 @@ class EscTeam(_SortingTeam):
         return replace(found, work_group=min(found.work_group, rows * found.lanes))
 
     @override
+    def max_columns(self, device: Device, form: Form) -> int | None:
+        needed = self.record(device, form.of("numeric"), listed=True).row_bytes
+        return None if needed + _RESERVED <= device.local_memory else 1 << 32 - self.bits
+
+    @override
     def describe(self) -> str:
         return f"{self.products} products in local memory, {self.lanes} lanes to a row"
 
 
-def _most_products(device: Device, form: Form, lanes: int) -> int:
+def _most_products(device: Device, form: Form, lanes: int, word_bytes: int) -> int:
     """Return how many products of a row local memory holds, in any phase."""
-    one = EscTeam(1, lanes=lanes).record(device, form.of("numeric"), listed=True)
+    one = replace(EscTeam(1, lanes=lanes).record(device, form.of("numeric"), listed=True), word_bytes=word_bytes)
     of_product = replace(one, products=2).row_bytes - one.row_bytes
     return (device.local_memory - _RESERVED - one.row_bytes) // of_product
 
 
-def esc_bins(device: Device, form: Form, thresholds: tuple[int, int, int]) -> tuple[_SortingTeam, ...]:
+def esc_bins(device: Device, form: Form, thresholds: tuple[int, int, int]) -> tuple[EscItem | EscTeam, ...]:
     """Return the bins: rows of one work-item, one sub-group, one work-group.
 
     Parameters
     ----------
     thresholds : tuple of int
-        Most products of a row of each; the first at most 32. Those of a work-group are no more than local memory holds.
+        Most products of a row of each; the first at most 32. There are no more than local memory holds: more where columns leave
+        room for a product's number in a word of 32 bits, see `EscTeam.max_columns`.
     """
     of_item, of_sub_group, of_group = thresholds
     if not 1 <= of_item <= 32 or not of_item < of_sub_group < of_group < 1 << 16:
         raise ValueError(f"thresholds: must be three rising numbers up to 32, any and 65535, are {thresholds}")
     width, group = min(32, device.max_work_group), min(256, device.max_work_group)
-    found: list[_SortingTeam] = [EscItem(of_item)]
+    found: list[EscItem | EscTeam] = [EscItem(of_item)]
     for products, lanes in ((of_sub_group, width), (of_group, group)):
-        most = min(products, _most_products(device, form, lanes))
+        most = min(products, _most_products(device, form, lanes, 8))
+        packed = min(products, most if form.wide else _most_products(device, form, lanes, 4))
         # Small rows with as many lanes take a quarter of the local memory: more of them share a compute unit.
-        found += [EscTeam(size, lanes=lanes) for size in (most // 4, most) if size > found[-1].products]
+        found += [EscTeam(size, lanes=lanes) for size in (most // 4, most, packed) if size > found[-1].products]
     return tuple(found)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyopencl as cl
 import pytest
@@ -12,7 +14,7 @@ from problems import assert_product, device_matrix, random_matrix, rows_of
 from clsparse_py import describe, programs
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.semiring import SEMIRINGS, Semiring, plus_times
-from clsparse_py.spgemm.choose import esc_local
+from clsparse_py.spgemm.choose import esc_local, rules_for
 from clsparse_py.spgemm.esc_local import EscItem, EscTeam, esc_bins
 from clsparse_py.spgemm.kernels import Form
 from clsparse_py.spgemm.plan import SpgemmPlan
@@ -102,14 +104,22 @@ def test_thresholds(queue: cl.CommandQueue, thresholds: tuple[int, int, int]) ->
 
 
 def test_bins_follow_the_thresholds(queue: cl.CommandQueue) -> None:
-    device = describe(queue.device)
+    device = replace(describe(queue.device), local_memory=48 << 10)
     found = esc_bins(device, DOUBLE, (30, 700, 900))
     assert [type(each) for each in found][:2] == [EscItem, EscTeam]
     assert found[0].products == 30
     assert {700, 900} <= {each.products for each in found}
-    # No more than local memory holds.
-    largest = esc_bins(device, DOUBLE, (32, 736, 60_000))[-1]
-    assert largest.record(device, DOUBLE, listed=True).row_bytes <= device.local_memory
+    # No more than local memory holds, with as many columns as there may be.
+    *_, widest, packed = esc_bins(device, DOUBLE, (32, 736, 60_000))
+    assert widest.max_columns(device, DOUBLE) is None
+    assert widest.record(device, DOUBLE, listed=True).row_bytes <= device.local_memory
+    most = packed.max_columns(device, DOUBLE)
+    assert most is not None
+    assert replace(packed, columns=most).record(device, DOUBLE, listed=True).row_bytes <= device.local_memory
+    assert packed.products > widest.products
+    assert esc_bins(device, replace(DOUBLE, wide=True), (32, 736, 60_000))[-1] == widest
+    largest = [rules_for("esc-local", device, DOUBLE, columns)[-2].max_products for columns in (most, most + 1)]
+    assert largest == [packed.products, widest.products]
     for wrong in ((0, 10, 20), (33, 100, 200), (32, 32, 100), (4, 3, 10), (1, 2, 1 << 16)):
         with pytest.raises(ValueError, match="thresholds: must be three rising numbers"):
             esc_bins(device, DOUBLE, wrong)
@@ -117,7 +127,8 @@ def test_bins_follow_the_thresholds(queue: cl.CommandQueue) -> None:
 
 def test_rows_are_not_reordered_where_all_are_short(queue: cl.CommandQueue) -> None:
     rng = np.random.default_rng(5)
-    A, B = rows_of(rng.integers(1, 5, 100), 50, rng, np.float32), rows_of(rng.integers(1, 8, 50), 90, rng, np.float32)
+    # Rows without products among them.
+    A, B = rows_of(rng.integers(0, 5, 100), 50, rng, np.float32), rows_of(rng.integers(0, 8, 50), 90, rng, np.float32)
     with programs.recording() as built:
         planned(queue, esc_local(describe(queue.device), DOUBLE), A, B)
     of_rows = [each.parameters for each in built if each.parameters.template == "spgemm/esc_item"]
