@@ -89,6 +89,9 @@ _QUICK: dict[str, Maker] = {
 # So small that calls, not work, take the time: one entry in 5 to 23 is nonzero.
 _SMALL: dict[str, Maker] = {f"small_{n}": functools.partial(irregular.small, size=n) for n in range(10, 101, 10)}
 
+# All rows of the square have as many products: the bins of Liu et al., Register-Aware SpGEMM, by the most that each takes.
+_BINS: dict[str, Maker] = {f"bin_{2**i}": functools.partial(irregular.products_a_row, products=2**i) for i in range(1, 10)}
+
 # Hou et al., Table II: the real matrix, the generated one that stands for it where it is not at hand, and its maker.
 _TABLE_2: tuple[tuple[str, str, Maker], ...] = (
     ("apache1", "fd3d7_43", lambda _: grids.fd3d7(43)),
@@ -110,7 +113,7 @@ _TABLE_2: tuple[tuple[str, str, Maker], ...] = (
     ("whitaker3_dual", "planar_dual", lambda rng: meshes.planar_dual(rng, 9_620)),
 )
 
-_ALL: dict[str, Maker] = {**_MATRICES, **_QUICK, **_SMALL, **{name: maker for _, name, maker in _TABLE_2}}
+_ALL: dict[str, Maker] = {**_MATRICES, **_QUICK, **_SMALL, **_BINS, **{name: maker for _, name, maker in _TABLE_2}}
 
 _PAPER_SPGEMM = [
     "fd2d5_1024",
@@ -132,7 +135,7 @@ _PAPER_SPGEMM = [
 _PAPER_SPGEMM_GPU = ["fd2d5_2048", "fd3d7_160", "spheres", "wind_tunnel", "qcd", "rmat16", "rmat18"]
 _PAPER_AMG = ["fd2d5_1024", "fe2d9_1024", "fd3d7_101", "fe3d27_60", "fe2d_tri_550k"]
 
-SUITES = ("quick", "paper", "paper-spmv", "paper-spgemm", "paper-amg", "small", "table2", "full")
+SUITES = ("quick", "paper", "paper-spmv", "paper-spgemm", "paper-amg", "small", "bins", "table2", "full")
 
 
 def names() -> list[str]:
@@ -163,6 +166,7 @@ def suite(name: str, *, cpu: bool) -> list[str]:
         "paper-spgemm": _PAPER_SPGEMM + ([] if cpu else _PAPER_SPGEMM_GPU),
         "paper-amg": _PAPER_AMG,
         "small": list(_SMALL),
+        "bins": list(_BINS),
         "table2": [_table2_member(real, generated) for real, generated, _ in _TABLE_2],
         "full": names() + [f"P({name})" for name in _PAPER_AMG] + _real_matrices(),
     }

@@ -54,9 +54,7 @@ def report(document: Document, path: Path, console: Console, *, way: str = "back
     shown = [run_sheet(document), primitives_sheet(document, way)]
     details, written = [], []
     for operation, dtype in sorted({(e["operation"], e["dtype"]) for e in document["entries"]}):
-        shown += [
-            sheet(document, kind, operation, dtype, way) for kind in ("summary", "rounds", "comparison", "values", "published")
-        ]
+        shown += [sheet(document, kind, operation, dtype, way) for kind in _MAKERS if kind != "details"]
         details.append(sheet(document, "details", operation, dtype, way))
     for what, entries in _plotted(document).items():
         for kind, figure in (("share", share_plot(entries, way, what)), ("ratio", ratio_plot(entries, way, what))):
@@ -80,7 +78,8 @@ def sheet(document: Document, kind: str, operation: str, dtype: str, way: str = 
     kind
         ``summary``, ours and the best peer on each input; ``rounds``, of merges; ``comparison``, geometric means;
         ``values``, the same of those who compute values alone, our kept plan first; ``published``, of squares, ours and
-        implementations that are not run here, by way of cuSPARSE; or ``details``.
+        implementations that are not run here, by way of cuSPARSE; ``registers``, accumulators in local memory over those in
+        registers; or ``details``.
 
     Raises
     ------
@@ -244,6 +243,22 @@ def _published(entries: Sequence[Document], way: str, what: str) -> Sheet:
     )
 
 
+def _registers(entries: Sequence[Document], way: str, what: str) -> Sheet:
+    """Hold the accumulators in registers against their originals in local memory."""
+    pairs = [(f"clsparse/{original}", f"clsparse/reg-{original}") for original in ("sort", "merge", "hash")]
+    tables = {entry["input"]: times_of(entry, way) for entry in entries}
+    ratios = {
+        name: [times[pair[0]] / times[pair[1]] if times.keys() >= set(pair) else None for pair in pairs]
+        for name, times in tables.items()
+    }
+    rows = [(name, *("" if each is None else f"{each:.2f}" for each in found)) for name, found in ratios.items() if any(found)]
+    if rows:
+        columns = ([each for each in column if each] for column in zip(*ratios.values(), strict=True))
+        rows.append(("geometric mean", *(f"{geometric_mean(column):.2f}" if column else "" for column in columns)))
+    header = ("input", *(f"{original.split('/')[1]} / {own.split('/')[1]}" for original, own in pairs))
+    return Sheet(f"{what}: accumulators in local memory / in registers, {way}", header, tuple(rows))
+
+
 def _ratios(tables: dict[str, dict[str, float]], ours: str) -> dict[str, dict[str, float]]:
     """Return each contestant's times over ours, by contestant and input."""
     names = sorted({name for times in tables.values() for name in times} - {ours})
@@ -329,5 +344,6 @@ _MAKERS: dict[str, Callable[[Sequence[Document], str, str], Sheet]] = {
     "comparison": _comparison,
     "values": _values,
     "published": _published,
+    "registers": _registers,
     "details": _details,
 }

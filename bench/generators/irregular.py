@@ -137,3 +137,23 @@ def small(rng: np.random.Generator, *, size: int) -> Pattern:
     one_in = 5 + 18 * (size - 10) / 90
     places = np.flatnonzero(rng.random(size * size) * one_in < 1)
     return from_pairs(places // size, places % size, (size, size))
+
+
+def products_a_row(rng: np.random.Generator, *, products: int, size: int = 1 << 17) -> Pattern:
+    """Return a matrix whose square has the same number of intermediate products in every row, a power of two.
+
+    Even rows name odd ones and odd rows even ones, at random among the nearest; the two numbers of entries multiply to that of
+    products.
+    """
+    few = 1 << (products.bit_length() - 1) // 2
+    lengths = (few, products // few)
+    window = 4 * max(lengths)
+    pieces = []
+    for parity, length in enumerate(lengths):
+        rows = np.arange(parity, size, 2)
+        drawn = rng.random((rows.size, window), dtype=np.float32).argsort(axis=1)[:, :length]
+        # Places in the window to columns of the other parity; past the ends they go around.
+        columns = (rows[:, None] + 2 * drawn - window + 1) % size
+        pieces.append((np.repeat(rows, length), columns.ravel()))
+    rows, columns = (np.concatenate(each).astype(np.int64) for each in zip(*pieces, strict=True))
+    return from_pairs(rows, columns, (size, size))

@@ -81,6 +81,14 @@ def test_small_matrices_are_sparser_the_larger_they_are() -> None:
     assert largest.nnz == pytest.approx(10_000 / 23, rel=0.2)
 
 
+@pytest.mark.parametrize("name", ["bin_2", "bin_32", "bin_512"])
+def test_every_row_of_a_bin_has_as_many_products(name: str) -> None:
+    matrix = gallery.load(name)
+    lengths = np.diff(matrix.indptr)
+    products = np.add.reduceat(lengths[matrix.indices], matrix.indptr[:-1])
+    assert set(products) == {int(name.removeprefix("bin_"))}
+
+
 def test_rmat_keeps_its_mean_row_and_its_products() -> None:
     matrix = gallery.load("rmat14")
     lengths = np.diff(matrix.indptr)

@@ -111,6 +111,19 @@ def test_implementations_measured_elsewhere_are_scaled_by_cusparse(tmp_path: Pat
     assert "implementations that were measured elsewhere" in markdown
 
 
+def test_accumulators_in_registers_are_held_against_their_originals(tmp_path: Path) -> None:
+    def records(*seconds: float) -> list[Document]:
+        return [record(f"clsparse/{name}", each) for name, each in zip(("sort", "reg-sort", "hash"), seconds, strict=True)]
+
+    first = entry("bin_2", *records(4.0, 1.0, 1.0), operation="spgemm")
+    second = entry("bin_4", *records(1.0, 1.0, 1.0), record("clsparse/reg-hash", 0.5), operation="spgemm")
+    report.report(document(first, second), tmp_path / "r.json", Console(quiet=True))
+    markdown = (tmp_path / "r.md").read_text()
+    assert "| input | sort / reg-sort | merge / reg-merge | hash / reg-hash |" in markdown
+    assert "| bin_2 | 4.00 |  |  |" in markdown
+    assert "| geometric mean | 2.00 |  | 2.00 |" in markdown
+
+
 def merge(name: str, rounds: float, *records: Document) -> Document:
     sizes = {"elements": 1000, "segments": 2, "subsegments": 10, "rounds": rounds}
     made = entry(name, *records, operation="segmented_merge", dtype="uint32-uint32", sizes=sizes)
