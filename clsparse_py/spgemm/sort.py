@@ -52,6 +52,13 @@ class SortKernel(FencedKernel):
 
     @property
     @override
+    def row_bytes(self) -> int:
+        value = self.form.arithmetic.result.itemsize if self.form.arithmetic else 0
+        words = self.word_bytes * (self.products + self.lanes)
+        return words + (2 + value) * self.products + 2 + 4 * self.lanes
+
+    @property
+    @override
     def shape_name(self) -> str:
         return f"{super().shape_name}_{self.items}_{'' if self.registers else 'local_'}products_w{8 * self.word_bytes}"
 
@@ -87,15 +94,9 @@ class SortKernel(FencedKernel):
             self, work_group=group, lanes=lanes, items=items, portability=self.portability.at_most(width),
             registers=self.registers and items <= self.MOST_REGISTERS,
         )  # fmt: skip
-        while made.work_group * made._work_item_bytes > self.LOCAL_MEMORY and made.work_group >= 2 * unit:
+        while made.work_group // lanes * made.row_bytes > self.LOCAL_MEMORY and made.work_group >= 2 * unit:
             made = replace(made, work_group=made.work_group // (2 * unit) * unit)
         return made
-
-    @property
-    def _work_item_bytes(self) -> int:
-        """Bytes of local memory for each work-item."""
-        value = self.form.arithmetic.result.itemsize if self.form.arithmetic else 0
-        return self.word_bytes * (self.items + 1) + (2 + value) * self.items + 6
 
 
 @dataclass(frozen=True)

@@ -112,3 +112,17 @@ def test_second_call_builds_nothing(queue: cl.CommandQueue, method: str, monkeyp
     spgemm(left, right, method=method)
     monkeypatch.setattr(programs, "render", None)
     spgemm(left, right, method=method)
+
+
+@pytest.mark.parametrize("method", ALL)
+def test_columns_that_need_64_bits(queue: cl.CommandQueue, method: str) -> None:
+    rng = np.random.default_rng(7)
+    A, B = rows_of(rng.integers(0, 30, 60), 50, rng, np.float32), rows_of(rng.integers(0, 12, 50), 90, rng, np.float32)
+    # SciPy's product takes memory for each column: it is made of columns nearer to one another.
+    wanted = sp.csr_array(A @ B)
+    wanted.sort_indices()
+    far = sp.csr_array((B.data, B.indices.astype(np.int64) << 33, B.indptr.astype(np.int64)), shape=(50, 90 << 33))
+    C = spgemm(device_matrix(queue, A, np.int64), device_matrix(queue, far, np.int64), method=method)
+    np.testing.assert_array_equal(C.indptr.get(), wanted.indptr)
+    np.testing.assert_array_equal(C.indices.get(), wanted.indices.astype(np.int64) << 33)
+    np.testing.assert_array_equal(C.data.get(), wanted.data)
