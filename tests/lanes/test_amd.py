@@ -129,6 +129,9 @@ def tools(lane: Lane) -> tuple[str, str]:
     return clang, lane.require(bitcode(), "the device libraries are not installed (Debian: rocm-device-libs)")
 
 
+#: Kernels of a few work-items with a core each, which no GPU runs: they compile, but may keep some scalars elsewhere.
+FOR_CPU_DEVICES = {"spgemm/dense_chunked"}
+
 SCRATCH = """
 kernel void planted(global const int *in, global int *out)
 {
@@ -164,5 +167,9 @@ def test_every_kernel_compiles_without_scratch(lane: Lane, tools: tuple[str, str
         of = [usage[target, name] for target in TARGETS]
         cells = (f"{each.vgprs:7}{each.sgprs:5}{each.local_memory:7}{each.occupancy:4}" for each in of)
         lane.say(f"{name:{width}}{''.join(cells)}")
-    wrong = [f"{name} on {target}: {taken}" for (target, name), taken in usage.items() if taken.scratch or taken.spills]
+    wrong = [
+        f"{name} on {target}: {taken}"
+        for (target, name), taken in usage.items()
+        if taken.scratch or (taken.spills and kernels[target][name].template not in FOR_CPU_DEVICES)
+    ]
     assert not wrong, "\n".join(wrong)
