@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -158,7 +159,16 @@ def rules_for(method: str, device: Device, form: Form, n_columns: int = 0, memor
         Bytes that the workspace may have.
     """
     room = memory_limit_of(device, memory_limit)
-    named = () if method == "auto" else METHODS[method](device, form)
+    return _rules(None if method == "auto" else METHODS[method], device, form, n_columns, room)
+
+
+# Kept: to ask what each bin takes on a device costs more than to make a small product.
+@functools.lru_cache(maxsize=256)
+def _rules(
+    of_method: Callable[[Device, Form], tuple[Rule, ...]] | None, device: Device, form: Form, n_columns: int, room: int
+) -> tuple[Rule, ...]:
+    """Return the rules of a method, or of "auto" alone, where the workspace may have so many bytes."""
+    named = of_method(device, form) if of_method else ()
     rules: list[Rule] = []
     for rule in (EMPTY, *named, *auto(device, form)):
         too_wide = rule.column_bytes * n_columns > room or (rule.max_columns is not None and n_columns > rule.max_columns)
