@@ -98,7 +98,9 @@ class EscTeamKernel(_SortingKernel, FencedKernel):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "teams": self.work_group // self.lanes, "free": self.fence != "barrier"}
+        shape = {"teams": self.work_group // self.lanes, "free": self.fence != "barrier"}
+        # An index fits in the place of a word.
+        return {**super().arguments(), **shape, "bases": self.form.index == "int32" or self.word_bytes == 8}
 
 
 @dataclass(frozen=True)

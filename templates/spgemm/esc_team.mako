@@ -97,6 +97,13 @@ void ${name}(SPGEMM_PARAMETERS)
 % else:
     const C_INDEX of_c = active ? c_indptr[row] : 0;
     const uint earlier_run = run;
+% if bases:
+    // What is between the number of a product and its place in B, by entry of A: in the words that are no longer needed.
+    local I *const bases = (local I *)(words + (~rounds & 1) * ${products});
+    for (uint k = lane; k < length; k += ${lanes})
+        bases[k] = b_indptr[a_indices[begin + k]] - (I)places[k];
+    team_sync();
+% endif
     // What is here of the entry that an earlier lane began, and of the last one.
     T lead = ZERO, sum = ZERO;
     bool led = false, open = false;
@@ -116,7 +123,7 @@ void ${name}(SPGEMM_PARAMETERS)
             open = false;
         }
         const uint product = (uint)word & ${2**bits - 1}, k = team_find(places, 0, length, product);
-        const I at = b_indptr[a_indices[begin + k]] + (I)(product - places[k]);
+        const I at = ${"bases[k] + (I)product" if bases else "b_indptr[a_indices[begin + k]] + (I)(product - places[k])"};
         const T term = MULTIPLY(from_a(a_data[begin + k]), from_x(b_data[at]));
         sum = open ? ADD(sum, term) : term;
         open = true;
