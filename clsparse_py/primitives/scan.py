@@ -6,6 +6,7 @@ right on every device, and sums are always made in the same order. On CPU device
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 from pyopencl import array as cl_array
 from typing_extensions import override
 
+from clsparse_py.arithmetic import name_of
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain
 from clsparse_py.primitives import arguments
@@ -201,11 +203,11 @@ def enqueue_scan(
     work_group : int, optional
         Work-items in a work-group, if not those that suit the device.
     """
-    inclusive, n_target, types = kind == "inclusive", n + (kind == "pointers"), (source.dtype.name, target.dtype.name)
+    inclusive, n_target, types = kind == "inclusive", n + (kind == "pointers"), (name_of(source.dtype), name_of(target.dtype))
     if not n_target:
         return
     if not chain.device.is_cpu:
-        enqueue_tiles(chain, ScanTiles.legal(chain.device, *types, inclusive, work_group), source, target, n, n_target)
+        enqueue_tiles(chain, _legal(chain.device, *types, inclusive, work_group), source, target, n, n_target)
         return
     scan = ScanChunks(work_group or 1, *types, chain.device.portability.at_most(1), False, "scan", inclusive)
     built, scan = chain.build(scan)
@@ -216,6 +218,10 @@ def enqueue_scan(
         # The sum of the last chunk is of no use.
         chain.launch(chain.build(replace(scan, step="sums"))[0], -(-(n_chunks - 1) // scan.work_group), *sizes, source, sums)
     chain.launch(built, -(-n_chunks // scan.work_group), *sizes, source, sums, target)
+
+
+# Kept: to make a record legal takes longer than to launch its kernel.
+_legal = functools.lru_cache(maxsize=256)(ScanTiles.legal)
 
 
 def enqueue_tiles(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,8 +46,15 @@ class Team(abc.ABC):
         self._enqueue(chain, product, rows, product.form.of(phase), product.a_data, product.b_data, C.indptr, C.indices, C.data)
 
     def _enqueue(self, chain: Chain, product: Product, rows: Rows, form: Form, *results: Any) -> None:
-        built, record = chain.build(self.record(chain.device, form, rows.listed is not None))
+        built, record = chain.build(_record(self, chain.device, form, rows.listed is not None))
         where: tuple[Any, ...] = (np.uint64(rows.n),)
         if rows.listed is not None:
             where += np.uint64(rows.first), rows.listed
         chain.launch(built, record.groups(rows.n), *where, *product.structure, *results)
+
+
+# Kept: to make a record legal takes longer than to launch its kernel.
+@functools.lru_cache(maxsize=1024)
+def _record(team: Team, device: Device, form: Form, listed: bool) -> RowKernel:
+    """Return a team's record."""
+    return team.record(device, form, listed)
