@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -81,4 +80,4 @@ def form_of(A: csr_array, B: csr_array, semiring: Semiring = plus_times, c_index
     index = name_of(np.result_type(A.indptr.dtype, B.indptr.dtype))
     arithmetic = Arithmetic(name_of(A.dtype), name_of(B.dtype), index, semiring.name)
     wide = B.shape[1] > np.iinfo(np.uint32).max
-    return replace(Form("numeric", index, wide), arithmetic=arithmetic, c_index=c_index)
+    return Form("numeric", index, wide, arithmetic, c_index)
