@@ -28,6 +28,8 @@ _MOST_ALONE = 12
 #: another, so a row with many keeps it busy when all others are done.
 _LONGEST_MERGED = 128
 _MOST_MERGED = 1 << 14
+#: Products of a row that a single work-item merges, at most.
+_MOST_MERGED_ALONE = 1 << 10
 
 
 def reg_merge(device: Device, form: Form) -> tuple[Rule, ...]:
@@ -118,8 +120,11 @@ def auto(device: Device, form: Form) -> tuple[Rule, ...]:
     """
     if device.is_cpu:
         return (*dense(device, form), Rule("esc", Esc(sparing=True)))
-    merged = (replace(rule, max_products=_MOST_MERGED) for rule in reg_merge(device, form))
-    few = (rule for rule in merged if rule.max_length is not None and rule.max_length <= _LONGEST_MERGED)
+    few = (
+        replace(rule, max_products=_MOST_MERGED if each.lanes > 1 else _MOST_MERGED_ALONE)
+        for rule, each in ((rule, rule.accumulator) for rule in reg_merge(device, form))
+        if isinstance(each, Merge) and each.length <= _LONGEST_MERGED
+    )
     return (*few, *reg_hash(device, form), *large_hash(device, form), *long_rows(device, form))
 
 
@@ -137,8 +142,9 @@ def alone(rules: tuple[Rule, ...], taken: tuple[int, ...], longest_row: int) -> 
         Of A.
     """
     used = [rule for rule, n in zip(rules, taken, strict=True) if n and rule.accumulator is not None]
-    merged = [rule for rule in used if isinstance(rule.accumulator, Merge) and rule.accumulator.registers]
-    if not used or len(merged) < len(used) or longest_row > _MOST_ALONE:
+    found = [rule.accumulator for rule in used if isinstance(rule.accumulator, Merge)]
+    by_itself = len(found) == len(used) and all(each.registers and each.lanes == 1 for each in found)
+    if not used or not by_itself or longest_row > _MOST_ALONE:
         return None
     return replace(used[-1], accumulator=Merge(1, longest_row), max_length=longest_row)
 
