@@ -159,7 +159,7 @@ class LargeHash(Hash):
     @override
     def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: object, C: Result, phase: str) -> None:
         super().enqueue_numeric(chain, product, rows, state, C, phase)
-        if self.slots < self.products:
+        if self.slots < min(self.products, product.shape[1]):
             replace(self._windows, least=self.slots + 1).enqueue_numeric(chain, product, rows, state, C, phase)
 
     @override

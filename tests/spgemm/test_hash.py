@@ -147,13 +147,18 @@ def test_tables_for_fewer_columns_than_products(queue: cl.CommandQueue, give: Gi
     assert {type(each.parameters) for each in built} == {HashKernel, DenseWindowsKernel}
 
 
-def test_large_rows(queue: cl.CommandQueue) -> None:
+def test_large_rows(queue: cl.CommandQueue, give: Give) -> None:
     rng = np.random.default_rng(8)
     A, B = rows_of([300, 0, 120, 30, 1, 60, 90], 400, rng, np.float32), rows_of([90, 70, 100, 30] * 100, 3000, rng, np.float32)
     C = spgemm(device_matrix(queue, A), device_matrix(queue, B), method="large-hash")
     assert_product(C, A, B)
     plan = spgemm_plan(device_matrix(queue, A), device_matrix(queue, B), method="large-hash")
     assert {each.method for each in plan.explain().bins} == {"large-hash"}
+    # With as many work-items as on GPUs.
+    give(LargeHash(32768, 128, 4, 128, slots=2048, counts=False))
+    C, kernels = made(queue, A, B)
+    assert_product(C, A, B)
+    assert {each.lanes for each in kernels} == {min(128, describe(queue.device).max_work_group)}
 
 
 def noisy() -> tuple[sp.csr_array, sp.csr_array]:
