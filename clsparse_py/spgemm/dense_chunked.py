@@ -26,12 +26,10 @@ _BITS = 64
 #: Chunks of rows to a worker, and what a row weighs for itself, in products.
 _CHUNKS = 32
 _ROW_WEIGHT = 8
-#: Products of rows that are listed, for which there are vectors of 16; rows of B that are added at once.
-_SHORTS = (16, 32)
-#: Entries of such a list: rows of B are copied by eights.
-_ROOM = max(_SHORTS) + 8
+#: Room for the products of a short row: they are at most 32, and rows of B are copied by eights.
+_ROOM = 32 + 8
+#: Rows of B that are added at once, at most; entries of A ahead of which rows of B are asked for.
 _BLOCK = 4
-#: Entries of A ahead of which rows of B are asked for.
 _DISTANCE = 12
 
 
@@ -74,7 +72,7 @@ class DenseChunkedKernel(Parameters):
         return {
             "work_group": self.work_group,
             "listed": self.listed,
-            "shorts": () if self.form.wide else _SHORTS,
+            "short": not self.form.wide,
             "room": _ROOM,
             "block": _BLOCK,
             "distance": _DISTANCE,

@@ -19,41 +19,26 @@ Result        deterministic: products of a column are added in the order of A's 
 </%doc>
 #include "spgemm.cl"
 #include "unaligned.cl"
-<%def name="ahead(stage)">
+% if listed:
+#include "listed_rows.cl"
+% endif
+% if short:
+#include "column_places.cl"
+% endif
+<%def name="ahead(whole)">
                     if (a + ${2 * distance} < a_stop) {
-                        const I later = a_indices[a + ${2 * distance}], soon = a_indices[a + ${distance}];
-                        PREFETCH_LINE(b_indptr + later)
-                        const I at = b_indptr[soon];
-% if stage == "words":
-                        PREFETCH_LINE(b_n_words + later)
-                        PREFETCH_LINE(b_words + at)
-                        PREFETCH_LINE(b_masks + at)
-% endif
-% if stage == "list" or not symbolic:
-                        PREFETCH_LINE(b_indices + at)
-% endif
+                        PREFETCH_LINE(b_indptr + a_indices[a + ${2 * distance}])
+                        const I soon = a_indices[a + ${distance}], at = b_indptr[soon];
+                        const I at_end = ${"b_indptr[soon + 1]" if whole else "at + 1"};
+                        for (I j = at; j < at_end; j += 16) {
+                            PREFETCH_LINE(b_indices + j)
 % if not symbolic:
-                        PREFETCH_LINE(b_data + at)
-                        PREFETCH_LINE(b_data + at + 8)
+                            PREFETCH_LINE(b_data + j)
+                            PREFETCH_LINE(b_data + j + 8)
 % endif
+                        }
                     }
 </%def>\
-% if listed:
-
-// How many of the n ascending rows in a list are before one.
-ulong rows_before(global const I *list, const ulong n, const ulong row)
-{
-    ulong low = 0, high = n;
-    while (low < high) {
-        const ulong middle = low + (high - low) / 2;
-        if ((ulong)list[middle] < row)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-% endif
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
@@ -88,7 +73,6 @@ void ${name}(
     for (ulong i = 0; i < n_words + n_groups; ++i)
         bits[i] = 0;
 % endif
-    const uint16 lane = (uint16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
 
     for (; chunk < n_chunks; chunk = atomic_inc(claimed)) {
 % if listed:
@@ -132,12 +116,12 @@ void ${name}(
             }
 % endif
 % endif
-% if shorts:
+% if short:
             const uint n_products = (uint)min(products[row], (ulong)UINT_MAX);
-            if (${'' if symbolic or values_only else '!repeats && '}n_products <= ${max(shorts)}) {
+            if (${'' if symbolic or values_only else '!repeats && '}n_products <= 32) {
                 uint n = 0;
                 for (I a = a_begin; a < a_end; ++a) {
-${ahead("list")}\
+${ahead(False)}\
                     const I k = a_indices[a];
                     const ulong begin = b_indptr[k];
                     const uint length = (uint)(b_indptr[k + 1] - b_indptr[k]);
@@ -163,49 +147,21 @@ ${ahead("list")}\
                     }
                     n += length;
                 }
-                uint present = 0;
-% for most in shorts:
-                ${"" if most == min(shorts) else "else "}if (n <= ${most}) {
-<% vectors = range(most // 16) %>
-% for v in vectors:
-                    const int16 is_${v} = lane + ${16 * v}u < n;
-                    const uint16 column_${v} = select((uint16)(UINT_MAX), vload16(${v}, columns), is_${v});
-                    uint16 smaller_${v} = 0;
-% endfor
-% for v in vectors:
-                    vstore16(column_${v}, ${v}, columns);
-% endfor
-% for i in range(most):
-% for v in vectors:
-                    smaller_${v} -= as_uint16(column_${v} > (uint16)(columns[${i}]));
-% endfor
-% endfor
-% for v in vectors:
-                    const uint16 bit_${v} = select((uint16)(0), (uint16)(1) << smaller_${v}, is_${v});
-% endfor
-                    const uint16 any = ${" | ".join(f"bit_{v}" for v in vectors)};
-                    const uint8 any_8 = any.lo | any.hi;
-                    const uint4 any_4 = any_8.lo | any_8.hi;
-                    const uint2 any_2 = any_4.lo | any_4.hi;
-                    present = any_2.x | any_2.y;
-% if not symbolic:
-% for v in vectors:
-                    vstore16(popcount((uint16)(present) & (((uint16)(1) << smaller_${v}) - 1)), ${v}, places);
-% endfor
-                    const C_INDEX end = ${"c_indptr[row + 1]" if listed else "chunk_end"};
-                    if (place + ${most} <= end) {
-                        for (uint i = 0; i < ${most}; ++i)
-                            c_data[place + i] = ZERO;
-                    } else {
-                        for (uint i = 0; i < popcount(present); ++i)
-                            c_data[place + i] = ZERO;
-                    }
-% endif
-                }
-% endfor
+                const uint present = n <= 16 ? column_places_16(columns, n, places) : column_places_32(columns, n, places);
+                const uint count = (uint)popcount(present);
 % if symbolic:
-                counts[row] = (uint)popcount(present);
+                counts[row] = count;
 % else:
+                // By sixteens, where there are rows behind that are written later.
+                const uint cleared = (count + 15) / 16 * 16;
+                if (place + (C_INDEX)cleared <= ${"c_indptr[row + 1]" if listed else "chunk_end"}) {
+                    for (uint i = 0; i < cleared; i += 16)
+                        for (uint j = 0; j < 16; ++j)
+                            c_data[place + i + j] = ZERO;
+                } else {
+                    for (uint i = 0; i < count; ++i)
+                        c_data[place + i] = ZERO;
+                }
                 for (uint i = 0; i < n; ++i) {
                     const C_INDEX to = place + places[i];
 % if not values_only:
@@ -220,31 +176,42 @@ ${ahead("list")}\
 % if not values_only:
             uint lowest = UINT_MAX, highest = 0;
 % endif
-            for (I a = a_begin; a < a_end;) {
+            // Rows of B alike that follow one another, of which the last were found.
+            uint alike = 1;
+            for (I a = a_begin; a < a_end; a += (I)alike) {
 % if not values_only:
-                if (!repeats) {
-${ahead("words")}\
+                if (!repeats && alike == 1) {
+${ahead(True)}\
                 }
 % endif
                 const I k = a_indices[a];
                 const I begin = b_indptr[k];
                 const I length = b_indptr[k + 1] - begin;
-% if values_only:
-                const uint alike = 1;
-% else:
-                // Rows of B alike that follow one another.
-                uint alike = 1;
+                alike = 1;
+% if not values_only:
                 while (alike < ${block} && a + (I)alike < a_end && a_indices[a + (I)alike] == k + (I)alike && b_n_words[k + (I)alike] & 1)
                     ++alike;
-                const I n = ${"" if symbolic else "repeats ? 0 : "}(I)(b_n_words[k] / 4);
-                if (n) {
-                    lowest = min(lowest, b_words[begin]);
-                    highest = max(highest, b_words[begin + n - 1]);
-                }
-                for (I j = begin; j < begin + n; ++j) {
-                    const uint word = b_words[j];
-                    bits[word] |= b_masks[j];
-                    found[word >> 6] |= 1ul << (word & 63);
+                // Few columns to a word are cheaper set one by one, and where rows are short what is known of them is not even read.
+                bool by_columns = ${"false" if symbolic else "repeats"};
+                if (length && !by_columns) {
+                    lowest = min(lowest, (uint)(b_indices[begin] >> 6));
+                    highest = max(highest, (uint)(b_indices[begin + length - 1] >> 6));
+                    by_columns = length <= 4 || b_n_words[k] > 3 * (uint)length;
+                    if (by_columns) {
+                        for (I j = begin; j < begin + length; ++j) {
+                            const COLUMN column = (COLUMN)b_indices[j];
+                            const uint word = (uint)(column >> 6);
+                            bits[word] |= 1ul << (column & 63);
+                            found[word >> 6] |= 1ul << (word & 63);
+                        }
+                    } else {
+                        const I n = (I)(b_n_words[k] / 4);
+                        for (I j = begin; j < begin + n; ++j) {
+                            const uint word = b_words[j];
+                            bits[word] |= b_masks[j];
+                            found[word >> 6] |= 1ul << (word & 63);
+                        }
+                    }
                 }
 % endif
 % if not symbolic:
@@ -273,7 +240,6 @@ ${ahead("words")}\
 % endfor
 % endif
 % endif
-                a += (I)alike;
             }
 
 % if values_only:
@@ -287,8 +253,9 @@ ${ahead("words")}\
 % if symbolic:
             uint count = 0;
 % else:
+            const C_INDEX c_end = c_indptr[row + 1];
             if (repeats) {
-                const C_INDEX c_end = c_indptr[row + 1], back = place - c_indptr[row - 1];
+                const C_INDEX back = place - c_indptr[row - 1];
                 for (; place < c_end; ++place) {
                     const C_INDEX column = c_indices[place - back] + (C_INDEX)shift;
                     c_indices[place] = column;

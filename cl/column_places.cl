@@ -1,0 +1,48 @@
+// Where the products of a short row go: in its row of C, each column stands after as many others as are smaller.
+//
+// column_places_16, column_places_32(columns, n, places): places[i] becomes the number of different columns below columns[i], for
+// i < n <= 16 or 32. Returned are bits of which each stands for a column. Both arrays have room for 16 or 32; columns behind n are
+// overwritten. A column is below UINT_MAX.
+#define LANES_16 ((uint16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15))
+
+uint any_of_16(const uint16 bits)
+{
+    const uint8 of_8 = bits.lo | bits.hi;
+    const uint4 of_4 = of_8.lo | of_8.hi;
+    return of_4.x | of_4.y | of_4.z | of_4.w;
+}
+
+uint column_places_16(global uint *columns, const uint n, global uint *places)
+{
+    const int16 is = LANES_16 < n;
+    const uint16 column = select((uint16)(UINT_MAX), vload16(0, columns), is);
+    vstore16(column, 0, columns);
+    // Equal columns have as many smaller ones, with repetition: so many bits stand before theirs.
+    uint16 smaller = 0;
+#pragma unroll
+    for (uint i = 0; i < 16; ++i)
+        smaller -= as_uint16(column > (uint16)(columns[i]));
+    const uint present = any_of_16(select((uint16)(0), (uint16)(1) << smaller, is));
+    vstore16(popcount(present & (((uint16)(1) << smaller) - 1)), 0, places);
+    return present;
+}
+
+uint column_places_32(global uint *columns, const uint n, global uint *places)
+{
+    const int16 is_0 = LANES_16 < n, is_1 = LANES_16 + 16 < n;
+    const uint16 column_0 = select((uint16)(UINT_MAX), vload16(0, columns), is_0);
+    const uint16 column_1 = select((uint16)(UINT_MAX), vload16(1, columns), is_1);
+    vstore16(column_0, 0, columns);
+    vstore16(column_1, 1, columns);
+    uint16 smaller_0 = 0, smaller_1 = 0;
+#pragma unroll
+    for (uint i = 0; i < 32; ++i) {
+        smaller_0 -= as_uint16(column_0 > (uint16)(columns[i]));
+        smaller_1 -= as_uint16(column_1 > (uint16)(columns[i]));
+    }
+    const uint16 bit_0 = (uint16)(1) << smaller_0, bit_1 = (uint16)(1) << smaller_1;
+    const uint present = any_of_16(select((uint16)(0), bit_0, is_0) | select((uint16)(0), bit_1, is_1));
+    vstore16(popcount(present & (bit_0 - 1)), 0, places);
+    vstore16(popcount(present & (bit_1 - 1)), 1, places);
+    return present;
+}
