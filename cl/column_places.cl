@@ -2,7 +2,7 @@
 //
 // column_places_16, column_places_32(columns, n, places): places[i] becomes the number of different columns below columns[i], for
 // i < n <= 16 or 32. Returned are bits of which each stands for a column. Both arrays have room for 16 or 32; columns behind n are
-// overwritten. A column is below UINT_MAX.
+// overwritten. A column is below UINT_MAX. In the symbolic phase the bits are all: no place is told.
 #define LANES_16 ((uint16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15))
 
 uint any_of_16(const uint16 bits)
@@ -23,7 +23,9 @@ uint column_places_16(global uint *columns, const uint n, global uint *places)
     for (uint i = 0; i < 16; ++i)
         smaller -= as_uint16(column > (uint16)(columns[i]));
     const uint present = any_of_16(select((uint16)(0), (uint16)(1) << smaller, is));
+#if !SYMBOLIC
     vstore16(popcount(present & (((uint16)(1) << smaller) - 1)), 0, places);
+#endif
     return present;
 }
 
@@ -42,7 +44,9 @@ uint column_places_32(global uint *columns, const uint n, global uint *places)
     }
     const uint16 bit_0 = (uint16)(1) << smaller_0, bit_1 = (uint16)(1) << smaller_1;
     const uint present = any_of_16(select((uint16)(0), bit_0, is_0) | select((uint16)(0), bit_1, is_1));
+#if !SYMBOLIC
     vstore16(popcount(present & (bit_0 - 1)), 0, places);
     vstore16(popcount(present & (bit_1 - 1)), 1, places);
+#endif
     return present;
 }

@@ -28,9 +28,12 @@ _CHUNKS = 32
 _ROW_WEIGHT = 8
 #: Room for the products of a short row: they are at most 32, and rows of B are copied by eights.
 _ROOM = 32 + 8
-#: Rows of B that are added at once, at most; entries of A ahead of which rows of B are asked for.
+#: Rows of B that are added at once, at most.
 _BLOCK = 4
+#: Entries of A ahead of which rows of B are asked for.
 _DISTANCE = 12
+#: Entries of a row of B that are not worth masks.
+_FEW = 4
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,10 @@ class Masks(OfStructure):
     """Parameters of ``templates/spgemm/masks.mako``."""
 
     template = "spgemm/masks"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "few": _FEW}
 
 
 @dataclass(frozen=True)
@@ -75,6 +82,7 @@ class DenseChunkedKernel(Parameters):
             "short": not self.form.wide,
             "room": _ROOM,
             "block": _BLOCK,
+            "few": _FEW,
             "distance": _DISTANCE,
             **phase,
         }

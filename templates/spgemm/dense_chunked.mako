@@ -196,7 +196,7 @@ ${ahead(True)}\
                 if (length && !by_columns) {
                     lowest = min(lowest, (uint)(b_indices[begin] >> 6));
                     highest = max(highest, (uint)(b_indices[begin + length - 1] >> 6));
-                    by_columns = length <= 4 || b_n_words[k] > 3 * (uint)length;
+                    by_columns = length <= ${few} || b_n_words[k] > 3 * (uint)length;
                     if (by_columns) {
                         for (I j = begin; j < begin + length; ++j) {
                             const COLUMN column = (COLUMN)b_indices[j];

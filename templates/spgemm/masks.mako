@@ -1,5 +1,6 @@
 <%doc>
-The columns of each row of B as bit masks: the words of 64 columns that it has entries in, ascending, and which columns of each.
+The columns of each row of B as bit masks: the words of 64 columns that it has entries in, ascending, and which columns of each. Rows
+of a few entries have none.
 
 Source        the bit masks of HSMU-SpGEMM's symbolic phase
 Index space   any number of work-items, each with rows in strides, see launch.spread
@@ -17,11 +18,11 @@ void ${name}(
 {
     ulong left = span;
     for (ulong row = get_global_id(0) * stride; row < n_rows && left; row += step, --left) {
-        const ulong begin = indptr[row], end = indptr[row + 1];
+        const ulong begin = indptr[row], end = indptr[row + 1], length = end - begin;
         // No branch: the word is written again with each of its columns.
         ulong at = begin - 1, mask = 0;
         uint word = UINT_MAX;
-        for (ulong k = begin; k < end; ++k) {
+        for (ulong k = length > ${few} ? begin : end; k < end; ++k) {
             const ulong column = (ulong)indices[k], bit = 1ul << (column & 63);
             const uint next = (uint)(column >> 6);
             mask = next == word ? mask | bit : bit;
@@ -30,7 +31,6 @@ void ${name}(
             words[at] = word;
             masks[at] = mask;
         }
-        const ulong length = end - begin;
         uint relation = 0;
         if (row > 0 && length > 0 && begin - (ulong)indptr[row - 1] == length) {
             const I shift = indices[begin] - indices[begin - length];
