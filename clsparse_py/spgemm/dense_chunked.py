@@ -79,7 +79,7 @@ class DenseChunkedKernel(Parameters):
         return {
             "work_group": self.work_group,
             "listed": self.listed,
-            "short": not self.form.wide,
+            "short": not self.form.wide and self.form.phase != "values",
             "room": _ROOM,
             "block": _BLOCK,
             "few": _FEW,
@@ -94,11 +94,12 @@ class DenseChunkedKernel(Parameters):
 
 @dataclass
 class _State:
-    """What belongs to a product: where chunks of rows begin, and B's masks until C has its structure."""
+    """What belongs to a product: where chunks of rows begin, which rows of B are like others, masks until C has its structure."""
 
     n_chunks: int
     chunk_row: cl_array.Array
-    masks: tuple[cl_array.Array, ...] = ()
+    n_words: cl_array.Array
+    masks: tuple[cl_array.Array, ...]
 
 
 @dataclass(frozen=True)
@@ -131,12 +132,12 @@ class DenseChunked:
         sizes = (n_rows, product.n_products, -(-weight // n_chunks), _ROW_WEIGHT, never, n_chunks)
         cut, _ = chain.build(Boundaries(1, "int64"))
         chain.launch(cut, n_chunks + 1, *map(np.int64, sizes), before, chunk_row, *unused)
-        state = _State(n_chunks, chunk_row)
         n_rows_b, nnz_b = product.b_indptr.size - 1, product.b_indices.size
-        state.masks = chain.scratch(nnz_b, np.uint32), chain.scratch(nnz_b, np.uint64), chain.scratch(n_rows_b, np.uint32)
+        masks = chain.scratch(nnz_b, np.uint32), chain.scratch(nnz_b, np.uint64)
+        state = _State(n_chunks, chunk_row, chain.scratch(n_rows_b, np.uint32), masks)
         compress, _ = chain.build(Masks(1, product.form.index))
         groups, strides = spread(chain.device, n_rows_b, 1)
-        chain.launch(compress, groups, *strides, product.b_indptr, product.b_indices, *state.masks)
+        chain.launch(compress, groups, *strides, product.b_indptr, product.b_indices, *masks, state.n_words)
         return state
 
     def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: Any, counts: cl_array.Array) -> None:
@@ -167,7 +168,7 @@ class DenseChunked:
                 scratch += (chain.scratch(workers * n, form.arithmetic.result),)
         if phase != "values":
             scratch += chain.scratch(workers * (n_words + -(-n_words // _BITS)), np.uint64), *state.masks
-        chain.launch(built, workers, *where, *product.structure, *results, *chunks, *scratch)
+        chain.launch(built, workers, *where, *product.structure, *results, *chunks, *scratch, state.n_words)
 
     def _workers(self, chain: Chain, product: Product, form: Form) -> int:
         """Return how many workers there are arrays for."""

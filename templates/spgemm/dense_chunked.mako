@@ -50,10 +50,9 @@ void ${name}(
     , global T *restrict all_values, global T *restrict all_accumulators
 % endif
 % if not values_only:
-    , global ulong *restrict all_bits,
-    global const uint *restrict b_words, global const ulong *restrict b_masks, global const uint *restrict b_n_words
+    , global ulong *restrict all_bits, global const uint *restrict b_words, global const ulong *restrict b_masks
 % endif
-    )
+    , global const uint *restrict b_n_words)
 {
     uint chunk = atomic_inc(claimed);
     if (chunk >= n_chunks)
@@ -118,7 +117,7 @@ void ${name}(
 % endif
 % if short:
             const uint n_products = (uint)min(products[row], (ulong)UINT_MAX);
-            if (${'' if symbolic or values_only else '!repeats && '}n_products <= 32) {
+            if (${'' if symbolic else '!repeats && '}n_products <= 32) {
                 uint n = 0;
                 for (I a = a_begin; a < a_end; ++a) {
 ${ahead(False)}\
@@ -164,9 +163,7 @@ ${ahead(False)}\
                 }
                 for (uint i = 0; i < n; ++i) {
                     const C_INDEX to = place + places[i];
-% if not values_only:
                     c_indices[to] = (C_INDEX)columns[i];
-% endif
                     c_data[to] = ADD(c_data[to], values[i]);
                 }
 % endif
@@ -179,18 +176,16 @@ ${ahead(False)}\
             // Rows of B alike that follow one another, of which the last were found.
             uint alike = 1;
             for (I a = a_begin; a < a_end; a += (I)alike) {
-% if not values_only:
-                if (!repeats && alike == 1) {
+                if (${"" if values_only else "!repeats && "}alike == 1) {
 ${ahead(True)}\
                 }
-% endif
                 const I k = a_indices[a];
                 const I begin = b_indptr[k];
                 const I length = b_indptr[k + 1] - begin;
                 alike = 1;
-% if not values_only:
                 while (alike < ${block} && a + (I)alike < a_end && a_indices[a + (I)alike] == k + (I)alike && b_n_words[k + (I)alike] & 1)
                     ++alike;
+% if not values_only:
                 // Few columns to a word are cheaper set one by one, and where rows are short what is known of them is not even read.
                 bool by_columns = ${"false" if symbolic else "repeats"};
                 if (length && !by_columns) {
@@ -222,7 +217,6 @@ ${ahead(True)}\
                         accumulator[column] = ADD(accumulator[column], MULTIPLY(factor_0, from_x(b_data[j])));
                     }
                 }
-% if not values_only:
 % for n in range(2, block + 1):
                 else if (alike == ${n}) {
 % for u in range(1, n):
@@ -238,7 +232,6 @@ ${ahead(True)}\
                     }
                 }
 % endfor
-% endif
 % endif
             }
 
