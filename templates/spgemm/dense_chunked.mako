@@ -59,6 +59,9 @@ void ${name}(
         return;
     global uint *restrict columns = all_columns + get_global_id(0) * ${2 * room};
     global uint *restrict places = columns + ${room};
+    // All lanes are read, those behind the last product too.
+    for (uint i = 0; i < ${room}; ++i)
+        columns[i] = 0;
 % if not symbolic:
     global T *restrict values = all_values + get_global_id(0) * ${room};
     global T *restrict accumulator = all_accumulators + get_global_id(0) * n_words * 64;

@@ -15,6 +15,7 @@ from clsparse_py.spgemm import METHODS, spgemm, spgemm_estimate, spgemm_plan
 from clsparse_py.spgemm.accumulator import Accumulator
 from clsparse_py.spgemm.dense_chunked import DenseChunked
 from clsparse_py.spgemm.dense_windows import DenseWindows
+from clsparse_py.spgemm.esc import Esc
 from clsparse_py.spgemm.hash import Hash
 from clsparse_py.spgemm.rules import Rule
 
@@ -85,9 +86,15 @@ def spgemm_cases(dtypes: tuple[np.dtype[Any], ...]) -> list[Case]:
         for method in ("auto", *METHODS)
     ]
     even = [partial(product, method, next(dtype), next(index), True, EVEN) for method in ("reg-merge", "merge")]
-    windows, hashes = DenseWindows(32, 32, 16, 2), Hash(128, 16, 2, 32)
+    windows, hashes, tiles = DenseWindows(32, 32, 16, 2), Hash(128, 16, 2, 32), Esc(work_group=8)
     given = [
         partial(by, accumulator, next(dtype), next(index), deterministic)
-        for accumulator, deterministic in ((DenseChunked(), True), (windows, True), (windows, False), (hashes, True))
+        for accumulator, deterministic in (
+            (DenseChunked(), True),
+            (windows, True),
+            (windows, False),
+            (hashes, True),
+            (tiles, True),
+        )
     ]
     return estimates + products + even + given
