@@ -1,6 +1,7 @@
 """Every test that takes `queue` runs on every OpenCL platform found.
 
-Environment: ``CLSPARSE_FULL=1`` runs the full product of all axes where a plain run covers them pairwise; ``CLSPARSE_MATRICES``
+A test with many cases takes turns: each of them runs on one platform. Environment: ``CLSPARSE_FULL=1`` runs the full product of
+all axes where a plain run covers them pairwise, and every case on every platform; ``CLSPARSE_MATRICES``
 names a folder of Matrix Market files for `test_real_matrices`; ``CLSPARSE_CACHE_DIR`` is pytest's own cache folder unless it is
 set.
 """
@@ -16,6 +17,7 @@ import hypothesis
 import numpy as np
 import pyopencl as cl
 import pytest
+from pairs import exhaustive
 from platforms import PLATFORMS, queue_on
 
 from clsparse_py.device import Device, describe
@@ -29,6 +31,35 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["CLSPARSE_CACHE_DIR"] = str(config.cache.mkdir("clsparse_py"))
     # PyOpenCL says so of its own kernels, which tests use to fill arrays; those of the package are tested to be silent.
     config.addinivalue_line("filterwarnings", "ignore:Non-empty compiler output")
+
+
+#: Cases of a test, from which on each runs on one platform.
+MANY = 4
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave each case of a test with many cases to one platform, in turns; with ``CLSPARSE_FULL=1`` all run on all."""
+    if exhaustive() or len(PLATFORMS) < 2:
+        return
+    # Of each test that takes `queue`, and nothing but it of platforms: the cases by the places of their other parameters' values.
+    tests: dict[tuple[str, str], set[tuple[int, ...]]] = {}
+    turns: dict[pytest.Item, tuple[tuple[str, str], tuple[int, ...], str]] = {}
+    for item in items:
+        call = getattr(item, "callspec", None)
+        if isinstance(item, pytest.Function) and call is not None and call.params.get("queue") in PLATFORMS:
+            case = tuple(place for name, place in sorted(call.indices.items()) if name != "queue")
+            test = (item.parent.nodeid if item.parent else "", item.originalname)
+            tests.setdefault(test, set()).add(case)
+            turns[item] = test, case, call.params["queue"]
+    names = list(PLATFORMS)
+    left = [
+        item
+        for item, (test, case, platform) in turns.items()
+        if len(tests[test]) >= MANY and names[sum(case) % len(names)] != platform
+    ]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in set(left)]
 
 
 def pytest_report_header() -> list[str]:

@@ -9,14 +9,19 @@ from typing import Any
 
 from allpairspy import AllPairs
 
-__all__ = ["combinations", "uncovered"]
+__all__ = ["combinations", "exhaustive", "uncovered"]
 
 Case = dict[str, Any]
 
 
+def exhaustive() -> bool:
+    """Return whether all combinations are asked for."""
+    return os.environ.get("CLSPARSE_FULL", "0") not in ("", "0")
+
+
 def combinations(axes: Mapping[str, Sequence[Any]], legal: Callable[[Case], bool] = lambda _: True) -> list[Case]:
     """Return cases in which each pair of values that can meet in a legal case does so; all cases with ``CLSPARSE_FULL=1``."""
-    if os.environ.get("CLSPARSE_FULL", "0") not in ("", "0"):
+    if exhaustive():
         return list(_every(axes, legal))
     names = list(axes)
     if not all(axes.values()):

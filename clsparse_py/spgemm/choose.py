@@ -19,7 +19,7 @@ from clsparse_py.spgemm.merge import Merge, merges
 from clsparse_py.spgemm.rules import EMPTY, Rule
 from clsparse_py.spgemm.sort import sorts
 
-__all__ = ["METHODS", "alone", "auto", "rules_for"]
+__all__ = ["FEW_PRODUCTS", "METHODS", "alone", "auto", "rules_for", "small"]
 
 #: Entries of a row of A that one work-item merges by itself, at most, where all rows have so few.
 _MOST_ALONE = 12
@@ -28,6 +28,10 @@ _MOST_ALONE = 12
 #: another, so a row with many keeps it busy when all others are done.
 _LONGEST_MERGED = 128
 _MOST_MERGED = 1 << 14
+#: Products of a product so small that the fewest launches are best, at most; and what makes a row of it.
+FEW_PRODUCTS = 1 << 15
+_FEW_LANES = 8
+_FEW_HEADS = 16
 #: Products of a row that a single work-item merges, at most.
 _MOST_MERGED_ALONE = 1 << 10
 
@@ -126,6 +130,15 @@ def auto(device: Device, form: Form) -> tuple[Rule, ...]:
         if isinstance(each, Merge) and each.length <= _LONGEST_MERGED
     )
     return (*few, *reg_hash(device, form), *large_hash(device, form), *long_rows(device, form))
+
+
+@functools.lru_cache(maxsize=256)
+def small(device: Device, form: Form, longest_row: int) -> Rule | None:
+    """Return the rule that makes all rows of a small product by one launch a phase; None where rows of A are long."""
+    lanes = 1 if device.is_cpu else _FEW_LANES
+    shapes = (each for each in merges(device, form, registers=True) if each.lanes <= lanes and each.items <= _FEW_HEADS)
+    found = next((each for each in shapes if each.length >= longest_row), None)
+    return None if found is None else Rule("reg-merge", found, max_length=found.length)
 
 
 def alone(rules: tuple[Rule, ...], taken: tuple[int, ...], longest_row: int) -> Rule | None:

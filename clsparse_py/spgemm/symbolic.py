@@ -20,7 +20,8 @@ from clsparse_py.spgemm.accumulator import Product, Rows
 from clsparse_py.spgemm.analysis import Work, analyse, grouped
 from clsparse_py.spgemm.arguments import form_of, memory_limit_of, with_index
 from clsparse_py.spgemm.canonical_values import CanonicalOperand
-from clsparse_py.spgemm.choose import alone
+from clsparse_py.spgemm.choose import FEW_PRODUCTS, alone, small
+from clsparse_py.spgemm.kernels import Form
 from clsparse_py.spgemm.rules import Rule
 from clsparse_py.transfer import allocated
 
@@ -109,7 +110,7 @@ class Symbolic:
             index = np.dtype(form.index)
             structure = [with_index(queue, part, index) for part in (left.indptr, left.indices, right.indptr, right.indices)]
             chain = Chain(queue, *structure, left.data, right.data)
-            work, shared = _analysed(chain, m, left.nnz, structure, rules)
+            work, shared = _analysed(chain, m, left.nnz, structure, rules, form if settings.method == "auto" else None)
             n_products = work.n_products if work else 0
             counts = chain.scratch(m, np.uint32)
             limit = memory_limit_of(chain.device, settings.memory_limit)
@@ -141,13 +142,18 @@ class Symbolic:
 
 
 def _analysed(
-    chain: Chain, n_rows: int, nnz: int, structure: list[cl_array.Array], rules: tuple[Rule, ...]
+    chain: Chain, n_rows: int, nnz: int, structure: list[cl_array.Array], rules: tuple[Rule, ...], free: Form | None
 ) -> tuple[Work | None, list[tuple[Rule, Rows | None]]]:
-    """Return what is known of the work, None where there is none, and the rules with their rows."""
+    """Return what is known of the work, None where there is none, and the rules with their rows.
+
+    Where no method is named, ``free`` is the form of the product.
+    """
     if not nnz or not structure[3].size:
         return None, []
     work = analyse(chain, n_rows, nnz, structure[0], structure[1], structure[2], rules)
     one = alone(rules, work.taken, work.longest_row)
+    if one is None and free is not None and 0 < work.n_products <= FEW_PRODUCTS:
+        one = small(chain.device, free, work.longest_row)
     if one is not None:
         return work, [(one, Rows(n_rows, n_empty=work.taken[0]))]
     return work, list(zip(rules, grouped(chain, n_rows, work, rules), strict=True))

@@ -9,7 +9,7 @@ from platforms import PLATFORMS
 
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device, Portability, describe
-from clsparse_py.spgemm.choose import METHODS, alone, rules_for
+from clsparse_py.spgemm.choose import METHODS, alone, rules_for, small
 from clsparse_py.spgemm.kernels import Form
 from clsparse_py.spgemm.merge import Merge
 from clsparse_py.spgemm.rules import EMPTY, Rule
@@ -65,3 +65,12 @@ RULES = (
 def test_short_rows_are_merged_in_their_order(taken: tuple[int, ...], longest: int, heads: int | None) -> None:
     found = alone(RULES, taken, longest)
     assert (found and found.accumulator) == (heads and Merge(1, heads))
+
+
+@pytest.mark.parametrize(
+    ("kind", "longest", "length"), [("gpu", 5, 8), ("gpu", 30, 32), ("gpu", 65, None), ("cpu", 9, 16), ("cpu", 17, None)]
+)
+def test_small_products_take_one_launch(kind: str, longest: int, length: int | None) -> None:
+    found = small(device(kind), FORM, longest)
+    assert (found and found.max_length) == length
+    assert found is None or found.method == "reg-merge"
