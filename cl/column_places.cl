@@ -5,24 +5,24 @@
 // overwritten. A column is below UINT_MAX. In the symbolic phase the bits are all: no place is told.
 #define LANES_16 ((uint16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15))
 
+// By components: halves of vectors are shuffles, of which Oclgrind says that they are uninitialised.
 uint any_of_16(const uint16 bits)
 {
-    const uint8 of_8 = bits.lo | bits.hi;
-    const uint4 of_4 = of_8.lo | of_8.hi;
-    return of_4.x | of_4.y | of_4.z | of_4.w;
+    return bits.s0 | bits.s1 | bits.s2 | bits.s3 | bits.s4 | bits.s5 | bits.s6 | bits.s7 |
+           bits.s8 | bits.s9 | bits.sa | bits.sb | bits.sc | bits.sd | bits.se | bits.sf;
 }
 
 uint column_places_16(global uint *columns, const uint n, global uint *places)
 {
     const int16 is = LANES_16 < n;
-    const uint16 column = select((uint16)(UINT_MAX), vload16(0, columns), is);
+    const uint16 column = vload16(0, columns) | as_uint16(~is);
     vstore16(column, 0, columns);
     // Equal columns have as many smaller ones, with repetition: so many bits stand before theirs.
     uint16 smaller = 0;
 #pragma unroll
     for (uint i = 0; i < 16; ++i)
         smaller -= as_uint16(column > (uint16)(columns[i]));
-    const uint present = any_of_16(select((uint16)(0), (uint16)(1) << smaller, is));
+    const uint present = any_of_16(((uint16)(1) << smaller) & as_uint16(is));
 #if !SYMBOLIC
     vstore16(popcount(present & (((uint16)(1) << smaller) - 1)), 0, places);
 #endif
@@ -32,8 +32,8 @@ uint column_places_16(global uint *columns, const uint n, global uint *places)
 uint column_places_32(global uint *columns, const uint n, global uint *places)
 {
     const int16 is_0 = LANES_16 < n, is_1 = LANES_16 + 16 < n;
-    const uint16 column_0 = select((uint16)(UINT_MAX), vload16(0, columns), is_0);
-    const uint16 column_1 = select((uint16)(UINT_MAX), vload16(1, columns), is_1);
+    const uint16 column_0 = vload16(0, columns) | as_uint16(~is_0);
+    const uint16 column_1 = vload16(1, columns) | as_uint16(~is_1);
     vstore16(column_0, 0, columns);
     vstore16(column_1, 1, columns);
     uint16 smaller_0 = 0, smaller_1 = 0;
@@ -43,7 +43,7 @@ uint column_places_32(global uint *columns, const uint n, global uint *places)
         smaller_1 -= as_uint16(column_1 > (uint16)(columns[i]));
     }
     const uint16 bit_0 = (uint16)(1) << smaller_0, bit_1 = (uint16)(1) << smaller_1;
-    const uint present = any_of_16(select((uint16)(0), bit_0, is_0) | select((uint16)(0), bit_1, is_1));
+    const uint present = any_of_16((bit_0 & as_uint16(is_0)) | (bit_1 & as_uint16(is_1)));
 #if !SYMBOLIC
     vstore16(popcount(present & (bit_0 - 1)), 0, places);
     vstore16(popcount(present & (bit_1 - 1)), 1, places);

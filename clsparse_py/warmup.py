@@ -13,7 +13,7 @@ from pyopencl import array as cl_array
 from clsparse_py import programs
 from clsparse_py.csr import csr_array
 from clsparse_py.device import Device, default_queue, describe
-from clsparse_py.spgemm import spgemm_plan
+from clsparse_py.spgemm import SpgemmPlan, spgemm_plan
 from clsparse_py.spgemm.arguments import form_of
 from clsparse_py.spgemm.choose import rules_for
 from clsparse_py.spmm import spmm
@@ -25,6 +25,8 @@ __all__ = ["warmup"]
 
 # Longer than what any kernel takes in one part, so that the launch that adds the parts of a row is built too.
 _LONG_ROW = 1 << 16
+# Rows of A in small sparse products: as long as each shape that merges them takes.
+_SHORT_ROWS = (1, 2, 4, 8, 16)
 # Numbers of columns for which SpMM takes kernels of their own.
 _COLUMNS = (1, 2, 4)
 
@@ -73,9 +75,7 @@ def warmup(queue: cl.CommandQueue | None = None, dtypes: Iterable[Any] = (np.flo
                 plan.execute(A, operands[0], y, alpha=scale)
             for X in operands:
                 spmm(matrices[0], X, alpha=scale)
-        sparse = _sparse_operands(queue, device, dtype)
-        products = [spgemm_plan(left, right) for left, right in (sparse, (sparse[1].T, sparse[1]))]
-        for product in products:
+        for product in _sparse_products(queue, device, dtype):
             product()
         queue.finish()
     return sum(1 for _ in programs.built()) - before
@@ -91,12 +91,22 @@ def _matrices(queue: cl.CommandQueue, dtype: np.dtype[Any]) -> list[csr_array]:
     return made
 
 
-def _sparse_operands(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any]) -> tuple[csr_array, csr_array]:
-    """Return operands of a sparse product that has a row for every rule of "auto"."""
+def _sparse_products(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any]) -> list[SpgemmPlan]:
+    """Plan sparse products: one that has a row for every rule of "auto", and small ones, which have rules of their own."""
     one = csr_array(scipy.sparse.csr_array(np.ones((1, 1), dtype)), queue=queue)
-    limits = [limit for rule in rules_for("auto", device, form_of(one, one)) for limit in rule.limits if 0 < limit < _LONG_ROW]
+    rules = rules_for("auto", device, form_of(one, one))
+    limits = [limit for rule in rules for limit in rule.limits if 0 < limit < _LONG_ROW]
     # Rows of as many entries as each rule may take, and one beyond them all; rows of the other operand have one entry.
-    lengths = [*dict.fromkeys(limits), 1 + max(limits, default=0)]
+    operands = [_with_rows(queue, dtype, [*dict.fromkeys(limits), 1 + max(limits, default=0)])]
+    operands += [_with_rows(queue, dtype, [length]) for length in _SHORT_ROWS]
+    plans = [spgemm_plan(left, right) for left, right in operands]
+    left, right = operands[0]
+    # By name where "auto" takes such a product for a small one.
+    return [*plans, spgemm_plan(left, right, method=rules[1].method), spgemm_plan(right.T, right)]
+
+
+def _with_rows(queue: cl.CommandQueue, dtype: np.dtype[Any], lengths: list[int]) -> tuple[csr_array, csr_array]:
+    """Return operands of a sparse product: rows of these lengths, and a column of ones."""
     indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
     indices = np.concatenate([np.arange(length) for length in lengths]).astype(np.int32)
     left = scipy.sparse.csr_array((np.zeros(indices.size, dtype), indices, indptr), shape=(len(lengths), max(lengths)))
