@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import ctypes
 import ctypes.util
 import functools
@@ -137,7 +138,7 @@ class _Product:
         return (self._y,)
 
 
-class _Made:
+class _Made(abc.ABC):
     """A matrix in memory that MKL takes at each call and that is given back at the next."""
 
     def __init__(self, *operands: sp.csr_array) -> None:
@@ -145,9 +146,9 @@ class _Made:
         self._dtype = operands[0].dtype
         self._made = ctypes.c_void_p()
 
+    @abc.abstractmethod
     def _make(self) -> None:
         """Have MKL make it."""
-        raise NotImplementedError
 
     def __call__(self) -> Result:
         """Make it, and return views of its arrays."""
