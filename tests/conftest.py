@@ -29,6 +29,7 @@ hypothesis.settings.load_profile("suite")
 def pytest_configure(config: pytest.Config) -> None:
     if "CLSPARSE_CACHE_DIR" not in os.environ:
         os.environ["CLSPARSE_CACHE_DIR"] = str(config.cache.mkdir("clsparse_py"))
+    config.addinivalue_line("markers", "every_platform: cases do not take turns, as some of them run on one platform alone")
     # PyOpenCL says so of its own kernels, which tests use to fill arrays; those of the package are tested to be silent.
     config.addinivalue_line("filterwarnings", "ignore:Non-empty compiler output")
 
@@ -46,6 +47,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     turns: dict[pytest.Item, tuple[tuple[str, str], tuple[int, ...], str]] = {}
     for item in items:
         call = getattr(item, "callspec", None)
+        if item.get_closest_marker("every_platform"):
+            continue
         if isinstance(item, pytest.Function) and call is not None and call.params.get("queue") in PLATFORMS:
             case = tuple(place for name, place in sorted(call.indices.items()) if name != "queue")
             test = (item.parent.nodeid if item.parent else "", item.originalname)

@@ -15,6 +15,8 @@ from clsparse_py.spgemm import METHODS, spgemm, spgemm_plan
 from clsparse_py.spgemm.dense_windows import DenseWindows, DenseWindowsKernel
 from clsparse_py.spgemm.rules import Rule
 
+pytestmark = pytest.mark.every_platform
+
 Give = Callable[[DenseWindows], None]
 Take = Callable[[str], None]
 
