@@ -1,0 +1,118 @@
+"""What an operation declares so that it can be tuned: the tuner knows nothing else of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import pyopencl as cl
+
+from clsparse_py.device import Device
+
+__all__ = ["Parameter", "Tunable"]
+
+Problem = TypeVar("Problem")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """Something about a kernel that can be chosen.
+
+    Attributes
+    ----------
+    name : str
+    values : tuple of int or str
+        What the search tries.
+    default : int or str
+        What is taken untuned, one of ``values``.
+    meaning : str
+        In words, for people.
+    local_bytes : callable, optional
+        From a value of this parameter and the bytes of a matrix's value to those of local memory that a work-group takes, as far
+        as this parameter decides; None where it takes none.
+    """
+
+    name: str
+    values: tuple[int | str, ...]
+    default: int | str
+    meaning: str
+    local_bytes: Callable[[int | str, int], int] | None = None
+
+    def __post_init__(self) -> None:
+        if self.default not in self.values:
+            raise ValueError(f"parameter {self.name}: its default {self.default!r} is none of {self.values}")
+
+
+class Tunable(Protocol[Problem]):
+    """An operation that can be tuned.
+
+    What is to be decided are *questions*, each answered by a decision tree over *features*. An answer is a *label*, which names a
+    configuration: a method, or a kernel with its parameters. A *problem* is what configurations are measured on; only the
+    operation knows what is inside.
+
+    Attributes
+    ----------
+    operation : str
+        Its name in a profile.
+    parameters : tuple of Parameter
+        What configurations are made of.
+    questions : tuple of str
+        In the order in which they are to be tuned: answers to one may use those to the ones before it.
+    """
+
+    @property
+    def operation(self) -> str: ...  # noqa: D102 - an attribute, see above
+    @property
+    def parameters(self) -> tuple[Parameter, ...]: ...  # noqa: D102
+    @property
+    def questions(self) -> tuple[str, ...]: ...  # noqa: D102
+
+    def dtypes(self, device: Device) -> tuple[str, ...]:
+        """Return the dtypes to tune for on a device; ("any",) where values make no difference."""
+
+    def problem(self, queue: cl.CommandQueue, name: str, matrix: Any, dtype: str) -> Problem:
+        """Return a problem made of a ``scipy.sparse.csr_array``, on the device; ``queue`` is to be a profiling one.
+
+        Raises
+        ------
+        MemoryError
+            The device has no room for it.
+        ValueError
+            The operation has nothing to do there, as to multiply a matrix with itself that is not square.
+        """
+
+    def cases(self, problem: Problem, question: str) -> Sequence[Problem]:
+        """Return the problems that a question is asked of: mostly this one alone; of the rows in bins, one for each bin."""
+
+    def configurations(self, device: Device, dtype: str, question: str) -> tuple[str, ...]:
+        """Return the labels that are legal on a device, the default for any features among the first."""
+
+    def features(self, problem: Problem) -> dict[str, float]:
+        """Return the numbers that decision trees compare, as they are known when the operation has to decide."""
+
+    def parse(self, question: str, label: str) -> object:
+        """Return what a label means.
+
+        Raises
+        ------
+        ValueError
+            It is none of this question's.
+        """
+
+    def prepare(self, problem: Problem, question: str, label: str) -> Callable[[], list[cl.Event]]:
+        """Build a configuration for a problem and return what enqueues it once on the problem's queue.
+
+        What is returned gives the events of its commands, whose times by the device's clock add up to that of the run.
+
+        Raises
+        ------
+        BuildError, MemoryError, ValueError, pyopencl.Error
+            The device does not build or run it, or it does not suit this problem: it is recorded and skipped.
+        """
+
+    def default(self, device: Device, dtype: str, question: str, features: dict[str, float]) -> str:
+        """Return the label that is chosen untuned, by the shipped profile for a device of this type."""
+
+    def verify(self, problem: Problem) -> bool:
+        """Return whether the last run on this problem gave the right result. Waits."""
