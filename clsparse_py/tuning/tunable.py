@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import importlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -10,9 +11,17 @@ import pyopencl as cl
 
 from clsparse_py.device import Device
 
-__all__ = ["Parameter", "Tunable"]
+__all__ = ["Parameter", "Tunable", "tunables"]
 
 Problem = TypeVar("Problem")
+
+#: Where each operation declares what can be tuned; imported by the tuner alone.
+_DECLARED = {
+    "spmv": "clsparse_py.spmv.tunable:SpmvTunable",
+    "transpose": "clsparse_py.transpose.tunable:SpTransTunable",
+    "segmented_sort": "clsparse_py.primitives.tunable:SegmentedSortTunable",
+    "spgemm": "clsparse_py.spgemm.tunable:SpgemmTunable",
+}
 
 
 @dataclass(frozen=True)
@@ -45,11 +54,11 @@ class Parameter:
 
 
 class Tunable(Protocol[Problem]):
-    """An operation that can be tuned.
+    """An operation that can be tuned. What is declared derives from it, for the sake of the methods that have a body here.
 
     What is to be decided are *questions*, each answered by a decision tree over *features*. An answer is a *label*, which names a
-    configuration: a method, or a kernel with its parameters. A *problem* is what configurations are measured on; only the
-    operation knows what is inside.
+    configuration: a method, or a kernel with its parameters. A *problem*, made of a matrix, is what configurations are measured
+    on; a *subject* is the problem or a part of it that a question is asked of. Only the operation knows what is inside.
 
     Attributes
     ----------
@@ -82,13 +91,41 @@ class Tunable(Protocol[Problem]):
             The operation has nothing to do there, as to multiply a matrix with itself that is not square.
         """
 
-    def cases(self, problem: Problem, question: str) -> Sequence[Problem]:
-        """Return the problems that a question is asked of: mostly this one alone; of the rows in bins, one for each bin."""
+    def largest(self, device: Device) -> int:
+        """Return how many nonzeros of a matrix are worth trying at most, whatever the memory allows."""
+        return min(10**8, device.global_memory // 64)
+
+    def subjects(self, problem: Problem, question: str) -> Sequence[Problem]:  # noqa: ARG002 - that of one question
+        """Return what a question is asked of: mostly the problem itself; of the rows in bins, each bin."""
+        return (problem,)
 
     def configurations(self, device: Device, dtype: str, question: str) -> tuple[str, ...]:
         """Return the labels that are legal on a device, the default for any features among the first."""
 
-    def features(self, problem: Problem) -> dict[str, float]:
+    def promising(
+        self,
+        device: Device,
+        dtype: str,
+        subject: Problem,  # noqa: ARG002 - here all are
+        question: str,
+        measured: Mapping[str, Sequence[tuple[Mapping[str, float], Mapping[str, float]]]],  # noqa: ARG002
+        exhaustive: bool,  # noqa: ARG002
+    ) -> tuple[str, ...]:
+        """Return the labels that are worth measuring on a subject, given what was measured of the questions before this one.
+
+        Parameters
+        ----------
+        device, dtype : Device, str
+        subject : Problem
+        question : str
+        measured : mapping
+            By question, for each of this problem's subjects: its features, and seconds by label.
+        exhaustive : bool
+            Whether all that could win is to be measured, for an oracle.
+        """
+        return self.configurations(device, dtype, question)
+
+    def features(self, subject: Problem) -> dict[str, float]:
         """Return the numbers that decision trees compare, as they are known when the operation has to decide."""
 
     def parse(self, question: str, label: str) -> object:
@@ -100,19 +137,28 @@ class Tunable(Protocol[Problem]):
             It is none of this question's.
         """
 
-    def prepare(self, problem: Problem, question: str, label: str) -> Callable[[], list[cl.Event]]:
-        """Build a configuration for a problem and return what enqueues it once on the problem's queue.
+    def prepare(self, subject: Problem, question: str, label: str) -> Callable[[], list[cl.Event]]:
+        """Build a configuration for a subject and return what enqueues it once on the problem's queue.
 
         What is returned gives the events of its commands, whose times by the device's clock add up to that of the run.
 
         Raises
         ------
         BuildError, MemoryError, ValueError, pyopencl.Error
-            The device does not build or run it, or it does not suit this problem: it is recorded and skipped.
+            The device does not build or run it, or it does not suit this subject: it is recorded and skipped.
         """
 
-    def default(self, device: Device, dtype: str, question: str, features: dict[str, float]) -> str:
+    def default(self, device: Device, dtype: str, question: str, features: Mapping[str, float]) -> str:
         """Return the label that is chosen untuned, by the shipped profile for a device of this type."""
 
-    def verify(self, problem: Problem) -> bool:
-        """Return whether the last run on this problem gave the right result. Waits."""
+    def verify(self, subject: Problem) -> bool:
+        """Return whether the last run on this subject gave the right result. Waits."""
+
+
+def tunables() -> dict[str, Tunable[Any]]:
+    """Return all that can be tuned, by operation."""
+    found: dict[str, Tunable[Any]] = {}
+    for operation, place in _DECLARED.items():
+        module, name = place.split(":")
+        found[operation] = getattr(importlib.import_module(module), name)()
+    return found
