@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Leaf", "Split", "Step", "Tree", "evaluate", "features_of", "from_json", "leaves", "words"]
+__all__ = ["Leaf", "Split", "Step", "Tree", "evaluate", "features_of", "from_json", "given", "leaves", "words"]
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,15 @@ def evaluate(tree: Tree, features: Mapping[str, float]) -> tuple[Leaf, tuple[Ste
         path.append(Step(tree.feature, tree.at_most, holds))
         tree = tree.then if holds else tree.otherwise
     return tree, tuple(path)
+
+
+def given(tree: Tree, features: Mapping[str, float]) -> Tree:
+    """Return what is left of a tree where some features are known."""
+    while isinstance(tree, Split) and tree.feature in features:
+        tree = tree.then if features[tree.feature] <= tree.at_most else tree.otherwise
+    if isinstance(tree, Leaf):
+        return tree
+    return Split(tree.feature, tree.at_most, given(tree.then, features), given(tree.otherwise, features))
 
 
 def words(path: tuple[Step, ...]) -> str:
