@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,9 @@ from clsparse_py.device import describe
 from clsparse_py.spmv.kernels import CountFeatures
 
 __all__ = ["Features", "inspect"]
+
+#: Which classes of row lengths trees know: empty rows, and those of up to 1, 2, 8, 32, 128, 512 and 4096 entries.
+_SHARES = (0, 1, 2, 4, 6, 8, 10, 13)
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,13 @@ class Features:
         Of the entries of a row.
     classes : tuple of int
         Rows by length: empty ones, rows of 1, of 2, of 3 to 4, of 5 to 8 entries, and so on by powers of two.
+    jumps : float
+        How unlike neighbouring rows are: the differences of their lengths, summed up, by the number of entries.
+    distance : float
+        How far entries are from the diagonal, in columns: a mean over a sample. Of other than square matrices it is the diagonal
+        from corner to corner.
+    gap : float
+        How far the columns of neighbouring entries of a row are from each other: a mean over a sample.
     """
 
     n_rows: int
@@ -38,11 +49,45 @@ class Features:
     longest: int
     variance: float
     classes: tuple[int, ...]
+    jumps: float = 0.0
+    distance: float = 0.0
+    gap: float = 0.0
 
     @property
     def mean(self) -> float:
         """Mean entries of a row."""
         return self.nnz / max(self.n_rows, 1)
+
+    def numbers(self, compute_units: int, itemsize: int) -> dict[str, float]:
+        """Return what decision trees compare.
+
+        Parameters
+        ----------
+        compute_units : int
+            Of the device: "longest_by_share" is the longest row relative to what one of them has to do.
+        itemsize : int
+            Bytes of a value: "bytes" is what entries take, their columns in 32 bits.
+        """
+        rows, mean = max(self.n_rows, 1), self.mean
+        # Rows of up to 2^k entries, as a share of all.
+        shares = {f"up_to_{1 << max(k - 1, 0)}" if k else "empty": sum(self.classes[: k + 1]) / rows for k in _SHARES}
+        return {
+            "rows": self.n_rows,
+            "columns": self.n_cols,
+            "nnz": self.nnz,
+            "bytes": self.nnz * (itemsize + 4),
+            "mean": mean,
+            "shortest": self.shortest,
+            "longest": self.longest,
+            "longest_by_mean": self.longest / mean if mean else 0.0,
+            "longest_by_share": self.longest * compute_units / self.nnz if self.nnz else 0.0,
+            "variance": self.variance,
+            "variation": math.sqrt(self.variance) / mean if mean else 0.0,
+            **shares,
+            "jumps": self.jumps,
+            "distance": self.distance,
+            "gap": self.gap,
+        }
 
 
 def inspect(queue: cl.CommandQueue, shape: tuple[int, int], nnz: int, indptr: cl_array.Array, work_group: int = 128) -> Features:

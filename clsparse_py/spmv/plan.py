@@ -62,7 +62,7 @@ class SpmvPlan:
         self.nnz = A.nnz
         self.indptr, self.indices = A.indptr, A.indices
         self.features: Features = inspect(self.queue, A.shape, A.nnz, A.indptr)
-        self.decision: Decision = choose(self.features, self.device, scheme, kernel, A.dtype.itemsize)
+        self.decision: Decision = choose(self.features, self.device, scheme, kernel, A.dtype.name)
         self._executables: dict[tuple[str, str, str, bool], Executable] = {}
         self._shares: list[Share] = []
         self._making = threading.Lock()

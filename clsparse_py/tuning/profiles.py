@@ -232,10 +232,10 @@ def _report(path: Path, why: str) -> None:
 def _distance(profile: Profile, device: Device) -> tuple[float, ...] | None:
     """Return how far a profile is from a device, nearest first: the same, kin by how their sizes compare, type, default."""
     of = profile.device
-    if of.get("name") == device.name and of.get("platform") == device.platform:
-        return (0,)
     if of["type"] != device.type:
         return (3,) if profile.shipped and profile.name == _DEFAULT else None
+    if of.get("name") == device.name and of.get("platform") == device.platform:
+        return (0,)
     if "name" not in of:
         return (2,)
     # Devices of one maker are kin, but a CPU is what its runtime's compiler makes of it.
@@ -283,13 +283,31 @@ class Ruling(Generic[T]):
         What to take.
     value : object
         What the operation's parser made of the label.
-    why : str
-        The profile and the path through its tree, in words.
+    profile : str
+        Which one decided, and its date where it was measured.
+    path : str
+        The comparisons that led here, in words; "" where it always decides so.
+    note : str
+        The reason, where the profile gives one.
     """
 
     label: str
     value: T
-    why: str
+    profile: str
+    path: str
+    note: str = ""
+
+    @property
+    def why(self) -> str:
+        """The profile and the path through its tree, in words."""
+        return f"{self.profile}: {self.path or 'always'}{self._noted}"
+
+    def __str__(self) -> str:
+        return f"{self.label} {f'where {self.path}' if self.path else 'always'}{self._noted}"
+
+    @property
+    def _noted(self) -> str:
+        return f" ({self.note})" if self.note else ""
 
 
 @dataclass(frozen=True)
@@ -303,8 +321,7 @@ class Rules(Generic[T]):
     def decide(self, features: Mapping[str, float]) -> Ruling[T]:
         """Return what to take, and why."""
         leaf, path = trees.evaluate(self.tree, features)
-        note = f" ({leaf.note})" if leaf.note else ""
-        return Ruling(leaf.label, self.values[leaf.label], f"{self.profile}: {trees.words(path)}{note}")
+        return Ruling(leaf.label, self.values[leaf.label], str(self.profile), trees.words(path), leaf.note)
 
     def given(self, features: Mapping[str, float]) -> Rules[T]:
         """Return the rules that are left where some features are known."""

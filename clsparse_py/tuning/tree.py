@@ -112,7 +112,10 @@ def given(tree: Tree, features: Mapping[str, float]) -> Tree:
 
 
 def words(path: tuple[Step, ...]) -> str:
-    """Return a path in words: of each feature the range that its comparisons leave, in the order of their first mention."""
+    """Return a path in words: of each feature the range that its comparisons leave, in the order of their first mention.
+
+    "" where nothing is compared.
+    """
     ranges: dict[str, list[float | None]] = {}
     for step in path:
         low, high = ranges.setdefault(step.feature, [None, None])
@@ -126,7 +129,7 @@ def words(path: tuple[Step, ...]) -> str:
             said.append(f"{_number(low)} < {feature} <= {_number(high)}")
         else:
             said.append(f"{feature} <= {_number(high)}" if high is not None else f"{feature} > {_number(low)}")
-    return " and ".join(said) or "always"
+    return " and ".join(said)
 
 
 def _number(value: float | None) -> str:

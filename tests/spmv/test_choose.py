@@ -63,10 +63,10 @@ def test_rows_are_cut_only_where_one_is_more_than_a_compute_unit_has_to_do() -> 
 
 def test_small_values_may_get_other_kernels_than_large_ones() -> None:
     many = Features(10**6, 10**6, 15 * 10**6, 0, 30_000, 1e4, ())
-    single, double = (choose(many, GPU, "auto", None, itemsize).kernels[0][0] for itemsize in (4, 8))
+    single, double = (choose(many, GPU, "auto", None, dtype).kernels[0][0] for dtype in ("float32", "float64"))
     assert single.name == double.name == "split"
     assert single.work_group < double.work_group
-    assert choose(many, CPU, "auto", None, 4) == choose(many, CPU, "auto", None, 8)
+    assert choose(many, CPU, "auto", None, "float32") == choose(many, CPU, "auto", None, "float64")
 
 
 def test_cpu_devices_get_their_own_kernels() -> None:
