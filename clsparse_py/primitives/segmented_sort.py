@@ -23,8 +23,9 @@ from clsparse_py.primitives import arguments
 from clsparse_py.primitives.merge_rounds import Arrays, enqueue_rounds, spare_for
 from clsparse_py.primitives.segment_classes import Inspection, Tiles, Totals, inspect_segments, tiled
 from clsparse_py.primitives.segments import FEW_REGISTERS, Elements, OfElements, Runs, Segments, Shape
+from clsparse_py.tuning.profiles import decide
 
-__all__ = ["MergeSerial", "SortNetwork", "enqueue_segmented_sort", "segmented_sort"]
+__all__ = ["MergeSerial", "SortNetwork", "enqueue_segmented_sort", "features_of", "segmented_sort"]
 
 # Work-items to a core that share segments out on CPU devices.
 _PARTS_PER_CORE = 8
@@ -298,6 +299,22 @@ def enqueue_by_length(
         enqueue_rounds(chain, segments, tiles, max(totals.rounds, 1), x, target, spare, runs, shape)
 
 
+def features_of(elements: Elements, n: int, n_segments: int) -> dict[str, float]:
+    """Return what is known of a sort before the device is asked: what decides on its shape."""
+    return {
+        "n": n,
+        "segments": n_segments,
+        "mean": n / max(n_segments, 1),
+        "key_bytes": elements.key_bytes,
+        "value_bytes": elements.value_bytes,
+    }
+
+
+def _chosen(device: Device, elements: Elements, n: int, n_segments: int) -> Shape:
+    """Return the shape that the device's profile has."""
+    return decide(device, "segmented_sort", "any", "shape", features_of(elements, n, n_segments), Shape.parse).value
+
+
 def enqueue_segmented_sort(
     chain: Chain,
     segment_ptr: cl_array.Array,
@@ -334,14 +351,15 @@ def enqueue_segmented_sort(
     longest : int, optional
         No segment has more elements. The host waits for the device once, unless it is known that no segment is long.
     shape : Shape, optional
-        If not the one that suits the device.
+        If not the one that the device's profile has.
     accept : callable, optional
         As in `enqueue_by_length`.
     """
     x = (keys,) if values is None else (keys, values)
     outputs = (keys if out_keys is None else out_keys, values if out_values is None else out_values)
     target = tuple(output for output in outputs if output is not None)
-    legal = (shape or Shape.default(chain.device)).legal(chain.device, Elements.of(*x))
+    elements = Elements.of(*x)
+    legal = (shape or _chosen(chain.device, elements, n, n_segments)).legal(chain.device, elements)
     segments, runs = Segments(segment_ptr, n_segments), Runs(False, legal.tile)
     enqueue_by_length(chain, segments, n, x, target, runs, legal, longest=longest, accept=accept)
 
