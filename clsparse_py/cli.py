@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -269,6 +270,43 @@ def _demo(arguments: argparse.Namespace) -> int:
     return demo.run(queue, arguments.files, _console(), _console(stderr=True))
 
 
+def _tune(arguments: argparse.Namespace) -> int:
+    # The tuner is not what other commands wait for.
+    from clsparse_py.tuning.run import tune
+
+    named = [tuple(each.split(",")) if each else () for each in (arguments.operations, arguments.dtypes)]
+    try:
+        return tune(
+            find_device(arguments.device),
+            _console(),
+            operations=named[0],
+            dtypes=named[1],
+            minutes=arguments.budget,
+            corpus=arguments.corpus,
+            largest=arguments.largest,
+            exhaustive=arguments.exhaustive,
+            report=arguments.report,
+            out=arguments.out,
+            fresh=arguments.fresh,
+        )
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+
+
+def add_tune_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of ``clsparse tune`` but for the device."""
+    command.add_argument("--operations", metavar="A,B", help="tune only these, such as spmv,spgemm")
+    command.add_argument("--dtypes", metavar="A,B", help="tune only for these, such as float64")
+    command.add_argument("--budget", type=float, metavar="MINUTES", help="that measuring may take (8.5, on a CPU 18)")
+    command.add_argument("--corpus", type=Path, metavar="DIR", help="measure with the matrices in this folder, too")
+    command.add_argument("--largest", type=int, metavar="N", help="most entries of a generated matrix")
+    command.add_argument("--exhaustive", action="store_true", help="measure all that could win, not the promising alone")
+    command.add_argument("--report", type=Path, metavar="DIR", help="write tables and plots of what it brings")
+    command.add_argument("--out", type=Path, metavar="FILE", help="write the profile there, and go on using the present one")
+    command.add_argument("--fresh", action="store_true", help="forget what earlier runs measured")
+    command.set_defaults(run=_tune)
+
+
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command's arguments."""
     whole = argparse.ArgumentParser(prog="clsparse", description="Sparse linear algebra on any OpenCL device.")
@@ -312,6 +350,10 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--max-nnz", type=int, metavar="N", help="refuse a product with more entries")
     command.add_argument("--explain", action="store_true", help="print which methods make which rows")
     command.set_defaults(run=_multiply)
+
+    add_tune_options(
+        commands.add_parser("tune", parents=[on_device], help="measure what is fastest on a device, and use it from then on")
+    )
 
     command = commands.add_parser("demo", parents=[on_device], help="multiply real matrices, check against SciPy, and time it")
     command.add_argument("files", nargs="*", metavar="FILE", help="more matrices: .mtx, .mtx.gz or .npz")

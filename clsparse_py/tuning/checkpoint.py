@@ -132,7 +132,7 @@ class Checkpoint:
         for number, line in enumerate(content.splitlines(), 1):
             try:
                 kind, entry = self._parsed(line)
-            except (ValueError, TypeError, KeyError) as error:
+            except (ValueError, TypeError, KeyError, RecursionError) as error:
                 _log.warning("%s, line %d is damaged and left out: %s", path, number, error)
                 continue
             if kind == "trying":
@@ -156,8 +156,12 @@ class Checkpoint:
     def _parsed(line: bytes) -> tuple[str, Any]:
         """Return what a line holds: what it is, and its content."""
         content = json.loads(line)
+        if not isinstance(content, dict) or len(content) != 1:
+            raise ValueError("not an object of one entry")
         ((kind, value),) = content.items()
         if kind == "observation":
+            if not isinstance(value, dict):
+                raise ValueError("not what was measured")
             return kind, Observation(**{**value, "rough": tuple(value["rough"])})
         lengths = {"done": 4, "trying": 4, "fatal": 4, "stopped": 0}
         if not isinstance(value, list) or len(value) != lengths[kind] or not all(isinstance(each, str) for each in value):
