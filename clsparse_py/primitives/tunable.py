@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -82,6 +83,13 @@ class SortProblem:
         """The types."""
         return Elements.of(self.keys, self.values)
 
+    @functools.cached_property
+    def wanted(self) -> tuple[Any, ...]:
+        """What NumPy's stable sort gives."""
+        lengths, keys = np.diff(self.pointers.get()), self.keys.get()
+        order = np.lexsort((keys, np.repeat(np.arange(lengths.size), lengths)))
+        return (keys[order], *(() if self.values is None else (self.values.get()[order],)))
+
 
 class SegmentedSortTunable(Tunable[SortProblem]):
     """Segmented sort as the tuner takes it, see `tuning.tunable.Tunable`."""
@@ -102,6 +110,11 @@ class SegmentedSortTunable(Tunable[SortProblem]):
     def dtypes(self, device: Device) -> tuple[str, ...]:
         """Return the dtypes to tune for: bytes of keys and values are features."""
         return ("any",)
+
+    @override
+    def largest(self, device: Device) -> int:
+        """Return how many nonzeros are worth trying."""
+        return min(3 * 10**6 if device.is_cpu else 3 * 10**7, device.global_memory // 256)
 
     @override
     def problem(self, queue: cl.CommandQueue, name: str, matrix: Any, dtype: str) -> SortProblem:
@@ -183,8 +196,5 @@ class SegmentedSortTunable(Tunable[SortProblem]):
     def verify(self, problem: SortProblem) -> bool:
         """Return whether the last run gave what NumPy's stable sort gives. Waits."""
         problem.queue.finish()
-        lengths, keys = np.diff(problem.pointers.get()), problem.keys.get()
-        order = np.lexsort((keys, np.repeat(np.arange(lengths.size), lengths)))  # stable, as the sort has to be
-        wanted = (keys[order], *(() if problem.values is None else (problem.values.get()[order],)))
-        pairs = zip(problem.out, wanted, strict=True)
+        pairs = zip(problem.out, problem.wanted, strict=True)
         return all(np.array_equal(found.get(), expected) for found, expected in pairs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -44,6 +45,11 @@ class TransposeProblem:
     A: csr_array
     found: tuple[Pattern, cl_array.Array] | None = None
 
+    @functools.cached_property
+    def wanted(self) -> Any:
+        """SciPy's transposed matrix."""
+        return self.host.T.tocsr()
+
 
 class SpTransTunable(Tunable[TransposeProblem]):
     """SpTRANS as the tuner takes it, see `tuning.tunable.Tunable`."""
@@ -61,6 +67,11 @@ class SpTransTunable(Tunable[TransposeProblem]):
     def dtypes(self, device: Device) -> tuple[str, ...]:
         """Return the dtypes to tune for: values are moved, whatever they are."""
         return ("any",)
+
+    @override
+    def largest(self, device: Device) -> int:
+        """Return how many nonzeros are worth trying."""
+        return min(3 * 10**6 if device.is_cpu else 3 * 10**7, device.global_memory // 128)
 
     @override
     def problem(self, queue: cl.CommandQueue, name: str, matrix: Any, dtype: str) -> TransposeProblem:
@@ -125,7 +136,6 @@ class SpTransTunable(Tunable[TransposeProblem]):
         if problem.found is None:
             return False
         problem.queue.finish()
-        pattern, moved = problem.found
-        wanted = problem.host.T.tocsr()
+        (pattern, moved), wanted = problem.found, problem.wanted
         pairs = ((pattern.indptr, wanted.indptr), (pattern.indices, wanted.indices), (moved, wanted.data))
         return all(np.array_equal(found.get(), expected) for found, expected in pairs)
