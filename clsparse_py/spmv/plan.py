@@ -61,7 +61,7 @@ class SpmvPlan:
         self.shape = A.shape
         self.nnz = A.nnz
         self.indptr, self.indices = A.indptr, A.indices
-        self.features: Features = inspect(self.queue, A.shape, A.nnz, A.indptr)
+        self.features: Features = inspect(self.queue, A.shape, A.nnz, A.indptr, A.indices)
         self.decision: Decision = choose(self.features, self.device, scheme, kernel, A.dtype.name)
         self._executables: dict[tuple[str, str, str, bool], Executable] = {}
         self._shares: list[Share] = []
