@@ -75,13 +75,16 @@ class Explanation:
 
     def __str__(self) -> str:
         title = f"SpTRANS: {self.method or 'no entries'}. Launches: {self.launches}"
-        table = rich.table.Table(title=title, caption=self.rule or None, box=rich.box.SIMPLE)
+        table = rich.table.Table(title=title, box=rich.box.SIMPLE)
         for column in ("method", "taken", "why"):
             table.add_column(column, overflow="fold")
         for each in self.verdicts:
             table.add_row(each.method, "yes" if each.taken else "no", each.why)
         text = io.StringIO()
-        rich.console.Console(file=text, width=140).print(table)
+        console = rich.console.Console(file=text, width=140)
+        console.print(table)
+        if self.rule:
+            console.print(f"Decided: {self.rule}", soft_wrap=True, markup=False)
         return text.getvalue().rstrip()
 
 
@@ -106,7 +109,7 @@ def run(A: csr_array, values: cl_array.Array | None, moved: cl_array.Array, meth
         features = features_of(A, 0 if values is None else values.dtype.itemsize)
         ruling = decide(chain.device, "transpose", "any", "method", features, parse)
         pattern, taken, why_not = attempt(chain, A, values, moved, ruling.value)
-        rule = f"{ruling.label}: {ruling.why}"
+        rule = f"{ruling.label}, by {ruling.why}"
     else:
         pattern, taken, why_not, rule = _named(chain, A, values, moved, method), method, {}, "the method was named"
     # What shares A's structure has nothing to wait for there.

@@ -89,7 +89,7 @@ def test_a_profile_decides(
     decided_by(describe(queue.device), {"transpose": {"any": {"method": {"take": label, "note": "so it was measured"}}}})
     explanation = transpose_plan(csr_array(matrix, queue=queue)).explain()
     assert explanation.method == method
-    assert explanation.rule.startswith(f"{label}: profile made-up")
+    assert explanation.rule.startswith(f"{label}, by profile made-up")
     assert "so it was measured" in str(explanation)
     found, wanted = transpose(csr_array(matrix, queue=queue)), matrix.T.tocsr()
     np.testing.assert_array_equal(found.indices.get(), wanted.indices)
