@@ -32,6 +32,8 @@ hypothesis.settings.load_profile("suite")
 def pytest_configure(config: pytest.Config) -> None:
     if "CLSPARSE_CACHE_DIR" not in os.environ:
         os.environ["CLSPARSE_CACHE_DIR"] = str(config.cache.mkdir("clsparse_py"))
+    # Not the user's: what is chosen is tested.
+    os.environ["CLSPARSE_PROFILES"] = str(config.cache.mkdir("clsparse_py_profiles"))
     config.addinivalue_line("markers", "every_platform: cases do not take turns, as some of them run on one platform alone")
     # PyOpenCL says so of its own kernels, which tests use to fill arrays; those of the package are tested to be silent.
     config.addinivalue_line("filterwarnings", "ignore:Non-empty compiler output")
