@@ -256,8 +256,8 @@ def _sparse(rng: np.random.Generator, n: int, mean: float, *, empty: float) -> _
 
 def _hubs(rng: np.random.Generator, n: int, mean: float, *, hubs: int, share: float) -> _Array:
     """Return rows alike, and a few that hold a share of all entries."""
-    lengths = np.full(n, max(1.0, mean * (1 - share)))
-    lengths[rng.choice(n, min(hubs, n), replace=False)] = mean * n * share / hubs
+    lengths, hubs = np.full(n, max(1.0, mean * (1 - share))), min(hubs, max(1, n // 8))
+    lengths[rng.choice(n, hubs, replace=False)] = mean * n * share / hubs
     return lengths
 
 
@@ -413,15 +413,15 @@ def _from_file(path: Path) -> scipy.sparse.csr_array:
     return scipy.sparse.csr_array((ones, found.indices, found.indptr), shape=found.shape)
 
 
-def cases(device: Device, folder: Path | None = None, largest: int | None = None) -> Iterator[Case]:
+def cases(device: Device, more: Sequence[Case] = (), largest: int | None = None) -> Iterator[Case]:
     """Yield the matrices to tune a device with, in the order of measuring, each once.
 
     Parameters
     ----------
     device : Device
         Its memory and type limit how many entries a matrix has.
-    folder : pathlib.Path, optional
-        Matrices of the user's, which take turns with the generated ones.
+    more : sequence of Case
+        Other matrices, which take turns with the generated ones.
     largest : int, optional
         Most entries of a generated matrix.
     """
@@ -429,9 +429,8 @@ def cases(device: Device, folder: Path | None = None, largest: int | None = None
         _LARGEST_ON_CPU if device.is_cpu else _LARGEST, device.global_memory // _BYTES_AN_ENTRY, device.max_allocation // 8
     )
     made = generated(min(limit, largest or limit))
-    named: Sequence[Case] = from_folder(folder) if folder is not None else ()
     seen: set[str] = set()
-    for pair in itertools.zip_longest(made, named):
+    for pair in itertools.zip_longest(made, more):
         for case in pair:
             if case is not None and case.name not in seen:
                 seen.add(case.name)

@@ -21,6 +21,7 @@ from clsparse_py.errors import ProfileError
 from clsparse_py.tuning import profiles
 from clsparse_py.tuning.checkpoint import Checkpoint, path_for
 from clsparse_py.tuning.clock import DeviceLostError, profiling_queue
+from clsparse_py.tuning.corpus import Case, from_folder
 from clsparse_py.tuning.outcome import Outcome, existing, profile_of, train
 from clsparse_py.tuning.progress import Progress, duration
 from clsparse_py.tuning.session import Options, Session, default_budget
@@ -41,6 +42,7 @@ def tune(
     dtypes: Sequence[str] = (),
     minutes: float | None = None,
     corpus: Path | None = None,
+    held_out: Sequence[Case] = (),
     largest: int | None = None,
     exhaustive: bool = False,
     report: Path | None = None,
@@ -60,6 +62,8 @@ def tune(
         That measuring may take.
     corpus : pathlib.Path, optional
         A folder of matrices to measure with besides the generated ones.
+    held_out : sequence of Case
+        Further matrices, such as a suite to be scored on.
     largest : int, optional
         Most nonzeros of a generated matrix.
     exhaustive : bool
@@ -84,6 +88,7 @@ def tune(
         raise ValueError(f"budget: must be positive, is {minutes} minutes")
     if corpus is not None and not corpus.is_dir():
         raise ValueError(f"corpus: {corpus} is no folder")
+    more = (*held_out, *(from_folder(corpus) if corpus is not None else ()))
     checkpoint = Checkpoint(path_for(described), fresh=fresh)
     console.print(
         f"Tuning {', '.join(chosen)} on {described.name} ({described.platform}, driver {described.driver_version}) "
@@ -93,7 +98,7 @@ def tune(
     )  # fmt: skip
     context = cl.Context([device])
     begin = time.monotonic()
-    options = Options(seconds, tuple(dtypes), corpus, exhaustive, largest)
+    options = Options(seconds, tuple(dtypes), more, exhaustive, largest)
     try:
         with Progress(console, seconds) as progress:
             session = Session(profiling_queue(context, device), chosen, options, checkpoint, progress)

@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Protocol
 
 import pyopencl as cl
@@ -40,8 +39,8 @@ class Options:
         That measuring may take.
     dtypes : tuple of str
         Only these; all that an operation tunes for where it is empty.
-    folder : pathlib.Path or None
-        Of matrices to measure with besides the generated ones.
+    more : tuple of Case
+        Matrices to measure with besides the generated ones.
     exhaustive : bool
         Whether to measure all that could win, not the promising alone.
     largest : int or None
@@ -50,7 +49,7 @@ class Options:
 
     seconds: float
     dtypes: tuple[str, ...] = ()
-    folder: Path | None = None
+    more: tuple[Case, ...] = ()
     exhaustive: bool = False
     largest: int | None = None
 
@@ -202,7 +201,7 @@ class Session:
         largest = min(tunable.largest(self.device), self.options.largest or tunable.largest(self.device))
         left = (
             case
-            for case in cases(self.device, self.options.folder, largest)
+            for case in cases(self.device, self.options.more, largest)
             if any((tunable.operation, dtype, case.name) not in self.checkpoint.done for dtype in dtypes)
         )
         return _Course(tunable, dtypes, left)
