@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -11,7 +12,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py import programs
 from clsparse_py.arithmetic import Arithmetic
-from clsparse_py.spmv.binning import Side, count_bins, list_rows
+from clsparse_py.spmv.binning import N_BINS, Side, count_bins, list_rows
 from clsparse_py.spmv.choose import PIECE, KernelChoice, whole_rows
 from clsparse_py.spmv.executable import Executable, Launch
 from clsparse_py.spmv.explanation import Share
@@ -174,12 +175,16 @@ class Builder:
         tables = (self._upload(rows[begins]), self._upload(pieces[begins]), self._upload(pieces[ends]))
         self._launch(built, begins.size * parameters.lanes, self.index(begins.size), *tables, partial)
 
-    def binned(self) -> None:
-        """Rows in bins: those of one kernel form a list, and all lists of one shape but those of pieces share a launch."""
+    def binned(self, bins: Container[int] = range(N_BINS)) -> None:
+        """Rows in bins: those of one kernel form a list, and all lists of one shape but those of pieces share a launch.
+
+        Rows of other ``bins`` are left out.
+        """
         plan = self.plan
         lists: list[_List] = []
         for side, choices in zip(plan.decision.scheme.sides, plan.decision.kernels, strict=True):
             counts = count_bins(self.queue, self.n_rows, plan.indptr, side)
+            counts[[number not in bins for number in range(N_BINS)]] = 0
             used = [choice for choice, count in zip(choices, counts, strict=True) if count]
             kernels = list(dict.fromkeys(used))
             if not kernels:

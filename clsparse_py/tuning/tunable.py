@@ -38,8 +38,8 @@ class Parameter:
     meaning : str
         In words, for people.
     local_bytes : callable, optional
-        From a value of this parameter and the bytes of a matrix's value to those of local memory that a work-group takes, as far
-        as this parameter decides; None where it takes none.
+        From a value of this parameter and the bytes of a matrix's value to those of local memory that a work-item takes; None
+        where it takes none.
     """
 
     name: str
