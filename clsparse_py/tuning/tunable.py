@@ -20,7 +20,6 @@ _DECLARED = {
     "spmv": "clsparse_py.spmv.tunable:SpmvTunable",
     "transpose": "clsparse_py.transpose.tunable:SpTransTunable",
     "segmented_sort": "clsparse_py.primitives.tunable:SegmentedSortTunable",
-    "spgemm": "clsparse_py.spgemm.tunable:SpgemmTunable",
 }
 
 
