@@ -14,6 +14,8 @@ Run = Callable[[], list[cl.Event]]
 
 # What a device's clock is tried with.
 _BYTES = 1 << 22
+# Commands that are enqueued together to see how long one keeps the host, and how often that is tried.
+_COMMANDS, _TRIES = 200, 7
 
 
 class DeviceLostError(RuntimeError):
@@ -37,6 +39,9 @@ class Clock:
     ----------
     by_device : bool
         Whether the events' times are used: they were seen to pass, and not to pass faster than the host's.
+    overhead : float
+        Seconds of the host to enqueue a command, which are added to every run: the least that a product takes. Otherwise what
+        takes less than that on the device would be told apart by times that no caller ever sees.
     """
 
     def __init__(self, queue: cl.CommandQueue) -> None:
@@ -44,9 +49,17 @@ class Clock:
         self._context = queue.context
         self._buffer = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, _BYTES)
         self.by_device = self._tells_time()
+        self.overhead = min(self._enqueue() for _ in range(_TRIES))
 
-    def _fill(self) -> cl.Event:
-        return cl.enqueue_fill_buffer(self.queue, self._buffer, b"\0\0\0\0", 0, _BYTES)
+    def _fill(self, n_bytes: int = _BYTES) -> cl.Event:
+        return cl.enqueue_fill_buffer(self.queue, self._buffer, b"\0\0\0\0", 0, n_bytes)
+
+    def _enqueue(self) -> float:
+        begin = time.perf_counter()
+        for _ in range(_COMMANDS):
+            self._fill(4)
+        self.queue.finish()
+        return (time.perf_counter() - begin) / _COMMANDS
 
     def _tells_time(self) -> bool:
         self._fill().wait()
@@ -78,7 +91,8 @@ class Clock:
         """Run ``n`` times and return the seconds of each run.
 
         By the device's clock that is the span from the start of its first command to the end of its last: where the host decides
-        in between how to go on, that counts. Runs are enqueued together, so that the host's time to enqueue does not.
+        in between how to go on, that counts. Runs are enqueued together, so that the host's time to enqueue does not, but for the
+        `overhead` of one command.
         """
         if not self.by_device:
             begin = time.perf_counter()
@@ -91,6 +105,5 @@ class Clock:
         spans = []
         for commands in events:
             times = [(event.profile.start, event.profile.end) for event in commands]
-            # At least the clock's unit: where nothing is to be done, nothing runs.
-            spans.append(max(1, max(end for _, end in times) - min(start for start, _ in times)) * 1e-9)
+            spans.append(self.overhead + (max(end for _, end in times) - min(start for start, _ in times)) * 1e-9)
         return spans

@@ -12,7 +12,7 @@ import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +33,10 @@ _BYTES_AN_ENTRY = 64
 #: A CPU's products of more entries take so long that few of them could be measured.
 _LARGEST_ON_CPU = 10**7
 _LARGEST = 10**8
-#: Beyond it vectors, not entries, would take the memory.
-_MOST_ROWS = 5 * 10**7
+#: Making a pattern symmetric takes long.
+_LARGEST_SYMMETRIC = 3 * 10**7
+#: Beyond these vectors, not entries, would take the memory and the time: rows in all, and where most are empty.
+_MOST_ROWS, _EMPTY_ROWS = 5 * 10**7, 2 * 10**6
 
 _Array = np.ndarray[Any, Any]
 _Law = Callable[[np.random.Generator, int, float], _Array]
@@ -81,6 +83,8 @@ class _Rows:
         Columns for each row.
     skew : float
         Above 1, columns to the left are taken more often.
+    symmetric : bool
+        Whether the pattern is that of a matrix and its transposed, added.
     """
 
     law: _Law
@@ -88,14 +92,23 @@ class _Rows:
     window: float = 1.0
     aspect: float = 1.0
     skew: float = 1.0
+    symmetric: bool = False
 
     def __str__(self) -> str:
-        return f"m{self.mean:g}-w{self.window:g}-a{self.aspect:g}-s{self.skew:g}"
+        shape = f"a{self.aspect:g}" if self.aspect != 1 else "sym" if self.symmetric else "square"
+        return f"m{self.mean:g}-w{self.window:g}-{shape}" + (f"-s{self.skew:g}" if self.skew != 1 else "")
 
     def fits(self, nnz: int) -> bool:
-        return nnz >= 8 * self.mean and nnz / self.mean <= _MOST_ROWS
+        if self.symmetric and nnz > _LARGEST_SYMMETRIC:
+            return False
+        return nnz >= 8 * self.mean and nnz / self.mean <= min(max(3 * nnz, _EMPTY_ROWS), _MOST_ROWS)
 
     def make(self, rng: np.random.Generator, nnz: int) -> scipy.sparse.csr_array:
+        if self.symmetric:
+            half = replace(self, mean=self.mean / 2, symmetric=False).make(rng, nnz // 2)
+            # One that is small for its rows is wider than high.
+            half.resize(max(half.shape), max(half.shape))
+            return _with_transposed(half)
         n_rows = max(2, round(nnz / self.mean))
         lengths = self.law(rng, n_rows, self.mean)
         n_columns = max(2, round(n_rows * self.aspect), int(self.mean) * 2)
@@ -190,6 +203,14 @@ def _blocks(nodes: _Array, neighbours: _Array, block: int) -> _Array:
     begins = np.repeat(_indptr_of(neighbours * block)[:-1], block)
     place = np.arange(int(lengths.sum())) - np.repeat(_indptr_of(lengths)[:-1], lengths)
     return np.asarray(columns[np.repeat(begins, lengths) + place])
+
+
+def _with_transposed(half: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
+    """Return the pattern of a matrix and its transposed, added."""
+    made = scipy.sparse.csr_array(half + half.T.tocsr())
+    made.sort_indices()
+    made.data = np.ones(made.nnz, np.float32)
+    return made
 
 
 def _indptr_of(lengths: _Array) -> _Array:
@@ -287,9 +308,9 @@ _law = functools.partial
 _KINDS: dict[str, tuple[str, tuple[_Rows | _Grid, ...]]] = {
     "alike": (TRAIN, tuple(_Rows(_alike, mean) for mean in (16, 4, 100, 1, 32, 8, 1000, 2, 64, 12, 300, 24, 3, 6, 48))),
     "lognormal": (TRAIN, tuple(
-        _Rows(_law(_lognormal, variation=variation), mean, window) for mean, variation, window in (
-            (10, 0.5, 1), (60, 2, 0.02), (4, 1, 0.1), (200, 0.5, 1), (25, 4, 1), (700, 1, 0.2), (6, 3, 0.01), (100, 1, 1),
-            (16, 0.25, 0.05), (2, 1, 1), (40, 0.3, 0.01),
+        _Rows(_law(_lognormal, variation=variation), mean, window, symmetric=window < 0.1) for mean, variation, window in (
+            (10, 0.5, 1), (60, 2, 0.02), (4, 1, 0.1), (200, 0.5, 1), (16, 0.25, 0.05), (25, 4, 1), (700, 1, 0.2), (6, 3, 0.01),
+            (100, 1, 1), (2, 1, 1), (40, 0.3, 0.01),
         )
     )),
     "grid": (TRAIN, (
@@ -298,11 +319,13 @@ _KINDS: dict[str, tuple[str, tuple[_Rows | _Grid, ...]]] = {
         _Grid("125", _box(3, 2)),
     )),
     "power-law": (TRAIN, tuple(
-        _Rows(_law(_pareto, exponent=exponent), mean, skew=2) for mean, exponent in (
+        _Rows(_law(_pareto, exponent=exponent), mean, skew=2, symmetric=mean in (8, 100, 5)) for mean, exponent in (
             (8, 2.2), (30, 2.5), (3, 2.1), (100, 3), (15, 2.05), (5, 2.8), (60, 2.2), (2, 2.4), (300, 2.5),
         )
     )),
-    "poisson": (TEST, tuple(_Rows(_poisson, mean, 0.01) for mean in (20, 5, 150, 2, 50, 10, 500, 3, 30, 80, 1, 15))),
+    "poisson": (TEST, tuple(
+        _Rows(_poisson, mean, 0.01, symmetric=mean in (5, 50, 3, 15)) for mean in (20, 5, 150, 2, 50, 10, 500, 3, 30, 80, 1, 15)
+    )),
     "hubs": (TRAIN, tuple(
         _Rows(_law(_hubs, hubs=hubs, share=share), mean, 0.05) for mean, hubs, share in (
             (5, 1, 0.02), (3, 20, 0.5), (12, 4, 0.1), (40, 2, 0.01), (8, 300, 0.3), (100, 10, 0.2), (2, 2, 0.1),
@@ -328,7 +351,9 @@ _KINDS: dict[str, tuple[str, tuple[_Rows | _Grid, ...]]] = {
         )
     )),
     "graded": (TRAIN, tuple(_Rows(_graded, mean, 0.02) for mean in (12, 60, 4, 250, 30, 2, 120, 7))),
-    "band": (TRAIN, tuple(_Rows(_alike, mean, 0) for mean in (11, 5, 40, 3, 200, 20, 7, 90, 900, 14, 30))),
+    "band": (TRAIN, tuple(
+        _Rows(_alike, mean, 0, symmetric=mean in (5, 20, 90)) for mean in (11, 5, 40, 3, 200, 20, 7, 90, 900, 14, 30)
+    )),
     "mixed": (TEST, tuple(
         _Rows(_law(_mixed, ratio=ratio, share=share), mean, 0.3) for mean, ratio, share in (
             (7, 30, 0.01), (40, 10, 0.1), (3, 100, 0.001), (20, 5, 0.3), (150, 4, 0.05), (12, 200, 0.002),

@@ -9,7 +9,7 @@ import itertools
 import logging
 import math
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from clsparse_py.tuning import profiles, training
 from clsparse_py.tuning.checkpoint import Checkpoint, Observation
 from clsparse_py.tuning.corpus import TEST, TRAIN
 from clsparse_py.tuning.training import Answer, Losses
-from clsparse_py.tuning.tree import Tree, evaluate
+from clsparse_py.tuning.tree import Tree, evaluate, features_of
 from clsparse_py.tuning.tunable import Tunable
 
 __all__ = ["Outcome", "Whole", "existing", "profile_of", "train"]
@@ -29,7 +29,9 @@ __all__ = ["Outcome", "Whole", "existing", "profile_of", "train"]
 _log = logging.getLogger(__name__)
 
 #: Lines of evidence that a profile holds for a question, and labels in each: it is read by every process that multiplies.
-_EVIDENCE, _RUNNERS_UP = 250, 3
+_EVIDENCE, _RUNNERS_UP = 150, 3
+#: Features that evidence tells beside those that the tree compares.
+_TOLD = ("rows", "nnz", "mean", "longest", "products")
 
 
 @dataclass(frozen=True)
@@ -180,8 +182,9 @@ def profile_of(device: Device, outcomes: Mapping[tuple[str, str], Outcome], base
         of_all = {name.replace(" ", "_"): lost.to_json() for name, lost in outcome.scores.items() if lost.cases}
         by_question = {question: answer.to_json() for question, answer in outcome.answers.items()}
         scores.setdefault(operation, {})[dtype] = {**by_question, "all": of_all}
-        for question in outcome.answers:
-            evidence += _evidence([each for each in outcome.observations if each.question == question])
+        for question, answer in outcome.answers.items():
+            told = features_of(answer.tree) | features_of(answer.trained) | set(_TOLD)
+            evidence += _evidence([each for each in outcome.observations if each.question == question], told)
     if base is not None:
         kept = {operation: trees for operation, trees in base.get("operations", {}).items() if operation not in operations}
         evidence += [each for each in base.get("evidence", []) if each["operation"] in kept]
@@ -200,7 +203,7 @@ def profile_of(device: Device, outcomes: Mapping[tuple[str, str], Outcome], base
     }
 
 
-def _evidence(observations: Sequence[Observation]) -> list[dict[str, Any]]:
+def _evidence(observations: Sequence[Observation], told: Collection[str]) -> list[dict[str, Any]]:
     """Return what a profile holds of a question's measurements: of the longest of them, winners, runners-up and the default."""
     most = sorted(observations, key=lambda each: -each.best)[:_EVIDENCE]
     found = []
@@ -210,7 +213,7 @@ def _evidence(observations: Sequence[Observation]) -> list[dict[str, Any]]:
         found.append(
             {
                 **{name: getattr(each, name) for name in ("operation", "dtype", "question", "case", "family", "split")},
-                "features": {name: _short(value) for name, value in each.features.items()},
+                "features": {name: _short(value) for name, value in each.features.items() if name in told},
                 "times": {label: _short(each.times[label]) for label in labels},
                 "noise": _short(each.noise),
             }
