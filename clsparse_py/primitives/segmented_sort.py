@@ -22,7 +22,7 @@ from clsparse_py.launch import Chain
 from clsparse_py.primitives import arguments
 from clsparse_py.primitives.merge_rounds import Arrays, enqueue_rounds, spare_for
 from clsparse_py.primitives.segment_classes import Inspection, Tiles, Totals, inspect_segments, tiled
-from clsparse_py.primitives.segments import FEW_REGISTERS, Elements, OfElements, Runs, Segments, Shape
+from clsparse_py.primitives.segments import BLOCK, FEW_REGISTERS, Elements, OfElements, Runs, Segments, Shape
 from clsparse_py.tuning.profiles import decide
 
 __all__ = ["MergeSerial", "SortNetwork", "enqueue_segmented_sort", "features_of", "segmented_sort"]
@@ -160,24 +160,24 @@ class MergeSerial(OfElements):
         "segments", or "tiles" of long segments that are cut.
     given_runs : bool
         Whether ranges have runs that are given, or pieces that are sorted by insertion.
+    block : int
+        Elements of such a piece.
     """
 
     template = "primitives/merge_serial"
 
     ranges: str
     given_runs: bool
-
-    #: Elements that are sorted by insertion.
-    BLOCK = 24
+    block: int = BLOCK
 
     @property
     @override
     def shape_name(self) -> str:
-        return f"{self.ranges}_{'given' if self.given_runs else 'sorted'}_"
+        return f"{self.ranges}_{'given' if self.given_runs else f'sorted{self.block}'}_"
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        own = {"ranges": self.ranges, "given_runs": self.given_runs, "block": self.BLOCK}
+        own = {"ranges": self.ranges, "given_runs": self.given_runs, "block": self.block}
         return {**super().arguments(), **own}
 
 
@@ -188,7 +188,7 @@ def enqueue_serial(
 
     Its runs are given, or pieces that it sorts by insertion: then ``x`` may be ``target``.
     """
-    record = MergeSerial(shape.work_group, segments.index, runs, Elements.of(*x), "segments", runs.given)
+    record = MergeSerial(shape.work_group, segments.index, runs, Elements.of(*x), "segments", runs.given, shape.block)
     built, record = chain.build(record)
     # Elsewhere a work-item to a segment, about: as many as there are segments.
     parts = min(segments.n, _PARTS_PER_CORE * chain.device.compute_units) if chain.device.is_cpu else segments.n
@@ -241,7 +241,7 @@ def _enqueue_pieces(
     ends = np.uint64(tiles.n), np.uint64(tiles.n_merged)
     read = *ends, tiles.segment, tiles.first, *segments.given, segments.bounds
     if shape.chunked:
-        built, serial = chain.build(MergeSerial(shape.work_group, segments.index, runs, elements, "tiles", False))
+        built, serial = chain.build(MergeSerial(shape.work_group, segments.index, runs, elements, "tiles", False, shape.block))
         at_once = serial.work_group
     else:
         built, network = chain.build(SortNetwork.of_tiles(chain.device, shape, segments.index, elements, runs))

@@ -18,12 +18,14 @@ from clsparse_py.device import Device
 from clsparse_py.primitives.radix_kernels import MOVED_TYPES
 from clsparse_py.programs import Parameters
 
-__all__ = ["FEW_REGISTERS", "NEVER", "RESERVED", "Elements", "OfElements", "OfRuns", "Runs", "Segments", "Shape"]
+__all__ = ["BLOCK", "FEW_REGISTERS", "NEVER", "RESERVED", "Elements", "OfElements", "OfRuns", "Runs", "Segments", "Shape"]
 
 #: Elements in the registers of a lane where segments are short.
 FEW_REGISTERS = 4
 # The longest short segments, by default; the longest segments of the first bin.
 _SHORT, _SHORTEST_BIN = 128, 8
+#: Elements that a work-item of a CPU device sorts by insertion, by default.
+BLOCK = 24
 #: More rounds than any segment takes.
 NEVER = 64
 #: Bytes of local memory that are left to the driver.
@@ -123,6 +125,8 @@ class Shape:
         Elements of a tile; segments of more are long. A power of two where not chunked.
     short : int
         Elements of the longest segments that lanes with four registers sort, where the work-group has so many; a power of two.
+    block : int
+        Elements that are sorted by insertion, where chunked.
     """
 
     chunked: bool
@@ -131,15 +135,16 @@ class Shape:
     registers: int
     tile: int
     short: int = _SHORT
+    block: int = BLOCK
 
     def __str__(self) -> str:
         if self.chunked:
-            return f"chunks/{self.work_group}/{self.tile}"
+            return f"chunks/{self.work_group}/{self.tile}/{self.block}"
         return f"lanes/{self.work_group}/{self.merge_group}/{self.registers}/{self.short}"
 
     @classmethod
     def parse(cls, label: str) -> Shape:
-        """Return what a label names: "chunks/WORK_GROUP/TILE", or "lanes/WORK_GROUP/MERGE_GROUP/REGISTERS/SHORT".
+        """Return what a label names: "chunks/WORK_GROUP/TILE/BLOCK", or "lanes/WORK_GROUP/MERGE_GROUP/REGISTERS/SHORT".
 
         Raises
         ------
@@ -148,14 +153,16 @@ class Shape:
         """
         kind, *numbers = label.split("/")
         given = [int(number) for number in numbers if number.isdecimal() and int(number)]
-        if kind == "chunks" and len(numbers) == len(given) == 2:
+        if kind == "chunks" and len(numbers) == len(given) == 3:
             return cls.chunks(*given)
         if kind == "lanes" and len(numbers) == len(given) == 4:
             work_group, merge_group, registers, short = given
             powers = all(number.bit_count() == 1 for number in (work_group, registers, short))
             if powers and min(registers, short) >= FEW_REGISTERS:
                 return cls.lanes(work_group, merge_group, registers, short)
-        raise ValueError(f'shape: must be such as "lanes/256/512/16/128", with powers of two, or "chunks/1/32768", is {label!r}')
+        raise ValueError(
+            f'shape: must be such as "lanes/256/512/16/128", with powers of two, or "chunks/1/32768/24", is {label!r}'
+        )
 
     @classmethod
     def default(cls, device: Device) -> Shape:
@@ -163,9 +170,9 @@ class Shape:
         return cls.chunks(1) if device.is_cpu else cls.lanes(256, 512, 16)
 
     @classmethod
-    def chunks(cls, work_group: int, tile: int = 1 << 15) -> Shape:
+    def chunks(cls, work_group: int, tile: int = 1 << 15, block: int = BLOCK) -> Shape:
         """Return the shape of tiles that a work-item sorts."""
-        return cls(True, work_group, work_group, 0, tile)
+        return cls(True, work_group, work_group, 0, tile, block=block)
 
     @classmethod
     def lanes(cls, work_group: int, merge_group: int, registers: int, short: int = _SHORT) -> Shape:

@@ -36,10 +36,12 @@ _SHAPES = {
     ),
     True: (
         Shape.chunks(1),
-        Shape.chunks(1, 1 << 11),
-        Shape.chunks(1, 1 << 13),
-        Shape.chunks(1, 1 << 17),
-        Shape.chunks(1, 1 << 20),
+        Shape.chunks(1, block=16),
+        Shape.chunks(1, block=32),
+        Shape.chunks(1, block=48),
+        Shape.chunks(1, block=64),
+        Shape.chunks(1, 1 << 13, 32),
+        Shape.chunks(1, 1 << 20, 32),
         Shape.chunks(8),
     ),
 }
@@ -101,9 +103,8 @@ class SegmentedSortTunable(Tunable[SortProblem]):
         Parameter("merge_group", (256, 512), 512, "work-items that merge a tile"),
         Parameter("registers", (8, 16), 16, "elements in the registers of a work-item"),
         Parameter("short", (32, 64, 128), 128, "elements of the longest segments that are sorted with four to a work-item"),
-        Parameter(
-            "tile", (1 << 11, 1 << 13, 1 << 15, 1 << 17, 1 << 20), 1 << 15, "elements that a work-item sorts, on CPU devices"
-        ),
+        Parameter("tile", (1 << 13, 1 << 15, 1 << 20), 1 << 15, "elements that a work-item sorts, on CPU devices"),
+        Parameter("block", (16, 24, 32, 48, 64), 24, "elements that it sorts by insertion before it merges"),
     )
 
     @override

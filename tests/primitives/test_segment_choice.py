@@ -23,7 +23,9 @@ from clsparse_py.primitives.tunable import SegmentedSortTunable
 TUNABLE = SegmentedSortTunable()
 
 
-@pytest.mark.parametrize("shape", [Shape.lanes(256, 512, 16), Shape.lanes(64, 48, 4, 32), Shape.chunks(1), Shape.chunks(7, 50)])
+@pytest.mark.parametrize(
+    "shape", [Shape.lanes(256, 512, 16), Shape.lanes(64, 48, 4, 32), Shape.chunks(1), Shape.chunks(7, 50, 8)]
+)
 def test_a_label_names_a_shape(shape: Shape) -> None:
     assert Shape.parse(str(shape)) == shape
 
@@ -31,7 +33,7 @@ def test_a_label_names_a_shape(shape: Shape) -> None:
 @pytest.mark.parametrize(
     "label",
     ["", "lanes", "lanes/256/512/16", "lanes/256/512/16/x", "lanes/250/512/16/128", "lanes/256/512/2/128", "lanes/256/512/16/2",
-     "lanes/256/512/16/128/1", "chunks/1", "chunks/0/5", "chunks/1/-5", "tiles/1/5"],
+     "lanes/256/512/16/128/1", "chunks/1/5", "chunks/0/5/3", "chunks/1/-5/3", "chunks/1/5/0", "tiles/1/5/3"],
 )  # fmt: skip
 def test_what_is_no_label(label: str) -> None:
     with pytest.raises(ValueError, match=r"^shape: must be such as"):
@@ -71,12 +73,13 @@ def sorters(queue: cl.CommandQueue, n: int) -> list[Any]:
     return [each.parameters for each in built if isinstance(each.parameters, (SortNetwork, MergeSerial))]
 
 
-@pytest.mark.parametrize("label", ["lanes/64/128/8/32", "lanes/32/64/4/64", "chunks/1/100"])
+@pytest.mark.parametrize("label", ["lanes/64/128/8/32", "lanes/32/64/4/64", "chunks/1/100/8"])
 def test_a_profile_decides(queue: cl.CommandQueue, decided_by: Callable[[Device, dict[str, Any]], None], label: str) -> None:
     decided_by(describe(queue.device), {"segmented_sort": {"any": {"shape": {"take": label}}}})
     shape, found = Shape.parse(label), sorters(queue, 1000)
     assert {each.runs.tile for each in found if isinstance(each, MergeSerial) or each.ranges == "tiles"} == {shape.tile}
     if shape.chunked:
+        assert {each.block for each in found} == {8}
         assert all(isinstance(each, MergeSerial) for each in found)
     else:
         short = next(each for each in found if each.ranges == "segments")
@@ -85,7 +88,7 @@ def test_a_profile_decides(queue: cl.CommandQueue, decided_by: Callable[[Device,
 
 
 def test_features_decide(queue: cl.CommandQueue, decided_by: Callable[[Device, dict[str, Any]], None]) -> None:
-    few, many = "lanes/32/64/4/128", "chunks/1/64"
+    few, many = "lanes/32/64/4/128", "chunks/1/64/24"
     split = {"feature": "n", "at_most": 500, "then": {"take": few}, "else": {"take": many}}
     decided_by(describe(queue.device), {"segmented_sort": {"any": {"shape": split}}})
     assert {type(each) for each in sorters(queue, 400)} == {SortNetwork}
