@@ -139,3 +139,20 @@ def test_unknown_schemes_are_refused() -> None:
     for kernel in (None, "serial"):
         with pytest.raises(ValueError, match=r'^scheme: must be "auto"'):
             choose(SHORT, GPU, "best", kernel)
+
+
+@pytest.mark.parametrize(
+    "label", ["serial", "adaptive/128", "adaptive/128/6/1", "csr5/128/6", "adaptive/0/6", "adaptive/x/6", ""]
+)
+def test_unknown_labels_are_refused(label: str) -> None:
+    with pytest.raises(ValueError, match=r"^kernel: "):
+        KernelChoice.parse(label)
+
+
+def test_labels_name_choices() -> None:
+    for name in KERNELS:
+        assert KernelChoice.parse(f"{name}/64/3").label == f"{name}/64/3"
+    assert KernelChoice.parse("adaptive/128/6") == KernelChoice("adaptive", 128, items=6)
+    assert KernelChoice.parse("vector/128/2") == KernelChoice("vector", 128, unroll=2)
+    with pytest.raises(ValueError, match=r"^kernel: merge balances rows by itself and takes no bins"):
+        KernelChoice.parse_for_bin("merge/128/6")
