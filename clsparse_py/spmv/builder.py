@@ -72,7 +72,7 @@ class Builder:
     def single(self, choice: KernelChoice) -> None:
         """All rows, in order, to one kernel."""
         plan, structure = self.plan, (self.plan.indptr, self.plan.indices)
-        why = plan.decision.rule
+        why = "all rows, in order"
         if choice.name == "pieces":
             built = self._pieces(choice, plan.indptr.get(), np.arange(self.n_rows))
             self._share(self.n_rows, str(choice), built, why)
