@@ -141,8 +141,11 @@ def whole(observations: Sequence[Observation], answers: Mapping[str, Answer]) ->
         if each.question == last and each.subject == 0 and each.times:
             times = dict(each.times)
             for question in before:
-                if question in each.times and (question, each.case) in parts:
-                    part = parts[question, each.case]
+                part = parts.get((question, each.case))
+                if part is not None and question in times:
+                    # What is referred to was measured twice: the second time tells how the other labels compare with it.
+                    change = part.best / times.pop(question)
+                    times = {label: seconds * change for label, seconds in times.items()}
                     times |= {f"{question}: {label}": seconds for label, seconds in part.times.items()}
             made.append(Whole(replace(each, times=times), taken(each, tuned), taken(each, lambda of: of.default)))
     return made

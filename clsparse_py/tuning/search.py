@@ -46,8 +46,14 @@ class _Round:
     within: float
 
 
-# Several rounds of few runs rather than few of many: what disturbs a device for a while then meets all configurations alike.
-_ROUNDS = (_Round(0.003, 2, 7, 1.7), _Round(0.006, 2, 9, 1.3), _Round(0.02, 2, 15, 1.15), _Round(0.02, 2, 15, 1.0))
+# Several rounds of few runs rather than few of many: what disturbs the device for a while should not decide.
+_ROUNDS = (
+    _Round(0.003, 2, 7, 3.0),
+    _Round(0.003, 2, 7, 1.6),
+    _Round(0.006, 2, 9, 1.25),
+    _Round(0.02, 2, 15, 1.12),
+    _Round(0.02, 2, 15, 1.0),
+)
 
 #: Differences below are never more than noise.
 _LEAST_NOISE = 0.01
@@ -60,7 +66,7 @@ class Race:
     Attributes
     ----------
     times : dict of str to float
-        Seconds by label: the median over its runs.
+        Seconds by label: the median over the runs of a round, of the round in which that was least.
     rough : set of str
         Labels that were stopped early: their times come from few runs.
     failed : dict of str to str
@@ -119,7 +125,7 @@ def race(
         The device stopped to answer.
     """
     found = Race()
-    samples: dict[str, list[float]] = {}
+    samples: dict[str, list[list[float]]] = {}
     runs: dict[str, Run] = {}
     for label in dict.fromkeys(labels):
         if time.monotonic() > deadline:
@@ -135,13 +141,13 @@ def race(
                 found.failed[label] = "wrong result"
                 continue
             # The first run of all may take long for what isn't its own; one that runs long counts as it is.
-            samples[label] = clock.samples(run, 1) if first > 10 * best and first > 0.1 else _run(clock, run, _ROUNDS[0])
+            samples[label] = [clock.samples(run, 1) if first > 10 * best and first > 0.1 else _run(clock, run, _ROUNDS[0])]
         except _UNFIT as error:
             clock.check()
             found.failed[label] = _words(error)
             _log.info("%s: left out: %s", label, found.failed[label])
             continue
-        found.times[label] = statistics.median(samples[label])
+        found.times[label] = _seconds(samples[label])
         if label in keep or found.times[label] <= _ROUNDS[0].within * min(best, found.times[label]):
             runs[label] = run
     for before, stage in itertools.pairwise(_ROUNDS):
@@ -151,13 +157,13 @@ def race(
             break
         for label, run in list(runs.items()):
             try:
-                samples[label] += _run(clock, run, stage)
+                samples[label].append(_run(clock, run, stage))
             except _UNFIT as error:
                 clock.check()
                 found.failed[label] = _words(error)
                 del runs[label], found.times[label]
                 continue
-            found.times[label] = statistics.median(samples[label])
+            found.times[label] = _seconds(samples[label])
     found.rough = set(found.times) - set(runs)
     found.noise = max([_LEAST_NOISE, *sorted(map(_error_of, (samples[label] for label in runs)))[len(runs) // 2 :][:1]])
     return found
@@ -170,12 +176,19 @@ def _run(clock: Clock, run: Run, stage: _Round) -> list[float]:
     return times + (clock.samples(run, more) if more > 0 else [])
 
 
-def _error_of(samples: list[float]) -> float:
-    """Return twice the standard error of the median, as a share of it."""
-    middle = statistics.median(samples)
-    deviation = statistics.median(abs(each - middle) for each in samples)
+def _seconds(rounds: list[list[float]]) -> float:
+    return min(map(statistics.median, rounds))
+
+
+def _error_of(rounds: list[list[float]]) -> float:
+    """Return what a time may be wrong by, as a share: twice the median's standard error, or half of how far rounds differ."""
+    best, *others = sorted(rounds, key=statistics.median)
+    middle = statistics.median(best)
+    deviation = statistics.median(abs(each - middle) for each in best)
     # For normal noise the standard deviation is 1.4826 times this one, and the median's error 1.2533 times the mean's.
-    return 2 * 1.2533 * 1.4826 * deviation / math.sqrt(len(samples)) / max(middle, 1e-12)
+    error = 2 * 1.2533 * 1.4826 * deviation / math.sqrt(len(best))
+    apart = statistics.median(others[0]) - middle if others else 0.0
+    return max(error, apart / 2) / max(middle, 1e-12)
 
 
 def _words(error: Exception) -> str:

@@ -25,13 +25,13 @@ _Array = np.ndarray[Any, Any]
 
 #: What a label is taken to lose where it was not measured, or could not be built or run.
 _UNKNOWN_LOSS, _FAILED_LOSS = 4.0, 32.0
-#: A further label has to save this share of the time, as a geometric mean.
-_WORTH_A_LABEL = 0.002
+#: What a further label has to save to be taken, as a share of the time: which of these is best is found out as pruning is.
+_WORTH_A_LABEL = (0.003, 0.01, 0.03)
 _FOLDS = 5
 #: Fewer cases than this make no tree.
 _LEAST_CASES = 12
 _MOST_LEAVES = 32
-_LEAF_CASES = 3
+_LEAF_CASES = 5
 #: Of trees that lose as little as the best but for this share, the smallest is taken.
 _TOLERANCE = 0.002
 
@@ -128,8 +128,8 @@ def answer(observations: Sequence[Observation], untuned: Tree | None) -> Answer 
     if not train:
         return None
     table = _Table.of(train)
-    penalty, held_out = _pruning(table)
-    trained = table.tree(range(len(train)), penalty)
+    growth, held_out = _best_growth(table)
+    trained = table.tree(range(len(train)), growth)
     by_key = {train[row].key: label for row, label in held_out.items()}
     folds = losses([each for each in train if each.key in by_key], lambda each: by_key[each.key])
     rule = losses(train, lambda each: each.default)
@@ -155,6 +155,22 @@ def answer(observations: Sequence[Observation], untuned: Tree | None) -> Answer 
 
 def _take(tree: Tree, observation: Observation) -> str:
     return evaluate(tree, observation.features)[0].label
+
+
+@dataclass(frozen=True)
+class _Growth:
+    """How large a tree grows.
+
+    Attributes
+    ----------
+    label_worth : float
+        What a further label has to save, as a share of the time.
+    leaf_penalty : float
+        What a leaf has to save of the impurity, by cost-complexity pruning.
+    """
+
+    label_worth: float = _WORTH_A_LABEL[0]
+    leaf_penalty: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -207,13 +223,13 @@ class _Table:
             np.array([each.best / whole[each.case] for each in observations]),
         )
 
-    def tree(self, cases: Iterable[int], leaf_penalty: float) -> Tree:
-        """Return the tree trained on some cases, pruned where a leaf saves less than the penalty."""
+    def tree(self, cases: Iterable[int], growth: _Growth) -> Tree:
+        """Return the tree trained on some cases."""
         rows = np.fromiter(cases, np.int64)
-        kept = self._serving(rows)
+        kept = self._serving(rows, growth.label_worth)
         if len(kept) == 1 or not self.names or rows.size < _LEAST_CASES:
             return self._leaf(rows, kept)
-        classifier = self._grown(rows, kept, leaf_penalty)
+        classifier = self._grown(rows, kept, growth.leaf_penalty)
         return self._joined(classifier.tree_, 0, rows, kept)
 
     def _grown(self, rows: _Array, kept: _Array, leaf_penalty: float) -> Any:
@@ -225,9 +241,9 @@ class _Table:
         )
         return classifier.fit(self.features[rows], targets, weights)
 
-    def penalties(self, rows: _Array) -> _Array:
+    def penalties(self, rows: _Array, label_worth: float) -> _Array:
         """Return the penalties at which the tree that is trained on some cases loses leaves."""
-        kept = self._serving(rows)
+        kept = self._serving(rows, label_worth)
         if len(kept) == 1 or not self.names or rows.size < _LEAST_CASES:
             return np.zeros(1)
         targets, weights = self._targets(rows, kept)
@@ -244,14 +260,14 @@ class _Table:
         weights = np.minimum(costs - best, math.log(_UNKNOWN_LOSS)).mean(axis=1)
         return targets, self.shares[rows] * (weights + 1e-4)
 
-    def _serving(self, rows: _Array) -> _Array:
+    def _serving(self, rows: _Array, worth: float) -> _Array:
         """Return the fewest labels that serve all cases well: one after another, each the one that saves most."""
         kept: list[int] = []
         served, shares = np.full(rows.size, np.inf), self.shares[rows] / self.shares[rows].sum()
         while True:
             with_each = shares @ np.minimum(served[:, None], self.costs[rows])
             next_one = int(with_each.argmin())
-            if kept and shares @ served - with_each[next_one] < _WORTH_A_LABEL:
+            if kept and shares @ served - with_each[next_one] < worth:
                 return np.array(kept)
             kept.append(next_one)
             served = np.minimum(served, self.costs[rows, next_one])
@@ -287,27 +303,29 @@ def _between(low: float, high: float) -> float:
     return low
 
 
-def _pruning(table: _Table) -> tuple[float, dict[int, str]]:
-    """Return the penalty for a leaf that loses least time over families left out, and the labels chosen there with it."""
+def _best_growth(table: _Table) -> tuple[_Growth, dict[int, str]]:
+    """Return the growth that loses least time over families left out, and the labels chosen there with it."""
     everything = np.arange(len(table.families))
-    n_families = int(table.families.max()) + 1
-    folds = [everything[table.families % min(n_families, _FOLDS) == fold] for fold in range(min(n_families, _FOLDS))]
-    if len(folds) < 2 or everything.size < _LEAST_CASES:
-        return 0.0, {}
-    path = np.unique(table.penalties(everything))
-    # Between the penalties at which the tree changes; the last one leaves the root alone.
-    tried = [*np.sqrt(path[:-1].clip(0) * path[1:])[:: max(1, path.size // 16)], float(path[-1]) * 1.001 + 1e-9]
-    best: tuple[float, float, dict[int, str]] = (math.inf, 0.0, {})
-    for penalty in sorted(tried, reverse=True):
-        chosen: dict[int, str] = {}
-        for fold in folds:
-            tree = table.tree(np.setdiff1d(everything, fold), penalty)
-            for row in fold.tolist():
-                features = dict(zip(table.names, table.features[row].tolist(), strict=True))
-                chosen[row] = evaluate(tree, features)[0].label
-        costs = [table.costs[row, table.labels.index(label)] * table.shares[row] for row, label in chosen.items()]
-        lost = sum(costs) / table.shares.sum()
-        # From the smallest tree on: a larger one has to be better.
-        if lost < best[0] - _TOLERANCE / 2:
-            best = (lost, penalty, chosen)
+    n_folds = min(int(table.families.max()) + 1, _FOLDS)
+    folds = [everything[table.families % n_folds == fold] for fold in range(n_folds)]
+    if n_folds < 2 or everything.size < _LEAST_CASES:
+        return _Growth(), {}
+    best: tuple[float, _Growth, dict[int, str]] = (math.inf, _Growth(), {})
+    for worth in reversed(_WORTH_A_LABEL):
+        path = np.unique(table.penalties(everything, worth))
+        # Between the penalties at which the tree changes; the last one leaves the root alone.
+        tried = [*np.sqrt(path[:-1].clip(0) * path[1:])[:: max(1, path.size // 16)], float(path[-1]) * 1.001 + 1e-9]
+        for penalty in sorted(tried, reverse=True):
+            growth = _Growth(worth, float(penalty))
+            chosen: dict[int, str] = {}
+            for fold in folds:
+                tree = table.tree(np.setdiff1d(everything, fold), growth)
+                for row in fold.tolist():
+                    features = dict(zip(table.names, table.features[row].tolist(), strict=True))
+                    chosen[row] = evaluate(tree, features)[0].label
+            lost = [table.costs[row, table.labels.index(chosen[row])] for row in everything.tolist()]
+            mean = float(np.average(lost, weights=table.shares))
+            # From the smallest tree on: a larger one has to be better.
+            if mean < best[0] - _TOLERANCE / 2:
+                best = mean, growth, chosen
     return best[1], best[2]
