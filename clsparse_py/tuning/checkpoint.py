@@ -149,8 +149,7 @@ class Checkpoint:
         if trying is not None:
             # Nothing came after it, not even that the run was stopped.
             _log.warning("%s %s: the process ended while %s ran: it is left out from now on", *trying[:2], trying[3])
-            self.fatal.add(trying)
-            self._write("fatal", trying)
+            self.give_up(*trying)
 
     @staticmethod
     def _parsed(line: bytes) -> tuple[str, Any]:
@@ -199,8 +198,13 @@ class Checkpoint:
         """Keep what is about to run for the first time: should the process not survive it, the next one leaves it out."""
         self._write("trying", [operation, dtype, question, label])
 
+    def give_up(self, operation: str, dtype: str, question: str, label: str) -> None:
+        """Keep that a configuration is not to be run any more."""
+        self.fatal.add((operation, dtype, question, label))
+        self._write("fatal", [operation, dtype, question, label])
+
     def stopped(self) -> None:
-        """Keep that the run was stopped from outside, whatever was running."""
+        """Keep that the run ended in order, whatever was running."""
         self._write("stopped", [])
 
     def of(self, operation: str, dtype: str, case: str | None = None) -> Iterator[Observation]:

@@ -19,7 +19,17 @@ _COMMANDS, _TRIES = 200, 7
 
 
 class DeviceLostError(RuntimeError):
-    """The device does not answer any more."""
+    """The device does not answer any more.
+
+    Attributes
+    ----------
+    label : str
+        The configuration that ran last; "" where none did.
+    """
+
+    def __init__(self, message: str, label: str = "") -> None:
+        super().__init__(message)
+        self.label = label
 
 
 def profiling_queue(context: cl.Context, device: cl.Device) -> cl.CommandQueue:
@@ -73,12 +83,13 @@ class Clock:
             return False
         return 0 < seconds <= passed * 1.1
 
-    def check(self) -> None:
-        """Raise `DeviceLostError` unless the device still does what it is told."""
+    def check(self, label: str = "") -> None:
+        """Raise `DeviceLostError` unless the device still does what it is told, after a configuration that failed."""
         try:
             self._fill().wait()
         except cl.Error as error:
-            raise DeviceLostError(f"{self.queue.device.name.strip()} does not answer any more: {error}") from error
+            after = f" after {label}" if label else ""
+            raise DeviceLostError(f"{self.queue.device.name.strip()} does not answer any more{after}: {error}", label) from error
 
     def once(self, run: Run) -> float:
         """Run once and return the seconds that passed on the host: the first run, which may finish a build."""

@@ -25,8 +25,9 @@ from clsparse_py.tuning.corpus import Case, from_folder
 from clsparse_py.tuning.outcome import Outcome, existing, profile_of, train
 from clsparse_py.tuning.progress import Progress, duration
 from clsparse_py.tuning.session import Options, Session, default_budget
+from clsparse_py.tuning.training import Losses
 from clsparse_py.tuning.tree import leaves
-from clsparse_py.tuning.tunable import Tunable, tunables
+from clsparse_py.tuning.tunable import OPERATIONS, Tunable, tunables
 
 __all__ = ["INTERRUPTED", "tune"]
 
@@ -78,7 +79,7 @@ def tune(
     Raises
     ------
     ValueError
-        An unknown operation, a folder without matrices, or a budget that is no time.
+        An unknown operation or dtype, a folder without matrices, or a budget that is no time.
     """
     chosen = _chosen(operations)
     _require(["sklearn"] + (["matplotlib"] if report is not None else []))
@@ -86,6 +87,9 @@ def tune(
     seconds = default_budget(described) if minutes is None else minutes * 60
     if not seconds > 0:
         raise ValueError(f"budget: must be positive, is {minutes} minutes")
+    unknown = [each for each in dtypes if not any(each in tunable.dtypes(described) for tunable in chosen.values())]
+    if unknown:
+        raise ValueError(f"dtypes: {', '.join(unknown)} is not what any of {', '.join(chosen)} is tuned for on this device")
     if corpus is not None and not corpus.is_dir():
         raise ValueError(f"corpus: {corpus} is no folder")
     more = (*held_out, *(from_folder(corpus) if corpus is not None else ()))
@@ -93,7 +97,7 @@ def tune(
     console.print(
         f"Tuning {', '.join(chosen)} on {described.name} ({described.platform}, driver {described.driver_version}) "
         f"for at most {duration(seconds)}.\nMeasurements are kept in {checkpoint.path}"
-        + (f"; {len(checkpoint.done):,} matrices are done." if checkpoint.done else "."),
+        + (f"; {len(checkpoint.observations):,} are there." if checkpoint.observations else "."),
         markup=False, highlight=False, soft_wrap=True,
     )  # fmt: skip
     context = cl.Context([device])
@@ -107,11 +111,13 @@ def tune(
         console.print(f"Stopped. {_kept(checkpoint)}", markup=False, soft_wrap=True)
         return INTERRUPTED
     except DeviceLostError as error:
-        console.print(f"{error}\n{_kept(checkpoint)}", markup=False, soft_wrap=True)
+        left = f" {error.label} is left out from now on." if error.label else ""
+        console.print(f"{error}\n{_kept(checkpoint)}{left}", markup=False, soft_wrap=True)
         return 1
     measured = time.monotonic() - begin
     # What earlier runs measured of other operations is part of the profile.
-    outcomes = train(described, checkpoint, tunables())
+    earlier = {operation for operation, *_ in checkpoint.observations}
+    outcomes = train(described, checkpoint, tunables(each for each in OPERATIONS if each in chosen or each in earlier))
     if not outcomes:
         console.print("Nothing could be measured to train with: give it more time by --budget.")
         return 1
@@ -132,11 +138,10 @@ def tune(
 
 
 def _chosen(operations: Sequence[str]) -> dict[str, Tunable[Any]]:
-    known = tunables()
-    unknown = [each for each in operations if each not in known]
+    unknown = [each for each in operations if each not in OPERATIONS]
     if unknown:
-        raise ValueError(f"operations: {', '.join(unknown)} cannot be tuned; there are {', '.join(known)}")
-    return {name: tunable for name, tunable in known.items() if not operations or name in operations}
+        raise ValueError(f"operations: {', '.join(unknown)} cannot be tuned; there are {', '.join(OPERATIONS)}")
+    return tunables(dict.fromkeys(operations) or OPERATIONS)
 
 
 def _kept(checkpoint: Checkpoint) -> str:
@@ -171,24 +176,28 @@ def _saved(content: Mapping[str, Any], out: Path | None, console: Console) -> bo
 
 def summary(outcomes: Mapping[tuple[str, str], Outcome]) -> Table:
     """Return a table of what was learned: sizes of trees, error rates, and time lost against the best measured."""
-    table = Table(box=rich.box.SIMPLE_HEAD, title="Time relative to the best measured: geometric mean (95th percentile)")
-    for column in ("operation", "question", "leaves", "train", "test", "untuned, test", "errors, train", "errors, test", "rule"):
-        table.add_column(column, justify="left" if column in ("operation", "question", "rule") else "right")
+    table = Table(
+        box=rich.box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
+        title="Time relative to the best measured: geometric mean (95th percentile)",
+        caption="On matrices trained on, and on families kept aside, tuned and untuned. Errors: another choice was faster.",
+    )
+    for column in ("operation", "question", "leaves", "trained on", "kept aside", "untuned there", "errors", "rule"):
+        table.add_column(column, justify="left" if column in ("operation", "question", "rule") else "right", no_wrap=True)
     for (operation, dtype), outcome in outcomes.items():
         title = operation if dtype == "any" else f"{operation} {dtype}"
         for question, answer in outcome.answers.items():
-            scores = {name: each for name, each in answer.scores.items() if each.cases}
-            cells = [_lost(scores, name) for name in ("train", "test", "untuned test")]
-            errors = [f"{scores[name].errors:.0%}" if name in scores else "" for name in ("train", "test")]
             size = str(sum(1 for _ in leaves(answer.tree)))
-            table.add_row(title, question, size, *cells, *errors, "tuned" if answer.tuned else "as before: no gain")
+            cells = _cells(answer.scores, ("train", "test", "untuned test"))
+            table.add_row(title, question, size, *cells, "tuned" if answer.tuned else "as before")
         if len(outcome.answers) > 1:
-            scores = {name: each for name, each in outcome.scores.items() if each.cases}
-            cells = [_lost(scores, name) for name in ("tuned train", "tuned test", "untuned test")]
-            errors = [f"{scores[name].errors:.0%}" if name in scores else "" for name in ("tuned train", "tuned test")]
-            table.add_row(title, "all together", "", *cells, *errors, "")
+            table.add_row(title, "together", "", *_cells(outcome.scores, ("tuned train", "tuned test", "untuned test")), "")
     return table
 
 
-def _lost(scores: Mapping[str, Any], name: str) -> str:
-    return f"{scores[name].mean:.3f} ({scores[name].p95:.2f})" if name in scores else ""
+def _cells(scores: Mapping[str, Losses], names: tuple[str, str, str]) -> list[str]:
+    """Return the time lost by name of a score, and the error rates of the first two."""
+    found = [scores[name] if name in scores and scores[name].cases else None for name in names]
+    lost = [f"{each.mean:.3f} ({each.p95:.2f})" if each else "" for each in found]
+    return [*lost, ", ".join(f"{each.errors:.0%}" for each in found[:2] if each)]

@@ -143,7 +143,7 @@ def race(
             # The first run of all may take long for what isn't its own; one that runs long counts as it is.
             samples[label] = [clock.samples(run, 1) if first > 10 * best and first > 0.1 else _run(clock, run, _ROUNDS[0])]
         except _UNFIT as error:
-            clock.check()
+            clock.check(label)
             found.failed[label] = _words(error)
             _log.info("%s: left out: %s", label, found.failed[label])
             continue
@@ -159,7 +159,7 @@ def race(
             try:
                 samples[label].append(_run(clock, run, stage))
             except _UNFIT as error:
-                clock.check()
+                clock.check(label)
                 found.failed[label] = _words(error)
                 del runs[label], found.times[label]
                 continue

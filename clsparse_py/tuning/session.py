@@ -16,7 +16,7 @@ from clsparse_py.device import Device, describe
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import free_scratch
 from clsparse_py.tuning.checkpoint import Checkpoint, Observation
-from clsparse_py.tuning.clock import Clock
+from clsparse_py.tuning.clock import Clock, DeviceLostError
 from clsparse_py.tuning.corpus import Case, cases, with_values
 from clsparse_py.tuning.search import OutOfTimeError, race
 from clsparse_py.tuning.tunable import Tunable
@@ -184,10 +184,8 @@ class Session:
                 done += 1
         except OutOfTimeError:
             return False
-        except KeyboardInterrupt:
-            self.checkpoint.stopped()
-            raise
         finally:
+            self.checkpoint.stopped()
             matrices.close()
             # What the last case left to be freed is freed before the queue is.
             free_scratch()
@@ -281,15 +279,20 @@ class Session:
                 self._tried.add(key)
                 self.checkpoint.trying(*key)
 
-        found = race(
-            labels,
-            lambda label: tunable.prepare(subject, question, label),
-            lambda: tunable.verify(subject),
-            self.clock,
-            keep=(default,),
-            deadline=self._deadline,
-            tried=tried,
-        )
+        try:
+            found = race(
+                labels,
+                lambda label: tunable.prepare(subject, question, label),
+                lambda: tunable.verify(subject),
+                self.clock,
+                keep=(default,),
+                deadline=self._deadline,
+                tried=tried,
+            )
+        except DeviceLostError as error:
+            if error.label:
+                self.checkpoint.give_up(operation, dtype, question, error.label)
+            raise
         return Observation(
             operation,
             dtype,

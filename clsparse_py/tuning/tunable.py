@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -11,7 +11,7 @@ import pyopencl as cl
 
 from clsparse_py.device import Device
 
-__all__ = ["Parameter", "Tunable", "tunables"]
+__all__ = ["OPERATIONS", "Parameter", "Tunable", "tunables"]
 
 Problem = TypeVar("Problem")
 
@@ -21,6 +21,8 @@ _DECLARED = {
     "transpose": "clsparse_py.transpose.tunable:SpTransTunable",
     "segmented_sort": "clsparse_py.primitives.tunable:SegmentedSortTunable",
 }
+#: The operations that can be tuned.
+OPERATIONS = tuple(_DECLARED)
 
 
 @dataclass(frozen=True)
@@ -154,10 +156,10 @@ class Tunable(Protocol[Problem]):
         """Return whether the last run on this subject gave the right result. Waits."""
 
 
-def tunables() -> dict[str, Tunable[Any]]:
-    """Return all that can be tuned, by operation."""
+def tunables(operations: Iterable[str] = OPERATIONS) -> dict[str, Tunable[Any]]:
+    """Return what can be tuned, by operation: all of `OPERATIONS`, or those that are named."""
     found: dict[str, Tunable[Any]] = {}
-    for operation, place in _DECLARED.items():
-        module, name = place.split(":")
+    for operation in operations:
+        module, name = _DECLARED[operation].split(":")
         found[operation] = getattr(importlib.import_module(module), name)()
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -94,8 +94,3 @@ class MadeUp(Tunable[Any]):
 
     def verify(self, subject: Any) -> bool:  # noqa: ARG002
         return self.last != "wrong"
-
-
-def fake_profiles(known: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the registry of what can be tuned with the made-up operation alone."""
-    return {"made-up": MadeUp(), **dict.fromkeys(known)}

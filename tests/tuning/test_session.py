@@ -41,7 +41,8 @@ def corpus(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def tuned(queue: cl.CommandQueue, made_up: MadeUp, monkeypatch: pytest.MonkeyPatch, **options: Any) -> tuple[int, str]:
     """Tune the made-up operation, and return the exit code and what was said."""
-    monkeypatch.setattr(run, "tunables", lambda: {"made-up": made_up})
+    monkeypatch.setattr(run, "OPERATIONS", ("made-up",))
+    monkeypatch.setattr(run, "tunables", lambda operations: dict.fromkeys(operations, made_up))
     text = io.StringIO()
     code = run.tune(queue.device, Console(file=text, width=200), **{"minutes": 1, **options})
     return code, text.getvalue()
@@ -94,7 +95,7 @@ def test_an_interrupted_run_goes_on_where_it_was(
     second = MadeUp()
     code, said = tuned(queue, second, monkeypatch)
     assert code == 0
-    assert "are done" in said
+    assert "are there" in said
     again = {name for name, _ in second.prepared}
     assert not again & set(corpus[:9])
     assert set(corpus[9:]) - again == {name for name in corpus[9:] if name.startswith("hubs")}
@@ -130,6 +131,7 @@ def test_the_budget_is_kept(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPa
     code, said = tuned(queue, made_up, monkeypatch, minutes=1)
     assert code == 0
     assert "as much of the corpus as there was time for" in said
+    assert not Checkpoint(path_for(describe(queue.device))).fatal
     assert 55 <= now[0] <= 61
 
 
@@ -146,9 +148,9 @@ def test_a_lost_device_ends_the_run_and_keeps_what_was_measured(
 
     real = clock.Clock.check
 
-    def check(self: clock.Clock) -> None:
+    def check(self: clock.Clock, label: str = "") -> None:
         if lost:
-            raise clock.DeviceLostError("the device does not answer any more")
+            raise clock.DeviceLostError("the device does not answer any more", label)
         real(self)
 
     monkeypatch.setattr(clock.Clock, "check", check)
@@ -156,6 +158,9 @@ def test_a_lost_device_ends_the_run_and_keeps_what_was_measured(
     assert code == 1
     assert "does not answer any more" in said
     assert len({each.case for each in Checkpoint(path_for(describe(queue.device))).of("made-up", "float32")}) == 5
+    # What it was lost with does not get another chance.
+    assert "fill/4 is left out from now on" in said
+    assert Checkpoint(path_for(describe(queue.device))).fatal == {("made-up", "float32", "method", "fill/4")}
 
 
 def test_a_profile_that_cannot_be_written_is_not_lost(
