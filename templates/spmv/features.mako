@@ -42,8 +42,9 @@ void ${name}(
     I least = ${"INT_MAX" if index == "int32" else "LONG_MAX"}, most = 0;
     long squares = 0, large_squares = 0, jumps = 0;
     const ulong last = n_rows - 1;
+    const ulong size = get_global_size(0);
 % if work_group == 1:
-    const ulong size = get_global_size(0), behind = (get_global_id(0) + 1) * last / size;
+    const ulong step = 1, behind = (get_global_id(0) + 1) * last / size;
     ulong row = get_global_id(0) * last / size;
 % if index == "int32":
     // Eight rows at a time: not all compilers make vectors of a loop. All rows together have fewer than 2^31 entries.
@@ -65,10 +66,23 @@ void ${name}(
     squares += eight_squares.s${i};
 % endfor
 % endif
-    for (; row < behind; ++row) {
 % else:
-    for (ulong row = get_global_id(0); row < last; row += get_global_size(0)) {
+    const ulong step = size, behind = last;
+    ulong row = get_global_id(0);
+    // Four rows at a time, so that their loads are in flight together.
+    for (; row + 3 * step < behind; row += 4 * step) {
+% for i in range(4):
+        global const I *pointer_${i} = indptr + row + ${i} * step;
+        const I begin_${i} = pointer_${i}[0], middle_${i} = pointer_${i}[1], end_${i} = pointer_${i}[2];
+% endfor
+% for i in range(4):
+        const I length_${i} = middle_${i} - begin_${i};
+        LOOK(length_${i});
+        jumps += abs(length_${i} - (end_${i} - middle_${i}));
+% endfor
+    }
 % endif
+    for (; row < behind; row += step) {
         const I middle = indptr[row + 1], length = middle - indptr[row];
         LOOK(length);
         jumps += abs(length - (indptr[row + 2] - middle));
