@@ -27,6 +27,10 @@ class OutOfTimeError(Exception):
     """The time budget is used up; what was not measured to the end is left out."""
 
 
+class _WrongError(Exception):
+    """A configuration gave a wrong result."""
+
+
 @dataclass(frozen=True)
 class _Round:
     """Part of a race.
@@ -55,6 +59,8 @@ _ROUNDS = (
     _Round(0.02, 2, 15, 1.0),
 )
 
+#: Where verifying a result takes longer than this, in seconds, only those are verified that could win.
+_QUICKLY_VERIFIED = 0.02
 #: Differences below are never more than noise.
 _LEAST_NOISE = 0.01
 
@@ -124,49 +130,101 @@ def race(
     DeviceLostError
         The device stopped to answer.
     """
-    found = Race()
-    samples: dict[str, list[list[float]]] = {}
-    runs: dict[str, Run] = {}
+    track = _Track(prepare, verify, clock, keep)
     for label in dict.fromkeys(labels):
         if time.monotonic() > deadline:
             raise OutOfTimeError
         tried(label)
-        try:
-            begin = time.perf_counter()
-            run = prepare(label)
-            found.overheads[label] = time.perf_counter() - begin
-            first = clock.once(run)
-            best = min(found.times.values(), default=math.inf)
-            if not verify():
-                found.failed[label] = "wrong result"
-                continue
-            # The first run of all may take long for what isn't its own; one that runs long counts as it is.
-            samples[label] = [clock.samples(run, 1) if first > 10 * best and first > 0.1 else _run(clock, run, _ROUNDS[0])]
-        except _UNFIT as error:
-            clock.check(label)
-            found.failed[label] = _words(error)
-            _log.info("%s: left out: %s", label, found.failed[label])
-            continue
-        found.times[label] = _seconds(samples[label])
-        if label in keep or found.times[label] <= _ROUNDS[0].within * min(best, found.times[label]):
-            runs[label] = run
+        track.enter(label)
     for before, stage in itertools.pairwise(_ROUNDS):
-        best = min(found.times.values(), default=math.inf)
-        runs = {label: run for label, run in runs.items() if label in keep or found.times[label] <= before.within * best}
-        if len(runs) < 2 or time.monotonic() > deadline:
+        track.narrow(before.within)
+        if len(track.runs) < 2 or time.monotonic() > deadline:
             break
-        for label, run in list(runs.items()):
-            try:
-                samples[label].append(_run(clock, run, stage))
-            except _UNFIT as error:
-                clock.check(label)
-                found.failed[label] = _words(error)
-                del runs[label], found.times[label]
-                continue
-            found.times[label] = _seconds(samples[label])
-    found.rough = set(found.times) - set(runs)
-    found.noise = max([_LEAST_NOISE, *sorted(map(_error_of, (samples[label] for label in runs)))[len(runs) // 2 :][:1]])
-    return found
+        track.again(stage)
+    return track.finish()
+
+
+class _Track:
+    """A race while it is on: what is still running, and its samples round by round."""
+
+    def __init__(self, prepare: Callable[[str], Run], verify: Callable[[], bool], clock: Clock, keep: Collection[str]) -> None:
+        self._prepare, self._verify, self._clock, self._keep = prepare, verify, clock, keep
+        self.runs: dict[str, Run] = {}
+        self._found = Race()
+        self._samples: dict[str, list[list[float]]] = {}
+        self._unverified: set[str] = set()
+        self._quickly_verified = True
+
+    def enter(self, label: str) -> None:
+        """Build a configuration and give it its first round; one that is hopeless does not stay."""
+        self._attempt(label, self._first)
+        times = self._found.times
+        if label in times and (label in self._keep or times[label] <= _ROUNDS[0].within * min(times.values())):
+            return
+        # What it holds of the device's memory is free for the next one.
+        self.runs.pop(label, None)
+
+    def _first(self, label: str) -> None:
+        begin = time.perf_counter()
+        run = self._prepare(label)
+        self._found.overheads[label] = time.perf_counter() - begin
+        first = self._clock.once(run)
+        if self._quickly_verified:
+            begin = time.perf_counter()
+            self._confirm(label)
+            self._quickly_verified = time.perf_counter() - begin < _QUICKLY_VERIFIED
+        else:
+            self._unverified.add(label)
+        # One that takes very long the first time is not run more often than it takes to know how long.
+        long = first > 0.1 and first > 10 * min(self._found.times.values(), default=math.inf)
+        self._samples[label] = [self._clock.samples(run, 1) if long else _run(self._clock, run, _ROUNDS[0])]
+        self.runs[label] = run
+
+    def narrow(self, within: float) -> None:
+        """Let those go that took longer than ``within`` times the best."""
+        limit = within * min(self._found.times.values(), default=math.inf)
+        self.runs = {label: run for label, run in self.runs.items() if label in self._keep or self._found.times[label] <= limit}
+
+    def again(self, stage: _Round) -> None:
+        """Give all that are left another round."""
+        for label in list(self.runs):
+            self._attempt(label, lambda label: self._samples[label].append(_run(self._clock, self.runs[label], stage)))
+
+    def finish(self) -> Race:
+        """Verify what could win and was not verified yet, and return what was found."""
+        found = self._found
+        for label in sorted(self._unverified & self.runs.keys()):
+            self._attempt(label, self._run_and_confirm)
+        # Where what seemed to win was wrong, others had been let go.
+        while found.best in self._unverified:
+            self._attempt(found.best, self._run_and_confirm)
+        found.rough = set(found.times) - set(self.runs)
+        errors = sorted(_error_of(self._samples[label]) for label in self.runs)
+        found.noise = max(_LEAST_NOISE, errors[len(errors) // 2] if errors else 0.0)
+        return found
+
+    def _run_and_confirm(self, label: str) -> None:
+        self._unverified.remove(label)
+        self._clock.once(self.runs[label] if label in self.runs else self._prepare(label))
+        self._confirm(label)
+
+    def _confirm(self, label: str) -> None:
+        if not self._verify():
+            raise _WrongError(label)
+
+    def _attempt(self, label: str, action: Callable[[str], None]) -> None:
+        """Do something with a configuration; where it fails, the configuration is out."""
+        try:
+            action(label)
+        except (*_UNFIT, _WrongError) as error:
+            if not isinstance(error, _WrongError):
+                self._clock.check(label)
+            self._found.failed[label] = "wrong result" if isinstance(error, _WrongError) else _words(error)
+            _log.info("%s: left out: %s", label, self._found.failed[label])
+            self.runs.pop(label, None)
+            self._found.times.pop(label, None)
+        else:
+            self._found.times[label] = _seconds(self._samples[label])
 
 
 def _run(clock: Clock, run: Run, stage: _Round) -> list[float]:

@@ -23,6 +23,9 @@ from clsparse_py.tuning.tunable import Tunable
 
 __all__ = ["Observer", "Options", "Session", "default_budget"]
 
+#: Matrices with as many entries are measured with one dtype each, in turns: they take most of the time.
+_ONE_DTYPE = 3 * 10**7
+
 
 def default_budget(device: Device) -> float:
     """Return the seconds that measuring may take where nothing else is said."""
@@ -78,7 +81,7 @@ class _Course:
     cases : iterator of Case
         Those not yet done.
     spent : float
-        Seconds, of which all operations get the same.
+        Seconds, of which operations get as much as they have questions.
     costs : dict of int to float
         Seconds that the last case of a size took.
     """
@@ -88,6 +91,17 @@ class _Course:
     cases: Iterator[Case]
     spent: float = 0.0
     costs: dict[int, float] = field(default_factory=dict)
+
+    @property
+    def behind(self) -> float:
+        """The time that the operation had, relative to what it should get; the one with the least is next."""
+        return self.spent / (len(self.dtypes) * len(self.tunable.questions))
+
+    def dtypes_for(self, case: Case) -> tuple[str, ...]:
+        """Return the dtypes to measure a matrix with."""
+        if case.nnz < _ONE_DTYPE:
+            return self.dtypes
+        return (self.dtypes[sum(case.name.encode()) % len(self.dtypes)],)
 
 
 class _Matrices:
@@ -159,7 +173,7 @@ class Session:
             The device does not answer any more. What was measured is kept.
         """
         self._deadline = time.monotonic() + self.options.seconds
-        courses = [self._course(tunable) for tunable in self._tunables.values()]
+        courses = [course for tunable in self._tunables.values() if (course := self._course(tunable)).dtypes]
         matrices = _Matrices(self.device)
         coming = self._next(courses)
         done = 0
@@ -197,16 +211,17 @@ class Session:
     def _course(self, tunable: Tunable[Any]) -> _Course:
         dtypes = tuple(each for each in tunable.dtypes(self.device) if each in ("any", *(self.options.dtypes or (each,))))
         largest = min(tunable.largest(self.device), self.options.largest or tunable.largest(self.device))
-        left = (
+        course = _Course(tunable, dtypes, iter(()))
+        course.cases = (
             case
             for case in cases(self.device, self.options.more, largest)
-            if any((tunable.operation, dtype, case.name) not in self.checkpoint.done for dtype in dtypes)
+            if any((tunable.operation, dtype, case.name) not in self.checkpoint.done for dtype in course.dtypes_for(case))
         )
-        return _Course(tunable, dtypes, left)
+        return course
 
     def _next(self, courses: list[_Course]) -> tuple[_Course, Case] | None:
         """Return what to measure next: a case of the operation that had the least time so far."""
-        for course in sorted(courses, key=lambda each: each.spent):
+        for course in sorted(courses, key=lambda each: each.behind):
             for case in course.cases:
                 # One that took longer than what is left, when it last had that size, would not come to its end.
                 if course.costs.get(case.nnz, 0.0) < self._left():
@@ -225,7 +240,7 @@ class Session:
         if case.nnz == 0 and matrix.nnz > tunable.largest(self.device):
             self._skip(course, case, course.dtypes, f"{matrix.nnz:,} entries are too many")
             return
-        for dtype in course.dtypes:
+        for dtype in course.dtypes_for(case):
             if (tunable.operation, dtype, case.name) in self.checkpoint.done:
                 continue
             values = dtype if dtype != "any" else self._any_dtype(case)

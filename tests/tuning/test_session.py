@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -207,28 +208,64 @@ def test_wrong_options_are_refused(
         tuned(queue, MadeUp(), monkeypatch, **options)
 
 
-def test_races_measure_the_default_to_the_end_and_stop_others_early(queue: cl.CommandQueue) -> None:
-    class Paced(clock.Clock):
-        counts: dict[str, int] = {}  # noqa: RUF012
+class Paced(clock.Clock):
+    """Takes what runs return for the seconds that they took."""
 
-        def once(self, run: Any) -> float:
-            return float(run())
+    counts: dict[str, int]
 
-        def samples(self, run: Any, n: int) -> list[float]:
-            self.counts[run.label] = self.counts.get(run.label, 0) + n
-            return [run()] * n
+    def once(self, run: Any) -> float:
+        return float(run())
 
-    class Pace:
-        def __init__(self, label: str) -> None:
-            self.label = label
+    def samples(self, run: Any, n: int) -> list[float]:
+        self.counts[run.label] = self.counts.get(run.label, 0) + n
+        return [run()] * n
 
-        def __call__(self) -> Any:
-            return {"default": 4e-3, "best": 1e-3, "close": 1.1e-3, "slow": 9e-3}[self.label]
 
-    found = search.race(["default", "slow", "best", "close", "slow"], Pace, lambda: True, Paced(queue), keep=["default"])
+class Pace:
+    """A configuration that takes a known time."""
+
+    last = ""
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+
+    def __call__(self) -> Any:
+        Pace.last = self.label
+        return {"default": 4e-3, "best": 1e-3, "close": 1.05e-3, "slow": 9e-3, "wrong": 1e-4}[self.label]
+
+
+@pytest.fixture
+def paced(queue: cl.CommandQueue) -> Paced:
+    made = Paced(queue)
+    made.counts = {}
+    return made
+
+
+def test_races_measure_the_default_to_the_end_and_stop_others_early(paced: Paced) -> None:
+    found = search.race(["default", "slow", "best", "close", "slow"], Pace, lambda: True, paced, keep=["default"])
     assert found.best == "best"
     assert found.rough == {"slow"}
-    assert Paced.counts["default"] > Paced.counts["slow"]
-    assert Paced.counts["best"] > 10
+    assert paced.counts["default"] > 2 * paced.counts["slow"]
+    assert paced.counts["best"] > 20
     with pytest.raises(search.OutOfTimeError):
-        search.race(["best"], Pace, lambda: True, Paced(queue), deadline=0.0)
+        search.race(["best"], Pace, lambda: True, paced, deadline=0.0)
+
+
+def test_where_results_take_long_to_verify_those_are_that_could_win(paced: Paced) -> None:
+    verified = []
+
+    def verify() -> bool:
+        time.sleep(0.03)
+        verified.append(Pace.last)
+        return Pace.last != "wrong"
+
+    labels = ["default", "slow", "best", "close", "wrong"]
+    found = search.race(labels, Pace, verify, paced)
+    assert verified[0] == "default"
+    assert verified[1:] == ["wrong", "best"]
+    assert found.failed == {"wrong": "wrong result"}
+    assert found.best == "best"
+    verified.clear()
+    found = search.race(labels[:-1], Pace, verify, paced)
+    assert sorted(verified) == ["best", "close", "default"]
+    assert found.best == "best"
