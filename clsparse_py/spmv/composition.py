@@ -12,7 +12,7 @@ import numpy as np
 
 from clsparse_py.spmv.binning import N_BINS, Scheme, Side
 
-__all__ = ["CLASSES", "Composer", "class_of", "loads"]
+__all__ = ["CLASSES", "Composer", "Loads", "class_of"]
 
 #: Bins that are measured together: their rows have about as many entries.
 CLASSES = ((0, 2), (2, 4), (4, 8), (8, 16), (16, 32), (32, 64), (64, N_BINS - 1), (N_BINS - 1, N_BINS))
@@ -27,25 +27,52 @@ def class_of(number: int) -> int:
 _CLASS_OF_BIN = np.array([class_of(number) for number in range(N_BINS)])
 
 
-def loads(lengths: np.ndarray[Any, Any], side: Side) -> np.ndarray[Any, Any]:
-    """Return how much a side of a scheme has of each class of bins: entries and rows, added up.
+class Loads:
+    """How much the classes of bins have to do under each scheme: entries and rows, added up.
 
     Parameters
     ----------
     lengths : numpy.ndarray
-        Of the rows.
-    side : Side
-        See ``templates/spmv/binning.mako``.
+        Of a matrix's rows.
     """
-    n_rows = lengths.size
-    work = np.add.reduceat(lengths, np.arange(0, n_rows, side.granularity)) if side.granularity > 1 else lengths
-    classes = _CLASS_OF_BIN[np.minimum(work // side.granularity, N_BINS - 1)]
-    weights = work + side.granularity
-    if side.threshold >= 0:
-        blocks = np.add.reduceat(lengths, np.arange(0, n_rows, side.block))
-        long_rows = np.repeat(blocks >= side.threshold * side.block, side.block // side.granularity)[: work.size]
-        weights = np.where(long_rows == bool(side.side), weights, 0)
-    return np.bincount(classes, weights, len(CLASSES))
+
+    def __init__(self, lengths: np.ndarray[Any, Any]) -> None:
+        self.lengths = lengths
+        self._blocks: dict[int, tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]] = {}
+
+    def of(self, side: Side) -> np.ndarray[Any, Any]:
+        """Return the load of each class on one side of a scheme; see ``templates/spmv/binning.mako``."""
+        if side.block == 1:
+            return np.bincount(_classes(self.lengths), self.lengths + 1.0, len(CLASSES))
+        entries, fine = self._of_blocks(side.block)
+        taken = np.ones(entries.size, bool)
+        if side.threshold >= 0:
+            taken = (entries >= side.threshold * side.block) == bool(side.side)
+        if side.granularity == 1:
+            found: np.ndarray[Any, Any] = fine[taken].sum(axis=0)
+            return found
+        return np.bincount(_classes(entries // side.block), np.where(taken, entries + side.block, 0), len(CLASSES))
+
+    def _of_blocks(self, size: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """Return the entries of each block of adjacent rows, and of these rows, one by one, the load of each class."""
+        if size not in self._blocks:
+            # Blocks are made of smaller ones that are known: the rows are gone through once.
+            smaller = max((each for each in self._blocks if size % each == 0), default=0)
+            if smaller:
+                begins = np.arange(0, self._blocks[smaller][0].size, size // smaller)
+                entries, fine = (np.add.reduceat(each, begins, axis=0) for each in self._blocks[smaller])
+            else:
+                begins = np.arange(0, self.lengths.size, size)
+                entries = np.add.reduceat(self.lengths, begins)
+                cells = np.arange(self.lengths.size) // size * len(CLASSES) + _classes(self.lengths)
+                fine = np.bincount(cells, self.lengths + 1.0, begins.size * len(CLASSES)).reshape(begins.size, len(CLASSES))
+            self._blocks[size] = entries, fine
+        return self._blocks[size]
+
+
+def _classes(numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the class of each number of entries to a row."""
+    return _CLASS_OF_BIN[np.minimum(numbers, N_BINS - 1)]
 
 
 @dataclass(frozen=True)
@@ -54,30 +81,26 @@ class Composer:
 
     Attributes
     ----------
-    lengths : numpy.ndarray
-        Of the matrix's rows.
+    loads : Loads
     best : mapping of (int, int) to (str, float)
         By granularity and class of bins: the fastest label, and seconds for each entry and row.
     """
 
-    lengths: np.ndarray[Any, Any]
+    loads: Loads
     best: Mapping[tuple[int, int], tuple[str, float]]
 
     @classmethod
-    def of(cls, lengths: np.ndarray[Any, Any], measured: Sequence[tuple[Mapping[str, float], Mapping[str, float]]]) -> Composer:
+    def of(cls, loads: Loads, measured: Sequence[tuple[Mapping[str, float], Mapping[str, float]]]) -> Composer:
         """Return the composer for what was measured: features of bins, and seconds by label."""
         best = {}
-        weights: dict[int, np.ndarray[Any, Any]] = {}
         for features, times in measured:
             if not times:
                 continue
             granularity, of = int(features["granularity"]), class_of(int(features["bin"]))
-            if granularity not in weights:
-                scheme = Scheme("coarse", granularity) if granularity > 1 else Scheme("fine")
-                weights[granularity] = loads(lengths, scheme.sides[0])
+            scheme = Scheme("coarse", granularity) if granularity > 1 else Scheme("fine")
             label = min(times, key=times.__getitem__)
-            best[granularity, of] = label, times[label] / max(weights[granularity][of], 1.0)
-        return cls(lengths, best)
+            best[granularity, of] = label, times[label] / max(loads.of(scheme.sides[0])[of], 1.0)
+        return cls(loads, best)
 
     def label(self, side: Side, number: int) -> str | None:
         """Return the fastest label for a bin, by that of its class at the nearest granularity; None where none was measured."""
@@ -91,7 +114,7 @@ class Composer:
         usual = float(np.median([rate for _, rate in self.best.values()]))
         total = 0.0
         for side in scheme.sides:
-            for of, weight in enumerate(loads(self.lengths, side)):
+            for of, weight in enumerate(self.loads.of(side)):
                 found = self._nearest(side.granularity, of)
                 total += weight * (found[1] if found else usual)
         return total

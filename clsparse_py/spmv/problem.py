@@ -17,7 +17,7 @@ from clsparse_py.device import describe
 from clsparse_py.spmv.binning import N_BINS, Scheme, Side
 from clsparse_py.spmv.builder import Builder
 from clsparse_py.spmv.choose import Decision, KernelChoice
-from clsparse_py.spmv.composition import CLASSES, Composer, loads
+from clsparse_py.spmv.composition import CLASSES, Composer, Loads
 from clsparse_py.spmv.features import inspect
 from clsparse_py.spmv.plan import SpmvPlan
 
@@ -70,6 +70,8 @@ class SpmvProblem:
         Of A.
     lengths : numpy.ndarray
         Of A's rows.
+    loads : Loads
+        What classes of bins have to do.
     single : str or None
         The fastest kernel for all rows, once it is known.
     composer : Composer or None
@@ -86,6 +88,7 @@ class SpmvProblem:
         values = np.asarray(matrix.data, dtype)
         host_x = np.random.default_rng(0).uniform(0.5, 1.5, matrix.shape[1]).astype(dtype)
         self.lengths = np.diff(matrix.indptr).astype(np.int64)
+        self.loads = Loads(self.lengths)
         # In double precision, and by magnitude: a sum of n products is off by n roundings of these at most.
         wide, wide_x = values.astype(np.float64), host_x.astype(np.float64)
         self._wanted = _like(matrix, wide) @ wide_x
@@ -99,7 +102,7 @@ class SpmvProblem:
 
     def parts(self, scheme: Scheme, share: float) -> list[Bins]:
         """Return the classes of a scheme's bins that have at least a share of the work, those with the most first."""
-        weights = loads(self.lengths, scheme.sides[0])
+        weights = self.loads.of(scheme.sides[0])
         most = np.argsort(-weights, kind="stable")
         return [Bins(scheme, *CLASSES[i]) for i in most if weights[i] > share * weights.sum()]
 

@@ -133,7 +133,7 @@ class SpmvTunable(Tunable[Subject]):
         problem = subject.problem
         of_all = [times for _, times in measured.get("single", ()) if times]
         problem.single = min(of_all[0], key=of_all[0].__getitem__) if of_all else None
-        problem.composer = Composer.of(problem.lengths, measured.get("bin", ()))
+        problem.composer = Composer.of(problem.loads, measured.get("bin", ()))
         if exhaustive:
             return labels
         likely = {label: problem.composer.seconds(Scheme.parse(label)) for label in labels if label != "single"}

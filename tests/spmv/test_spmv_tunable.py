@@ -16,7 +16,7 @@ from test_choose import CPU, GPU
 from clsparse_py.device import describe
 from clsparse_py.spmv.binning import GRANULARITIES, N_BINS, Scheme, count_bins
 from clsparse_py.spmv.choose import BALANCED, Decision, KernelChoice, choose
-from clsparse_py.spmv.composition import CLASSES, Composer, class_of, loads
+from clsparse_py.spmv.composition import CLASSES, Composer, Loads, class_of
 from clsparse_py.spmv.features import Features
 from clsparse_py.spmv.problem import SpmvProblem, Subject
 from clsparse_py.spmv.tunable import SpmvTunable
@@ -146,7 +146,7 @@ def test_loads_are_those_of_the_bins(scheme: str, queue: cl.CommandQueue) -> Non
     lengths, indptr = np.diff(host.indptr).astype(np.int64), cl_array.to_device(queue, host.indptr)
     for side in Scheme.parse(scheme).sides:
         counts = count_bins(queue, lengths.size, indptr, side)
-        found = loads(lengths, side)
+        found = Loads(lengths).of(side)
         assert found.size == len(CLASSES)
         for (begin, end), load in zip(CLASSES, found, strict=True):
             n_virtual = counts[begin:end].sum()
@@ -158,15 +158,24 @@ def test_loads_are_those_of_the_bins(scheme: str, queue: cl.CommandQueue) -> Non
     assert [class_of(number) for number in (0, 1, 2, 3, 4, 99, 100)] == [0, 0, 1, 1, 2, 6, 7]
 
 
+def test_blocks_of_blocks_are_blocks() -> None:
+    lengths = np.diff(matrix().indptr).astype(np.int64)
+    step_by_step = Loads(lengths)
+    for granularity in GRANULARITIES:
+        for name in ("coarse", "hybrid"):
+            for side in Scheme(name, granularity).sides:
+                np.testing.assert_allclose(step_by_step.of(side), Loads(lengths).of(side))
+
+
 def test_schemes_are_composed_of_the_fastest_for_each_class() -> None:
-    lengths = np.array([3] * 500 + [40] * 500)
+    loads = Loads(np.array([3] * 500 + [40] * 500))
     measured: list[tuple[Mapping[str, float], Mapping[str, float]]] = [
         ({"granularity": 1, "bin": 3}, {"serial/64/2": 1e-6, "vector/64/2": 5e-6}),
         ({"granularity": 1, "bin": 40}, {"serial/64/2": 9e-6, "subvector8/64/2": 3e-6}),
         ({"granularity": 100, "bin": 40}, {"subvector16/64/2": 2e-6}),
         ({"granularity": 100, "bin": 0}, {}),
     ]
-    composer = Composer.of(lengths, measured)
+    composer = Composer.of(loads, measured)
     fine, coarse = Scheme("fine"), Scheme("coarse", 50)
     assert [composer.label(fine.sides[0], number) for number in (2, 3, 33, 63, 64)] == [
         "serial/64/2", "serial/64/2", "subvector8/64/2", "subvector8/64/2", None,
@@ -175,7 +184,7 @@ def test_schemes_are_composed_of_the_fastest_for_each_class() -> None:
     assert composer.label(coarse.sides[0], 3) == "serial/64/2"
     np.testing.assert_allclose(composer.seconds(fine), 4e-6)
     np.testing.assert_allclose(composer.seconds(coarse), 3e-6)
-    assert Composer.of(lengths, []).seconds(fine) == float("inf")
+    assert Composer.of(loads, []).seconds(fine) == float("inf")
 
 
 def test_bins_of_any_shape_share_a_product(profiling: cl.CommandQueue) -> None:
