@@ -72,7 +72,8 @@ class Loads:
 
 def _classes(numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return the class of each number of entries to a row."""
-    return np.take(_CLASS_OF_BIN, np.minimum(numbers, N_BINS - 1))
+    found: np.ndarray[Any, Any] = _CLASS_OF_BIN[np.minimum(numbers, N_BINS - 1)]
+    return found
 
 
 @dataclass(frozen=True)

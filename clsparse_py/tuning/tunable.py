@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import pyopencl as cl
 
@@ -69,7 +69,11 @@ class Tunable(Protocol[Problem]):
         What configurations are made of.
     questions : tuple of str
         In the order in which they are to be tuned: answers to one may use those to the ones before it.
+    waits : bool
+        Whether a run waits for the device inside, so that the host's clock tells what a caller feels, not that of the events.
     """
+
+    waits: ClassVar[bool] = False
 
     @property
     def operation(self) -> str: ...  # noqa: D102 - an attribute, see above
