@@ -92,19 +92,23 @@ class Clock:
             raise DeviceLostError(f"{self.queue.device.name.strip()} does not answer any more{after}: {error}", label) from error
 
     def once(self, run: Run) -> float:
-        """Run once and return the seconds that passed on the host: the first run, which may finish a build."""
+        """Run once and return the seconds that passed on the host; the first run may finish a build."""
         begin = time.perf_counter()
         run()
         self.queue.finish()
         return time.perf_counter() - begin
 
-    def samples(self, run: Run, n: int) -> list[float]:
+    def samples(self, run: Run, n: int, *, by_host: bool = False) -> list[float]:
         """Run ``n`` times and return the seconds of each run.
+
+        By the host's clock that is from the call to the end: for runs that wait for the device themselves.
 
         By the device's clock that is the span from the start of its first command to the end of its last: where the host decides
         in between how to go on, that counts. Runs are enqueued together, so that the host's time to enqueue does not, but for the
         `overhead` of one command.
         """
+        if by_host:
+            return [self.once(run) for _ in range(n)]
         if not self.by_device:
             begin = time.perf_counter()
             for _ in range(n):

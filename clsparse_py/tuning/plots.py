@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
 
 __all__ = ["binning_overhead", "distribution", "single_or_binned", "speed_ups"]
 
@@ -22,10 +24,15 @@ def _thinned(names: Sequence[str]) -> list[str]:
 def _ratio_axis(axes: Axes, label: str) -> None:
     axes.set_xscale("log")
     axes.axvline(1.0, color="black", linewidth=0.8)
-    for each in (axes.xaxis.set_major_formatter, axes.xaxis.set_minor_formatter):
-        each("{x:g}")
-    axes.tick_params(axis="x", which="minor", labelsize="x-small")
+    _plain_ticks(axes.xaxis)
     axes.set_xlabel(label)
+
+
+def _plain_ticks(axis: Axis) -> None:
+    """Mark 1, 2 and 5 times powers of ten, as plain numbers."""
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(NullFormatter())
 
 
 def speed_ups(ratios: Mapping[str, Mapping[str, float]], title: str) -> Figure:
@@ -50,7 +57,7 @@ def speed_ups(ratios: Mapping[str, Mapping[str, float]], title: str) -> Figure:
             across, down, s=22, marker=markers[number % len(markers)], color=colour, label=other, zorder=3 - (number > 0)
         )
     axes.set_yticks(range(len(names)), names, fontsize="x-small")
-    axes.invert_yaxis()
+    axes.set_ylim(len(names) - 0.4, -0.6)
     axes.grid(axis="y", linewidth=0.3)
     _ratio_axis(axes, "time / time of the tuned choice")
     axes.set_title(title)
@@ -81,8 +88,7 @@ def single_or_binned(points: Sequence[tuple[float, float, str]], title: str) -> 
     axes.axhline(1.0, color="black", linewidth=0.8)
     axes.set_xscale("log")
     axes.set_yscale("log")
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_minor_formatter("{x:g}")
+    _plain_ticks(axes.yaxis)
     axes.set_xlabel("entries")
     axes.set_ylabel("time without bins / time with bins")
     axes.set_title(title)

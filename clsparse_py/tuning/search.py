@@ -102,6 +102,7 @@ def race(
     clock: Clock,
     *,
     keep: Collection[str] = (),
+    by_host: bool = False,
     deadline: float = math.inf,
     tried: Callable[[str], None] = lambda _label: None,
 ) -> Race:
@@ -118,6 +119,8 @@ def race(
     clock : Clock
     keep : collection of str
         Labels that are measured to the end however slow.
+    by_host : bool
+        Whether runs wait for the device themselves, so that the host's clock is the one to ask.
     deadline : float
         By `time.monotonic`.
     tried : callable
@@ -130,7 +133,7 @@ def race(
     DeviceLostError
         The device stopped to answer.
     """
-    track = _Track(prepare, verify, clock, keep)
+    track = _Track(prepare, verify, clock, keep, by_host)
     for label in dict.fromkeys(labels):
         if time.monotonic() > deadline:
             raise OutOfTimeError
@@ -147,8 +150,11 @@ def race(
 class _Track:
     """A race while it is on: what is still running, and its samples round by round."""
 
-    def __init__(self, prepare: Callable[[str], Run], verify: Callable[[], bool], clock: Clock, keep: Collection[str]) -> None:
+    def __init__(
+        self, prepare: Callable[[str], Run], verify: Callable[[], bool], clock: Clock, keep: Collection[str], by_host: bool
+    ) -> None:
         self._prepare, self._verify, self._clock, self._keep = prepare, verify, clock, keep
+        self._by_host = by_host
         self.runs: dict[str, Run] = {}
         self._found = Race()
         self._samples: dict[str, list[list[float]]] = {}
@@ -177,8 +183,14 @@ class _Track:
             self._unverified.add(label)
         # One that takes very long the first time is not run more often than it takes to know how long.
         long = first > 0.1 and first > 10 * min(self._found.times.values(), default=math.inf)
-        self._samples[label] = [self._clock.samples(run, 1) if long else _run(self._clock, run, _ROUNDS[0])]
+        self._samples[label] = [self._clock.samples(run, 1, by_host=self._by_host) if long else self._round(run, _ROUNDS[0])]
         self.runs[label] = run
+
+    def _round(self, run: Run, stage: _Round) -> list[float]:
+        """Run as often as a round asks for."""
+        times = self._clock.samples(run, stage.least, by_host=self._by_host)
+        more = min(stage.most, int(stage.seconds / max(min(times), 1e-7))) - len(times)
+        return times + (self._clock.samples(run, more, by_host=self._by_host) if more > 0 else [])
 
     def narrow(self, within: float) -> None:
         """Let those go that took longer than ``within`` times the best."""
@@ -188,7 +200,7 @@ class _Track:
     def again(self, stage: _Round) -> None:
         """Give all that are left another round."""
         for label in list(self.runs):
-            self._attempt(label, lambda label: self._samples[label].append(_run(self._clock, self.runs[label], stage)))
+            self._attempt(label, lambda label: self._samples[label].append(self._round(self.runs[label], stage)))
 
     def finish(self) -> Race:
         """Verify what could win and was not verified yet, and return what was found."""
@@ -225,13 +237,6 @@ class _Track:
             self._found.times.pop(label, None)
         else:
             self._found.times[label] = _seconds(self._samples[label])
-
-
-def _run(clock: Clock, run: Run, stage: _Round) -> list[float]:
-    """Run as often as a round asks for."""
-    times = clock.samples(run, stage.least)
-    more = min(stage.most, int(stage.seconds / max(min(times), 1e-7))) - len(times)
-    return times + (clock.samples(run, more) if more > 0 else [])
 
 
 def _seconds(rounds: list[list[float]]) -> float:

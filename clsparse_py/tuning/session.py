@@ -301,6 +301,7 @@ class Session:
                 lambda: tunable.verify(subject),
                 self.clock,
                 keep=(default,),
+                by_host=tunable.waits,
                 deadline=self._deadline,
                 tried=tried,
             )

@@ -216,7 +216,8 @@ class Paced(clock.Clock):
     def once(self, run: Any) -> float:
         return float(run())
 
-    def samples(self, run: Any, n: int) -> list[float]:
+    def samples(self, run: Any, n: int, *, by_host: bool = False) -> list[float]:
+        assert not by_host
         self.counts[run.label] = self.counts.get(run.label, 0) + n
         return [run()] * n
 
@@ -269,3 +270,20 @@ def test_where_results_take_long_to_verify_those_are_that_could_win(paced: Paced
     found = search.race(labels[:-1], Pace, verify, paced)
     assert sorted(verified) == ["best", "close", "default"]
     assert found.best == "best"
+
+
+def test_runs_that_wait_for_the_device_are_timed_by_the_host(queue: cl.CommandQueue) -> None:
+    buffer = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, 64)
+
+    def run() -> list[cl.Event]:
+        time.sleep(0.01)
+        return [cl.enqueue_fill_buffer(profiling, buffer, b"\0", 0, 64)]
+
+    profiling = clock.profiling_queue(queue.context, queue.device)
+    timer = clock.Clock(profiling)
+    assert min(timer.samples(run, 2, by_host=True)) > 0.01
+    if timer.by_device:
+        assert min(timer.samples(run, 2)) < 0.01
+    timer.by_device = False
+    assert min(timer.samples(run, 2)) > 0.01
+    assert 0 < timer.overhead < 0.01
