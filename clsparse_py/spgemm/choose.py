@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from clsparse_py.device import Device
+from clsparse_py.spgemm.analysis import Work
 from clsparse_py.spgemm.arguments import memory_limit_of
 from clsparse_py.spgemm.dense_chunked import DenseChunked
 from clsparse_py.spgemm.dense_windows import DenseWindows
@@ -19,21 +21,26 @@ from clsparse_py.spgemm.merge import Merge, merges
 from clsparse_py.spgemm.rules import EMPTY, Rule
 from clsparse_py.spgemm.sort import sorts
 
-__all__ = ["FEW_PRODUCTS", "METHODS", "alone", "auto", "rules_for", "small"]
+__all__ = ["FEW_PRODUCTS", "METHODS", "alone", "auto", "guessed", "rules_for", "shares", "small"]
 
-#: Entries of a row of A that one work-item merges by itself, at most, where all rows have so few.
+#: Entries of a row of A that one work-item merges by itself, at most, where all rows have so few; and their products.
 _MOST_ALONE = 12
+_MOST_MERGED_ALONE = 1 << 10
 
 #: Rows that "auto" merges outside of CPU devices: entries of a row of A, and products, at most. A team finds columns one after
 #: another, so a row with many keeps it busy when all others are done.
-_LONGEST_MERGED = 128
-_MOST_MERGED = 1 << 14
+_LONGEST_MERGED = 256
+_MOST_MERGED = 1 << 16
+#: How many times the mean row's products the most of a row may be for that.
+_EVEN = 32
 #: Products of a product so small that the fewest launches are best, at most; and what makes a row of it.
 FEW_PRODUCTS = 1 << 15
 _FEW_LANES = 8
 _FEW_HEADS = 16
-#: Products of a row that a single work-item merges, at most.
-_MOST_MERGED_ALONE = 1 << 10
+#: Of so many rows or fewer, another launch would take longer than it takes to make them with larger ones.
+_FEW_ROWS = 1 << 10
+#: What a guess leaves out: rows of B with more entries.
+_MOST_GUESSED = 256
 
 
 def reg_merge(device: Device, form: Form) -> tuple[Rule, ...]:
@@ -118,18 +125,18 @@ METHODS: dict[str, Callable[[Device, Form], tuple[Rule, ...]]] = {
 def auto(device: Device, form: Form) -> tuple[Rule, ...]:
     """Return the rules of "auto", of which the last takes any row.
 
-    CPU devices: dense accumulators where there is room for them. Elsewhere: rows of A with few entries are merged, as the cost of
-    that grows with the entries of C and not with products; longer ones are hashed where local memory holds their products; what
-    is left is merged in global memory, all such rows together.
+    CPU devices: dense accumulators where there is room for them. Elsewhere: few products are sorted in registers; more are merged,
+    where A's rows are short enough, as the cost of that grows with the entries of C and not with products; the rest is expanded
+    and sorted in global memory, and so is what would be merged where few rows have most of the products.
     """
     if device.is_cpu:
         return (*dense(device, form), Rule("esc", Esc(sparing=True)))
-    few = (
-        replace(rule, max_products=_MOST_MERGED if each.lanes > 1 else _MOST_MERGED_ALONE)
+    merged = (
+        replace(rule, max_products=_MOST_MERGED if each.lanes > 1 else _MOST_MERGED_ALONE, even=True)
         for rule, each in ((rule, rule.accumulator) for rule in reg_merge(device, form))
         if isinstance(each, Merge) and each.length <= _LONGEST_MERGED
     )
-    return (*few, *reg_hash(device, form), *large_hash(device, form), *long_rows(device, form))
+    return (*reg_sort(device, form), *merged, Rule("esc", Esc(sparing=True)))
 
 
 @functools.lru_cache(maxsize=256)
@@ -138,28 +145,52 @@ def small(device: Device, form: Form, longest_row: int) -> Rule | None:
     lanes = 1 if device.is_cpu else _FEW_LANES
     shapes = (each for each in merges(device, form, registers=True) if each.lanes <= lanes and each.items <= _FEW_HEADS)
     found = next((each for each in shapes if each.length >= longest_row), None)
-    return None if found is None else Rule("reg-merge", found, max_length=found.length)
+    return Rule("reg-merge", found, max_length=found.length) if found else None
 
 
-def alone(rules: tuple[Rule, ...], taken: tuple[int, ...], longest_row: int) -> Rule | None:
-    """Return the rule by which each row is merged by a work-item, in their order, where all rows that there are suit that.
-
-    What bins save is then less than what sorting the rows into them, and a launch for each, costs.
-
-    Parameters
-    ----------
-    rules : tuple of Rule
-    taken : tuple of int
-        How many rows each takes.
-    longest_row : int
-        Of A.
-    """
-    used = [rule for rule, n in zip(rules, taken, strict=True) if n and rule.accumulator is not None]
-    found = [rule.accumulator for rule in used if isinstance(rule.accumulator, Merge)]
-    by_itself = len(found) == len(used) and all(each.registers and each.lanes == 1 for each in found)
-    if not used or not by_itself or longest_row > _MOST_ALONE:
+def alone(work: Work) -> Rule | None:
+    """Return the rule by which one work-item each merges all rows, in their order, where they are short enough; None elsewhere."""
+    if not 0 < work.longest_row <= _MOST_ALONE or work.most_products > _MOST_MERGED_ALONE:
         return None
-    return replace(used[-1], accumulator=Merge(1, longest_row), max_length=longest_row)
+    return Rule("reg-merge", Merge(1, work.longest_row), max_length=work.longest_row)
+
+
+def guessed(device: Device, form: Form, mean_row: float, mean_products: float, n_rows: int) -> Rule | None:
+    """Return a rule that may hold for all rows, by means alone; None where there is none to be hoped for.
+
+    Its symbolic phase is enqueued while the analysis runs: where it turns out to hold, the host has waited once.
+    """
+    longest = math.ceil(1.5 * mean_row)
+    if mean_products * n_rows <= FEW_PRODUCTS // 2:
+        found = small(device, form, 2 * longest)
+    elif device.is_cpu or longest > _MOST_ALONE:
+        return None
+    else:
+        found = Rule("reg-merge", Merge(1, longest), max_length=longest)
+    if found is None or not isinstance(found.accumulator, Merge):
+        return None
+    return replace(found, accumulator=replace(found.accumulator, most=_MOST_GUESSED), max_products=_MOST_GUESSED)
+
+
+def shares(rules: Sequence[Rule], work: Work) -> list[tuple[Rule, int]]:
+    """Return the rules with the numbers of rows that they take in the end, adjacent rows of the list each.
+
+    Rules for even rows hand theirs on to the last one where rows are very uneven, and a few rows go with those of the next rule of
+    their method, if it takes them too.
+    """
+    taken, last = list(work.taken), len(rules) - 1
+    mean = work.n_products / max(sum(taken[1:]), 1)
+    if work.most_products > _EVEN * mean:
+        while last and (rules[last - 1].even or not taken[last - 1]):
+            last -= 1
+        taken[last:] = [*(0 for _ in taken[last:-1]), sum(taken[last:])]
+    for number in range(1, len(rules) - 1):
+        later = next((i for i in range(number + 1, len(rules)) if taken[i]), number)
+        rule, other = rules[number], rules[later]
+        if taken[number] < _FEW_ROWS and other.method == rule.method and other.covers(rule) and number != later:
+            taken[later] += taken[number]
+            taken[number] = 0
+    return list(zip(rules, taken, strict=True))
 
 
 def rules_for(method: str, device: Device, form: Form, n_columns: int = 0, memory_limit: int | None = None) -> tuple[Rule, ...]:

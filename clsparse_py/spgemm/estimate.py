@@ -106,9 +106,9 @@ def spgemm_estimate(A: csr_array, B: Any, *, exact: bool = False) -> Estimate:
     rules = (EMPTY, *(Rule("", None, max_products=most) for most in CLASSES[1:]), Rule("", None))
     work: Work | None = None
     if left.nnz and right.nnz:
-        a_indptr, a_indices, b_indptr = (with_index(A.queue, part, index) for part in (left.indptr, left.indices, right.indptr))
-        chain = Chain(A.queue, a_indptr, a_indices, b_indptr)
-        work = analyse(chain, m, left.nnz, a_indptr, a_indices, b_indptr, rules, bounded_by=n)
+        parts = left.indptr, left.indices, right.indptr, right.indices
+        structure = [with_index(A.queue, part, index) for part in parts]
+        work = analyse(Chain(A.queue, *structure), shape, left.nnz, structure, rules, bounded=True)()
     n_products, bound = (work.n_products, work.bound or 0) if work else (0, 0)
     taken = work.taken if work else (m, *(0 for _ in CLASSES))
     nnz = _counted(left, right) if exact and work else bound

@@ -33,6 +33,8 @@ class MergeKernel(RowKernel):
         Whether heads are in registers, or in local memory.
     outputs : int
         Rows of one work-item with at most so many entries of C are staged in local memory, to be written side by side; 0: none.
+    most : int
+        Rows of B with more entries are left out, so that a guess that was wrong takes no time; 0: none.
     """
 
     template = "spgemm/merge"
@@ -41,6 +43,7 @@ class MergeKernel(RowKernel):
     items: int
     registers: bool
     outputs: int
+    most: int = 0
 
     #: Heads in the registers of a work-item, at most.
     MOST_ITEMS: ClassVar[int] = 64
@@ -51,11 +54,12 @@ class MergeKernel(RowKernel):
     @override
     def shape_name(self) -> str:
         where = f"{self.items}_{'heads' if self.registers else 'local_heads'}"
-        return f"{super().shape_name}_{where}{f'_staged{self.outputs}' if self.outputs else ''}"
+        special = f"{f'_staged{self.outputs}' if self.outputs else ''}{f'_most{self.most}' if self.most else ''}"
+        return f"{super().shape_name}_{where}{special}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        shape = {"items": self.items, "registers": self.registers, "outputs": self.outputs}
+        shape = {"items": self.items, "registers": self.registers, "outputs": self.outputs, "most": self.most}
         return {**super().arguments(), **shape}
 
     @property
@@ -79,7 +83,7 @@ class MergeKernel(RowKernel):
         staged = lanes == 1 and self.form.phase != "symbolic"
         made = replace(
             self, lanes=lanes, items=items, portability=portability, registers=self.registers and items <= self.MOST_ITEMS,
-            outputs=self.outputs if staged else 0,
+            outputs=self.outputs if staged else 0, most=self.most if self.form.phase == "symbolic" else 0,
         )  # fmt: skip
         while work_group * made._work_item_bytes > self.LOCAL_MEMORY:
             work_group //= 2
@@ -103,6 +107,8 @@ class Merge(Team):
     work_group : int
     outputs : int, optional
         As `MergeKernel` has it; by default what suits the product.
+    most : int
+        The most entries of a row of B that the symbolic phase takes in; 0: any.
     """
 
     lanes: int
@@ -110,6 +116,7 @@ class Merge(Team):
     registers: bool = True
     work_group: int = 128
     outputs: int | None = None
+    most: int = 0
 
     #: How long the rows of C may be that are staged: the least of these that holds most of them.
     _STAGED: ClassVar[tuple[int, ...]] = (4, 8, 16, 32)
@@ -122,7 +129,7 @@ class Merge(Team):
     def legal(self, device: Device, form: Form, *, listed: bool) -> MergeKernel | None:
         """Return the nearest record that a device can hold, or None."""
         asked = MergeKernel(
-            self.work_group, form, listed, device.portability, self.lanes, self.items, self.registers, self.outputs or 0
+            self.work_group, form, listed, device.portability, self.lanes, self.items, self.registers, self.outputs or 0, self.most
         )
         width = device.portability.lane_width
         group = max(self.work_group, width) if min(self.lanes, width) > 1 else self.work_group

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,8 +20,7 @@ from clsparse_py.spgemm.accumulator import Product, Rows
 from clsparse_py.spgemm.analysis import Work, analyse, grouped
 from clsparse_py.spgemm.arguments import form_of, memory_limit_of, with_index
 from clsparse_py.spgemm.canonical_values import CanonicalOperand
-from clsparse_py.spgemm.choose import FEW_PRODUCTS, alone, small
-from clsparse_py.spgemm.kernels import Form
+from clsparse_py.spgemm.choose import FEW_PRODUCTS, alone, guessed, shares, small
 from clsparse_py.spgemm.rules import Rule
 from clsparse_py.transfer import allocated
 
@@ -76,7 +75,7 @@ class Step:
 
 
 class Symbolic:
-    """The analysis of a product and its symbolic phase. Waits for the device twice.
+    """The analysis of a product and its symbolic phase. Waits for the device twice, or once where a guess of its rule holds.
 
     Parameters
     ----------
@@ -110,30 +109,44 @@ class Symbolic:
             index = np.dtype(form.index)
             structure = [with_index(queue, part, index) for part in (left.indptr, left.indices, right.indptr, right.indices)]
             chain = Chain(queue, *structure, left.data, right.data)
-            work, shared = _analysed(chain, m, left.nnz, structure, rules, form if settings.method == "auto" else None)
-            n_products = work.n_products if work else 0
             counts = chain.scratch(m, np.uint32)
             limit = memory_limit_of(chain.device, settings.memory_limit)
-            c_index = "int32" if max(n_products, m, n) <= _INT32_MAX and form.index == "int32" else "int64"
             self.product = Product(
-                shape, structure[0], structure[1], left.data, structure[2], structure[3], right.data,
-                work.products if work else counts, n_products, replace(form, c_index=c_index), limit, settings.deterministic,
+                shape, structure[0], structure[1], left.data, structure[2], structure[3], right.data, counts, 0,
+                replace(form, c_index=form.index), limit, settings.deterministic,
             )  # fmt: skip
+            work: Work | None = None
+            guess: _Guess | None = None
+            if left.nnz and right.nnz:
+                found = analyse(chain, shape, left.nnz, structure, rules)
+                if settings.method == "auto":
+                    guess = _Guess.enqueued(chain, self.product, left.nnz / m, right.nnz / right.shape[0], counts, allocator)
+                work = found()
+        if work is not None and guess is not None and guess.holds(work):
+            self.product = replace(self.product, products=work.products, n_products=work.n_products)
+            self.steps = [Step(guess.exact(work), Rows(m, n_empty=work.taken[0]), None)]
+            self.indptr, self.nnz, self.chain = guess.indptr, guess.nnz(), chain
+            return
+        with timer("analysis"):
+            if work is not None:
+                c_index = "int32" if max(work.n_products, m, n) <= _INT32_MAX and form.index == "int32" else "int64"
+                self.product = replace(
+                    self.product, products=work.products, n_products=work.n_products, form=replace(form, c_index=c_index)
+                )
             if work is None or work.taken[0]:
                 chain.fill(counts, 0, m)
             self.steps = [
                 Step(rule, each, rule.accumulator.prepare(chain, self.product, each))
-                for rule, each in shared
-                if each is not None and rule.accumulator is not None
+                for rule, each in (_shared(chain, self.product, work, settings.method, rules) if work else ())
+                if rule.accumulator is not None
             ]
         with timer("symbolic"):
             for step in self.steps:
                 assert step.rule.accumulator is not None  # steps are made of rules that have one
                 step.rule.accumulator.enqueue_symbolic(chain, self.product, step.rows, step.state, counts)
-            indptr = allocated(queue, f"indptr of the {m} x {n} product", m + 1, np.dtype(c_index), allocator)
-            enqueue_scan(chain, counts, indptr, m, kind="pointers")
+            indptr = _pointers(chain, shape, np.dtype(self.product.form.c_index), counts, allocator)
             self.nnz = int(chain.read(indptr, 1, m)[0])
-            if c_index == "int64" and form.index == "int32" and max(self.nnz, m, n) <= _INT32_MAX:
+            if indptr.dtype.itemsize == 8 and form.index == "int32" and max(self.nnz, m, n) <= _INT32_MAX:
                 # Its products could have needed 64 bits; its entries, as they turn out, do not.
                 indptr = converted(queue, "indptr", indptr, np.dtype(np.int32))
                 chain = Chain(queue, indptr)
@@ -141,19 +154,65 @@ class Symbolic:
         self.indptr, self.chain = indptr, chain
 
 
-def _analysed(
-    chain: Chain, n_rows: int, nnz: int, structure: list[cl_array.Array], rules: tuple[Rule, ...], free: Form | None
-) -> tuple[Work | None, list[tuple[Rule, Rows | None]]]:
-    """Return what is known of the work, None where there is none, and the rules with their rows.
+def _pointers(chain: Chain, shape: tuple[int, int], dtype: np.dtype[Any], counts: cl_array.Array, allocator: Any) -> cl_array.Array:
+    """Return C's ``indptr``, which is enqueued."""
+    indptr = allocated(chain.queue, f"indptr of the {shape[0]} x {shape[1]} product", shape[0] + 1, dtype, allocator)
+    enqueue_scan(chain, counts, indptr, shape[0], kind="pointers")
+    return indptr
 
-    Where no method is named, ``free`` is the form of the product.
+
+@dataclass(frozen=True)
+class _Guess:
+    """A symbolic phase that was enqueued before anything was known but means, so that the device has work while the host waits.
+
+    Attributes
+    ----------
+    rule : Rule
+        That all rows were made by.
+    indptr : pyopencl.array.Array
+        Of C, if the rule holds.
+    nnz : callable
+        Waits for the entries of C, and returns them.
     """
-    if not nnz or not structure[3].size:
-        return None, []
-    work = analyse(chain, n_rows, nnz, structure[0], structure[1], structure[2], rules)
-    one = alone(rules, work.taken, work.longest_row)
-    if one is None and free is not None and 0 < work.n_products <= FEW_PRODUCTS:
-        one = small(chain.device, free, work.longest_row)
+
+    rule: Rule
+    indptr: cl_array.Array
+    nnz: Callable[[], int]
+
+    @classmethod
+    def enqueued(
+        cls, chain: Chain, product: Product, mean_a: float, mean_b: float, counts: cl_array.Array, allocator: Any
+    ) -> _Guess | None:
+        """Enqueue the phase and return the guess; None where there is none to be made."""
+        m = product.shape[0]
+        rule = guessed(chain.device, product.form, mean_a, mean_a * mean_b, m)
+        if rule is None or rule.accumulator is None:
+            return None
+        rule.accumulator.enqueue_symbolic(chain, product, Rows(m), None, counts)
+        indptr = _pointers(chain, product.shape, np.dtype(product.form.c_index), counts, allocator)
+        read = chain.read_later(indptr, 1, m)
+        return cls(rule, indptr, lambda: int(read()[0]))
+
+    def holds(self, work: Work) -> bool:
+        """Return whether the rule holds for all rows, and the dtype of ``indptr`` for their entries."""
+        products, length, _ = self.rule.limits
+        return work.most_products <= products and work.longest_row <= length and work.n_products <= _INT32_MAX
+
+    def exact(self, work: Work) -> Rule:
+        """Return the rule for the phases to come."""
+        return alone(work) or self.rule
+
+
+def _shared(
+    chain: Chain, product: Product, work: Work, method: str, rules: tuple[Rule, ...]
+) -> list[tuple[Rule, Rows]]:
+    """Return the rules with their rows."""
+    one: Rule | None = None
+    if method == "auto" and 0 < work.n_products <= FEW_PRODUCTS:
+        one = small(chain.device, product.form, work.longest_row)
+    elif method in ("auto", "reg-merge") and not chain.device.is_cpu:
+        one = alone(work)
+    n_rows = product.shape[0]
     if one is not None:
-        return work, [(one, Rows(n_rows, n_empty=work.taken[0]))]
-    return work, list(zip(rules, grouped(chain, n_rows, work, rules), strict=True))
+        return [(one, Rows(n_rows, n_empty=work.taken[0]))]
+    return grouped(chain, n_rows, work, shares(rules, work) if method == "auto" else list(zip(rules, work.taken, strict=True)))

@@ -4,7 +4,7 @@ products of the heads that have it, and advances them. ${lanes} lanes have up to
 
 Source        ${"reg-merge" if registers else "the local-memory form of reg-merge"}: Liu et al., Register-Aware SpGEMM, Section 3.2; heads are in ${"registers" if registers else "local memory"}
 Index space   ${lanes} work-items to a row
-Inputs        see spgemm.cl; rows of A with at most ${lanes * items} entries
+Inputs        see spgemm.cl; rows of A with at most ${lanes * items} entries${f"; of longer ones, and of those that name rows of B with more than {most}, what is counted is wrong" if most else ""}
 Local memory  ${"none" if registers else f"{items} heads a work-item"}${f"; {outputs} entries of C a work-item, which go from there to C side by side" if outputs else ""}
 Result        deterministic: products of a column are added in ${"the order of A's row" if lanes == 1 else "an order that A's row alone determines"}
 </%doc>
@@ -82,6 +82,10 @@ void ${name}(SPGEMM_PARAMETERS)
         const I a = begin + (I)(${u}${f" * {lanes}" if lanes > 1 else ""} + lane), k = a_indices[a];
         AT(${u}) = b_indptr[k];
         LEFT(${u}) = (COLUMN)(b_indptr[k + 1] - b_indptr[k]);
+% if most:
+        if (LEFT(${u}) > ${most})
+            LEFT(${u}) = 0;
+% endif
         COLUMN_OF(${u}) = LEFT(${u}) ? (COLUMN)b_indices[AT(${u})] : NO_COLUMN;
 % if not symbolic:
         FACTOR(${u}) = from_a(a_data[a]);
