@@ -149,15 +149,14 @@ class Chain:
             )
         return host
 
-    def read_later(self, source: cl_array.Array, n: int, begin: int = 0) -> Callable[[], np.ndarray[Any, Any]]:
-        """Enqueue the read of ``n`` entries of an array's buffer; what is returned waits for it and gives them.
+    def read_later(self, source: cl_array.Array, n: int) -> Callable[[], np.ndarray[Any, Any]]:
+        """Enqueue the read of the first ``n`` entries of an array's buffer; what is returned waits for it and gives them.
 
         Commands that are enqueued in between keep the device busy while the host waits.
         """
         host = np.empty(n, source.dtype)
         buffer = cast("cl.Buffer", source.base_data)
-        offset = begin * source.dtype.itemsize
-        event = cl.enqueue_copy(self.queue, host, buffer, src_offset=offset, wait_for=self.wait_for, is_blocking=False)
+        event = cl.enqueue_copy(self.queue, host, buffer, wait_for=self.wait_for, is_blocking=False)
         self.events.append(event)
 
         def wait() -> np.ndarray[Any, Any]:

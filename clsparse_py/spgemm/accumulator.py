@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
 
 from pyopencl import array as cl_array
 
 from clsparse_py.launch import Chain
 from clsparse_py.spgemm.kernels import Form
+
+if TYPE_CHECKING:
+    from clsparse_py.spgemm.analysis import Work
 
 __all__ = ["Accumulator", "Product", "Result", "Rows"]
 
@@ -28,6 +31,8 @@ class Product:
         uint64: the intermediate products of each row.
     n_products : int
         Of all rows.
+    bound : int
+        Entries of C, at most.
     form : Form
         For the "numeric" phase; its ``c_index`` is C's.
     memory_limit : int
@@ -44,9 +49,14 @@ class Product:
     b_data: cl_array.Array
     products: cl_array.Array
     n_products: int
+    bound: int
     form: Form
     memory_limit: int
     deterministic: bool
+
+    def of(self, work: Work) -> Product:
+        """Return the product with what its analysis found."""
+        return replace(self, products=work.products, n_products=work.n_products, bound=work.bound)
 
     @property
     def structure(self) -> tuple[cl_array.Array, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ import numpy as np
 from pyopencl import array as cl_array
 
 from clsparse_py.arithmetic import name_of
+from clsparse_py.device import Device
 from clsparse_py.launch import Chain, spread
 from clsparse_py.primitives.radix_sort import enqueue_sort_by_key
 from clsparse_py.spgemm.accumulator import Rows
@@ -36,10 +38,10 @@ class Work:
         Of all rows.
     most_products, longest_row : int
         The most products of a row, and the longest row of A; 2^32 - 1 where there are more.
+    bound : int
+        Entries of C, at most.
     taken : tuple of int
         Rows of each rule.
-    bound : int or None
-        Entries of C at most, where that was asked for.
     """
 
     products: cl_array.Array
@@ -47,8 +49,8 @@ class Work:
     n_products: int
     most_products: int
     longest_row: int
+    bound: int
     taken: tuple[int, ...]
-    bound: int | None = None
 
 
 def _lanes(mean_length: float, most: int) -> int:
@@ -59,6 +61,22 @@ def _lanes(mean_length: float, most: int) -> int:
     return lanes
 
 
+# Kept: to make a record takes longer than to launch its kernel.
+@functools.lru_cache(maxsize=256)
+def _record(
+    device: Device, rules: tuple[Rule, ...], index: str, lanes: int, work_group: int | None
+) -> Analysis:
+    """Return the legal record of the kernel."""
+    group = min(work_group or (1 if device.is_cpu else 128), device.max_work_group)
+    # Rows in chunks keep a core busy by themselves.
+    long = 0 if device.is_cpu else _LONG * lanes
+    limits = tuple(rule.limits for rule in rules)
+    asked = Analysis(group, index, lanes, limits, long, device.portability)
+    legal = asked.within(group, device.portability.lane_width)
+    assert legal is not None  # a work-group has at least one work-item
+    return legal
+
+
 def analyse(
     chain: Chain,
     shape: tuple[int, int],
@@ -66,8 +84,6 @@ def analyse(
     structure: Sequence[cl_array.Array],
     rules: tuple[Rule, ...],
     work_group: int | None = None,
-    *,
-    bounded: bool = False,
 ) -> Callable[[], Work]:
     """Enqueue the count of the intermediate products of each row, and which rule takes it.
 
@@ -85,8 +101,6 @@ def analyse(
         The last takes all.
     work_group : int, optional
         Work-items in a work-group, if not those that suit the device.
-    bounded : bool
-        Whether to bound the entries of C too.
 
     Returns
     -------
@@ -95,33 +109,21 @@ def analyse(
     """
     n_rows, device = shape[0], chain.device
     a_indptr, a_indices, b_indptr, b_indices = structure
-    group = min(work_group or (1 if device.is_cpu else 128), device.max_work_group)
     lanes = 1 if device.is_cpu else _lanes(nnz / n_rows, device.portability.lane_width)
-    # Rows in chunks keep a core busy by themselves.
-    long = 0 if device.is_cpu else _LONG * lanes
-    limits = tuple(rule.limits for rule in rules)
-    asked = Analysis(group, name_of(a_indptr.dtype), lanes, limits, long, device.portability, bounded)
-    legal = asked.within(group, device.portability.lane_width)
-    assert legal is not None  # a work-group has at least one work-item
-    built, record = chain.build(legal)
+    built, record = chain.build(_record(device, rules, name_of(a_indptr.dtype), lanes, work_group))
     products, rule = chain.scratch(n_rows, np.uint64), chain.scratch(n_rows, a_indptr.dtype)
-    n_found = 4 + len(rules) + 2 * bounded
+    n_found = 6 + len(rules)
     found = chain.scratch(n_found, np.uint32)
     chain.fill(found, 0, n_found)
     groups, sizes = spread(device, n_rows, record.work_group)
     if record.long:
         groups, sizes = min(-(-n_rows * record.lanes // record.work_group), 16 * device.compute_units), sizes[:1]
-    if bounded:
-        sizes += (np.uint64(shape[1]),)
     seen = (b_indptr, b_indices) if record.spans else (b_indptr,)
-    chain.launch(built, groups, *sizes, a_indptr, a_indices, *seen, products, rule, found)
-    read = chain.read_later(found, n_found)
+    chain.launch(built, groups, *sizes, np.uint64(shape[1]), a_indptr, a_indices, *seen, products, rule, found)
 
     def work() -> Work:
-        low, high, most, longest, *rest = (int(number) for number in read())
-        taken, bound = rest[: len(rules)], rest[len(rules) :]
-        n_products = (high << 32) + low
-        return Work(products, rule, n_products, most, longest, tuple(taken), (bound[1] << 32) + bound[0] if bound else None)
+        low, high, most, longest, bound, bound_high, *taken = chain.read(found, n_found).tolist()
+        return Work(products, rule, (high << 32) + low, most, longest, (bound_high << 32) + bound, tuple(taken))
 
     return work
 

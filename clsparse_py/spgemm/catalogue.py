@@ -26,6 +26,8 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
     phases = {phase: numeric.of(phase) for phase in ("symbolic", "numeric", "values")}
     group = min(128, device.max_work_group)
     rules = tuple(rule.limits for rule in rules_for("auto", device, numeric))
+    lanes = Analysis(group, arithmetic.index, 4, rules, 128, device.portability).within(group, device.portability.lane_width)
+    assert lanes is not None  # a work-group has at least one work-item
     contract = EscContract.legal(device, numeric, True, "uint32", 128)
     values = EscContract.legal(device, phases["values"], False, "uint32", 128)
     esc = {
@@ -50,8 +52,8 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
     }
     return {
         "spgemm/analysis": Analysis(group, arithmetic.index, 1, rules),
-        "spgemm/analysis:lanes": Analysis(group, arithmetic.index, 4 if group % 4 == 0 else 1, rules),
-        "spgemm/analysis:bounded": Analysis(group, arithmetic.index, 1, rules, bounded=True),
+        "spgemm/analysis:spans": Analysis(group, arithmetic.index, 1, (*rules[:-1], (100, 10, 64), rules[-1])),
+        "spgemm/analysis:lanes": lanes,
         "spgemm/dense_chunked": DenseChunkedKernel(1, numeric, listed=True),
         **{f"spgemm/dense_chunked:{phase}": DenseChunkedKernel(1, form, listed=False) for phase, form in phases.items()},
         **esc,

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from clsparse_py.device import Device
+from clsparse_py.spgemm.accumulator import Product
 from clsparse_py.spgemm.analysis import Work
 from clsparse_py.spgemm.arguments import memory_limit_of
 from clsparse_py.spgemm.dense_chunked import DenseChunked
@@ -39,6 +40,8 @@ _FEW_LANES = 8
 _FEW_HEADS = 16
 #: Of so many rows or fewer, another launch would take longer than it takes to make them with larger ones.
 _FEW_ROWS = 1 << 10
+#: Entries of a row of B in a window of columns, from which on windows are better than expansion.
+_DENSE = 8
 #: What a guess leaves out: rows of B with more entries.
 _MOST_GUESSED = 256
 
@@ -160,8 +163,13 @@ def guessed(device: Device, form: Form, mean_row: float, mean_products: float, n
 
     Its symbolic phase is enqueued while the analysis runs: where it turns out to hold, the host has waited once.
     """
-    longest = math.ceil(1.5 * mean_row)
-    if mean_products * n_rows <= FEW_PRODUCTS // 2:
+    return _guessed(device, form, math.ceil(1.5 * mean_row), mean_products * n_rows <= FEW_PRODUCTS // 2)
+
+
+@functools.lru_cache(maxsize=256)
+def _guessed(device: Device, form: Form, longest: int, few: bool) -> Rule | None:
+    """Return the rule for rows of A up to some length, of a product with few products or any number."""
+    if few:
         found = small(device, form, 2 * longest)
     elif device.is_cpu or longest > _MOST_ALONE:
         return None
@@ -172,25 +180,28 @@ def guessed(device: Device, form: Form, mean_row: float, mean_products: float, n
     return replace(found, accumulator=replace(found.accumulator, most=_MOST_GUESSED), max_products=_MOST_GUESSED)
 
 
-def shares(rules: Sequence[Rule], work: Work) -> list[tuple[Rule, int]]:
-    """Return the rules with the numbers of rows that they take in the end, adjacent rows of the list each.
+def shares(rules: Sequence[Rule], work: Work, product: Product) -> list[tuple[Rule, int]]:
+    """Return the rules of "auto" with the numbers of rows that they take in the end, adjacent rows of the list each.
 
     Rules for even rows hand theirs on to the last one where rows are very uneven, and a few rows go with those of the next rule of
-    their method, if it takes them too.
+    their method, if it takes them too. The last rule makes windows of columns where rows of B have some entries in each.
     """
-    taken, last = list(work.taken), len(rules) - 1
+    kept, taken, last = list(rules), list(work.taken), len(rules) - 1
     mean = work.n_products / max(sum(taken[1:]), 1)
     if work.most_products > _EVEN * mean:
-        while last and (rules[last - 1].even or not taken[last - 1]):
+        while last > 1 and (rules[last - 1].even or not taken[last - 1]):
             last -= 1
         taken[last:] = [*(0 for _ in taken[last:-1]), sum(taken[last:])]
+    columns = DenseWindows().columns_of(product.form)
+    if isinstance(rules[-1].accumulator, Esc) and work.n_products * columns >= _DENSE * product.a_indices.size * product.shape[1]:
+        kept[-1] = Rule("dense", DenseWindows())
     for number in range(1, len(rules) - 1):
         later = next((i for i in range(number + 1, len(rules)) if taken[i]), number)
         rule, other = rules[number], rules[later]
         if taken[number] < _FEW_ROWS and other.method == rule.method and other.covers(rule) and number != later:
             taken[later] += taken[number]
             taken[number] = 0
-    return list(zip(rules, taken, strict=True))
+    return list(zip(kept, taken, strict=True))
 
 
 def rules_for(method: str, device: Device, form: Form, n_columns: int = 0, memory_limit: int | None = None) -> tuple[Rule, ...]:

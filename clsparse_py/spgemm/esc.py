@@ -24,6 +24,8 @@ __all__ = ["NUMBER_BYTES", "Esc"]
 
 #: Bytes of the number of a product.
 NUMBER_BYTES = 4
+#: The share of the bound of C's entries that they are taken to be at least.
+_LIKELY = 0.5
 #: Bytes that a slice may take in any case where memory is to be spared.
 _SPARED = 8 << 20
 
@@ -95,8 +97,8 @@ class Esc:
     work_group : int
         Of its own kernels, at most.
     sparing : bool
-        Whether slices take no more than twice the memory of A and B, but for single rows that need it, and what is kept of them
-        no more than twice that of C beside. Else the fewer slices, the better.
+        Whether slices, and what is kept of them, take no more than twice the memory of A, B and what C is likely to have, but for
+        single rows that need it. Else the fewer slices, the better.
     """
 
     merges: ClassVar[bool] = False
@@ -150,16 +152,14 @@ class Esc:
             chain, given[0], part.n, bits=(0, bits), sorted_keys=target[0], values=numbers[0], sorted_values=numbers[1]
         )
 
-    def _budget(self, product: Product, rows: Rows, *more: Result) -> int:
-        """Return the bytes that slices may have, and what is kept of them; more where C is there too."""
+    def _budget(self, product: Product, rows: Rows) -> int:
+        """Return the bytes that slices may have, and what is kept of them."""
         limit = product.memory_limit - 16 * (rows.n + 1)
-        arrays = (
-            *product.structure,
-            product.a_data,
-            product.b_data,
-            *(each for C in more for each in (C.indptr, C.indices, C.data)),
-        )
-        return min(limit, max(2 * sum(each.nbytes for each in arrays), _SPARED)) if self.sparing else limit
+        if not self.sparing:
+            return limit
+        arrays = *product.structure, product.a_data, product.b_data
+        c_entry = np.dtype(product.form.c_index).itemsize + values_of(product.form).itemsize
+        return min(limit, max(2 * (sum(each.nbytes for each in arrays) + int(_LIKELY * product.bound) * c_entry), _SPARED))
 
     def prepare(self, chain: Chain, product: Product, rows: Rows) -> object:
         """Return slices of the rows, each of which fits in the workspace. Waits for the device, but for all rows in one slice.
@@ -210,7 +210,7 @@ class Esc:
         known = cast("_State", state)
         room = 0
         if phase == "numeric" and not known.kept:
-            room = self._budget(product, rows, C) - known.most_needed
+            room = self._budget(product, rows) - known.most_needed
         for number, part in enumerate(known.slices):
             made = known.kept.get(number) or self._sorted(
                 chain, product, rows, known, part, waits=phase != "values", numbered=True

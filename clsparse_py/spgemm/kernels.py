@@ -30,8 +30,6 @@ class Analysis(OfStructure):
         Rows of A with more entries are the whole work-group's; 0: each is a single work-item's, which takes many of them.
     portability : Portability
         How lanes exchange values, and how far.
-    bounded : bool
-        Whether entries of C are bounded too.
     """
 
     template = "spgemm/analysis"
@@ -40,7 +38,6 @@ class Analysis(OfStructure):
     rules: tuple[tuple[int, int, int], ...]
     long: int = 0
     portability: Portability = Portability()
-    bounded: bool = False
 
     @property
     def spans(self) -> bool:
@@ -50,7 +47,7 @@ class Analysis(OfStructure):
     @property
     @override
     def name(self) -> str:
-        shape = f"_{self.lanes}_lanes_{len(self.rules)}_rules{'_spans' if self.spans else ''}{'_bounded' if self.bounded else ''}"
+        shape = f"_{self.lanes}_lanes_{len(self.rules)}_rules{'_spans' if self.spans else ''}"
         return f"{super().name}{shape}"
 
     @property
@@ -65,7 +62,7 @@ class Analysis(OfStructure):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        own = {"lanes": self.lanes, "rules": self.rules, "long": self.long, "spans": self.spans, "bounded": self.bounded}
+        own = {"lanes": self.lanes, "rules": self.rules, "long": self.long, "spans": self.spans}
         return {**super().arguments(), **own}
 
     @override

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -112,7 +112,7 @@ class Symbolic:
             counts = chain.scratch(m, np.uint32)
             limit = memory_limit_of(chain.device, settings.memory_limit)
             self.product = Product(
-                shape, structure[0], structure[1], left.data, structure[2], structure[3], right.data, counts, 0,
+                shape, structure[0], structure[1], left.data, structure[2], structure[3], right.data, counts, 0, 0,
                 replace(form, c_index=form.index), limit, settings.deterministic,
             )  # fmt: skip
             work: Work | None = None
@@ -123,16 +123,14 @@ class Symbolic:
                     guess = _Guess.enqueued(chain, self.product, left.nnz / m, right.nnz / right.shape[0], counts, allocator)
                 work = found()
         if work is not None and guess is not None and guess.holds(work):
-            self.product = replace(self.product, products=work.products, n_products=work.n_products)
+            self.product = self.product.of(work)
             self.steps = [Step(guess.exact(work), Rows(m, n_empty=work.taken[0]), None)]
-            self.indptr, self.nnz, self.chain = guess.indptr, guess.nnz(), chain
+            self.indptr, self.nnz, self.chain = guess.indptr, int(chain.read(guess.indptr, 1, m)[0]), chain
             return
         with timer("analysis"):
             if work is not None:
                 c_index = "int32" if max(work.n_products, m, n) <= _INT32_MAX and form.index == "int32" else "int64"
-                self.product = replace(
-                    self.product, products=work.products, n_products=work.n_products, form=replace(form, c_index=c_index)
-                )
+                self.product = replace(self.product.of(work), form=replace(form, c_index=c_index))
             if work is None or work.taken[0]:
                 chain.fill(counts, 0, m)
             self.steps = [
@@ -171,13 +169,10 @@ class _Guess:
         That all rows were made by.
     indptr : pyopencl.array.Array
         Of C, if the rule holds.
-    nnz : callable
-        Waits for the entries of C, and returns them.
     """
 
     rule: Rule
     indptr: cl_array.Array
-    nnz: Callable[[], int]
 
     @classmethod
     def enqueued(
@@ -190,8 +185,7 @@ class _Guess:
             return None
         rule.accumulator.enqueue_symbolic(chain, product, Rows(m), None, counts)
         indptr = _pointers(chain, product.shape, np.dtype(product.form.c_index), counts, allocator)
-        read = chain.read_later(indptr, 1, m)
-        return cls(rule, indptr, lambda: int(read()[0]))
+        return cls(rule, indptr)
 
     def holds(self, work: Work) -> bool:
         """Return whether the rule holds for all rows, and the dtype of ``indptr`` for their entries."""
@@ -215,4 +209,4 @@ def _shared(
     n_rows = product.shape[0]
     if one is not None:
         return [(one, Rows(n_rows, n_empty=work.taken[0]))]
-    return grouped(chain, n_rows, work, shares(rules, work) if method == "auto" else list(zip(rules, work.taken, strict=True)))
+    return grouped(chain, n_rows, work, shares(rules, work, product) if method == "auto" else list(zip(rules, work.taken, strict=True)))

@@ -1,7 +1,7 @@
 <%doc>
 For each row of C = A @ B: how many intermediate products it has, and which rule takes it. For all: the number of products, the most
-products of a row, the longest row of A, and how many rows each rule takes\
-${"; and the sum of min(products, columns), which bounds the entries of C" if bounded else ""}.
+products of a row, the longest row of A, how many rows each rule takes, and a bound of the entries of C: the sum over rows of
+min(products, columns${", span" if spans else ""}).
 
 Rules are tried in order; the first whose most products, longest row of A and${"" if spans else " (here none has one)"} widest span of columns all hold takes the
 row. The last takes any. The span of a row of C is from its first column, rounded down to a multiple of 32, to its last.
@@ -9,10 +9,10 @@ row. The last takes any. The span of a row of C is from its first column, rounde
 Source        the analysis of Dalton, Olson and Bell, Section 3.1; bins as in Liu et al., Register-Aware SpGEMM, Section 3.4; spans as
               in spECK (Parger et al., 2020)
 Index space   ${f"any number of work-groups; {lanes} work-items take a row" if long else "any number of work-items, each with rows in strides, see launch.spread"}
-Inputs        columns of A in any order; found: ${4 + len(rules) + 2 * bounded} zeros
+Inputs        columns of A in any order; found: ${6 + len(rules)} zeros
 Output        products[n_rows], rule[n_rows]; found: low and high half of the sum of products; the most products of a row and the
-              longest row of A, ${"2^32 - 1"} where there are more; rows of each rule${"; both halves of the bound" if bounded else ""}
-Local memory  ${work_group} numbers of 64 bits and ${4 + len(rules)} of 32${f"; rows of more than {long} entries, which the whole work-group takes" if long else ""}
+              longest row of A, ${"2^32 - 1"} where there are more; both halves of the bound; rows of each rule
+Local memory  ${work_group} numbers of 64 bits and ${6 + len(rules)} of 32${f"; rows of more than {long} entries, which the whole work-group takes" if long else ""}
 Result        exact: integers are added in any order
 </%doc>
 <%
@@ -20,9 +20,10 @@ Result        exact: integers are added in any order
 %>\
 ## A sum of 64 bits by atomics of 32: who makes the low half overflow carries.
 <%def name="add_halves(sum, place)">\
-        const uint low = (uint)${sum};
-        const uint before = atomic_add(found + ${place}, low);
-        atomic_add(found + ${place + 1}, (uint)(${sum} >> 32) + (before + low < before));
+        {
+            const uint low = (uint)${sum}, before = atomic_add(found + ${place}, low);
+            atomic_add(found + ${place + 1}, (uint)(${sum} >> 32) + (before + low < before));
+        }
 </%def>\
 ## Products of the entries of A from k on, in steps.
 <%def name="count_products(step, indent)">\
@@ -62,9 +63,7 @@ ${indent}    taker = ${i};
 ${indent}products[row] = sum;
 ${indent}rule[row] = taker;
 ${indent}total += sum;
-% if bounded:
-${indent}bound += min(sum, n_columns);
-% endif
+${indent}bound += min(sum, ${"min(n_columns, span)" if spans else "n_columns"});
 ${indent}most = max(most, (uint)min(sum, (ulong)UINT_MAX));
 ${indent}longest = max(longest, (uint)min(length, (ulong)UINT_MAX));
 % for i, counter in enumerate(counters):
@@ -80,23 +79,21 @@ ${indent}${counter} += taker == ${i};
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const ulong n_rows,${"" if long else " const ulong stride, const ulong step, const ulong rows_of_item,"}
-% if bounded:
     const ulong n_columns,
-% endif
     global const I *restrict a_indptr, global const I *restrict a_indices, global const I *restrict b_indptr,
 % if spans:
     global const I *restrict b_indices,
 % endif
     global ulong *restrict products, global I *restrict rule, global uint *restrict found)
 {
-    local uint seen[${4 + len(rules)}];
+    local uint seen[${6 + len(rules)}];
     local long box[${work_group}];
 % if long:
     local ulong waiting[${work_group // lanes}];
     local uint n_waiting;
 % endif
     const uint me = get_local_id(0);
-    for (uint i = me; i < ${4 + len(rules)}; i += ${work_group})
+    for (uint i = me; i < ${6 + len(rules)}; i += ${work_group})
         seen[i] = 0;
 % if long:
     if (me == 0)
@@ -104,7 +101,7 @@ void ${name}(
 % endif
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    ulong total = 0${", bound = 0" if bounded else ""};
+    ulong total = 0, bound = 0;
     uint most = 0, longest = 0, ${", ".join(f"{counter} = 0" for counter in counters)};
 % if long:
     for (ulong base = get_group_id(0) * ${work_group // lanes}ul; base < n_rows; base += get_num_groups(0) * ${work_group // lanes}ul) {
@@ -164,22 +161,18 @@ ${note("        ")}\
     atomic_max(seen + 3, longest);
 % for i, counter in enumerate(counters):
     if (${counter})
-        atomic_add(seen + ${4 + i}, ${counter});
+        atomic_add(seen + ${6 + i}, ${counter});
 % endfor
 
     total = (ulong)group_reduce_add(box, (long)total);
+    bound = (ulong)group_reduce_add(box, (long)bound);
     if (me == 0) {
 ${add_halves("total", 0)}\
+${add_halves("bound", 4)}\
         atomic_max(found + 2, seen[2]);
         atomic_max(found + 3, seen[3]);
     }
-    for (uint i = 4 + me; i < ${4 + len(rules)}; i += ${work_group})
+    for (uint i = 6 + me; i < ${6 + len(rules)}; i += ${work_group})
         if (seen[i])
             atomic_add(found + i, seen[i]);
-% if bounded:
-    bound = (ulong)group_reduce_add(box, (long)bound);
-    if (me == 0) {
-${add_halves("bound", 4 + len(rules))}\
-    }
-% endif
 }
