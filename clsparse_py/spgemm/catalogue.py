@@ -9,6 +9,7 @@ from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device
 from clsparse_py.spgemm.choose import rules_for
 from clsparse_py.spgemm.dense_chunked import DenseChunkedKernel, Masks
+from clsparse_py.spgemm.dense_span import DenseSpan
 from clsparse_py.spgemm.dense_windows import DenseWindows
 from clsparse_py.spgemm.esc_kernels import EscCarry, EscContract, EscCount, EscEntries, EscExpand, EscMark, EscRows
 from clsparse_py.spgemm.esc_local import EscItem, EscTeam
@@ -73,6 +74,8 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
         **{f"spgemm/hash:even_{phase}": Hash(256, 32, 8).record(device, form, listed=False) for phase, form in phases.items()},
         "spgemm/hash:atomic": Hash(64, 8, deterministic=False).record(device, numeric, listed=True),
         "spgemm/hash:large": large_hashes(device, numeric)[-1].record(device, numeric, listed=True),
+        "spgemm/dense_span": DenseSpan(1024).record(device, numeric, listed=False),
+        **{f"spgemm/dense_span:{phase}": DenseSpan(1024).record(device, form, listed=True) for phase, form in phases.items()},
         "spgemm/dense_windows": DenseWindows().record(device, numeric, listed=False),
         **{f"spgemm/dense_windows:{phase}": DenseWindows().record(device, form, listed=True) for phase, form in phases.items()},
         "spgemm/dense_windows:atomic": DenseWindows(deterministic=False).record(device, numeric, listed=False),
