@@ -63,9 +63,7 @@ def _lanes(mean_length: float, most: int) -> int:
 
 # Kept: to make a record takes longer than to launch its kernel.
 @functools.lru_cache(maxsize=256)
-def _record(
-    device: Device, rules: tuple[Rule, ...], index: str, lanes: int, work_group: int | None
-) -> Analysis:
+def _record(device: Device, rules: tuple[Rule, ...], index: str, lanes: int, work_group: int | None) -> Analysis:
     """Return the legal record of the kernel."""
     group = min(work_group or (1 if device.is_cpu else 128), device.max_work_group)
     # Rows in chunks keep a core busy by themselves.

@@ -12,6 +12,7 @@ from clsparse_py.spgemm.accumulator import Product
 from clsparse_py.spgemm.analysis import Work
 from clsparse_py.spgemm.arguments import memory_limit_of
 from clsparse_py.spgemm.dense_chunked import DenseChunked
+from clsparse_py.spgemm.dense_span import dense_spans
 from clsparse_py.spgemm.dense_windows import DenseWindows
 from clsparse_py.spgemm.esc import Esc
 from clsparse_py.spgemm.esc_local import EscItem, esc_bins
@@ -22,7 +23,7 @@ from clsparse_py.spgemm.merge import Merge, merges
 from clsparse_py.spgemm.rules import EMPTY, Rule
 from clsparse_py.spgemm.sort import sorts
 
-__all__ = ["FEW_PRODUCTS", "METHODS", "alone", "auto", "guessed", "rules_for", "shares", "small"]
+__all__ = ["FEW_PRODUCTS", "METHODS", "alone", "auto", "guessed", "rules_for", "shares", "small", "without_spans"]
 
 #: Entries of a row of A that one work-item merges by itself, at most, where all rows have so few; and their products.
 _MOST_ALONE = 12
@@ -67,9 +68,10 @@ def sort(device: Device, form: Form) -> tuple[Rule, ...]:  # noqa: ARG001
 
 
 def dense(device: Device, form: Form) -> tuple[Rule, ...]:
-    """Return the one bin of "dense": it takes any row, on CPU devices where there is room for a value of each column."""
+    """Return the bins of "dense": on CPU devices one for any row, where there is room for a value of each column; by span else."""
     if not device.is_cpu or form.arithmetic is None:
-        return (Rule("dense", DenseWindows()),)
+        spans = (Rule("dense", each, max_span=each.columns) for each in dense_spans(device, form))
+        return *spans, Rule("dense", DenseWindows())
     return (Rule("dense", DenseChunked(), takes_empty=True, column_bytes=form.arithmetic.result.itemsize + 1),)
 
 
@@ -128,9 +130,10 @@ METHODS: dict[str, Callable[[Device, Form], tuple[Rule, ...]]] = {
 def auto(device: Device, form: Form) -> tuple[Rule, ...]:
     """Return the rules of "auto", of which the last takes any row.
 
-    CPU devices: dense accumulators where there is room for them. Elsewhere: few products are sorted in registers; more are merged,
-    where A's rows are short enough, as the cost of that grows with the entries of C and not with products; the rest is expanded
-    and sorted in global memory, and so is what would be merged where few rows have most of the products.
+    CPU devices: dense accumulators where there is room for them. Elsewhere: few products are sorted in registers; more have a sum for
+    each column that a row spans, where those are few; others are merged, where A's rows are short enough, as the cost of that grows
+    with the entries of C and not with products; the rest is expanded and sorted in global memory, and so is what would be merged
+    where few rows have most of the products.
     """
     if device.is_cpu:
         return (*dense(device, form), Rule("esc", Esc(sparing=True)))
@@ -139,7 +142,8 @@ def auto(device: Device, form: Form) -> tuple[Rule, ...]:
         for rule, each in ((rule, rule.accumulator) for rule in reg_merge(device, form))
         if isinstance(each, Merge) and each.length <= _LONGEST_MERGED
     )
-    return (*reg_sort(device, form), *merged, Rule("esc", Esc(sparing=True)))
+    spans = (rule for rule in dense(device, form) if rule.max_span is not None)
+    return (*reg_sort(device, form), *spans, *merged, Rule("esc", Esc(sparing=True)))
 
 
 @functools.lru_cache(maxsize=256)
@@ -178,6 +182,12 @@ def _guessed(device: Device, form: Form, longest: int, few: bool) -> Rule | None
     if found is None or not isinstance(found.accumulator, Merge):
         return None
     return replace(found, accumulator=replace(found.accumulator, most=_MOST_GUESSED), max_products=_MOST_GUESSED)
+
+
+@functools.lru_cache(maxsize=256)
+def without_spans(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    """Return the rules that ask for no span, which is not worth its search where a guess may hold."""
+    return tuple(rule for rule in rules if rule.max_span is None)
 
 
 def shares(rules: Sequence[Rule], work: Work, product: Product) -> list[tuple[Rule, int]]:

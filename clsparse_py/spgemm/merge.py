@@ -129,7 +129,15 @@ class Merge(Team):
     def legal(self, device: Device, form: Form, *, listed: bool) -> MergeKernel | None:
         """Return the nearest record that a device can hold, or None."""
         asked = MergeKernel(
-            self.work_group, form, listed, device.portability, self.lanes, self.items, self.registers, self.outputs or 0, self.most
+            self.work_group,
+            form,
+            listed,
+            device.portability,
+            self.lanes,
+            self.items,
+            self.registers,
+            self.outputs or 0,
+            self.most,
         )
         width = device.portability.lane_width
         group = max(self.work_group, width) if min(self.lanes, width) > 1 else self.work_group

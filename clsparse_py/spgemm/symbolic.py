@@ -20,7 +20,7 @@ from clsparse_py.spgemm.accumulator import Product, Rows
 from clsparse_py.spgemm.analysis import Work, analyse, grouped
 from clsparse_py.spgemm.arguments import form_of, memory_limit_of, with_index
 from clsparse_py.spgemm.canonical_values import CanonicalOperand
-from clsparse_py.spgemm.choose import FEW_PRODUCTS, alone, guessed, shares, small
+from clsparse_py.spgemm.choose import FEW_PRODUCTS, alone, guessed, shares, small, without_spans
 from clsparse_py.spgemm.rules import Rule
 from clsparse_py.transfer import allocated
 
@@ -117,10 +117,14 @@ class Symbolic:
             )  # fmt: skip
             work: Work | None = None
             guess: _Guess | None = None
+            rule: Rule | None = None
             if left.nnz and right.nnz:
-                found = analyse(chain, shape, left.nnz, structure, rules)
                 if settings.method == "auto":
-                    guess = _Guess.enqueued(chain, self.product, left.nnz / m, right.nnz / right.shape[0], counts, allocator)
+                    mean = left.nnz / m
+                    rule = guessed(chain.device, self.product.form, mean, mean * right.nnz / right.shape[0], m)
+                    rules = rules if rule is None else without_spans(rules)
+                found = analyse(chain, shape, left.nnz, structure, rules)
+                guess = None if rule is None else _Guess.enqueued(chain, self.product, rule, counts, allocator)
                 work = found()
         if work is not None and guess is not None and guess.holds(work):
             self.product = self.product.of(work)
@@ -152,7 +156,9 @@ class Symbolic:
         self.indptr, self.chain = indptr, chain
 
 
-def _pointers(chain: Chain, shape: tuple[int, int], dtype: np.dtype[Any], counts: cl_array.Array, allocator: Any) -> cl_array.Array:
+def _pointers(
+    chain: Chain, shape: tuple[int, int], dtype: np.dtype[Any], counts: cl_array.Array, allocator: Any
+) -> cl_array.Array:
     """Return C's ``indptr``, which is enqueued."""
     indptr = allocated(chain.queue, f"indptr of the {shape[0]} x {shape[1]} product", shape[0] + 1, dtype, allocator)
     enqueue_scan(chain, counts, indptr, shape[0], kind="pointers")
@@ -175,17 +181,11 @@ class _Guess:
     indptr: cl_array.Array
 
     @classmethod
-    def enqueued(
-        cls, chain: Chain, product: Product, mean_a: float, mean_b: float, counts: cl_array.Array, allocator: Any
-    ) -> _Guess | None:
-        """Enqueue the phase and return the guess; None where there is none to be made."""
-        m = product.shape[0]
-        rule = guessed(chain.device, product.form, mean_a, mean_a * mean_b, m)
-        if rule is None or rule.accumulator is None:
-            return None
-        rule.accumulator.enqueue_symbolic(chain, product, Rows(m), None, counts)
-        indptr = _pointers(chain, product.shape, np.dtype(product.form.c_index), counts, allocator)
-        return cls(rule, indptr)
+    def enqueued(cls, chain: Chain, product: Product, rule: Rule, counts: cl_array.Array, allocator: Any) -> _Guess:
+        """Enqueue the phase by a rule."""
+        assert rule.accumulator is not None
+        rule.accumulator.enqueue_symbolic(chain, product, Rows(product.shape[0]), None, counts)
+        return cls(rule, _pointers(chain, product.shape, np.dtype(product.form.c_index), counts, allocator))
 
     def holds(self, work: Work) -> bool:
         """Return whether the rule holds for all rows, and the dtype of ``indptr`` for their entries."""
@@ -197,9 +197,7 @@ class _Guess:
         return alone(work) or self.rule
 
 
-def _shared(
-    chain: Chain, product: Product, work: Work, method: str, rules: tuple[Rule, ...]
-) -> list[tuple[Rule, Rows]]:
+def _shared(chain: Chain, product: Product, work: Work, method: str, rules: tuple[Rule, ...]) -> list[tuple[Rule, Rows]]:
     """Return the rules with their rows."""
     one: Rule | None = None
     if method == "auto" and 0 < work.n_products <= FEW_PRODUCTS:
@@ -209,4 +207,6 @@ def _shared(
     n_rows = product.shape[0]
     if one is not None:
         return [(one, Rows(n_rows, n_empty=work.taken[0]))]
-    return grouped(chain, n_rows, work, shares(rules, work, product) if method == "auto" else list(zip(rules, work.taken, strict=True)))
+    return grouped(
+        chain, n_rows, work, shares(rules, work, product) if method == "auto" else list(zip(rules, work.taken, strict=True))
+    )
