@@ -27,6 +27,7 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
     phases = {phase: numeric.of(phase) for phase in ("symbolic", "numeric", "values")}
     group = min(128, device.max_work_group)
     rules = tuple(rule.limits for rule in rules_for("auto", device, numeric))
+    one, spans = device.portability.at_most(1), (*rules[:-1], (100, 10, 64), rules[-1])
     lanes = Analysis(group, arithmetic.index, 4, rules, 128, device.portability).within(group, device.portability.lane_width)
     assert lanes is not None  # a work-group has at least one work-item
     contract = EscContract.legal(device, numeric, True, "uint32", 128)
@@ -52,8 +53,8 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
         "spgemm/esc_team:group": EscTeam(1024, lanes=256, columns=1 << 20).record(device, numeric, listed=False),
     }
     return {
-        "spgemm/analysis": Analysis(group, arithmetic.index, 1, rules),
-        "spgemm/analysis:spans": Analysis(group, arithmetic.index, 1, (*rules[:-1], (100, 10, 64), rules[-1])),
+        "spgemm/analysis": Analysis(group, arithmetic.index, 1, rules, 0, one),
+        "spgemm/analysis:spans": Analysis(group, arithmetic.index, 1, spans, 0, one),
         "spgemm/analysis:lanes": lanes,
         "spgemm/dense_chunked": DenseChunkedKernel(1, numeric, listed=True),
         **{f"spgemm/dense_chunked:{phase}": DenseChunkedKernel(1, form, listed=False) for phase, form in phases.items()},

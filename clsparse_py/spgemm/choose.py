@@ -68,7 +68,7 @@ def sort(device: Device, form: Form) -> tuple[Rule, ...]:  # noqa: ARG001
 
 
 def dense(device: Device, form: Form) -> tuple[Rule, ...]:
-    """Return the bins of "dense": on CPU devices one for any row, where there is room for a value of each column; by span else."""
+    """Return the bins of "dense": on CPU devices one for any row, where there is room for a value of each column."""
     if not device.is_cpu or form.arithmetic is None:
         spans = (Rule("dense", each, max_span=each.columns) for each in dense_spans(device, form))
         return *spans, Rule("dense", DenseWindows())
@@ -130,10 +130,10 @@ METHODS: dict[str, Callable[[Device, Form], tuple[Rule, ...]]] = {
 def auto(device: Device, form: Form) -> tuple[Rule, ...]:
     """Return the rules of "auto", of which the last takes any row.
 
-    CPU devices: dense accumulators where there is room for them. Elsewhere: few products are sorted in registers; more have a sum for
-    each column that a row spans, where those are few; others are merged, where A's rows are short enough, as the cost of that grows
-    with the entries of C and not with products; the rest is expanded and sorted in global memory, and so is what would be merged
-    where few rows have most of the products.
+    CPU devices: dense accumulators where there is room for them. Elsewhere: few products are sorted in registers; more have a sum
+    for each column that a row spans, where those are few; others are merged, where A's rows are short enough, as the cost of that
+    grows with the entries of C and not with products; the rest is expanded and sorted in global memory, and so is what would be
+    merged where few rows have most of the products.
     """
     if device.is_cpu:
         return (*dense(device, form), Rule("esc", Esc(sparing=True)))
@@ -156,7 +156,7 @@ def small(device: Device, form: Form, longest_row: int) -> Rule | None:
 
 
 def alone(work: Work) -> Rule | None:
-    """Return the rule by which one work-item each merges all rows, in their order, where they are short enough; None elsewhere."""
+    """Return the rule by which one work-item each merges all rows, in their order; None where they are too long."""
     if not 0 < work.longest_row <= _MOST_ALONE or work.most_products > _MOST_MERGED_ALONE:
         return None
     return Rule("reg-merge", Merge(1, work.longest_row), max_length=work.longest_row)
@@ -193,8 +193,8 @@ def without_spans(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
 def shares(rules: Sequence[Rule], work: Work, product: Product) -> list[tuple[Rule, int]]:
     """Return the rules of "auto" with the numbers of rows that they take in the end, adjacent rows of the list each.
 
-    Rules for even rows hand theirs on to the last one where rows are very uneven, and a few rows go with those of the next rule of
-    their method, if it takes them too. The last rule makes windows of columns where rows of B have some entries in each.
+    Rules for even rows hand theirs on to the last one where rows are very uneven, and a few rows go with those of the next rule
+    of their method, if it takes them too. The last rule makes windows of columns where rows of B have some entries in each.
     """
     kept, taken, last = list(rules), list(work.taken), len(rules) - 1
     mean = work.n_products / max(sum(taken[1:]), 1)

@@ -36,8 +36,8 @@ class Analysis(OfStructure):
 
     lanes: int
     rules: tuple[tuple[int, int, int], ...]
-    long: int = 0
-    portability: Portability = Portability()
+    long: int
+    portability: Portability
 
     @property
     def spans(self) -> bool:

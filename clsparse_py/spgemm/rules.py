@@ -1,7 +1,7 @@
 """Which method makes which rows of C: pure decisions, testable with no device's work.
 
-A row is taken by the first rule that holds for it, by its intermediate products, the length of A's row and the span of columns; the
-last rule takes any. A named method gives the rules of its own bins; what it cannot hold goes to those of "auto".
+A row is taken by the first rule that holds for it, by its intermediate products, the length of A's row and the span of its columns;
+the last rule takes any. A named method gives the rules of its own bins; what it cannot hold goes to those of "auto".
 """
 
 from __future__ import annotations
@@ -36,8 +36,7 @@ class Rule:
     max_span : int or None
         The widest span of columns, from a row's first, rounded down to a multiple of 32, to its last; None for no limit.
     even : bool
-        Whether it is for products of rows that have about as many each: with few rows that have most of the products, the last rule
-        takes its rows.
+        Whether it is for rows that have about as many products each: where few rows have most of them, the last rule takes these.
     """
 
     method: str
