@@ -16,7 +16,7 @@ from clsparse_py.launch import Chain, spread
 from clsparse_py.primitives.radix_sort import enqueue_sort_by_key
 from clsparse_py.spgemm.accumulator import Rows
 from clsparse_py.spgemm.kernels import Analysis
-from clsparse_py.spgemm.rules import Rule
+from clsparse_py.spgemm.rules import Rule, Rules
 
 __all__ = ["Work", "analyse", "grouped"]
 
@@ -63,7 +63,7 @@ def _lanes(mean_length: float, most: int) -> int:
 
 # Kept: to make a record takes longer than to launch its kernel.
 @functools.lru_cache(maxsize=256)
-def _record(device: Device, rules: tuple[Rule, ...], index: str, lanes: int, work_group: int | None) -> Analysis:
+def _record(device: Device, rules: Rules, index: str, lanes: int, work_group: int | None) -> Analysis:
     """Return the legal record of the kernel."""
     group = min(work_group or (1 if device.is_cpu else 128), device.max_work_group)
     # Rows in chunks keep a core busy by themselves.
@@ -80,7 +80,7 @@ def analyse(
     shape: tuple[int, int],
     nnz: int,
     structure: Sequence[cl_array.Array],
-    rules: tuple[Rule, ...],
+    rules: Rules,
     work_group: int | None = None,
 ) -> Callable[[], Work]:
     """Enqueue the count of the intermediate products of each row, and which rule takes it.
@@ -95,7 +95,7 @@ def analyse(
         Entries of A.
     structure : sequence of pyopencl.array.Array
         indptr and indices of A and of B, of one dtype.
-    rules : tuple of Rule
+    rules : Rules
         The last takes all.
     work_group : int, optional
         Work-items in a work-group, if not those that suit the device.

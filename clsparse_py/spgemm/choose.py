@@ -20,7 +20,7 @@ from clsparse_py.spgemm.hash import Hash, hashes, large_hashes
 from clsparse_py.spgemm.kernels import Form
 from clsparse_py.spgemm.long_rows import LongRows
 from clsparse_py.spgemm.merge import Merge, merges
-from clsparse_py.spgemm.rules import EMPTY, Rule
+from clsparse_py.spgemm.rules import EMPTY, Rule, Rules
 from clsparse_py.spgemm.sort import sorts
 
 __all__ = ["FEW_PRODUCTS", "METHODS", "alone", "auto", "guessed", "rules_for", "shares", "small", "without_spans"]
@@ -185,9 +185,9 @@ def _guessed(device: Device, form: Form, longest: int, few: bool) -> Rule | None
 
 
 @functools.lru_cache(maxsize=256)
-def without_spans(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+def without_spans(rules: Rules) -> Rules:
     """Return the rules that ask for no span, which is not worth its search where a guess may hold."""
-    return tuple(rule for rule in rules if rule.max_span is None)
+    return Rules(rule for rule in rules if rule.max_span is None)
 
 
 def shares(rules: Sequence[Rule], work: Work, product: Product) -> list[tuple[Rule, int]]:
@@ -214,7 +214,7 @@ def shares(rules: Sequence[Rule], work: Work, product: Product) -> list[tuple[Ru
     return list(zip(kept, taken, strict=True))
 
 
-def rules_for(method: str, device: Device, form: Form, n_columns: int = 0, memory_limit: int | None = None) -> tuple[Rule, ...]:
+def rules_for(method: str, device: Device, form: Form, n_columns: int = 0, memory_limit: int | None = None) -> Rules:
     """Return the rules of a method, rows without products first; rows that it cannot hold go to the rules of "auto".
 
     Parameters
@@ -237,7 +237,7 @@ def rules_for(method: str, device: Device, form: Form, n_columns: int = 0, memor
 @functools.lru_cache(maxsize=256)
 def _rules(
     of_method: Callable[[Device, Form], tuple[Rule, ...]] | None, device: Device, form: Form, n_columns: int, room: int
-) -> tuple[Rule, ...]:
+) -> Rules:
     """Return the rules of a method, or of "auto" alone, where the workspace may have so many bytes."""
     named = of_method(device, form) if of_method else ()
     rules: list[Rule] = []
@@ -248,4 +248,4 @@ def _rules(
         rules.append(rule)
         if rule.takes_all:
             break
-    return tuple(rules)
+    return Rules(rules)

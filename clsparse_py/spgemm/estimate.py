@@ -16,13 +16,14 @@ from clsparse_py.spgemm.analysis import Work, analyse
 from clsparse_py.spgemm.arguments import check_operands, form_of, with_index
 from clsparse_py.spgemm.canonical_values import CanonicalOperand
 from clsparse_py.spgemm.choose import rules_for
-from clsparse_py.spgemm.rules import EMPTY, Rule
+from clsparse_py.spgemm.rules import EMPTY, Rule, Rules
 from clsparse_py.spgemm.symbolic import Settings, Symbolic, Timer
 
 __all__ = ["Estimate", "spgemm_estimate"]
 
 #: The most products of a row in each class of the histogram; beyond them there is one more.
 CLASSES = (0, *(1 << bit for bit in range(25)))
+_RULES = Rules((EMPTY, *(Rule("", None, max_products=most) for most in CLASSES[1:]), Rule("", None)))
 _INT32_MAX = np.iinfo(np.int32).max
 
 
@@ -103,7 +104,7 @@ def spgemm_estimate(A: csr_array, B: Any, *, exact: bool = False) -> Estimate:
     arithmetic, index = form.arithmetic, np.dtype(form.index)
     assert isinstance(arithmetic, Arithmetic)  # of a numeric phase
     m, n = shape = (left.shape[0], right.shape[1])
-    rules = (EMPTY, *(Rule("", None, max_products=most) for most in CLASSES[1:]), Rule("", None))
+    rules = _RULES
     work: Work | None = None
     if left.nnz and right.nnz:
         parts = left.indptr, left.indices, right.indptr, right.indices

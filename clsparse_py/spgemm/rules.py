@@ -1,6 +1,6 @@
 """Which method makes which rows of C: pure decisions, testable with no device's work.
 
-A row is taken by the first rule that holds for it, by its intermediate products, the length of A's row and the span of its columns;
+A row is taken by the first rule that holds for it, by its products, the length of A's row and the span of its columns;
 the last rule takes any. A named method gives the rules of its own bins; what it cannot hold goes to those of "auto".
 """
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from clsparse_py.spgemm.accumulator import Accumulator
 
-__all__ = ["EMPTY", "Rule"]
+__all__ = ["EMPTY", "Rule", "Rules"]
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,18 @@ class Rule:
     def takes_all(self) -> bool:
         """Whether no row is left to later rules."""
         return self.limits == (-1, -1, -1)
+
+
+class Rules(tuple[Rule, ...]):
+    """Rules in their order, each of which is one object: to compare twenty records takes longer than to launch a kernel."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
 
 
 EMPTY = Rule("", None, max_products=0)

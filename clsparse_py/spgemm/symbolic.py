@@ -21,7 +21,7 @@ from clsparse_py.spgemm.analysis import Work, analyse, grouped
 from clsparse_py.spgemm.arguments import form_of, memory_limit_of, with_index
 from clsparse_py.spgemm.canonical_values import CanonicalOperand
 from clsparse_py.spgemm.choose import FEW_PRODUCTS, alone, guessed, shares, small, without_spans
-from clsparse_py.spgemm.rules import Rule
+from clsparse_py.spgemm.rules import Rule, Rules
 from clsparse_py.transfer import allocated
 
 __all__ = ["Settings", "Step", "Symbolic", "Timer"]
@@ -81,7 +81,7 @@ class Symbolic:
     ----------
     A, B : csr_array
     settings : Settings
-    rules : tuple of Rule
+    rules : Rules
         The last takes all.
     timer : Timer
 
@@ -99,7 +99,7 @@ class Symbolic:
         What the numeric phase goes on with.
     """
 
-    def __init__(self, A: csr_array, B: csr_array, settings: Settings, rules: tuple[Rule, ...], timer: Timer) -> None:
+    def __init__(self, A: csr_array, B: csr_array, settings: Settings, rules: Rules, timer: Timer) -> None:
         queue, allocator = A.queue, A.data.allocator
         m, n = shape = (A.shape[0], B.shape[1])
         with timer("analysis"):
@@ -146,7 +146,7 @@ class Symbolic:
             for step in self.steps:
                 assert step.rule.accumulator is not None  # steps are made of rules that have one
                 step.rule.accumulator.enqueue_symbolic(chain, self.product, step.rows, step.state, counts)
-            indptr = _pointers(chain, shape, np.dtype(self.product.form.c_index), counts, allocator)
+            indptr = _pointers(chain, self.product, counts, allocator)
             self.nnz = int(chain.read(indptr, 1, m)[0])
             if indptr.dtype.itemsize == 8 and form.index == "int32" and max(self.nnz, m, n) <= _INT32_MAX:
                 # Its products could have needed 64 bits; its entries, as they turn out, do not.
@@ -156,12 +156,11 @@ class Symbolic:
         self.indptr, self.chain = indptr, chain
 
 
-def _pointers(
-    chain: Chain, shape: tuple[int, int], dtype: np.dtype[Any], counts: cl_array.Array, allocator: Any
-) -> cl_array.Array:
+def _pointers(chain: Chain, product: Product, counts: cl_array.Array, allocator: Any) -> cl_array.Array:
     """Return C's ``indptr``, which is enqueued."""
-    indptr = allocated(chain.queue, f"indptr of the {shape[0]} x {shape[1]} product", shape[0] + 1, dtype, allocator)
-    enqueue_scan(chain, counts, indptr, shape[0], kind="pointers")
+    m, n = product.shape
+    indptr = allocated(chain.queue, f"indptr of the {m} x {n} product", m + 1, np.dtype(product.form.c_index), allocator)
+    enqueue_scan(chain, counts, indptr, m, kind="pointers")
     return indptr
 
 
@@ -185,7 +184,7 @@ class _Guess:
         """Enqueue the phase by a rule."""
         assert rule.accumulator is not None
         rule.accumulator.enqueue_symbolic(chain, product, Rows(product.shape[0]), None, counts)
-        return cls(rule, _pointers(chain, product.shape, np.dtype(product.form.c_index), counts, allocator))
+        return cls(rule, _pointers(chain, product, counts, allocator))
 
     def holds(self, work: Work) -> bool:
         """Return whether the rule holds for all rows, and the dtype of ``indptr`` for their entries."""
@@ -197,7 +196,7 @@ class _Guess:
         return alone(work) or self.rule
 
 
-def _shared(chain: Chain, product: Product, work: Work, method: str, rules: tuple[Rule, ...]) -> list[tuple[Rule, Rows]]:
+def _shared(chain: Chain, product: Product, work: Work, method: str, rules: Rules) -> list[tuple[Rule, Rows]]:
     """Return the rules with their rows."""
     one: Rule | None = None
     if method == "auto" and 0 < work.n_products <= FEW_PRODUCTS:
@@ -207,6 +206,5 @@ def _shared(chain: Chain, product: Product, work: Work, method: str, rules: tupl
     n_rows = product.shape[0]
     if one is not None:
         return [(one, Rows(n_rows, n_empty=work.taken[0]))]
-    return grouped(
-        chain, n_rows, work, shares(rules, work, product) if method == "auto" else list(zip(rules, work.taken, strict=True))
-    )
+    each = shares(rules, work, product) if method == "auto" else list(zip(rules, work.taken, strict=True))
+    return grouped(chain, n_rows, work, each)
