@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
 from pyopencl import array as cl_array
 
 from clsparse_py.launch import Chain
 from clsparse_py.spgemm.kernels import Form
-
-if TYPE_CHECKING:
-    from clsparse_py.spgemm.analysis import Work
 
 __all__ = ["Accumulator", "Product", "Result", "Rows"]
 
@@ -53,10 +50,6 @@ class Product:
     form: Form
     memory_limit: int
     deterministic: bool
-
-    def of(self, work: Work) -> Product:
-        """Return the product with what its analysis found."""
-        return replace(self, products=work.products, n_products=work.n_products, bound=work.bound)
 
     @property
     def structure(self) -> tuple[cl_array.Array, ...]:

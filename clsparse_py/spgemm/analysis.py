@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -82,8 +82,8 @@ def analyse(
     structure: Sequence[cl_array.Array],
     rules: Rules,
     work_group: int | None = None,
-) -> Callable[[], Work]:
-    """Enqueue the count of the intermediate products of each row, and which rule takes it.
+) -> Work:
+    """Count the intermediate products of each row, and find the rule that takes it. Waits for the device once.
 
     Parameters
     ----------
@@ -99,11 +99,6 @@ def analyse(
         The last takes all.
     work_group : int, optional
         Work-items in a work-group, if not those that suit the device.
-
-    Returns
-    -------
-    callable
-        Waits for what was found, and returns it; what is enqueued before the call keeps the device busy.
     """
     n_rows, device = shape[0], chain.device
     a_indptr, a_indices, b_indptr, b_indices = structure
@@ -118,12 +113,8 @@ def analyse(
         groups, sizes = min(-(-n_rows * record.lanes // record.work_group), 16 * device.compute_units), sizes[:1]
     seen = (b_indptr, b_indices) if record.spans else (b_indptr,)
     chain.launch(built, groups, *sizes, np.uint64(shape[1]), a_indptr, a_indices, *seen, products, rule, found)
-
-    def work() -> Work:
-        low, high, most, longest, bound, bound_high, *taken = chain.read(found, n_found).tolist()
-        return Work(products, rule, (high << 32) + low, most, longest, (bound_high << 32) + bound, tuple(taken))
-
-    return work
+    low, high, most, longest, bound, bound_high, *taken = chain.read(found, n_found).tolist()
+    return Work(products, rule, (high << 32) + low, most, longest, (bound_high << 32) + bound, tuple(taken))
 
 
 def grouped(chain: Chain, n_rows: int, work: Work, shares: Sequence[tuple[Rule, int]]) -> list[tuple[Rule, Rows]]:

@@ -23,7 +23,7 @@ from clsparse_py.spgemm.merge import Merge, merges
 from clsparse_py.spgemm.rules import EMPTY, Rule, Rules
 from clsparse_py.spgemm.sort import sorts
 
-__all__ = ["FEW_PRODUCTS", "METHODS", "alone", "auto", "guessed", "rules_for", "shares", "small", "without_spans"]
+__all__ = ["FEW_PRODUCTS", "METHODS", "alone", "auto", "guessed", "rules_for", "shares", "small"]
 
 #: Entries of a row of A that one work-item merges by itself, at most, where all rows have so few; and their products.
 _MOST_ALONE = 12
@@ -43,8 +43,7 @@ _FEW_HEADS = 16
 _FEW_ROWS = 1 << 10
 #: Entries of a row of B in a window of columns, from which on windows are better than expansion.
 _DENSE = 8
-#: What a guess leaves out: rows of B with more entries.
-_MOST_GUESSED = 256
+_INT32_MAX = (1 << 31) - 1
 
 
 def reg_merge(device: Device, form: Form) -> tuple[Rule, ...]:
@@ -155,39 +154,25 @@ def small(device: Device, form: Form, longest_row: int) -> Rule | None:
     return Rule("reg-merge", found, max_length=found.length) if found else None
 
 
-def alone(work: Work) -> Rule | None:
+def alone(longest_row: int, most_products: int) -> Rule | None:
     """Return the rule by which one work-item each merges all rows, in their order; None where they are too long."""
-    if not 0 < work.longest_row <= _MOST_ALONE or work.most_products > _MOST_MERGED_ALONE:
+    if not 0 < longest_row <= _MOST_ALONE or most_products > _MOST_MERGED_ALONE:
         return None
-    return Rule("reg-merge", Merge(1, work.longest_row), max_length=work.longest_row)
+    return Rule("reg-merge", Merge(1, longest_row), max_length=longest_row)
 
 
-def guessed(device: Device, form: Form, mean_row: float, mean_products: float, n_rows: int) -> Rule | None:
-    """Return a rule that may hold for all rows, by means alone; None where there is none to be hoped for.
-
-    Its symbolic phase is enqueued while the analysis runs: where it turns out to hold, the host has waited once.
-    """
+def guessed(device: Device, form: Form, mean_row: float, mean_products: float, n_rows: int) -> tuple[Merge, int] | None:
+    """Return what may hold all rows, by means alone, and how many products it is for; None where there is nothing to hope for."""
     return _guessed(device, form, math.ceil(1.5 * mean_row), mean_products * n_rows <= FEW_PRODUCTS // 2)
 
 
 @functools.lru_cache(maxsize=256)
-def _guessed(device: Device, form: Form, longest: int, few: bool) -> Rule | None:
-    """Return the rule for rows of A up to some length, of a product with few products or any number."""
+def _guessed(device: Device, form: Form, longest: int, few: bool) -> tuple[Merge, int] | None:
+    """Return the guess for rows of A up to some length, of a product with few products or any number."""
     if few:
         found = small(device, form, 2 * longest)
-    elif device.is_cpu or longest > _MOST_ALONE:
-        return None
-    else:
-        found = Rule("reg-merge", Merge(1, longest), max_length=longest)
-    if found is None or not isinstance(found.accumulator, Merge):
-        return None
-    return replace(found, accumulator=replace(found.accumulator, most=_MOST_GUESSED), max_products=_MOST_GUESSED)
-
-
-@functools.lru_cache(maxsize=256)
-def without_spans(rules: Rules) -> Rules:
-    """Return the rules that ask for no span, which is not worth its search where a guess may hold."""
-    return Rules(rule for rule in rules if rule.max_span is None)
+        return (found.accumulator, FEW_PRODUCTS) if found and isinstance(found.accumulator, Merge) else None
+    return None if device.is_cpu or longest > _MOST_ALONE else (Merge(1, longest), _INT32_MAX)
 
 
 def shares(rules: Sequence[Rule], work: Work, product: Product) -> list[tuple[Rule, int]]:

@@ -34,7 +34,8 @@ class MergeKernel(RowKernel):
     outputs : int
         Rows of one work-item with at most so many entries of C are staged in local memory, to be written side by side; 0: none.
     most : int
-        Rows of B with more entries are left out, so that a guess that was wrong takes no time; 0: none.
+        The symbolic phase tells whether rows are such as they were guessed to be: they name rows of B with no more entries than
+        this. 0: they are known to be.
     """
 
     template = "spgemm/merge"
@@ -45,6 +46,8 @@ class MergeKernel(RowKernel):
     outputs: int
     most: int = 0
 
+    #: Into how many parts products are counted, so that work-groups do not wait for each other.
+    SLOTS: ClassVar[int] = 64
     #: Heads in the registers of a work-item, at most.
     MOST_ITEMS: ClassVar[int] = 64
     #: Bytes of local memory that a work-group may take: several of them share a compute unit, and no device has less than 32 KiB.
@@ -59,7 +62,13 @@ class MergeKernel(RowKernel):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        shape = {"items": self.items, "registers": self.registers, "outputs": self.outputs, "most": self.most}
+        shape = {
+            "items": self.items,
+            "registers": self.registers,
+            "outputs": self.outputs,
+            "most": self.most,
+            "slots": self.SLOTS,
+        }
         return {**super().arguments(), **shape}
 
     @property
@@ -83,7 +92,7 @@ class MergeKernel(RowKernel):
         staged = lanes == 1 and self.form.phase != "symbolic"
         made = replace(
             self, lanes=lanes, items=items, portability=portability, registers=self.registers and items <= self.MOST_ITEMS,
-            outputs=self.outputs if staged else 0, most=self.most if self.form.phase == "symbolic" else 0,
+            outputs=self.outputs if staged else 0,
         )  # fmt: skip
         while work_group * made._work_item_bytes > self.LOCAL_MEMORY:
             work_group //= 2
@@ -107,8 +116,6 @@ class Merge(Team):
     work_group : int
     outputs : int, optional
         As `MergeKernel` has it; by default what suits the product.
-    most : int
-        The most entries of a row of B that the symbolic phase takes in; 0: any.
     """
 
     lanes: int
@@ -116,7 +123,6 @@ class Merge(Team):
     registers: bool = True
     work_group: int = 128
     outputs: int | None = None
-    most: int = 0
 
     #: How long the rows of C may be that are staged: the least of these that holds most of them.
     _STAGED: ClassVar[tuple[int, ...]] = (4, 8, 16, 32)
@@ -126,22 +132,19 @@ class Merge(Team):
         """The longest row of A that it takes."""
         return self.lanes * self.items
 
-    def legal(self, device: Device, form: Form, *, listed: bool) -> MergeKernel | None:
+    def legal(self, device: Device, form: Form, *, listed: bool, most: int = 0) -> MergeKernel | None:
         """Return the nearest record that a device can hold, or None."""
-        asked = MergeKernel(
-            self.work_group,
-            form,
-            listed,
-            device.portability,
-            self.lanes,
-            self.items,
-            self.registers,
-            self.outputs or 0,
-            self.most,
-        )
+        shape = self.lanes, self.items, self.registers, self.outputs or 0, most
+        asked = MergeKernel(self.work_group, form, listed, device.portability, *shape)
         width = device.portability.lane_width
         group = max(self.work_group, width) if min(self.lanes, width) > 1 else self.work_group
         return asked.within(min(group, device.max_work_group), width)
+
+    def guessing(self, device: Device, form: Form, most: int) -> MergeKernel:
+        """Return the record of a symbolic phase that tells whether it holds all rows."""
+        legal = self.legal(device, form, listed=False, most=most)
+        assert legal is not None, self  # `merges` gives none else
+        return legal
 
     @override
     def record(self, device: Device, form: Form, listed: bool) -> MergeKernel:

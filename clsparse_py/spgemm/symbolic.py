@@ -14,15 +14,15 @@ from pyopencl import array as cl_array
 from clsparse_py.convert import converted
 from clsparse_py.csr import csr_array
 from clsparse_py.launch import Chain
-from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.semiring import Semiring
 from clsparse_py.spgemm.accumulator import Product, Rows
 from clsparse_py.spgemm.analysis import Work, analyse, grouped
 from clsparse_py.spgemm.arguments import form_of, memory_limit_of, with_index
 from clsparse_py.spgemm.canonical_values import CanonicalOperand
-from clsparse_py.spgemm.choose import FEW_PRODUCTS, alone, guessed, shares, small, without_spans
+from clsparse_py.spgemm.choose import FEW_PRODUCTS, alone, guessed, shares, small
+from clsparse_py.spgemm.guess import tried
+from clsparse_py.spgemm.pointers import enqueue_pointers
 from clsparse_py.spgemm.rules import Rule, Rules
-from clsparse_py.transfer import allocated
 
 __all__ = ["Settings", "Step", "Symbolic", "Timer"]
 
@@ -115,26 +115,20 @@ class Symbolic:
                 shape, structure[0], structure[1], left.data, structure[2], structure[3], right.data, counts, 0, 0,
                 replace(form, c_index=form.index), limit, settings.deterministic,
             )  # fmt: skip
-            work: Work | None = None
-            guess: _Guess | None = None
-            rule: Rule | None = None
-            if left.nnz and right.nnz:
-                if settings.method == "auto":
-                    mean = left.nnz / m
-                    rule = guessed(chain.device, self.product.form, mean, mean * right.nnz / right.shape[0], m)
-                    rules = rules if rule is None else without_spans(rules)
-                found = analyse(chain, shape, left.nnz, structure, rules)
-                guess = None if rule is None else _Guess.enqueued(chain, self.product, rule, counts, allocator)
-                work = found()
-        if work is not None and guess is not None and guess.holds(work):
-            self.product = self.product.of(work)
-            self.steps = [Step(guess.exact(work), Rows(m, n_empty=work.taken[0]), None)]
-            self.indptr, self.nnz, self.chain = guess.indptr, int(chain.read(guess.indptr, 1, m)[0]), chain
-            return
+            any_products = bool(left.nnz and right.nnz)
+        if any_products and settings.method == "auto":
+            with timer("symbolic"):
+                known = self._guessed(chain, left, right, counts, allocator)
+            if known:
+                return
         with timer("analysis"):
+            work = analyse(chain, shape, left.nnz, structure, rules) if any_products else None
             if work is not None:
                 c_index = "int32" if max(work.n_products, m, n) <= _INT32_MAX and form.index == "int32" else "int64"
-                self.product = replace(self.product.of(work), form=replace(form, c_index=c_index))
+                self.product = replace(
+                    self.product, products=work.products, n_products=work.n_products, bound=work.bound,
+                    form=replace(form, c_index=c_index),
+                )  # fmt: skip
             if work is None or work.taken[0]:
                 chain.fill(counts, 0, m)
             self.steps = [
@@ -146,7 +140,7 @@ class Symbolic:
             for step in self.steps:
                 assert step.rule.accumulator is not None  # steps are made of rules that have one
                 step.rule.accumulator.enqueue_symbolic(chain, self.product, step.rows, step.state, counts)
-            indptr = _pointers(chain, self.product, counts, allocator)
+            indptr = enqueue_pointers(chain, self.product, counts, allocator)
             self.nnz = int(chain.read(indptr, 1, m)[0])
             if indptr.dtype.itemsize == 8 and form.index == "int32" and max(self.nnz, m, n) <= _INT32_MAX:
                 # Its products could have needed 64 bits; its entries, as they turn out, do not.
@@ -155,45 +149,19 @@ class Symbolic:
                 self.product = replace(self.product, form=replace(self.product.form, c_index="int32"))
         self.indptr, self.chain = indptr, chain
 
-
-def _pointers(chain: Chain, product: Product, counts: cl_array.Array, allocator: Any) -> cl_array.Array:
-    """Return C's ``indptr``, which is enqueued."""
-    m, n = product.shape
-    indptr = allocated(chain.queue, f"indptr of the {m} x {n} product", m + 1, np.dtype(product.form.c_index), allocator)
-    enqueue_scan(chain, counts, indptr, m, kind="pointers")
-    return indptr
-
-
-@dataclass(frozen=True)
-class _Guess:
-    """A symbolic phase that was enqueued before anything was known but means, so that the device has work while the host waits.
-
-    Attributes
-    ----------
-    rule : Rule
-        That all rows were made by.
-    indptr : pyopencl.array.Array
-        Of C, if the rule holds.
-    """
-
-    rule: Rule
-    indptr: cl_array.Array
-
-    @classmethod
-    def enqueued(cls, chain: Chain, product: Product, rule: Rule, counts: cl_array.Array, allocator: Any) -> _Guess:
-        """Enqueue the phase by a rule."""
-        assert rule.accumulator is not None
-        rule.accumulator.enqueue_symbolic(chain, product, Rows(product.shape[0]), None, counts)
-        return cls(rule, _pointers(chain, product, counts, allocator))
-
-    def holds(self, work: Work) -> bool:
-        """Return whether the rule holds for all rows, and the dtype of ``indptr`` for their entries."""
-        products, length, _ = self.rule.limits
-        return work.most_products <= products and work.longest_row <= length and work.n_products <= _INT32_MAX
-
-    def exact(self, work: Work) -> Rule:
-        """Return the rule for the phases to come."""
-        return alone(work) or self.rule
+    def _guessed(self, chain: Chain, A: csr_array, B: csr_array, counts: cl_array.Array, allocator: Any) -> bool:
+        """Return whether a guess told all that there is to be known."""
+        m, mean = A.shape[0], A.nnz / A.shape[0]
+        guess = guessed(chain.device, self.product.form, mean, mean * B.nnz / B.shape[0], m)
+        found = tried(chain, self.product, *guess, counts, allocator) if guess else None
+        if guess is None or found is None:
+            return False
+        self.product = replace(self.product, n_products=found.n_products, bound=found.n_products)
+        lanes = guess[0].lanes
+        rule = (alone(found.longest_row, 0) if lanes == 1 else None) or Rule("reg-merge", guess[0], max_length=guess[0].length)
+        self.steps = [Step(rule, Rows(m, n_empty=found.n_empty), None)]
+        self.indptr, self.nnz, self.chain = found.indptr, found.nnz, chain
+        return True
 
 
 def _shared(chain: Chain, product: Product, work: Work, method: str, rules: Rules) -> list[tuple[Rule, Rows]]:
@@ -202,7 +170,7 @@ def _shared(chain: Chain, product: Product, work: Work, method: str, rules: Rule
     if method == "auto" and 0 < work.n_products <= FEW_PRODUCTS:
         one = small(chain.device, product.form, work.longest_row)
     elif method in ("auto", "reg-merge") and not chain.device.is_cpu:
-        one = alone(work)
+        one = alone(work.longest_row, work.most_products)
     n_rows = product.shape[0]
     if one is not None:
         return [(one, Rows(n_rows, n_empty=work.taken[0]))]

@@ -4,7 +4,12 @@ products of the heads that have it, and advances them. ${lanes} lanes have up to
 
 Source        ${"reg-merge" if registers else "the local-memory form of reg-merge"}: Liu et al., Register-Aware SpGEMM, Section 3.2; heads are in ${"registers" if registers else "local memory"}
 Index space   ${lanes} work-items to a row
-Inputs        see spgemm.cl; rows of A with at most ${lanes * items} entries${f"; of longer ones, and of those that name rows of B with more than {most}, what is counted is wrong" if most else ""}
+Inputs        see spgemm.cl; rows of A with at most ${lanes * items} entries${f"; seen: {3 + slots} zeros" if most else ""}
+% if most:
+Output        that no row was longer was guessed, nor named a row of B with more than ${most} entries${", nor had more products" if lanes == 1 else ""}. seen tells whether
+              that was wrong, and so what is counted; the longest row of A, how many rows have no products, and in
+              ${slots} parts how many products there are
+% endif
 Local memory  ${"none" if registers else f"{items} heads a work-item"}${f"; {outputs} entries of C a work-item, which go from there to C side by side" if outputs else ""}
 Result        deterministic: products of a column are added in ${"the order of A's row" if lanes == 1 else "an order that A's row alone determines"}
 </%doc>
@@ -37,7 +42,7 @@ Result        deterministic: products of a column are added in ${"the order of A
 % endif
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
-void ${name}(SPGEMM_PARAMETERS)
+void ${name}(SPGEMM_PARAMETERS${", global uint *restrict seen" if most else ""})
 {
 % if not registers:
     local COLUMN columns[${items * work_group}], left[${items * work_group}];
@@ -58,13 +63,24 @@ void ${name}(SPGEMM_PARAMETERS)
 % if outputs or not registers:
     const uint me = get_local_id(0);
 % endif
+% if most:
+    // Of the work-group: whether the guess was wrong, the longest row, rows without products, products.
+    local uint group_seen[4];
+    for (uint i = get_local_id(0); i < 4; i += ${work_group})
+        group_seen[i] = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+% endif
     const uint lane = get_local_id(0) % ${lanes};
     const ulong slot = get_global_id(0) / ${lanes};
     // No early return: every lane takes part in exchanges and barriers.
-    const bool active = slot < n_rows;
+    const bool active = slot < n_rows${" && !*(volatile global uint *)seen" if most else ""};
     const ulong row = active ? SPGEMM_ROW(slot) : 0;
     const I begin = active ? a_indptr[row] : 0;
     const uint length = active ? (uint)(a_indptr[row + 1] - begin) : 0;
+% if most:
+    bool wrong = length > ${lanes * items};
+    uint n_products = 0;
+% endif
 % if not registers:
     const uint n_heads = (length + ${lanes - 1} - lane) / ${lanes};
 % endif
@@ -83,8 +99,11 @@ void ${name}(SPGEMM_PARAMETERS)
         AT(${u}) = b_indptr[k];
         LEFT(${u}) = (COLUMN)(b_indptr[k + 1] - b_indptr[k]);
 % if most:
-        if (LEFT(${u}) > ${most})
+        if (LEFT(${u}) > ${most}) {
+            wrong = true;
             LEFT(${u}) = 0;
+        }
+        n_products += (uint)LEFT(${u});
 % endif
         COLUMN_OF(${u}) = LEFT(${u}) ? (COLUMN)b_indices[AT(${u})] : NO_COLUMN;
 % if not symbolic:
@@ -191,6 +210,27 @@ ${add("            ")}\
 % if symbolic:
     if (active && lane == 0)
         counts[row] = count;
+% endif
+% if most:
+    if (active) {
+        if (wrong${f" || n_products > {most}" if lanes == 1 else ""})
+            atomic_or(group_seen, 1);
+        atomic_max(group_seen + 1, length);
+        if (lane == 0 && count == 0)
+            atomic_inc(group_seen + 2);
+        atomic_add(group_seen + 3, n_products);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (get_local_id(0) == 0) {
+        if (group_seen[0])
+            atomic_or(seen, 1);
+        if (group_seen[1] > *(volatile global uint *)(seen + 1))
+            atomic_max(seen + 1, group_seen[1]);
+        if (group_seen[2])
+            atomic_add(seen + 2, group_seen[2]);
+        if (group_seen[3])
+            atomic_add(seen + 3 + get_group_id(0) % ${slots}, group_seen[3]);
+    }
 % endif
 % if outputs:
     barrier(CLK_LOCAL_MEM_FENCE);
