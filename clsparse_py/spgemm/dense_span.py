@@ -97,7 +97,7 @@ class DenseSpan(Team):
     lanes: int | None = None
     work_group: int | None = None
     entries: int = 64
-    ahead: int = 4
+    ahead: int = 2
 
     @override
     def record(self, device: Device, form: Form, listed: bool) -> DenseSpanKernel:

@@ -89,10 +89,10 @@ class DenseWindows(SummingTeam):
         Fewest entries of a row of C whose columns and values are made; all rows are counted.
     """
 
-    work_group: int = 128
+    work_group: int = 256
     columns: int | None = None
     entries: int = _ENTRIES
-    items: int = 4
+    items: int = 1
     least: int = 0
 
     def columns_of(self, form: Form) -> int:

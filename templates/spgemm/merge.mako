@@ -64,11 +64,10 @@ void ${name}(SPGEMM_PARAMETERS${", global uint *restrict seen" if most else ""})
     const uint me = get_local_id(0);
 % endif
 % if most:
-    // Of the work-group: whether the guess was wrong, the longest row, rows without products, products.
-    local uint group_seen[4];
-    for (uint i = get_local_id(0); i < 4; i += ${work_group})
-        group_seen[i] = 0;
-    barrier(CLK_LOCAL_MEM_FENCE);
+    // What each work-item saw: its products in 16 bits, then the length of its row; and what the work-group did.
+    local uint box[${work_group}], longest, n_products_of_all, n_empty, any_wrong;
+    if (get_local_id(0) == 0)
+        longest = n_products_of_all = n_empty = any_wrong = 0;
 % endif
     const uint lane = get_local_id(0) % ${lanes};
     const ulong slot = get_global_id(0) / ${lanes};
@@ -212,24 +211,32 @@ ${add("            ")}\
         counts[row] = count;
 % endif
 % if most:
-    if (active) {
-        if (wrong${f" || n_products > {most}" if lanes == 1 else ""})
-            atomic_or(group_seen, 1);
-        atomic_max(group_seen + 1, length);
-        if (lane == 0 && count == 0)
-            atomic_inc(group_seen + 2);
-        atomic_add(group_seen + 3, n_products);
+    box[get_local_id(0)] = min(length, 65535u) << 16 | n_products;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (active && (wrong${f" || n_products > {most}" if lanes == 1 else ""}))
+        atomic_or(&any_wrong, 1);
+    if (active && lane == 0 && count == 0)
+        atomic_inc(&n_empty);
+    // One work-item in sixteen goes through what they saw.
+    if (get_local_id(0) % 16 == 0) {
+        uint sum = 0, most_length = 0;
+        for (uint i = get_local_id(0); i < min((uint)get_local_id(0) + 16, ${work_group}u); ++i) {
+            sum += box[i] & 65535;
+            most_length = max(most_length, box[i] >> 16);
+        }
+        atomic_add(&n_products_of_all, sum);
+        atomic_max(&longest, most_length);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (get_local_id(0) == 0) {
-        if (group_seen[0])
+        if (any_wrong)
             atomic_or(seen, 1);
-        if (group_seen[1] > *(volatile global uint *)(seen + 1))
-            atomic_max(seen + 1, group_seen[1]);
-        if (group_seen[2])
-            atomic_add(seen + 2, group_seen[2]);
-        if (group_seen[3])
-            atomic_add(seen + 3 + get_group_id(0) % ${slots}, group_seen[3]);
+        if (longest > *(volatile global uint *)(seen + 1))
+            atomic_max(seen + 1, longest);
+        if (n_empty)
+            atomic_add(seen + 2, n_empty);
+        if (n_products_of_all)
+            atomic_add(seen + 3 + get_group_id(0) % ${slots}, n_products_of_all);
     }
 % endif
 % if outputs:
