@@ -54,7 +54,7 @@ class DenseSpanKernel(FencedKernel):
     def row_bytes(self) -> int:
         """Local memory for a row."""
         value = self.form.arithmetic.result.itemsize if self.form.arithmetic else 0
-        needed = self.columns * value + self.entries * (np.dtype(self.form.index).itemsize + 2 + value)
+        needed = (self.columns + self.entries) * value + (self.entries + 1) * (np.dtype(self.form.index).itemsize + 2)
         if self.form.phase == "values":
             return needed
         needed += self.columns + self.lanes * (4 + 2 * (8 if self.form.wide else 4))

@@ -82,7 +82,8 @@ uint bits_of(const uint bytes)
 % endfor
             }
 </%def>\
-## Begin to load a piece, and go on to the next: row k of B has left entries that are not loaded, this lane's is at.
+## Begin to load a piece, and go on to the next: row k of B has left entries that are not loaded, this lane's is at. Without branches,
+## as the lanes wait for each.
 <%def name="load(u, indent)">\
 ${indent}k_${u} = k;
 ${indent}column_${u} = NOTHING;
@@ -92,13 +93,12 @@ ${indent}    column_${u} = b_indices[at];
 ${indent}    b_${u} = b_data[at];
 % endif
 ${indent}}
-${indent}if (left > ${lanes}) {
-${indent}    left -= ${lanes};
-${indent}    at += ${lanes};
-${indent}} else {
-${indent}    left = ++k < n ? lengths[k] : 0;
-${indent}    at = k < n ? begins[k] + (I)lane : 0;
-${indent}}
+${indent}more = left > ${lanes};
+${indent}k = more ? k : min(k + 1, n);
+${indent}next_length = lengths[k];
+${indent}next_begin = begins[k];
+${indent}left = more ? left - ${lanes} : next_length;
+${indent}at = more ? at + ${lanes} : next_begin + (I)lane;
 </%def>\
 // A column that is none.
 #define NOTHING ((I)-1)
@@ -106,8 +106,8 @@ ${indent}}
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(SPGEMM_PARAMETERS)
 {
-    local I all_begins[${teams * entries}];
-    local ushort all_lengths[${teams * entries}];
+    local I all_begins[${teams * (entries + 1)}];
+    local ushort all_lengths[${teams * (entries + 1)}];
 % if not values_only:
     // Bytes that tell whether a column is there, sixteen to each.
     local uint4 all_flags[${teams * columns // 16}];
@@ -126,8 +126,8 @@ void ${name}(SPGEMM_PARAMETERS)
     const ulong row = active ? SPGEMM_ROW(number) : 0;
     const I begin = active ? a_indptr[row] : 0;
     const uint length = active ? (uint)(a_indptr[row + 1] - begin) : 0;
-    local I *const begins = all_begins + team * ${entries};
-    local ushort *const lengths = all_lengths + team * ${entries};
+    local I *const begins = all_begins + team * ${entries + 1};
+    local ushort *const lengths = all_lengths + team * ${entries + 1};
 % if not values_only:
     local uint4 *const flags = all_flags + team * ${columns // 16};
     local uchar *const seen = (local uchar *)flags;
@@ -171,9 +171,15 @@ ${stage(False)}\
 % else:
 ${stage(False)}\
 % endif
+        // After the last row of B one without entries, where loading stays.
+        if (lane == 0) {
+            begins[n] = 0;
+            lengths[n] = 0;
+        }
         team_sync();
-        uint k = 0, left = lengths[0];
-        I at = begins[0] + (I)lane;
+        uint k = 0, left = lengths[0], next_length;
+        I at = begins[0] + (I)lane, next_begin;
+        bool more;
 % for u in range(ahead):
         uint k_${u};
         I column_${u};
