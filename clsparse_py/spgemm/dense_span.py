@@ -19,6 +19,8 @@ __all__ = ["DenseSpan", "DenseSpanKernel", "dense_spans"]
 _BINS = (512, 1024, 2048, 4096)
 #: From how many columns on two work-groups have to be resident: one of a few lanes alone leaves a compute unit idle.
 _LARGE = 2048
+#: Bytes that compilers may leave between arrays of local memory.
+_BETWEEN = 64
 #: Lanes of a team, where they are ordered by barriers alone.
 _LANES = 64
 
@@ -54,7 +56,7 @@ class DenseSpanKernel(FencedKernel):
     def row_bytes(self) -> int:
         """Local memory for a row."""
         value = self.form.arithmetic.result.itemsize if self.form.arithmetic else 0
-        needed = self.columns * value + self.entries * (np.dtype(self.form.index).itemsize + 2 + value)
+        needed = (self.columns + self.entries) * value + (self.entries + 1) * (np.dtype(self.form.index).itemsize + 2)
         if self.form.phase == "values":
             return needed
         needed += self.columns + self.lanes * (4 + 2 * (8 if self.form.wide else 4))
@@ -106,16 +108,13 @@ class DenseSpan(Team):
         group = 1 if device.is_cpu else max(self.work_group or lanes, lanes)
         shape = self.columns, self.entries, self.ahead
         found = DenseSpanKernel(group, form, listed, device.portability, lanes, *shape).fitting(device)
-        teams = max(min(found.work_group // found.lanes, device.local_memory // found.row_bytes), 1)
+        teams = max(min(found.work_group // found.lanes, (device.local_memory - _BETWEEN) // found.row_bytes), 1)
         return replace(found, work_group=teams * found.lanes)
 
-    def row_bytes(self, device: Device, form: Form) -> int:
-        """Return the local memory that a row takes in the phase that needs the most, of those that a form comes in."""
-        return self.record(device, form, listed=True).row_bytes
-
-    def legal(self, device: Device, form: Form) -> bool:
-        """Return whether local memory holds a row, for a form of the numeric phase."""
-        return self.row_bytes(device, form) <= device.local_memory
+    def legal(self, device: Device, form: Form, work_groups: int = 1) -> bool:
+        """Return whether local memory holds so many work-groups of one row in the numeric phase, which takes the most."""
+        needed = self.record(device, form.of("numeric"), listed=True).row_bytes + _BETWEEN
+        return work_groups * needed <= device.local_memory
 
     @override
     def describe(self) -> str:
@@ -130,10 +129,6 @@ def _unfenced(device: Device) -> int:
 
 
 def dense_spans(device: Device, form: Form) -> tuple[DenseSpan, ...]:
-    """Return the bins by columns, smallest first, of which local memory holds a row: two rows of the large ones."""
+    """Return the bins by columns, smallest first, of which local memory holds a row, and two of the large ones."""
     found = (DenseSpan(columns) for columns in _BINS)
-    return tuple(
-        each
-        for each in found
-        if each.legal(device, form) and (each.columns < _LARGE or 2 * each.row_bytes(device, form) <= device.local_memory)
-    )
+    return tuple(each for each in found if each.legal(device, form, 2 if each.columns >= _LARGE else 1))

@@ -13,6 +13,8 @@ Inputs        see spgemm.cl; rows of C whose columns are below the smallest, rou
 Local memory  for each row ${columns} sums and bytes, where ${entries} rows of B lie with the values of A, and what lanes exchange
 Result        deterministic: the products of a column are added in the order of A's row
 </%doc>
+<% outputs = 4  # entries of C that a lane writes at a time, so that their loads do not wait for one another
+%>\
 typedef ushort PLACE;
 #include "spgemm.cl"
 #include "team.cl"
@@ -44,45 +46,46 @@ uint bits_of(const uint bytes)
 
 % endif
 ## Stage n entries of A's row from part on: all loads of a kind are on their way before one is waited for.
-<%def name="stage(ranged)">\
-            for (uint first = lane; first < n; first += ${2 * lanes}) {
+<%def name="stage(ranged, indent)">\
+${indent}for (uint first = lane; first < n; first += ${2 * lanes}) {
 % for u in range(2):
-                const uint k_${u} = first + ${u * lanes};
-                I of_a_${u} = 0, from_${u} = 0, to_${u} = 0;
+${indent}    const uint k_${u} = first + ${u * lanes};
+${indent}    I of_a_${u} = 0, from_${u} = 0, to_${u} = 0;
 % if not symbolic:
-                A_VALUE a_${u} = (A_VALUE)(0);
+${indent}    A_VALUE a_${u} = (A_VALUE)(0);
 % endif
-                if (k_${u} < n) {
-                    of_a_${u} = a_indices[begin + (I)(part + k_${u})];
+${indent}    if (k_${u} < n) {
+${indent}        of_a_${u} = a_indices[begin + (I)(part + k_${u})];
 % if not symbolic:
-                    a_${u} = a_data[begin + (I)(part + k_${u})];
+${indent}        a_${u} = a_data[begin + (I)(part + k_${u})];
 % endif
-                }
+${indent}    }
 % endfor
 % for u in range(2):
-                if (k_${u} < n) {
-                    from_${u} = b_indptr[of_a_${u}];
-                    to_${u} = b_indptr[of_a_${u} + 1];
-                }
+${indent}    if (k_${u} < n) {
+${indent}        from_${u} = b_indptr[of_a_${u}];
+${indent}        to_${u} = b_indptr[of_a_${u} + 1];
+${indent}    }
 % endfor
 % for u in range(2):
 % if ranged:
-                if (from_${u} < to_${u}) {
-                    low = min(low, (COLUMN)b_indices[from_${u}]);
-                    high = max(high, (COLUMN)b_indices[to_${u} - 1]);
-                }
+${indent}    if (from_${u} < to_${u}) {
+${indent}        low = min(low, (COLUMN)b_indices[from_${u}]);
+${indent}        high = max(high, (COLUMN)b_indices[to_${u} - 1]);
+${indent}    }
 % endif
-                if (k_${u} < n) {
-                    begins[k_${u}] = from_${u};
-                    lengths[k_${u}] = (ushort)(to_${u} - from_${u});
+${indent}    if (k_${u} < n) {
+${indent}        begins[k_${u}] = from_${u};
+${indent}        lengths[k_${u}] = (ushort)(to_${u} - from_${u});
 % if not symbolic:
-                    factors[k_${u}] = from_a(a_${u});
+${indent}        factors[k_${u}] = from_a(a_${u});
 % endif
-                }
+${indent}    }
 % endfor
-            }
+${indent}}
 </%def>\
-## Begin to load a piece, and go on to the next: row k of B has left entries that are not loaded, this lane's is at.
+## Begin to load a piece, and go on to the next: row k of B has left entries that are not loaded, this lane's is at. Without branches,
+## as the lanes wait for each.
 <%def name="load(u, indent)">\
 ${indent}k_${u} = k;
 ${indent}column_${u} = NOTHING;
@@ -92,13 +95,12 @@ ${indent}    column_${u} = b_indices[at];
 ${indent}    b_${u} = b_data[at];
 % endif
 ${indent}}
-${indent}if (left > ${lanes}) {
-${indent}    left -= ${lanes};
-${indent}    at += ${lanes};
-${indent}} else {
-${indent}    left = ++k < n ? lengths[k] : 0;
-${indent}    at = k < n ? begins[k] + (I)lane : 0;
-${indent}}
+${indent}more = left > ${lanes};
+${indent}k = more ? k : min(k + 1, n);
+${indent}next_length = lengths[k];
+${indent}next_begin = begins[k];
+${indent}left = more ? left - ${lanes} : next_length;
+${indent}at = more ? at + ${lanes} : next_begin + (I)lane;
 </%def>\
 // A column that is none.
 #define NOTHING ((I)-1)
@@ -106,8 +108,8 @@ ${indent}}
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(SPGEMM_PARAMETERS)
 {
-    local I all_begins[${teams * entries}];
-    local ushort all_lengths[${teams * entries}];
+    local I all_begins[${teams * (entries + 1)}];
+    local ushort all_lengths[${teams * (entries + 1)}];
 % if not values_only:
     // Bytes that tell whether a column is there, sixteen to each.
     local uint4 all_flags[${teams * columns // 16}];
@@ -126,8 +128,8 @@ void ${name}(SPGEMM_PARAMETERS)
     const ulong row = active ? SPGEMM_ROW(number) : 0;
     const I begin = active ? a_indptr[row] : 0;
     const uint length = active ? (uint)(a_indptr[row + 1] - begin) : 0;
-    local I *const begins = all_begins + team * ${entries};
-    local ushort *const lengths = all_lengths + team * ${entries};
+    local I *const begins = all_begins + team * ${entries + 1};
+    local ushort *const lengths = all_lengths + team * ${entries + 1};
 % if not values_only:
     local uint4 *const flags = all_flags + team * ${columns // 16};
     local uchar *const seen = (local uchar *)flags;
@@ -140,40 +142,35 @@ void ${name}(SPGEMM_PARAMETERS)
 % if values_only:
     const uint n_columns = active ? (uint)(c_indptr[row + 1] - place) : 0;
     const COLUMN low = n_columns ? (COLUMN)c_indices[place] : 0, high = n_columns ? (COLUMN)c_indices[place + n_columns - 1] : 0;
-    const bool empty = n_columns == 0;
 % else:
     COLUMN low = NO_COLUMN, high = 0;
     // Backwards, so that the first part is in place when all were gone through.
     for (uint part = (length + ${entries - 1}) / ${entries} * ${entries}; part > 0;) {
         part -= ${entries};
         const uint n = min(length - part, ${entries}u);
-${stage(True)}\
+${stage(True, " " * 8)}\
     }
-    team_range(all_lows + team * ${lanes}, all_highs + team * ${lanes}, &low, &high);
-    const bool empty = low > high;
 % endif
-    const COLUMN start = low / 32 * 32;
-    const uint n_words = empty ? 0 : (uint)(high - start) / 32 + 1;
-% if not values_only:
-    for (uint i = lane; i < 2 * n_words; i += ${lanes})
-        flags[i] = (uint4)(0);
-% endif
-% if not symbolic:
-    for (uint i = lane; i < 32 * n_words; i += ${lanes})
-        sums[i] = ZERO;
-% endif
+    COLUMN start = 0;
+    uint n_words = 0;
     for (uint part = 0; part < length; part += ${entries}) {
         const uint n = min(length - part, ${entries}u);
 % if not values_only:
         if (part) {
-${stage(False)}\
+${stage(False, " " * 12)}\
         }
 % else:
-${stage(False)}\
+${stage(False, " " * 8)}\
 % endif
+        // After the last row of B one without entries, where loading stays.
+        if (lane == 0) {
+            begins[n] = 0;
+            lengths[n] = 0;
+        }
         team_sync();
-        uint k = 0, left = lengths[0];
-        I at = begins[0] + (I)lane;
+        uint k = 0, left = lengths[0], next_length;
+        I at = begins[0] + (I)lane, next_begin;
+        bool more;
 % for u in range(ahead):
         uint k_${u};
         I column_${u};
@@ -182,6 +179,26 @@ ${stage(False)}\
 % endif
 ${load(u, " " * 8)}\
 % endfor
+        // The first loads are on their way by now.
+        if (part == 0) {
+% if values_only:
+            const bool empty = n_columns == 0;
+% else:
+            team_range(all_lows + team * ${lanes}, all_highs + team * ${lanes}, &low, &high);
+            const bool empty = low > high;
+% endif
+            start = low / 32 * 32;
+            n_words = empty ? 0 : (uint)(high - start) / 32 + 1;
+% if not values_only:
+            for (uint i = lane; i < 2 * n_words; i += ${lanes})
+                flags[i] = (uint4)(0);
+% endif
+% if not symbolic:
+            for (uint i = lane; i < 32 * n_words; i += ${lanes})
+                sums[i] = ZERO;
+% endif
+            team_sync();
+        }
         while (k_0 < n) {
 % for u in range(ahead):
             if (column_${u} != NOTHING) {
@@ -207,8 +224,16 @@ ${load(u, " " * 12)}\
     if (active && lane == ${lanes - 1})
         counts[row] = count;
 % elif values_only:
-    for (uint i = lane; i < n_columns; i += ${lanes})
-        c_data[place + i] = sums[(uint)((COLUMN)c_indices[place + i] - start)];
+    for (uint first = lane; first < n_columns; first += ${outputs * lanes}) {
+% for u in range(outputs):
+        const uint i_${u} = first + ${u * lanes};
+        const COLUMN c_${u} = i_${u} < n_columns ? (COLUMN)c_indices[place + i_${u}] : start;
+% endfor
+% for u in range(outputs):
+        if (i_${u} < n_columns)
+            c_data[place + i_${u}] = sums[(uint)(c_${u} - start)];
+% endfor
+    }
 % else:
     local PLACE *const ranks = all_ranks + team * ${columns // 32 + 1};
     for (uint i = lane; i < n_words; i += ${lanes}) {
@@ -221,13 +246,19 @@ ${load(u, " " * 12)}\
     }
     team_sync();
     team_offsets(ranks, n_words, box);
-    for (uint i = lane; i < 32 * n_words; i += ${lanes}) {
-        const uint word = flags[i / 32 * 2].x, bit = 1u << i % 32;
-        if (word & bit) {
-            const C_INDEX target = place + ranks[i / 32] + popcount(word & (bit - 1));
-            c_indices[target] = (C_INDEX)(start + i);
-            c_data[target] = sums[i];
+    for (uint first = lane; first < 32 * n_words; first += ${outputs * lanes}) {
+% for u in range(outputs):
+        const uint i_${u} = first + ${u * lanes};
+        const uint word_${u} = i_${u} < 32 * n_words ? flags[i_${u} / 32 * 2].x : 0, bit_${u} = 1u << i_${u} % 32;
+        const uint rank_${u} = i_${u} < 32 * n_words ? ranks[i_${u} / 32] : 0;
+% endfor
+% for u in range(outputs):
+        if (word_${u} & bit_${u}) {
+            const C_INDEX target = place + rank_${u} + popcount(word_${u} & (bit_${u} - 1));
+            c_indices[target] = (C_INDEX)(start + i_${u});
+            c_data[target] = sums[i_${u}];
         }
+% endfor
     }
 % endif
 }
