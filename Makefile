@@ -44,7 +44,7 @@ $(VENV)/demo: $(VENV)/made
 
 # Intel's wheels are for x86 alone: where pip finds none, the tests run on PoCL, and runtimes.py says so.
 $(VENV)/test: $(VENV)/made tests/lanes/runtimes.py
-	$(PIP) '.[pocl,test,bench]'
+	$(PIP) '.[pocl,test,bench,tune]'
 	-$(PIP) '.[intel]'
 	$(IN_VENV)/python tests/lanes/runtimes.py $(VENV)/icd
 	touch $@

@@ -35,7 +35,7 @@ from clsparse_py.spmm import Rows
 from clsparse_py.spmv.binning import Binning, ScanCounts
 from clsparse_py.spmv.choose import KERNELS, choose
 from clsparse_py.spmv.features import Features
-from clsparse_py.spmv.kernels import Adaptive, Boundaries, Combine, CountFeatures, Subvector
+from clsparse_py.spmv.kernels import Adaptive, Boundaries, Combine, CountFeatures, Subvector, TotalFeatures
 from clsparse_py.structure import Check
 from clsparse_py.transpose.kernels import Count, Gather, GatherChunked, Insert, Order, Permute, Sample, Unpack, tile
 
@@ -95,7 +95,8 @@ def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -
         "spmv/combine": Combine.legal(device, arithmetic, scaled),
         "spmv/combine:few": Combine.legal(device, arithmetic, scaled, lanes=4),
         "spmv/combine:many": Combine.legal(device, arithmetic, scaled, 256, 256),
-        "spmv/features": CountFeatures(group, index),
+        "spmv/features": CountFeatures(1 if device.is_cpu else group, index),
+        "spmv/features_total": TotalFeatures(group, index),
         "spmv/merge": by_name["merge"],
         "spmv/pieces": by_name["pieces"],
         "spmv/scan_counts": ScanCounts(group, index),

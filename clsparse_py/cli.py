@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,11 +25,13 @@ from clsparse_py import demo, programs
 from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic
 from clsparse_py.catalogue import catalogue
 from clsparse_py.device import Device, choose_device, describe, devices
-from clsparse_py.errors import BuildError, NoDeviceError
+from clsparse_py.errors import BuildError, NoDeviceError, ProfileError
 from clsparse_py.io import read_matrix, write_matrix
 from clsparse_py.semiring import SEMIRINGS
 from clsparse_py.spgemm import METHODS as PRODUCT_METHODS
 from clsparse_py.transpose.methods import METHODS
+from clsparse_py.tuning import listing, profiles
+from clsparse_py.tuning.tunable import tunables
 
 __all__ = ["find_device", "main", "parser"]
 
@@ -264,9 +267,84 @@ def _transpose(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _profile_show(arguments: argparse.Namespace) -> int:
+    if arguments.name:
+        _console().print(listing.contents(profiles.load(arguments.name)))
+    else:
+        _console().print(listing.overview(describe(find_device(arguments.device)), tunables()))
+    return 0
+
+
+def _profile_export(arguments: argparse.Namespace) -> int:
+    named = arguments.name
+    profile = profiles.load(named) if named else profiles.find(describe(find_device(arguments.device)))[0]
+    print(f"{profile} is written to {profiles.save(profile.content, Path(arguments.file))}")
+    return 0
+
+
+def _profile_import(arguments: argparse.Namespace) -> int:
+    path = Path(arguments.file)
+    try:
+        profile = profiles.read(path)
+    except ProfileError as error:
+        raise CommandError(f"{path}: {error}") from None
+    if not arguments.replace and any(kept.stem == profile.name for kept in profiles.own()):
+        raise CommandError(f"you have a profile {profile.name} already; --replace overwrites it")
+    print(f"{profile} is kept in {profiles.save(profile.content)}")
+    for operation, why in listing.unknown_labels(profile, tunables()).items():
+        print(f"it is ignored for {operation}: {why}")
+    served = [
+        _title(device) for device in devices() if any(each.name == profile.name for each in profiles.find(describe(device)))
+    ]
+    print(f"it serves {', '.join(served)}" if served else "it serves no device that is present")
+    return 0
+
+
+def _profile_remove(arguments: argparse.Namespace) -> int:
+    print(f"{profiles.remove(arguments.name)} is removed")
+    return 0
+
+
 def _demo(arguments: argparse.Namespace) -> int:
     _context, queue = _queue(find_device(arguments.device))
     return demo.run(queue, arguments.files, _console(), _console(stderr=True))
+
+
+def _tune(arguments: argparse.Namespace) -> int:
+    # The tuner is not what other commands wait for.
+    from clsparse_py.tuning.run import tune
+
+    named = [tuple(each.split(",")) if each else () for each in (arguments.operations, arguments.dtypes)]
+    try:
+        return tune(
+            find_device(arguments.device),
+            _console(),
+            operations=named[0],
+            dtypes=named[1],
+            minutes=arguments.budget,
+            corpus=arguments.corpus,
+            largest=arguments.largest,
+            exhaustive=arguments.exhaustive,
+            report=arguments.report,
+            out=arguments.out,
+            fresh=arguments.fresh,
+        )
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+
+
+def add_tune_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of ``clsparse tune`` but for the device."""
+    command.add_argument("--operations", metavar="A,B", help="tune only these, such as spmv,spgemm")
+    command.add_argument("--dtypes", metavar="A,B", help="tune only for these, such as float64")
+    command.add_argument("--budget", type=float, metavar="MINUTES", help="that measuring may take (8.5, on a CPU 18)")
+    command.add_argument("--corpus", type=Path, metavar="DIR", help="measure with the matrices in this folder, too")
+    command.add_argument("--largest", type=int, metavar="N", help="most entries of a generated matrix")
+    command.add_argument("--exhaustive", action="store_true", help="measure all that could win, not the promising alone")
+    command.add_argument("--report", type=Path, metavar="DIR", help="write tables and plots of what it brings")
+    command.add_argument("--out", type=Path, metavar="FILE", help="write the profile there, and go on using the present one")
+    command.add_argument("--fresh", action="store_true", help="forget what earlier runs measured")
+    command.set_defaults(run=_tune)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -313,6 +391,27 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--explain", action="store_true", help="print which methods make which rows")
     command.set_defaults(run=_multiply)
 
+    add_tune_options(
+        commands.add_parser("tune", parents=[on_device], help="measure what is fastest on a device, and use it from then on")
+    )
+
+    command = commands.add_parser("profile", help="show, export, import and remove profiles, by which kernels are chosen")
+    actions = command.add_subparsers(title="actions", metavar="ACTION", required=True)
+    command = actions.add_parser("show", parents=[on_device], help="say which profiles serve a device, or what is in one")
+    command.add_argument("name", nargs="?", metavar="NAME", help="of a profile, whose trees are shown; none: which there are")
+    command.set_defaults(run=_profile_show)
+    command = actions.add_parser("export", parents=[on_device], help="write a profile to a file")
+    command.add_argument("file", metavar="FILE")
+    command.add_argument("name", nargs="?", metavar="NAME", help="(the first that serves the device)")
+    command.set_defaults(run=_profile_export)
+    command = actions.add_parser("import", help="keep the profile in a file as one of yours")
+    command.add_argument("file", metavar="FILE")
+    command.add_argument("--replace", action="store_true", help="even where you have one of that name")
+    command.set_defaults(run=_profile_import)
+    command = actions.add_parser("remove", help="remove one of your profiles")
+    command.add_argument("name", metavar="NAME")
+    command.set_defaults(run=_profile_remove)
+
     command = commands.add_parser("demo", parents=[on_device], help="multiply real matrices, check against SciPy, and time it")
     command.add_argument("files", nargs="*", metavar="FILE", help="more matrices: .mtx, .mtx.gz or .npz")
     command.set_defaults(run=_demo)
@@ -336,7 +435,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=logging.DEBUG if parsed.verbose else logging.WARNING, format="%(name)s: %(message)s")
     try:
         code: int = parsed.run(parsed)
-    except CommandError as error:
+    except (CommandError, ProfileError) as error:
         print(f"clsparse: {error}", file=sys.stderr)
         return 2
     except (NoDeviceError, BuildError, cl.Error) as error:

@@ -75,7 +75,7 @@ class Device:
 
     Attributes
     ----------
-    name, platform, driver_version : str
+    name, platform, driver_version, vendor : str
         As the driver reports them.
     type : str
         "gpu", "accelerator", "cpu" or "custom".
@@ -120,6 +120,7 @@ class Device:
     aliases_host: bool
     svm: tuple[str, ...]
     portability: Portability
+    vendor: str = ""
 
     @property
     def fingerprint(self) -> tuple[str, str]:
@@ -360,6 +361,7 @@ def describe(device: cl.Device) -> Device:
             if svm & getattr(kinds, name)
         ),
         portability=Portability(**found["portability"]),
+        vendor=device.vendor.strip(),
     )
 
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["BuildError", "NoDeviceError"]
+__all__ = ["BuildError", "NoDeviceError", "ProfileError"]
 
 
 class NoDeviceError(RuntimeError):
     """No OpenCL device can be used; the message says what to install, or which there are."""
+
+
+class ProfileError(ValueError):
+    """A profile cannot be found, read or written, or is damaged; the message says which and why."""
 
 
 class BuildError(RuntimeError):

@@ -18,8 +18,10 @@ from clsparse_py.spgemm.arguments import form_of
 from clsparse_py.spgemm.choose import rules_for
 from clsparse_py.spmm import spmm
 from clsparse_py.spmv import spmv_plan
-from clsparse_py.spmv.choose import KernelChoice, choose
+from clsparse_py.spmv.binning import Scheme
+from clsparse_py.spmv.choose import KernelChoice
 from clsparse_py.spmv.features import Features
+from clsparse_py.tuning.profiles import rules
 
 __all__ = ["warmup"]
 
@@ -34,7 +36,7 @@ _COLUMNS = (1, 2, 4)
 def warmup(queue: cl.CommandQueue | None = None, dtypes: Iterable[Any] = (np.float32, np.float64)) -> int:
     """Build the kernels that products are likely to need on a device.
 
-    The first product with a vector or a dense matrix then builds nothing. These are the kernels that the cost rule may choose for
+    The first product with a vector or a dense matrix then builds nothing. These are the kernels that the profile may choose for
     a matrix with 32-bit indices, with alpha and beta and without, and those that check, inspect and divide one. For products of
     sparse matrices they are those of each rule of "auto", and for new values by a plan. Each runs once, on a small matrix,
     because some drivers finish a build only at the first launch. Across processes what was built is kept on disk; there it saves
@@ -68,7 +70,8 @@ def warmup(queue: cl.CommandQueue | None = None, dtypes: Iterable[Any] = (np.flo
         matrices = _matrices(queue, dtype)
         operands = [cl_array.zeros(queue, (1, columns), dtype) for columns in _COLUMNS]
         # A plan holds what its launches read: it has to outlive them.
-        plans = [(A, spmv_plan(A, kernel=choice)) for A in matrices for choice in dict.fromkeys(_choices(device, dtype.itemsize))]
+        choices = list(_choices(device, dtype.name))
+        plans = [(A, spmv_plan(A, scheme=scheme, kernel=kernel)) for A in matrices for scheme, kernel in choices]
         y = cl_array.zeros(queue, max(A.shape[0] for A in matrices), dtype)
         for scale in (None, 1):
             for A, plan in plans:
@@ -94,15 +97,15 @@ def _matrices(queue: cl.CommandQueue, dtype: np.dtype[Any]) -> list[csr_array]:
 def _sparse_products(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any]) -> list[SpgemmPlan]:
     """Plan sparse products: one that has a row for every rule of "auto", and small ones, which have rules of their own."""
     one = csr_array(scipy.sparse.csr_array(np.ones((1, 1), dtype)), queue=queue)
-    rules = rules_for("auto", device, form_of(one, one))
-    limits = [limit for rule in rules for limit in rule.limits if 0 < limit < _LONG_ROW]
+    of_rows = rules_for("auto", device, form_of(one, one))
+    limits = [limit for rule in of_rows for limit in rule.limits if 0 < limit < _LONG_ROW]
     # Rows of as many entries as each rule may take, and one beyond them all; rows of the other operand have one entry.
     operands = [_with_rows(queue, dtype, [*dict.fromkeys(limits), 1 + max(limits, default=0)])]
     operands += [_with_rows(queue, dtype, [length]) for length in _SHORT_ROWS]
     plans = [spgemm_plan(left, right) for left, right in operands]
     left, right = operands[0]
     # By name where "auto" takes such a product for a small one.
-    return [*plans, spgemm_plan(left, right, method=rules[1].method), spgemm_plan(right.T, right)]
+    return [*plans, spgemm_plan(left, right, method=of_rows[1].method), spgemm_plan(right.T, right)]
 
 
 def _with_rows(queue: cl.CommandQueue, dtype: np.dtype[Any], lengths: list[int]) -> tuple[csr_array, csr_array]:
@@ -113,15 +116,11 @@ def _with_rows(queue: cl.CommandQueue, dtype: np.dtype[Any], lengths: list[int])
     return csr_array(left, queue=queue), csr_array(scipy.sparse.csr_array(np.ones((max(lengths), 1), dtype)), queue=queue)
 
 
-def _choices(device: Device, itemsize: int) -> Iterator[KernelChoice]:
-    """Yield what the cost rule chooses for matrices of all sizes, mean and longest rows."""
-    powers = [1 << bit for bit in range(31)]
-    for n_rows in powers[::3]:
-        for mean in powers[:12]:
-            for longest in powers[:24]:
-                if longest < mean or n_rows * mean < longest or n_rows * mean >= 1 << 31:
-                    continue
-                for shortest in (0, mean):
-                    features = Features(n_rows, n_rows, n_rows * mean, shortest, longest, float(longest - mean), ())
-                    for side in choose(features, device, "auto", None, itemsize).kernels:
-                        yield from side
+def _choices(device: Device, dtype: str) -> Iterator[tuple[str, KernelChoice | None]]:
+    """Yield the schemes and kernels that the profile of a device may choose for a matrix."""
+    numbers = {**Features(1, 1, 1, 1, 1, 0.0, ()).numbers(device.compute_units, 1), "bin": 0, "granularity": 1}
+    for kernel in rules(device, "spmv", dtype, "single", numbers, KernelChoice.parse).values.values():
+        yield "single", kernel
+    for scheme in rules(device, "spmv", dtype, "scheme", numbers, Scheme.parse).values.values():
+        if scheme.name != "single":
+            yield str(scheme), None

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import hypothesis
 import numpy as np
@@ -21,6 +23,7 @@ from pairs import exhaustive
 from platforms import PLATFORMS, queue_on
 
 from clsparse_py.device import Device, describe
+from clsparse_py.tuning import profiles
 
 hypothesis.settings.register_profile("suite", deadline=None, derandomize="CI" in os.environ, print_blob=True)
 hypothesis.settings.load_profile("suite")
@@ -29,6 +32,8 @@ hypothesis.settings.load_profile("suite")
 def pytest_configure(config: pytest.Config) -> None:
     if "CLSPARSE_CACHE_DIR" not in os.environ:
         os.environ["CLSPARSE_CACHE_DIR"] = str(config.cache.mkdir("clsparse_py"))
+    # Not the user's: what is chosen is tested.
+    os.environ["CLSPARSE_PROFILES"] = str(config.cache.mkdir("clsparse_py_profiles"))
     config.addinivalue_line("markers", "every_platform: cases do not take turns, as some of them run on one platform alone")
     # PyOpenCL says so of its own kernels, which tests use to fill arrays; those of the package are tested to be silent.
     config.addinivalue_line("filterwarnings", "ignore:Non-empty compiler output")
@@ -91,6 +96,22 @@ def take_for(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
         monkeypatch.setattr("clsparse_py.launch.describe", lambda device: replace(describe(device), type=device_type))
 
     return take
+
+
+@pytest.fixture
+def decided_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Device, dict[str, Any]], None]]:
+    """Make the package decide on a device by made-up trees: by operation, dtype and question."""
+
+    def decide(device: Device, operations: dict[str, Any]) -> None:
+        profiles.save(
+            {"schema": profiles.SCHEMA, "name": "made-up", "device": profiles.identity(device), "operations": operations}
+        )
+
+    monkeypatch.setenv("CLSPARSE_PROFILES", str(tmp_path))
+    profiles.forget()
+    yield decide
+    monkeypatch.undo()
+    profiles.forget()
 
 
 @pytest.fixture

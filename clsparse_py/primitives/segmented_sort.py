@@ -22,9 +22,10 @@ from clsparse_py.launch import Chain
 from clsparse_py.primitives import arguments
 from clsparse_py.primitives.merge_rounds import Arrays, enqueue_rounds, spare_for
 from clsparse_py.primitives.segment_classes import Inspection, Tiles, Totals, inspect_segments, tiled
-from clsparse_py.primitives.segments import FEW_REGISTERS, Elements, OfElements, Runs, Segments, Shape
+from clsparse_py.primitives.segments import BLOCK, FEW_REGISTERS, Elements, OfElements, Runs, Segments, Shape
+from clsparse_py.tuning.profiles import decide
 
-__all__ = ["MergeSerial", "SortNetwork", "enqueue_segmented_sort", "segmented_sort"]
+__all__ = ["MergeSerial", "SortNetwork", "enqueue_segmented_sort", "features_of", "segmented_sort"]
 
 # Work-items to a core that share segments out on CPU devices.
 _PARTS_PER_CORE = 8
@@ -159,24 +160,24 @@ class MergeSerial(OfElements):
         "segments", or "tiles" of long segments that are cut.
     given_runs : bool
         Whether ranges have runs that are given, or pieces that are sorted by insertion.
+    block : int
+        Elements of such a piece.
     """
 
     template = "primitives/merge_serial"
 
     ranges: str
     given_runs: bool
-
-    #: Elements that are sorted by insertion.
-    BLOCK = 24
+    block: int = BLOCK
 
     @property
     @override
     def shape_name(self) -> str:
-        return f"{self.ranges}_{'given' if self.given_runs else 'sorted'}_"
+        return f"{self.ranges}_{'given' if self.given_runs else f'sorted{self.block}'}_"
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        own = {"ranges": self.ranges, "given_runs": self.given_runs, "block": self.BLOCK}
+        own = {"ranges": self.ranges, "given_runs": self.given_runs, "block": self.block}
         return {**super().arguments(), **own}
 
 
@@ -187,7 +188,7 @@ def enqueue_serial(
 
     Its runs are given, or pieces that it sorts by insertion: then ``x`` may be ``target``.
     """
-    record = MergeSerial(shape.work_group, segments.index, runs, Elements.of(*x), "segments", runs.given)
+    record = MergeSerial(shape.work_group, segments.index, runs, Elements.of(*x), "segments", runs.given, shape.block)
     built, record = chain.build(record)
     # Elsewhere a work-item to a segment, about: as many as there are segments.
     parts = min(segments.n, _PARTS_PER_CORE * chain.device.compute_units) if chain.device.is_cpu else segments.n
@@ -240,7 +241,7 @@ def _enqueue_pieces(
     ends = np.uint64(tiles.n), np.uint64(tiles.n_merged)
     read = *ends, tiles.segment, tiles.first, *segments.given, segments.bounds
     if shape.chunked:
-        built, serial = chain.build(MergeSerial(shape.work_group, segments.index, runs, elements, "tiles", False))
+        built, serial = chain.build(MergeSerial(shape.work_group, segments.index, runs, elements, "tiles", False, shape.block))
         at_once = serial.work_group
     else:
         built, network = chain.build(SortNetwork.of_tiles(chain.device, shape, segments.index, elements, runs))
@@ -298,6 +299,22 @@ def enqueue_by_length(
         enqueue_rounds(chain, segments, tiles, max(totals.rounds, 1), x, target, spare, runs, shape)
 
 
+def features_of(elements: Elements, n: int, n_segments: int) -> dict[str, float]:
+    """Return what is known of a sort before the device is asked: what decides on its shape."""
+    return {
+        "n": n,
+        "segments": n_segments,
+        "mean": n / max(n_segments, 1),
+        "key_bytes": elements.key_bytes,
+        "value_bytes": elements.value_bytes,
+    }
+
+
+def _chosen(device: Device, elements: Elements, n: int, n_segments: int) -> Shape:
+    """Return the shape that the device's profile has."""
+    return decide(device, "segmented_sort", "any", "shape", features_of(elements, n, n_segments), Shape.parse).value
+
+
 def enqueue_segmented_sort(
     chain: Chain,
     segment_ptr: cl_array.Array,
@@ -334,14 +351,15 @@ def enqueue_segmented_sort(
     longest : int, optional
         No segment has more elements. The host waits for the device once, unless it is known that no segment is long.
     shape : Shape, optional
-        If not the one that suits the device.
+        If not the one that the device's profile has.
     accept : callable, optional
         As in `enqueue_by_length`.
     """
     x = (keys,) if values is None else (keys, values)
     outputs = (keys if out_keys is None else out_keys, values if out_values is None else out_values)
     target = tuple(output for output in outputs if output is not None)
-    legal = (shape or Shape.default(chain.device)).legal(chain.device, Elements.of(*x))
+    elements = Elements.of(*x)
+    legal = (shape or _chosen(chain.device, elements, n, n_segments)).legal(chain.device, elements)
     segments, runs = Segments(segment_ptr, n_segments), Runs(False, legal.tile)
     enqueue_by_length(chain, segments, n, x, target, runs, legal, longest=longest, accept=accept)
 

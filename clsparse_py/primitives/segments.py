@@ -18,12 +18,14 @@ from clsparse_py.device import Device
 from clsparse_py.primitives.radix_kernels import MOVED_TYPES
 from clsparse_py.programs import Parameters
 
-__all__ = ["FEW_REGISTERS", "NEVER", "RESERVED", "Elements", "OfElements", "OfRuns", "Runs", "Segments", "Shape"]
+__all__ = ["BLOCK", "FEW_REGISTERS", "NEVER", "RESERVED", "Elements", "OfElements", "OfRuns", "Runs", "Segments", "Shape"]
 
 #: Elements in the registers of a lane where segments are short.
 FEW_REGISTERS = 4
-# Lanes that sort a short segment, at most; the longest segments of the first bin.
-_FEW_LANES, _SHORTEST_BIN = 32, 8
+# The longest short segments, by default; the longest segments of the first bin.
+_SHORT, _SHORTEST_BIN = 128, 8
+#: Elements that a work-item of a CPU device sorts by insertion, by default.
+BLOCK = 24
 #: More rounds than any segment takes.
 NEVER = 64
 #: Bytes of local memory that are left to the driver.
@@ -107,7 +109,7 @@ _MOST_MERGED = 16
 
 @dataclass(frozen=True)
 class Shape:
-    """How segments are cut: what the tests vary, and tuning may.
+    """How segments are cut: what profiles choose, and tests vary.
 
     Attributes
     ----------
@@ -121,6 +123,10 @@ class Shape:
         Elements in the registers of a lane, at most; a power of two, at least 4. 0 where chunked.
     tile : int
         Elements of a tile; segments of more are long. A power of two where not chunked.
+    short : int
+        Elements of the longest segments that lanes with four registers sort, where the work-group has so many; a power of two.
+    block : int
+        Elements that are sorted by insertion, where chunked.
     """
 
     chunked: bool
@@ -128,6 +134,35 @@ class Shape:
     merge_group: int
     registers: int
     tile: int
+    short: int = _SHORT
+    block: int = BLOCK
+
+    def __str__(self) -> str:
+        if self.chunked:
+            return f"chunks/{self.work_group}/{self.tile}/{self.block}"
+        return f"lanes/{self.work_group}/{self.merge_group}/{self.registers}/{self.short}"
+
+    @classmethod
+    def parse(cls, label: str) -> Shape:
+        """Return what a label names: "chunks/WORK_GROUP/TILE/BLOCK", or "lanes/WORK_GROUP/MERGE_GROUP/REGISTERS/SHORT".
+
+        Raises
+        ------
+        ValueError
+            It names no shape.
+        """
+        kind, *numbers = label.split("/")
+        given = [int(number) for number in numbers if number.isdecimal() and int(number)]
+        if kind == "chunks" and len(numbers) == len(given) == 3:
+            return cls.chunks(*given)
+        if kind == "lanes" and len(numbers) == len(given) == 4:
+            work_group, merge_group, registers, short = given
+            powers = all(number.bit_count() == 1 for number in (work_group, registers, short))
+            if powers and min(registers, short) >= FEW_REGISTERS:
+                return cls.lanes(work_group, merge_group, registers, short)
+        raise ValueError(
+            f'shape: must be such as "lanes/256/512/16/128", with powers of two, or "chunks/1/32768/24", is {label!r}'
+        )
 
     @classmethod
     def default(cls, device: Device) -> Shape:
@@ -135,27 +170,27 @@ class Shape:
         return cls.chunks(1) if device.is_cpu else cls.lanes(256, 512, 16)
 
     @classmethod
-    def chunks(cls, work_group: int, tile: int = 1 << 15) -> Shape:
+    def chunks(cls, work_group: int, tile: int = 1 << 15, block: int = BLOCK) -> Shape:
         """Return the shape of tiles that a work-item sorts."""
-        return cls(True, work_group, work_group, 0, tile)
+        return cls(True, work_group, work_group, 0, tile, block=block)
 
     @classmethod
-    def lanes(cls, work_group: int, merge_group: int, registers: int) -> Shape:
+    def lanes(cls, work_group: int, merge_group: int, registers: int, short: int = _SHORT) -> Shape:
         """Return the shape of tiles that a work-group of these, or of the next lower power of two, sorts."""
         work_group = 1 << work_group.bit_length() - 1
-        return cls(False, work_group, merge_group, registers, work_group * registers)
+        return cls(False, work_group, merge_group, registers, work_group * registers, short)
 
     def legal(self, device: Device, elements: Elements) -> Shape:
         """Return the nearest shape whose kernels fit a device's work-groups and local memory."""
         most = device.max_work_group
         if self.chunked:
             return replace(self, work_group=min(self.work_group, most), merge_group=min(self.merge_group, most))
-        found = self.lanes(min(self.work_group, most), min(self.merge_group, most), self.registers)
+        found = self.lanes(min(self.work_group, most), min(self.merge_group, most), self.registers, self.short)
         while found.local_memory(elements) + RESERVED > device.local_memory:
             if found.registers > 4:
-                found = self.lanes(found.work_group, found.merge_group, found.registers // 2)
+                found = self.lanes(found.work_group, found.merge_group, found.registers // 2, self.short)
             else:
-                found = self.lanes(found.work_group // 2, found.merge_group, found.registers)
+                found = self.lanes(found.work_group // 2, found.merge_group, found.registers, self.short)
         # Kernels that merge are unrolled over a work-item's elements: compilers choke on thousands of them.
         return replace(found, merge_group=max(found.merge_group, -(-found.tile // _MOST_MERGED)))
 
@@ -171,7 +206,7 @@ class Shape:
         """The longest segments of each bin of short ones, which are sorted by few lanes with few elements each."""
         if self.chunked:
             return ()
-        sizes = [FEW_REGISTERS << i for i in range(min(self.work_group, _FEW_LANES).bit_length())]
+        sizes = [FEW_REGISTERS << i for i in range(min(self.work_group, self.short // FEW_REGISTERS).bit_length())]
         return tuple(size for size in sizes if size >= _SHORTEST_BIN) or (sizes[-1],)
 
     @functools.cached_property

@@ -24,10 +24,10 @@ def spmv_plan(A: csr_array, *, scheme: str = "auto", kernel: str | KernelChoice 
     A : csr_array
         Its values may change between products, its structure may not.
     scheme : str
-        How rows are binned: "auto" decides by a cost rule; "single" (all rows in order); "fine"; "coarse-U" or "hybrid-U" with U
-        adjacent rows to a virtual row, one of `GRANULARITIES` in the paper.
+        How rows are binned: "auto" leaves it to the profile that serves the device; "single" (all rows in order); "fine";
+        "coarse-U" or "hybrid-U" with U adjacent rows to a virtual row, one of `GRANULARITIES` in the paper.
     kernel : str or KernelChoice, optional
-        The kernel for all rows, one of `KERNELS`; by default the cost rule decides for each bin.
+        The kernel for all rows, one of `KERNELS`; by default the profile decides, for each bin.
 
     Returns
     -------
@@ -44,7 +44,7 @@ def spmv_plan(A: csr_array, *, scheme: str = "auto", kernel: str | KernelChoice 
     Hou, Feng and Che, "Auto-Tuning Strategies for Parallelizing SpMV on Multi- and Many-Core Processors", Section III-B.
     """
     check_matrix(A)
-    return SpmvPlan(A, scheme, kernel)
+    return SpmvPlan.of(A, scheme, kernel)
 
 
 def spmv(

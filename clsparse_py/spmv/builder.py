@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
@@ -10,7 +12,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py import programs
 from clsparse_py.arithmetic import Arithmetic
-from clsparse_py.spmv.binning import Side, count_bins, list_rows
+from clsparse_py.spmv.binning import N_BINS, Side, count_bins, list_rows
 from clsparse_py.spmv.choose import PIECE, KernelChoice, whole_rows
 from clsparse_py.spmv.executable import Executable, Launch
 from clsparse_py.spmv.explanation import Share
@@ -25,6 +27,17 @@ __all__ = ["Builder"]
 _MOST_ROWS = 16
 
 _Record = TypeVar("_Record", bound=programs.Parameters)
+
+
+@dataclass(frozen=True)
+class _List:
+    """Virtual rows that take one kernel: ``n_virtual`` of them, from ``begin`` on in ``rows``."""
+
+    choice: KernelChoice
+    rows: cl_array.Array
+    begin: int
+    n_virtual: int
+    side: Side
 
 
 class Builder:
@@ -59,7 +72,7 @@ class Builder:
     def single(self, choice: KernelChoice) -> None:
         """All rows, in order, to one kernel."""
         plan, structure = self.plan, (self.plan.indptr, self.plan.indices)
-        why = plan.decision.rule
+        why = "all rows, in order"
         if choice.name == "pieces":
             built = self._pieces(choice, plan.indptr.get(), np.arange(self.n_rows))
             self._share(self.n_rows, str(choice), built, why)
@@ -162,12 +175,16 @@ class Builder:
         tables = (self._upload(rows[begins]), self._upload(pieces[begins]), self._upload(pieces[ends]))
         self._launch(built, begins.size * parameters.lanes, self.index(begins.size), *tables, partial)
 
-    def binned(self) -> None:
-        """Rows in bins: those of one kernel form a list, and all lists but that of pieces share a launch."""
+    def binned(self, bins: Container[int] = range(N_BINS)) -> None:
+        """Rows in bins: those of one kernel form a list, and all lists of one shape but those of pieces share a launch.
+
+        Rows of other ``bins`` are left out.
+        """
         plan = self.plan
-        lists: list[tuple[int, cl_array.Array, int, int, Side]] = []
+        lists: list[_List] = []
         for side, choices in zip(plan.decision.scheme.sides, plan.decision.kernels, strict=True):
             counts = count_bins(self.queue, self.n_rows, plan.indptr, side)
+            counts[[number not in bins for number in range(N_BINS)]] = 0
             used = [choice for choice, count in zip(choices, counts, strict=True) if count]
             kernels = list(dict.fromkeys(used))
             if not kernels:
@@ -181,11 +198,13 @@ class Builder:
             for i, choice in enumerate(kernels):
                 n_virtual = int(counts[list_of_bin == i].sum())
                 if choice.name == "pieces":
-                    numbers = rows.get()[begin : begin + n_virtual]
-                    built = self._pieces(choice, plan.indptr.get(), numbers)
-                    self._share(n_virtual, str(choice), built, f"rows of more than {PIECE} entries are cut")
+                    numbers = rows.get()[begin : begin + n_virtual].astype(np.int64)
+                    single = (numbers[:, None] * side.granularity + np.arange(side.granularity)).ravel()
+                    single = single[single < self.n_rows]
+                    built = self._pieces(choice, plan.indptr.get(), single)
+                    self._share(single.size, str(choice), built, f"rows of more than {PIECE} entries are cut")
                 else:
-                    lists.append((choice.width, rows, begin, n_virtual, side))
+                    lists.append(_List(choice, rows, begin, n_virtual, side))
                 begin += n_virtual
         if lists:
             self._subvectors(lists)
@@ -199,27 +218,27 @@ class Builder:
             begin += array.nbytes
         return joined
 
-    def _subvectors(self, lists: list[tuple[int, cl_array.Array, int, int, Side]]) -> None:
-        """Add the launch that lists of all widths share."""
-        choices = [choice for side in self.plan.decision.kernels for choice in side if choice.name != "pieces"]
-        widest = max(width for width, *_ in lists)
-        record = Subvector.legal(
-            self.device, self.arithmetic, self.scaled, widest, choices[0].work_group, choices[0].unroll, binned=True
-        )
-        built, parameters = self._built(record)
-        arrays = list({id(rows): rows for _, rows, *_ in lists}.values())
+    def _subvectors(self, lists: list[_List]) -> None:
+        """Add the launches that lists of all widths share, one for each work-group size and unrolling."""
+        arrays = list({id(each.rows): each.rows for each in lists}.values())
         offsets = dict(zip((id(rows) for rows in arrays), np.cumsum([0] + [rows.size for rows in arrays]), strict=False))
         rows = arrays[0] if len(arrays) == 1 else self._joined(arrays)
-        bins: list[int] = []
-        group = 0
         # Long rows first: what takes longest begins first.
-        for width, of_list, begin, n_virtual, side in sorted(lists, key=lambda each: -each[0]):
-            lanes = min(width, parameters.width)
-            bins += [group, begin + int(offsets[id(of_list)]), n_virtual, side.granularity, lanes]
-            group += -(-n_virtual * side.granularity * lanes // parameters.work_group)
-            why = f"bins of granularity {side.granularity} that take X = {lanes}"
-            self._share(min(n_virtual * side.granularity, self.n_rows), f"X = {lanes}", built, why)
-        n_bins = self.index(len(lists))
-        structure = (self.plan.indptr, self.plan.indices)
-        work_items = group * parameters.work_group
-        self._launch(built, work_items, self.index(self.n_rows), n_bins, self._upload(bins), rows, *structure)
+        lists = sorted(lists, key=lambda each: -each.choice.width)
+        shapes = dict.fromkeys((each.choice.work_group, each.choice.unroll) for each in lists)
+        for shape in shapes:
+            alike = [each for each in lists if (each.choice.work_group, each.choice.unroll) == shape]
+            record = Subvector.legal(self.device, self.arithmetic, self.scaled, alike[0].choice.width, *shape, binned=True)
+            built, parameters = self._built(record)
+            bins: list[int] = []
+            group = 0
+            for each in alike:
+                lanes = min(each.choice.width, parameters.width)
+                begin, granularity = each.begin + int(offsets[id(each.rows)]), each.side.granularity
+                bins += [group, begin, each.n_virtual, granularity, lanes]
+                group += -(-each.n_virtual * granularity * lanes // parameters.work_group)
+                why = f"bins of granularity {granularity} that take X = {lanes}"
+                self._share(min(each.n_virtual * granularity, self.n_rows), f"X = {lanes}", built, why)
+            structure = (self.plan.indptr, self.plan.indices)
+            n_bins, work_items = self.index(len(alike)), group * parameters.work_group
+            self._launch(built, work_items, self.index(self.n_rows), n_bins, self._upload(bins), rows, *structure)

@@ -1,18 +1,21 @@
-"""Decide which kernels take which rows with which parameters: pure functions of features and capabilities, without a device."""
+"""Decide which kernels take which rows with which parameters, from features, capabilities and profiles, without a device."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device
 from clsparse_py.product import ProductKernel
-from clsparse_py.spmv.binning import N_BINS, Scheme, Side
+from clsparse_py.spmv.binning import N_BINS, Scheme
 from clsparse_py.spmv.features import Features
 from clsparse_py.spmv.kernels import WIDTHS, Adaptive, Chunked, Merge, Pieces, Subvector
+from clsparse_py.tuning.profiles import decide, rules
 
-__all__ = ["BALANCED", "KERNELS", "Decision", "KernelChoice", "choose", "whole_rows"]
+__all__ = ["BALANCED", "KERNELS", "Decision", "KernelChoice", "choose", "default_choice", "whole_rows"]
 
 #: Kernels that balance entries by themselves: they take all rows in order.
 BALANCED = ("adaptive", "split", "merge", "chunked")
@@ -50,6 +53,39 @@ class KernelChoice:
         for field in ("work_group", "items", "unroll"):
             if getattr(self, field) < 1:
                 raise ValueError(f"kernel: {field} must be positive, is {getattr(self, field)}")
+
+    @classmethod
+    def parse(cls, label: str) -> KernelChoice:
+        """Return the choice that a label names: kernel, work-group and `number`, such as "adaptive/128/6".
+
+        Raises
+        ------
+        ValueError
+            It names none.
+        """
+        match = re.fullmatch(r"(\w+)/(\d+)/(\d+)", label)
+        if match is None:
+            raise ValueError(f'kernel: must be such as "adaptive/128/6", is {label!r}')
+        name, work_group, number = match[1], int(match[2]), int(match[3])
+        return cls(name, work_group, items=number) if name in BALANCED else cls(name, work_group, unroll=number)
+
+    @classmethod
+    def parse_for_bin(cls, label: str) -> KernelChoice:
+        """Return the same for the rows of a bin, which kernels that balance by themselves do not take."""
+        choice = cls.parse(label)
+        if choice.name in BALANCED:
+            raise ValueError(f"kernel: {choice.name} balances rows by itself and takes no bins")
+        return choice
+
+    @property
+    def label(self) -> str:
+        """What `parse` takes."""
+        return f"{self.name}/{self.work_group}/{self.number}"
+
+    @property
+    def number(self) -> int:
+        """The parameter beside the work-group that this kernel goes by: `items` or `unroll`."""
+        return self.items if self.name in BALANCED else self.unroll
 
     @property
     def width(self) -> int:
@@ -90,7 +126,7 @@ class Decision:
     kernels : tuple of tuple of KernelChoice
         For "single" one kernel; otherwise for each of the scheme's sides the kernel of each of its `N_BINS` bins.
     rule : str
-        The rule that decided, in words.
+        What decided: the profile and the comparisons that led there, or that it was named.
     """
 
     scheme: Scheme
@@ -98,64 +134,15 @@ class Decision:
     rule: str
 
 
-def _on_gpu(features: Features, device: Device, itemsize: int) -> tuple[KernelChoice, str]:
-    """Return the kernel for all rows on devices that hide latency with many work-items.
-
-    The limits are those between the fastest kernels over the suite paper-spmv on such a device; see ``docs/performance.md``.
-    """
-    mean, longest, nnz = features.mean, features.longest, features.nnz
-    single = itemsize <= 4
-    if longest <= 8 and nnz >= 1 << 24:
-        return KernelChoice("serial", 512, unroll=4), "short rows alike, many entries: a work-item to a row"
-    if longest <= 16 and mean < 12 and nnz * (itemsize + 4) < 1 << 25 and (single or longest <= 4):
-        return KernelChoice("serial", 128, unroll=2), "short rows that stay in a cache: a work-item to a row"
-    if longest <= 8 * mean:
-        if mean >= 1000:
-            return KernelChoice("subvector32", 256, unroll=2), "very long rows alike: lanes enough to read them in few steps"
-        if mean >= 200:
-            return KernelChoice("adaptive", 128, 6), "long rows alike: a stream of entries in small work-groups"
-        if mean >= 32 or (mean >= 12 and longest > 2 * mean):
-            return KernelChoice("subvector8", 128, unroll=4), "longer rows alike: a few lanes to each"
-        if 12 <= mean < 20 and longest <= 1.5 * mean:
-            name = "subvector8" if single else "subvector16"
-            return KernelChoice(name, 128, unroll=2), "rows of one length: lanes to read them in one step or two"
-        if mean < 12 and longest > 16:
-            return KernelChoice("subvector2", 128, unroll=1), "short rows alike: two lanes to each"
-    if longest <= 64:
-        shape = (128, 6) if single and mean >= 6 else (256, 4)
-        return KernelChoice("adaptive", *shape), "short rows: a stream of entries in small work-groups"
-    if mean >= 64:
-        return KernelChoice("adaptive", 128, 6), "long rows, uneven: parts of equal entries"
-    if nnz >= 1 << 23:
-        return KernelChoice("split", 512 if single else 1024, 2), "uneven rows, many entries: even parts, whatever rows they cut"
-    if whole_rows(features, device):
-        shape = (512, 2) if mean >= 8 else (256, 4)
-        return KernelChoice("adaptive", *shape), "uneven rows, none too long for one compute unit"
-    return KernelChoice("split", 256, 2), "uneven rows, some too long for one compute unit: even parts, whatever rows they cut"
-
-
 def whole_rows(features: Features, device: Device) -> bool:
     """Return whether no row is longer than what a compute unit has to do anyway: then none need be cut."""
     return features.longest * device.compute_units <= features.nnz
 
 
-def _of_bins(device: Device, side: Side) -> tuple[KernelChoice, ...]:
-    """Return a kernel for each bin of a side: as many work-items to a row as keep some entries for each."""
-    choices = []
-    for bin_number in range(N_BINS):
-        # Bin b holds virtual rows of U rows and from U * b to U * (b + 1) entries: rows of b entries on average.
-        width = max((width for width in WIDTHS if 2 * width <= max(bin_number, 2)), default=1)
-        if bin_number == N_BINS - 1:
-            choices.append(KernelChoice("pieces" if side.granularity == 1 else "subvector64", 256, unroll=4))
-        elif width == 1 or device.is_cpu:
-            choices.append(KernelChoice("serial", 256, unroll=2))
-        else:
-            choices.append(KernelChoice(f"subvector{width}", 256, unroll=2))
-    return tuple(choices)
-
-
-def choose(features: Features, device: Device, scheme: str, kernel: str | KernelChoice | None, itemsize: int = 8) -> Decision:
-    """Decide on a plan.
+def choose(
+    features: Features, device: Device, scheme: str, kernel: str | KernelChoice | None, dtype: str = "float64"
+) -> Decision:
+    """Decide on a plan: what the caller names is taken, the rest is up to the profile that serves the device.
 
     Parameters
     ----------
@@ -166,9 +153,9 @@ def choose(features: Features, device: Device, scheme: str, kernel: str | Kernel
     scheme : str
         "auto", or what `Scheme.parse` takes.
     kernel : str, KernelChoice or None
-        The kernel for all rows; None leaves it to the cost rule.
-    itemsize : int
-        Bytes of a value.
+        The kernel for all rows; None leaves it to the profile.
+    dtype : str
+        Of A's values.
 
     Raises
     ------
@@ -179,37 +166,43 @@ def choose(features: Features, device: Device, scheme: str, kernel: str | Kernel
     if asked is not None and not isinstance(asked, KernelChoice):
         raise TypeError(f"kernel: must be a name, a KernelChoice or None, is {type(asked).__name__}")
     if isinstance(kernel, str):
-        asked = _default_shape(kernel, device)
+        asked = default_choice(kernel, device)
+    if scheme == "auto" and asked is not None:
+        return Decision(Scheme("single"), ((asked,),), "the kernel was named")
+    numbers = features.numbers(device.compute_units, np.dtype(dtype).itemsize)
     if scheme == "auto":
-        if asked is not None:
-            return Decision(Scheme("single"), ((asked,),), "the kernel was named")
-        if device.is_cpu:
-            return Decision(
-                Scheme("single"), ((_default_shape("chunked", device),),), "a CPU device: rows in chunks of equal work"
-            )
-        chosen, why = _on_gpu(features, device, itemsize)
-        return Decision(Scheme("single"), ((chosen,),), why)
-    parsed = Scheme.parse(scheme)
+        ruled = decide(device, "spmv", dtype, "scheme", numbers, Scheme.parse)
+        parsed, profile, why = ruled.value, ruled.profile, f"{ruled.profile}: {ruled}"
+    else:
+        parsed, profile, why = Scheme.parse(scheme), "", "the scheme was named"
+    if asked is not None:
+        return Decision(parsed, _everywhere(parsed, asked), "the scheme and the kernel were named")
     if parsed.name == "single":
-        if asked is not None:
-            return Decision(parsed, ((asked,),), "the scheme and the kernel were named")
-        chosen = _default_shape("chunked", device) if device.is_cpu else _on_gpu(features, device, itemsize)[0]
-        return Decision(parsed, ((chosen,),), "the scheme was named")
-    if asked is None:
-        return Decision(
-            parsed,
-            tuple(_of_bins(device, side) for side in parsed.sides),
-            "the scheme was named; kernels by the mean row of each bin",
-        )
+        of_all = decide(device, "spmv", dtype, "single", numbers, KernelChoice.parse)
+        by = "" if of_all.profile == profile else f"{of_all.profile}: "
+        return Decision(parsed, ((of_all.value,),), f"{why}; {by}{of_all}")
+    of_bins = rules(device, "spmv", dtype, "bin", {**numbers, "granularity": 1, "bin": 0}, KernelChoice.parse_for_bin)
+    by = "" if str(of_bins.profile) == profile else f"{of_bins.profile}: "
+    left = of_bins.given(numbers)
+    kernels = tuple(
+        tuple(left.take({"granularity": side.granularity, "bin": number}) for number in range(N_BINS)) for side in parsed.sides
+    )
+    return Decision(parsed, kernels, f"{why}; {by}kernels by bin")
+
+
+def _everywhere(scheme: Scheme, asked: KernelChoice) -> tuple[tuple[KernelChoice, ...], ...]:
+    """Return the kernels of a scheme where one was named for all rows."""
+    if scheme.name == "single":
+        return ((asked,),)
     if asked.name in BALANCED:
         raise ValueError(f'kernel: {asked.name} balances rows by itself; it goes with scheme="single", not "{scheme}"')
-    if asked.name == "pieces" and parsed.name != "fine":
+    if asked.name == "pieces" and scheme.name != "fine":
         raise ValueError(f'kernel: pieces cuts single rows; it goes with scheme="single" or "fine", not "{scheme}"')
-    return Decision(parsed, ((asked,) * N_BINS,) * len(parsed.sides), "the scheme and the kernel were named")
+    return ((asked,) * N_BINS,) * len(scheme.sides)
 
 
-def _default_shape(name: str, device: Device) -> KernelChoice:
-    """Return the named kernel with the parameters that it takes by default."""
+def default_choice(name: str, device: Device) -> KernelChoice:
+    """Return the named kernel with the parameters that it takes where none are given."""
     choice = KernelChoice(name)
     if name == "adaptive":
         return replace(choice, items=5, work_group=128)

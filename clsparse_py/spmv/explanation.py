@@ -31,7 +31,7 @@ class Explanation:
     scheme : str
         How rows are binned.
     rule : str
-        What decided.
+        What decided: the profile and the way through its trees, or that it was named.
     shares : tuple of Share
         Rows, the kernel chosen, the kernel built (None until the first product), and why.
     launches : int
@@ -44,11 +44,13 @@ class Explanation:
     launches: int
 
     def __str__(self) -> str:
-        table = rich.table.Table(title=f"SpMV: {self.scheme}. {self.rule}. Launches: {self.launches}", box=rich.box.SIMPLE)
+        table = rich.table.Table(title=f"SpMV: {self.scheme}. Launches: {self.launches}", box=rich.box.SIMPLE)
         for column in ("rows", "kernel", "built as", "why"):
             table.add_column(column, justify="right" if column == "rows" else "left", overflow="fold")
         for share in self.shares:
             table.add_row(f"{share.rows:,}", share.kernel, share.built, share.why)
         text = io.StringIO()
-        rich.console.Console(file=text, width=140).print(table)
+        console = rich.console.Console(file=text, width=140)
+        console.print(table)
+        console.print(f"Decided: {self.rule}", soft_wrap=True, markup=False)
         return text.getvalue().rstrip()

@@ -22,6 +22,7 @@ __all__ = [
     "Merge",
     "Pieces",
     "Subvector",
+    "TotalFeatures",
     "nearest_work_group",
 ]
 
@@ -382,11 +383,27 @@ class CountFeatures(OfStructure):
 
     template = "spmv/features"
 
+    #: What is found beside the classes of row lengths.
+    N_NUMBERS: ClassVar[int] = 9
+
     @property
     def n_classes(self) -> int:
         """Classes of row lengths: empty, and one for each power of two that a length can be up to."""
         return 33 if self.index == "int32" else 65
 
+    @property
+    def found(self) -> int:
+        """How many numbers a work-group finds."""
+        return self.N_NUMBERS + self.n_classes
+
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**OfStructure.arguments(self), "n_classes": self.n_classes}
+        own = {"index": self.index, "n_numbers": self.N_NUMBERS, "n_classes": self.n_classes}
+        return {**OfStructure.arguments(self), **own}
+
+
+@dataclass(frozen=True)
+class TotalFeatures(OfStructure):
+    """Parameters of ``templates/spmv/features_total.mako``."""
+
+    template = "spmv/features_total"

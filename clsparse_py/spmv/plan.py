@@ -55,18 +55,24 @@ class SpmvPlan:
         The binning scheme and the kernels.
     """
 
-    def __init__(self, A: csr_array, scheme: str, kernel: str | KernelChoice | None) -> None:
+    def __init__(self, A: csr_array, features: Features, decision: Decision) -> None:
         self.queue = in_order(A.queue)
         self.device: Device = describe(A.queue.device)
         self.shape = A.shape
         self.nnz = A.nnz
         self.indptr, self.indices = A.indptr, A.indices
-        self.features: Features = inspect(self.queue, A.shape, A.nnz, A.indptr)
-        self.decision: Decision = choose(self.features, self.device, scheme, kernel, A.dtype.itemsize)
+        self.features = features
+        self.decision = decision
         self._executables: dict[tuple[str, str, str, bool], Executable] = {}
         self._shares: list[Share] = []
         self._making = threading.Lock()
         self._last: _Checked | None = None
+
+    @classmethod
+    def of(cls, A: csr_array, scheme: str, kernel: str | KernelChoice | None) -> SpmvPlan:
+        """Inspect a matrix and decide; see `spmv_plan`."""
+        features = inspect(in_order(A.queue), A.shape, A.nnz, A.indptr, A.indices)
+        return cls(A, features, choose(features, describe(A.queue.device), scheme, kernel, A.dtype.name))
 
     def matches(self, A: csr_array) -> bool:
         """Return whether this plan was made for A's present structure."""

@@ -18,27 +18,26 @@ from clsparse_py.launch import Chain
 from clsparse_py.parts import place_part, value_dtype
 from clsparse_py.structure import Plans, Structure
 from clsparse_py.transfer import contexts_match
+from clsparse_py.transpose.choose import Strategy, features_of, parse
 from clsparse_py.transpose.methods import (
     METHODS,
-    SHORT,
     LongRowsError,
     NotSymmetricError,
     Pattern,
     atomics,
+    binned,
     empty,
     enqueue_permute,
     gather,
 )
+from clsparse_py.tuning.profiles import decide
 
-__all__ = ["AT_FIRST", "Explanation", "TransposePlan", "Verdict", "run", "transposed"]
+__all__ = ["Explanation", "TransposePlan", "Verdict", "attempt", "run", "transposed"]
 
-#: How many of 1024 sampled entries `gather` has to find at the first place it looks at, on GPUs and on CPU devices, to be chosen:
-#: a core that guesses wrong waits, where a GPU has other work. Elsewhere "binned" is as fast.
-AT_FIRST = {False: 0, True: 900}
 _WHY_NOT = {
-    "gather": "",
+    "gather": "takes symmetric patterns, whose mirror images it has to search",
     "binned": "takes any matrix, but moves each entry twice",
-    "atomics": "takes any matrix, but what it writes is scattered",
+    "atomics": "takes any matrix, but what it writes is scattered, and entries of a column wait for each other",
 }
 
 
@@ -61,10 +60,13 @@ class Explanation:
         Of each method.
     launches : int
         Commands of the first transposition, those included that only looked.
+    rule : str
+        What decided which methods were tried; "" where there was nothing to move.
     """
 
     verdicts: tuple[Verdict, ...]
     launches: int
+    rule: str = ""
 
     @property
     def method(self) -> str:
@@ -72,25 +74,24 @@ class Explanation:
         return next((each.method for each in self.verdicts if each.taken), "")
 
     def __str__(self) -> str:
-        table = rich.table.Table(title=f"SpTRANS: {self.method or 'no entries'}. Launches: {self.launches}", box=rich.box.SIMPLE)
+        title = f"SpTRANS: {self.method or 'no entries'}. Launches: {self.launches}"
+        table = rich.table.Table(title=title, box=rich.box.SIMPLE)
         for column in ("method", "taken", "why"):
             table.add_column(column, overflow="fold")
         for each in self.verdicts:
             table.add_row(each.method, "yes" if each.taken else "no", each.why)
         text = io.StringIO()
-        rich.console.Console(file=text, width=140).print(table)
+        console = rich.console.Console(file=text, width=140)
+        console.print(table)
+        if self.rule:
+            console.print(f"Decided: {self.rule}", soft_wrap=True, markup=False)
         return text.getvalue().rstrip()
 
 
-def run(
-    A: csr_array, values: cl_array.Array | None, moved: cl_array.Array, method: str, at_first: int | None = None
-) -> tuple[Pattern, Explanation]:
-    """Transpose by the method asked for, or by the one that the cost rule chooses; see `methods` for what is moved.
+def run(A: csr_array, values: cl_array.Array | None, moved: cl_array.Array, method: str) -> tuple[Pattern, Explanation]:
+    """Transpose by the method asked for or, with "auto", by the strategy that the device's profile has.
 
-    The cost rule: "gather" where A is square, its rows are sorted without duplicates, and its pattern is symmetric, as that reads
-    and writes everything once, side by side; on CPU devices only where most entries are found at the first place looked at.
-    Elsewhere, on GPUs, "atomics" where A has fewer entries than columns, which "binned" has to count digit by digit, and none of
-    these is long. Else "binned", which no matrix is hard for. What decides is seen on the device, while it works.
+    See `methods` for what is moved.
 
     Raises
     ------
@@ -104,40 +105,43 @@ def run(
         chain.fill(indptr, 0, indptr.size)
         chain.finish(indptr)
         return Pattern(indptr, indices, ""), Explanation((), len(chain.events))
-    why_not = dict(_WHY_NOT)
-    taken = method
-    pattern: Pattern | None = None
-    if method in ("auto", "gather"):
-        needed = at_first if at_first is not None else AT_FIRST[chain.device.is_cpu]
-        try:
-            pattern = _gathered(chain, A, values, moved, needed if method == "auto" else 0)
-            taken = "gather"
-        except NotSymmetricError as error:
-            if method == "gather":
-                raise ValueError(f"method: gather does not take this matrix: {error}") from None
-            taken, why_not["gather"] = "binned", str(error)
-            why_not["atomics"] = _dense(chain, A)
-            if not why_not["atomics"]:
-                try:
-                    pattern = atomics(chain, A, values, moved, longest=SHORT)
-                    taken = "atomics"
-                except LongRowsError as long:
-                    why_not["atomics"] = str(long)
-    if pattern is None:
-        pattern = METHODS[taken](chain, A, values, moved)
+    if method == "auto":
+        features = features_of(A, 0 if values is None else values.dtype.itemsize)
+        ruling = decide(chain.device, "transpose", "any", "method", features, parse)
+        pattern, taken, why_not = attempt(chain, A, values, moved, ruling.value)
+        rule = f"{ruling.label}, by {ruling.why}"
+    else:
+        pattern, taken, why_not, rule = _named(chain, A, values, moved, method), method, {}, "the method was named"
     # What shares A's structure has nothing to wait for there.
     chain.finish(moved, *(each for each in (pattern.indptr, pattern.indices) if each is not A.indptr and each is not A.indices))
-    verdicts = tuple(Verdict(name, name == taken, pattern.why if name == taken else why_not[name]) for name in METHODS)
-    return pattern, Explanation(verdicts, len(chain.events))
+    whys = {**_WHY_NOT, **why_not, taken: pattern.why}
+    return pattern, Explanation(tuple(Verdict(name, name == taken, whys[name]) for name in METHODS), len(chain.events), rule)
 
 
-def _dense(chain: Chain, A: csr_array) -> str:
-    """Return why "atomics" is not tried on A; "" where it is."""
-    if chain.device.is_cpu:
-        return "a core that writes to many places waits for each"
-    if A.nnz >= A.shape[1]:
-        return "takes any matrix, but what it writes is scattered, and entries of a column wait for each other"
-    return "" if A.shape[0] < 1 << 32 and A.nnz < 1 << 32 else "it counts in 32 bits"
+def attempt(
+    chain: Chain, A: csr_array, values: cl_array.Array | None, moved: cl_array.Array, strategy: Strategy
+) -> tuple[Pattern, str, dict[str, str]]:
+    """Try the methods of a strategy one after another; what decides is seen on the device, while it works.
+
+    Returns the pattern, the method that made it, and why those before it did not.
+    """
+    why_not: dict[str, str] = {}
+    for method, limit in strategy.limits:
+        tried = _gathered if method == "gather" else _inserted
+        try:
+            return tried(chain, A, values, moved, limit), method, why_not
+        except (NotSymmetricError, LongRowsError) as error:
+            why_not[method] = str(error)
+    return binned(chain, A, values, moved), "binned", why_not
+
+
+def _named(chain: Chain, A: csr_array, values: cl_array.Array | None, moved: cl_array.Array, method: str) -> Pattern:
+    if method != "gather":
+        return METHODS[method](chain, A, values, moved)
+    try:
+        return _gathered(chain, A, values, moved, 0)
+    except NotSymmetricError as error:
+        raise ValueError(f"method: gather does not take this matrix: {error}") from None
 
 
 def _gathered(chain: Chain, A: csr_array, values: cl_array.Array | None, moved: cl_array.Array, at_first: int) -> Pattern:
@@ -146,6 +150,12 @@ def _gathered(chain: Chain, A: csr_array, values: cl_array.Array | None, moved: 
     if not A.has_canonical_format:
         raise NotSymmetricError("its rows are not sorted, or hold duplicates")
     return gather(chain, A, values, moved, at_first=at_first)
+
+
+def _inserted(chain: Chain, A: csr_array, values: cl_array.Array | None, moved: cl_array.Array, longest: int) -> Pattern:
+    if max(A.shape[0], A.nnz) >= 1 << 32:
+        raise LongRowsError("it counts in 32 bits")
+    return atomics(chain, A, values, moved, longest=longest)
 
 
 def _structure(A: csr_array) -> Structure | None:

@@ -195,10 +195,12 @@ def structure(matrix: Matrix, index: type[Any], work_group: int) -> None:
     found = check_structure(A.queue, A.shape, A.indices, A.indptr, work_group)
     reference = scipy.sparse.csr_array((np.ones(indices.size), indices, indptr), shape=matrix.shape)
     assert (found.sorted, found.canonical) == (reference.has_sorted_indices, reference.has_canonical_format)
-    features = inspect(A.queue, A.shape, A.nnz, A.indptr, work_group)
+    features = inspect(A.queue, A.shape, A.nnz, A.indptr, A.indices, work_group)
     assert (features.shortest, features.longest) == (lengths.min(), lengths.max())
     assert np.isclose(features.variance, lengths.var())
+    assert np.isclose(features.jumps, np.abs(np.diff(lengths)).sum() / indices.size)
     assert sum(features.classes) == n_rows
+    assert inspect(A.queue, A.shape, A.nnz, A.indptr, A.indices, work_group, few_groups=0) == features
     for side in Scheme("coarse", 2).sides + Scheme("fine").sides:
         work = np.add.reduceat(lengths, np.arange(0, n_rows, side.granularity))
         bins = np.minimum(work // side.granularity, N_BINS - 1)

@@ -63,10 +63,10 @@ def test_rows_are_cut_only_where_one_is_more_than_a_compute_unit_has_to_do() -> 
 
 def test_small_values_may_get_other_kernels_than_large_ones() -> None:
     many = Features(10**6, 10**6, 15 * 10**6, 0, 30_000, 1e4, ())
-    single, double = (choose(many, GPU, "auto", None, itemsize).kernels[0][0] for itemsize in (4, 8))
+    single, double = (choose(many, GPU, "auto", None, dtype).kernels[0][0] for dtype in ("float32", "float64"))
     assert single.name == double.name == "split"
     assert single.work_group < double.work_group
-    assert choose(many, CPU, "auto", None, 4) == choose(many, CPU, "auto", None, 8)
+    assert choose(many, CPU, "auto", None, "float32") == choose(many, CPU, "auto", None, "float64")
 
 
 def test_cpu_devices_get_their_own_kernels() -> None:
@@ -139,3 +139,20 @@ def test_unknown_schemes_are_refused() -> None:
     for kernel in (None, "serial"):
         with pytest.raises(ValueError, match=r'^scheme: must be "auto"'):
             choose(SHORT, GPU, "best", kernel)
+
+
+@pytest.mark.parametrize(
+    "label", ["serial", "adaptive/128", "adaptive/128/6/1", "csr5/128/6", "adaptive/0/6", "adaptive/x/6", ""]
+)
+def test_unknown_labels_are_refused(label: str) -> None:
+    with pytest.raises(ValueError, match=r"^kernel: "):
+        KernelChoice.parse(label)
+
+
+def test_labels_name_choices() -> None:
+    for name in KERNELS:
+        assert KernelChoice.parse(f"{name}/64/3").label == f"{name}/64/3"
+    assert KernelChoice.parse("adaptive/128/6") == KernelChoice("adaptive", 128, items=6)
+    assert KernelChoice.parse("vector/128/2") == KernelChoice("vector", 128, unroll=2)
+    with pytest.raises(ValueError, match=r"^kernel: merge balances rows by itself and takes no bins"):
+        KernelChoice.parse_for_bin("merge/128/6")

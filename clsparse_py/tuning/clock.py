@@ -1,0 +1,120 @@
+"""How long a device takes: by its own clock where that tells anything, else by the host's over batches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pyopencl as cl
+
+__all__ = ["Clock", "DeviceLostError", "Run", "profiling_queue"]
+
+#: Enqueues a configuration once and gives the events of its commands.
+Run = Callable[[], list[cl.Event]]
+
+# What a device's clock is tried with.
+_BYTES = 1 << 22
+# Commands that are enqueued together to see how long one keeps the host, and how often that is tried.
+_COMMANDS, _TRIES = 200, 7
+
+
+class DeviceLostError(RuntimeError):
+    """The device does not answer any more.
+
+    Attributes
+    ----------
+    label : str
+        The configuration that ran last; "" where none did.
+    """
+
+    def __init__(self, message: str, label: str = "") -> None:
+        super().__init__(message)
+        self.label = label
+
+
+def profiling_queue(context: cl.Context, device: cl.Device) -> cl.CommandQueue:
+    """Return a queue whose events know when they ran."""
+    return cl.CommandQueue(context, device, cl.command_queue_properties.PROFILING_ENABLE)
+
+
+class Clock:
+    """Times runs on a queue.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+        One of `profiling_queue`.
+
+    Attributes
+    ----------
+    by_device : bool
+        Whether the events' times are used: they were seen to pass, and not to pass faster than the host's.
+    overhead : float
+        Seconds of the host to enqueue a command, which are added to every run: the least that a product takes. Otherwise what
+        takes less than that on the device would be told apart by times that no caller ever sees.
+    """
+
+    def __init__(self, queue: cl.CommandQueue) -> None:
+        self.queue = queue
+        self._context = queue.context
+        self._buffer = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, _BYTES)
+        self.by_device = self._tells_time()
+        self.overhead = min(self._enqueue() for _ in range(_TRIES))
+
+    def _fill(self, n_bytes: int = _BYTES) -> cl.Event:
+        return cl.enqueue_fill_buffer(self.queue, self._buffer, b"\0\0\0\0", 0, n_bytes)
+
+    def _enqueue(self) -> float:
+        begin = time.perf_counter()
+        for _ in range(_COMMANDS):
+            self._fill(4)
+        self.queue.finish()
+        return (time.perf_counter() - begin) / _COMMANDS
+
+    def _tells_time(self) -> bool:
+        self._fill().wait()
+        begin = time.perf_counter()
+        event = self._fill()
+        event.wait()
+        passed = time.perf_counter() - begin
+        try:
+            seconds = (event.profile.end - event.profile.start) * 1e-9
+        except cl.Error:
+            return False
+        return 0 < seconds <= passed * 1.1
+
+    def check(self, label: str = "") -> None:
+        """Raise `DeviceLostError` unless the device still does what it is told, after a configuration that failed."""
+        try:
+            self._fill().wait()
+        except cl.Error as error:
+            after = f" after {label}" if label else ""
+            raise DeviceLostError(f"{self.queue.device.name.strip()} does not answer any more{after}: {error}", label) from error
+
+    def once(self, run: Run) -> float:
+        """Run once and return the seconds that passed on the host: the first run, which may finish a build."""
+        begin = time.perf_counter()
+        run()
+        self.queue.finish()
+        return time.perf_counter() - begin
+
+    def samples(self, run: Run, n: int) -> list[float]:
+        """Run ``n`` times and return the seconds of each run.
+
+        By the device's clock that is the span from the start of its first command to the end of its last: where the host decides
+        in between how to go on, that counts. Runs are enqueued together, so that the host's time to enqueue does not, but for the
+        `overhead` of one command.
+        """
+        if not self.by_device:
+            begin = time.perf_counter()
+            for _ in range(n):
+                run()
+            self.queue.finish()
+            return [(time.perf_counter() - begin) / n] * n
+        events = [run() for _ in range(n)]
+        self.queue.finish()
+        spans = []
+        for commands in events:
+            times = [(event.profile.start, event.profile.end) for event in commands]
+            spans.append(self.overhead + (max(end for _, end in times) - min(start for start, _ in times)) * 1e-9)
+        return spans

@@ -1,0 +1,239 @@
+"""What is made of the measurements of a device: trees, how well they do, and the profile that holds them."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import importlib.metadata
+import itertools
+import logging
+import math
+import platform
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from clsparse_py.device import Device
+from clsparse_py.errors import ProfileError
+from clsparse_py.tuning import profiles, training
+from clsparse_py.tuning.checkpoint import Checkpoint, Observation
+from clsparse_py.tuning.corpus import TEST, TRAIN
+from clsparse_py.tuning.training import Answer, Losses
+from clsparse_py.tuning.tree import Tree, evaluate, features_of
+from clsparse_py.tuning.tunable import Tunable
+
+__all__ = ["Outcome", "Whole", "existing", "profile_of", "train"]
+
+_log = logging.getLogger(__name__)
+
+#: Lines of evidence that a profile holds for a question, and labels in each: it is read by every process that multiplies.
+_EVIDENCE, _RUNNERS_UP = 150, 3
+#: Features that evidence tells beside those that the tree compares.
+_TOLD = ("rows", "nnz", "mean", "longest", "products")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What training made of the measurements of an operation and dtype.
+
+    Attributes
+    ----------
+    answers : dict of str to Answer
+        By question.
+    whole : list of Whole
+        What they lead to together, by matrix.
+    scores : dict of str to Losses
+        Of that, against the best of all that was measured.
+    observations : list of Observation
+        That it was made of.
+    """
+
+    answers: dict[str, Answer]
+    whole: list[Whole]
+    scores: dict[str, Losses]
+    observations: list[Observation]
+
+
+def train(device: Device, checkpoint: Checkpoint, tunables: Mapping[str, Tunable[Any]]) -> dict[tuple[str, str], Outcome]:
+    """Return what is learned of all that was measured, by operation and dtype.
+
+    What this version of the operation does not know any more, such as labels of earlier ones, is left out.
+    """
+    outcomes: dict[tuple[str, str], Outcome] = {}
+    for operation, tunable in tunables.items():
+        for dtype in tunable.dtypes(device):
+            observations = [each for each in checkpoint.of(operation, dtype) if each.question in tunable.questions and each.times]
+            answers: dict[str, Answer] = {}
+            for question in tunable.questions:
+                asked = [_known(tunable, each) for each in observations if each.question == question]
+                found = training.answer([each for each in asked if each.times], _untuned(device, operation, dtype, question))
+                if found is not None:
+                    answers[question] = found
+            if answers:
+                together = whole(observations, answers)
+                outcomes[operation, dtype] = Outcome(answers, together, scores_of(together), observations)
+    return outcomes
+
+
+def _known(tunable: Tunable[Any], observation: Observation) -> Observation:
+    """Return an observation without the labels that the operation does not parse."""
+
+    def parses(label: str) -> bool:
+        try:
+            tunable.parse(observation.question, label)
+        except ValueError:
+            return False
+        return True
+
+    times = {label: seconds for label, seconds in observation.times.items() if parses(label)}
+    return observation if len(times) == len(observation.times) else replace(observation, times=times)
+
+
+def _untuned(device: Device, operation: str, dtype: str, question: str) -> Tree | None:
+    """Return the tree that decides on a device that was never tuned."""
+    for profile in profiles.find(device):
+        if profile.shipped and "name" not in profile.device:
+            with contextlib.suppress(ValueError):
+                found = profile.tree(operation, dtype, question)
+                if found is not None:
+                    return found
+    return None
+
+
+@dataclass(frozen=True)
+class Whole:
+    """All that was measured of an operation on one matrix, and what is taken there by all answers together.
+
+    Attributes
+    ----------
+    observation : Observation
+        Of the last question, which decides, with the times of the others that it may refer to, as "QUESTION: LABEL".
+    tuned, untuned : str
+        The labels that the trees lead to, and the untuned rules.
+    """
+
+    observation: Observation
+    tuned: str
+    untuned: str
+
+
+def whole(observations: Sequence[Observation], answers: Mapping[str, Answer]) -> list[Whole]:
+    """Return for each matrix what all answers together lead to.
+
+    The last question decides. Where its label is the name of a question before it, that one's answer is what runs.
+    """
+    *before, last = answers
+    parts = {(each.question, each.case): each for each in observations if each.subject == 0 and each.question in before}
+
+    def taken(each: Observation, answer: Callable[[Observation], str]) -> str:
+        label = answer(each)
+        part = parts.get((label, each.case))
+        return label if part is None else f"{label}: {answer(part)}"
+
+    def tuned(each: Observation) -> str:
+        found = answers[each.question]
+        return evaluate(found.tree, each.features)[0].label if found.tuned else each.default
+
+    made = []
+    for each in observations:
+        if each.question == last and each.subject == 0 and each.times:
+            times = dict(each.times)
+            for question in before:
+                part = parts.get((question, each.case))
+                if part is not None and question in times:
+                    # What is referred to was measured twice: the second time tells how the other labels compare with it.
+                    change = part.best / times.pop(question)
+                    times = {label: seconds * change for label, seconds in times.items()}
+                    times |= {f"{question}: {label}": seconds for label, seconds in part.times.items()}
+            made.append(Whole(replace(each, times=times), taken(each, tuned), taken(each, lambda of: of.default)))
+    return made
+
+
+def _looked_up(labels: Mapping[Any, str]) -> Callable[[Observation], str]:
+    return lambda each: labels[each.key]
+
+
+def scores_of(wholes: Sequence[Whole]) -> dict[str, Losses]:
+    """Return how well the answers to all questions together did, and the untuned rules, on both sides of the split."""
+    found = {}
+    for split, name in itertools.product((TRAIN, TEST), ("tuned", "untuned")):
+        of_split = [each for each in wholes if each.observation.split == split]
+        taken: dict[Any, str] = {each.observation.key: getattr(each, name) for each in of_split}
+        found[f"{name} {split}"] = training.losses([each.observation for each in of_split], _looked_up(taken))
+    return found
+
+
+def profile_of(device: Device, outcomes: Mapping[tuple[str, str], Outcome], base: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return a profile as JSON has it.
+
+    Parameters
+    ----------
+    device : Device
+    outcomes : mapping
+        Of `train`.
+    base : mapping or None
+        The profile that it replaces: operations that were not tuned now are taken from there.
+    """
+    operations: dict[str, dict[str, Any]] = {}
+    evidence: list[dict[str, Any]] = []
+    scores: dict[str, dict[str, Any]] = {}
+    for (operation, dtype), outcome in outcomes.items():
+        trees = {question: answer.tree.to_json() for question, answer in outcome.answers.items()}
+        operations.setdefault(operation, {})[dtype] = trees
+        of_all = {name.replace(" ", "_"): lost.to_json() for name, lost in outcome.scores.items() if lost.cases}
+        by_question = {question: answer.to_json() for question, answer in outcome.answers.items()}
+        scores.setdefault(operation, {})[dtype] = {**by_question, "all": of_all}
+        for question, answer in outcome.answers.items():
+            told = features_of(answer.tree) | features_of(answer.trained) | set(_TOLD)
+            evidence += _evidence([each for each in outcome.observations if each.question == question], told)
+    if base is not None:
+        kept = {operation: trees for operation, trees in base.get("operations", {}).items() if operation not in operations}
+        evidence += [each for each in base.get("evidence", []) if each["operation"] in kept]
+        scores |= {operation: each for operation, each in base.get("scores", {}).items() if operation in kept}
+        operations |= kept
+    packages = ("clsparse_py", "pyopencl", "numpy", "scikit-learn")
+    return {
+        "schema": profiles.SCHEMA,
+        "name": profiles.name_for(device),
+        "device": profiles.identity(device),
+        "versions": {"python": platform.python_version(), **{name: importlib.metadata.version(name) for name in packages}},
+        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "operations": operations,
+        "evidence": evidence,
+        "scores": scores,
+    }
+
+
+def _evidence(observations: Sequence[Observation], told: Collection[str]) -> list[dict[str, Any]]:
+    """Return what a profile holds of a question's measurements: of the longest of them, winners, runners-up and the default."""
+    most = sorted(observations, key=lambda each: -each.best)[:_EVIDENCE]
+    found = []
+    for each in most:
+        ranked = sorted(each.times, key=each.times.__getitem__)
+        labels = dict.fromkeys((*ranked[:_RUNNERS_UP], *(label for label in (each.default,) if label in each.times)))
+        found.append(
+            {
+                **{name: getattr(each, name) for name in ("operation", "dtype", "question", "case", "family", "split")},
+                "features": {name: _short(value) for name, value in each.features.items() if name in told},
+                "times": {label: _short(each.times[label]) for label in labels},
+                "noise": _short(each.noise),
+            }
+        )
+    return found
+
+
+def _short(value: float) -> float:
+    short = float(np.format_float_positional(value, precision=4, fractional=False)) if math.isfinite(value) else 0.0
+    return int(short) if short.is_integer() and abs(short) < 1e15 else short
+
+
+def existing(device: Device) -> Mapping[str, Any] | None:
+    """Return the user's profile of a device as JSON has it, None where there is none that can be read."""
+    path = profiles.folder() / f"{profiles.name_for(device)}.json"
+    try:
+        return profiles.read(path).content if path.exists() else None
+    except (ProfileError, OSError) as error:
+        _log.warning("profile %s is replaced: %s", path, error)
+        return None

@@ -1,0 +1,113 @@
+"""The plots of a tuning report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+__all__ = ["binning_overhead", "distribution", "single_or_binned", "speed_ups"]
+
+#: Of more matrices than this, every so many is shown.
+_MOST_ROWS = 48
+
+
+def _thinned(names: Sequence[str]) -> list[str]:
+    step = -(-len(names) // _MOST_ROWS)
+    return list(names[::step])
+
+
+def _ratio_axis(axes: Axes, label: str) -> None:
+    axes.set_xscale("log")
+    axes.axvline(1.0, color="black", linewidth=0.8)
+    for each in (axes.xaxis.set_major_formatter, axes.xaxis.set_minor_formatter):
+        each("{x:g}")
+    axes.tick_params(axis="x", which="minor", labelsize="x-small")
+    axes.set_xlabel(label)
+
+
+def speed_ups(ratios: Mapping[str, Mapping[str, float]], title: str) -> Figure:
+    """Plot how many times as fast as others the tuned choice is on each matrix.
+
+    Parameters
+    ----------
+    ratios : mapping
+        By matrix: the time of each other choice relative to the tuned one.
+    title : str
+    """
+    names = _thinned(list(ratios))
+    figure = Figure(figsize=(9, 1.8 + 0.22 * len(names)), layout="constrained")
+    axes = figure.subplots()
+    others = sorted({other for name in names for other in ratios[name]}, key=lambda other: (other != "untuned", other))
+    markers = "Dosv^<>ph*XPd"
+    for number, other in enumerate(others):
+        points = [(ratios[name][other], row) for row, name in enumerate(names) if other in ratios[name]]
+        across, down = zip(*points, strict=True)
+        colour = "black" if other == "untuned" else f"C{number % 10}"
+        axes.scatter(
+            across, down, s=22, marker=markers[number % len(markers)], color=colour, label=other, zorder=3 - (number > 0)
+        )
+    axes.set_yticks(range(len(names)), names, fontsize="x-small")
+    axes.invert_yaxis()
+    axes.grid(axis="y", linewidth=0.3)
+    _ratio_axis(axes, "time / time of the tuned choice")
+    axes.set_title(title)
+    axes.legend(fontsize="x-small", ncols=2)
+    return figure
+
+
+def binning_overhead(shares: Mapping[str, Sequence[float]], title: str) -> Figure:
+    """Plot how many products binning takes the time of, by scheme."""
+    figure = Figure(figsize=(9, 4.5), layout="constrained")
+    axes = figure.subplots()
+    axes.boxplot(list(shares.values()), tick_labels=list(shares), showfliers=False)
+    axes.set_yscale("log")
+    axes.tick_params(axis="x", labelrotation=90)
+    axes.grid(axis="y", linewidth=0.4)
+    axes.set_ylabel("time to plan / time of a product")
+    axes.set_title(title)
+    return figure
+
+
+def single_or_binned(points: Sequence[tuple[float, float, str]], title: str) -> Figure:
+    """Plot what bins bring: for matrices by their entries, the best time without bins relative to the best with them."""
+    figure = Figure(figsize=(9, 4.5), layout="constrained")
+    axes = figure.subplots()
+    for number, family in enumerate(dict.fromkeys(family for *_, family in points)):
+        across, up = zip(*((nnz, ratio) for nnz, ratio, each in points if each == family), strict=True)
+        axes.scatter(across, up, s=18, label=family, color=f"C{number % 10}", marker="os^"[number // 10 % 3])
+    axes.axhline(1.0, color="black", linewidth=0.8)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter("{x:g}")
+    axes.set_xlabel("entries")
+    axes.set_ylabel("time without bins / time with bins")
+    axes.set_title(title)
+    axes.legend(fontsize="x-small", ncols=2)
+    return figure
+
+
+def distribution(lost: Mapping[str, Sequence[float]], title: str) -> Figure:
+    """Plot the share of matrices on which at most some time is lost against the best measured."""
+    figure = Figure(figsize=(9, 4.5), layout="constrained")
+    axes = figure.subplots()
+    for name, values in lost.items():
+        ordered = np.sort(np.asarray(values, float))
+        share = np.arange(1, ordered.size + 1) / ordered.size
+        axes.step(
+            np.concatenate(([1.0], ordered)), np.concatenate(([0.0], share)), where="post", label=f"{name} ({ordered.size})"
+        )
+    for limit in (1.05, 1.2):
+        axes.axvline(limit, color="grey", linewidth=0.6, linestyle="--")
+    highest = max((np.percentile(list(values), 99) for values in lost.values()), default=1.0)
+    axes.set_xlim(1.0, max(1.3, float(highest)))
+    axes.set_ylim(0, 1)
+    axes.grid(linewidth=0.3)
+    axes.set_xlabel("time / best measured")
+    axes.set_ylabel("share of matrices")
+    axes.set_title(title)
+    axes.legend(fontsize="small", loc="lower right")
+    return figure

@@ -1,0 +1,483 @@
+"""Profiles: decision trees and what they were made of, as JSON, looked up by device.
+
+The user's own lie in a folder, others are shipped. Of those that suit a device the closest comes first: one of that very
+device, then one of its kin, then that for its type, then the default; the user's before a shipped one. What a profile does not
+decide, the next one does. One that cannot be used is reported once and passed over: it is never an error at run time.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+import json
+import logging
+import math
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import fastjsonschema
+import numpy as np
+import platformdirs
+
+from clsparse_py.device import Device
+from clsparse_py.errors import ProfileError
+from clsparse_py.tuning import tree as trees
+
+__all__ = [
+    "SCHEMA",
+    "Profile",
+    "Rules",
+    "Ruling",
+    "check",
+    "decide",
+    "default",
+    "find",
+    "folder",
+    "forget",
+    "identity",
+    "load",
+    "name_for",
+    "own",
+    "read",
+    "remove",
+    "rules",
+    "save",
+    "shipped",
+]
+
+_log = logging.getLogger(__name__)
+
+#: The version of the schema that is written and read.
+SCHEMA = 1
+#: The shipped profile for devices of a type that none is for: most kinds of them hide latency as GPUs do.
+_DEFAULT = "generic-gpu"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """What was measured on a device, or is known of devices of a type, as decision trees.
+
+    Attributes
+    ----------
+    content : mapping
+        All of it, as JSON has it; see ``profile.schema.json``.
+    path : pathlib.Path
+        Where it was read from.
+    shipped : bool
+        Whether it came with the package.
+    """
+
+    content: Mapping[str, Any] = field(repr=False)
+    path: Path
+    shipped: bool
+    _trees: dict[tuple[str, str, str], trees.Tree] = field(default_factory=dict, repr=False)
+
+    @property
+    def name(self) -> str:
+        """Its name, by which the user exports or removes it."""
+        return str(self.content["name"])
+
+    @property
+    def device(self) -> Mapping[str, Any]:
+        """What it is for."""
+        found: Mapping[str, Any] = self.content["device"]
+        return found
+
+    @property
+    def date(self) -> str:
+        """The day when it was made; "" where it does not say."""
+        return str(self.content.get("date", ""))[:10]
+
+    @property
+    def operations(self) -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
+        """Trees as JSON has them, by operation, dtype and question."""
+        found: Mapping[str, Mapping[str, Mapping[str, Any]]] = self.content["operations"]
+        return found
+
+    def tree(self, operation: str, dtype: str, question: str) -> trees.Tree | None:
+        """Return the tree for a question; None where there is none.
+
+        Raises
+        ------
+        ValueError
+            It is no tree.
+        """
+        for key in _stand_ins(dtype):
+            kept = self._trees.get((operation, key, question))
+            if kept is not None:
+                return kept
+            content = self.operations.get(operation, {}).get(key, {}).get(question)
+            if content is not None:
+                return self._trees.setdefault((operation, key, question), trees.from_json(content))
+        return None
+
+    def __str__(self) -> str:
+        return f"profile {self.name} ({self.date})" if self.date and "name" in self.device else f"profile {self.name}"
+
+
+@functools.cache
+def _stand_ins(dtype: str) -> tuple[str, ...]:
+    """Return the keys under which trees for a dtype are sought: its own, the real one of its size, and that for any."""
+    if dtype == "any":
+        return ("any",)
+    real = "float32" if np.dtype(dtype).itemsize <= 4 else "float64"
+    return tuple(dict.fromkeys((dtype, real, "any")))
+
+
+def folder() -> Path:
+    """Where the user's profiles are kept: ``CLSPARSE_PROFILES``, or a folder of the user's data."""
+    named = os.environ.get("CLSPARSE_PROFILES")
+    return Path(named) if named else platformdirs.user_data_path("clsparse_py") / "profiles"
+
+
+@functools.cache
+def _validate() -> Callable[[Any], Any]:
+    schema = json.loads((importlib.resources.files(__package__) / "profile.schema.json").read_text(encoding="utf-8"))
+    compiled: Callable[[Any], Any] = fastjsonschema.compile(schema)
+    return compiled
+
+
+def check(content: Any) -> None:
+    """Check what JSON has of a profile.
+
+    Raises
+    ------
+    ProfileError
+        It is none, or one of another version; the message says why.
+    """
+    version = content.get("schema") if isinstance(content, dict) else None
+    if isinstance(version, int) and version > SCHEMA:
+        raise ProfileError(f"it has version {version} of the schema, and this package reads {SCHEMA}: a newer one made it")
+    try:
+        _validate()(content)
+    except fastjsonschema.JsonSchemaValueException as error:
+        raise ProfileError(f"it is no profile: {error.message.replace('data', 'profile', 1)}") from None
+    except RecursionError:
+        raise ProfileError("it is no profile: its trees are too deep") from None
+
+
+def read(path: Path, *, shipped: bool = False) -> Profile:
+    """Return the profile in a file.
+
+    Raises
+    ------
+    ProfileError
+        It cannot be read, or is damaged, or of another version; the message says why.
+    """
+    try:
+        content = json.loads(path.read_bytes())
+    except OSError as error:
+        raise ProfileError(f"it cannot be read: {error.strerror or error}") from None
+    except (ValueError, RecursionError) as error:  # UnicodeDecodeError is a ValueError, too
+        raise ProfileError(f"it is damaged: {error}") from None
+    check(content)
+    return Profile(content, path, shipped)
+
+
+def load(name: str) -> Profile:
+    """Return the profile of a name: the user's own, else the shipped one.
+
+    Raises
+    ------
+    ProfileError
+        There is none, or it cannot be used.
+    """
+    for path, is_shipped in _files():
+        if path.stem == name:
+            try:
+                return read(path, shipped=is_shipped)
+            except ProfileError as error:
+                raise ProfileError(f"profile {path}: {error}") from None
+    raise ProfileError(f"no profile is named {name!r}; there are {', '.join(path.stem for path, _ in _files())}")
+
+
+def own() -> list[Path]:
+    """Return the files of the user's profiles, damaged ones too."""
+    try:
+        return sorted(path for path in folder().iterdir() if path.suffix == ".json")
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        _report(folder(), f"its profiles cannot be listed: {error.strerror or error}")
+        return []
+
+
+def shipped() -> list[Path]:
+    """Return the files of the profiles that came with the package."""
+    with importlib.resources.as_file(importlib.resources.files(__package__) / "profiles") as place:
+        return sorted(place.glob("*.json"))
+
+
+def _files() -> Iterator[tuple[Path, bool]]:
+    yield from ((path, False) for path in own())
+    yield from ((path, True) for path in shipped())
+
+
+_reported: set[tuple[Path, str]] = set()
+
+
+def _report(path: Path, why: str) -> None:
+    """Say once that a profile is not used."""
+    if (path, why) not in _reported:
+        _reported.add((path, why))
+        _log.warning("profile %s is ignored: %s", path, why)
+
+
+def _distance(profile: Profile, device: Device) -> tuple[float, ...] | None:
+    """Return how far a profile is from a device, nearest first: the same, kin by how their sizes compare, type, default."""
+    of = profile.device
+    if of["type"] != device.type:
+        return (3,) if profile.shipped and profile.name == _DEFAULT else None
+    if of.get("name") == device.name and of.get("platform") == device.platform:
+        return (0,)
+    if "name" not in of:
+        return (2,)
+    # Devices of one maker are kin, but a CPU is what its runtime's compiler makes of it.
+    kin = of["platform"] == device.platform if device.is_cpu else of["vendor"] == device.vendor
+    return (1, abs(math.log(of["compute_units"] / device.compute_units))) if kin else None
+
+
+def _usable(path: Path, is_shipped: bool) -> Profile | None:
+    try:
+        return read(path, shipped=is_shipped)
+    except ProfileError as error:
+        _report(path, str(error))
+        return None
+
+
+@functools.cache
+def _all() -> tuple[Profile, ...]:
+    """Return all profiles that can be used, the user's first."""
+    return tuple(profile for path, is_shipped in _files() if (profile := _usable(path, is_shipped)) is not None)
+
+
+@functools.lru_cache(maxsize=64)
+def find(device: Device) -> tuple[Profile, ...]:
+    """Return the profiles that suit a device, in the order in which they are asked."""
+    near = [(distance, profile.shipped, profile.name, profile) for profile in _all() if (distance := _distance(profile, device))]
+    return tuple(profile for *_, profile in sorted(near, key=lambda each: each[:3]))
+
+
+def forget() -> None:
+    """Forget what was read: the next decision reads the files anew, and reports anew."""
+    _reported.clear()
+    _unusable.clear()
+    _rules.clear()
+    _all.cache_clear()
+    find.cache_clear()
+
+
+@dataclass(frozen=True)
+class Ruling(Generic[T]):
+    """A decision.
+
+    Attributes
+    ----------
+    label : str
+        What to take.
+    value : object
+        What the operation's parser made of the label.
+    profile : str
+        Which one decided, and its date where it was measured.
+    path : str
+        The comparisons that led here, in words; "" where it always decides so.
+    note : str
+        The reason, where the profile gives one.
+    """
+
+    label: str
+    value: T
+    profile: str
+    path: str
+    note: str = ""
+
+    @property
+    def why(self) -> str:
+        """The profile and the path through its tree, in words."""
+        return f"{self.profile}: {self.path or 'always'}{self._noted}"
+
+    def __str__(self) -> str:
+        return f"{self.label} {f'where {self.path}' if self.path else 'always'}{self._noted}"
+
+    @property
+    def _noted(self) -> str:
+        return f" ({self.note})" if self.note else ""
+
+
+@dataclass(frozen=True)
+class Rules(Generic[T]):
+    """The tree that answers a question on a device, its labels parsed."""
+
+    profile: Profile
+    tree: trees.Tree
+    values: Mapping[str, T]
+
+    def decide(self, features: Mapping[str, float]) -> Ruling[T]:
+        """Return what to take, and why."""
+        leaf, path = trees.evaluate(self.tree, features)
+        return Ruling(leaf.label, self.values[leaf.label], str(self.profile), trees.words(path), leaf.note)
+
+    def given(self, features: Mapping[str, float]) -> Rules[T]:
+        """Return the rules that are left where some features are known."""
+        return Rules(self.profile, trees.given(self.tree, features), self.values)
+
+    def take(self, features: Mapping[str, float]) -> T:
+        """Return what to take."""
+        return self.values[trees.evaluate(self.tree, features)[0].label]
+
+
+# By device, operation, dtype and question: which rules hold. By file and operation: what cannot be used.
+_rules: dict[tuple[Device, str, str, str], Rules[Any]] = {}
+_unusable: set[tuple[Path, str]] = set()
+
+
+def rules(
+    device: Device, operation: str, dtype: str, question: str, features: Mapping[str, float], parse: Callable[[str], T]
+) -> Rules[T]:
+    """Return the rules of the first profile that decides a question on a device; see `decide`."""
+    key = (device, operation, dtype, question)
+    kept = _rules.get(key)
+    if kept is None:
+        kept = _rules[key] = _first(find(device), operation, dtype, question, features, parse)
+    return kept
+
+
+def _first(
+    profiles: tuple[Profile, ...],
+    operation: str,
+    dtype: str,
+    question: str,
+    features: Mapping[str, float],
+    parse: Callable[[str], T],
+) -> Rules[T]:
+    for profile in profiles:
+        if (profile.path, operation) in _unusable:
+            continue
+        try:
+            found = profile.tree(operation, dtype, question)
+            if found is None:
+                continue
+            values = {leaf.label: parse(leaf.label) for leaf in trees.leaves(found)}
+        except ValueError as error:
+            why = str(error)
+        else:
+            unknown = trees.features_of(found) - features.keys()
+            if not unknown:
+                return Rules(profile, found, values)
+            why = f"{', '.join(sorted(unknown))} is no feature"
+        _unusable.add((profile.path, operation))
+        _report(profile.path, f"{operation}, {question}: {why}")
+    raise LookupError(f"no profile decides {question} of {operation} for {dtype}")
+
+
+def decide(
+    device: Device, operation: str, dtype: str, question: str, features: Mapping[str, float], parse: Callable[[str], T]
+) -> Ruling[T]:
+    """Decide by the closest profile that answers a question.
+
+    Parameters
+    ----------
+    device : Device
+        That it is to run on.
+    operation, question : str
+        As the operation declares them; see `clsparse_py.tuning.tunable.Tunable`.
+    dtype : str
+        Of values; where a profile has no trees for it, those for the real one of its size are taken. "any" where it is the same.
+    features : mapping of str to float
+        What trees compare.
+    parse : callable
+        From a label to what it means. A `ValueError` says that it is none: the profile, a newer one, is reported and ignored.
+    """
+    return rules(device, operation, dtype, question, features, parse).decide(features)
+
+
+def default(
+    device: Device,
+    operation: str,
+    dtype: str,
+    question: str,
+    features: Mapping[str, float],
+    parse: Callable[[str], Any] = str,
+) -> Ruling[Any]:
+    """Decide as on a device that was never tuned: by the shipped profile for its type."""
+    generic = tuple(profile for profile in find(device) if profile.shipped and "name" not in profile.device)
+    return _first(generic, operation, dtype, question, features, parse).decide(features)
+
+
+def name_for(device: Device) -> str:
+    """Return the name of the profile of a device that is tuned here."""
+    return re.sub(r"[^a-z0-9]+", "-", f"{device.name} {device.platform}".lower()).strip("-")[:120] or "device"
+
+
+def identity(device: Device) -> dict[str, Any]:
+    """Return what a profile says of the device that it was measured on."""
+    return {
+        "name": device.name,
+        "platform": device.platform,
+        "vendor": device.vendor,
+        "type": device.type,
+        "driver": device.driver_version,
+        "compute_units": device.compute_units,
+    }
+
+
+def _text(content: Mapping[str, Any]) -> str:
+    """Return a profile as text: trees to be read by people, of the evidence a line for each case."""
+    parts = []
+    for key, value in content.items():
+        if key == "evidence":
+            text = "[\n  " + ",\n  ".join(json.dumps(each) for each in value) + "\n ]" if value else "[]"
+        else:
+            text = json.dumps(value, indent=1).replace("\n", "\n ")
+        parts.append(f" {json.dumps(key)}: {text}")
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def save(content: Mapping[str, Any], target: Path | None = None) -> Path:
+    """Write a profile to the user's folder, or to a file, and return where it is: all of it, or nothing.
+
+    Raises
+    ------
+    ProfileError
+        It is none, or it cannot be written; the message says where and why.
+    """
+    check(content)
+    path = target if target is not None else folder() / f"{content['name']}.json"
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.writing")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            temporary.write_text(_text(content), encoding="utf-8")
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise ProfileError(f"profile {path}: it cannot be written: {error.strerror or error}") from error
+    forget()
+    return path
+
+
+def remove(name: str) -> Path:
+    """Remove one of the user's profiles, a damaged one too, and return where it was.
+
+    Raises
+    ------
+    ProfileError
+        The user has none of that name, or it cannot be removed.
+    """
+    path = next((path for path in own() if path.stem == name), None)
+    if path is None:
+        there = ", ".join(path.stem for path in own()) or "none"
+        raise ProfileError(f"no profile of yours is named {name!r}; there are: {there}")
+    try:
+        path.unlink()
+    except OSError as error:
+        raise ProfileError(f"profile {path}: it cannot be removed: {error.strerror or error}") from error
+    forget()
+    return path

@@ -1,0 +1,99 @@
+"""How a tuning run shows itself: a bar on a terminal, a line for each matrix elsewhere."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
+
+from clsparse_py.tuning.checkpoint import Observation
+from clsparse_py.tuning.corpus import Case
+
+__all__ = ["Progress", "duration"]
+
+
+def duration(seconds: float) -> str:
+    """Return seconds in words, in the unit that suits them."""
+    if seconds >= 60:
+        return f"{int(seconds) // 60} min {int(seconds) % 60} s"
+    for unit, scale in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds * 1e6:.3g} µs"
+
+
+class Progress:
+    """Shows what runs, how much is left and what is best so far.
+
+    Parameters
+    ----------
+    console : rich.console.Console
+        Where to; where that is no terminal, a line for each matrix and operation is printed.
+    seconds : float
+        That measuring may take.
+    """
+
+    def __init__(self, console: Console, seconds: float) -> None:
+        self._console, self._seconds = console, seconds
+        self._bar: Bar | None = None
+        self._case: tuple[str, str, float] | None = None
+        self._best: list[str] = []
+
+    def __enter__(self) -> Progress:
+        if self._console.is_terminal:
+            columns = (TextColumn("{task.description}"), BarColumn(24), TextColumn("{task.fields[left]}"), TimeElapsedColumn())
+            self._bar = Bar(*columns, console=self._console, transient=True)
+            self._task = self._bar.add_task("warming up", total=self._seconds, left="")
+            self._bar.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+        elif kind is None:
+            self._line()
+
+    def begins(self, operation: str, case: Case, done: int, left: float) -> None:
+        """Show what is measured next, and say what came of the last one."""
+        self._line()
+        self._case = operation, case.name, time.monotonic()
+        if self._bar is not None:
+            self._bar.update(
+                self._task,
+                description=escape(f"{operation}: {case.name}"),
+                completed=self._seconds - left,
+                left=f"{done} matrices, {duration(max(left, 0))} left",
+            )
+
+    def found(self, observation: Observation) -> None:
+        """Show what is best of a question."""
+        if not observation.times:
+            return
+        best = min(observation.times, key=observation.times.__getitem__)
+        self._best = [each for each in self._best if not each.startswith(f"{observation.dtype} {observation.question}: ")]
+        gain = observation.times.get(observation.default, observation.best) / observation.best
+        self._best.append(f"{observation.dtype} {observation.question}: {best} {duration(observation.best)} ({gain:.2f}x)")
+        if self._bar is not None and self._case is not None:
+            self._bar.update(self._task, description=escape(f"{self._case[0]}: {self._case[1]}, {self._best[-1]}"))
+
+    def skipped(self, operation: str, case: Case, why: str) -> None:
+        """Say that an operation does not take a matrix."""
+        if self._bar is None:
+            self._case = None
+            self._console.print(
+                f"{operation}: {case.name} left out: {why.splitlines()[0] if why else ''}", markup=False, highlight=False
+            )
+
+    def _line(self) -> None:
+        """Without a terminal, print what came of a matrix."""
+        if self._bar is None and self._case is not None:
+            operation, name, begin = self._case
+            took = duration(time.monotonic() - begin)
+            self._console.print(
+                f"{operation}: {name} in {took}: {'; '.join(self._best)}", markup=False, highlight=False, soft_wrap=True
+            )
+        self._case, self._best = None, []

@@ -1,0 +1,203 @@
+"""Tuning a device from beginning to end: measure, train, write the profile, report. The command and the batch script call it."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyopencl as cl
+import rich.box
+from rich.console import Console
+from rich.table import Table
+
+from clsparse_py.device import describe
+from clsparse_py.errors import ProfileError
+from clsparse_py.tuning import profiles
+from clsparse_py.tuning.checkpoint import Checkpoint, path_for
+from clsparse_py.tuning.clock import DeviceLostError, profiling_queue
+from clsparse_py.tuning.corpus import Case, from_folder
+from clsparse_py.tuning.outcome import Outcome, existing, profile_of, train
+from clsparse_py.tuning.progress import Progress, duration
+from clsparse_py.tuning.session import Options, Session, default_budget
+from clsparse_py.tuning.training import Losses
+from clsparse_py.tuning.tree import leaves
+from clsparse_py.tuning.tunable import OPERATIONS, Tunable, tunables
+
+__all__ = ["INTERRUPTED", "tune"]
+
+#: What a shell gives for a command that Ctrl-C ended.
+INTERRUPTED = 130
+
+
+def tune(
+    device: cl.Device,
+    console: Console,
+    *,
+    operations: Sequence[str] = (),
+    dtypes: Sequence[str] = (),
+    minutes: float | None = None,
+    corpus: Path | None = None,
+    held_out: Sequence[Case] = (),
+    largest: int | None = None,
+    exhaustive: bool = False,
+    report: Path | None = None,
+    out: Path | None = None,
+    fresh: bool = False,
+) -> int:
+    """Tune a device, and return the exit code: 0, 1 where it could not be done, `INTERRUPTED`.
+
+    Parameters
+    ----------
+    device : pyopencl.Device
+    console : rich.console.Console
+        Takes what there is to say.
+    operations, dtypes : sequence of str
+        What to tune; all where it is empty.
+    minutes : float, optional
+        That measuring may take.
+    corpus : pathlib.Path, optional
+        A folder of matrices to measure with besides the generated ones.
+    held_out : sequence of Case
+        Further matrices, such as a suite to be scored on.
+    largest : int, optional
+        Most nonzeros of a generated matrix.
+    exhaustive : bool
+        Whether to measure all that could win.
+    report : pathlib.Path, optional
+        A folder for tables and plots.
+    out : pathlib.Path, optional
+        A file for the profile; by default it goes to the user's profiles, where the next decision finds it.
+    fresh : bool
+        Whether to forget earlier measurements.
+
+    Raises
+    ------
+    ValueError
+        An unknown operation or dtype, a folder without matrices, or a budget that is no time.
+    """
+    chosen = _chosen(operations)
+    _require(["sklearn"] + (["matplotlib"] if report is not None else []))
+    described = describe(device)
+    seconds = default_budget(described) if minutes is None else minutes * 60
+    if not seconds > 0:
+        raise ValueError(f"budget: must be positive, is {minutes} minutes")
+    unknown = [each for each in dtypes if not any(each in tunable.dtypes(described) for tunable in chosen.values())]
+    if unknown:
+        raise ValueError(f"dtypes: {', '.join(unknown)} is not what any of {', '.join(chosen)} is tuned for on this device")
+    if corpus is not None and not corpus.is_dir():
+        raise ValueError(f"corpus: {corpus} is no folder")
+    more = (*held_out, *(from_folder(corpus) if corpus is not None else ()))
+    checkpoint = Checkpoint(path_for(described), fresh=fresh)
+    console.print(
+        f"Tuning {', '.join(chosen)} on {described.name} ({described.platform}, driver {described.driver_version}) "
+        f"for at most {duration(seconds)}.\nMeasurements are kept in {checkpoint.path}"
+        + (f"; {len(checkpoint.observations):,} are there." if checkpoint.observations else "."),
+        markup=False, highlight=False, soft_wrap=True,
+    )  # fmt: skip
+    context = cl.Context([device])
+    begin = time.monotonic()
+    options = Options(seconds, tuple(dtypes), more, exhaustive, largest)
+    try:
+        with Progress(console, seconds) as progress:
+            session = Session(profiling_queue(context, device), chosen, options, checkpoint, progress)
+            complete = session.measure()
+    except KeyboardInterrupt:
+        console.print(f"Stopped. {_kept(checkpoint)}", markup=False, soft_wrap=True)
+        return INTERRUPTED
+    except DeviceLostError as error:
+        left = f" {error.label} is left out from now on." if error.label else ""
+        console.print(f"{error}\n{_kept(checkpoint)}{left}", markup=False, soft_wrap=True)
+        return 1
+    measured = time.monotonic() - begin
+    # What earlier runs measured of other operations is part of the profile.
+    earlier = {operation for operation, *_ in checkpoint.observations}
+    outcomes = train(described, checkpoint, tunables(each for each in OPERATIONS if each in chosen or each in earlier))
+    if not outcomes:
+        console.print("Nothing could be measured to train with: give it more time by --budget.")
+        return 1
+    content = profile_of(described, outcomes, existing(described))
+    console.print(summary(outcomes))
+    all_of_it = "all of the corpus" if complete else "as much of the corpus as there was time for"
+    console.print(f"Measured {all_of_it} in {duration(measured)}, trained in {duration(time.monotonic() - begin - measured)}.")
+    code = 0 if _saved(content, out, console) else 1
+    if report is not None:
+        from clsparse_py.tuning.report import write
+
+        try:
+            console.print(f"Report: {write(report, described, outcomes)}", soft_wrap=True)
+        except OSError as error:
+            console.print(f"report: {report} cannot be written: {error.strerror or error}")
+            code = 1
+    return code
+
+
+def _chosen(operations: Sequence[str]) -> dict[str, Tunable[Any]]:
+    unknown = [each for each in operations if each not in OPERATIONS]
+    if unknown:
+        raise ValueError(f"operations: {', '.join(unknown)} cannot be tuned; there are {', '.join(OPERATIONS)}")
+    return tunables(dict.fromkeys(operations) or OPERATIONS)
+
+
+def _kept(checkpoint: Checkpoint) -> str:
+    return f"What was measured is kept in {checkpoint.path}: the same command goes on from there."
+
+
+def _require(modules: Sequence[str]) -> None:
+    """Raise `ValueError` where the extra is not installed: before measuring, not after."""
+    missing = [each for each in modules if importlib.util.find_spec(each) is None]
+    if missing:
+        raise ValueError(f'{", ".join(missing)} is needed for tuning: pip install "clsparse_py[tune]"')
+
+
+def _saved(content: Mapping[str, Any], out: Path | None, console: Console) -> bool:
+    """Write the profile; where that cannot be done, put it where it isn't lost."""
+    try:
+        path = profiles.save(content, out)
+    except ProfileError as error:
+        console.print(str(error), markup=False, soft_wrap=True)
+    else:
+        used = "The next product uses it." if out is None else "`clsparse profile import` makes products use it."
+        console.print(f"Profile: {path}\n{used}", markup=False, soft_wrap=True)
+        return True
+    rescued = Path(tempfile.gettempdir()) / f"{content['name']}.json"
+    with contextlib.suppress(ProfileError):
+        console.print(f"The profile is in {profiles.save(content, rescued)} instead.", markup=False, soft_wrap=True)
+        return False
+    console.print("This is the profile, to be put where there is room:")
+    console.print(json.dumps({**content, "evidence": []}), markup=False, highlight=False, soft_wrap=True)
+    return False
+
+
+def summary(outcomes: Mapping[tuple[str, str], Outcome]) -> Table:
+    """Return a table of what was learned: sizes of trees, error rates, and time lost against the best measured."""
+    table = Table(
+        box=rich.box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
+        title="Time relative to the best measured: geometric mean (95th percentile)",
+        caption="On matrices trained on, and on families kept aside, tuned and untuned. Errors: another choice was faster.",
+    )
+    for column in ("operation", "question", "leaves", "trained on", "kept aside", "untuned there", "errors", "rule"):
+        table.add_column(column, justify="left" if column in ("operation", "question", "rule") else "right", no_wrap=True)
+    for (operation, dtype), outcome in outcomes.items():
+        title = operation if dtype == "any" else f"{operation} {dtype}"
+        for question, answer in outcome.answers.items():
+            size = str(sum(1 for _ in leaves(answer.tree)))
+            cells = _cells(answer.scores, ("train", "test", "untuned test"))
+            table.add_row(title, question, size, *cells, "tuned" if answer.tuned else "as before")
+        if len(outcome.answers) > 1:
+            table.add_row(title, "together", "", *_cells(outcome.scores, ("tuned train", "tuned test", "untuned test")), "")
+    return table
+
+
+def _cells(scores: Mapping[str, Losses], names: tuple[str, str, str]) -> list[str]:
+    """Return the time lost by name of a score, and the error rates of the first two."""
+    found = [scores[name] if name in scores and scores[name].cases else None for name in names]
+    lost = [f"{each.mean:.3f} ({each.p95:.2f})" if each else "" for each in found]
+    return [*lost, ", ".join(f"{each.errors:.0%}" for each in found[:2] if each)]

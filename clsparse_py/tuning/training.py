@@ -1,0 +1,331 @@
+"""Training: from what was measured to decision trees that lose little time.
+
+What counts is the time lost, not how often the fastest label is missed. So labels are first reduced to the few with which every
+case can be served, ties within the noise count as ties, cases weigh as much as a wrong choice costs there, and a leaf takes the
+label that loses least over its cases. Trees are pruned by cross-validation over families, and a question whose tree does not
+lose less time than the untuned rule in families it was not trained on keeps the rule.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from clsparse_py.tuning.checkpoint import Observation
+from clsparse_py.tuning.corpus import TEST, TRAIN
+from clsparse_py.tuning.tree import Leaf, Split, Tree, evaluate, leaves
+
+__all__ = ["Answer", "Losses", "answer", "losses"]
+
+_Array = np.ndarray[Any, Any]
+
+#: What a label is taken to lose where it was not measured, or could not be built or run.
+_UNKNOWN_LOSS, _FAILED_LOSS = 4.0, 32.0
+#: What a further label has to save to be taken, as a share of the time: which of these is best is found out as pruning is.
+_WORTH_A_LABEL = (0.003, 0.01, 0.03)
+_FOLDS = 5
+#: Fewer cases than this make no tree.
+_LEAST_CASES = 12
+_MOST_LEAVES = 32
+_LEAF_CASES = 5
+#: Of trees that lose as little as the best but for this share, the smallest is taken.
+_TOLERANCE = 0.002
+
+
+@dataclass(frozen=True)
+class Losses:
+    """How well choices did: time relative to the best measured.
+
+    Attributes
+    ----------
+    cases : int
+    errors : float
+        The share of cases in which another label was faster beyond the noise.
+    mean, p95, worst : float
+        Geometric mean, 95th percentile and maximum.
+    """
+
+    cases: int
+    errors: float
+    mean: float
+    p95: float
+    worst: float
+
+    def to_json(self) -> dict[str, float]:
+        """Return it as profiles hold it."""
+        return {"cases": self.cases} | {name: round(getattr(self, name), 4) for name in ("errors", "mean", "p95", "worst")}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The tree for a question, and how well it does.
+
+    Attributes
+    ----------
+    tree : Tree
+        What goes into the profile.
+    tuned : bool
+        Whether it was trained; else it is the untuned rule, which the trained one did not beat.
+    trained : Tree
+        The trained one, whether taken or not.
+    scores : dict of str to Losses
+        Of the tree on "train" and "test", of the untuned rule as "untuned train" and "untuned test", and of trained trees on
+        families that they were not trained on as "folds".
+    """
+
+    tree: Tree
+    tuned: bool
+    trained: Tree
+    scores: dict[str, Losses]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what profiles hold of it beside the tree."""
+        size = {"leaves": sum(1 for _ in leaves(self.tree)), "tuned": self.tuned}
+        return {**size, **{name.replace(" ", "_"): each.to_json() for name, each in self.scores.items() if each.cases}}
+
+
+def losses(observations: Sequence[Observation], choose: Callable[[Observation], str]) -> Losses:
+    """Return how well choices did where they were measured; a label that was not counts as `_UNKNOWN_LOSS` or worse."""
+    lost = np.array([_loss(each, choose(each)) for each in observations])
+    if not lost.size:
+        return Losses(0, 0.0, 1.0, 1.0, 1.0)
+    beyond = lost > np.array([1 + each.noise for each in observations])
+    return Losses(
+        lost.size, float(beyond.mean()), float(np.exp(np.log(lost).mean())), float(np.percentile(lost, 95)), float(lost.max())
+    )
+
+
+def _loss(observation: Observation, label: str) -> float:
+    """Return the time with a label relative to the best one; at most as much as with one that fails."""
+    if label in observation.failed:
+        return _FAILED_LOSS
+    seconds = observation.times.get(label)
+    return _UNKNOWN_LOSS if seconds is None else min(seconds / observation.best, _FAILED_LOSS)
+
+
+def answer(observations: Sequence[Observation], untuned: Tree | None) -> Answer | None:
+    """Train a tree for one question of an operation and dtype.
+
+    Parameters
+    ----------
+    observations : sequence of Observation
+        Of that question. Those of `TEST` are scored alone.
+    untuned : Tree or None
+        The rule that decides without tuning; None where no profile has one.
+
+    Returns
+    -------
+    Answer or None
+        None where nothing was measured to train with.
+    """
+    measured = [each for each in observations if each.times]
+    train = [each for each in measured if each.split == TRAIN]
+    test = [each for each in measured if each.split == TEST]
+    if not train:
+        return None
+    table = _Table.of(train)
+    growth, held_out = _best_growth(table)
+    trained = table.tree(range(len(train)), growth)
+    by_key = {train[row].key: label for row, label in held_out.items()}
+    folds = losses([each for each in train if each.key in by_key], lambda each: by_key[each.key])
+    rule = losses(train, lambda each: each.default)
+    # Nothing shows that a tree gains where there are too few families to leave some out.
+    gains = bool(folds.cases) and folds.mean < rule.mean * (1 - _TOLERANCE) and folds.p95 <= max(rule.p95, 1.2)
+    tuned = untuned is None or gains
+    tree = trained if tuned or untuned is None else untuned
+    # The untuned tree is scored by what the operation said that it takes, which is the same.
+    take: Callable[[Observation], str] = (lambda each: _take(tree, each)) if tuned else (lambda each: each.default)
+    return Answer(
+        tree,
+        tuned,
+        trained,
+        {
+            TRAIN: losses(train, take),
+            TEST: losses(test, take),
+            f"untuned {TRAIN}": rule,
+            f"untuned {TEST}": losses(test, lambda each: each.default),
+            "folds": folds,
+        },
+    )
+
+
+def _take(tree: Tree, observation: Observation) -> str:
+    return evaluate(tree, observation.features)[0].label
+
+
+@dataclass(frozen=True)
+class _Growth:
+    """How large a tree grows.
+
+    Attributes
+    ----------
+    label_worth : float
+        What a further label has to save, as a share of the time.
+    leaf_penalty : float
+        What a leaf has to save of the impurity, by cost-complexity pruning.
+    """
+
+    label_worth: float = _WORTH_A_LABEL[0]
+    leaf_penalty: float = 0.0
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Observations as arrays.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Features that differ between cases.
+    features : numpy.ndarray of float32
+        As scikit-learn compares them; a row for each case.
+    labels : tuple of str
+    costs : numpy.ndarray
+        Logarithm of the time lost, for each case and label.
+    tied : numpy.ndarray of bool
+        Where a label is as good as the best, but for the noise.
+    families : numpy.ndarray
+        Of each case, by number.
+    shares : numpy.ndarray
+        Of what its matrix takes, each case's part: where a question is asked of parts of a matrix, small ones count for little.
+    """
+
+    names: tuple[str, ...]
+    features: _Array
+    labels: tuple[str, ...]
+    costs: _Array
+    tied: _Array
+    families: _Array
+    shares: _Array
+
+    @classmethod
+    def of(cls, observations: Sequence[Observation]) -> _Table:
+        common = set.intersection(*(set(each.features) for each in observations))
+        values = {name: [each.features[name] for each in observations] for name in sorted(common)}
+        names = tuple(name for name, column in values.items() if min(column) < max(column))
+        labels = tuple(sorted({label for each in observations for label in each.times}))
+        costs = np.log([[_loss(each, label) for label in labels] for each in observations])
+        families = {family: number for number, family in enumerate(dict.fromkeys(each.family for each in observations))}
+        whole: dict[str, float] = {}
+        for each in observations:
+            whole[each.case] = whole.get(each.case, 0.0) + each.best
+        return cls(
+            names,
+            np.array([values[name] for name in names], np.float32).T.reshape(len(observations), len(names)),
+            labels,
+            costs,
+            costs <= np.log1p([[each.noise] for each in observations]),
+            np.array([families[each.family] for each in observations]),
+            np.array([each.best / whole[each.case] for each in observations]),
+        )
+
+    def tree(self, cases: Iterable[int], growth: _Growth) -> Tree:
+        """Return the tree trained on some cases."""
+        rows = np.fromiter(cases, np.int64)
+        kept = self._serving(rows, growth.label_worth)
+        if len(kept) == 1 or not self.names or rows.size < _LEAST_CASES:
+            return self._leaf(rows, kept)
+        classifier = self._grown(rows, kept, growth.leaf_penalty)
+        return self._joined(classifier.tree_, 0, rows, kept)
+
+    def _grown(self, rows: _Array, kept: _Array, leaf_penalty: float) -> Any:
+        from sklearn.tree import DecisionTreeClassifier
+
+        targets, weights = self._targets(rows, kept)
+        classifier = DecisionTreeClassifier(
+            max_leaf_nodes=_MOST_LEAVES, min_samples_leaf=_LEAF_CASES, ccp_alpha=leaf_penalty, random_state=0
+        )
+        return classifier.fit(self.features[rows], targets, weights)
+
+    def penalties(self, rows: _Array, label_worth: float) -> _Array:
+        """Return the penalties at which the tree that is trained on some cases loses leaves."""
+        kept = self._serving(rows, label_worth)
+        if len(kept) == 1 or not self.names or rows.size < _LEAST_CASES:
+            return np.zeros(1)
+        targets, weights = self._targets(rows, kept)
+        path = self._grown(rows, kept, 0.0).cost_complexity_pruning_path(self.features[rows], targets, weights)
+        return np.asarray(path.ccp_alphas)
+
+    def _targets(self, rows: _Array, kept: _Array) -> tuple[_Array, _Array]:
+        """Return each case's label and weight: of labels that tie the one that ties most often; what the others cost."""
+        costs = self.costs[np.ix_(rows, kept)]
+        best = costs.min(axis=1, keepdims=True)
+        ties = self.tied[np.ix_(rows, kept)] | (costs <= best + 1e-12)
+        often = ties.sum(axis=0)
+        targets = np.where(ties, often, -1).argmax(axis=1)
+        weights = np.minimum(costs - best, math.log(_UNKNOWN_LOSS)).mean(axis=1)
+        return targets, self.shares[rows] * (weights + 1e-4)
+
+    def _serving(self, rows: _Array, worth: float) -> _Array:
+        """Return the fewest labels that serve all cases well: one after another, each the one that saves most."""
+        kept: list[int] = []
+        served, shares = np.full(rows.size, np.inf), self.shares[rows] / self.shares[rows].sum()
+        while True:
+            with_each = shares @ np.minimum(served[:, None], self.costs[rows])
+            next_one = int(with_each.argmin())
+            if kept and shares @ served - with_each[next_one] < worth:
+                return np.array(kept)
+            kept.append(next_one)
+            served = np.minimum(served, self.costs[rows, next_one])
+
+    def _leaf(self, rows: _Array, kept: _Array) -> Leaf:
+        sums = self.shares[rows] / self.shares[rows].sum() @ self.costs[np.ix_(rows, kept)]
+        label = int(sums.argmin())
+        return Leaf(self.labels[kept[label]], int(rows.size), round(float(np.exp(sums[label])), 4))
+
+    def _joined(self, grown: Any, node: int, rows: _Array, kept: _Array) -> Tree:
+        """Return a tree from scikit-learn's, its leaves labelled by the time lost; alike ones are joined."""
+        left, right = grown.children_left[node], grown.children_right[node]
+        if left == right:
+            return self._leaf(rows, kept)
+        column = int(grown.feature[node])
+        values = self.features[rows, column]
+        goes_left = values <= grown.threshold[node]
+        then = self._joined(grown, left, rows[goes_left], kept)
+        otherwise = self._joined(grown, right, rows[~goes_left], kept)
+        if isinstance(then, Leaf) and isinstance(otherwise, Leaf) and then.label == otherwise.label:
+            return self._leaf(rows, kept)
+        limit = _between(float(values[goes_left].max()), float(values[~goes_left].min()))
+        return Split(self.names[column], limit, then, otherwise)
+
+
+def _between(low: float, high: float) -> float:
+    """Return the shortest number from ``low`` to below ``high``, near their geometric mean where both are positive."""
+    middle = math.sqrt(low * high) if low > 0 else (low + high) / 2
+    for digits in range(1, 17):
+        number = float(f"{middle:.{digits}g}")
+        if low <= number < high:
+            return int(number) if number.is_integer() else number
+    return low
+
+
+def _best_growth(table: _Table) -> tuple[_Growth, dict[int, str]]:
+    """Return the growth that loses least time over families left out, and the labels chosen there with it."""
+    everything = np.arange(len(table.families))
+    n_folds = min(int(table.families.max()) + 1, _FOLDS)
+    folds = [everything[table.families % n_folds == fold] for fold in range(n_folds)]
+    if n_folds < 2 or everything.size < _LEAST_CASES:
+        return _Growth(), {}
+    best: tuple[float, _Growth, dict[int, str]] = (math.inf, _Growth(), {})
+    for worth in reversed(_WORTH_A_LABEL):
+        path = np.unique(table.penalties(everything, worth))
+        # Between the penalties at which the tree changes; the last one leaves the root alone.
+        tried = [*np.sqrt(path[:-1].clip(0) * path[1:])[:: max(1, path.size // 16)], float(path[-1]) * 1.001 + 1e-9]
+        for penalty in sorted(tried, reverse=True):
+            growth = _Growth(worth, float(penalty))
+            chosen: dict[int, str] = {}
+            for fold in folds:
+                tree = table.tree(np.setdiff1d(everything, fold), growth)
+                for row in fold.tolist():
+                    features = dict(zip(table.names, table.features[row].tolist(), strict=True))
+                    chosen[row] = evaluate(tree, features)[0].label
+            lost = [table.costs[row, table.labels.index(chosen[row])] for row in everything.tolist()]
+            mean = float(np.average(lost, weights=table.shares))
+            # From the smallest tree on: a larger one has to be better.
+            if mean < best[0] - _TOLERANCE / 2:
+                best = mean, growth, chosen
+    return best[1], best[2]

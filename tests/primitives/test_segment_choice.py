@@ -1,0 +1,119 @@
+"""How segmented sort chooses its kernels: labels of shapes, a made-up profile that decides, all that is declared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+import scipy.sparse as sp
+from chains import on_device, pointers_of
+from platforms import PLATFORMS
+
+from clsparse_py import programs
+from clsparse_py.device import Device, describe
+from clsparse_py.primitives import reference, segmented_sort
+from clsparse_py.primitives.segmented_sort import MergeSerial, SortNetwork
+from clsparse_py.primitives.segments import Elements, Shape
+from clsparse_py.primitives.tunable import SegmentedSortTunable
+
+TUNABLE = SegmentedSortTunable()
+
+
+@pytest.mark.parametrize(
+    "shape", [Shape.lanes(256, 512, 16), Shape.lanes(64, 48, 4, 32), Shape.chunks(1), Shape.chunks(7, 50, 8)]
+)
+def test_a_label_names_a_shape(shape: Shape) -> None:
+    assert Shape.parse(str(shape)) == shape
+
+
+@pytest.mark.parametrize(
+    "label",
+    ["", "lanes", "lanes/256/512/16", "lanes/256/512/16/x", "lanes/250/512/16/128", "lanes/256/512/2/128", "lanes/256/512/16/2",
+     "lanes/256/512/16/128/1", "chunks/1/5", "chunks/0/5/3", "chunks/1/-5/3", "chunks/1/5/0", "tiles/1/5/3"],
+)  # fmt: skip
+def test_what_is_no_label(label: str) -> None:
+    with pytest.raises(ValueError, match=r"^shape: must be such as"):
+        Shape.parse(label)
+
+
+def made_up(kind: str) -> Device:
+    return replace(
+        describe(next(iter(PLATFORMS.values()))), name="made up", type=kind, max_work_group=1024, local_memory=48 << 10
+    )
+
+
+@pytest.mark.parametrize("kind", ["gpu", "cpu"])
+def test_generic_profiles_have_the_default(kind: str) -> None:
+    device = made_up(kind)
+    features = {"n": 10, "segments": 3, "mean": 3.3, "key_bytes": 4, "value_bytes": 0}
+    label = TUNABLE.default(device, "any", "shape", features)
+    assert Shape.parse(label) == Shape.default(device)
+    assert label == TUNABLE.configurations(device, "any", "shape")[0]
+
+
+def test_what_a_device_cannot_have_is_not_tried() -> None:
+    few = replace(made_up("gpu"), max_work_group=256)
+    shapes = [Shape.parse(label) for label in TUNABLE.configurations(few, "any", "shape")]
+    assert shapes
+    assert max(max(each.work_group, each.merge_group) for each in shapes) <= 256
+    assert len(TUNABLE.configurations(replace(few, max_work_group=64), "any", "shape")) == 1
+    assert len({str(each.legal(few, Elements("int32", 4))) for each in shapes}) == len(shapes)
+
+
+def sorters(queue: cl.CommandQueue, n: int) -> list[Any]:
+    """Return the records of the kernels that sort n elements in two segments, which are then right."""
+    ptr, keys = pointers_of([n - 40, 40]), np.random.default_rng(n).integers(0, 1 << 20, n).astype(np.int32)
+    with programs.recording() as built:
+        found = segmented_sort(on_device(queue, ptr), on_device(queue, keys))
+    np.testing.assert_array_equal(found.get(), reference.segmented_sort(ptr, keys))
+    return [each.parameters for each in built if isinstance(each.parameters, (SortNetwork, MergeSerial))]
+
+
+@pytest.mark.parametrize("label", ["lanes/64/128/8/32", "lanes/32/64/4/64", "chunks/1/100/8"])
+def test_a_profile_decides(queue: cl.CommandQueue, decided_by: Callable[[Device, dict[str, Any]], None], label: str) -> None:
+    decided_by(describe(queue.device), {"segmented_sort": {"any": {"shape": {"take": label}}}})
+    shape, found = Shape.parse(label), sorters(queue, 1000)
+    assert {each.runs.tile for each in found if isinstance(each, MergeSerial) or each.ranges == "tiles"} == {shape.tile}
+    if shape.chunked:
+        assert {each.block for each in found} == {8}
+        assert all(isinstance(each, MergeSerial) for each in found)
+    else:
+        short = next(each for each in found if each.ranges == "segments")
+        assert short.bins[-1] == min(shape.short, 4 * shape.work_group)
+        assert {each.work_group for each in found} == {shape.work_group}
+
+
+def test_features_decide(queue: cl.CommandQueue, decided_by: Callable[[Device, dict[str, Any]], None]) -> None:
+    few, many = "lanes/32/64/4/128", "chunks/1/64/24"
+    split = {"feature": "n", "at_most": 500, "then": {"take": few}, "else": {"take": many}}
+    decided_by(describe(queue.device), {"segmented_sort": {"any": {"shape": split}}})
+    assert {type(each) for each in sorters(queue, 400)} == {SortNetwork}
+    assert {type(each) for each in sorters(queue, 600)} == {MergeSerial}
+
+
+@pytest.mark.parametrize("declared_for", ["cpu", "gpu"])
+def test_all_that_is_declared_sorts(queue: cl.CommandQueue, declared_for: str) -> None:
+    lengths = [0, 5, 1, 300, 33, 0, 7000, 64, 129]
+    indices = np.concatenate([np.arange(length) for length in lengths]).astype(np.int32)
+    matrix = sp.csr_array((np.ones(indices.size, np.float32), indices, pointers_of(lengths)), shape=(len(lengths), 7000))
+    problem = TUNABLE.problem(queue, "uneven", matrix, "any")
+    subjects = TUNABLE.subjects(problem, "shape")
+    assert {(each.elements.key, each.elements.value_bytes) for each in subjects} == {("uint64", 0), ("int32", 8)}
+    for label in TUNABLE.configurations(replace(describe(queue.device), type=declared_for), "any", "shape"):
+        for subject in subjects:
+            assert TUNABLE.features(subject)["n"] == sum(lengths)
+            for out in subject.out:
+                out.fill(0)
+            assert TUNABLE.prepare(subject, "shape", label)()
+            assert TUNABLE.verify(subject)
+    subjects[0].out[0].fill(0)
+    assert not TUNABLE.verify(subjects[0])
+
+
+def test_nothing_to_tune_with(queue: cl.CommandQueue) -> None:
+    with pytest.raises(ValueError, match="has no entries"):
+        TUNABLE.problem(queue, "empty", sp.csr_array((3, 3)), "any")

@@ -1,0 +1,48 @@
+"""The generic profiles choose what the rules written by hand chose, which they replaced."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from test_choose import CPU, GPU
+
+from clsparse_py.spmv.choose import choose
+from clsparse_py.spmv.features import Features
+
+LINES = (Path(__file__).parent / "former_choices.txt").read_text().splitlines()[1:]
+
+
+def test_generic_profile_of_gpus() -> None:
+    assert len(LINES) > 400
+    for line in LINES:
+        dtype, n_rows, nnz, longest, label = line.split()
+        features = Features(int(n_rows), int(n_rows), int(nnz), 0, int(longest), 1.0, ())
+        decision = choose(features, GPU, "auto", None, dtype)
+        assert decision.scheme.name == "single"
+        assert decision.kernels[0][0].label == label, line
+        assert decision.rule.startswith("profile generic-gpu: single always; ")
+        assert label in decision.rule
+
+
+def test_values_of_other_types_choose_as_real_ones_of_their_size() -> None:
+    features = Features(1000, 1000, 7000, 0, 16, 1.0, ())
+    by_dtype = {dtype: choose(features, GPU, "auto", None, dtype).kernels for dtype in ("int8", "int32", "float32")}
+    assert len(set(by_dtype.values())) == 1
+    assert choose(features, GPU, "auto", None, "complex64").kernels == choose(features, GPU, "auto", None, "float64").kernels
+
+
+def test_generic_profile_of_cpus() -> None:
+    for line in LINES[::50]:
+        dtype, n_rows, nnz, longest, _ = line.split()
+        decision = choose(Features(int(n_rows), int(n_rows), int(nnz), 0, int(longest), 1.0, ()), CPU, "auto", None, dtype)
+        assert decision.kernels[0][0].label == "chunked/1/32"
+
+
+def test_bins_take_as_many_work_items_to_a_row_as_keep_some_entries_for_each() -> None:
+    (fine,) = choose(Features(9, 9, 9, 1, 1, 0.0, ()), GPU, "fine", None).kernels
+    assert [choice.width for choice in fine[:100]] == [1] * 4 + [2] * 4 + [4] * 8 + [8] * 16 + [16] * 32 + [32] * 36
+    assert {choice.label.split("/", 1)[1] for choice in fine[:100]} == {"256/2"}
+    (coarse,) = choose(Features(9, 9, 9, 1, 1, 0.0, ()), GPU, "coarse-10", None).kernels
+    assert (fine[100].label, coarse[100].label) == ("pieces/256/4", "subvector64/256/4")
+    (on_cpu,) = choose(Features(9, 9, 9, 1, 1, 0.0, ()), CPU, "coarse-10", None).kernels
+    assert [choice.label for choice in on_cpu] == ["serial/256/2"] * 100 + ["subvector64/256/4"]

@@ -1,0 +1,301 @@
+"""Profiles: which one decides, and what happens to those that cannot be used."""
+
+from __future__ import annotations
+
+import copy
+import json
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clsparse_py.device import Device, Portability
+from clsparse_py.errors import ProfileError
+from clsparse_py.tuning import profiles
+
+GPU = Device(
+    name="Fast 9", platform="Maker's OpenCL", driver_version="1.2", type="gpu", compute_units=80, max_work_group=1024,
+    local_memory=48 << 10, max_allocation=1 << 32, global_memory=1 << 34, preferred_multiple=32, sub_group_sizes=(), fp64=True,
+    fp16=False, int64_atomics=True, float_atomics=False, unified_memory=False, aliases_host=False, svm=(),
+    portability=Portability("ptx", 32, "ptx"), vendor="Maker",
+)  # fmt: skip
+CPU = replace(GPU, name="Core", type="cpu", platform="Runtime", compute_units=2, vendor="Cores")
+FEATURES = {"mean": 5.0}
+
+
+@pytest.fixture(autouse=True)
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The user's folder, empty."""
+    monkeypatch.setenv("CLSPARSE_PROFILES", str(tmp_path / "mine"))
+    profiles.forget()
+    yield tmp_path / "mine"
+    monkeypatch.undo()
+    profiles.forget()
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """What is shipped: the two generic profiles, and others that a test puts there."""
+    folder = tmp_path / "shipped"
+    folder.mkdir()
+    for path in profiles.shipped():
+        if path.stem.startswith("generic-"):
+            (folder / path.name).write_text(path.read_text())
+    monkeypatch.setattr(profiles, "shipped", lambda: sorted(folder.glob("*.json")))
+    return folder
+
+
+def made(name: str, device: Device | str, label: str = "serial/64/2", **operations: Any) -> dict[str, Any]:
+    """Return a profile for a device, or for a type of them."""
+    of = {"type": device} if isinstance(device, str) else profiles.identity(device)
+    trees = operations or {"spmv": {"any": {"single": {"take": label}}}}
+    return {"schema": 1, "name": name, "device": of, "date": "2026-02-03T04:05:06", "operations": trees}
+
+
+def decided(device: Device, question: str = "single", dtype: str = "float64", parse: Callable[[str], Any] = str) -> str:
+    """Return the profile and the label."""
+    ruling = profiles.decide(device, "spmv", dtype, question, {**FEATURES, "bin": 0, "granularity": 1}, parse)
+    return f"{ruling.profile.removeprefix('profile ')}: {ruling.label}"
+
+
+def no_gpus(label: str) -> str:
+    """Parse labels of a test: those that begin with "new" are unknown."""
+    if label.startswith("new"):
+        raise ValueError(f"kernel: there is no {label}")
+    return label
+
+
+def test_order_of_lookup(mine: Path, alone: Path) -> None:
+    other, kin, larger = (replace(GPU, name=name) for name in ("Fast 3", "Fast 8", "Fast 99"))
+    assert decided(CPU) == "generic-cpu: chunked/1/32"
+    assert decided(replace(GPU, type="accelerator"), "scheme") == "generic-gpu: single"
+    profiles.save(made("kin", kin), alone / "kin.json")
+    assert decided(GPU).startswith("kin (2026-02-03)")
+    profiles.save(made("larger", replace(larger, compute_units=800)), alone / "larger.json")
+    assert decided(GPU).startswith("kin")
+    assert decided(replace(GPU, compute_units=700)).startswith("larger")
+    profiles.save(made("exact", GPU), alone / "exact.json")
+    assert decided(GPU).startswith("exact")
+    assert decided(other).startswith("exact")
+    profiles.save(made("my-kin", kin))
+    assert decided(GPU).startswith("exact")
+    assert decided(kin).startswith("my-kin")
+    profiles.save(made("my-type", "gpu"))
+    assert decided(GPU).startswith("exact")
+    profiles.save(made("mine", GPU))
+    assert decided(GPU).startswith("mine")
+    stranger = replace(GPU, name="Other 1", vendor="Other", platform="Other's OpenCL")
+    assert decided(stranger) == "my-type: serial/64/2"
+    assert mine.is_dir()
+
+
+def test_cpus_are_kin_by_their_runtime(alone: Path) -> None:
+    profiles.save(made("runtime", CPU), alone / "runtime.json")
+    assert decided(replace(CPU, name="Other", vendor="Other")).startswith("runtime")
+    assert decided(replace(CPU, platform="Other")).startswith("generic-cpu")
+    assert decided(replace(CPU, type="gpu"), "scheme").startswith("generic-gpu")
+
+
+def test_what_a_profile_lacks_the_next_one_decides(alone: Path) -> None:
+    profiles.save(made("mine", CPU, spmv={"float64": {"single": {"take": "serial/64/2"}}}))
+    assert alone
+    assert decided(CPU).startswith("mine")
+    assert decided(CPU, dtype="complex64").startswith("mine")
+    assert decided(CPU, dtype="float32").startswith("generic-cpu")
+    assert decided(CPU, "scheme").startswith("generic-cpu")
+    assert profiles.decide(CPU, "transpose", "any", "method", {}, str).profile == "profile generic-cpu"
+    with pytest.raises(LookupError, match=r"^no profile decides colour of spmv for int8"):
+        profiles.decide(CPU, "spmv", "int8", "colour", {}, str)
+
+
+def test_dtypes_have_stand_ins() -> None:
+    trees = {"int32": {"single": {"take": "a"}}, "float32": {"single": {"take": "b"}}, "float64": {"single": {"take": "c"}}}
+    profiles.save(made("mine", CPU, spmv={**trees, "any": {"single": {"take": "d"}, "bin": {"take": "e"}}}))
+    labels = {
+        dtype: decided(CPU, dtype=dtype)[-1] for dtype in ("int32", "int8", "bool", "float32", "int64", "complex128", "any")
+    }
+    assert labels == {"int32": "a", "int8": "b", "bool": "b", "float32": "b", "int64": "c", "complex128": "c", "any": "d"}
+    assert decided(CPU, "bin", "float32").endswith(": e")
+
+
+def test_a_ruling_tells_profile_path_and_note() -> None:
+    split = {"feature": "mean", "at_most": 4, "then": {"take": "a"}, "else": {"take": "b", "note": "as it is long"}}
+    profiles.save(made("mine", CPU, spmv={"any": {"single": split}}))
+    ruling = profiles.decide(CPU, "spmv", "float32", "single", FEATURES, str.upper)
+    assert (ruling.label, ruling.value) == ("b", "B")
+    assert ruling.why == "profile mine (2026-02-03): mean > 4 (as it is long)"
+    assert str(ruling) == "b where mean > 4 (as it is long)"
+
+
+def test_untuned_is_what_the_type_gets() -> None:
+    profiles.save(made("mine", CPU))
+    assert profiles.default(CPU, "spmv", "float64", "single", FEATURES).label == "chunked/1/32"
+    assert profiles.default(replace(GPU, type="custom"), "spmv", "float64", "scheme", FEATURES).profile == "profile generic-gpu"
+
+
+DAMAGED: dict[str, tuple[Any, str]] = {
+    "empty": (b"", "damaged"),
+    "cut": (b'{"schema": 1, "name": "x', "damaged"),
+    "bytes": (bytes(range(200, 256)), "damaged"),
+    "deep": (b'{"a":' * 100_000, "damaged"),
+    "list": ([], "no profile: profile must be object"),
+    "newer": ({"schema": 2}, "version 2 of the schema"),
+    "older": ({"schema": 0}, r"profile\.schema must be"),
+    "nameless": ({"name": None}, r"profile\.name must be string"),
+    "path": ({"name": "../../x"}, r"profile\.name must match"),
+    "no device": ({"device": {}}, r"profile\.device must contain"),
+    "half a device": ({"device": {"type": "cpu", "name": "Core"}}, "device missing dependency"),
+    "no tree": ({"operations": {"spmv": {"any": {"single": {"take": 3}}}}}, "take must be string"),
+    "half a split": ({"operations": {"spmv": {"any": {"single": {"feature": "mean", "at_most": 3}}}}}, "single must be valid"),
+    "deep tree": ("deep tree", "too deep|damaged"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_damaged_profiles_are_reported_once_and_ignored(damage: str, mine: Path, caplog: pytest.LogCaptureFixture) -> None:
+    content, message = DAMAGED[damage]
+    if content == "deep tree":
+        content = json.dumps(made("mine", CPU, spmv={"any": {"single": "TREE"}})).replace('"TREE"', _nested(5000)).encode()
+    elif isinstance(content, (dict, list)):
+        content = json.dumps({**made("mine", CPU), **content} if isinstance(content, dict) else content).encode()
+    mine.mkdir()
+    (mine / "mine.json").write_bytes(content)
+    with caplog.at_level(logging.WARNING):
+        assert decided(CPU) == "generic-cpu: chunked/1/32"
+        profiles.find.cache_clear()
+        assert decided(CPU, "bin").startswith("generic-cpu")
+    (record,) = [record for record in caplog.records if "mine.json is ignored" in record.getMessage()]
+    assert record.levelno == logging.WARNING
+    with pytest.raises(ProfileError, match=rf"^profile .*mine\.json: it .*({message})"):
+        profiles.load("mine")
+
+
+def _nested(depth: int) -> str:
+    return '{"feature": "mean", "at_most": 1, "then": {"take": "a"}, "else": ' * depth + '{"take": "a"}' + "}" * depth
+
+
+def test_unknown_labels_and_features_are_reported_once_and_ignored(caplog: pytest.LogCaptureFixture) -> None:
+    trees = {"take": "new/1", "note": "of a newer version"}
+    unknown = {"feature": "colour", "at_most": 1, "then": {"take": "a"}, "else": {"take": "b"}}
+    profiles.save(
+        made("mine", CPU, spmv={"any": {"single": trees, "scheme": {"take": "fine"}}}, spmm={"any": {"x": {"take": "y"}}})
+    )
+    with caplog.at_level(logging.WARNING):
+        assert decided(CPU, parse=no_gpus).startswith("generic-cpu")
+        assert decided(CPU, "scheme", parse=no_gpus).startswith("generic-cpu")
+        # Another operation's trees are not in doubt.
+        assert profiles.decide(CPU, "spmm", "int8", "x", {}, no_gpus).label == "y"
+        assert [record.getMessage().split(": ", 1)[1] for record in caplog.records] == ["spmv, single: kernel: there is no new/1"]
+        profiles.save(made("mine", CPU, spmv={"any": {"single": unknown}}))
+        assert decided(CPU).startswith("generic-cpu")
+        assert decided(CPU, dtype="int8").startswith("generic-cpu")
+    assert [record.getMessage().split(": ", 1)[1] for record in caplog.records[1:]] == ["spmv, single: colour is no feature"]
+
+
+def test_what_is_saved_is_whole_and_read_at_once(mine: Path) -> None:
+    content = made("mine", CPU)
+    content["evidence"] = [
+        {
+            "operation": "spmv",
+            "dtype": "float64",
+            "question": "single",
+            "case": "a",
+            "times": {"serial/64/2": 1e-3},
+            "split": "test",
+        }
+    ] * 3
+    path = profiles.save(content)
+    assert path == mine / "mine.json"
+    assert json.loads(path.read_text()) == content
+    assert path.read_text().count('"case"') == len([line for line in path.read_text().splitlines() if '"case"' in line]) == 3
+    assert [each.name for each in mine.iterdir()] == ["mine.json"]
+    assert decided(CPU).startswith("mine")
+    profiles.save({**content, "operations": {"spmv": {"any": {"single": {"take": "other"}}}}})
+    assert decided(CPU).endswith(": other")
+    assert profiles.load("mine").content["evidence"] == content["evidence"]
+    assert profiles.remove("mine") == path
+    assert decided(CPU).startswith("generic-cpu")
+    with pytest.raises(ProfileError, match=r"^no profile of yours is named 'mine'; there are: none"):
+        profiles.remove("mine")
+    with pytest.raises(ProfileError, match=r"^no profile is named 'mine'; there are .*generic-gpu"):
+        profiles.load("mine")
+
+
+def test_what_is_no_profile_is_not_saved(mine: Path) -> None:
+    with pytest.raises(ProfileError, match="it is no profile"):
+        profiles.save({"schema": 1})
+    assert not mine.exists()
+
+
+def test_a_folder_that_cannot_be_written(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine.parent.joinpath("file").write_text("")
+    monkeypatch.setenv("CLSPARSE_PROFILES", str(mine.parent / "file" / "below"))
+    with pytest.raises(ProfileError, match=r"^profile .*file/below/x\.json: it cannot be written: Not a directory"):
+        profiles.save(made("x", CPU))
+    assert decided(CPU).startswith("generic-cpu")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_leaves_what_was_there(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = profiles.save(made("mine", CPU)).read_text()
+
+    def full(path: Path, text: str, encoding: str) -> None:
+        path.touch()
+        with Path("/dev/full").open("w", encoding=encoding) as file:
+            file.write(text)
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(ProfileError, match=r"mine\.json: it cannot be written: No space left on device"):
+        profiles.save(made("mine", CPU, "other"))
+    assert (mine / "mine.json").read_text() == before
+    assert [each.name for each in mine.iterdir()] == ["mine.json"]
+
+
+def test_a_folder_that_cannot_be_listed(mine: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    profiles.save(made("mine", CPU))
+
+    def refuse(_path: Path) -> Iterator[Path]:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    with caplog.at_level(logging.WARNING):
+        assert decided(CPU).startswith("generic-cpu")
+    assert f"{mine} is ignored: its profiles cannot be listed: Permission denied" in caplog.text
+
+
+def test_names_and_devices() -> None:
+    assert profiles.name_for(GPU) == "fast-9-maker-s-opencl"
+    assert profiles.name_for(replace(GPU, name="é", platform="ü")) == "device"
+    profiles.check(made(profiles.name_for(replace(GPU, name="x" * 300)), GPU))
+
+
+def test_shipped_profiles_are_whole(tmp_path: Path) -> None:
+    names = {path.stem for path in profiles.shipped()}
+    assert {"generic-gpu", "generic-cpu"} <= names
+    for path in profiles.shipped():
+        profile = profiles.read(path, shipped=True)
+        assert profile.name == path.stem
+        assert profiles.save(profile.content, tmp_path / path.name).read_bytes() == path.read_bytes()
+
+
+def test_the_schema_is_one(mine: Path) -> None:
+    assert mine
+    content = made("mine", CPU)
+    profiles.check(content)
+    for key in ("schema", "name", "device", "operations"):
+        without = copy.deepcopy(content)
+        del without[key]
+        with pytest.raises(ProfileError, match="it is no profile"):
+            profiles.check(without)
+
+
+def test_what_searches_and_trains_is_not_imported() -> None:
+    script = "import sys, clsparse_py; print([n for n in sys.modules if n.split('.')[0] in ('sklearn', 'matplotlib')])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=os.environ.copy())
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,81 @@
+"""The report shows what there is, and says nothing of what there is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyopencl as cl
+import pytest
+from made_up import separable
+
+from clsparse_py.device import describe
+from clsparse_py.tuning import training
+from clsparse_py.tuning.checkpoint import Observation
+from clsparse_py.tuning.corpus import TEST, TRAIN
+from clsparse_py.tuning.outcome import Outcome, scores_of, whole
+from clsparse_py.tuning.tree import Leaf
+
+pytest.importorskip("sklearn")
+pytest.importorskip("matplotlib")
+
+
+def outcome_of(observations: list[Observation]) -> Outcome:
+    answers = {}
+    for question in dict.fromkeys(each.question for each in observations):
+        found = training.answer([each for each in observations if each.question == question], Leaf("middle"))
+        assert found is not None
+        answers[question] = found
+    together = whole(observations, answers)
+    return Outcome(answers, together, scores_of(together), observations)
+
+
+def two_questions() -> list[Observation]:
+    """Return measurements of a kernel for all rows, and of whether to bin: bins are better where rows are long."""
+    rng = np.random.default_rng(4)
+    made = []
+    for number in range(80):
+        mean = float(np.exp(rng.uniform(0, 6)))
+        common = {
+            "case": f"case{number}", "subject": 0, "family": f"f{number % 8}", "split": TEST if number % 4 == 3 else TRAIN,
+            "features": {"mean": mean, "nnz": 1000 * mean}, "noise": 0.01,
+        }  # fmt: skip
+        single = {"serial/64/2": 1e-3 * mean, "serial/256/4": 1.1e-3 * mean, "adaptive/128/6": 5e-3 + 0.2e-3 * mean}
+        made.append(Observation("spmv", "float64", "single", default="serial/64/2", times=single, **common))
+        schemes = {"single": min(single.values()), "coarse-10": 30e-3, "hybrid-100": 31e-3, "fine": 33e-3}
+        overheads = dict.fromkeys(schemes, 0.5)
+        made.append(Observation("spmv", "float64", "scheme", default="single", times=schemes, overheads=overheads, **common))
+    return made
+
+
+def test_all_questions_together_are_scored_by_what_runs() -> None:
+    outcome = outcome_of(two_questions())
+    assert outcome.scores["tuned test"].mean < 1.05
+    assert outcome.scores["untuned test"].mean > 1.2
+    labels = {each.tuned for each in outcome.whole}
+    assert labels <= {"single: serial/64/2", "single: adaptive/128/6", "coarse-10", "hybrid-100", "fine"}
+    assert len(labels) > 1
+    assert {each.untuned for each in outcome.whole} == {"single: serial/64/2"}
+    for each in outcome.whole:
+        assert each.observation.best <= min(
+            time for label, time in each.observation.times.items() if label.startswith("single: ")
+        )
+
+
+def test_a_report_has_the_plots_of_the_paper(queue: cl.CommandQueue, tmp_path: Path) -> None:
+    from clsparse_py.tuning.report import write
+
+    made_up = outcome_of(separable())
+    page = write(
+        tmp_path / "report",
+        describe(queue.device),
+        {("spmv", "float64"): outcome_of(two_questions()), ("made-up", "any"): made_up},
+    )
+    text = page.read_text()
+    pictures = {path.name for path in page.parent.glob("*.png")}
+    expected = {f"spmv-float64-{name}.png" for name in ("speed-up", "adaptive", "overhead", "bins", "lost")}
+    assert pictures == expected | {"made-up-speed-up.png", "made-up-lost.png"}
+    assert all(f"({name})" in text for name in pictures)
+    assert "| spmv float64 | all together |" in text
+    assert "mean <= 1" in text
+    assert "CSR-Adaptive" in text

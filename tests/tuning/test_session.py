@@ -1,0 +1,271 @@
+"""Tuning from beginning to end with a made-up operation: what fails is left out, what is stopped goes on."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pyopencl as cl
+import pytest
+from made_up import MadeUp
+from rich.console import Console
+
+from clsparse_py.device import describe
+from clsparse_py.errors import ProfileError
+from clsparse_py.tuning import clock, profiles, run, search
+from clsparse_py.tuning.checkpoint import Checkpoint, path_for
+
+pytest.importorskip("sklearn")
+
+
+@pytest.fixture(autouse=True)
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLSPARSE_PROFILES", str(tmp_path / "profiles"))
+    monkeypatch.setenv("CLSPARSE_CACHE_DIR", str(tmp_path / "cache"))
+    profiles.forget()
+
+
+@pytest.fixture(autouse=True)
+def corpus(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Leave of the corpus its first small matrices; return their names."""
+    from clsparse_py.tuning import session
+    from clsparse_py.tuning.corpus import generated
+
+    few = list(itertools.islice(generated(1000), 26))
+    monkeypatch.setattr(session, "cases", lambda *_: iter(few))
+    return [case.name for case in few]
+
+
+def tuned(queue: cl.CommandQueue, made_up: MadeUp, monkeypatch: pytest.MonkeyPatch, **options: Any) -> tuple[int, str]:
+    """Tune the made-up operation, and return the exit code and what was said."""
+    monkeypatch.setattr(run, "OPERATIONS", ("made-up",))
+    monkeypatch.setattr(run, "tunables", lambda operations: dict.fromkeys(operations, made_up))
+    text = io.StringIO()
+    code = run.tune(queue.device, Console(file=text, width=200), **{"minutes": 1, **options})
+    return code, text.getvalue()
+
+
+def test_a_run_ends_with_a_profile(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, said = tuned(queue, MadeUp(), monkeypatch)
+    assert code == 0
+    profile = profiles.find(describe(queue.device))[0]
+    assert not profile.shipped
+    assert profile.tree("made-up", "float32", "method").label == "fill/1"
+    assert str(profile.path) in said
+    content = profile.content
+    assert content["device"]["driver"] == queue.device.driver_version.strip()
+    assert {"train", "test"} == {each["split"] for each in content["evidence"]}
+    assert all(min(each["times"], key=each["times"].get) == "fill/1" for each in content["evidence"])
+    assert content["scores"]["made-up"]["float32"]["method"]["tuned"] is True
+    assert "hubs are not for this operation" in said
+
+
+def test_what_cannot_be_built_or_is_wrong_is_recorded_and_never_taken(
+    queue: cl.CommandQueue, corpus: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tuned(queue, MadeUp(), monkeypatch)
+    kept = Checkpoint(path_for(describe(queue.device)))
+    taken = [name for name in corpus if not name.startswith("hubs")]
+    assert [each.case for each in kept.of("made-up", "float32")] == taken
+    for each in kept.of("made-up", "float32"):
+        assert each.failed == {"unbuildable": "BuildError: it does not build", "wrong": "wrong result"}
+        assert set(each.times) == {"fill/1", "fill/4", "fill/16"}
+    assert {why for (_, _, case), why in kept.done.items() if case.startswith("hubs")} == {"hubs are not for this operation"}
+
+
+def test_an_interrupted_run_goes_on_where_it_was(
+    queue: cl.CommandQueue, corpus: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = corpus[9] if not corpus[9].startswith("hubs") else corpus[10]
+
+    def interrupt(name: str, label: str) -> None:
+        if name == there and label == "fill/16":
+            raise KeyboardInterrupt
+
+    code, said = tuned(queue, MadeUp(interrupt), monkeypatch)
+    assert code == run.INTERRUPTED
+    path = path_for(describe(queue.device))
+    assert "the same command goes on" in said
+    before = len(path.read_bytes().splitlines())
+    assert before > 9
+
+    second = MadeUp()
+    code, said = tuned(queue, second, monkeypatch)
+    assert code == 0
+    assert "are there" in said
+    again = {name for name, _ in second.prepared}
+    assert not again & set(corpus[:9])
+    assert set(corpus[9:]) - again == {name for name in corpus[9:] if name.startswith("hubs")}
+    assert not Checkpoint(path).fatal
+
+    third = MadeUp()
+    tuned(queue, third, monkeypatch)
+    assert third.prepared == []
+    tuned(queue, third, monkeypatch, fresh=True)
+    assert {name for name, _ in third.prepared} == {name for name in corpus if not name.startswith("hubs")}
+
+
+def test_what_the_process_did_not_survive_is_left_out(
+    queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = path_for(describe(queue.device))
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"trying": ["made-up", "float32", "method", "fill/16"]}) + "\n")
+    made_up = MadeUp()
+    assert tuned(queue, made_up, monkeypatch)[0] == 0
+    assert "while fill/16 ran" in caplog.text
+    assert "fill/16" not in {label for _, label in made_up.prepared}
+
+
+def test_the_budget_is_kept(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("clsparse_py.tuning.session.time.monotonic", lambda: now[0])
+
+    def pass_time(_name: str, _label: str) -> None:
+        now[0] += 1.0
+
+    made_up = MadeUp(pass_time)
+    code, said = tuned(queue, made_up, monkeypatch, minutes=1)
+    assert code == 0
+    assert "as much of the corpus as there was time for" in said
+    assert not Checkpoint(path_for(describe(queue.device))).fatal
+    assert 55 <= now[0] <= 61
+
+
+def test_a_lost_device_ends_the_run_and_keeps_what_was_measured(
+    queue: cl.CommandQueue, corpus: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost: list[str] = []
+    sixth = [name for name in corpus if not name.startswith("hubs")][5]
+
+    def lose(name: str, _label: str) -> None:
+        if name == sixth:
+            lost.append(name)
+            raise cl.LogicError("clEnqueueNDRangeKernel failed: OUT_OF_RESOURCES")
+
+    real = clock.Clock.check
+
+    def check(self: clock.Clock, label: str = "") -> None:
+        if lost:
+            raise clock.DeviceLostError("the device does not answer any more", label)
+        real(self)
+
+    monkeypatch.setattr(clock.Clock, "check", check)
+    code, said = tuned(queue, MadeUp(lose), monkeypatch)
+    assert code == 1
+    assert "does not answer any more" in said
+    assert len({each.case for each in Checkpoint(path_for(describe(queue.device))).of("made-up", "float32")}) == 5
+    # What it was lost with does not get another chance.
+    assert "fill/4 is left out from now on" in said
+    assert Checkpoint(path_for(describe(queue.device))).fatal == {("made-up", "float32", "method", "fill/4")}
+
+
+def test_a_profile_that_cannot_be_written_is_not_lost(
+    queue: cl.CommandQueue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "profiles").write_text("no folder")
+    monkeypatch.setattr(run.tempfile, "gettempdir", lambda: str(tmp_path / "rescued"))
+    code, said = tuned(queue, MadeUp(), monkeypatch)
+    assert code == 1
+    assert "instead" in said
+    (rescued,) = (tmp_path / "rescued").iterdir()
+    assert profiles.read(rescued).name
+
+    def full(*_: Any) -> Path:
+        raise ProfileError("profile: no space left on device")
+
+    monkeypatch.setattr(profiles, "save", full)
+    code, said = tuned(queue, MadeUp(), monkeypatch)
+    assert code == 1
+    assert '"take": "fill/1"' in said
+
+
+def test_other_operations_of_a_profile_are_kept(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    device = describe(queue.device)
+    other = {"transpose": {"any": {"method": {"take": "binned"}}}}
+    made = {"schema": 1, "name": profiles.name_for(device), "device": profiles.identity(device), "operations": other}
+    profiles.save(made)
+    assert tuned(queue, MadeUp(), monkeypatch)[0] == 0
+    assert set(profiles.load(profiles.name_for(device)).operations) == {"transpose", "made-up"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"operations": ["flying"]}, "flying cannot be tuned; there are made-up"),
+        ({"minutes": 0}, "budget: must be positive"),
+        ({"corpus": Path("no-such-folder")}, "no-such-folder is no folder"),
+    ],
+)
+def test_wrong_options_are_refused(
+    queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        tuned(queue, MadeUp(), monkeypatch, **options)
+
+
+class Paced(clock.Clock):
+    """Takes what runs return for the seconds that they took."""
+
+    counts: dict[str, int]
+
+    def once(self, run: Any) -> float:
+        return float(run())
+
+    def samples(self, run: Any, n: int) -> list[float]:
+        self.counts[run.label] = self.counts.get(run.label, 0) + n
+        return [run()] * n
+
+
+class Pace:
+    """A configuration that takes a known time."""
+
+    last = ""
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+
+    def __call__(self) -> Any:
+        Pace.last = self.label
+        return {"default": 4e-3, "best": 1e-3, "close": 1.05e-3, "slow": 9e-3, "wrong": 1e-4}[self.label]
+
+
+@pytest.fixture
+def paced(queue: cl.CommandQueue) -> Paced:
+    made = Paced(queue)
+    made.counts = {}
+    return made
+
+
+def test_races_measure_the_default_to_the_end_and_stop_others_early(paced: Paced) -> None:
+    found = search.race(["default", "slow", "best", "close", "slow"], Pace, lambda: True, paced, keep=["default"])
+    assert found.best == "best"
+    assert found.rough == {"slow"}
+    assert paced.counts["default"] > 2 * paced.counts["slow"]
+    assert paced.counts["best"] > 20
+    with pytest.raises(search.OutOfTimeError):
+        search.race(["best"], Pace, lambda: True, paced, deadline=0.0)
+
+
+def test_where_results_take_long_to_verify_those_are_that_could_win(paced: Paced) -> None:
+    verified = []
+
+    def verify() -> bool:
+        time.sleep(0.03)
+        verified.append(Pace.last)
+        return Pace.last != "wrong"
+
+    labels = ["default", "slow", "best", "close", "wrong"]
+    found = search.race(labels, Pace, verify, paced)
+    assert verified[0] == "default"
+    assert verified[1:] == ["wrong", "best"]
+    assert found.failed == {"wrong": "wrong result"}
+    assert found.best == "best"
+    verified.clear()
+    found = search.race(labels[:-1], Pace, verify, paced)
+    assert sorted(verified) == ["best", "close", "default"]
+    assert found.best == "best"

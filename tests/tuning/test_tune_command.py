@@ -1,0 +1,72 @@
+"""``clsparse tune`` with the library's own operations: the next product uses what it found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyopencl as cl
+import pytest
+import scipy.sparse as sp
+
+import clsparse_py
+from clsparse_py import cli
+from clsparse_py.device import describe
+from clsparse_py.tuning import profiles
+
+pytest.importorskip("sklearn")
+pytest.importorskip("matplotlib")
+
+
+@pytest.fixture(autouse=True)
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLSPARSE_PROFILES", str(tmp_path / "profiles"))
+    monkeypatch.setattr("clsparse_py.tuning.checkpoint.cache.folder", lambda: tmp_path / "kept")
+    profiles.forget()
+
+
+def test_after_tuning_products_say_so(queue: cl.CommandQueue, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    platform = queue.device.platform.name.strip()
+    given = ["tune", "--device", platform, "--operations", "spmv", "--dtypes", "float32", "--largest", "1000", "--budget", "0.1"]
+    assert cli.main([*given, "--report", str(tmp_path / "report")]) == 0
+    said = capsys.readouterr().out
+    assert "spmv: alike-0" in said
+    assert "spmv float32" in said
+    assert (tmp_path / "report" / "report.md").exists()
+    name = profiles.name_for(describe(queue.device))
+    A = clsparse_py.csr_array(sp.csr_array(np.eye(50, dtype=np.float32)), queue=queue)
+    np.testing.assert_array_equal(A @ np.arange(50, dtype=np.float32), np.arange(50))
+    assert f"profile {name}" in str(A.spmv_plan().explain())
+    # What is there is gone on with.
+    assert cli.main(given) == 0
+    assert "are there" in capsys.readouterr().out
+    profiles.remove(name)
+    assert f"profile {name}" not in str(clsparse_py.spmv_plan(A).explain())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--operations", "flying"], "operations: flying cannot be tuned; there are spmv,"),
+        (["--budget", "-1"], "budget: must be positive"),
+        (["--corpus", "no-such-folder"], "corpus: no-such-folder is no folder"),
+        (["--device", "no such card"], "no such card"),
+        (["--dtypes", "float16"], "dtypes: float16"),
+    ],
+)
+def test_what_cannot_be_tuned_is_refused(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["tune", "--operations", "spmv", *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_folder_without_matrices_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["tune", "--operations", "spmv", "--corpus", str(tmp_path)]) == 2
+    assert "holds no file whose name ends with .mtx" in capsys.readouterr().err
+
+
+def test_without_the_extra_the_message_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("clsparse_py.tuning.run.importlib.util.find_spec", lambda name: None if name == "sklearn" else name)
+    assert cli.main(["tune", "--operations", "spmv"]) == 2
+    assert 'pip install "clsparse_py[tune]"' in capsys.readouterr().err
