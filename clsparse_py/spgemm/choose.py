@@ -41,9 +41,10 @@ _FEW_LANES = 8
 _FEW_HEADS = 16
 #: Of so many rows or fewer, another launch would take longer than it takes to make them with larger ones.
 _FEW_ROWS = 1 << 10
+#: The share of the bound of C's entries that C has, where rows are expanded because they are uneven.
+_LIKELY = 0.5
 #: Entries of a row of B in a window of columns, from which on windows are better than expansion.
 _DENSE = 8
-_INT32_MAX = (1 << 31) - 1
 
 
 def reg_merge(device: Device, form: Form) -> tuple[Rule, ...]:
@@ -142,7 +143,7 @@ def auto(device: Device, form: Form) -> tuple[Rule, ...]:
         if isinstance(each, Merge) and each.length <= _LONGEST_MERGED
     )
     spans = (rule for rule in dense(device, form) if rule.max_span is not None)
-    return (*reg_sort(device, form), *spans, *merged, Rule("esc", Esc(sparing=True)))
+    return (*reg_sort(device, form), *spans, *merged, Rule("esc", Esc(sparing=True, likely=_LIKELY)))
 
 
 @functools.lru_cache(maxsize=256)
@@ -161,18 +162,18 @@ def alone(longest_row: int, most_products: int) -> Rule | None:
     return Rule("reg-merge", Merge(1, longest_row), max_length=longest_row)
 
 
-def guessed(device: Device, form: Form, mean_row: float, mean_products: float, n_rows: int) -> tuple[Merge, int] | None:
-    """Return what may hold all rows, by means alone, and how many products it is for; None where there is nothing to hope for."""
+def guessed(device: Device, form: Form, mean_row: float, mean_products: float, n_rows: int) -> tuple[Merge, int | None] | None:
+    """Return what may hold all rows, by means alone, and how many products it is for, None being any; None where nothing may."""
     return _guessed(device, form, math.ceil(1.5 * mean_row), mean_products * n_rows <= FEW_PRODUCTS // 2)
 
 
 @functools.lru_cache(maxsize=256)
-def _guessed(device: Device, form: Form, longest: int, few: bool) -> tuple[Merge, int] | None:
+def _guessed(device: Device, form: Form, longest: int, few: bool) -> tuple[Merge, int | None] | None:
     """Return the guess for rows of A up to some length, of a product with few products or any number."""
     if few:
         found = small(device, form, 2 * longest)
         return (found.accumulator, FEW_PRODUCTS) if found and isinstance(found.accumulator, Merge) else None
-    return None if device.is_cpu or longest > _MOST_ALONE else (Merge(1, longest), _INT32_MAX)
+    return None if device.is_cpu or longest > _MOST_ALONE else (Merge(1, longest), None)
 
 
 def shares(rules: Sequence[Rule], work: Work, product: Product) -> list[tuple[Rule, int]]:

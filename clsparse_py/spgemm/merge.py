@@ -144,7 +144,8 @@ class Merge(Team):
         """Return the record of a symbolic phase that tells whether it holds all rows."""
         legal = self.legal(device, form, listed=False, most=most)
         assert legal is not None, self  # `merges` gives none else
-        return legal
+        # The products of a work-item are told in 13 bits.
+        return replace(legal, most=min(most, 8191 // legal.items))
 
     @override
     def record(self, device: Device, form: Form, listed: bool) -> MergeKernel:

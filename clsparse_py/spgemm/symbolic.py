@@ -153,12 +153,15 @@ class Symbolic:
         """Return whether a guess told all that there is to be known."""
         m, mean = A.shape[0], A.nnz / A.shape[0]
         guess = guessed(chain.device, self.product.form, mean, mean * B.nnz / B.shape[0], m)
-        found = tried(chain, self.product, *guess, counts, allocator) if guess else None
-        if guess is None or found is None:
+        if guess is None:
+            return False
+        accumulator, most = guess
+        found = tried(chain, self.product, accumulator, min(most or _INT32_MAX, _INT32_MAX), counts, allocator)
+        if found is None:
             return False
         self.product = replace(self.product, n_products=found.n_products, bound=found.n_products)
-        lanes = guess[0].lanes
-        rule = (alone(found.longest_row, 0) if lanes == 1 else None) or Rule("reg-merge", guess[0], max_length=guess[0].length)
+        one = alone(found.longest_row, 0) if accumulator.lanes == 1 else None
+        rule = one or Rule("reg-merge", accumulator, max_length=accumulator.length)
         self.steps = [Step(rule, Rows(m, n_empty=found.n_empty), None)]
         self.indptr, self.nnz, self.chain = found.indptr, found.nnz, chain
         return True

@@ -64,7 +64,8 @@ void ${name}(SPGEMM_PARAMETERS${", global uint *restrict seen" if most else ""})
     const uint me = get_local_id(0);
 % endif
 % if most:
-    // What each work-item saw: its products in 16 bits, then the length of its row; and what the work-group did.
+    // What each work-item saw: its products in 13 bits, the length of its row in as many, whether it is empty, and whether the guess
+    // was wrong. Then what the work-group did.
     local uint box[${work_group}], longest, n_products_of_all, n_empty, any_wrong;
     if (get_local_id(0) == 0)
         longest = n_products_of_all = n_empty = any_wrong = 0;
@@ -211,21 +212,24 @@ ${add("            ")}\
         counts[row] = count;
 % endif
 % if most:
-    box[get_local_id(0)] = min(length, 65535u) << 16 | n_products;
+    wrong = wrong${f" || n_products > {most}" if lanes == 1 else ""};
+    const bool empty = active && lane == 0 && count == 0;
+    box[get_local_id(0)] = (uint)(active && wrong) << 27 | (uint)empty << 26 | min(length, 8191u) << 13 | n_products;
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (active && (wrong${f" || n_products > {most}" if lanes == 1 else ""}))
-        atomic_or(&any_wrong, 1);
-    if (active && lane == 0 && count == 0)
-        atomic_inc(&n_empty);
-    // One work-item in sixteen goes through what they saw.
+    // One work-item in sixteen goes through it.
     if (get_local_id(0) % 16 == 0) {
-        uint sum = 0, most_length = 0;
+        uint products_seen = 0, longest_seen = 0, empty_seen = 0, wrong_seen = 0;
         for (uint i = get_local_id(0); i < min((uint)get_local_id(0) + 16, ${work_group}u); ++i) {
-            sum += box[i] & 65535;
-            most_length = max(most_length, box[i] >> 16);
+            const uint it = box[i];
+            products_seen += it & 8191;
+            longest_seen = max(longest_seen, it >> 13 & 8191);
+            empty_seen += it >> 26 & 1;
+            wrong_seen |= it >> 27;
         }
-        atomic_add(&n_products_of_all, sum);
-        atomic_max(&longest, most_length);
+        atomic_add(&n_products_of_all, products_seen);
+        atomic_max(&longest, longest_seen);
+        atomic_add(&n_empty, empty_seen);
+        atomic_or(&any_wrong, wrong_seen);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (get_local_id(0) == 0) {
