@@ -98,6 +98,7 @@ class SegmentedSortTunable(Tunable[SortProblem]):
 
     operation = "segmented_sort"
     questions = ("shape",)
+    waits = True
     parameters = (
         Parameter("work_group", (128, 256, 512), 256, "work-items that sort a tile, or medium segments", _sorting),
         Parameter("merge_group", (256, 512), 512, "work-items that merge a tile"),

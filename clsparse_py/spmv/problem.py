@@ -14,6 +14,7 @@ from pyopencl import array as cl_array
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.csr import csr_array
 from clsparse_py.device import describe
+from clsparse_py.launch import Chain
 from clsparse_py.spmv.binning import N_BINS, Scheme, Side
 from clsparse_py.spmv.builder import Builder
 from clsparse_py.spmv.choose import Decision, KernelChoice
@@ -128,7 +129,9 @@ class SpmvProblem:
 
     def _spoil(self) -> None:
         """See to it that what an earlier run left is not taken for a result."""
-        self.y.fill(self.y.dtype.type(np.nan), queue=self.queue)
+        chain = Chain(self.queue, self.y)
+        chain.fill(self.y, np.nan, self.y.size)
+        chain.finish(self.y)
 
 
 @dataclass

@@ -37,13 +37,10 @@ _SINGLE = {
         *("adaptive/128/5", "adaptive/64/8", "split/256/2", "merge/128/7", "pieces/64/4"),
     ),
 }
-#: Kernels for the rows of a bin. Those of one work-group and unrolling share a launch, so there are few of these.
+#: Kernels for the rows of a bin. Those of one work-group and unrolling share a launch, so there is one shape, but of pieces.
 _BIN = {
-    False: (
-        *("serial/256/2", *(f"subvector{1 << k}/256/2" for k in range(1, 8)), "vector/256/2", "pieces/256/4"),
-        *("serial/128/4", "subvector4/128/4", "subvector16/128/4"),
-    ),
-    True: ("serial/256/2", "serial/64/2", "subvector4/64/2", "subvector16/64/2", "vector/64/2", "pieces/64/4"),
+    False: ("serial/256/2", *(f"subvector{1 << k}/256/2" for k in range(1, 8)), "vector/256/2", "pieces/256/4"),
+    True: ("serial/256/2", "subvector4/256/2", "subvector16/256/2", "vector/256/2", "pieces/256/4"),
 }
 #: The granularities at which bins are measured, how much of the work a class of them has to have for that, and how many are.
 _MEASURED, _SHARE, _MOST = ("fine", "coarse-100"), 0.05, 4

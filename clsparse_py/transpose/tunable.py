@@ -56,6 +56,7 @@ class SpTransTunable(Tunable[TransposeProblem]):
 
     operation = "transpose"
     questions = ("method",)
+    waits = True
     parameters = (
         Parameter(
             "gather", ("never", 0, 500, 900), 0, "sampled entries of 1024 that it has to find at the first place it looks at"

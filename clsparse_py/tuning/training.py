@@ -2,14 +2,15 @@
 
 What counts is the time lost, not how often the fastest label is missed. So labels are first reduced to the few with which every
 case can be served, ties within the noise count as ties, cases weigh as much as a wrong choice costs there, and a leaf takes the
-label that loses least over its cases. Trees are pruned by cross-validation over families, and a question whose tree does not
-lose less time than the untuned rule in families it was not trained on keeps the rule.
+label that loses least over its cases. What the untuned rule takes is a label, too: a tree corrects the rule where that is shown
+to gain. Trees are pruned by cross-validation over families, and a question whose tree does not lose less time than the untuned
+rule in families that it was not trained on keeps the rule.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +33,8 @@ _FOLDS = 5
 _LEAST_CASES = 12
 _MOST_LEAVES = 32
 _LEAF_CASES = 5
+#: Stands for what the untuned rule takes, which is a label like others, and the first. It gives way to one that saves this share.
+_RULE, _WORTH_CHANGING = "", 0.005
 #: Of trees that lose as little as the best but for this share, the smallest is taken.
 _TOLERANCE = 0.002
 
@@ -127,15 +130,15 @@ def answer(observations: Sequence[Observation], untuned: Tree | None) -> Answer 
     test = [each for each in measured if each.split == TEST]
     if not train:
         return None
-    table = _Table.of(train)
+    table = _Table.of(train, has_rule=untuned is not None)
     growth, held_out = _best_growth(table)
-    trained = table.tree(range(len(train)), growth)
-    by_key = {train[row].key: label for row, label in held_out.items()}
+    trained = _grafted(table.tree(range(len(train)), growth), untuned)
+    by_key = {train[row].key: label or train[row].default for row, label in held_out.items()}
     folds = losses([each for each in train if each.key in by_key], lambda each: by_key[each.key])
     rule = losses(train, lambda each: each.default)
     # Nothing shows that a tree gains where there are too few families to leave some out.
     gains = bool(folds.cases) and folds.mean < rule.mean * (1 - _TOLERANCE) and folds.p95 <= max(rule.p95, 1.2)
-    tuned = untuned is None or gains
+    tuned = untuned is None or (gains and trained != untuned)
     tree = trained if tuned or untuned is None else untuned
     # The untuned tree is scored by what the operation said that it takes, which is the same.
     take: Callable[[Observation], str] = (lambda each: _take(tree, each)) if tuned else (lambda each: each.default)
@@ -184,6 +187,7 @@ class _Table:
     features : numpy.ndarray of float32
         As scikit-learn compares them; a row for each case.
     labels : tuple of str
+        `_RULE` is the first where there is an untuned rule.
     costs : numpy.ndarray
         Logarithm of the time lost, for each case and label.
     tied : numpy.ndarray of bool
@@ -203,12 +207,13 @@ class _Table:
     shares: _Array
 
     @classmethod
-    def of(cls, observations: Sequence[Observation]) -> _Table:
+    def of(cls, observations: Sequence[Observation], *, has_rule: bool) -> _Table:
         common = set.intersection(*(set(each.features) for each in observations))
         values = {name: [each.features[name] for each in observations] for name in sorted(common)}
         names = tuple(name for name, column in values.items() if min(column) < max(column))
         labels = tuple(sorted({label for each in observations for label in each.times}))
-        costs = np.log([[_loss(each, label) for label in labels] for each in observations])
+        labels = (_RULE, *labels) if has_rule else labels
+        costs = np.log([[_loss(each, label or each.default) for label in labels] for each in observations])
         families = {family: number for number, family in enumerate(dict.fromkeys(each.family for each in observations))}
         whole: dict[str, float] = {}
         for each in observations:
@@ -222,6 +227,10 @@ class _Table:
             np.array([families[each.family] for each in observations]),
             np.array([each.best / whole[each.case] for each in observations]),
         )
+
+    @property
+    def _has_rule(self) -> bool:
+        return self.labels[0] == _RULE
 
     def tree(self, cases: Iterable[int], growth: _Growth) -> Tree:
         """Return the tree trained on some cases."""
@@ -256,14 +265,18 @@ class _Table:
         best = costs.min(axis=1, keepdims=True)
         ties = self.tied[np.ix_(rows, kept)] | (costs <= best + 1e-12)
         often = ties.sum(axis=0)
+        if self._has_rule:
+            often[0] = rows.size + 1
         targets = np.where(ties, often, -1).argmax(axis=1)
         weights = np.minimum(costs - best, math.log(_UNKNOWN_LOSS)).mean(axis=1)
         return targets, self.shares[rows] * (weights + 1e-4)
 
     def _serving(self, rows: _Array, worth: float) -> _Array:
-        """Return the fewest labels that serve all cases well: one after another, each the one that saves most."""
-        kept: list[int] = []
+        """Return the fewest labels that serve all cases well: the rule, and one after another the one that saves most."""
+        kept: list[int] = [0] if self._has_rule else []
         served, shares = np.full(rows.size, np.inf), self.shares[rows] / self.shares[rows].sum()
+        if kept:
+            served = self.costs[rows, 0]
         while True:
             with_each = shares @ np.minimum(served[:, None], self.costs[rows])
             next_one = int(with_each.argmin())
@@ -275,6 +288,8 @@ class _Table:
     def _leaf(self, rows: _Array, kept: _Array) -> Leaf:
         sums = self.shares[rows] / self.shares[rows].sum() @ self.costs[np.ix_(rows, kept)]
         label = int(sums.argmin())
+        if self._has_rule and sums[0] <= sums[label] + _WORTH_CHANGING:
+            label = 0
         return Leaf(self.labels[kept[label]], int(rows.size), round(float(np.exp(sums[label])), 4))
 
     def _joined(self, grown: Any, node: int, rows: _Array, kept: _Array) -> Tree:
@@ -291,6 +306,29 @@ class _Table:
             return self._leaf(rows, kept)
         limit = _between(float(values[goes_left].max()), float(values[~goes_left].min()))
         return Split(self.names[column], limit, then, otherwise)
+
+
+def _grafted(tree: Tree, rule: Tree | None) -> Tree:
+    """Return a tree with the untuned rule where it stands for that."""
+    if rule is None:
+        return tree
+    if isinstance(tree, Leaf):
+        return rule if tree.label == _RULE else tree
+    return _within(Split(tree.feature, tree.at_most, _grafted(tree.then, rule), _grafted(tree.otherwise, rule)), {})
+
+
+def _within(tree: Tree, bounds: Mapping[str, tuple[float, float]]) -> Tree:
+    """Return what is left of a tree where features lie within bounds: above the first, at most the second."""
+    if isinstance(tree, Leaf):
+        return tree
+    low, high = bounds.get(tree.feature, (-math.inf, math.inf))
+    if high <= tree.at_most:
+        return _within(tree.then, bounds)
+    if low >= tree.at_most:
+        return _within(tree.otherwise, bounds)
+    then = _within(tree.then, {**bounds, tree.feature: (low, tree.at_most)})
+    otherwise = _within(tree.otherwise, {**bounds, tree.feature: (tree.at_most, high)})
+    return then if then == otherwise else Split(tree.feature, tree.at_most, then, otherwise)
 
 
 def _between(low: float, high: float) -> float:

@@ -20,6 +20,8 @@ from clsparse_py.spmv.composition import CLASSES, Composer, Loads, class_of
 from clsparse_py.spmv.features import Features
 from clsparse_py.spmv.problem import SpmvProblem, Subject
 from clsparse_py.spmv.tunable import SpmvTunable
+from clsparse_py.tuning import profiles
+from clsparse_py.tuning import tree as trees
 
 TUNABLE = SpmvTunable()
 Measured = dict[str, list[tuple[Mapping[str, float], Mapping[str, float]]]]
@@ -127,6 +129,14 @@ def test_defaults_are_among_the_configurations() -> None:
     for device in (GPU, CPU):
         for question in ("single", "scheme"):
             assert TUNABLE.default(device, "float64", question, features) in TUNABLE.configurations(device, "float64", question)
+    generic = {"gpu": GPU, "cpu": CPU}
+    for device_type, device in generic.items():
+        for question in TUNABLE.questions:
+            tree = profiles.load(f"generic-{device_type}").tree("spmv", "float64", question)
+            assert tree is not None
+            assert {leaf.label for leaf in trees.leaves(tree)} <= {
+                *TUNABLE.configurations(device, "float64", question), "subvector64/256/2",
+            }  # fmt: skip
     for parameter in TUNABLE.parameters:
         assert parameter.meaning
         assert parameter.default in parameter.values

@@ -12,7 +12,7 @@ import pyopencl as cl
 import pytest
 import scipy.sparse
 
-from clsparse_py import cli, csr_array
+from clsparse_py import cli, csr_array, programs, warmup
 from clsparse_py.device import choose_device, describe
 from clsparse_py.tuning import profiles
 
@@ -167,4 +167,19 @@ def test_the_next_product_uses_it_and_says_so(queue: cl.CommandQueue, mine: Path
         assert explained.rule.startswith(f"profile mine (2026-02-03): {scheme} always; ")
         assert explained.rule.endswith("subvector4/64/2 where mean > 12" if scheme == "single" else "kernels by bin")
         assert "profile mine (2026-02-03)" in " ".join(str(explained).split())
+    assert mine.is_dir()
+
+
+def test_warming_up_builds_what_a_profile_may_choose(queue: cl.CommandQueue, mine: Path) -> None:
+    split = {"feature": "mean", "at_most": 3, "then": {"take": "hybrid-20"}, "else": {"take": "single"}}
+    trees = {"scheme": split, "single": {"take": "adaptive/64/3"}, "bin": {"take": "subvector4/64/1"}}
+    profiles.save({**made(), "device": profiles.identity(describe(queue.device)), "operations": {"spmv": {"float32": trees}}})
+    warmup(queue, [np.float32])
+    built = set(programs.built())
+    for density in (0.001, 0.05):
+        host = scipy.sparse.random_array((500, 500), density=density, dtype=np.float32, rng=np.random.default_rng(1)).tocsr()
+        A = csr_array(host, queue=queue)
+        np.testing.assert_allclose(A @ np.ones(500, np.float32), host @ np.ones(500, np.float32), rtol=1e-4)
+        assert A.spmv_plan().explain().rule.startswith("profile mine")
+    assert set(programs.built()) == built
     assert mine.is_dir()

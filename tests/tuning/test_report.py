@@ -23,7 +23,8 @@ pytest.importorskip("matplotlib")
 def outcome_of(observations: list[Observation]) -> Outcome:
     answers = {}
     for question in dict.fromkeys(each.question for each in observations):
-        found = training.answer([each for each in observations if each.question == question], Leaf("middle"))
+        asked = [each for each in observations if each.question == question]
+        found = training.answer(asked, Leaf(asked[0].default))
         assert found is not None
         answers[question] = found
     together = whole(observations, answers)

@@ -118,3 +118,31 @@ def test_trees_choose_as_scikit_learn_does_on_all_that_they_were_made_of() -> No
     assert found is not None
     for each in made:
         assert evaluate(found.tree, each.features)[0].label == min(each.times, key=each.times.__getitem__)
+
+
+def test_a_tree_corrects_the_rule_where_it_gains_and_leaves_the_rest() -> None:
+    # The rule is right above 100 rows; below, "a" is twice as fast, whatever the mean.
+    rule = Split("mean", 8, Leaf("x"), Leaf("y"))
+    rng = np.random.default_rng(7)
+    made = []
+    for n in range(200):
+        rows, mean = float(rng.integers(1, 10_000)), float(rng.integers(1, 17))
+        taken, other = ("x", "y") if mean <= 8 else ("y", "x")
+        times = {"a": 0.5e-3 if rows <= 100 * 50 else 2e-3, taken: 1e-3, other: 1.6e-3}
+        made.append(observed(times, {"mean": mean, "rows": rows}, case=str(n), family=str(n % 6), default=taken))
+    found = training.answer(made, rule)
+    assert found is not None
+    assert found.tuned
+    assert isinstance(found.tree, Split)
+    assert found.tree.feature == "rows"
+    assert isinstance(found.tree.then, Leaf)
+    assert found.tree.then.label == "a"
+    assert found.tree.otherwise == rule
+
+
+def test_what_is_grafted_says_nothing_twice() -> None:
+    rule = Split("mean", 8, Leaf("x"), Split("rows", 5, Leaf("y"), Leaf("z")))
+    tree = Split("mean", 4, Leaf("a"), Split("mean", 9, Leaf(""), Leaf("")))
+    grafted = training._grafted(tree, rule)
+    assert grafted == Split("mean", 4, Leaf("a"), Split("mean", 9, rule, rule.otherwise))
+    assert training._grafted(Split("rows", 7, Leaf(""), Leaf("")), Leaf("x")) == Leaf("x")
