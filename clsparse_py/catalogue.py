@@ -134,6 +134,7 @@ def _of_sums(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Param
         "primitives/scan_chunks:runs": ScanChunks(1, index, index, serial, True, "scan", True),
         "primitives/scan_tiles": tiles,
         "primitives/scan_tiles:carried": replace(tiles, carried=True),
+        "primitives/scan_tiles:adds": replace(tiles, carried=True, adds=True),
         "primitives/scan_tiles:runs": runs,
         "primitives/scan_tiles:by_key": by_key,
         "primitives/segmented_chunks": chunked,

@@ -36,6 +36,10 @@ __all__ = [
 #: On CPU devices, entries that are worth a chunk of their own, and chunks to a core.
 _CHUNK = 1 << 14
 _CHUNKS_PER_CORE = 2
+#: Tiles to a work-item up to which each work-group adds up the sums of those before its own, which saves a launch; and to a
+#: work-group: with 8192 work-items a CPU runtime was seen to run out of memory for the variables of such a kernel.
+_FEW_TILES = 4
+_MOST_ADDED = 4096
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,8 @@ class ScanTiles(Tiles, OfEntries):
     ----------
     carried : bool
         Whether there are tiles before, whose sums are given.
+    adds : bool
+        Whether the sums given are those of each tile, of which each work-group adds up those before its own.
     by_key : bool
         Whether entries with different keys have sums of their own.
     """
@@ -103,6 +109,7 @@ class ScanTiles(Tiles, OfEntries):
 
     carried: bool
     by_key: bool
+    adds: bool = False
 
     @classmethod
     def legal(
@@ -145,11 +152,12 @@ class ScanTiles(Tiles, OfEntries):
     @override
     def shape_name(self) -> str:
         kind = "runs" if self.runs else "inclusive" if self.inclusive else "exclusive"
-        return f"{kind}_{'by_key_' if self.by_key else ''}{'carried_' if self.carried else ''}n{self.items}_"
+        sums = "carried_adds_" if self.adds else "carried_" if self.carried else ""
+        return f"{kind}_{'by_key_' if self.by_key else ''}{sums}n{self.items}_"
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "carried": self.carried, "by_key": self.by_key}
+        return {**super().arguments(), "carried": self.carried, "by_key": self.by_key, "adds": self.adds}
 
 
 @dataclass(frozen=True)
@@ -224,6 +232,18 @@ def enqueue_scan(
 _legal = functools.lru_cache(maxsize=256)(ScanTiles.legal)
 
 
+@functools.lru_cache(maxsize=256)
+def _carried(record: ScanTiles, adds: bool) -> ScanTiles:
+    """Return the record of a scan whose tiles take what is carried."""
+    return replace(record, carried=True, adds=adds)
+
+
+@functools.lru_cache(maxsize=256)
+def _sums(device: Device, record: ScanTiles, by_key: bool) -> tuple[TileSums, ScanTiles]:
+    """Return the records of the sums of tiles, and of their scan."""
+    return record.sums, ScanTiles.legal(device, record.total, record.total, True, record.work_group, by_key=by_key)
+
+
 def enqueue_tiles(
     chain: Chain,
     record: ScanTiles,
@@ -239,21 +259,33 @@ def enqueue_tiles(
     if n_target <= record.tile:
         chain.launch(built, 1, *sizes, source, *keys, target)
         return
-    built, record = chain.build(replace(record, carried=True))
     n_tiles = -(-n_target // record.tile)
-    carries = enqueue_carries(chain, record, source, n, n_tiles, keys)
+    built, record = chain.build(_carried(record, not keys and n_tiles <= _FEW_TILES * record.work_group <= _MOST_ADDED))
+    n_tiles = -(-n_target // record.tile)
+    if record.adds:
+        carries = _enqueue_sums(chain, _sums(chain.device, record, False)[0], source, n, n_tiles)
+    else:
+        carries = enqueue_carries(chain, record, source, n, n_tiles, keys)
     chain.launch(built, n_tiles, *sizes, source, *keys, carries, target)
+
+
+def _enqueue_sums(
+    chain: Chain, sums: TileSums, source: cl_array.Array, n: int, n_sums: int, keys: tuple[cl_array.Array, ...] = ()
+) -> cl_array.Array:
+    """Enqueue the sums of tiles, and return them behind a zero: the first ``n_sums``. ``keys``: of entries, and of tiles."""
+    built, _ = chain.build(sums)
+    found = chain.scratch(n_sums, sums.total)
+    chain.launch(built, n_sums - 1, np.uint64(n), source, *keys, found)
+    return found
 
 
 def enqueue_carries(
     chain: Chain, record: ScanTiles, source: cl_array.Array, n: int, n_carries: int, keys: tuple[cl_array.Array, ...] = ()
 ) -> cl_array.Array:
     """Enqueue the first parts of a scan by tiles, and return the sums before its tiles: before the first ``n_carries``."""
-    summing, _ = chain.build(record.sums)
-    carries = chain.scratch(n_carries, record.total)
+    sums, before = _sums(chain.device, record, bool(keys))
     last_keys = tuple(chain.scratch(n_carries, np.uint64) for _ in keys)
-    chain.launch(summing, n_carries - 1, np.uint64(n), source, *keys, *last_keys, carries)
-    before = ScanTiles.legal(chain.device, record.total, record.total, True, record.work_group, by_key=bool(keys))
+    carries = _enqueue_sums(chain, sums, source, n, n_carries, (*keys, *last_keys))
     enqueue_tiles(chain, before, carries, carries, n_carries, n_carries, last_keys)
     return carries
 

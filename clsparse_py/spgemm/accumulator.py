@@ -28,6 +28,8 @@ class Product:
         uint64: the intermediate products of each row.
     n_products : int
         Of all rows.
+    bound : int
+        Entries of C, at most.
     form : Form
         For the "numeric" phase; its ``c_index`` is C's.
     memory_limit : int
@@ -44,6 +46,7 @@ class Product:
     b_data: cl_array.Array
     products: cl_array.Array
     n_products: int
+    bound: int
     form: Form
     memory_limit: int
     deterministic: bool

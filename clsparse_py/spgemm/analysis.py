@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from pyopencl import array as cl_array
 
 from clsparse_py.arithmetic import name_of
+from clsparse_py.device import Device
 from clsparse_py.launch import Chain, spread
 from clsparse_py.primitives.radix_sort import enqueue_sort_by_key
 from clsparse_py.spgemm.accumulator import Rows
 from clsparse_py.spgemm.kernels import Analysis
-from clsparse_py.spgemm.rules import Rule
+from clsparse_py.spgemm.rules import Rule, Rules
 
 __all__ = ["Work", "analyse", "grouped"]
+
+#: Entries to a lane above which the whole work-group counts a row's products.
+_LONG = 32
 
 
 @dataclass(frozen=True)
@@ -32,10 +38,10 @@ class Work:
         Of all rows.
     most_products, longest_row : int
         The most products of a row, and the longest row of A; 2^32 - 1 where there are more.
+    bound : int
+        Entries of C, at most.
     taken : tuple of int
         Rows of each rule.
-    bound : int or None
-        Entries of C at most, where that was asked for.
     """
 
     products: cl_array.Array
@@ -43,28 +49,39 @@ class Work:
     n_products: int
     most_products: int
     longest_row: int
+    bound: int
     taken: tuple[int, ...]
-    bound: int | None = None
 
 
-def _lanes(mean_length: float, work_group: int) -> int:
-    """Return how many work-items count a row's products: a power of two that divides the work-group size."""
+def _lanes(mean_length: float, most: int) -> int:
+    """Return how many work-items count a row's products: a power of two."""
     lanes = 1
-    while lanes < 32 and lanes * 4 < mean_length and work_group % (2 * lanes) == 0:
+    while lanes < most and lanes * 4 < mean_length:
         lanes *= 2
     return lanes
 
 
+# Kept: to make a record takes longer than to launch its kernel.
+@functools.lru_cache(maxsize=256)
+def _record(device: Device, rules: Rules, index: str, lanes: int, work_group: int | None) -> Analysis:
+    """Return the legal record of the kernel."""
+    group = min(work_group or (1 if device.is_cpu else 128), device.max_work_group)
+    # Rows in chunks keep a core busy by themselves.
+    long = 0 if device.is_cpu else _LONG * lanes
+    limits = tuple(rule.limits for rule in rules)
+    asked = Analysis(group, index, lanes, limits, long, device.portability)
+    legal = asked.within(group, device.portability.lane_width)
+    assert legal is not None  # a work-group has at least one work-item
+    return legal
+
+
 def analyse(
     chain: Chain,
-    n_rows: int,
+    shape: tuple[int, int],
     nnz: int,
-    a_indptr: cl_array.Array,
-    a_indices: cl_array.Array,
-    b_indptr: cl_array.Array,
-    rules: tuple[Rule, ...],
+    structure: Sequence[cl_array.Array],
+    rules: Rules,
     work_group: int | None = None,
-    bounded_by: int | None = None,
 ) -> Work:
     """Count the intermediate products of each row, and find the rule that takes it. Waits for the device once.
 
@@ -72,58 +89,55 @@ def analyse(
     ----------
     chain : Chain
         What comes before and after it.
-    n_rows, nnz : int
-        Rows and entries of A.
-    a_indptr, a_indices, b_indptr : pyopencl.array.Array
-        Of one dtype.
-    rules : tuple of Rule
+    shape : tuple of int
+        Of C.
+    nnz : int
+        Entries of A.
+    structure : sequence of pyopencl.array.Array
+        indptr and indices of A and of B, of one dtype.
+    rules : Rules
         The last takes all.
     work_group : int, optional
         Work-items in a work-group, if not those that suit the device.
-    bounded_by : int, optional
-        Columns of B: bound the entries of C too.
     """
-    device = chain.device
-    group = min(work_group or (1 if device.is_cpu else 128), device.max_work_group)
-    lanes = 1 if device.is_cpu else _lanes(nnz / n_rows, group)
-    record = Analysis(group, name_of(a_indptr.dtype), lanes, tuple(rule.limits for rule in rules), bounded_by is not None)
-    built, built_record = chain.build(record)
+    n_rows, device = shape[0], chain.device
+    a_indptr, a_indices, b_indptr, b_indices = structure
+    lanes = 1 if device.is_cpu else _lanes(nnz / n_rows, device.portability.lane_width)
+    built, record = chain.build(_record(device, rules, name_of(a_indptr.dtype), lanes, work_group))
     products, rule = chain.scratch(n_rows, np.uint64), chain.scratch(n_rows, a_indptr.dtype)
-    n_found = 4 + len(rules) + (0 if bounded_by is None else 2)
+    n_found = 6 + len(rules)
     found = chain.scratch(n_found, np.uint32)
     chain.fill(found, 0, n_found)
-    sizes: tuple[Any, ...]
-    if built_record.lanes == 1:
-        groups, sizes = spread(device, n_rows, built_record.work_group)
-    else:
-        groups, sizes = -(-n_rows * built_record.lanes // built_record.work_group), tuple(map(np.uint64, (n_rows, 1, 1, 1)))
-    if bounded_by is not None:
-        sizes += (np.uint64(bounded_by),)
-    chain.launch(built, groups, *sizes, a_indptr, a_indices, b_indptr, products, rule, found)
-    low, high, most, longest, *rest = (int(number) for number in chain.read(found, n_found))
-    taken, bound = rest[: len(rules)], rest[len(rules) :]
-    return Work(products, rule, (high << 32) + low, most, longest, tuple(taken), (bound[1] << 32) + bound[0] if bound else None)
+    groups, sizes = spread(device, n_rows, record.work_group)
+    if record.long:
+        groups, sizes = min(-(-n_rows * record.lanes // record.work_group), 16 * device.compute_units), sizes[:1]
+    seen = (b_indptr, b_indices) if record.spans else (b_indptr,)
+    chain.launch(built, groups, *sizes, np.uint64(shape[1]), a_indptr, a_indices, *seen, products, rule, found)
+    low, high, most, longest, bound, bound_high, *taken = chain.read(found, n_found).tolist()
+    return Work(products, rule, (high << 32) + low, most, longest, (bound_high << 32) + bound, tuple(taken))
 
 
-def grouped(chain: Chain, n_rows: int, work: Work, rules: tuple[Rule, ...]) -> list[Rows | None]:
-    """Return the rows of each rule, None for a rule without rows; they are listed unless one rule takes all.
+def grouped(chain: Chain, n_rows: int, work: Work, shares: Sequence[tuple[Rule, int]]) -> list[tuple[Rule, Rows]]:
+    """Return the rows of each rule that has some; they are listed unless one rule takes all.
 
-    The first rule is for rows without products: where it costs less to visit them than to sort them out, another takes them too.
-    The order of rows is kept within each rule.
+    Parameters
+    ----------
+    chain : Chain
+    n_rows : int
+    work : Work
+    shares : sequence of (Rule, int)
+        Rules in their order with their numbers of rows, of which the first is for rows without products: where it costs less to
+        visit them than to sort them out, another rule takes them too. The order of rows is kept within each.
     """
-    n_empty = work.taken[0]
-    for rule, n in zip(rules, work.taken, strict=True):
+    n_empty = shares[0][1]
+    for rule, n in shares:
         if n == n_rows or (rule.takes_empty and 0 < n == n_rows - n_empty):
-            return [Rows(n_rows, n_empty=n_rows - n) if each is rule else None for each in rules]
+            return [(rule, Rows(n_rows, n_empty=n_rows - n))]
     n_rules, index = len(work.taken), work.rule.dtype
     listed = chain.scratch(n_rows, index)
     enqueue_sort_by_key(
         chain, work.rule, n_rows, n_rules, n_items=n_rules, items=work.rule, sorted_items=chain.scratch(n_rows, index),
         sorted_values=listed,
     )  # fmt: skip
-    rows: list[Rows | None] = []
-    first = 0
-    for n in work.taken:
-        rows.append(Rows(n, first, listed) if n else None)
-        first += n
-    return rows
+    firsts = itertools.accumulate((n for _, n in shares), initial=0)
+    return [(rule, Rows(n, first, listed)) for (rule, n), first in zip(shares, firsts, strict=False) if n]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ __all__ = ["check_limits", "check_operands", "form_of", "memory_limit_of", "with
 
 #: By default the workspace may take this share of the device's memory.
 WORKSPACE_SHARE = 0.5
+_UINT32_MAX = np.iinfo(np.uint32).max
 
 
 def check_operands(A: Any, B: Any, semiring: Any) -> tuple[csr_array, csr_array]:
@@ -77,7 +79,10 @@ def with_index(queue: cl.CommandQueue, part: cl_array.Array, index: np.dtype[Any
 
 def form_of(A: csr_array, B: csr_array, semiring: Semiring = plus_times, c_index: str = "int32") -> Form:
     """Return the form of the numeric phase of a product."""
-    index = name_of(np.result_type(A.indptr.dtype, B.indptr.dtype))
-    arithmetic = Arithmetic(name_of(A.dtype), name_of(B.dtype), index, semiring.name)
-    wide = B.shape[1] > np.iinfo(np.uint32).max
-    return Form("numeric", index, wide, arithmetic, c_index)
+    index = "int64" if 8 in (A.indptr.dtype.itemsize, B.indptr.dtype.itemsize) else "int32"
+    return _form(index, B.shape[1] > _UINT32_MAX, name_of(A.dtype), name_of(B.dtype), semiring.name, c_index)
+
+
+@functools.lru_cache(maxsize=256)
+def _form(index: str, wide: bool, a: str, b: str, semiring: str, c_index: str) -> Form:
+    return Form("numeric", index, wide, Arithmetic(a, b, index, semiring), c_index)

@@ -9,6 +9,7 @@ from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device
 from clsparse_py.spgemm.choose import rules_for
 from clsparse_py.spgemm.dense_chunked import DenseChunkedKernel, Masks
+from clsparse_py.spgemm.dense_span import DenseSpan
 from clsparse_py.spgemm.dense_windows import DenseWindows
 from clsparse_py.spgemm.esc_kernels import EscCarry, EscContract, EscCount, EscEntries, EscExpand, EscMark, EscRows
 from clsparse_py.spgemm.esc_local import EscItem, EscTeam
@@ -26,6 +27,9 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
     phases = {phase: numeric.of(phase) for phase in ("symbolic", "numeric", "values")}
     group = min(128, device.max_work_group)
     rules = tuple(rule.limits for rule in rules_for("auto", device, numeric))
+    one, spans = device.portability.at_most(1), (*rules[:-1], (100, 10, 64), rules[-1])
+    lanes = Analysis(group, arithmetic.index, 4, rules, 128, device.portability).within(group, device.portability.lane_width)
+    assert lanes is not None  # a work-group has at least one work-item
     contract = EscContract.legal(device, numeric, True, "uint32", 128)
     values = EscContract.legal(device, phases["values"], False, "uint32", 128)
     esc = {
@@ -49,9 +53,9 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
         "spgemm/esc_team:group": EscTeam(1024, lanes=256, columns=1 << 20).record(device, numeric, listed=False),
     }
     return {
-        "spgemm/analysis": Analysis(group, arithmetic.index, 1, rules),
-        "spgemm/analysis:lanes": Analysis(group, arithmetic.index, 4 if group % 4 == 0 else 1, rules),
-        "spgemm/analysis:bounded": Analysis(group, arithmetic.index, 1, rules, bounded=True),
+        "spgemm/analysis": Analysis(group, arithmetic.index, 1, rules, 0, one),
+        "spgemm/analysis:spans": Analysis(group, arithmetic.index, 1, spans, 0, one),
+        "spgemm/analysis:lanes": lanes,
         "spgemm/dense_chunked": DenseChunkedKernel(1, numeric, listed=True),
         **{f"spgemm/dense_chunked:{phase}": DenseChunkedKernel(1, form, listed=False) for phase, form in phases.items()},
         **esc,
@@ -71,6 +75,8 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
         **{f"spgemm/hash:even_{phase}": Hash(256, 32, 8).record(device, form, listed=False) for phase, form in phases.items()},
         "spgemm/hash:atomic": Hash(64, 8, deterministic=False).record(device, numeric, listed=True),
         "spgemm/hash:large": large_hashes(device, numeric)[-1].record(device, numeric, listed=True),
+        "spgemm/dense_span": DenseSpan(1024).record(device, numeric, listed=False),
+        **{f"spgemm/dense_span:{phase}": DenseSpan(1024).record(device, form, listed=True) for phase, form in phases.items()},
         "spgemm/dense_windows": DenseWindows().record(device, numeric, listed=False),
         **{f"spgemm/dense_windows:{phase}": DenseWindows().record(device, form, listed=True) for phase, form in phases.items()},
         "spgemm/dense_windows:atomic": DenseWindows(deterministic=False).record(device, numeric, listed=False),

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from clsparse_py.device import Device
+from clsparse_py.spgemm.accumulator import Product
+from clsparse_py.spgemm.analysis import Work
 from clsparse_py.spgemm.arguments import memory_limit_of
 from clsparse_py.spgemm.dense_chunked import DenseChunked
+from clsparse_py.spgemm.dense_span import dense_spans
 from clsparse_py.spgemm.dense_windows import DenseWindows
 from clsparse_py.spgemm.esc import Esc
 from clsparse_py.spgemm.esc_local import EscItem, esc_bins
@@ -16,24 +20,31 @@ from clsparse_py.spgemm.hash import Hash, hashes, large_hashes
 from clsparse_py.spgemm.kernels import Form
 from clsparse_py.spgemm.long_rows import LongRows
 from clsparse_py.spgemm.merge import Merge, merges
-from clsparse_py.spgemm.rules import EMPTY, Rule
+from clsparse_py.spgemm.rules import EMPTY, Rule, Rules
 from clsparse_py.spgemm.sort import sorts
 
-__all__ = ["FEW_PRODUCTS", "METHODS", "alone", "auto", "rules_for", "small"]
+__all__ = ["FEW_PRODUCTS", "METHODS", "alone", "auto", "guessed", "rules_for", "shares", "small"]
 
-#: Entries of a row of A that one work-item merges by itself, at most, where all rows have so few.
+#: Entries of a row of A that one work-item merges by itself, at most, where all rows have so few; and their products.
 _MOST_ALONE = 12
+_MOST_MERGED_ALONE = 1 << 10
 
 #: Rows that "auto" merges outside of CPU devices: entries of a row of A, and products, at most. A team finds columns one after
 #: another, so a row with many keeps it busy when all others are done.
-_LONGEST_MERGED = 128
-_MOST_MERGED = 1 << 14
+_LONGEST_MERGED = 256
+_MOST_MERGED = 1 << 16
+#: How many times the mean row's products the most of a row may be for that.
+_EVEN = 32
 #: Products of a product so small that the fewest launches are best, at most; and what makes a row of it.
 FEW_PRODUCTS = 1 << 15
 _FEW_LANES = 8
 _FEW_HEADS = 16
-#: Products of a row that a single work-item merges, at most.
-_MOST_MERGED_ALONE = 1 << 10
+#: Of so many rows or fewer, another launch would take longer than it takes to make them with larger ones.
+_FEW_ROWS = 1 << 10
+#: The share of the bound of C's entries that C has, where rows are expanded because they are uneven.
+_LIKELY = 0.5
+#: Entries of a row of B in a window of columns, from which on windows are better than expansion.
+_DENSE = 8
 
 
 def reg_merge(device: Device, form: Form) -> tuple[Rule, ...]:
@@ -57,9 +68,10 @@ def sort(device: Device, form: Form) -> tuple[Rule, ...]:  # noqa: ARG001
 
 
 def dense(device: Device, form: Form) -> tuple[Rule, ...]:
-    """Return the one bin of "dense": it takes any row, on CPU devices where there is room for a value of each column."""
+    """Return the bins of "dense": on CPU devices one for any row, where there is room for a value of each column."""
     if not device.is_cpu or form.arithmetic is None:
-        return (Rule("dense", DenseWindows()),)
+        spans = (Rule("dense", each, max_span=each.columns) for each in dense_spans(device, form))
+        return *spans, Rule("dense", DenseWindows())
     return (Rule("dense", DenseChunked(), takes_empty=True, column_bytes=form.arithmetic.result.itemsize + 1),)
 
 
@@ -118,18 +130,20 @@ METHODS: dict[str, Callable[[Device, Form], tuple[Rule, ...]]] = {
 def auto(device: Device, form: Form) -> tuple[Rule, ...]:
     """Return the rules of "auto", of which the last takes any row.
 
-    CPU devices: dense accumulators where there is room for them. Elsewhere: rows of A with few entries are merged, as the cost of
-    that grows with the entries of C and not with products; longer ones are hashed where local memory holds their products; what
-    is left is merged in global memory, all such rows together.
+    CPU devices: dense accumulators where there is room for them. Elsewhere: few products are sorted in registers; more have a sum
+    for each column that a row spans, where those are few; others are merged, where A's rows are short enough, as the cost of that
+    grows with the entries of C and not with products; the rest is expanded and sorted in global memory, and so is what would be
+    merged where few rows have most of the products.
     """
     if device.is_cpu:
         return (*dense(device, form), Rule("esc", Esc(sparing=True)))
-    few = (
-        replace(rule, max_products=_MOST_MERGED if each.lanes > 1 else _MOST_MERGED_ALONE)
+    merged = (
+        replace(rule, max_products=_MOST_MERGED if each.lanes > 1 else _MOST_MERGED_ALONE, even=True)
         for rule, each in ((rule, rule.accumulator) for rule in reg_merge(device, form))
         if isinstance(each, Merge) and each.length <= _LONGEST_MERGED
     )
-    return (*few, *reg_hash(device, form), *large_hash(device, form), *long_rows(device, form))
+    spans = (rule for rule in dense(device, form) if rule.max_span is not None)
+    return (*reg_sort(device, form), *spans, *merged, Rule("esc", Esc(sparing=True, likely=_LIKELY)))
 
 
 @functools.lru_cache(maxsize=256)
@@ -138,31 +152,55 @@ def small(device: Device, form: Form, longest_row: int) -> Rule | None:
     lanes = 1 if device.is_cpu else _FEW_LANES
     shapes = (each for each in merges(device, form, registers=True) if each.lanes <= lanes and each.items <= _FEW_HEADS)
     found = next((each for each in shapes if each.length >= longest_row), None)
-    return None if found is None else Rule("reg-merge", found, max_length=found.length)
+    return Rule("reg-merge", found, max_length=found.length) if found else None
 
 
-def alone(rules: tuple[Rule, ...], taken: tuple[int, ...], longest_row: int) -> Rule | None:
-    """Return the rule by which each row is merged by a work-item, in their order, where all rows that there are suit that.
-
-    What bins save is then less than what sorting the rows into them, and a launch for each, costs.
-
-    Parameters
-    ----------
-    rules : tuple of Rule
-    taken : tuple of int
-        How many rows each takes.
-    longest_row : int
-        Of A.
-    """
-    used = [rule for rule, n in zip(rules, taken, strict=True) if n and rule.accumulator is not None]
-    found = [rule.accumulator for rule in used if isinstance(rule.accumulator, Merge)]
-    by_itself = len(found) == len(used) and all(each.registers and each.lanes == 1 for each in found)
-    if not used or not by_itself or longest_row > _MOST_ALONE:
+def alone(longest_row: int, most_products: int) -> Rule | None:
+    """Return the rule by which one work-item each merges all rows, in their order; None where they are too long."""
+    if not 0 < longest_row <= _MOST_ALONE or most_products > _MOST_MERGED_ALONE:
         return None
-    return replace(used[-1], accumulator=Merge(1, longest_row), max_length=longest_row)
+    return Rule("reg-merge", Merge(1, longest_row), max_length=longest_row)
 
 
-def rules_for(method: str, device: Device, form: Form, n_columns: int = 0, memory_limit: int | None = None) -> tuple[Rule, ...]:
+def guessed(device: Device, form: Form, mean_row: float, mean_products: float, n_rows: int) -> tuple[Merge, int | None] | None:
+    """Return what may hold all rows, by means alone, and how many products it is for, None being any; None where nothing may."""
+    return _guessed(device, form, math.ceil(1.5 * mean_row), mean_products * n_rows <= FEW_PRODUCTS // 2)
+
+
+@functools.lru_cache(maxsize=256)
+def _guessed(device: Device, form: Form, longest: int, few: bool) -> tuple[Merge, int | None] | None:
+    """Return the guess for rows of A up to some length, of a product with few products or any number."""
+    if few:
+        found = small(device, form, 2 * longest)
+        return (found.accumulator, FEW_PRODUCTS) if found and isinstance(found.accumulator, Merge) else None
+    return None if device.is_cpu or longest > _MOST_ALONE else (Merge(1, longest), None)
+
+
+def shares(rules: Sequence[Rule], work: Work, product: Product) -> list[tuple[Rule, int]]:
+    """Return the rules of "auto" with the numbers of rows that they take in the end, adjacent rows of the list each.
+
+    Rules for even rows hand theirs on to the last one where rows are very uneven, and a few rows go with those of the next rule
+    of their method, if it takes them too. The last rule makes windows of columns where rows of B have some entries in each.
+    """
+    kept, taken, last = list(rules), list(work.taken), len(rules) - 1
+    mean = work.n_products / max(sum(taken[1:]), 1)
+    if work.most_products > _EVEN * mean:
+        while last > 1 and (rules[last - 1].even or not taken[last - 1]):
+            last -= 1
+        taken[last:] = [*(0 for _ in taken[last:-1]), sum(taken[last:])]
+    columns = DenseWindows().columns_of(product.form)
+    if isinstance(rules[-1].accumulator, Esc) and work.n_products * columns >= _DENSE * product.a_indices.size * product.shape[1]:
+        kept[-1] = Rule("dense", DenseWindows())
+    for number in range(1, len(rules) - 1):
+        later = next((i for i in range(number + 1, len(rules)) if taken[i]), number)
+        rule, other = rules[number], rules[later]
+        if taken[number] < _FEW_ROWS and other.method == rule.method and other.covers(rule) and number != later:
+            taken[later] += taken[number]
+            taken[number] = 0
+    return list(zip(kept, taken, strict=True))
+
+
+def rules_for(method: str, device: Device, form: Form, n_columns: int = 0, memory_limit: int | None = None) -> Rules:
     """Return the rules of a method, rows without products first; rows that it cannot hold go to the rules of "auto".
 
     Parameters
@@ -185,7 +223,7 @@ def rules_for(method: str, device: Device, form: Form, n_columns: int = 0, memor
 @functools.lru_cache(maxsize=256)
 def _rules(
     of_method: Callable[[Device, Form], tuple[Rule, ...]] | None, device: Device, form: Form, n_columns: int, room: int
-) -> tuple[Rule, ...]:
+) -> Rules:
     """Return the rules of a method, or of "auto" alone, where the workspace may have so many bytes."""
     named = of_method(device, form) if of_method else ()
     rules: list[Rule] = []
@@ -196,4 +234,4 @@ def _rules(
         rules.append(rule)
         if rule.takes_all:
             break
-    return tuple(rules)
+    return Rules(rules)

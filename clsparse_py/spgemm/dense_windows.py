@@ -89,20 +89,23 @@ class DenseWindows(SummingTeam):
         Fewest entries of a row of C whose columns and values are made; all rows are counted.
     """
 
-    work_group: int = 128
+    work_group: int = 256
     columns: int | None = None
     entries: int = _ENTRIES
-    items: int = 4
+    items: int = 1
     least: int = 0
+
+    def columns_of(self, form: Form) -> int:
+        """Return how many columns a window has in a phase."""
+        value = form.arithmetic.result.itemsize if form.arithmetic else 0
+        return min(self.columns or (_SUMS // value if value else _SYMBOLIC), 1 << 16)
 
     @override
     def record(self, device: Device, form: Form, listed: bool) -> DenseWindowsKernel:
         # The lanes meet in loops of any length: on CPU devices, of which one was seen to get those wrong, they are one.
         group = 1 if device.is_cpu else self.work_group
-        value = form.arithmetic.result.itemsize if form.arithmetic else 0
-        columns = self.columns or (_SUMS // value if value else _SYMBOLIC)
         ordered = self.adds_in_order(device, form)
-        shape = min(columns, 1 << 16), self.entries, self.items, ordered, self.least if value else 0
+        shape = self.columns_of(form), self.entries, self.items, ordered, self.least if form.arithmetic else 0
         return DenseWindowsKernel(group, form, listed, device.portability, group, *shape).fitting(device)
 
     @override

@@ -16,13 +16,14 @@ from clsparse_py.spgemm.analysis import Work, analyse
 from clsparse_py.spgemm.arguments import check_operands, form_of, with_index
 from clsparse_py.spgemm.canonical_values import CanonicalOperand
 from clsparse_py.spgemm.choose import rules_for
-from clsparse_py.spgemm.rules import EMPTY, Rule
+from clsparse_py.spgemm.rules import EMPTY, Rule, Rules
 from clsparse_py.spgemm.symbolic import Settings, Symbolic, Timer
 
 __all__ = ["Estimate", "spgemm_estimate"]
 
 #: The most products of a row in each class of the histogram; beyond them there is one more.
 CLASSES = (0, *(1 << bit for bit in range(25)))
+_RULES = Rules((EMPTY, *(Rule("", None, max_products=most) for most in CLASSES[1:]), Rule("", None)))
 _INT32_MAX = np.iinfo(np.int32).max
 
 
@@ -103,13 +104,13 @@ def spgemm_estimate(A: csr_array, B: Any, *, exact: bool = False) -> Estimate:
     arithmetic, index = form.arithmetic, np.dtype(form.index)
     assert isinstance(arithmetic, Arithmetic)  # of a numeric phase
     m, n = shape = (left.shape[0], right.shape[1])
-    rules = (EMPTY, *(Rule("", None, max_products=most) for most in CLASSES[1:]), Rule("", None))
+    rules = _RULES
     work: Work | None = None
     if left.nnz and right.nnz:
-        a_indptr, a_indices, b_indptr = (with_index(A.queue, part, index) for part in (left.indptr, left.indices, right.indptr))
-        chain = Chain(A.queue, a_indptr, a_indices, b_indptr)
-        work = analyse(chain, m, left.nnz, a_indptr, a_indices, b_indptr, rules, bounded_by=n)
-    n_products, bound = (work.n_products, work.bound or 0) if work else (0, 0)
+        parts = left.indptr, left.indices, right.indptr, right.indices
+        structure = [with_index(A.queue, part, index) for part in parts]
+        work = analyse(Chain(A.queue, *structure), shape, left.nnz, structure, rules)
+    n_products, bound = (work.n_products, work.bound) if work else (0, 0)
     taken = work.taken if work else (m, *(0 for _ in CLASSES))
     nnz = _counted(left, right) if exact and work else bound
     c_index = index.itemsize if max(nnz, m, n) <= _INT32_MAX else 8

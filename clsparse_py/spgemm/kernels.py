@@ -23,32 +23,55 @@ class Analysis(OfStructure):
     Attributes
     ----------
     lanes : int
-        Work-items to a row; divides the work-group size.
-    rules : tuple of (int, int)
-        Most products and longest row of A of each rule, -1 for no limit.
-    bounded : bool
-        Whether entries of C are bounded too.
+        Work-items to a row, at most the lane width; divides the work-group size.
+    rules : tuple of (int, int, int)
+        Most products, longest row of A and widest span of each rule, -1 for no limit.
+    long : int
+        Rows of A with more entries are the whole work-group's; 0: each is a single work-item's, which takes many of them.
+    portability : Portability
+        How lanes exchange values, and how far.
     """
 
     template = "spgemm/analysis"
 
     lanes: int
-    rules: tuple[tuple[int, int], ...]
-    bounded: bool = False
+    rules: tuple[tuple[int, int, int], ...]
+    long: int
+    portability: Portability
+
+    @property
+    def spans(self) -> bool:
+        """Whether a rule asks for the span of rows."""
+        return any(span >= 0 for *_, span in self.rules)
 
     @property
     @override
     def name(self) -> str:
-        return f"{super().name}_{self.lanes}_lanes_{len(self.rules)}_rules{'_bounded' if self.bounded else ''}"
+        shape = f"_{self.lanes}_lanes_{len(self.rules)}_rules{'_spans' if self.spans else ''}"
+        return f"{super().name}{shape}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"{self.portability.defines}\n{super().prelude}"
+
+    @property
+    @override
+    def lane_width(self) -> int:
+        return self.portability.lane_width if self.lanes > 1 else 1
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "lanes": self.lanes, "rules": self.rules, "bounded": self.bounded}
+        own = {"lanes": self.lanes, "rules": self.rules, "long": self.long, "spans": self.spans}
+        return {**super().arguments(), **own}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        fitting = work_group // self.lanes * self.lanes
-        return replace(self, work_group=fitting) if fitting else None
+        width = 1 << min(lane_width, self.lane_width, work_group).bit_length() - 1 if self.lanes > 1 and work_group else 1
+        # Whole sub-groups, as their lanes exchange values.
+        group = work_group // width * width
+        portability = self.portability.at_most(width)
+        return replace(self, work_group=group, lanes=min(self.lanes, width), portability=portability) if group else None
 
 
 @dataclass(frozen=True)

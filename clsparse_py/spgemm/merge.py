@@ -33,6 +33,9 @@ class MergeKernel(RowKernel):
         Whether heads are in registers, or in local memory.
     outputs : int
         Rows of one work-item with at most so many entries of C are staged in local memory, to be written side by side; 0: none.
+    most : int
+        The symbolic phase tells whether rows are such as they were guessed to be: they name rows of B with no more entries than
+        this. 0: they are known to be.
     """
 
     template = "spgemm/merge"
@@ -41,7 +44,10 @@ class MergeKernel(RowKernel):
     items: int
     registers: bool
     outputs: int
+    most: int = 0
 
+    #: Into how many parts products are counted, so that work-groups do not wait for each other.
+    SLOTS: ClassVar[int] = 64
     #: Heads in the registers of a work-item, at most.
     MOST_ITEMS: ClassVar[int] = 64
     #: Bytes of local memory that a work-group may take: several of them share a compute unit, and no device has less than 32 KiB.
@@ -51,11 +57,18 @@ class MergeKernel(RowKernel):
     @override
     def shape_name(self) -> str:
         where = f"{self.items}_{'heads' if self.registers else 'local_heads'}"
-        return f"{super().shape_name}_{where}{f'_staged{self.outputs}' if self.outputs else ''}"
+        special = f"{f'_staged{self.outputs}' if self.outputs else ''}{f'_most{self.most}' if self.most else ''}"
+        return f"{super().shape_name}_{where}{special}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        shape = {"items": self.items, "registers": self.registers, "outputs": self.outputs}
+        shape = {
+            "items": self.items,
+            "registers": self.registers,
+            "outputs": self.outputs,
+            "most": self.most,
+            "slots": self.SLOTS,
+        }
         return {**super().arguments(), **shape}
 
     @property
@@ -119,14 +132,20 @@ class Merge(Team):
         """The longest row of A that it takes."""
         return self.lanes * self.items
 
-    def legal(self, device: Device, form: Form, *, listed: bool) -> MergeKernel | None:
+    def legal(self, device: Device, form: Form, *, listed: bool, most: int = 0) -> MergeKernel | None:
         """Return the nearest record that a device can hold, or None."""
-        asked = MergeKernel(
-            self.work_group, form, listed, device.portability, self.lanes, self.items, self.registers, self.outputs or 0
-        )
+        shape = self.lanes, self.items, self.registers, self.outputs or 0, most
+        asked = MergeKernel(self.work_group, form, listed, device.portability, *shape)
         width = device.portability.lane_width
         group = max(self.work_group, width) if min(self.lanes, width) > 1 else self.work_group
         return asked.within(min(group, device.max_work_group), width)
+
+    def guessing(self, device: Device, form: Form, most: int) -> MergeKernel:
+        """Return the record of a symbolic phase that tells whether it holds all rows."""
+        legal = self.legal(device, form, listed=False, most=most)
+        assert legal is not None, self  # `merges` gives none else
+        # The products of a work-item are told in 13 bits.
+        return replace(legal, most=min(most, 8191 // legal.items))
 
     @override
     def record(self, device: Device, form: Form, listed: bool) -> MergeKernel:

@@ -15,7 +15,7 @@ from clsparse_py.parts import place_part, value_dtype
 from clsparse_py.spgemm.accumulator import Product, Result
 from clsparse_py.spgemm.canonical_values import CanonicalOperand
 from clsparse_py.spgemm.explanation import Bin, Explanation
-from clsparse_py.spgemm.rules import Rule
+from clsparse_py.spgemm.rules import Rules
 from clsparse_py.spgemm.symbolic import Settings, Symbolic, Timer
 from clsparse_py.structure import Plans, Structure
 from clsparse_py.transfer import allocated
@@ -40,7 +40,7 @@ class SpgemmPlan:
         The structure of C, which all results share.
     """
 
-    def __init__(self, A: csr_array, B: csr_array, settings: Settings, rules: tuple[Rule, ...], timer: Timer) -> None:
+    def __init__(self, A: csr_array, B: csr_array, settings: Settings, rules: Rules, timer: Timer) -> None:
         self.queue = A.queue
         self.shape = (A.shape[0], B.shape[1])
         self._settings = settings

@@ -1,7 +1,7 @@
 """Which method makes which rows of C: pure decisions, testable with no device's work.
 
-A row is taken by the first rule that holds for it, by its intermediate products and the length of A's row; the last rule takes
-any. A named method gives the rules of its own bins; what it cannot hold goes to those of "auto".
+A row is taken by the first rule that holds for it, by its products, the length of A's row and the span of its columns;
+the last rule takes any. A named method gives the rules of its own bins; what it cannot hold goes to those of "auto".
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from clsparse_py.spgemm.accumulator import Accumulator
 
-__all__ = ["EMPTY", "Rule"]
+__all__ = ["EMPTY", "Rule", "Rules"]
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,10 @@ class Rule:
         Workspace that it needs for each column of B, whatever the rows are; where there is not so much, the rule does not hold.
     max_columns : int or None
         The most columns of B with which it holds; None for no limit.
+    max_span : int or None
+        The widest span of columns, from a row's first, rounded down to a multiple of 32, to its last; None for no limit.
+    even : bool
+        Whether it is for rows that have about as many products each: where few rows have most of them, the last rule takes these.
     """
 
     method: str
@@ -42,11 +46,14 @@ class Rule:
     takes_empty: bool = False
     column_bytes: int = 0
     max_columns: int | None = None
+    max_span: int | None = None
+    even: bool = False
 
     @property
-    def limits(self) -> tuple[int, int]:
-        """Both limits, -1 where there is none."""
-        return (-1 if self.max_products is None else self.max_products, -1 if self.max_length is None else self.max_length)
+    def limits(self) -> tuple[int, int, int]:
+        """The most products, the longest row of A and the widest span; -1 where there is no limit."""
+        products, length, span = (-1 if each is None else each for each in (self.max_products, self.max_length, self.max_span))
+        return products, length, span
 
     def covers(self, later: Rule) -> bool:
         """Whether this one takes every row that another does, so that none is left for it."""
@@ -55,7 +62,19 @@ class Rule:
     @property
     def takes_all(self) -> bool:
         """Whether no row is left to later rules."""
-        return self.max_products is None and self.max_length is None
+        return self.limits == (-1, -1, -1)
+
+
+class Rules(tuple[Rule, ...]):
+    """Rules in their order, each of which is one object: to compare twenty records takes longer than to launch a kernel."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
 
 
 EMPTY = Rule("", None, max_products=0)

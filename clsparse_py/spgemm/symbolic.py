@@ -14,16 +14,15 @@ from pyopencl import array as cl_array
 from clsparse_py.convert import converted
 from clsparse_py.csr import csr_array
 from clsparse_py.launch import Chain
-from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.semiring import Semiring
 from clsparse_py.spgemm.accumulator import Product, Rows
 from clsparse_py.spgemm.analysis import Work, analyse, grouped
 from clsparse_py.spgemm.arguments import form_of, memory_limit_of, with_index
 from clsparse_py.spgemm.canonical_values import CanonicalOperand
-from clsparse_py.spgemm.choose import FEW_PRODUCTS, alone, small
-from clsparse_py.spgemm.kernels import Form
-from clsparse_py.spgemm.rules import Rule
-from clsparse_py.transfer import allocated
+from clsparse_py.spgemm.choose import FEW_PRODUCTS, alone, guessed, shares, small
+from clsparse_py.spgemm.guess import tried
+from clsparse_py.spgemm.pointers import enqueue_pointers
+from clsparse_py.spgemm.rules import Rule, Rules
 
 __all__ = ["Settings", "Step", "Symbolic", "Timer"]
 
@@ -76,13 +75,13 @@ class Step:
 
 
 class Symbolic:
-    """The analysis of a product and its symbolic phase. Waits for the device twice.
+    """The analysis of a product and its symbolic phase. Waits for the device twice, or once where a guess of its rule holds.
 
     Parameters
     ----------
     A, B : csr_array
     settings : Settings
-    rules : tuple of Rule
+    rules : Rules
         The last takes all.
     timer : Timer
 
@@ -100,7 +99,7 @@ class Symbolic:
         What the numeric phase goes on with.
     """
 
-    def __init__(self, A: csr_array, B: csr_array, settings: Settings, rules: tuple[Rule, ...], timer: Timer) -> None:
+    def __init__(self, A: csr_array, B: csr_array, settings: Settings, rules: Rules, timer: Timer) -> None:
         queue, allocator = A.queue, A.data.allocator
         m, n = shape = (A.shape[0], B.shape[1])
         with timer("analysis"):
@@ -110,50 +109,73 @@ class Symbolic:
             index = np.dtype(form.index)
             structure = [with_index(queue, part, index) for part in (left.indptr, left.indices, right.indptr, right.indices)]
             chain = Chain(queue, *structure, left.data, right.data)
-            work, shared = _analysed(chain, m, left.nnz, structure, rules, form if settings.method == "auto" else None)
-            n_products = work.n_products if work else 0
             counts = chain.scratch(m, np.uint32)
             limit = memory_limit_of(chain.device, settings.memory_limit)
-            c_index = "int32" if max(n_products, m, n) <= _INT32_MAX and form.index == "int32" else "int64"
             self.product = Product(
-                shape, structure[0], structure[1], left.data, structure[2], structure[3], right.data,
-                work.products if work else counts, n_products, replace(form, c_index=c_index), limit, settings.deterministic,
+                shape, structure[0], structure[1], left.data, structure[2], structure[3], right.data, counts, 0, 0,
+                replace(form, c_index=form.index), limit, settings.deterministic,
             )  # fmt: skip
+            any_products = bool(left.nnz and right.nnz)
+        if any_products and settings.method == "auto":
+            with timer("symbolic"):
+                known = self._guessed(chain, left, right, counts, allocator)
+            if known:
+                return
+        with timer("analysis"):
+            work = analyse(chain, shape, left.nnz, structure, rules) if any_products else None
+            if work is not None:
+                c_index = "int32" if max(work.n_products, m, n) <= _INT32_MAX and form.index == "int32" else "int64"
+                self.product = replace(
+                    self.product, products=work.products, n_products=work.n_products, bound=work.bound,
+                    form=replace(form, c_index=c_index),
+                )  # fmt: skip
             if work is None or work.taken[0]:
                 chain.fill(counts, 0, m)
             self.steps = [
                 Step(rule, each, rule.accumulator.prepare(chain, self.product, each))
-                for rule, each in shared
-                if each is not None and rule.accumulator is not None
+                for rule, each in (_shared(chain, self.product, work, settings.method, rules) if work else ())
+                if rule.accumulator is not None
             ]
         with timer("symbolic"):
             for step in self.steps:
                 assert step.rule.accumulator is not None  # steps are made of rules that have one
                 step.rule.accumulator.enqueue_symbolic(chain, self.product, step.rows, step.state, counts)
-            indptr = allocated(queue, f"indptr of the {m} x {n} product", m + 1, np.dtype(c_index), allocator)
-            enqueue_scan(chain, counts, indptr, m, kind="pointers")
+            indptr = enqueue_pointers(chain, self.product, counts, allocator)
             self.nnz = int(chain.read(indptr, 1, m)[0])
-            if c_index == "int64" and form.index == "int32" and max(self.nnz, m, n) <= _INT32_MAX:
+            if indptr.dtype.itemsize == 8 and form.index == "int32" and max(self.nnz, m, n) <= _INT32_MAX:
                 # Its products could have needed 64 bits; its entries, as they turn out, do not.
                 indptr = converted(queue, "indptr", indptr, np.dtype(np.int32))
                 chain = Chain(queue, indptr)
                 self.product = replace(self.product, form=replace(self.product.form, c_index="int32"))
         self.indptr, self.chain = indptr, chain
 
+    def _guessed(self, chain: Chain, A: csr_array, B: csr_array, counts: cl_array.Array, allocator: Any) -> bool:
+        """Return whether a guess told all that there is to be known."""
+        m, mean = A.shape[0], A.nnz / A.shape[0]
+        guess = guessed(chain.device, self.product.form, mean, mean * B.nnz / B.shape[0], m)
+        if guess is None:
+            return False
+        accumulator, most = guess
+        found = tried(chain, self.product, accumulator, min(most or _INT32_MAX, _INT32_MAX), counts, allocator)
+        if found is None:
+            return False
+        self.product = replace(self.product, n_products=found.n_products, bound=found.n_products)
+        one = alone(found.longest_row, 0) if accumulator.lanes == 1 else None
+        rule = one or Rule("reg-merge", accumulator, max_length=accumulator.length)
+        self.steps = [Step(rule, Rows(m, n_empty=found.n_empty), None)]
+        self.indptr, self.nnz, self.chain = found.indptr, found.nnz, chain
+        return True
 
-def _analysed(
-    chain: Chain, n_rows: int, nnz: int, structure: list[cl_array.Array], rules: tuple[Rule, ...], free: Form | None
-) -> tuple[Work | None, list[tuple[Rule, Rows | None]]]:
-    """Return what is known of the work, None where there is none, and the rules with their rows.
 
-    Where no method is named, ``free`` is the form of the product.
-    """
-    if not nnz or not structure[3].size:
-        return None, []
-    work = analyse(chain, n_rows, nnz, structure[0], structure[1], structure[2], rules)
-    one = alone(rules, work.taken, work.longest_row)
-    if one is None and free is not None and 0 < work.n_products <= FEW_PRODUCTS:
-        one = small(chain.device, free, work.longest_row)
+def _shared(chain: Chain, product: Product, work: Work, method: str, rules: Rules) -> list[tuple[Rule, Rows]]:
+    """Return the rules with their rows."""
+    one: Rule | None = None
+    if method == "auto" and 0 < work.n_products <= FEW_PRODUCTS:
+        one = small(chain.device, product.form, work.longest_row)
+    elif method in ("auto", "reg-merge") and not chain.device.is_cpu:
+        one = alone(work.longest_row, work.most_products)
+    n_rows = product.shape[0]
     if one is not None:
-        return work, [(one, Rows(n_rows, n_empty=work.taken[0]))]
-    return work, list(zip(rules, grouped(chain, n_rows, work, rules), strict=True))
+        return [(one, Rows(n_rows, n_empty=work.taken[0]))]
+    each = shares(rules, work, product) if method == "auto" else list(zip(rules, work.taken, strict=True))
+    return grouped(chain, n_rows, work, each)

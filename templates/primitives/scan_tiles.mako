@@ -9,7 +9,7 @@ An entry of target is the sum of the entries of source ${"up to and including it
 Source        reduce-then-scan: Dotsenko et al., "Fast scan algorithms on graphics processors"; Merrill and Grimshaw, "Parallel scan
               for stream architectures"
 Index space   a work-group for each tile of the n_target entries of target
-Inputs        n entries of source; target has as many or one more. They may be the same array. carries: the sum before each tile${"; keys that never decrease" if by_key else ""}
+Inputs        n entries of source; target has as many or one more. They may be the same array. carries: ${"the sum of each tile behind a zero, of which there are few" if adds else "the sum before each tile"}${"; keys that never decrease" if by_key else ""}
 Local memory  work_group * (items + 1) * sizeof(T)${", and a uint for each work-item and a byte for each entry" if by_key else ""}
 Result        deterministic
 </%doc>
@@ -36,6 +36,18 @@ void ${name}(
     local uint head_box[${work_group}];
 % endif
     const uint me = get_local_id(0);
+% if adds:
+    local T total;
+    {
+        T mine = ZERO;
+        for (ulong i = me; i <= get_group_id(0); i += ${work_group})
+            mine = ADD(mine, carries[i]);
+        const T before = group_before(box, mine);
+        if (me == ${work_group - 1})
+            total = ADD(before, mine);
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+% endif
     const ulong begin = (ulong)get_group_id(0) * ${work_group * items} + me;
     // All loads are in flight before the first is used.
     if (begin - me + ${work_group * items} <= n) {
@@ -56,7 +68,7 @@ void ${name}(
         begin + ${i * work_group} < n && begin + ${i * work_group} > 0 && keys[begin + ${i * work_group}] != keys[begin + ${i * work_group - 1}];
 % endfor
 % endif
-    const T carry = ${"carries[get_group_id(0)]" if carried else "ZERO"};
+    const T carry = ${"total" if adds else "carries[get_group_id(0)]" if carried else "ZERO"};
     tile_scan(entries, ${"heads, box, head_box" if by_key else "0, box, 0"}, carry);
 % for i in range(items):
     if (begin + ${i * work_group} < n_target) {

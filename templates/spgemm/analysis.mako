@@ -1,112 +1,178 @@
 <%doc>
 For each row of C = A @ B: how many intermediate products it has, and which rule takes it. For all: the number of products, the most
-products of a row, the longest row of A, and how many rows each rule takes\
-${"; and the sum of min(products, columns), which bounds the entries of C" if bounded else ""}.
+products of a row, the longest row of A, how many rows each rule takes, and a bound of the entries of C: the sum over rows of
+min(products, columns${", span" if spans else ""}).
 
-Rules are tried in order; the first whose most products and longest row of A both hold takes the row. The last takes any.
+Rules are tried in order; the first whose most products, longest row of A and${"" if spans else " (here none has one)"} widest span of columns all hold takes the
+row. The last takes any. The span of a row of C is from its first column, rounded down to a multiple of 32, to its last.
 
-Source        the analysis of Dalton, Olson and Bell, Section 3.1; bins as in Liu et al., Register-Aware SpGEMM, Section 3.4
-Index space   ${"any number of work-items, each with rows in strides, see launch.spread" if lanes == 1 else f"n_rows * {lanes} work-items, {lanes} to a row"}
-Inputs        columns of A in any order; found: ${4 + len(rules) + 2 * bounded} zeros
+Source        the analysis of Dalton, Olson and Bell, Section 3.1; bins as in Liu et al., Register-Aware SpGEMM, Section 3.4; spans as
+              in spECK (Parger et al., 2020)
+Index space   ${f"any number of work-groups; {lanes} work-items take a row" if long else "any number of work-items, each with rows in strides, see launch.spread"}
+Inputs        columns of A in any order; found: ${6 + len(rules)} zeros
 Output        products[n_rows], rule[n_rows]; found: low and high half of the sum of products; the most products of a row and the
-              longest row of A, ${"2^32 - 1"} where there are more; rows of each rule${"; both halves of the bound" if bounded else ""}
-Local memory  ${work_group} numbers of 64 bits and ${4 + len(rules)} of 32
+              longest row of A, ${"2^32 - 1"} where there are more; both halves of the bound; rows of each rule
+Local memory  ${work_group} numbers of 64 bits and ${6 + len(rules)} of 32${f"; rows of more than {long} entries, which the whole work-group takes" if long else ""}
 Result        exact: integers are added in any order
 </%doc>
+<%
+    counters = [f"taken_{i}" for i in range(len(rules))]
+%>\
 ## A sum of 64 bits by atomics of 32: who makes the low half overflow carries.
 <%def name="add_halves(sum, place)">\
-        const uint low = (uint)${sum};
-        const uint before = atomic_add(found + ${place}, low);
-        atomic_add(found + ${place + 1}, (uint)(${sum} >> 32) + (before + low < before));
+        {
+            const uint low = (uint)${sum}, before = atomic_add(found + ${place}, low);
+            atomic_add(found + ${place + 1}, (uint)(${sum} >> 32) + (before + low < before));
+        }
 </%def>\
+## Products of the entries of A from k on, in steps.
+<%def name="count_products(step, indent)">\
+${indent}for (; k < end; k += ${step}) {
+${indent}    const I column = a_indices[k], from = b_indptr[column], to = b_indptr[column + 1];
+${indent}    sum += (ulong)(to - from);
+% if spans:
+${indent}    if (from < to) {
+${indent}        first = min(first, (long)b_indices[from]);
+${indent}        last = max(last, (long)b_indices[to - 1]);
+${indent}    }
+% endif
+${indent}}
+</%def>\
+## Over lanes that differ in bits from low to high of their numbers.
+<%def name="exchange(low, high, indent)">\
+% for m in [1 << b for b in range(low, high)]:
+${indent}sum += lanes_xor_u64(sum, ${m});
+% if spans:
+${indent}first = min(first, (long)lanes_xor_u64((ulong)first, ${m}));
+${indent}last = max(last, (long)lanes_xor_u64((ulong)last, ${m}));
+% endif
+% endfor
+</%def>\
+## Write down what was found of a row, and count it.
+<%def name="note(indent)">\
+${indent}const ulong length = end - begin;
+% if spans:
+${indent}const ulong span = sum ? (ulong)(last - (first & ~31l)) + 1 : 0;
+% endif
+${indent}uint taker = ${len(rules) - 1};
+% for i, limits in reversed(list(enumerate(rules[:-1]))):
+<% tests = [f"{what} <= {limit}ul" for what, limit in zip(("sum", "length", "span"), limits) if limit >= 0] %>\
+${indent}if (${" && ".join(tests)})
+${indent}    taker = ${i};
+% endfor
+${indent}products[row] = sum;
+${indent}rule[row] = taker;
+${indent}total += sum;
+${indent}bound += min(sum, ${"min(n_columns, span)" if spans else "n_columns"});
+${indent}most = max(most, (uint)min(sum, (ulong)UINT_MAX));
+${indent}longest = max(longest, (uint)min(length, (ulong)UINT_MAX));
+% for i, counter in enumerate(counters):
+${indent}${counter} += taker == ${i};
+% endfor
+</%def>\
+#define WORK_GROUP ${work_group}
+#include "group.cl"
+% if lanes > 1:
+#include "lanes_u64.cl"
+% endif
+
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
-    const ulong n_rows, const ulong stride, const ulong step, const ulong span,
-% if bounded:
+    const ulong n_rows,${"" if long else " const ulong stride, const ulong step, const ulong rows_of_item,"}
     const ulong n_columns,
-% endif
     global const I *restrict a_indptr, global const I *restrict a_indices, global const I *restrict b_indptr,
+% if spans:
+    global const I *restrict b_indices,
+% endif
     global ulong *restrict products, global I *restrict rule, global uint *restrict found)
 {
-    local uint seen[${4 + len(rules)}];
-    local ulong box[${work_group}];
-    const uint me = get_local_id(0), lane = me % ${lanes};
-    for (uint i = me; i < ${4 + len(rules)}; i += ${work_group})
+    local uint seen[${6 + len(rules)}];
+    local long box[${work_group}];
+% if long:
+    local ulong waiting[${work_group // lanes}];
+    local uint n_waiting;
+% endif
+    const uint me = get_local_id(0);
+    for (uint i = me; i < ${6 + len(rules)}; i += ${work_group})
         seen[i] = 0;
+% if long:
+    if (me == 0)
+        n_waiting = 0;
+% endif
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    ulong total = 0${", bound = 0" if bounded else ""};
-    uint most = 0, longest = 0, ${", ".join(f"taken_{i} = 0" for i in range(len(rules)))};
-% if lanes == 1:
-    ulong left = span;
-    for (ulong row = get_global_id(0) * stride; row < n_rows && left; row += step, --left) {
-% else:
-    const ulong row = get_global_id(0) / ${lanes};
-    {
+    ulong total = 0, bound = 0;
+    uint most = 0, longest = 0, ${", ".join(f"{counter} = 0" for counter in counters)};
+% if long:
+    for (ulong base = get_group_id(0) * ${work_group // lanes}ul; base < n_rows; base += get_num_groups(0) * ${work_group // lanes}ul) {
+        {
+            const ulong row = base + me / ${lanes};
+            const uint lane = me % ${lanes};
+            const ulong begin = row < n_rows ? a_indptr[row] : 0, end = row < n_rows ? a_indptr[row + 1] : 0;
+            const bool waits = end - begin > ${long};
+            if (waits && lane == 0)
+                waiting[atomic_inc(&n_waiting)] = row;
+            ulong sum = 0, k = waits ? end : begin + lane;
+% if spans:
+            long first = LONG_MAX, last = -1;
 % endif
-        const bool active = row < n_rows;
-        const ulong begin = active ? a_indptr[row] : 0, end = active ? a_indptr[row + 1] : 0;
-        ulong sum = 0;
-        for (ulong k = begin + lane; k < end; k += ${lanes}) {
-            const I column = a_indices[k];
-            sum += (ulong)(b_indptr[column + 1] - b_indptr[column]);
+${count_products(lanes, "            ")}\
+${exchange(0, lanes.bit_length() - 1, "            ")}\
+            if (row < n_rows && !waits && lane == 0) {
+${note("                ")}\
+            }
         }
-% if lanes > 1:
-        box[me] = sum;
         barrier(CLK_LOCAL_MEM_FENCE);
-        if (lane == 0)
-            for (uint i = 1; i < ${lanes}; ++i)
-                sum += box[me + i];
-        barrier(CLK_LOCAL_MEM_FENCE);
+        const uint n = n_waiting;
+        for (uint i = 0; i < n; ++i) {
+            const ulong row = waiting[i], begin = a_indptr[row], end = a_indptr[row + 1];
+            ulong sum = 0, k = begin + me;
+% if spans:
+            long first = LONG_MAX, last = -1;
 % endif
-        if (active && lane == 0) {
-            const ulong length = end - begin;
-            uint taker = ${len(rules) - 1};
-% for i, (max_products, max_length) in reversed(list(enumerate(rules[:-1]))):
-<% tests = [f"{what} <= {limit}ul" for what, limit in (("sum", max_products), ("length", max_length)) if limit >= 0] %>\
-            if (${" && ".join(tests)})
-                taker = ${i};
-% endfor
-            products[row] = sum;
-            rule[row] = taker;
-            total += sum;
-% if bounded:
-            bound += min(sum, n_columns);
+${count_products(work_group, "            ")}\
+            sum = (ulong)group_reduce_add(box, (long)sum);
+% if spans:
+            first = group_reduce_min(box, first);
+            last = -group_reduce_min(box, -last);
 % endif
-            most = max(most, (uint)min(sum, (ulong)UINT_MAX));
-            longest = max(longest, (uint)min(length, (ulong)UINT_MAX));
-% for i in range(len(rules)):
-            taken_${i} += taker == ${i};
-% endfor
+            if (me == 0) {
+${note("                ")}\
+            }
         }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (me == 0)
+            n_waiting = 0;
+        barrier(CLK_LOCAL_MEM_FENCE);
     }
+% else:
+    ulong left = rows_of_item;
+    for (ulong row = get_global_id(0) * stride; row < n_rows && left; row += step, --left) {
+        const ulong begin = a_indptr[row], end = a_indptr[row + 1];
+        ulong sum = 0, k = begin;
+% if spans:
+        long first = LONG_MAX, last = -1;
+% endif
+${count_products(1, "        ")}\
+${note("        ")}\
+    }
+% endif
     atomic_max(seen + 2, most);
     atomic_max(seen + 3, longest);
-% for i in range(len(rules)):
-    if (taken_${i})
-        atomic_add(seen + ${4 + i}, taken_${i});
+% for i, counter in enumerate(counters):
+    if (${counter})
+        atomic_add(seen + ${6 + i}, ${counter});
 % endfor
 
-    box[me] = total;
-    barrier(CLK_LOCAL_MEM_FENCE);
+    total = (ulong)group_reduce_add(box, (long)total);
+    bound = (ulong)group_reduce_add(box, (long)bound);
     if (me == 0) {
-        for (uint i = 1; i < ${work_group}; ++i)
-            total += box[i];
 ${add_halves("total", 0)}\
+${add_halves("bound", 4)}\
         atomic_max(found + 2, seen[2]);
         atomic_max(found + 3, seen[3]);
     }
-    for (uint i = 4 + me; i < ${4 + len(rules)}; i += ${work_group})
+    for (uint i = 6 + me; i < ${6 + len(rules)}; i += ${work_group})
         if (seen[i])
             atomic_add(found + i, seen[i]);
-% if bounded:
-    barrier(CLK_LOCAL_MEM_FENCE);
-    box[me] = bound;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (me == 0) {
-        for (uint i = 1; i < ${work_group}; ++i)
-            bound += box[i];
-${add_halves("bound", 4 + len(rules))}\
-    }
-% endif
 }

@@ -4,7 +4,12 @@ products of the heads that have it, and advances them. ${lanes} lanes have up to
 
 Source        ${"reg-merge" if registers else "the local-memory form of reg-merge"}: Liu et al., Register-Aware SpGEMM, Section 3.2; heads are in ${"registers" if registers else "local memory"}
 Index space   ${lanes} work-items to a row
-Inputs        see spgemm.cl; rows of A with at most ${lanes * items} entries
+Inputs        see spgemm.cl; rows of A with at most ${lanes * items} entries${f"; seen: {3 + slots} zeros" if most else ""}
+% if most:
+Output        that no row was longer was guessed, nor named a row of B with more than ${most} entries${", nor had more products" if lanes == 1 else ""}. seen tells whether
+              that was wrong, and so what is counted; the longest row of A, how many rows have no products, and in
+              ${slots} parts how many products there are
+% endif
 Local memory  ${"none" if registers else f"{items} heads a work-item"}${f"; {outputs} entries of C a work-item, which go from there to C side by side" if outputs else ""}
 Result        deterministic: products of a column are added in ${"the order of A's row" if lanes == 1 else "an order that A's row alone determines"}
 </%doc>
@@ -37,7 +42,7 @@ Result        deterministic: products of a column are added in ${"the order of A
 % endif
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
-void ${name}(SPGEMM_PARAMETERS)
+void ${name}(SPGEMM_PARAMETERS${", global uint *restrict seen" if most else ""})
 {
 % if not registers:
     local COLUMN columns[${items * work_group}], left[${items * work_group}];
@@ -58,13 +63,24 @@ void ${name}(SPGEMM_PARAMETERS)
 % if outputs or not registers:
     const uint me = get_local_id(0);
 % endif
+% if most:
+    // What each work-item saw: its products in 13 bits, the length of its row in as many, whether it is empty, and whether the guess
+    // was wrong. Then what the work-group did.
+    local uint box[${work_group}], longest, n_products_of_all, n_empty, any_wrong;
+    if (get_local_id(0) == 0)
+        longest = n_products_of_all = n_empty = any_wrong = 0;
+% endif
     const uint lane = get_local_id(0) % ${lanes};
     const ulong slot = get_global_id(0) / ${lanes};
     // No early return: every lane takes part in exchanges and barriers.
-    const bool active = slot < n_rows;
+    const bool active = slot < n_rows${" && !*(volatile global uint *)seen" if most else ""};
     const ulong row = active ? SPGEMM_ROW(slot) : 0;
     const I begin = active ? a_indptr[row] : 0;
     const uint length = active ? (uint)(a_indptr[row + 1] - begin) : 0;
+% if most:
+    bool wrong = length > ${lanes * items};
+    uint n_products = 0;
+% endif
 % if not registers:
     const uint n_heads = (length + ${lanes - 1} - lane) / ${lanes};
 % endif
@@ -82,6 +98,13 @@ void ${name}(SPGEMM_PARAMETERS)
         const I a = begin + (I)(${u}${f" * {lanes}" if lanes > 1 else ""} + lane), k = a_indices[a];
         AT(${u}) = b_indptr[k];
         LEFT(${u}) = (COLUMN)(b_indptr[k + 1] - b_indptr[k]);
+% if most:
+        if (LEFT(${u}) > ${most}) {
+            wrong = true;
+            LEFT(${u}) = 0;
+        }
+        n_products += (uint)LEFT(${u});
+% endif
         COLUMN_OF(${u}) = LEFT(${u}) ? (COLUMN)b_indices[AT(${u})] : NO_COLUMN;
 % if not symbolic:
         FACTOR(${u}) = from_a(a_data[a]);
@@ -187,6 +210,38 @@ ${add("            ")}\
 % if symbolic:
     if (active && lane == 0)
         counts[row] = count;
+% endif
+% if most:
+    wrong = wrong${f" || n_products > {most}" if lanes == 1 else ""};
+    const bool empty = active && lane == 0 && count == 0;
+    box[get_local_id(0)] = (uint)(active && wrong) << 27 | (uint)empty << 26 | min(length, 8191u) << 13 | n_products;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    // One work-item in sixteen goes through it.
+    if (get_local_id(0) % 16 == 0) {
+        uint products_seen = 0, longest_seen = 0, empty_seen = 0, wrong_seen = 0;
+        for (uint i = get_local_id(0); i < min((uint)get_local_id(0) + 16, ${work_group}u); ++i) {
+            const uint it = box[i];
+            products_seen += it & 8191;
+            longest_seen = max(longest_seen, it >> 13 & 8191);
+            empty_seen += it >> 26 & 1;
+            wrong_seen |= it >> 27;
+        }
+        atomic_add(&n_products_of_all, products_seen);
+        atomic_max(&longest, longest_seen);
+        atomic_add(&n_empty, empty_seen);
+        atomic_or(&any_wrong, wrong_seen);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (get_local_id(0) == 0) {
+        if (any_wrong)
+            atomic_or(seen, 1);
+        if (longest > *(volatile global uint *)(seen + 1))
+            atomic_max(seen + 1, longest);
+        if (n_empty)
+            atomic_add(seen + 2, n_empty);
+        if (n_products_of_all)
+            atomic_add(seen + 3 + get_group_id(0) % ${slots}, n_products_of_all);
+    }
 % endif
 % if outputs:
     barrier(CLK_LOCAL_MEM_FENCE);

@@ -14,6 +14,7 @@ from values import INDEX_TYPES, numbers, same
 from clsparse_py.spgemm import METHODS, spgemm, spgemm_estimate, spgemm_plan
 from clsparse_py.spgemm.accumulator import Accumulator
 from clsparse_py.spgemm.dense_chunked import DenseChunked
+from clsparse_py.spgemm.dense_span import DenseSpan
 from clsparse_py.spgemm.dense_windows import DenseWindows
 from clsparse_py.spgemm.esc import Esc
 from clsparse_py.spgemm.hash import Hash
@@ -87,12 +88,14 @@ def spgemm_cases(dtypes: tuple[np.dtype[Any], ...]) -> list[Case]:
     ]
     even = [partial(product, method, next(dtype), next(index), True, EVEN) for method in ("reg-merge", "merge")]
     windows, hashes, tiles = DenseWindows(32, 32, 16, 2), Hash(128, 16, 2, 32), Esc(work_group=8)
+    spans = DenseSpan(64, lanes=8, entries=8, ahead=2)
     given = [
         partial(by, accumulator, next(dtype), next(index), deterministic)
         for accumulator, deterministic in (
             (DenseChunked(), True),
             (windows, True),
             (windows, False),
+            (spans, True),
             (hashes, True),
             (tiles, True),
         )

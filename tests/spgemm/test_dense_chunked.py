@@ -15,14 +15,14 @@ from clsparse_py.spgemm import dense_chunked, spgemm, spgemm_plan
 from clsparse_py.spgemm.arguments import form_of
 from clsparse_py.spgemm.dense_chunked import DenseChunked
 from clsparse_py.spgemm.plan import SpgemmPlan
-from clsparse_py.spgemm.rules import EMPTY, Rule
+from clsparse_py.spgemm.rules import EMPTY, Rule, Rules
 from clsparse_py.spgemm.symbolic import Settings, Timer
 
 
 def planned(queue: cl.CommandQueue, A: sp.csr_array, B: sp.csr_array, *rules: Rule, limit: int | None = None) -> SpgemmPlan:
     left, right = device_matrix(queue, A), device_matrix(queue, B)
     settings = Settings("dense", plus_times, True, limit, None)
-    return SpgemmPlan(left, right, settings, (EMPTY, *rules), Timer(queue, measures=False))
+    return SpgemmPlan(left, right, settings, Rules((EMPTY, *rules)), Timer(queue, measures=False))
 
 
 def whole(workers: int | None = None) -> Rule:

@@ -16,7 +16,7 @@ from clsparse_py.semiring import SEMIRINGS, Semiring, plus_times
 from clsparse_py.spgemm import spgemm, spgemm_plan
 from clsparse_py.spgemm.esc import Esc
 from clsparse_py.spgemm.plan import SpgemmPlan
-from clsparse_py.spgemm.rules import EMPTY, Rule
+from clsparse_py.spgemm.rules import EMPTY, Rule, Rules
 from clsparse_py.spgemm.slices import Slice, cut_into_slices
 from clsparse_py.spgemm.symbolic import Settings, Timer
 
@@ -26,7 +26,7 @@ def planned(
 ) -> SpgemmPlan:
     """Return the plan of a product that one accumulator makes."""
     settings = Settings("esc", semiring, True, limit, None)
-    rules = (EMPTY, Rule("esc", accumulator))
+    rules = Rules((EMPTY, Rule("esc", accumulator)))
     return SpgemmPlan(device_matrix(queue, A), device_matrix(queue, B), settings, rules, Timer(queue, measures=False))
 
 

@@ -18,7 +18,7 @@ from clsparse_py.spgemm.choose import esc_local, rules_for
 from clsparse_py.spgemm.esc_local import EscItem, EscTeam, esc_bins
 from clsparse_py.spgemm.kernels import Form
 from clsparse_py.spgemm.plan import SpgemmPlan
-from clsparse_py.spgemm.rules import EMPTY, Rule
+from clsparse_py.spgemm.rules import EMPTY, Rule, Rules
 from clsparse_py.spgemm.symbolic import Settings, Timer
 
 DOUBLE = Form("numeric", "int32", arithmetic=Arithmetic("float64", "float64"), c_index="int32")
@@ -29,7 +29,9 @@ def planned(
 ) -> SpgemmPlan:
     """Return the plan of a product by rules, after comparing what it makes."""
     settings = Settings("esc-local", semiring, True, None, None)
-    plan = SpgemmPlan(device_matrix(queue, A), device_matrix(queue, B), settings, (EMPTY, *rules), Timer(queue, measures=False))
+    plan = SpgemmPlan(
+        device_matrix(queue, A), device_matrix(queue, B), settings, Rules((EMPTY, *rules)), Timer(queue, measures=False)
+    )
     assert_product(plan.take_first(), A, B, semiring)
     assert_product(plan(), A, B, semiring)
     return plan

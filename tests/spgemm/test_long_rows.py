@@ -79,7 +79,7 @@ def test_order_is_kept_where_memory_allows(queue: cl.CommandQueue) -> None:
     rng = np.random.default_rng(6)
     A, B = rows_of(rng.integers(1, 60, 3000), 1000, rng, np.float32), rows_of(rng.integers(1, 90, 1000), 9000, rng, np.float32)
     plan = planned(queue, LongRows(sparing=True), A, B)
-    assert len(slices_of(plan)) > 3
+    assert len(slices_of(plan)) > 2
     with programs.recording() as built:
         C = plan()
     assert_product(C, A, B)

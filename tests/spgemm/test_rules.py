@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from platforms import PLATFORMS
+from pyopencl import array as cl_array
 
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device, Portability, describe
-from clsparse_py.spgemm.choose import METHODS, alone, rules_for, small
+from clsparse_py.spgemm.accumulator import Product
+from clsparse_py.spgemm.analysis import Work
+from clsparse_py.spgemm.choose import FEW_PRODUCTS, METHODS, alone, guessed, rules_for, shares, small
 from clsparse_py.spgemm.kernels import Form
 from clsparse_py.spgemm.merge import Merge
-from clsparse_py.spgemm.rules import EMPTY, Rule
+from clsparse_py.spgemm.rules import EMPTY, Rules
 
 FORM = Form("numeric", "int32", arithmetic=Arithmetic("float64", "float64"), c_index="int32")
 
@@ -42,7 +47,7 @@ def test_what_is_named_comes_before_what_auto_chooses(method: str, kind: str) ->
 
 def test_gpus_mix_methods_and_cpu_devices_do_not() -> None:
     assert {rule.method for rule in rules_for("auto", device("cpu"), FORM, 1000)[1:]} == {"dense"}
-    assert {"reg-merge", "large-hash", "long-rows"} <= {rule.method for rule in rules_for("auto", device("gpu"), FORM, 1000)[1:]}
+    assert {"reg-merge", "reg-sort", "dense", "esc"} <= {rule.method for rule in rules_for("auto", device("gpu"), FORM, 1000)[1:]}
 
 
 def test_no_room_for_dense_accumulators() -> None:
@@ -51,19 +56,9 @@ def test_no_room_for_dense_accumulators() -> None:
     assert rules[-1].takes_all
 
 
-RULES = (
-    EMPTY,
-    Rule("reg-merge", Merge(1, 2), max_length=2),
-    Rule("reg-merge", Merge(1, 8), max_length=8),
-    Rule("merge", Merge(1, 9, registers=False)),
-)
-
-
-@pytest.mark.parametrize(
-    ("taken", "longest", "heads"), [((0, 3, 4, 0), 5, 5), ((2, 3, 0, 0), 2, 2), ((0, 3, 4, 1), 5, None), ((0, 3, 4, 0), 13, None)]
-)
-def test_short_rows_are_merged_in_their_order(taken: tuple[int, ...], longest: int, heads: int | None) -> None:
-    found = alone(RULES, taken, longest)
+@pytest.mark.parametrize(("longest", "most", "heads"), [(5, 25, 5), (2, 3, 2), (12, 1024, 12), (13, 30, None), (3, 1025, None)])
+def test_short_rows_are_merged_in_their_order(longest: int, most: int, heads: int | None) -> None:
+    found = alone(longest, most)
     assert (found and found.accumulator) == (heads and Merge(1, heads))
 
 
@@ -74,3 +69,59 @@ def test_small_products_take_one_launch(kind: str, longest: int, length: int | N
     found = small(device(kind), FORM, longest)
     assert (found and found.max_length) == length
     assert found is None or found.method == "reg-merge"
+
+
+@pytest.mark.parametrize(
+    ("kind", "mean_row", "mean_products", "n_rows", "capacity"),
+    [
+        ("gpu", 5.0, 25.0, 10**6, 8),
+        ("gpu", 9.0, 81.0, 10**6, None),
+        ("cpu", 5.0, 25.0, 10**6, None),
+        ("gpu", 9.0, 81.0, 100, 32),
+        ("cpu", 4.0, 16.0, 100, 16),
+    ],
+)
+def test_guesses(kind: str, mean_row: float, mean_products: float, n_rows: int, capacity: int | None) -> None:
+    found = guessed(device(kind), FORM, mean_row, mean_products, n_rows)
+    assert (found and found[0].length) == capacity
+    assert found is None or found[1] == (FEW_PRODUCTS if n_rows == 100 else None)
+
+
+def work(taken: dict[int, int], n_rules: int, n_products: int, most: int) -> Work:
+    """What an analysis would have found."""
+    nothing = cast("cl_array.Array", None)
+    return Work(nothing, nothing, n_products, most, 100, n_products, tuple(taken.get(i, 0) for i in range(n_rules)))
+
+
+def product(nnz: int, n_columns: int) -> Product:
+    """A product of which only its size is known."""
+    sized = SimpleNamespace(a_indices=SimpleNamespace(size=nnz), shape=(10**5, n_columns), form=FORM)
+    return cast("Product", sized)
+
+
+def in_the_end(rules: Rules, found: Work, of: Product) -> dict[str, int]:
+    """Rows of each accumulator that has some."""
+    return {f"{rule.method} {rule.max_products}": n for rule, n in shares(rules, found, of) if n}
+
+
+def test_few_rows_go_with_the_next_bin_of_their_method() -> None:
+    rules = rules_for("auto", device("gpu"), FORM, 10**6)
+    sorted_bins = [i for i, rule in enumerate(rules) if rule.method == "reg-sort"]
+    found = work({0: 7, sorted_bins[0]: 10, sorted_bins[1]: 20, sorted_bins[3]: 10**5}, len(rules), 10**6, 16)
+    assert in_the_end(rules, found, product(10**5, 10**6)) == {" 0": 7, "reg-sort 16": 10**5 + 30}
+
+
+def test_uneven_rows_are_not_merged() -> None:
+    rules = rules_for("auto", device("gpu"), FORM, 10**6)
+    merged, last = next(i for i, rule in enumerate(rules) if rule.even), len(rules) - 1
+    even = work({merged: 10**5, last: 10}, len(rules), 10**8, 10**4)
+    assert in_the_end(rules, even, product(10**7, 10**6)) == {"reg-merge 1024": 10**5, "esc None": 10}
+    uneven = work({merged: 10**5, last: 10}, len(rules), 10**8, 10**6)
+    assert in_the_end(rules, uneven, product(10**7, 10**6)) == {"esc None": 10**5 + 10}
+
+
+def test_windows_take_what_is_dense_in_them() -> None:
+    rules = rules_for("auto", device("gpu"), FORM, 10**4)
+    found = work({len(rules) - 1: 10**4}, len(rules), 10**8, 10**6)
+    assert in_the_end(rules, found, product(10**6, 10**4)) == {"dense None": 10**4}
+    assert in_the_end(rules, found, product(10**6, 10**6)) == {"esc None": 10**4}

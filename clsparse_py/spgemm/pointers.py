@@ -1,0 +1,23 @@
+"""Where the rows of C begin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from pyopencl import array as cl_array
+
+from clsparse_py.launch import Chain
+from clsparse_py.primitives.scan import enqueue_scan
+from clsparse_py.spgemm.accumulator import Product
+from clsparse_py.transfer import allocated
+
+__all__ = ["enqueue_pointers"]
+
+
+def enqueue_pointers(chain: Chain, product: Product, counts: cl_array.Array, allocator: Any) -> cl_array.Array:
+    """Enqueue C's ``indptr``, from the entries of each row, and return it."""
+    m, n = product.shape
+    indptr = allocated(chain.queue, f"indptr of the {m} x {n} product", m + 1, np.dtype(product.form.c_index), allocator)
+    enqueue_scan(chain, counts, indptr, m, kind="pointers")
+    return indptr

@@ -1,0 +1,264 @@
+<%doc>
+Rows of C by a sum for each column that a row spans, in local memory: from its smallest column, rounded down to a multiple of 32, on.
+
+The lanes are over one row of B at a time. As its columns differ, they add its products without atomics, and meet before the next row
+of B. A's row is taken ${entries} entries at a time: where their rows of B lie goes to local memory, so that no load waits for
+another. A row of B is cut into pieces of ${lanes} entries; while one is added, the next ${ahead - 1} are being loaded. Symbolic and
+numeric: a byte for each column tells whether it is there; 32 of them become a word of bits, whose sums give places. Values: each
+column of C takes its sum.
+
+Source        the dense accumulators of spECK (Parger et al., 2020), rows of B one after another as in NSPARSE (Nagasaka et al., 2017)
+Index space   ${lanes} work-items to a row, ${teams} rows to a work-group
+Inputs        see spgemm.cl; rows of C whose columns are below the smallest, rounded down to a multiple of 32, plus ${columns}
+Local memory  for each row ${columns} sums and bytes, where ${entries} rows of B lie with the values of A, and what lanes exchange
+Result        deterministic: the products of a column are added in the order of A's row
+</%doc>
+<% outputs = 4  # entries of C that a lane writes at a time, so that their loads do not wait for one another
+%>\
+typedef ushort PLACE;
+#include "spgemm.cl"
+#include "team.cl"
+
+% if not values_only:
+// Turn low and high into the smallest low and the largest high of the team; the boxes hold a column for each lane.
+void team_range(local COLUMN *lows, local COLUMN *highs, COLUMN *low, COLUMN *high)
+{
+    const uint lane = get_local_id(0) % TEAM;
+    // Each takes from the lane that is step lanes on, in a ring: to take some of them twice does no harm.
+    for (uint step = 1; step < TEAM; step *= 2) {
+        const uint other = (lane + step) % TEAM;
+        lows[lane] = *low;
+        highs[lane] = *high;
+        team_sync();
+        *low = min(*low, lows[other]);
+        *high = max(*high, highs[other]);
+        team_sync();
+    }
+}
+
+% endif
+% if not symbolic and not values_only:
+// Return the lowest bits of four bytes as bits, the lowest byte's as the lowest: each is moved to its place by a shift of its own.
+uint bits_of(const uint bytes)
+{
+    return bytes * 0x10204080u >> 28;
+}
+
+% endif
+## Stage n entries of A's row from part on: all loads of a kind are on their way before one is waited for.
+<%def name="stage(ranged, indent)">\
+${indent}for (uint first = lane; first < n; first += ${2 * lanes}) {
+% for u in range(2):
+${indent}    const uint k_${u} = first + ${u * lanes};
+${indent}    I of_a_${u} = 0, from_${u} = 0, to_${u} = 0;
+% if not symbolic:
+${indent}    A_VALUE a_${u} = (A_VALUE)(0);
+% endif
+${indent}    if (k_${u} < n) {
+${indent}        of_a_${u} = a_indices[begin + (I)(part + k_${u})];
+% if not symbolic:
+${indent}        a_${u} = a_data[begin + (I)(part + k_${u})];
+% endif
+${indent}    }
+% endfor
+% for u in range(2):
+${indent}    if (k_${u} < n) {
+${indent}        from_${u} = b_indptr[of_a_${u}];
+${indent}        to_${u} = b_indptr[of_a_${u} + 1];
+${indent}    }
+% endfor
+% for u in range(2):
+% if ranged:
+${indent}    if (from_${u} < to_${u}) {
+${indent}        low = min(low, (COLUMN)b_indices[from_${u}]);
+${indent}        high = max(high, (COLUMN)b_indices[to_${u} - 1]);
+${indent}    }
+% endif
+${indent}    if (k_${u} < n) {
+${indent}        begins[k_${u}] = from_${u};
+${indent}        lengths[k_${u}] = (ushort)(to_${u} - from_${u});
+% if not symbolic:
+${indent}        factors[k_${u}] = from_a(a_${u});
+% endif
+${indent}    }
+% endfor
+${indent}}
+</%def>\
+## Begin to load a piece, and go on to the next: row k of B has left entries that are not loaded, this lane's is at. Without branches,
+## as the lanes wait for each.
+<%def name="load(u, indent)">\
+${indent}k_${u} = k;
+${indent}column_${u} = NOTHING;
+${indent}if (lane < left) {
+${indent}    column_${u} = b_indices[at];
+% if not symbolic:
+${indent}    b_${u} = b_data[at];
+% endif
+${indent}}
+${indent}more = left > ${lanes};
+${indent}k = more ? k : min(k + 1, n);
+${indent}next_length = lengths[k];
+${indent}next_begin = begins[k];
+${indent}left = more ? left - ${lanes} : next_length;
+${indent}at = more ? at + ${lanes} : next_begin + (I)lane;
+</%def>\
+// A column that is none.
+#define NOTHING ((I)-1)
+
+kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
+void ${name}(SPGEMM_PARAMETERS)
+{
+    local I all_begins[${teams * (entries + 1)}];
+    local ushort all_lengths[${teams * (entries + 1)}];
+% if not values_only:
+    // Bytes that tell whether a column is there, sixteen to each.
+    local uint4 all_flags[${teams * columns // 16}];
+    local uint boxes[${work_group}];
+    local COLUMN all_lows[${work_group}], all_highs[${work_group}];
+% endif
+% if not symbolic:
+    local T all_sums[${teams * columns}], all_factors[${teams * entries}];
+% if not values_only:
+    local PLACE all_ranks[${teams * (columns // 32 + 1)}];
+% endif
+% endif
+    const uint lane = get_local_id(0) % ${lanes}, team = get_local_id(0) / ${lanes};
+    const ulong number = (ulong)get_group_id(0) * ${teams} + team;
+    const bool active = number < n_rows;
+    const ulong row = active ? SPGEMM_ROW(number) : 0;
+    const I begin = active ? a_indptr[row] : 0;
+    const uint length = active ? (uint)(a_indptr[row + 1] - begin) : 0;
+    local I *const begins = all_begins + team * ${entries + 1};
+    local ushort *const lengths = all_lengths + team * ${entries + 1};
+% if not values_only:
+    local uint4 *const flags = all_flags + team * ${columns // 16};
+    local uchar *const seen = (local uchar *)flags;
+    local uint *const box = boxes + team * ${lanes};
+% endif
+% if not symbolic:
+    local T *const sums = all_sums + team * ${columns}, *const factors = all_factors + team * ${entries};
+    const C_INDEX place = active ? c_indptr[row] : 0;
+% endif
+% if values_only:
+    const uint n_columns = active ? (uint)(c_indptr[row + 1] - place) : 0;
+    const COLUMN low = n_columns ? (COLUMN)c_indices[place] : 0, high = n_columns ? (COLUMN)c_indices[place + n_columns - 1] : 0;
+% else:
+    COLUMN low = NO_COLUMN, high = 0;
+    // Backwards, so that the first part is in place when all were gone through.
+    for (uint part = (length + ${entries - 1}) / ${entries} * ${entries}; part > 0;) {
+        part -= ${entries};
+        const uint n = min(length - part, ${entries}u);
+${stage(True, " " * 8)}\
+    }
+% endif
+    COLUMN start = 0;
+    uint n_words = 0;
+    for (uint part = 0; part < length; part += ${entries}) {
+        const uint n = min(length - part, ${entries}u);
+% if not values_only:
+        if (part) {
+${stage(False, " " * 12)}\
+        }
+% else:
+${stage(False, " " * 8)}\
+% endif
+        // After the last row of B one without entries, where loading stays.
+        if (lane == 0) {
+            begins[n] = 0;
+            lengths[n] = 0;
+        }
+        team_sync();
+        uint k = 0, left = lengths[0], next_length;
+        I at = begins[0] + (I)lane, next_begin;
+        bool more;
+% for u in range(ahead):
+        uint k_${u};
+        I column_${u};
+% if not symbolic:
+        X_VALUE b_${u} = (X_VALUE)(0);
+% endif
+${load(u, " " * 8)}\
+% endfor
+        // The first loads are on their way by now.
+        if (part == 0) {
+% if values_only:
+            const bool empty = n_columns == 0;
+% else:
+            team_range(all_lows + team * ${lanes}, all_highs + team * ${lanes}, &low, &high);
+            const bool empty = low > high;
+% endif
+            start = low / 32 * 32;
+            n_words = empty ? 0 : (uint)(high - start) / 32 + 1;
+% if not values_only:
+            for (uint i = lane; i < 2 * n_words; i += ${lanes})
+                flags[i] = (uint4)(0);
+% endif
+% if not symbolic:
+            for (uint i = lane; i < 32 * n_words; i += ${lanes})
+                sums[i] = ZERO;
+% endif
+            team_sync();
+        }
+        while (k_0 < n) {
+% for u in range(ahead):
+            if (column_${u} != NOTHING) {
+                const uint slot = (uint)((COLUMN)column_${u} - start);
+% if not symbolic:
+                sums[slot] = ADD(sums[slot], MULTIPLY(factors[k_${u}], from_x(b_${u})));
+% endif
+% if not values_only:
+                seen[slot] = 1;
+% endif
+            }
+${load(u, " " * 12)}\
+            team_sync();
+% endfor
+        }
+    }
+% if symbolic:
+    uint count = 0;
+    for (uint i = lane; i < 2 * n_words; i += ${lanes})
+        count += popcount(flags[i].x) + popcount(flags[i].y) + popcount(flags[i].z) + popcount(flags[i].w);
+    // The counts of the lanes come after one another: the last sees them all.
+    count += team_scan(box, count);
+    if (active && lane == ${lanes - 1})
+        counts[row] = count;
+% elif values_only:
+    for (uint first = lane; first < n_columns; first += ${outputs * lanes}) {
+% for u in range(outputs):
+        const uint i_${u} = first + ${u * lanes};
+        const COLUMN c_${u} = i_${u} < n_columns ? (COLUMN)c_indices[place + i_${u}] : start;
+% endfor
+% for u in range(outputs):
+        if (i_${u} < n_columns)
+            c_data[place + i_${u}] = sums[(uint)(c_${u} - start)];
+% endfor
+    }
+% else:
+    local PLACE *const ranks = all_ranks + team * ${columns // 32 + 1};
+    for (uint i = lane; i < n_words; i += ${lanes}) {
+        const uint4 even = flags[2 * i], odd = flags[2 * i + 1];
+        uint word = bits_of(even.x) | bits_of(even.y) << 4 | bits_of(even.z) << 8 | bits_of(even.w) << 12;
+        word |= bits_of(odd.x) << 16 | bits_of(odd.y) << 20 | bits_of(odd.z) << 24 | bits_of(odd.w) << 28;
+        // Where its bytes were, as no other lane reads those.
+        flags[2 * i].x = word;
+        ranks[i] = (PLACE)popcount(word);
+    }
+    team_sync();
+    team_offsets(ranks, n_words, box);
+    for (uint first = lane; first < 32 * n_words; first += ${outputs * lanes}) {
+% for u in range(outputs):
+        const uint i_${u} = first + ${u * lanes};
+        const uint word_${u} = i_${u} < 32 * n_words ? flags[i_${u} / 32 * 2].x : 0, bit_${u} = 1u << i_${u} % 32;
+        const uint rank_${u} = i_${u} < 32 * n_words ? ranks[i_${u} / 32] : 0;
+% endfor
+% for u in range(outputs):
+        if (word_${u} & bit_${u}) {
+            const C_INDEX target = place + rank_${u} + popcount(word_${u} & (bit_${u} - 1));
+            c_indices[target] = (C_INDEX)(start + i_${u});
+            c_data[target] = sums[i_${u}];
+        }
+% endfor
+    }
+% endif
+}

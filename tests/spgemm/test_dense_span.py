@@ -1,0 +1,242 @@
+"""Dense sums over the span of a row: rows that are narrow, at its limits, wherever they are; every size of team."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+import scipy.sparse as sp
+from problems import assert_product, device_matrix, random_matrix, rows_of
+
+from clsparse_py import csr_array, describe, programs
+from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.device import Device, Portability
+from clsparse_py.semiring import SEMIRINGS
+from clsparse_py.spgemm import METHODS, spgemm, spgemm_plan
+from clsparse_py.spgemm.dense_span import DenseSpan, DenseSpanKernel, dense_spans
+from clsparse_py.spgemm.kernels import Form
+from clsparse_py.spgemm.rules import Rule
+
+pytestmark = pytest.mark.every_platform
+
+Give = Callable[[DenseSpan], None]
+Take = Callable[[str], None]
+DTYPES = ("float32", "float64", "complex64", "complex128", "int32", "uint8", "bool")
+
+
+@pytest.fixture(params=["a work-item to a row", "many work-items to a row"])
+def give(request: pytest.FixtureRequest, queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch, take_for: Take) -> Give:
+    """Make "dense" give all rows to an accumulator, with one work-item to a row as on CPU devices, or with many."""
+    if request.param == "many work-items to a row":
+        if "Portable" in queue.device.platform.name:
+            pytest.skip("loops of any length in which work-items meet go wrong here, which is why they are one on CPU devices")
+        take_for("gpu")
+
+    def put(accumulator: DenseSpan) -> None:
+        monkeypatch.setitem(METHODS, "dense", lambda *_: (Rule("dense", accumulator),))
+
+    return put
+
+
+def check(
+    queue: cl.CommandQueue, A: sp.csr_array, B: sp.csr_array, index: type = np.int32, semiring: str = "plus_times"
+) -> csr_array:
+    """Assert that a product by spans is right in all phases, with new values too, and return it."""
+    left, right, of = device_matrix(queue, A, index), device_matrix(queue, B, index), SEMIRINGS[semiring]
+    with programs.recording() as built:
+        C = spgemm(left, right, method="dense", semiring=of)
+        plan = spgemm_plan(left, right, method="dense", semiring=of)
+        again = plan()
+        other = plan(A.data + A.data, B.data)
+    phases = {each.parameters.form.phase for each in built if isinstance(each.parameters, DenseSpanKernel)}
+    assert phases == {"symbolic", "numeric", "values"}
+    assert_product(C, A, B, of)
+    assert_product(again, A, B, of)
+    assert_product(other, sp.csr_array((A.data + A.data, A.indices, A.indptr), shape=A.shape), B, of)
+    return C
+
+
+def banded(rng: np.random.Generator, lengths: Any, starts: Any, width: int, n_cols: int, dtype: Any = np.float32) -> sp.csr_array:
+    """Return a matrix whose rows have so many entries in so many columns from these on."""
+    narrow = rows_of(lengths, width, rng, dtype)
+    shift = np.repeat(np.asarray(starts), np.diff(narrow.indptr))
+    return sp.csr_array((narrow.data, (narrow.indices + shift).astype(np.int32), narrow.indptr), shape=(len(starts), n_cols))
+
+
+@pytest.mark.parametrize("work_group", [1, 7, 48, 64, 10**9], ids="wg{}".format)
+@pytest.mark.parametrize(
+    ("columns", "lanes", "entries", "ahead"), [(512, None, 64, 4), (512, 4, 8, 1), (1024, 16, 5, 3), (512, 48, 16, 2)]
+)
+def test_shapes(
+    queue: cl.CommandQueue, give: Give, work_group: int, columns: int, lanes: int | None, entries: int, ahead: int
+) -> None:
+    give(DenseSpan(columns, None if lanes is None else min(lanes, work_group), work_group, entries, ahead))
+    rng = np.random.default_rng(1)
+    check(queue, random_matrix((40, 60), 8, rng, np.float32), random_matrix((60, 300), 10, rng, np.float32))
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("columns", [64, 512])
+def test_spans(queue: cl.CommandQueue, give: Give, columns: int, index: type) -> None:
+    give(DenseSpan(columns, lanes=8, entries=4, ahead=2))
+    rng = np.random.default_rng(2)
+    n = 1 << 20
+    # All columns that there may be; none; the first and the last; from no multiple of 32 to the end; at both ends of B; a few.
+    ranges = (
+        np.arange(columns),
+        np.arange(0),
+        np.r_[64, 63 + columns],
+        np.arange(64 + 31, 64 + columns),
+        np.arange(n - columns, n),
+        np.r_[n - 1],
+        np.r_[0],
+        np.arange(1000 + 8, 1000 + 24),
+    )
+    indices = np.concatenate(ranges).astype(np.int32)
+    indptr = np.cumsum([0, *map(len, ranges)]).astype(np.int32)
+    B = sp.csr_array((rng.integers(1, 5, indices.size).astype(np.float32), indices, indptr), shape=(len(ranges), n))
+    of_a = ([0], [1], [2], [3], [4], [5], [6], [7], [], [1, 2, 3], [0, 1, 6], [4, 5], [1, 7], [])
+    A_indptr = np.cumsum([0, *map(len, of_a)]).astype(np.int32)
+    A_indices = np.concatenate([np.asarray(each, np.int32) for each in of_a])
+    A = sp.csr_array((rng.integers(1, 5, A_indices.size).astype(np.float32), A_indices, A_indptr), shape=(len(of_a), len(ranges)))
+    check(queue, A, B, index)
+
+
+def test_long_rows(queue: cl.CommandQueue, give: Give) -> None:
+    give(DenseSpan(512, lanes=32))
+    rng = np.random.default_rng(3)
+    A = rows_of([900, 3, 0, 300, 257, 256, 64, 63, 65, 128, 129], 1000, rng, np.float32)
+    check(queue, A, random_matrix((1000, 500), 40, rng, np.float32))
+    check(queue, A, rows_of([0, 0, 200, 500, 0] * 200, 500, rng, np.float32))
+    # All in one column, and none at all.
+    check(queue, A, rows_of([1] * 1000, 1, rng, np.float32))
+    check(queue, A, banded(rng, [0] * 999 + [3], [700] * 1000, 40, 1000))
+
+
+@pytest.mark.parametrize("semiring", SEMIRINGS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_values(queue: cl.CommandQueue, give: Give, dtype: str, semiring: str) -> None:
+    if dtype in ("float64", "complex128") and not describe(queue.device).fp64:
+        pytest.skip("the device has no double precision")
+    if dtype.startswith("complex") and semiring in ("min_plus", "max_times"):
+        pytest.skip("complex numbers have no order")
+    give(DenseSpan(512, lanes=16))
+    rng = np.random.default_rng(4)
+    # A row of C takes rows of B that begin near one another.
+    A = banded(rng, rng.integers(0, 9, 60), np.arange(60), 20, 80, dtype)
+    B = banded(rng, rng.integers(0, 60, 80), np.arange(80) * 7 + 5, 200, 1000, dtype)
+    check(queue, A, B, np.int32 if semiring == "plus_times" else np.int64, semiring)
+
+
+def test_rows_that_are_listed(queue: cl.CommandQueue, give: Give, monkeypatch: pytest.MonkeyPatch) -> None:
+    give(DenseSpan(512, lanes=8, work_group=32))
+    first = Rule("dense", DenseSpan(1024, lanes=4), max_products=50)
+    monkeypatch.setitem(METHODS, "dense", lambda *_: (first, Rule("dense", DenseSpan(512, lanes=8))))
+    rng = np.random.default_rng(5)
+    A, B = random_matrix((90, 60), 5, rng, np.float32), random_matrix((60, 300), 10, rng, np.float32)
+    with programs.recording() as built:
+        check(queue, A, B)
+    assert {each.parameters.listed for each in built if isinstance(each.parameters, DenseSpanKernel)} == {True}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+def test_order_of_sums(queue: cl.CommandQueue, give: Give, dtype: str) -> None:
+    if dtype == "float64" and not describe(queue.device).fp64:
+        pytest.skip("the device has no double precision")
+    rng = np.random.default_rng(6)
+    A, B = (random_matrix(shape, 12, rng, dtype) for shape in ((60, 40), (40, 30)))
+    for each in (A, B):
+        each.data[:] = rng.standard_normal(each.nnz) * 3
+    left, right = device_matrix(queue, A), device_matrix(queue, B)
+    wanted = spgemm(left, right, method="hash").data.get()
+    for lanes, entries, ahead in ((1, 5, 1), (16, 64, 4), (32, 9, 2), (48, 64, 8)):
+        give(DenseSpan(512, lanes, None, entries, ahead))
+        for deterministic in (True, True, False):
+            found = spgemm(left, right, method="dense", deterministic=deterministic)
+            np.testing.assert_array_equal(found.data.get(), wanted)
+            np.testing.assert_array_equal(spgemm_plan(left, right, method="dense")().data.get(), wanted)
+
+
+def test_columns_that_need_64_bits(queue: cl.CommandQueue, give: Give) -> None:
+    give(DenseSpan(512, lanes=16, entries=4))
+    rng = np.random.default_rng(7)
+    n = 1 << 33
+    # Rows of B in a range about 2^32, and at the end.
+    narrow = rows_of([60, 1, 0, 200] * 4, 400, rng, np.float32)
+    starts = np.repeat([2**32 - 200, n - 450], 8)
+    columns = narrow.indices + np.repeat(starts, np.diff(narrow.indptr))
+    B = sp.csr_array((narrow.data, columns, narrow.indptr.astype(np.int64)), shape=(16, n))
+    A = sp.csr_array(sp.block_diag([rows_of([0, 1, 8, 3, 2], 8, rng, np.float32) for _ in range(2)], format="csr"))
+    wanted = sp.csr_array(A @ narrow)
+    wanted.sort_indices()
+    lefts, rights = device_matrix(queue, A, np.int64), device_matrix(queue, B, np.int64)
+    plan = spgemm_plan(lefts, rights, method="dense")
+    for C in (plan(), spgemm(lefts, rights, method="dense")):
+        np.testing.assert_array_equal(C.indptr.get(), wanted.indptr)
+        rows = np.repeat(np.arange(10), np.diff(wanted.indptr))
+        np.testing.assert_array_equal(C.indices.get(), wanted.indices + np.repeat([2**32 - 200, n - 450], 5)[rows])
+        np.testing.assert_array_equal(C.data.get(), wanted.data)
+
+
+def test_local_memory_is_what_records_say(queue: cl.CommandQueue, give: Give) -> None:
+    give(DenseSpan(512, lanes=8))
+    rng = np.random.default_rng(8)
+    with programs.recording() as built:
+        check(queue, random_matrix((30, 20), 3, rng, np.float32), random_matrix((20, 30), 3, rng, np.float32))
+    for each in built:
+        if isinstance(each.parameters, DenseSpanKernel):
+            told = each.kernel().get_work_group_info(cl.kernel_work_group_info.LOCAL_MEM_SIZE, queue.device)
+            assert told <= each.parameters.row_bytes + 64
+
+
+def of_gpu(portability: Portability, local_memory: int = 48 << 10) -> Device:
+    """Return a made-up GPU."""
+    return Device(
+        name="", platform="", driver_version="", type="gpu", compute_units=100, max_work_group=1024, local_memory=local_memory,
+        max_allocation=1 << 30, global_memory=1 << 32, preferred_multiple=32, sub_group_sizes=(), fp64=True, fp16=True,
+        int64_atomics=True, float_atomics=False, unified_memory=False, aliases_host=False, svm=(), portability=portability,
+    )  # fmt: skip
+
+
+PTX, WAVE, PLAIN = Portability("ptx", 32, "ptx", match="ptx"), Portability("bpermute", 64), Portability()
+
+
+def form(dtype: str) -> Form:
+    """Return the form of a numeric phase."""
+    return Form("numeric", "int32", arithmetic=Arithmetic(dtype, dtype), c_index="int32")
+
+
+@pytest.mark.parametrize(
+    ("portability", "lanes", "fence"),
+    [(PTX, 32, "ptx"), (WAVE, 64, "wave"), (PLAIN, 64, "barrier")],
+    ids=["ptx", "wave", "plain"],
+)
+def test_teams(portability: Portability, lanes: int, fence: str) -> None:
+    device = of_gpu(portability)
+    found = DenseSpan(1024).record(device, form("float32"), listed=True)
+    assert (found.lanes, found.work_group, found.fence) == (lanes, lanes, fence)
+    # Several teams share a work-group where they meet without barriers, as far as local memory goes.
+    many = DenseSpan(512, work_group=256).record(device, form("float32"), listed=True)
+    assert many.work_group == (64 if fence == "barrier" else 256)
+    large = DenseSpan(2048, work_group=256).record(device, form("float64"), listed=True)
+    assert large.work_group == (64 if fence == "barrier" else 2 * lanes)
+    # What a driver allows is less.
+    small = many.within(16, portability.lane_width)
+    assert small is not None
+    assert small.work_group == 16
+
+
+def test_bins() -> None:
+    wide = replace(form("float32"), index="int64", wide=True)
+    assert [each.columns for each in dense_spans(of_gpu(PTX), form("float32"))] == [512, 1024, 2048, 4096]
+    assert [each.columns for each in dense_spans(of_gpu(PTX), form("float64"))] == [512, 1024, 2048]
+    assert [each.columns for each in dense_spans(of_gpu(PTX), form("complex128"))] == [512, 1024]
+    assert [each.columns for each in dense_spans(of_gpu(PTX), wide)] == [512, 1024, 2048, 4096]
+    assert [each.columns for each in dense_spans(of_gpu(WAVE, 64 << 10), form("float64"))] == [512, 1024, 2048]
+    assert DenseSpan(4096).legal(of_gpu(PTX), form("float64"))
+    assert not DenseSpan(4096).legal(of_gpu(PTX), form("complex128"))
+    assert dense_spans(of_gpu(PTX, 2 << 10), form("float64")) == ()
