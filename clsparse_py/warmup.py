@@ -13,9 +13,11 @@ from pyopencl import array as cl_array
 from clsparse_py import programs
 from clsparse_py.csr import csr_array
 from clsparse_py.device import Device, default_queue, describe
+from clsparse_py.semiring import plus_times
 from clsparse_py.spgemm import SpgemmPlan, spgemm_plan
 from clsparse_py.spgemm.arguments import form_of
-from clsparse_py.spgemm.choose import rules_for
+from clsparse_py.spgemm.choose import choosable, rules_for
+from clsparse_py.spgemm.symbolic import Settings, Timer
 from clsparse_py.spmm import spmm
 from clsparse_py.spmv import spmv_plan
 from clsparse_py.spmv.binning import Scheme
@@ -94,18 +96,22 @@ def _matrices(queue: cl.CommandQueue, dtype: np.dtype[Any]) -> list[csr_array]:
     return made
 
 
-def _sparse_products(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any]) -> list[SpgemmPlan]:
-    """Plan sparse products: one that has a row for every rule of "auto", and small ones, which have rules of their own."""
+def _sparse_products(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any]) -> Iterator[SpgemmPlan]:
+    """Plan sparse products: with a row for every rule that the profile may choose, and small ones, which have their own."""
     one = csr_array(scipy.sparse.csr_array(np.ones((1, 1), dtype)), queue=queue)
-    of_rows = rules_for("auto", device, form_of(one, one))
-    limits = [limit for rule in of_rows for limit in rule.limits if 0 < limit < _LONG_ROW]
-    # Rows of as many entries as each rule may take, and one beyond them all; rows of the other operand have one entry.
-    operands = [_with_rows(queue, dtype, [*dict.fromkeys(limits), 1 + max(limits, default=0)])]
-    operands += [_with_rows(queue, dtype, [length]) for length in _SHORT_ROWS]
-    plans = [spgemm_plan(left, right) for left, right in operands]
-    left, right = operands[0]
-    # By name where "auto" takes such a product for a small one.
-    return [*plans, spgemm_plan(left, right, method=of_rows[1].method), spgemm_plan(right.T, right)]
+    form = form_of(one, one)
+    for recipe in choosable(device, form):
+        of_rows = rules_for("auto", device, form, recipe=recipe)
+        limits = [limit for rule in of_rows for limit in rule.limits if 0 < limit < _LONG_ROW]
+        # Rows of as many entries as each rule may take, and one beyond them all; rows of the other operand have one entry.
+        left, right = _with_rows(queue, dtype, [*dict.fromkeys(limits), 1 + max(limits, default=0)])
+        # A recipe of its own is not "auto", which would take such a product for a small one.
+        settings = Settings(str(recipe), plus_times, deterministic=True, memory_limit=None, max_nnz=None)
+        yield spgemm_plan(left, right)
+        yield SpgemmPlan(left, right, settings, of_rows, Timer(queue, measures=False))
+        yield spgemm_plan(right.T, right)
+    for length in _SHORT_ROWS:
+        yield spgemm_plan(*_with_rows(queue, dtype, [length]))
 
 
 def _with_rows(queue: cl.CommandQueue, dtype: np.dtype[Any], lengths: list[int]) -> tuple[csr_array, csr_array]:

@@ -12,6 +12,7 @@ from clsparse_py.spgemm.choose import METHODS, rules_for
 from clsparse_py.spgemm.estimate import Estimate, spgemm_estimate
 from clsparse_py.spgemm.explanation import Explanation
 from clsparse_py.spgemm.plan import SpgemmPlan
+from clsparse_py.spgemm.rules import Rules
 from clsparse_py.spgemm.symbolic import Settings, Timer
 
 __all__ = ["METHODS", "Estimate", "Explanation", "SpgemmPlan", "spgemm", "spgemm_estimate", "spgemm_plan"]
@@ -37,8 +38,8 @@ def spgemm(
     B : csr_array or SciPy sparse matrix
         k x n.
     method : str
-        "auto", or a name in `METHODS`. Rows that a named method cannot hold are made by what "auto" chooses; `SpgemmPlan.explain`
-        lists them.
+        "auto", what the device's profile chooses, or a name in `METHODS`. Rows that a named method cannot hold are made by what
+        "auto" chooses; `SpgemmPlan.explain` lists them.
     semiring : Semiring
         What stands for + and *.
     deterministic : bool
@@ -124,5 +125,7 @@ def _planned(
     check_limits(memory_limit, max_nnz)
     settings = Settings(method, semiring, bool(deterministic), memory_limit, max_nnz)
     timer = Timer(A.queue, measures=profile)
-    rules = rules_for(method, describe(A.queue.device), form_of(A, B, semiring), B.shape[1], memory_limit)
+    rules: Rules | None = None
+    if method != "auto":
+        rules = rules_for(method, describe(A.queue.device), form_of(A, B, semiring), B.shape[1], memory_limit)
     return SpgemmPlan(A, B, settings, rules, timer), timer

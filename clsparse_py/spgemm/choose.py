@@ -1,12 +1,13 @@
-"""The methods of SpGEMM: which rules each gives, and which rules "auto" is made of. Pure functions of device and form."""
+"""The methods of SpGEMM: which rules each gives, and which a recipe is made of. Pure functions of device, form and features."""
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device
 from clsparse_py.spgemm.accumulator import Product
 from clsparse_py.spgemm.analysis import Work
@@ -20,20 +21,29 @@ from clsparse_py.spgemm.hash import Hash, hashes, large_hashes
 from clsparse_py.spgemm.kernels import Form
 from clsparse_py.spgemm.long_rows import LongRows
 from clsparse_py.spgemm.merge import Merge, merges
+from clsparse_py.spgemm.recipe import Part, Recipe, features_of
 from clsparse_py.spgemm.rules import EMPTY, Rule, Rules
 from clsparse_py.spgemm.sort import sorts
+from clsparse_py.tuning import profiles
 
-__all__ = ["FEW_PRODUCTS", "METHODS", "alone", "auto", "guessed", "rules_for", "shares", "small"]
+__all__ = [
+    "FEW_PRODUCTS",
+    "METHODS",
+    "alone",
+    "auto",
+    "choosable",
+    "decided",
+    "guessed",
+    "parse",
+    "rules_for",
+    "shares",
+    "small",
+]
 
 #: Entries of a row of A that one work-item merges by itself, at most, where all rows have so few; and their products.
 _MOST_ALONE = 12
 _MOST_MERGED_ALONE = 1 << 10
-
-#: Rows that "auto" merges outside of CPU devices: entries of a row of A, and products, at most. A team finds columns one after
-#: another, so a row with many keeps it busy when all others are done.
-_LONGEST_MERGED = 256
-_MOST_MERGED = 1 << 16
-#: How many times the mean row's products the most of a row may be for that.
+#: How many times the mean row's products the most of a row may be where a recipe's limits say which rows are merged.
 _EVEN = 32
 #: Products of a product so small that the fewest launches are best, at most; and what makes a row of it.
 FEW_PRODUCTS = 1 << 15
@@ -43,6 +53,8 @@ _FEW_HEADS = 16
 _FEW_ROWS = 1 << 10
 #: The share of the bound of C's entries that C has, where rows are expanded because they are uneven.
 _LIKELY = 0.5
+#: What a product is taken to be like where nothing is known of it.
+_TYPICAL = features_of((1 << 20, 1 << 20, 1 << 20), (1 << 23, 1 << 23))
 #: Entries of a row of B in a window of columns, from which on windows are better than expansion.
 _DENSE = 8
 
@@ -127,23 +139,65 @@ METHODS: dict[str, Callable[[Device, Form], tuple[Rule, ...]]] = {
 }
 
 
-def auto(device: Device, form: Form) -> tuple[Rule, ...]:
-    """Return the rules of "auto", of which the last takes any row.
+def dense_span(device: Device, form: Form) -> tuple[Rule, ...]:
+    """Return the bins of "dense" for rows that span few columns: on CPU devices none."""
+    return tuple(rule for rule in dense(device, form) if rule.max_span is not None)
 
-    CPU devices: dense accumulators where there is room for them. Elsewhere: few products are sorted in registers; more have a sum
-    for each column that a row spans, where those are few; others are merged, where A's rows are short enough, as the cost of that
-    grows with the entries of C and not with products; the rest is expanded and sorted in global memory, and so is what would be
-    merged where few rows have most of the products.
+
+#: What recipes are made of.
+_PARTS = {**METHODS, "dense-span": dense_span}
+
+
+@functools.lru_cache(maxsize=64)
+def parse(label: str) -> Recipe:
+    """Return the recipe that a label names.
+
+    Raises
+    ------
+    ValueError
+        It names none.
     """
-    if device.is_cpu:
-        return (*dense(device, form), Rule("esc", Esc(sparing=True)))
-    merged = (
-        replace(rule, max_products=_MOST_MERGED if each.lanes > 1 else _MOST_MERGED_ALONE, even=True)
-        for rule, each in ((rule, rule.accumulator) for rule in reg_merge(device, form))
-        if isinstance(each, Merge) and each.length <= _LONGEST_MERGED
+    return Recipe.parse(label, _PARTS)
+
+
+def decided(device: Device, form: Form, features: Mapping[str, float] = _TYPICAL) -> profiles.Ruling[Recipe]:
+    """Return the recipe that the device's profile has for a product; see `recipe.features_of`."""
+    assert form.arithmetic is not None  # of a numeric phase
+    return profiles.decide(device, "spgemm", _result(form.arithmetic), "recipe", features, parse)
+
+
+def choosable(device: Device, form: Form) -> tuple[Recipe, ...]:
+    """Return all recipes that the device's profile may choose."""
+    assert form.arithmetic is not None  # of a numeric phase
+    found = profiles.rules(device, "spgemm", _result(form.arithmetic), "recipe", _TYPICAL, parse)
+    return tuple(found.values.values())
+
+
+# Kept: NumPy takes longer to find it than a tree is evaluated.
+@functools.lru_cache(maxsize=256)
+def _result(arithmetic: Arithmetic) -> str:
+    """Return the dtype of C's values."""
+    return arithmetic.result.name
+
+
+def auto(device: Device, form: Form, recipe: Recipe) -> tuple[Rule, ...]:
+    """Return the rules of "auto", of which the last takes any row."""
+    return tuple(rule for part in recipe.parts for rule in _of_part(device, form, part))
+
+
+def _of_part(device: Device, form: Form, part: Part) -> tuple[Rule, ...]:
+    """Return the rules of a part of a recipe: with limits for even rows, in global memory with little of it."""
+    if part.method == "esc":
+        return (Rule("esc", Esc(sparing=True, likely=0.0 if device.is_cpu else _LIKELY)),)
+    found, limits = _PARTS[part.method](device, form), part.limits
+    if limits is None:
+        return found
+    merging = ((rule, rule.accumulator) for rule in found if isinstance(rule.accumulator, Merge))
+    return tuple(
+        replace(rule, max_products=limits.most if each.lanes > 1 else limits.most_alone, even=True)
+        for rule, each in merging
+        if each.length <= limits.longest
     )
-    spans = (rule for rule in dense(device, form) if rule.max_span is not None)
-    return (*reg_sort(device, form), *spans, *merged, Rule("esc", Esc(sparing=True, likely=_LIKELY)))
 
 
 @functools.lru_cache(maxsize=256)
@@ -200,7 +254,14 @@ def shares(rules: Sequence[Rule], work: Work, product: Product) -> list[tuple[Ru
     return list(zip(kept, taken, strict=True))
 
 
-def rules_for(method: str, device: Device, form: Form, n_columns: int = 0, memory_limit: int | None = None) -> Rules:
+def rules_for(
+    method: str,
+    device: Device,
+    form: Form,
+    n_columns: int = 0,
+    memory_limit: int | None = None,
+    recipe: Recipe | None = None,
+) -> Rules:
     """Return the rules of a method, rows without products first; rows that it cannot hold go to the rules of "auto".
 
     Parameters
@@ -214,20 +275,27 @@ def rules_for(method: str, device: Device, form: Form, n_columns: int = 0, memor
         Of B.
     memory_limit : int, optional
         Bytes that the workspace may have.
+    recipe : Recipe, optional
+        Of "auto"; by default the one that the profile has for a product of which nothing is known.
     """
-    room = memory_limit_of(device, memory_limit)
-    return _rules(None if method == "auto" else METHODS[method], device, form, n_columns, room)
+    room, chosen = memory_limit_of(device, memory_limit), recipe or decided(device, form).value
+    return _rules(None if method == "auto" else METHODS[method], device, form, n_columns, room, chosen)
 
 
 # Kept: to ask what each bin takes on a device costs more than to make a small product.
 @functools.lru_cache(maxsize=256)
 def _rules(
-    of_method: Callable[[Device, Form], tuple[Rule, ...]] | None, device: Device, form: Form, n_columns: int, room: int
+    of_method: Callable[[Device, Form], tuple[Rule, ...]] | None,
+    device: Device,
+    form: Form,
+    n_columns: int,
+    room: int,
+    recipe: Recipe,
 ) -> Rules:
-    """Return the rules of a method, or of "auto" alone, where the workspace may have so many bytes."""
+    """Return the rules of a method, or of a recipe alone, where the workspace may have so many bytes."""
     named = of_method(device, form) if of_method else ()
     rules: list[Rule] = []
-    for rule in (EMPTY, *named, *auto(device, form)):
+    for rule in (EMPTY, *named, *auto(device, form, recipe)):
         too_wide = rule.column_bytes * n_columns > room or (rule.max_columns is not None and n_columns > rule.max_columns)
         if too_wide or any(earlier.covers(rule) for earlier in rules):
             continue

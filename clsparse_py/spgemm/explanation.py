@@ -48,6 +48,8 @@ class Explanation:
         Of C.
     nnz_a, n_products, nnz : int
         Entries of A, intermediate products, entries of C.
+    rule : str
+        What decided on the methods: the recipe, and which profile has it; "" where there are no products.
     """
 
     method: str
@@ -56,6 +58,7 @@ class Explanation:
     nnz_a: int
     n_products: int
     nnz: int
+    rule: str = ""
 
     @property
     def expansion_factor(self) -> float:
@@ -79,5 +82,8 @@ class Explanation:
             limits = ("" if limit is None else f"{limit:,}" for limit in (each.max_products, each.max_length))
             table.add_row(each.method, each.parameters, *limits, f"{each.n_rows:,}")
         text = io.StringIO()
-        rich.console.Console(file=text, width=140).print(table)
+        console = rich.console.Console(file=text, width=140)
+        console.print(table)
+        if self.rule:
+            console.print(f"Decided: {self.rule}", soft_wrap=True, markup=False)
         return text.getvalue().rstrip()

@@ -40,7 +40,7 @@ class SpgemmPlan:
         The structure of C, which all results share.
     """
 
-    def __init__(self, A: csr_array, B: csr_array, settings: Settings, rules: Rules, timer: Timer) -> None:
+    def __init__(self, A: csr_array, B: csr_array, settings: Settings, rules: Rules | None, timer: Timer) -> None:
         self.queue = A.queue
         self.shape = (A.shape[0], B.shape[1])
         self._settings = settings
@@ -51,7 +51,7 @@ class SpgemmPlan:
         if settings.max_nnz is not None and self.nnz > settings.max_nnz:
             raise ValueError(f"max_nnz: the product has {self.nnz:,} entries, more than {settings.max_nnz:,}")
         self._a, self._b, self._steps = found.a, found.b, found.steps
-        self._product, chain = found.product, found.chain
+        self._product, self._why, chain = found.product, found.why, found.chain
         self.indptr = found.indptr
         with timer("allocation"):
             self.indices = self._allocated(chain, "indices", self.indptr.dtype)
@@ -158,7 +158,7 @@ class SpgemmPlan:
             if rule.accumulator is not None
         )
         nnz_a = self._a.matrix.nnz
-        return Explanation(self._settings.method, bins, self.shape, nnz_a, self.n_products, self.nnz)
+        return Explanation(self._settings.method, bins, self.shape, nnz_a, self.n_products, self.nnz, self._why)
 
     def __repr__(self) -> str:
         rows, columns = self.shape

@@ -19,9 +19,10 @@ from clsparse_py.spgemm.accumulator import Product, Rows
 from clsparse_py.spgemm.analysis import Work, analyse, grouped
 from clsparse_py.spgemm.arguments import form_of, memory_limit_of, with_index
 from clsparse_py.spgemm.canonical_values import CanonicalOperand
-from clsparse_py.spgemm.choose import FEW_PRODUCTS, alone, guessed, shares, small
+from clsparse_py.spgemm.choose import FEW_PRODUCTS, alone, decided, guessed, rules_for, shares, small
 from clsparse_py.spgemm.guess import tried
 from clsparse_py.spgemm.pointers import enqueue_pointers
+from clsparse_py.spgemm.recipe import features_of
 from clsparse_py.spgemm.rules import Rule, Rules
 
 __all__ = ["Settings", "Step", "Symbolic", "Timer"]
@@ -81,8 +82,8 @@ class Symbolic:
     ----------
     A, B : csr_array
     settings : Settings
-    rules : Rules
-        The last takes all.
+    rules : Rules or None
+        The last takes all. None: those of the recipe that the device's profile has for this product.
     timer : Timer
 
     Attributes
@@ -97,9 +98,12 @@ class Symbolic:
         Entries of C.
     chain : Chain
         What the numeric phase goes on with.
+    why : str
+        What decided on the rules.
     """
 
-    def __init__(self, A: csr_array, B: csr_array, settings: Settings, rules: Rules, timer: Timer) -> None:
+    def __init__(self, A: csr_array, B: csr_array, settings: Settings, rules: Rules | None, timer: Timer) -> None:
+        self.why = "the method was named" if settings.method != "auto" else "the recipe was given"
         queue, allocator = A.queue, A.data.allocator
         m, n = shape = (A.shape[0], B.shape[1])
         with timer("analysis"):
@@ -120,8 +124,14 @@ class Symbolic:
             with timer("symbolic"):
                 known = self._guessed(chain, left, right, counts, allocator)
             if known:
+                self.why = "rows of A are short: merged as they come, with no analysis"
                 return
         with timer("analysis"):
+            if rules is None:
+                features = features_of((m, left.shape[1], n), (left.nnz, right.nnz))
+                ruling = decided(chain.device, self.product.form, features)
+                rules = rules_for("auto", chain.device, self.product.form, n, settings.memory_limit, ruling.value)
+                self.why = f"{ruling.label}, by {ruling.why}"
             work = analyse(chain, shape, left.nnz, structure, rules) if any_products else None
             if work is not None:
                 c_index = "int32" if max(work.n_products, m, n) <= _INT32_MAX and form.index == "int32" else "int64"

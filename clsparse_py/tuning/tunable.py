@@ -20,6 +20,7 @@ _DECLARED = {
     "spmv": "clsparse_py.spmv.tunable:SpmvTunable",
     "transpose": "clsparse_py.transpose.tunable:SpTransTunable",
     "segmented_sort": "clsparse_py.primitives.tunable:SegmentedSortTunable",
+    "spgemm": "clsparse_py.spgemm.tunable:SpgemmTunable",
 }
 #: The operations that can be tuned.
 OPERATIONS = tuple(_DECLARED)

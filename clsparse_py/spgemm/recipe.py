@@ -1,0 +1,121 @@
+"""Recipes: which methods share the rows of a product, in which order, and up to which limits rows are merged.
+
+A recipe is what profiles choose. Its label is a list of names, of which those that merge may have limits, as in
+"reg-sort dense-span reg-merge:256:65536:1024 esc".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+__all__ = ["Limits", "Part", "Recipe", "features_of"]
+
+#: Methods that may have limits, and those that take any row in any memory: one of these comes last.
+_MERGING = ("reg-merge", "merge")
+_TAKING_ALL = ("esc", "esc-local", "long-rows")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Which rows are merged.
+
+    A team finds columns one after another, so a row with many keeps it busy when all others are done.
+
+    Attributes
+    ----------
+    longest : int
+        Entries of a row of A, at most.
+    most : int
+        Products of a row that is merged by a team, at most.
+    most_alone : int
+        Of one that a single work-item merges.
+    """
+
+    longest: int
+    most: int
+    most_alone: int
+
+    def __str__(self) -> str:
+        return f"{self.longest}:{self.most}:{self.most_alone}"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A method of a recipe, with the limits of the rows that it takes where it has any."""
+
+    method: str
+    limits: Limits | None = None
+
+    def __str__(self) -> str:
+        return self.method if self.limits is None else f"{self.method}:{self.limits}"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The methods that share the rows of a product: each takes those that it can hold of what the ones before it leave."""
+
+    parts: tuple[Part, ...]
+
+    def __str__(self) -> str:
+        return " ".join(map(str, self.parts))
+
+    @classmethod
+    def parse(cls, label: str, methods: Collection[str]) -> Recipe:
+        """Return what a label names.
+
+        Parameters
+        ----------
+        label : str
+        methods : collection of str
+            The names of methods.
+
+        Raises
+        ------
+        ValueError
+            It names no recipe.
+        """
+        recipe = cls(tuple(_part(each, label, methods) for each in label.split(" ")))
+        if len({part.method for part in recipe.parts}) < len(recipe.parts):
+            raise ValueError(f"recipe: has a method twice, {label!r}")
+        if recipe.parts[-1].method not in _TAKING_ALL:
+            raise ValueError(f"recipe: must end with one of {', '.join(_TAKING_ALL)}, which take any row, is {label!r}")
+        return recipe
+
+
+def _part(text: str, label: str, methods: Collection[str]) -> Part:
+    method, *numbers = text.split(":")
+    if method not in methods:
+        raise ValueError(f"recipe: {method!r} is no method, in {label!r}")
+    if not numbers:
+        return Part(method)
+    if method not in _MERGING or len(numbers) != 3 or not all(number.isdecimal() for number in numbers):
+        raise ValueError(f"recipe: limits are three numbers for {' or '.join(_MERGING)}, but there is {text!r} in {label!r}")
+    return Part(method, Limits(*map(int, numbers)))
+
+
+def features_of(shape: tuple[int, int, int], nnz: tuple[int, int]) -> dict[str, float]:
+    """Return what profiles decide by: what is known of a product before it is analysed, as rules are part of that kernel.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Rows of A, its columns, columns of B.
+    nnz : tuple of int
+        Entries of A and of B.
+    """
+    rows, inner, columns = shape
+    mean, mean_of_b = nnz[0] / max(rows, 1), nnz[1] / max(inner, 1)
+    return {
+        "rows": rows,
+        "columns": columns,
+        "nnz": nnz[0],
+        "nnz_of_b": nnz[1],
+        "mean": mean,
+        "mean_of_b": mean_of_b,
+        # As there would be if all rows of B were alike.
+        "products": nnz[0] * mean_of_b,
+        "mean_products": mean * mean_of_b,
+        # How full a row of C would be if no columns met.
+        "fill": mean * mean_of_b / max(columns, 1),
+    }

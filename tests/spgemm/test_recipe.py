@@ -1,0 +1,182 @@
+"""Recipes of SpGEMM: labels, the rules that they are, a made-up profile that decides, a second look, all that is declared."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+import scipy.sparse as sp
+from platforms import PLATFORMS
+from problems import assert_product, device_matrix, random_matrix, rows_of
+
+from clsparse_py import spgemm_plan
+from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.device import Device, Portability, describe
+from clsparse_py.spgemm.choose import FEW_PRODUCTS, METHODS, auto, parse, rules_for
+from clsparse_py.spgemm.kernels import Form
+from clsparse_py.spgemm.merge import Merge
+from clsparse_py.spgemm.recipe import Limits, Part, Recipe, features_of
+from clsparse_py.spgemm.tunable import SpgemmTunable
+
+TUNABLE = SpgemmTunable()
+FORM = Form("numeric", "int32", arithmetic=Arithmetic("float64", "float64"), c_index="int32")
+DecidedBy = Callable[[Device, dict[str, Any]], None]
+
+
+def made_up(kind: str) -> Device:
+    """A device of a type that no profile names, with 32 lanes that exchange values where it is a GPU."""
+    found = replace(
+        describe(next(iter(PLATFORMS.values()))), name="made up", type=kind, local_memory=48 << 10, max_work_group=1024
+    )
+    return replace(found, portability=Portability("ptx", 32)) if kind == "gpu" else found
+
+
+def test_a_label_names_a_recipe() -> None:
+    assert parse("reg-merge:32:1000:100 hash long-rows") == Recipe(
+        (Part("reg-merge", Limits(32, 1000, 100)), Part("hash"), Part("long-rows"))
+    )
+    for kind in ("cpu", "gpu"):
+        labels = TUNABLE.configurations(made_up(kind), "float64", "recipe")
+        assert len(set(labels)) == len(labels)
+        assert [str(TUNABLE.parse("recipe", label)) for label in labels] == list(labels)
+
+
+@pytest.mark.parametrize(
+    ("label", "message"),
+    [
+        ("", "'' is no method"),
+        ("fast esc", "'fast' is no method"),
+        ("hash", "must end with one of"),
+        ("dense", "must end with one of"),
+        ("hash hash esc", "has a method twice"),
+        ("hash:3 esc", "limits are three numbers for reg-merge or merge"),
+        ("merge:3 esc", "limits are three numbers"),
+        ("merge:3:4:x esc", "limits are three numbers"),
+        ("merge:3:4:-1 esc", "limits are three numbers"),
+    ],
+)
+def test_what_is_no_label(label: str, message: str) -> None:
+    with pytest.raises(ValueError, match=f"^recipe: {message}"):
+        parse(label)
+
+
+def test_limits_are_those_of_rules() -> None:
+    device = made_up("gpu")
+    rules = auto(device, FORM, parse("reg-merge:32:500:50 hash long-rows"))
+    merging = [(rule, rule.accumulator) for rule in rules if isinstance(rule.accumulator, Merge)]
+    assert max(each.length for _, each in merging) == 32
+    assert {rule.max_products for rule, each in merging if each.lanes == 1} == {50}
+    assert {rule.max_products for rule, each in merging if each.lanes > 1} == {500}
+    assert list(dict.fromkeys(rule.method for rule in rules)) == ["reg-merge", "hash", "long-rows"]
+    assert all(rule.even for rule, _ in merging)
+    assert max(rule.max_length or 0 for rule in auto(device, FORM, parse("reg-merge esc"))) > 32
+    assert {rule.max_span is None for rule in auto(device, FORM, parse("dense-span esc"))} == {False, True}
+
+
+@pytest.mark.parametrize("kind", ["cpu", "gpu"])
+def test_what_is_declared_takes_all_rows(kind: str) -> None:
+    device = made_up(kind)
+    labels = TUNABLE.configurations(device, "float64", "recipe")
+    assert TUNABLE.default(device, "float64", "recipe", features_of((9, 9, 9), (9, 9))) == labels[0]
+    for label in labels:
+        *rules, last = rules_for("auto", device, FORM, 1000, recipe=parse(label))
+        assert last.takes_all
+        assert not any(rule.takes_all for rule in rules)
+        assert {rule.method for rule in (*rules, last)} - {""} <= METHODS.keys()
+
+
+def test_features_are_what_is_known_before() -> None:
+    found = features_of((10, 20, 30), (50, 100))
+    assert (found["mean"], found["mean_of_b"], found["products"], found["mean_products"]) == (5, 5, 250, 25)
+    assert found["fill"] == 25 / 30
+    assert features_of((0, 0, 0), (0, 0))["products"] == 0
+
+
+@pytest.mark.parametrize(
+    ("label", "methods"),
+    [
+        ("esc", {"esc"}),
+        ("long-rows", {"long-rows"}),
+        ("reg-merge:16:5000:5000 hash long-rows", {"reg-merge", "hash", "long-rows"}),
+        ("hash dense esc", {"hash", "dense"}),
+    ],
+)
+def test_a_profile_decides(
+    queue: cl.CommandQueue, real: np.dtype[Any], decided_by: DecidedBy, label: str, methods: set[str]
+) -> None:
+    decided_by(describe(queue.device), {"spgemm": {"any": {"recipe": {"take": label, "note": "as measured"}}}})
+    rng = np.random.default_rng(5)
+    # Neither very uneven nor dense: both have rules that come after recipes.
+    A = rows_of([0, *([6] * 300), *([20] * 50), 100, 150], 400, rng, real)
+    B = random_matrix((400, 20_000), 20, rng, real)
+    plan = spgemm_plan(device_matrix(queue, A), device_matrix(queue, B))
+    explanation = plan.explain()
+    assert plan.n_products > FEW_PRODUCTS
+    assert {each.method for each in explanation.bins} == methods
+    assert explanation.rule.startswith(f"{label}, by profile made-up")
+    assert "as measured" in str(explanation)
+    assert_product(plan(), A, B)
+
+
+def test_features_decide(queue: cl.CommandQueue, real: np.dtype[Any], decided_by: DecidedBy) -> None:
+    split = {"feature": "mean", "at_most": 20, "then": {"take": "hash esc"}, "else": {"take": "esc"}}
+    decided_by(describe(queue.device), {"spgemm": {"any": {"recipe": split}}})
+    rng = np.random.default_rng(6)
+    B = random_matrix((300, 20_000), 20, rng, real)
+    for lengths, method in (([18] * 200, "hash"), ([30] * 100, "esc")):
+        A = rows_of(lengths, 300, rng, real)
+        plan = spgemm_plan(device_matrix(queue, A), device_matrix(queue, B))
+        assert {each.method for each in plan.explain().bins} == {method}
+        assert plan.explain().rule.startswith("hash esc, by" if method == "hash" else "esc, by")
+        assert_product(plan(), A, B)
+
+
+def test_short_rows_are_not_decided_on(queue: cl.CommandQueue, real: np.dtype[Any]) -> None:
+    A = sp.csr_array(sp.diags_array([1.0, 2.0, 3.0], offsets=[-1, 0, 1], shape=(100, 100)).astype(real))
+    plan = spgemm_plan(device_matrix(queue, A), device_matrix(queue, A))
+    assert plan.explain().rule == "rows of A are short: merged as they come, with no analysis"
+
+
+def test_a_named_method_says_so(queue: cl.CommandQueue, real: np.dtype[Any]) -> None:
+    A = random_matrix((40, 40), 3, np.random.default_rng(7), real)
+    plan = spgemm_plan(device_matrix(queue, A), device_matrix(queue, A), method="hash")
+    assert plan.explain().rule == "the method was named"
+
+
+@pytest.mark.parametrize("square", [True, False])
+def test_all_that_is_declared_multiplies(queue: cl.CommandQueue, real: np.dtype[Any], square: bool) -> None:
+    device = describe(queue.device)
+    rng = np.random.default_rng(8)
+    matrix = rows_of([0, *([3] * 200), *([18] * 200), 40, 70, 200], 404 if square else 250, rng, real)
+    problem = TUNABLE.problem(queue, "uneven", sp.csr_array(matrix), real.name)
+    assert real.name in TUNABLE.dtypes(device)
+    assert (problem.B is problem.A) == square
+    plan = spgemm_plan(problem.A, problem.B)
+    assert 0.3 < TUNABLE.features(problem)["products"] / plan.n_products < 3
+    labels = {
+        label for kind in ("cpu", "gpu") for label in TUNABLE.configurations(replace(device, type=kind), real.name, "recipe")
+    }
+    for label in sorted(labels):
+        assert TUNABLE.prepare(problem, "recipe", label)()
+        assert TUNABLE.verify(problem), label
+    assert problem.C is not None
+    problem.C.data.fill(0)
+    assert not TUNABLE.verify(problem)
+
+
+def test_nothing_to_tune_with(queue: cl.CommandQueue, real: np.dtype[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match="has so few products, 5,"):
+        TUNABLE.problem(queue, "small", sp.eye_array(5, format="csr"), real.name)
+    matrix = random_matrix((500, 500), 30, np.random.default_rng(9), real)
+    tunable = importlib.import_module("clsparse_py.spgemm.tunable")
+    monkeypatch.setattr(tunable, "_PRODUCT_BYTES", 1 << 40)
+    with pytest.raises(MemoryError, match="products may need more memory than"):
+        TUNABLE.problem(queue, "big", matrix, real.name)
+    monkeypatch.setattr(tunable, "_MOST_PRODUCTS", {True: 1, False: 1})
+    with pytest.raises(ValueError, match="products, which take long"):
+        TUNABLE.problem(queue, "big", matrix, real.name)
