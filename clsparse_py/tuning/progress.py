@@ -42,6 +42,7 @@ class Progress:
         self._bar: Bar | None = None
         self._case: tuple[str, str, float] | None = None
         self._best: list[str] = []
+        self._left_out: tuple[str, str] | None = None
 
     def __enter__(self) -> Progress:
         if self._console.is_terminal:
@@ -81,19 +82,18 @@ class Progress:
             self._bar.update(self._task, description=escape(f"{self._case[0]}: {self._case[1]}, {self._best[-1]}"))
 
     def skipped(self, operation: str, case: Case, why: str) -> None:
-        """Say that an operation does not take a matrix."""
-        if self._bar is None:
-            self._case = None
-            self._console.print(
-                f"{operation}: {case.name} left out: {why.splitlines()[0] if why else ''}", markup=False, highlight=False
-            )
+        """Say that an operation does not take a matrix: once, whatever the dtypes."""
+        if self._bar is None and self._left_out != (operation, case.name):
+            self._left_out = operation, case.name
+            reason = why.removeprefix(f"{case.name}: ").splitlines() or ["it is not taken"]
+            self._say(f"{operation}: {case.name} left out: {reason[0]}")
 
     def _line(self) -> None:
         """Without a terminal, print what came of a matrix."""
-        if self._bar is None and self._case is not None:
+        if self._bar is None and self._case is not None and self._best:
             operation, name, begin = self._case
-            took = duration(time.monotonic() - begin)
-            self._console.print(
-                f"{operation}: {name} in {took}: {'; '.join(self._best)}", markup=False, highlight=False, soft_wrap=True
-            )
+            self._say(f"{operation}: {name} in {duration(time.monotonic() - begin)}: {'; '.join(self._best)}")
         self._case, self._best = None, []
+
+    def _say(self, line: str) -> None:
+        self._console.print(line, markup=False, highlight=False, soft_wrap=True)

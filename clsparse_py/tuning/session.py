@@ -81,7 +81,7 @@ class _Course:
     cases : iterator of Case
         Those not yet done.
     spent : float
-        Seconds, of which operations get as much as they have questions.
+        Seconds, of which operations with more questions and dtypes get more.
     costs : dict of int to float
         Seconds that the last case of a size took.
     """
@@ -95,7 +95,7 @@ class _Course:
     @property
     def behind(self) -> float:
         """The time that the operation had, relative to what it should get; the one with the least is next."""
-        return self.spent / (len(self.dtypes) * len(self.tunable.questions))
+        return self.spent / (len(self.dtypes) * (1 + len(self.tunable.questions)))
 
     def dtypes_for(self, case: Case) -> tuple[str, ...]:
         """Return the dtypes to measure a matrix with."""
