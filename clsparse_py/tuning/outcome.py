@@ -72,7 +72,7 @@ def train(device: Device, checkpoint: Checkpoint, tunables: Mapping[str, Tunable
                 if found is not None:
                     answers[question] = found
             if answers:
-                together = whole(observations, answers)
+                together = whole(observations, answers) if len(answers) == len(tunable.questions) else []
                 outcomes[operation, dtype] = Outcome(answers, together, scores_of(together), observations)
     return outcomes
 

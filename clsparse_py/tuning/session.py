@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +24,8 @@ from clsparse_py.tuning.tunable import Tunable
 
 __all__ = ["Observer", "Options", "Session", "default_budget"]
 
+#: After matrices with as many entries what is left of them is freed at once.
+_LARGE = 10**6
 #: Matrices with as many entries are measured with one dtype each, in turns: they take most of the time.
 _ONE_DTYPE = 3 * 10**7
 
@@ -192,6 +195,10 @@ class Session:
                 if coming is not None:
                     matrices.expect(coming[1])
                 self._case(course, case, matrix)
+                if matrix.nnz >= _LARGE:
+                    # What refers to itself, and the memory kept for operations, would be missed by the next one.
+                    gc.collect()
+                    free_scratch()
                 took = time.monotonic() - begin
                 course.spent += took
                 course.costs[case.nnz] = took
