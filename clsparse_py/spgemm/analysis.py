@@ -40,6 +40,8 @@ class Work:
         The most products of a row, and the longest row of A; 2^32 - 1 where there are more.
     bound : int
         Entries of C, at most.
+    compression : float
+        Products to an entry of C, in a sample of rows; 1 where there is none.
     taken : tuple of int
         Rows of each rule.
     """
@@ -50,6 +52,7 @@ class Work:
     most_products: int
     longest_row: int
     bound: int
+    compression: float
     taken: tuple[int, ...]
 
 
@@ -105,16 +108,18 @@ def analyse(
     lanes = 1 if device.is_cpu else _lanes(nnz / n_rows, device.portability.lane_width)
     built, record = chain.build(_record(device, rules, name_of(a_indptr.dtype), lanes, work_group))
     products, rule = chain.scratch(n_rows, np.uint64), chain.scratch(n_rows, a_indptr.dtype)
-    n_found = 6 + len(rules)
+    n_found = 6 + 2 * record.samples + len(rules)
     found = chain.scratch(n_found, np.uint32)
     chain.fill(found, 0, n_found)
     groups, sizes = spread(device, n_rows, record.work_group)
     if record.long:
         groups, sizes = min(-(-n_rows * record.lanes // record.work_group), 16 * device.compute_units), sizes[:1]
-    seen = (b_indptr, b_indices) if record.spans else (b_indptr,)
+    seen = (b_indptr, b_indices) if record.spans or record.samples else (b_indptr,)
     chain.launch(built, groups, *sizes, np.uint64(shape[1]), a_indptr, a_indices, *seen, products, rule, found)
-    low, high, most, longest, bound, bound_high, *taken = chain.read(found, n_found).tolist()
-    return Work(products, rule, (high << 32) + low, most, longest, (bound_high << 32) + bound, tuple(taken))
+    low, high, most, longest, bound, bound_high, *rest = chain.read(found, n_found).tolist()
+    sampled, sampled_entries, *taken = rest if record.samples else (0, 0, *rest)
+    compression = sampled / sampled_entries if sampled_entries else 1.0
+    return Work(products, rule, (high << 32) + low, most, longest, (bound_high << 32) + bound, compression, tuple(taken))
 
 
 def grouped(chain: Chain, n_rows: int, work: Work, shares: Sequence[tuple[Rule, int]]) -> list[tuple[Rule, Rows]]:

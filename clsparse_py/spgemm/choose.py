@@ -51,6 +51,8 @@ _FEW_LANES = 8
 _FEW_HEADS = 16
 #: Of so many rows or fewer, another launch would take longer than it takes to make them with larger ones.
 _FEW_ROWS = 1 << 10
+#: Products to an entry of C from which on rows are merged that would be sorted.
+_COMPRESSED = 3
 #: The share of the bound of C's entries that C has, where rows are expanded because they are uneven.
 _LIKELY = 0.5
 #: What a product is taken to be like where nothing is known of it.
@@ -233,8 +235,9 @@ def _guessed(device: Device, form: Form, longest: int, few: bool) -> tuple[Merge
 def shares(rules: Sequence[Rule], work: Work, product: Product) -> list[tuple[Rule, int]]:
     """Return the rules of "auto" with the numbers of rows that they take in the end, adjacent rows of the list each.
 
-    Rules for even rows hand theirs on to the last one where rows are very uneven, and a few rows go with those of the next rule
-    of their method, if it takes them too. The last rule makes windows of columns where rows of B have some entries in each.
+    Rules for even rows hand theirs on to the last one where rows are very uneven; else rows to be sorted are merged where several
+    products make an entry. A few rows go with those of the next rule of their method, if it takes them too. The last rule makes
+    windows of columns where rows of B have some entries in each.
     """
     kept, taken, last = list(rules), list(work.taken), len(rules) - 1
     mean = work.n_products / max(sum(taken[1:]), 1)
@@ -242,12 +245,18 @@ def shares(rules: Sequence[Rule], work: Work, product: Product) -> list[tuple[Ru
         while last > 1 and (rules[last - 1].even or not taken[last - 1]):
             last -= 1
         taken[last:] = [*(0 for _ in taken[last:-1]), sum(taken[last:])]
+    elif work.compression >= _COMPRESSED:
+        merging = next((rule for rule in rules if rule.even and (rule.max_length or 0) >= work.longest_row), None)
+        sorting = [number for number, rule in enumerate(rules) if rule.method == "reg-sort"]
+        if merging is not None and sorting:
+            kept[sorting[-1]], taken[sorting[-1]] = merging, sum(taken[number] for number in sorting)
+            taken[sorting[0] : sorting[-1]] = [0] * (len(sorting) - 1)
     columns = DenseWindows().columns_of(product.form)
     if isinstance(rules[-1].accumulator, Esc) and work.n_products * columns >= _DENSE * product.a_indices.size * product.shape[1]:
         kept[-1] = Rule("dense", DenseWindows())
     for number in range(1, len(rules) - 1):
         later = next((i for i in range(number + 1, len(rules)) if taken[i]), number)
-        rule, other = rules[number], rules[later]
+        rule, other = kept[number], kept[later]
         if taken[number] < _FEW_ROWS and other.method == rule.method and other.covers(rule) and number != later:
             taken[later] += taken[number]
             taken[number] = 0

@@ -39,6 +39,14 @@ class Analysis(OfStructure):
     long: int
     portability: Portability
 
+    #: Products of a row whose columns may be counted for the sample, at most: a power of two.
+    SAMPLED: ClassVar[int] = 512
+
+    @property
+    def samples(self) -> bool:
+        """Whether there is a sample: not where few work-items take all rows."""
+        return self.long > 0
+
     @property
     def spans(self) -> bool:
         """Whether a rule asks for the span of rows."""
@@ -62,7 +70,7 @@ class Analysis(OfStructure):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        own = {"lanes": self.lanes, "rules": self.rules, "long": self.long, "spans": self.spans}
+        own = {"lanes": self.lanes, "rules": self.rules, "long": self.long, "spans": self.spans, "sampled": self.SAMPLED}
         return {**super().arguments(), **own}
 
     @override

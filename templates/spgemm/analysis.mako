@@ -2,6 +2,10 @@
 For each row of C = A @ B: how many intermediate products it has, and which rule takes it. For all: the number of products, the most
 products of a row, the longest row of A, how many rows each rule takes, and a bound of the entries of C: the sum over rows of
 min(products, columns${", span" if spans else ""}).
+% if long:
+Besides, each work-group counts the distinct columns of its first row, if that has at most ${sampled} products: a sample of how many
+products make an entry of C.
+% endif
 
 Rules are tried in order; the first whose most products, longest row of A and${"" if spans else " (here none has one)"} widest span of columns all hold takes the
 row. The last takes any. The span of a row of C is from its first column, rounded down to a multiple of 32, to its last.
@@ -9,13 +13,14 @@ row. The last takes any. The span of a row of C is from its first column, rounde
 Source        the analysis of Dalton, Olson and Bell, Section 3.1; bins as in Liu et al., Register-Aware SpGEMM, Section 3.4; spans as
               in spECK (Parger et al., 2020)
 Index space   ${f"any number of work-groups; {lanes} work-items take a row" if long else "any number of work-items, each with rows in strides, see launch.spread"}
-Inputs        columns of A in any order; found: ${6 + len(rules)} zeros
+Inputs        columns of A in any order; found: ${first_rule + len(rules)} zeros
 Output        products[n_rows], rule[n_rows]; found: low and high half of the sum of products; the most products of a row and the
-              longest row of A, ${"2^32 - 1"} where there are more; both halves of the bound; rows of each rule
-Local memory  ${work_group} numbers of 64 bits and ${6 + len(rules)} of 32${f"; rows of more than {long} entries, which the whole work-group takes" if long else ""}
+              longest row of A, ${"2^32 - 1"} where there are more; both halves of the bound${"; of the sample, products and entries" if long else ""}; rows of each rule
+Local memory  ${work_group} numbers of 64 bits and ${first_rule + len(rules)} of 32${f"; rows of more than {long} entries, which the whole work-group takes; a table of {2 * sampled} columns" if long else ""}
 Result        exact: integers are added in any order
 </%doc>
 <%
+    first_rule = 8 if long else 6
     counters = [f"taken_{i}" for i in range(len(rules))]
 %>\
 ## A sum of 64 bits by atomics of 32: who makes the low half overflow carries.
@@ -81,23 +86,25 @@ void ${name}(
     const ulong n_rows,${"" if long else " const ulong stride, const ulong step, const ulong rows_of_item,"}
     const ulong n_columns,
     global const I *restrict a_indptr, global const I *restrict a_indices, global const I *restrict b_indptr,
-% if spans:
+% if long or spans:
     global const I *restrict b_indices,
 % endif
     global ulong *restrict products, global I *restrict rule, global uint *restrict found)
 {
-    local uint seen[${6 + len(rules)}];
+    local uint seen[${first_rule + len(rules)}];
     local long box[${work_group}];
 % if long:
     local ulong waiting[${work_group // lanes}];
-    local uint n_waiting;
+    local uint n_waiting, n_distinct, table[${2 * sampled}];
 % endif
     const uint me = get_local_id(0);
-    for (uint i = me; i < ${6 + len(rules)}; i += ${work_group})
+    for (uint i = me; i < ${first_rule + len(rules)}; i += ${work_group})
         seen[i] = 0;
 % if long:
     if (me == 0)
-        n_waiting = 0;
+        n_waiting = n_distinct = 0;
+    for (uint i = me; i < ${2 * sampled}; i += ${work_group})
+        table[i] = UINT_MAX;
 % endif
     barrier(CLK_LOCAL_MEM_FENCE);
 
@@ -161,9 +168,33 @@ ${note("        ")}\
     atomic_max(seen + 3, longest);
 % for i, counter in enumerate(counters):
     if (${counter})
-        atomic_add(seen + ${6 + i}, ${counter});
+        atomic_add(seen + ${first_rule + i}, ${counter});
 % endfor
 
+% if long:
+    // The sample: the first row of the work-group. The table is never full, as it has twice as many slots as there are products.
+    const ulong sample = get_group_id(0) * ${work_group // lanes}ul;
+    const ulong sample_begin = sample < n_rows ? a_indptr[sample] : 0, sample_end = sample < n_rows ? a_indptr[sample + 1] : 0;
+    long sampled = 0;
+    for (ulong k = sample_begin + me; k < sample_end; k += ${work_group})
+        sampled += (long)(b_indptr[a_indices[k] + 1] - b_indptr[a_indices[k]]);
+    sampled = group_reduce_add(box, sampled);
+    if (sampled <= ${sampled})
+        for (ulong k = sample_begin + me; k < sample_end; k += ${work_group})
+            for (I at = b_indptr[a_indices[k]]; at < b_indptr[a_indices[k] + 1]; ++at) {
+                const uint column = (uint)b_indices[at];
+                uint slot = column * 2654435769u >> ${33 - (2 * sampled).bit_length()}, there;
+                while ((there = atomic_cmpxchg(table + slot, UINT_MAX, column)) != UINT_MAX && there != column)
+                    slot = (slot + 1) % ${2 * sampled};
+                if (there == UINT_MAX)
+                    atomic_inc(&n_distinct);
+            }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (me == 0 && sampled <= ${sampled}) {
+        atomic_add(found + 6, (uint)sampled);
+        atomic_add(found + 7, n_distinct);
+    }
+% endif
     total = (ulong)group_reduce_add(box, (long)total);
     bound = (ulong)group_reduce_add(box, (long)bound);
     if (me == 0) {
@@ -172,7 +203,7 @@ ${add_halves("bound", 4)}\
         atomic_max(found + 2, seen[2]);
         atomic_max(found + 3, seen[3]);
     }
-    for (uint i = 6 + me; i < ${6 + len(rules)}; i += ${work_group})
+    for (uint i = ${first_rule} + me; i < ${first_rule + len(rules)}; i += ${work_group})
         if (seen[i])
             atomic_add(found + i, seen[i]);
 }

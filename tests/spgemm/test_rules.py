@@ -87,10 +87,10 @@ def test_guesses(kind: str, mean_row: float, mean_products: float, n_rows: int, 
     assert found is None or found[1] == (FEW_PRODUCTS if n_rows == 100 else None)
 
 
-def work(taken: dict[int, int], n_rules: int, n_products: int, most: int) -> Work:
+def work(taken: dict[int, int], n_rules: int, n_products: int, most: int, compression: float = 1.0) -> Work:
     """What an analysis would have found."""
     nothing = cast("cl_array.Array", None)
-    return Work(nothing, nothing, n_products, most, 100, n_products, tuple(taken.get(i, 0) for i in range(n_rules)))
+    return Work(nothing, nothing, n_products, most, 100, n_products, compression, tuple(taken.get(i, 0) for i in range(n_rules)))
 
 
 def product(nnz: int, n_columns: int) -> Product:
@@ -118,6 +118,18 @@ def test_uneven_rows_are_not_merged() -> None:
     assert in_the_end(rules, even, product(10**7, 10**6)) == {"reg-merge 1024": 10**5, "esc None": 10}
     uneven = work({merged: 10**5, last: 10}, len(rules), 10**8, 10**6)
     assert in_the_end(rules, uneven, product(10**7, 10**6)) == {"esc None": 10**5 + 10}
+
+
+def test_what_compresses_is_merged() -> None:
+    rules = rules_for("auto", device("gpu"), FORM, 10**6)
+    first = next(i for i, rule in enumerate(rules) if rule.method == "reg-sort")
+    rows = {first: 10**4, first + 5: 10**5}
+    assert in_the_end(rules, work(rows, len(rules), 10**7, 100), product(10**6, 10**6)) == {
+        "reg-sort 2": 10**4,
+        "reg-sort 64": 10**5,
+    }
+    merged = in_the_end(rules, work(rows, len(rules), 10**7, 100, compression=4.0), product(10**6, 10**6))
+    assert merged == {"reg-merge 65536": 11 * 10**4}
 
 
 def test_windows_take_what_is_dense_in_them() -> None:
