@@ -33,7 +33,7 @@ from clsparse_py.transpose.methods import METHODS
 from clsparse_py.tuning import listing, profiles
 from clsparse_py.tuning.tunable import tunables
 
-__all__ = ["find_device", "main", "parser"]
+__all__ = ["add_tune_options", "find_device", "main", "parser"]
 
 # Where the output is no terminal, nothing is known of its width; tables are made to fit in this many columns.
 _WIDTH = 100

@@ -42,6 +42,7 @@ class Progress:
         self._bar: Bar | None = None
         self._case: tuple[str, str, float] | None = None
         self._best: list[str] = []
+        self._done, self._end = 0, 0.0
         self._left_out: tuple[str, str] | None = None
 
     def __enter__(self) -> Progress:
@@ -62,13 +63,8 @@ class Progress:
         """Show what is measured next, and say what came of the last one."""
         self._line()
         self._case = operation, case.name, time.monotonic()
-        if self._bar is not None:
-            self._bar.update(
-                self._task,
-                description=escape(f"{operation}: {case.name}"),
-                completed=self._seconds - left,
-                left=f"{done} matrices, {duration(max(left, 0))} left",
-            )
+        self._done, self._end = done, time.monotonic() + left
+        self._show(f"{operation}: {case.name}")
 
     def found(self, observation: Observation) -> None:
         """Show what is best of a question."""
@@ -78,8 +74,15 @@ class Progress:
         self._best = [each for each in self._best if not each.startswith(f"{observation.dtype} {observation.question}: ")]
         gain = observation.times.get(observation.default, observation.best) / observation.best
         self._best.append(f"{observation.dtype} {observation.question}: {best} {duration(observation.best)} ({gain:.2f}x)")
-        if self._bar is not None and self._case is not None:
-            self._bar.update(self._task, description=escape(f"{self._case[0]}: {self._case[1]}, {self._best[-1]}"))
+        if self._case is not None:
+            self._show(f"{self._case[0]}: {self._case[1]}, {self._best[-1]}")
+
+    def _show(self, what: str) -> None:
+        """On a terminal, say what runs, how many matrices were measured and how much time is left."""
+        if self._bar is not None:
+            left = max(self._end - time.monotonic(), 0.0)
+            words = f"{self._done} matrices, {duration(left)} left"
+            self._bar.update(self._task, description=escape(what), completed=self._seconds - left, left=words)
 
     def skipped(self, operation: str, case: Case, why: str) -> None:
         """Say that an operation does not take a matrix: once, whatever the dtypes."""
