@@ -12,6 +12,8 @@ from clsparse_py.device import describe
 
 __all__ = ["Waits", "allocated", "array_of", "contexts_match", "from_host", "on_host", "pending"]
 
+_COMPLETE = cl.command_execution_status.COMPLETE
+
 
 def contexts_match(array: cl_array.Array, context: cl.Context) -> bool:
     """Return whether an array lives in a context."""
@@ -137,7 +139,13 @@ class Waits:
 
 
 def pending(queue: cl.CommandQueue, *arrays: cl_array.Array) -> tuple[bool, list[cl.Event] | None]:
-    """Return whether a queue keeps its commands in order, and the events that a command on it has to wait for explicitly."""
+    """Return whether a queue keeps its commands in order, and the events that a command on it has to wait for explicitly.
+
+    Arrays forget events that are complete: who uses them often would ask for their queues each time.
+    """
+    for array in arrays:
+        if array.events:
+            array.events[:] = [each for each in array.events if each.command_execution_status != _COMPLETE]
     waits = Waits()
     events = waits.before(queue, *arrays)
     return waits.ordered, events
