@@ -61,11 +61,16 @@ def test_pending_names_what_a_queue_does_not_order(queue: cl.CommandQueue) -> No
     unordered = cl.CommandQueue(queue.context, queue.device, cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE)
     array = cl_array.empty(queue, 3, np.int32)
     assert pending(queue, array) == (True, None)
-    event = cl.enqueue_marker(queue)
+    gate = cl.UserEvent(queue.context)
+    event = cl.enqueue_marker(queue, wait_for=[gate])
     array.add_event(event)
     assert pending(queue, array) == (True, None)
     assert pending(other, array) == (True, [event])
     assert pending(unordered, array) == (False, [event])
+    gate.set_status(cl.command_execution_status.COMPLETE)
+    queue.finish()
+    assert pending(other, array) == (True, None)
+    assert not array.events
 
 
 def test_waits_remember_the_events_of_their_queue(queue: cl.CommandQueue) -> None:
