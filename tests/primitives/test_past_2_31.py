@@ -38,7 +38,7 @@ def out_of_order(keys: cl_array.Array) -> int:
     """How many keys are not larger than the one before."""
     count = ReductionKernel(
         keys.queue.context, np.int64, neutral="0", reduce_expr="a + b", map_expr="i && keys[i - 1] >= keys[i]",
-        arguments="global const uint *keys",
+        arguments="uint *keys",
     )  # fmt: skip
     return int(count(keys).get())
 
@@ -46,7 +46,7 @@ def out_of_order(keys: cl_array.Array) -> int:
 def total(keys: cl_array.Array) -> int:
     """The sum of keys modulo 2^64."""
     add = ReductionKernel(
-        keys.queue.context, np.uint64, neutral="0", reduce_expr="a + b", map_expr="keys[i]", arguments="global const uint *keys"
+        keys.queue.context, np.uint64, neutral="0", reduce_expr="a + b", map_expr="keys[i]", arguments="uint *keys"
     )
     return int(add(keys).get())
 
