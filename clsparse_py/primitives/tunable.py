@@ -116,7 +116,7 @@ class SegmentedSortTunable(Tunable[SortProblem]):
     @override
     def largest(self, device: Device) -> int:
         """Return how many nonzeros are worth trying."""
-        return min(3 * 10**6 if device.is_cpu else 3 * 10**7, device.global_memory // 256)
+        return min(3 * 10**6 if device.is_cpu else 10**7, device.global_memory // 256)
 
     @override
     def problem(self, queue: cl.CommandQueue, name: str, matrix: Any, dtype: str) -> SortProblem:
