@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 import pyopencl as cl
 
+from clsparse_py import programs
+
 __all__ = ["Clock", "DeviceLostError", "Run", "profiling_queue"]
 
 #: Enqueues a configuration once and gives the events of its commands.
@@ -14,8 +16,9 @@ Run = Callable[[], list[cl.Event]]
 
 # What a device's clock is tried with.
 _BYTES = 1 << 22
-# Commands that are enqueued together to see how long one keeps the host, and how often that is tried.
-_COMMANDS, _TRIES = 200, 7
+# Launches that are enqueued together to see how long one takes at least, and how often that is tried.
+_LAUNCHES, _TRIES = 100, 7
+_NOTHING = "kernel void nothing(global uint *out) { if (out == 0) *out = 0; }"
 
 
 class DeviceLostError(RuntimeError):
@@ -50,8 +53,8 @@ class Clock:
     by_device : bool
         Whether the events' times are used: they were seen to pass, and not to pass faster than the host's.
     overhead : float
-        Seconds of the host to enqueue a command, which are added to every run: the least that a product takes. Otherwise what
-        takes less than that on the device would be told apart by times that no caller ever sees.
+        Seconds of a launch that does nothing, among others: the least that a product takes, which is added to every run.
+        Otherwise what takes less than that on the device would be told apart by times that no caller ever sees.
     """
 
     def __init__(self, queue: cl.CommandQueue) -> None:
@@ -59,17 +62,20 @@ class Clock:
         self._context = queue.context
         self._buffer = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, _BYTES)
         self.by_device = self._tells_time()
-        self.overhead = min(self._enqueue() for _ in range(_TRIES))
+        program = programs.compile_source(self._context, queue.device, _NOTHING)
+        self._nothing = cl.Kernel(program, "nothing")
+        self._nothing.set_args(self._buffer)
+        self.overhead = min(self._launch() for _ in range(_TRIES))
 
-    def _fill(self, n_bytes: int = _BYTES) -> cl.Event:
-        return cl.enqueue_fill_buffer(self.queue, self._buffer, b"\0\0\0\0", 0, n_bytes)
+    def _fill(self) -> cl.Event:
+        return cl.enqueue_fill_buffer(self.queue, self._buffer, b"\0\0\0\0", 0, _BYTES)
 
-    def _enqueue(self) -> float:
+    def _launch(self) -> float:
         begin = time.perf_counter()
-        for _ in range(_COMMANDS):
-            self._fill(4)
+        for _ in range(_LAUNCHES):
+            cl.enqueue_nd_range_kernel(self.queue, self._nothing, (1,), (1,))
         self.queue.finish()
-        return (time.perf_counter() - begin) / _COMMANDS
+        return (time.perf_counter() - begin) / _LAUNCHES
 
     def _tells_time(self) -> bool:
         self._fill().wait()
@@ -105,7 +111,7 @@ class Clock:
 
         By the device's clock that is the span from the start of its first command to the end of its last: where the host decides
         in between how to go on, that counts. Runs are enqueued together, so that the host's time to enqueue does not, but for the
-        `overhead` of one command.
+        `overhead` of one launch.
         """
         if by_host:
             return [self.once(run) for _ in range(n)]
