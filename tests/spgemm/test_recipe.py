@@ -82,7 +82,8 @@ def test_limits_are_those_of_rules() -> None:
 def test_what_is_declared_takes_all_rows(kind: str) -> None:
     device = made_up(kind)
     labels = TUNABLE.configurations(device, "float64", "recipe")
-    assert TUNABLE.default(device, "float64", "recipe", features_of((9, 9, 9), (9, 9))) == labels[0]
+    assert TUNABLE.default(device, "float64", "recipe", features_of((9, 9, 9), (90, 90))) == labels[0]
+    assert TUNABLE.default(device, "float64", "recipe", features_of((9, 9, 9), (9, 9))) in labels
     for label in labels:
         *rules, last = rules_for("auto", device, FORM, 1000, recipe=parse(label))
         assert last.takes_all
