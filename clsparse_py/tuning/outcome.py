@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+import clsparse_py
 from clsparse_py.device import Device
 from clsparse_py.errors import ProfileError
 from clsparse_py.tuning import profiles, training
@@ -193,17 +194,25 @@ def profile_of(device: Device, outcomes: Mapping[tuple[str, str], Outcome], base
         evidence += [each for each in base.get("evidence", []) if each["operation"] in kept]
         scores |= {operation: each for operation, each in base.get("scores", {}).items() if operation in kept}
         operations |= kept
-    packages = ("clsparse_py", "pyopencl", "numpy", "scikit-learn")
     return {
         "schema": profiles.SCHEMA,
         "name": profiles.name_for(device),
         "device": profiles.identity(device),
-        "versions": {"python": platform.python_version(), **{name: importlib.metadata.version(name) for name in packages}},
+        "versions": _versions(),
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "operations": operations,
         "evidence": evidence,
         "scores": scores,
     }
+
+
+def _versions() -> dict[str, str]:
+    """Return the versions of what measured and trained; of packages that run without being installed nothing is known."""
+    found = {"python": platform.python_version(), "clsparse_py": clsparse_py.__version__}
+    for name in ("pyopencl", "numpy", "scikit-learn"):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found
 
 
 def _evidence(observations: Sequence[Observation], told: Collection[str]) -> list[dict[str, Any]]:
