@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -33,7 +34,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if "CLSPARSE_CACHE_DIR" not in os.environ:
         os.environ["CLSPARSE_CACHE_DIR"] = str(config.cache.mkdir("clsparse_py"))
     # Not the user's: what is chosen is tested.
-    os.environ["CLSPARSE_PROFILES"] = str(config.cache.mkdir("clsparse_py_profiles"))
+    folder = tempfile.TemporaryDirectory(prefix="clsparse_py_profiles_")
+    config.add_cleanup(folder.cleanup)
+    os.environ["CLSPARSE_PROFILES"] = folder.name
     config.addinivalue_line("markers", "every_platform: cases do not take turns, as some of them run on one platform alone")
     # PyOpenCL says so of its own kernels, which tests use to fill arrays; those of the package are tested to be silent.
     config.addinivalue_line("filterwarnings", "ignore:Non-empty compiler output")
