@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
+import pytest
 import scipy.sparse
 from transpose_cases import on_device
 from values import INDEX_TYPES, numbers, same
 
+from clsparse_py import describe
 from clsparse_py.spgemm import METHODS, spgemm, spgemm_estimate, spgemm_plan
 from clsparse_py.spgemm.accumulator import Accumulator
 from clsparse_py.spgemm.dense_chunked import DenseChunked
@@ -68,6 +71,13 @@ def by(accumulator: Accumulator, dtype: np.dtype[Any], index: type[Any], determi
         del METHODS["given"]
 
 
+def as_on_gpus(method: str, dtype: np.dtype[Any], index: type[Any]) -> None:
+    """Make a product by the kernels that look at rows on GPUs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("clsparse_py.launch.describe", lambda device: replace(describe(device), type="gpu"))
+        product(method, dtype, index, True)
+
+
 def estimate(dtype: np.dtype[Any], index: type[Any]) -> None:
     """Estimate the product, and compare."""
     A, B = (on_device(each, numbers(each.nnz, dtype), index) for each in (LEFT, RIGHT))
@@ -100,4 +110,5 @@ def spgemm_cases(dtypes: tuple[np.dtype[Any], ...]) -> list[Case]:
             (tiles, True),
         )
     ]
-    return estimates + products + even + given
+    gpus = [partial(as_on_gpus, method, next(dtype), next(index)) for method in ("auto", "reg-sort")]
+    return estimates + products + even + given + gpus

@@ -1,0 +1,99 @@
+"""The analysis and the guess, as CPU devices and as GPUs run them, against NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyopencl as cl
+import pytest
+import scipy.sparse as sp
+from problems import assert_product, device_matrix, rows_of
+
+from clsparse_py.launch import Chain
+from clsparse_py.spgemm import spgemm_plan
+from clsparse_py.spgemm.analysis import analyse
+from clsparse_py.spgemm.rules import EMPTY, Rule, Rules
+
+RULES = Rules(
+    (
+        EMPTY,
+        Rule("few", None, max_products=6),
+        Rule("narrow", None, max_span=64),
+        Rule("short", None, max_length=9),
+        Rule("", None),
+    )
+)
+
+
+def taken_by(A: sp.csr_array, B: sp.csr_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Products of each row, the rule that takes it, and min(products, columns, span)."""
+    lengths, products, rules, bounds = np.diff(B.indptr), [], [], []
+    for row in range(A.shape[0]):
+        of_a = A.indices[A.indptr[row] : A.indptr[row + 1]]
+        columns = np.concatenate([B.indices[B.indptr[k] : B.indptr[k + 1]] for k in of_a] or [np.zeros(0, np.int32)])
+        n = int(lengths[of_a].sum())
+        span = int(columns.max() - columns.min() // 32 * 32) + 1 if n else 0
+        limits = zip((n, len(of_a), span), zip(*(rule.limits for rule in RULES), strict=True), strict=True)
+        holds = np.all([[most < 0 or value <= most for most in of_rules] for value, of_rules in limits], axis=0)
+        products.append(n)
+        rules.append(int(np.argmax(holds)))
+        bounds.append(min(n, B.shape[1], span))
+    return np.array(products), np.array(rules), np.array(bounds)
+
+
+@pytest.mark.parametrize("device_type", ["cpu", "gpu"])
+@pytest.mark.parametrize("work_group", [1, 48, 128])
+@pytest.mark.parametrize("long_row", [0, 3, 700])
+def test_analysis(
+    queue: cl.CommandQueue, take_for: Callable[[str], None], device_type: str, work_group: int, long_row: int
+) -> None:
+    rng = np.random.default_rng(long_row)
+    lengths = rng.integers(0, 12, 300)
+    lengths[[17, 250]] = long_row
+    A, B = rows_of(lengths, 800, rng, np.float32), rows_of(rng.integers(0, 7, 800), 500, rng, np.float32)
+    left, right = device_matrix(queue, A), device_matrix(queue, B)
+    take_for(device_type)
+    structure = left.indptr, left.indices, right.indptr, right.indices
+    found = analyse(Chain(queue, *structure), (300, 500), A.nnz, structure, RULES, work_group)
+    products, rules, bounds = taken_by(A, B)
+    np.testing.assert_array_equal(found.products.get()[:300], products)
+    np.testing.assert_array_equal(found.rule.get()[:300], rules)
+    assert (found.n_products, found.most_products) == (products.sum(), products.max())
+    assert (found.longest_row, found.bound) == (lengths.max(), bounds.sum())
+    assert found.taken == tuple(np.bincount(rules, minlength=len(RULES)))
+    assert 1 <= found.compression <= 12
+
+
+@pytest.mark.parametrize("copies", [1, 4])
+def test_a_sample_tells_how_much_compresses(queue: cl.CommandQueue, take_for: Callable[[str], None], copies: int) -> None:
+    rng = np.random.default_rng(1)
+    # Rows of A name rows of B that are alike, so that each column is met as often as there are such rows.
+    A = sp.csr_array(sp.kron(sp.eye_array(100), np.ones((1, copies))), dtype=np.float32)
+    B = sp.csr_array(sp.kron(rows_of(np.full(100, 5), 900, rng, np.float32), np.ones((copies, 1))), dtype=np.float32)
+    left, right = (device_matrix(queue, sp.csr_array(each)) for each in (A, B))
+    take_for("gpu")
+    structure = left.indptr, left.indices, right.indptr, right.indices
+    assert analyse(Chain(queue, *structure), (100, 900), A.nnz, structure, RULES).compression == copies
+
+
+@pytest.mark.parametrize("wrong", ["nothing", "a long row of A", "a long row of B", "many products"])
+def test_a_guess_knows_whether_it_was_right(queue: cl.CommandQueue, take_for: Callable[[str], None], wrong: str) -> None:
+    rng = np.random.default_rng(2)
+    lengths, of_b = rng.integers(3, 6, 5000), rng.integers(0, 6, 4000)
+    if wrong == "a long row of A":
+        lengths[4321] = 40
+    if wrong == "a long row of B":
+        of_b[7] = 300
+    if wrong == "many products":
+        of_b[:] = 90
+    A, B = rows_of(lengths, 4000, rng, np.float32), rows_of(of_b, 3000, rng, np.float32)
+    if wrong == "a long row of B":
+        A.indices[A.indptr[4321]] = 7
+        A.sum_duplicates()
+    left, right = device_matrix(queue, A), device_matrix(queue, B)
+    take_for("gpu")
+    plan = spgemm_plan(left, right)
+    assert_product(plan(), A, B)
+    assert plan.n_products == np.diff(B.indptr)[A.indices].sum()
+    assert (plan.explain().rule == "rows of A are short: merged as they come, with no analysis") == (wrong == "nothing")
