@@ -52,5 +52,5 @@ class Explanation:
         text = io.StringIO()
         console = rich.console.Console(file=text, width=140)
         console.print(table)
-        console.print(f"Decided: {self.rule}", soft_wrap=True, markup=False)
+        console.print(f"Decided: {self.rule}", markup=False, highlight=False)
         return text.getvalue().rstrip()

@@ -337,7 +337,8 @@ def test_bad_values_for_a_plan(queue: cl.CommandQueue, host: sp.csr_array) -> No
             plan(values)
 
 
-def test_a_plan_says_what_ran_and_why(queue: cl.CommandQueue, host: sp.csr_array) -> None:
+def test_a_plan_says_what_ran_and_why(queue: cl.CommandQueue, host: sp.csr_array, decided_by: Callable[..., None]) -> None:
+    decided_by(describe(queue.device), {"transpose": {"any": {"method": {"take": "gather:0 binned"}}}})
     plan = transpose_plan(on_device(queue, host))
     explanation = plan.explain()
     assert explanation.method == str(plan) != "gather"
