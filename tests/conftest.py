@@ -47,7 +47,11 @@ MANY = 4
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave each case of a test with many cases to one platform, in turns; with ``CLSPARSE_FULL=1`` all run on all."""
+    """Leave each case of a test with many cases to one platform, in turns; with ``CLSPARSE_FULL=1`` all run on all.
+
+    Lanes come first: one of them takes minutes, for which the other process has work then.
+    """
+    items.sort(key=lambda item: "lanes" not in item.path.parts)
     if exhaustive() or len(PLATFORMS) < 2:
         return
     # Of each test that takes `queue`, and nothing but it of platforms: the cases by the places of their other parameters' values.

@@ -85,7 +85,7 @@ class MadeUp(Tunable[Any]):
 
         def run() -> list[cl.Event]:
             self.last = label
-            return [cl.enqueue_fill_buffer(self.queue, self.buffer, b"\0", 0, 1 << 16) for _ in range(times)]
+            return [cl.enqueue_fill_buffer(self.queue, self.buffer, b"\0", 0, 1 << 16) for _ in range(times * times)]
 
         return run
 
