@@ -20,7 +20,7 @@ __all__ = ["OutOfTimeError", "Race", "race"]
 _log = logging.getLogger(__name__)
 
 #: What a configuration may raise that a device cannot build or run, or that doesn't suit a subject.
-_UNFIT = (BuildError, cl.Error, MemoryError, ValueError, TypeError, NotImplementedError)
+_UNFIT = (BuildError, cl.Error, MemoryError, ValueError, TypeError)
 
 
 class OutOfTimeError(Exception):

@@ -180,8 +180,9 @@ ${note("        ")}\
         sampled += (long)(b_indptr[a_indices[k] + 1] - b_indptr[a_indices[k]]);
     sampled = group_reduce_add(box, sampled);
     if (sampled <= ${sampled})
-        for (ulong k = sample_begin + me; k < sample_end; k += ${work_group})
-            for (I at = b_indptr[a_indices[k]]; at < b_indptr[a_indices[k] + 1]; ++at) {
+        for (ulong k = sample_begin + me; k < sample_end; k += ${work_group}) {
+            const I of_a = a_indices[k], of_a_end = b_indptr[of_a + 1];
+            for (I at = b_indptr[of_a]; at < of_a_end; ++at) {
                 const uint column = (uint)b_indices[at];
                 uint slot = column * 2654435769u >> ${33 - (2 * sampled).bit_length()}, there;
                 while ((there = atomic_cmpxchg(table + slot, UINT_MAX, column)) != UINT_MAX && there != column)
@@ -189,6 +190,7 @@ ${note("        ")}\
                 if (there == UINT_MAX)
                     atomic_inc(&n_distinct);
             }
+        }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (me == 0 && sampled <= ${sampled}) {
         atomic_add(found + 6, (uint)sampled);
