@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -144,8 +145,11 @@ def pending(queue: cl.CommandQueue, *arrays: cl_array.Array) -> tuple[bool, list
     Arrays forget events that are complete: who uses them often would ask for their queues each time.
     """
     for array in arrays:
-        if array.events:
-            array.events[:] = [each for each in array.events if each.command_execution_status != _COMPLETE]
+        for event in tuple(array.events):
+            if event.command_execution_status == _COMPLETE:
+                # One by one: another thread may add an event meanwhile, or have taken this one out.
+                with suppress(ValueError):
+                    array.events.remove(event)
     waits = Waits()
     events = waits.before(queue, *arrays)
     return waits.ordered, events
