@@ -32,19 +32,29 @@
         return before; \
     }
 #else
+// Part by part: few barriers, as they cost CPU runtimes most.
+#define SCAN_PART 32
 #define GROUP_SCAN(NAME, OPERATION) \
     uint group_scan_##NAME(local uint *box, const uint mine) \
     { \
-        const uint me = get_local_id(0); \
+        const uint me = get_local_id(0), part = me / SCAN_PART; \
+        uint before = 0; \
         box[me] = mine; \
         barrier(CLK_LOCAL_MEM_FENCE); \
-        for (uint step = 1; step < WORK_GROUP; step *= 2) { \
-            const uint x = box[me], y = me >= step ? box[me - step] : 0; \
-            barrier(CLK_LOCAL_MEM_FENCE); \
-            box[me] = OPERATION; \
-            barrier(CLK_LOCAL_MEM_FENCE); \
+        for (uint i = part * SCAN_PART; i < me; ++i) { \
+            const uint x = box[i], y = before; \
+            before = OPERATION; \
         } \
-        const uint before = me ? box[me - 1] : 0; \
+        barrier(CLK_LOCAL_MEM_FENCE); \
+        if (me % SCAN_PART == SCAN_PART - 1) { \
+            const uint x = mine, y = before; \
+            box[part] = OPERATION; \
+        } \
+        barrier(CLK_LOCAL_MEM_FENCE); \
+        for (uint i = 0; i < part; ++i) { \
+            const uint x = box[i], y = before; \
+            before = OPERATION; \
+        } \
         barrier(CLK_LOCAL_MEM_FENCE); \
         return before; \
     }

@@ -29,6 +29,11 @@ _INSTALL = (
 )
 
 
+# Few GPUs have larger work-groups. CPU runtimes do, but one was seen to get them wrong: private memory for all does not fit its
+# stack.
+_LARGEST_GROUP = 1024
+
+
 @dataclass(frozen=True)
 class Portability:
     """What the portability layer in ``cl/`` has to know of a device: part of every kernel's parameter record.
@@ -82,7 +87,7 @@ class Device:
     compute_units : int
         Compute units.
     max_work_group : int
-        Work-items in a work-group, at most.
+        Work-items in a work-group, at most: what the device allows, but never more than 1024.
     local_memory, max_allocation, global_memory : int
         Bytes.
     preferred_multiple : int
@@ -172,10 +177,9 @@ void probe_match(global uint *out)
 {
     local uint box[64], counts[2][5];
     const uint me = get_local_id(0), lane = me % 32, team = me / 32, x = me * me % 5;
-    const uint same = lanes_match(box, x), before = popcount(same & ((1u << lane) - 1));
     if (lane < 5)
         counts[team][lane] = 0;
-    lanes_fence();
+    const uint same = lanes_match(box, x), before = popcount(same & ((1u << lane) - 1));
     if (before == 0)
         counts[team][x] = popcount(same);
     lanes_fence();
@@ -343,7 +347,7 @@ def describe(device: cl.Device) -> Device:
         driver_version=device.driver_version.strip(),
         type=_type_of(device),
         compute_units=device.max_compute_units,
-        max_work_group=device.max_work_group_size,
+        max_work_group=min(device.max_work_group_size, _LARGEST_GROUP),
         local_memory=device.local_mem_size,
         max_allocation=device.max_mem_alloc_size,
         global_memory=device.global_mem_size,

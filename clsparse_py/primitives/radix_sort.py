@@ -25,7 +25,6 @@ from clsparse_py.transfer import array_of
 
 __all__ = ["Shape", "enqueue_radix_sort", "enqueue_sort_by_key", "radix_sort", "scratch_bytes"]
 
-_LARGEST_GROUP = 1024
 # Local memory that is left to the driver.
 _RESERVED = 1024
 # Bits of a digit, at most: counters of a work-group stay in local memory, those of a chunk near a core's cache.
@@ -76,8 +75,7 @@ class Shape:
         """Return the nearest shape whose kernels fit a device's local memory."""
         if self.chunked:
             return replace(self, work_group=min(self.work_group, device.max_work_group))
-        # CPU runtimes take larger work-groups, but were seen to get them wrong: private memory for all does not fit their stack.
-        group = min(self.work_group, device.max_work_group, _LARGEST_GROUP)
+        group = min(self.work_group, device.max_work_group)
         # Fewer digits to a pass, down to a number that makes few passes, before fewer entries to a work-item.
         # What is written is words or, in the last pass, items of the index type.
         widest_result = f"uint{8 * max(word_bytes, np.dtype(index).itemsize)}"

@@ -155,7 +155,6 @@ void ${name}(
         lanes_fence();
         if (before == 0)
             counters[team * ${digits} + digit_${i}] = (ushort)(known + popcount(same));
-        lanes_fence();
         to_${i} = known + before;
     }
 % endfor
