@@ -18,7 +18,7 @@ from typing import Any
 
 # Intel's CPU runtime (2026.22.10) writes to memory that it has freed when this pass of its compiler meets a kernel with barriers
 # in many places; now and then that ends the process. Kernels for CPU devices are not such, but tests give it others.
-os.environ.setdefault("CL_CONFIG_LLVM_OPTIONS", "-opt-disable=sycl-kernel-reduce-cross-barrier-values")
+os.environ.setdefault("CL_CONFIG_LLVM_OPTIONS", "-opt-disable=sycl-kernel-reduce-cross-barrier-values -opt-bisect-verbose=0")
 
 import hypothesis
 import numpy as np
