@@ -84,7 +84,7 @@ class Arithmetic:
     index: str = "int32"
     semiring: str = "plus_times"
 
-    @property
+    @functools.cached_property
     def result(self) -> np.dtype:
         """The dtype of the result, in which all is computed."""
         return SEMIRINGS[self.semiring].result_dtype(np.dtype(self.a), np.dtype(self.x))

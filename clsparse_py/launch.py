@@ -112,7 +112,7 @@ class Chain:
         """Enqueue ``groups`` work-groups of a kernel, none being no command; arrays are passed from the start of their buffer."""
         if groups <= 0:
             return
-        passed = (each.base_data if isinstance(each, cl_array.Array) else each for each in arguments)
+        passed = [each.base_data if isinstance(each, cl_array.Array) else each for each in arguments]
         try:
             self.events.append(built.enqueue(self.queue, groups, *passed, wait_for=self.wait_for))
         except cl.MemoryError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -38,7 +39,7 @@ class Addition(Parameters):
     target: str
     portability: Portability
 
-    @property
+    @cached_property
     def total(self) -> str:
         """NumPy's name of the dtype in which sums are made: the target's, or a word where that is smaller.
 

@@ -11,7 +11,7 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 from typing_extensions import override
 
-from clsparse_py.arithmetic import OPENCL_TYPES, needs_fp64
+from clsparse_py.arithmetic import OPENCL_TYPES, name_of, needs_fp64
 from clsparse_py.convert import converted
 from clsparse_py.device import describe
 from clsparse_py.launch import Chain
@@ -116,7 +116,7 @@ def keys(queue: cl.CommandQueue, name: str, array: cl_array.Array) -> cl_array.A
         Its dtype is none of `KEY_DTYPES`.
     """
     _check_vector(name, array)
-    if array.dtype.name not in KEY_DTYPES:
+    if name_of(array.dtype) not in KEY_DTYPES:
         raise TypeError(f"{name}: must be one of {', '.join(KEY_DTYPES)}, is {array.dtype}")
     return _placed(queue, name, array)
 
@@ -132,7 +132,7 @@ def pointers(queue: cl.CommandQueue, name: str, array: cl_array.Array) -> cl_arr
         It is empty.
     """
     _check_vector(name, array)
-    if array.dtype.name not in POINTER_DTYPES:
+    if name_of(array.dtype) not in POINTER_DTYPES:
         raise TypeError(f"{name}: must be one of {', '.join(POINTER_DTYPES)}, is {array.dtype}")
     if not array.size:
         raise ValueError(f"{name}: must have an entry for each segment and one more, is empty")
@@ -161,7 +161,7 @@ def values(
         It has another length.
     """
     _check_vector(name, array)
-    if array.dtype.name not in OPENCL_TYPES:
+    if name_of(array.dtype) not in OPENCL_TYPES:
         raise TypeError(f"{name}: dtype {array.dtype} is not supported; use one of {', '.join(OPENCL_TYPES)}")
     if added and needs_fp64(array.dtype) and not describe(queue.device).fp64:
         raise TypeError(f"{name}: {array.dtype} needs double precision, which {queue.device.name} lacks; use single precision")
@@ -192,7 +192,7 @@ def check_pointers(
         They do not begin at 0, decrease, or end elsewhere.
     """
     device = chain.device
-    built, record = chain.build(CheckPointers(min(work_group, device.max_work_group), array.dtype.name, device.is_cpu))
+    built, record = chain.build(CheckPointers(min(work_group, device.max_work_group), name_of(array.dtype), device.is_cpu))
     groups = max(1, min(-(-array.size // record.work_group), device.compute_units * 16))
     found = chain.scratch(3 * groups, np.int64)
     chain.launch(built, groups, np.uint64(array.size - 1), array, found)

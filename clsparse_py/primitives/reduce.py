@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from pyopencl import array as cl_array
 
+from clsparse_py.arithmetic import name_of
 from clsparse_py.launch import Chain
 from clsparse_py.primitives import arguments
 from clsparse_py.primitives.addition import sum_dtype
@@ -39,7 +40,7 @@ class Runs:
     def __init__(self, chain: Chain, keys: cl_array.Array, n: int, work_group: int | None = None) -> None:
         self._chain, self._keys, self._n = chain, keys, n
         self._index = np.dtype(np.int32 if n < 2**31 else np.int64)
-        types = keys.dtype.name, self._index.name
+        types = name_of(keys.dtype), name_of(self._index)
         self._record: ScanChunks | ScanTiles
         if chain.device.is_cpu:
             portability = chain.device.portability.at_most(1)

@@ -14,7 +14,7 @@ import numpy as np
 from pyopencl import array as cl_array
 from typing_extensions import override
 
-from clsparse_py.arithmetic import OPENCL_TYPES
+from clsparse_py.arithmetic import OPENCL_TYPES, name_of
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain
 from clsparse_py.primitives import arguments
@@ -167,7 +167,7 @@ def enqueue_segmented_sum(
     work_group : int, optional
         Work-items in a work-group, if not those that suit the device.
     """
-    types, index = (source.dtype.name, target.dtype.name), segment_ptr.dtype.name
+    types, index = (name_of(source.dtype), name_of(target.dtype)), name_of(segment_ptr.dtype)
     if chain.device.is_cpu:
         record = SegmentedChunks(work_group or 1, *types, chain.device.portability.at_most(1), index, "sum", True)
         _enqueue_chunks(chain, (record, replace(record, step="add")), segment_ptr, n_segments, source, n, target)
@@ -204,7 +204,7 @@ def enqueue_segmented_scan(
     inclusive : bool
         Whether an entry is part of its own sum.
     """
-    types, index = (source.dtype.name, target.dtype.name), segment_ptr.dtype.name
+    types, index = (name_of(source.dtype), name_of(target.dtype)), name_of(segment_ptr.dtype)
     if chain.device.is_cpu:
         record = SegmentedChunks(work_group or 1, *types, chain.device.portability.at_most(1), index, "scan", inclusive)
         _enqueue_chunks(chain, (replace(record, step="tails"), record), segment_ptr, n_segments, source, n, target)

@@ -14,6 +14,7 @@ import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
+from clsparse_py.arithmetic import name_of
 from clsparse_py.convert import converted
 from clsparse_py.launch import Chain
 from clsparse_py.primitives import arguments
@@ -184,7 +185,7 @@ def _count_falls(
 ) -> Callable[[], np.ndarray[Any, Any]]:
     """Enqueue counting keys that are below the one before them in their sub-segment; what is returned waits for the counts."""
     group, n_runs = min(128, chain.device.max_work_group), run_ptr.size - 1
-    built, record = chain.build(MergeUnsorted(group, run_ptr.dtype.name, runs, elements))
+    built, record = chain.build(MergeUnsorted(group, name_of(run_ptr.dtype), runs, elements))
     groups = max(1, min(-(-max(n, n_runs) // record.work_group), 8 * chain.device.compute_units))
     falls = chain.scratch(groups, np.int64)
     chain.launch(built, groups, np.int64(n), np.int64(n_runs), run_ptr, keys, falls)

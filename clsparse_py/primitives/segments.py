@@ -13,7 +13,7 @@ import numpy as np
 from pyopencl import array as cl_array
 from typing_extensions import Self, override
 
-from clsparse_py.arithmetic import OPENCL_TYPES
+from clsparse_py.arithmetic import OPENCL_TYPES, name_of
 from clsparse_py.device import Device
 from clsparse_py.primitives.radix_kernels import MOVED_TYPES
 from clsparse_py.programs import Parameters
@@ -50,7 +50,7 @@ class Elements:
     @classmethod
     def of(cls, keys: cl_array.Array, values: cl_array.Array | None = None) -> Elements:
         """Return what some arrays hold."""
-        return cls(keys.dtype.name, 0 if values is None else values.dtype.itemsize)
+        return cls(name_of(keys.dtype), 0 if values is None else values.dtype.itemsize)
 
     @property
     def key_bytes(self) -> int:
@@ -308,4 +308,4 @@ class Segments:
     @property
     def index(self) -> str:
         """NumPy's name of the dtype of pointers."""
-        return self.bounds.dtype.name
+        return name_of(self.bounds.dtype)

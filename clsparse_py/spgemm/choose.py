@@ -255,9 +255,11 @@ def shares(rules: Sequence[Rule], work: Work, product: Product) -> list[tuple[Ru
     if isinstance(rules[-1].accumulator, Esc) and work.n_products * columns >= _DENSE * product.a_indices.size * product.shape[1]:
         kept[-1] = Rule("dense", DenseWindows())
     for number in range(1, len(rules) - 1):
+        if not 0 < taken[number] < _FEW_ROWS:
+            continue
         later = next((i for i in range(number + 1, len(rules)) if taken[i]), number)
         rule, other = kept[number], kept[later]
-        if taken[number] < _FEW_ROWS and other.method == rule.method and other.covers(rule) and number != later:
+        if other.method == rule.method and other.covers(rule) and number != later:
             taken[later] += taken[number]
             taken[number] = 0
     return list(zip(kept, taken, strict=True))

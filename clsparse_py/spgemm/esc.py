@@ -13,6 +13,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from pyopencl import array as cl_array
 
+from clsparse_py.arithmetic import name_of
 from clsparse_py.launch import Chain
 from clsparse_py.primitives.radix_sort import enqueue_radix_sort, scratch_bytes
 from clsparse_py.primitives.scan import enqueue_scan
@@ -116,7 +117,7 @@ class Esc:
 
     def _contraction(self, chain: Chain, product: Product, rows: Rows, key: np.dtype[Any], phase: str) -> EscContract:
         # In the phase of values there are no keys.
-        name = "uint32" if phase == "values" else key.name
+        name = "uint32" if phase == "values" else name_of(key)
         return EscContract.legal(chain.device, product.form.of(phase), rows.listed is not None, name, self._group(chain))
 
     def _needs(self, chain: Chain, product: Product, part: Slice, key_bytes: int, column_bits: int) -> int:
@@ -254,7 +255,7 @@ class Esc:
 
         dtypes = (state.key(part), np.dtype(np.uint32))[: 1 + numbered]
         given = tuple(chain.scratch(part.n, dtype) for dtype in dtypes)
-        built, expand = chain.build(EscExpand(group, form, dtypes[0].name, "numbered" if numbered else "keys"))
+        built, expand = chain.build(EscExpand(group, form, name_of(dtypes[0]), "numbered" if numbered else "keys"))
         chain.launch(
             built, -(-part.n // (expand.work_group * expand.items)), n, np.uint32(part.n_entries), entry_products, entry_at,
             product.a_indices, product.b_indptr, np.uint32(state.column_bits), entry_slot, product.b_indices, *given,
@@ -265,7 +266,7 @@ class Esc:
         del given, entry_slot, runs, row_entries
 
         marks, places = chain.scratch(part.n, np.uint8), chain.scratch(part.n + 1, np.int32)
-        built, mark = chain.build(EscMark(group, dtypes[0].name, numbered))
+        built, mark = chain.build(EscMark(group, name_of(dtypes[0]), numbered))
         chain.launch(built, -(-part.n // mark.work_group), n, *target, marks)
         enqueue_scan(chain, marks, places, part.n, kind="pointers")
         tile = self._contraction(chain, product, rows, dtypes[0], "values").tile

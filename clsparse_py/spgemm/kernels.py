@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -109,9 +110,7 @@ class Form:
 
     def of(self, phase: str) -> Form:
         """Return the form for another phase of the same product."""
-        if phase == "symbolic":
-            return Form(phase, self.index, self.wide)
-        return replace(self, phase=phase)
+        return self if phase == self.phase else _of_phase(self, phase)
 
     @property
     def name(self) -> str:
@@ -129,6 +128,13 @@ class Form:
             return "\n".join([*lines, f"typedef {OPENCL_TYPES[self.index]} I;  // {self.index}: indices and indptr"])
         c_index = f"typedef {OPENCL_TYPES[self.c_index]} C_INDEX;  // {self.c_index}: C's indices and indptr"
         return "\n".join([*lines, self.arithmetic.prelude, c_index])
+
+
+# Kept: asked for with every launch.
+@functools.lru_cache(maxsize=256)
+def _of_phase(form: Form, phase: str) -> Form:
+    """Return the form of another phase; the symbolic one has no values."""
+    return Form(phase, form.index, form.wide) if phase == "symbolic" else replace(form, phase=phase)
 
 
 @dataclass(frozen=True)

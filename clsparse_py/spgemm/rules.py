@@ -7,6 +7,7 @@ the last rule takes any. A named method gives the rules of its own bins; what it
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class Rule:
     max_span: int | None = None
     even: bool = False
 
-    @property
+    @cached_property
     def limits(self) -> tuple[int, int, int]:
         """The most products, the longest row of A and the widest span; -1 where there is no limit."""
         products, length, span = (-1 if each is None else each for each in (self.max_products, self.max_length, self.max_span))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,6 +28,7 @@ from clsparse_py.spgemm.rules import Rule, Rules
 __all__ = ["Settings", "Step", "Symbolic", "Timer"]
 
 _INT32_MAX = np.iinfo(np.int32).max
+_UNMEASURED = nullcontext()
 
 
 @dataclass(frozen=True)
@@ -56,14 +57,16 @@ class Timer:
         if measures:
             queue.finish()
 
-    @contextmanager
-    def __call__(self, phase: str) -> Iterator[None]:
+    def __call__(self, phase: str) -> AbstractContextManager[None]:
         """Add what happens inside to a phase."""
+        return self._measured(phase) if self._measures else _UNMEASURED
+
+    @contextmanager
+    def _measured(self, phase: str) -> Iterator[None]:
         begin = time.perf_counter()
         yield
-        if self._measures:
-            self._queue.finish()
-            self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - begin
+        self._queue.finish()
+        self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - begin
 
 
 @dataclass(frozen=True)
@@ -117,7 +120,7 @@ class Symbolic:
             limit = memory_limit_of(chain.device, settings.memory_limit)
             self.product = Product(
                 shape, structure[0], structure[1], left.data, structure[2], structure[3], right.data, counts, 0, 0,
-                replace(form, c_index=form.index), limit, settings.deterministic,
+                form_of(left, right, settings.semiring, form.index), limit, settings.deterministic,
             )  # fmt: skip
             any_products = bool(left.nnz and right.nnz)
         if any_products and settings.method == "auto":

@@ -1,0 +1,65 @@
+"""A generic profile is made of several devices' measurements, and keeps the rules that were not beaten."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyopencl as cl
+import pytest
+
+from bench import generic_profile
+from clsparse_py import describe
+from clsparse_py.tuning import profiles
+from clsparse_py.tuning.checkpoint import Checkpoint, Observation
+from clsparse_py.tuning.corpus import TRAIN
+
+RULE = "chunks/1/32768/24"
+BETTER = "chunks/1/32768/48"
+
+
+def measured(path: Path, better: float) -> Path:
+    """Write a checkpoint in which one shape of segmented sort is better than the rule, in every family."""
+    checkpoint = Checkpoint(path)
+    for number in range(40):
+        features = {"n": 1000.0 * number, "segments": 10.0, "mean": 100.0, "key_bytes": 4.0, "value_bytes": 0.0}
+        times = {RULE: 1e-3, BETTER: 1e-3 * better}
+        checkpoint.add(
+            Observation(
+                "segmented_sort", "any", "shape", f"made-{number}", 0, f"family-{number % 5}", TRAIN, features, RULE, times, 0.01
+            )
+        )
+    return path
+
+
+@pytest.fixture
+def base(queue: cl.CommandQueue, tmp_path: Path) -> Path:
+    """A generic profile of the device's type, with a rule."""
+    tree = {"segmented_sort": {"any": {"shape": {"take": RULE}}}, "transpose": {"any": {"method": {"take": "binned"}}}}
+    content = {"schema": profiles.SCHEMA, "name": "generic", "device": {"type": describe(queue.device).type}, "operations": tree}
+    return profiles.save(content, tmp_path / "generic.json")
+
+
+def test_what_gains_on_all_devices_is_taken(queue: cl.CommandQueue, base: Path, tmp_path: Path) -> None:
+    files = [str(measured(tmp_path / f"{name}.jsonl", 0.5)) for name in ("one", "other")]
+    assert generic_profile.main(["--device", queue.device.platform.name, "--out", str(base), *files]) == 0
+    found = json.loads(base.read_text())
+    assert found["operations"]["segmented_sort"]["any"]["shape"]["take"] == BETTER
+    assert found["operations"]["transpose"] == {"any": {"method": {"take": "binned"}}}
+    assert found["device"] == {"type": describe(queue.device).type}
+    assert {each["case"].split()[1] for each in found["evidence"]} == {"(one)", "(other)"}
+
+
+def test_what_one_device_loses_by_is_not(queue: cl.CommandQueue, base: Path, tmp_path: Path) -> None:
+    files = [str(measured(tmp_path / "one.jsonl", 0.9)), str(measured(tmp_path / "other.jsonl", 1.5))]
+    assert generic_profile.main(["--device", queue.device.platform.name, "--out", str(base), *files]) == 0
+    assert json.loads(base.read_text())["operations"]["segmented_sort"]["any"]["shape"] == {"take": RULE}
+
+
+def test_another_type_is_refused(queue: cl.CommandQueue, base: Path, tmp_path: Path) -> None:
+    content = json.loads(base.read_text()) | {"device": {"type": "custom"}}
+    profiles.save(content, base)
+    with pytest.raises(SystemExit):
+        generic_profile.main(
+            ["--device", queue.device.platform.name, "--out", str(base), str(measured(tmp_path / "a.jsonl", 0.5))]
+        )
