@@ -48,6 +48,10 @@ class AllOfSpmv(SpmvTunable):
 
     questions = ("bin", _WHOLE)
 
+    def largest(self, device: Device) -> int:
+        """Return how many nonzeros fit: tuning stops earlier."""
+        return device.global_memory // 48
+
     def promising(self, device: Device, dtype: str, subject: Subject, question: str, measured: Any, exhaustive: bool) -> Any:
         """Return all labels."""
         if question == "bin":

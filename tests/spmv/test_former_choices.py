@@ -1,9 +1,10 @@
-"""The generic profiles choose what the rules written by hand chose, which they replaced."""
+"""The generic profile of GPUs chooses what the rules written by hand chose, which it replaced; that of CPUs what tuning found."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from test_choose import CPU, GPU
 
 from clsparse_py.spmv.choose import choose
@@ -31,11 +32,17 @@ def test_values_of_other_types_choose_as_real_ones_of_their_size() -> None:
     assert choose(features, GPU, "auto", None, "complex64").kernels == choose(features, GPU, "auto", None, "float64").kernels
 
 
-def test_generic_profile_of_cpus() -> None:
-    for line in LINES[::50]:
-        dtype, n_rows, nnz, longest, _ = line.split()
-        decision = choose(Features(int(n_rows), int(n_rows), int(nnz), 0, int(longest), 1.0, ()), CPU, "auto", None, dtype)
-        assert decision.kernels[0][0].label == "chunked/1/32"
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_cpus_cut_large_uneven_matrices_into_chunks_and_share_out_the_rows_of_others(dtype: str) -> None:
+    def taken(n_rows: int, nnz: int, longest: int) -> str:
+        decision = choose(Features(n_rows, n_rows, nnz, 0, longest, 1.0, ()), CPU, "auto", None, dtype)
+        assert decision.scheme.name == "single"
+        return decision.kernels[0][0].label
+
+    assert taken(10**6, 5 * 10**6, 500) == "chunked/1/32"
+    assert taken(10**6, 5 * 10**6, 7) == "serial/256/2"
+    assert taken(1000, 5000, 7) == "serial/256/2"
+    assert taken(1000, 50_000, 900) == "chunked/1/4"
 
 
 def test_bins_take_as_many_work_items_to_a_row_as_keep_some_entries_for_each() -> None:
@@ -44,5 +51,5 @@ def test_bins_take_as_many_work_items_to_a_row_as_keep_some_entries_for_each() -
     assert {choice.label.split("/", 1)[1] for choice in fine[:100]} == {"256/2"}
     (coarse,) = choose(Features(9, 9, 9, 1, 1, 0.0, ()), GPU, "coarse-10", None).kernels
     assert (fine[100].label, coarse[100].label) == ("pieces/256/4", "subvector64/256/2")
-    (on_cpu,) = choose(Features(9, 9, 9, 1, 1, 0.0, ()), CPU, "coarse-10", None).kernels
-    assert [choice.label for choice in on_cpu] == ["serial/256/2"] * 100 + ["subvector64/256/2"]
+    (on_cpu,) = choose(Features(900, 900, 9000, 1, 600, 0.0, ()), CPU, "coarse-10", None).kernels
+    assert [choice.label for choice in on_cpu] == ["serial/256/2"] * 100 + ["subvector4/256/2"]

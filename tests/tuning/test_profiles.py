@@ -17,6 +17,7 @@ import pytest
 
 from clsparse_py.device import Device, Portability
 from clsparse_py.errors import ProfileError
+from clsparse_py.spmv.features import Features
 from clsparse_py.tuning import profiles
 
 GPU = Device(
@@ -26,7 +27,8 @@ GPU = Device(
     portability=Portability("ptx", 32, "ptx"), vendor="Maker",
 )  # fmt: skip
 CPU = replace(GPU, name="Core", type="cpu", platform="Runtime", compute_units=2, vendor="Cores")
-FEATURES = {"mean": 5.0}
+#: Of a matrix so large and uneven that CPU devices cut it into chunks of equal work.
+FEATURES = Features(10**6, 10**6, 5 * 10**6, 0, 500, 1.0, ()).numbers(2, 8)
 
 
 @pytest.fixture(autouse=True)
