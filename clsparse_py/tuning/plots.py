@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -14,6 +15,8 @@ __all__ = ["binning_overhead", "distribution", "single_or_binned", "speed_ups"]
 
 #: Of more matrices than this, every so many is shown.
 _MOST_ROWS = 48
+#: Of more families than this, those with the most matrices have a colour of their own.
+_FAMILIES = 15
 
 
 def _thinned(names: Sequence[str]) -> list[str]:
@@ -82,9 +85,14 @@ def single_or_binned(points: Sequence[tuple[float, float, str]], title: str) -> 
     """Plot what bins bring: for matrices by their entries, the best time without bins relative to the best with them."""
     figure = Figure(figsize=(9, 4.5), layout="constrained")
     axes = figure.subplots()
-    for number, family in enumerate(dict.fromkeys(family for *_, family in points)):
-        across, up = zip(*((nnz, ratio) for nnz, ratio, each in points if each == family), strict=True)
-        axes.scatter(across, up, s=18, label=family, color=f"C{number % 10}", marker="os^"[number // 10 % 3])
+    # Folders of matrices may have hundreds of families.
+    named = {family: number for number, (family, _) in enumerate(Counter(family for *_, family in points).most_common(_FAMILIES))}
+    for family in dict.fromkeys(family if family in named else "others" for *_, family in points):
+        shown = ((nnz, ratio) for nnz, ratio, each in points if (each if each in named else "others") == family)
+        across, up = zip(*shown, strict=True)
+        number = named.get(family)
+        colour = "grey" if number is None else f"C{number % 10}"
+        axes.scatter(across, up, s=18, label=family, color=colour, marker="." if number is None else "os^"[number // 10 % 3])
     axes.axhline(1.0, color="black", linewidth=0.8)
     axes.set_xscale("log")
     axes.set_yscale("log")

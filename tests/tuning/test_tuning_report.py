@@ -80,3 +80,15 @@ def test_a_report_has_the_plots_of_the_paper(queue: cl.CommandQueue, tmp_path: P
     assert "| spmv float64 | all together |" in text
     assert "mean <= 1" in text
     assert "CSR-Adaptive" in text
+
+
+def test_a_plot_of_hundreds_of_families_names_the_largest(recwarn: pytest.WarningsRecorder) -> None:
+    from clsparse_py.tuning import plots  # needs matplotlib
+
+    points = [(10.0 * n, 1.0 + n / 100, f"family-{n if n > 20 else n % 3}") for n in range(1, 300)]
+    figure = plots.single_or_binned(points, "made up")
+    figure.draw_without_rendering()
+    named = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert {"family-0", "family-1", "family-2", "others"} <= set(named)
+    assert len(named) == 16
+    assert not [each for each in recwarn if "constrained_layout" in str(each.message)]
