@@ -65,11 +65,16 @@ def train(device: Device, checkpoint: Checkpoint, tunables: Mapping[str, Tunable
     outcomes: dict[tuple[str, str], Outcome] = {}
     for operation, tunable in tunables.items():
         for dtype in tunable.dtypes(device):
-            observations = [each for each in checkpoint.of(operation, dtype) if each.question in tunable.questions and each.times]
+            rules = {question: _untuned(device, operation, dtype, question) for question in tunable.questions}
+            observations = [
+                _as_decided_now(each, rules[each.question])
+                for each in checkpoint.of(operation, dtype)
+                if each.question in tunable.questions and each.times
+            ]
             answers: dict[str, Answer] = {}
             for question in tunable.questions:
                 asked = [_known(tunable, each) for each in observations if each.question == question]
-                found = training.answer([each for each in asked if each.times], _untuned(device, operation, dtype, question))
+                found = training.answer([each for each in asked if each.times], rules[question])
                 if found is not None:
                     answers[question] = found
             if answers:
@@ -90,6 +95,13 @@ def _known(tunable: Tunable[Any], observation: Observation) -> Observation:
 
     times = {label: seconds for label, seconds in observation.times.items() if parses(label)}
     return observation if len(times) == len(observation.times) else replace(observation, times=times)
+
+
+def _as_decided_now(observation: Observation, untuned: Tree | None) -> Observation:
+    """Return an observation with what is chosen untuned by now: it may come from an earlier version."""
+    if untuned is None or not features_of(untuned) <= observation.features.keys():
+        return observation
+    return replace(observation, default=evaluate(untuned, observation.features)[0].label)
 
 
 def _untuned(device: Device, operation: str, dtype: str, question: str) -> Tree | None:

@@ -35,6 +35,8 @@ _MOST_LEAVES = 32
 _LEAF_CASES = 5
 #: Stands for what the untuned rule takes, which is a label like others, and the first. It gives way to one that saves this share.
 _RULE, _WORTH_CHANGING = "", 0.005
+#: Features that tell how large a problem is.
+_SIZES = ("nnz", "n")
 #: What a tree has to gain on the untuned rule, as a share of the time.
 _TOLERANCE = 0.002
 
@@ -132,7 +134,7 @@ def answer(observations: Sequence[Observation], untuned: Tree | None) -> Answer 
         return None
     table = _Table.of(train, has_rule=untuned is not None)
     growth, held_out = _best_growth(table)
-    trained = _grafted(table.tree(range(len(train)), growth), untuned)
+    trained = _bounded(_grafted(table.tree(range(len(train)), growth), untuned), untuned, train)
     by_key = {train[row].key: label or train[row].default for row, label in held_out.items()}
     folds = losses([each for each in train if each.key in by_key], lambda each: by_key[each.key])
     rule = losses(train, lambda each: each.default)
@@ -317,6 +319,14 @@ def _grafted(tree: Tree, rule: Tree | None) -> Tree:
     if isinstance(tree, Leaf):
         return rule if tree.label == _RULE else tree
     return _within(Split(tree.feature, tree.at_most, _grafted(tree.then, rule), _grafted(tree.otherwise, rule)), {})
+
+
+def _bounded(tree: Tree, rule: Tree | None, observations: Sequence[Observation]) -> Tree:
+    """Return a tree that leaves what is larger than all that it was trained on to the rule: it may be in no cache any more."""
+    size = next((name for name in _SIZES if all(name in each.features for each in observations)), None)
+    if rule is None or size is None:
+        return tree
+    return _within(Split(size, max(each.features[size] for each in observations), tree, rule), {})
 
 
 def _within(tree: Tree, bounds: Mapping[str, tuple[float, float]]) -> Tree:
