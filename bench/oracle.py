@@ -49,7 +49,7 @@ class AllOfSpmv(SpmvTunable):
     questions = ("bin", _WHOLE)
 
     def largest(self, device: Device) -> int:
-        """Return how many nonzeros fit: tuning stops earlier."""
+        """Return how many nonzeros fit the device's memory; tuning stops earlier on CPU devices."""
         return device.global_memory // 48
 
     def promising(self, device: Device, dtype: str, subject: Subject, question: str, measured: Any, exhaustive: bool) -> Any:
