@@ -181,12 +181,14 @@ def test_sortedness_of_random_structures(data: st.DataObject) -> None:
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 @pytest.mark.parametrize("work_group", [1, 7, 48, 64, 1 << 20])
 def test_check_at_every_work_group_size(queue: cl.CommandQueue, work_group: int, index: Any) -> None:
-    indices, indptr = random_structure(np.random.default_rng(0).integers(0, 9, 3000), 100, np.random.default_rng(1), index)
+    lengths = np.random.default_rng(0).integers(0, 9, 3000)
+    lengths[2998] = 13
+    indices, indptr = random_structure(lengths, 100, np.random.default_rng(1), index)
     broken = indices.copy()
     broken[[0, 5000, -1]] = 100, -1, 1 << 30
     device = cl_array.to_device(queue, indptr)
     found = check_structure(queue, (3000, 100), cl_array.to_device(queue, indices), device, work_group)
-    assert (found.nnz, found.sorted, found.canonical) == (indices.size, False, False)
+    assert (found.nnz, found.sorted, found.canonical, found.longest) == (indices.size, False, False, 13)
     with pytest.raises(ValueError, match=rf"^indices: must lie in \[0, 100\), 3 of {indices.size} do not"):
         check_structure(queue, (3000, 100), cl_array.to_device(queue, broken), device, work_group)
 

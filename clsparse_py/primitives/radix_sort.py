@@ -303,6 +303,7 @@ def enqueue_radix_sort(
     sorted_keys: cl_array.Array,
     values: cl_array.Array | None = None,
     sorted_values: cl_array.Array | None = None,
+    overwrites: bool = False,
     shape: Shape | None = None,
 ) -> None:
     """Enqueue a stable sort of integers by the bits from ``bits[0]`` up to, not including, ``bits[1]``. Nothing is checked.
@@ -321,6 +322,8 @@ def enqueue_radix_sort(
         Takes the keys.
     values, sorted_values : pyopencl.array.Array, optional
         n values of any dtype, moved with their keys.
+    overwrites : bool
+        Whether ``keys`` and ``values`` may hold anything afterwards: then passes go to and fro, and take less memory.
     shape : Shape, optional
         How it is cut; by default `Shape.defaults`.
     """
@@ -337,10 +340,16 @@ def enqueue_radix_sort(
     index, cut, digits = _cut(chain.device, n, high - low, word.itemsize, value_bytes, shape)
     flip = 1 << 8 * word.itemsize - 1 if keys.dtype.kind == "i" else 0
     words, moved, shift = _seen_as(chain, keys, word), values, low
+    given, wanted = (words, values), (_seen_as(chain, sorted_keys, word), sorted_values)
+
+    def fresh() -> tuple[cl_array.Array, cl_array.Array | None]:
+        return chain.scratch(n, word), None if sorted_values is None else chain.scratch(n, sorted_values.dtype)
+
+    # Where passes go to and fro, the last one still has to end in what is wanted.
+    other = None if not overwrites else wanted if len(digits) % 2 else fresh()
     for i, digit in enumerate(digits):
         last = i + 1 == len(digits)
-        target = _seen_as(chain, sorted_keys, word) if last else chain.scratch(n, word)
-        target_values = sorted_values if last or sorted_values is None else chain.scratch(n, sorted_values.dtype)
+        target, target_values = wanted if last else fresh() if other is None else given if i % 2 else other
         each = _Pass(
             n=n, shift=shift, bits=digit, flip=flip, source="words", first=i == 0, last=last, words=words, sorted=target,
             making=(), kept=(1 << 8 * word.itemsize) - 1, values=moved, sorted_values=target_values, n_lower=1, lower=None,
@@ -363,14 +372,14 @@ def _cut(
 
 
 def scratch_bytes(device: Device, n: int, bits: int, key_bytes: int, value_bytes: int) -> int:
-    """Return how much memory `enqueue_radix_sort` takes beside what it is given, at most."""
+    """Return how much memory `enqueue_radix_sort`, where it overwrites, takes beside what it is given, at most."""
     if not n or not bits:
         return 0
     index, cut, digits = _cut(device, n, bits, key_bytes, value_bytes, None)
     parts = min(cut.chunks, n) if cut.chunked else -(-n // (cut.work_group * cut.items))
     counters = (parts << digits[0]) * index.itemsize
     # A scan of the counters has a number for each of its tiles.
-    return min(len(digits) - 1, 2) * n * (key_bytes + value_bytes) + counters + counters // 64 + 4096
+    return (n * (key_bytes + value_bytes) if len(digits) % 2 == 0 else 0) + counters + counters // 64 + 4096
 
 
 def radix_sort(

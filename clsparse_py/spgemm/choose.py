@@ -17,13 +17,14 @@ from clsparse_py.spgemm.dense_span import dense_spans
 from clsparse_py.spgemm.dense_windows import DenseWindows
 from clsparse_py.spgemm.esc import Esc
 from clsparse_py.spgemm.esc_local import EscItem, esc_bins
+from clsparse_py.spgemm.guess import MOST, Guess
 from clsparse_py.spgemm.hash import Hash, hashes, large_hashes
 from clsparse_py.spgemm.kernels import Form
 from clsparse_py.spgemm.long_rows import LongRows
 from clsparse_py.spgemm.merge import Merge, merges
 from clsparse_py.spgemm.recipe import Part, Recipe, features_of
 from clsparse_py.spgemm.rules import EMPTY, Rule, Rules
-from clsparse_py.spgemm.sort import sorts
+from clsparse_py.spgemm.sort import Sort, sorts
 from clsparse_py.tuning import profiles
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "guessed",
     "parse",
     "rules_for",
+    "settled",
     "shares",
     "small",
 ]
@@ -43,14 +45,21 @@ __all__ = [
 #: Entries of a row of A that one work-item merges by itself, at most, where all rows have so few; and their products.
 _MOST_ALONE = 12
 _MOST_MERGED_ALONE = 1 << 10
+#: Rows of A are alike where the longest has so many times the mean; entries of one that a team merges without analysis, at most;
+#: and products of a product of which an analysis would be a large part.
+_ALIKE = 2
+_MOST_HEADS = 512
+_MANY_PRODUCTS = 1 << 25
 #: How many times the mean row's products the most of a row may be where a recipe's limits say which rows are merged.
 _EVEN = 32
 #: Products of a product so small that the fewest launches are best, at most; and what makes a row of it.
 FEW_PRODUCTS = 1 << 15
 _FEW_LANES = 8
 _FEW_HEADS = 16
-#: Of so many rows or fewer, another launch would take longer than it takes to make them with larger ones.
+#: Of so many rows or fewer, or with so many more places for products that are sorted, another launch would take longer than it
+#: takes to make them with larger ones.
 _FEW_ROWS = 1 << 10
+_FEW_PLACES = 1 << 21
 #: Products to an entry of C from which on rows are merged that would be sorted.
 _COMPRESSED = 3
 #: The share of the bound of C's entries that C has, where rows are expanded because they are uneven.
@@ -218,18 +227,61 @@ def alone(longest_row: int, most_products: int) -> Rule | None:
     return Rule("reg-merge", Merge(1, longest_row), max_length=longest_row)
 
 
-def guessed(device: Device, form: Form, mean_row: float, mean_products: float, n_rows: int) -> tuple[Merge, int | None] | None:
-    """Return what may hold all rows, by means alone, and how many products it is for, None being any; None where nothing may."""
-    return _guessed(device, form, math.ceil(1.5 * mean_row), mean_products * n_rows <= FEW_PRODUCTS // 2)
+def guessed(
+    device: Device,
+    form: Form,
+    n_rows: int,
+    mean_row: float,
+    mean_products: float,
+    longest: tuple[int | None, int | None] = (None, None),
+) -> tuple[Merge, int | None] | None:
+    """Return what may hold all rows, and how many products it is for, None being any; None where nothing may.
+
+    Told by means, and by the ``longest`` rows of A and of B where these are known.
+    """
+    of_a, of_b = longest
+    if of_b is not None and of_b > MOST:
+        return None
+    n_products = mean_products * n_rows
+    few = n_products <= FEW_PRODUCTS // 2
+    if of_a is None:
+        return _guessed(device, form, math.ceil(1.5 * mean_row) * (2 if few else 1), few, False)
+    return _guessed(device, form, of_a, few, of_a <= _ALIKE * mean_row and n_products <= _MANY_PRODUCTS)
 
 
 @functools.lru_cache(maxsize=256)
-def _guessed(device: Device, form: Form, longest: int, few: bool) -> tuple[Merge, int | None] | None:
-    """Return the guess for rows of A up to some length, of a product with few products or any number."""
+def _guessed(device: Device, form: Form, longest: int, few: bool, alike: bool) -> tuple[Merge, int | None] | None:
+    """Return the guess for rows of A up to some length, of a product with few products, or with rows that are ``alike``."""
     if few:
-        found = small(device, form, 2 * longest)
+        found = small(device, form, longest)
         return (found.accumulator, FEW_PRODUCTS) if found and isinstance(found.accumulator, Merge) else None
-    return None if device.is_cpu or longest > _MOST_ALONE else (Merge(1, longest), None)
+    if device.is_cpu:
+        return None
+    if longest <= _MOST_ALONE:
+        return Merge(1, longest), None
+    holding = (each for each in merges(device, form, registers=True) if longest <= each.length <= _MOST_HEADS)
+    return next(((each, None) for each in holding), None) if alike else None
+
+
+def settled(accumulator: Merge, guess: Guess, most_products: int | None) -> Rule | None:
+    """Return the rule of a numeric phase whose symbolic phase was guessed right; None where what it takes is not known.
+
+    Parameters
+    ----------
+    accumulator : Merge
+        That of the guess.
+    guess : Guess
+    most_products : int or None
+        Of a row, if that is known.
+    """
+    if accumulator.length <= _MOST_ALONE:
+        return alone(guess.longest_row, 0) or Rule("reg-merge", accumulator, max_length=accumulator.length)
+    if guess.n_products >= _COMPRESSED * guess.nnz or guess.n_products <= FEW_PRODUCTS:
+        return Rule("reg-merge", accumulator, max_length=accumulator.length)
+    if most_products is None:
+        return None
+    holding = (each for each in sorts(registers=True) if each.products >= most_products)
+    return next((Rule("reg-sort", each, each.products, each.products) for each in holding), None)
 
 
 def shares(rules: Sequence[Rule], work: Work, product: Product) -> list[tuple[Rule, int]]:
@@ -255,14 +307,21 @@ def shares(rules: Sequence[Rule], work: Work, product: Product) -> list[tuple[Ru
     if isinstance(rules[-1].accumulator, Esc) and work.n_products * columns >= _DENSE * product.a_indices.size * product.shape[1]:
         kept[-1] = Rule("dense", DenseWindows())
     for number in range(1, len(rules) - 1):
-        if not 0 < taken[number] < _FEW_ROWS:
+        if not taken[number]:
             continue
         later = next((i for i in range(number + 1, len(rules)) if taken[i]), number)
         rule, other = kept[number], kept[later]
-        if other.method == rule.method and other.covers(rule) and number != later:
+        if other.method == rule.method and other.covers(rule) and number != later and _few(taken[number], rule, other):
             taken[later] += taken[number]
             taken[number] = 0
     return list(zip(kept, taken, strict=True))
+
+
+def _few(n_rows: int, rule: Rule, other: Rule) -> bool:
+    """Return whether rows are so few that they had better go with those of another rule of their method."""
+    if isinstance(rule.accumulator, Sort):
+        return n_rows * ((other.max_products or 0) - (rule.max_products or 0)) <= _FEW_PLACES
+    return n_rows < _FEW_ROWS
 
 
 def rules_for(

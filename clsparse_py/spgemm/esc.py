@@ -144,15 +144,16 @@ class Esc:
         target: tuple[cl_array.Array, ...],
         runs: tuple[cl_array.Array, ...],  # noqa: ARG002 - of those that merge
     ) -> None:
-        """Enqueue the sort of keys, and of numbers with them where there are any.
+        """Enqueue the sort of keys, and of numbers with them where there are any; what was given is no longer needed.
 
         ``runs`` tell the first entry of A of each row, and the first product of each entry; there are none where this is no
         merge, or may not wait.
         """
         numbers = (given[1], target[1]) if len(given) > 1 else (None, None)
         enqueue_radix_sort(
-            chain, given[0], part.n, bits=(0, bits), sorted_keys=target[0], values=numbers[0], sorted_values=numbers[1]
-        )
+            chain, given[0], part.n, bits=(0, bits), sorted_keys=target[0], values=numbers[0], sorted_values=numbers[1],
+            overwrites=True,
+        )  # fmt: skip
 
     def _budget(self, product: Product, rows: Rows, entries: int) -> int:
         """Return the bytes that slices may have, and what is kept of them, where C has so many entries."""

@@ -1,4 +1,4 @@
-"""A symbolic phase of all rows by what was guessed from means alone; it tells itself whether the guess was right.
+"""A symbolic phase of all rows by what was guessed from what is known of the structures; it tells itself whether that was right.
 
 Where it was, there is nothing to analyse, and the host waits once. Where it was not, work-groups that begin later stop at once.
 """
@@ -19,10 +19,10 @@ from clsparse_py.spgemm.kernels import Form
 from clsparse_py.spgemm.merge import Merge, MergeKernel
 from clsparse_py.spgemm.pointers import enqueue_pointers
 
-__all__ = ["Guess", "tried"]
+__all__ = ["MOST", "Guess", "tried"]
 
 #: The most entries of a row of B, and products of a row that one work-item merges.
-_MOST = 256
+MOST = 256
 _BEFORE_SLOTS = 3
 
 
@@ -50,7 +50,7 @@ class Guess:
 # Kept: to make a record legal takes longer than to launch its kernel.
 @functools.lru_cache(maxsize=256)
 def _record(accumulator: Merge, device: Device, form: Form) -> MergeKernel:
-    return accumulator.guessing(device, form.of("symbolic"), _MOST)
+    return accumulator.guessing(device, form.of("symbolic"), MOST)
 
 
 def tried(
@@ -74,12 +74,10 @@ def tried(
     """
     m = product.shape[0]
     built, record = chain.build(_record(accumulator, chain.device, product.form))
-    seen = chain.scratch(_BEFORE_SLOTS + record.SLOTS, np.uint32)
+    seen = chain.scratch(_BEFORE_SLOTS + 2 * record.SLOTS, np.uint32)
     chain.fill(seen, 0, seen.size)
     chain.launch(built, record.groups(m), np.uint64(m), *product.structure, counts, seen)
     indptr = enqueue_pointers(chain, product, counts, allocator)
-    read = chain.read_later(seen, seen.size)
-    nnz = int(chain.read(indptr, 1, m)[0])
-    wrong, longest, n_empty, *parts = read().tolist()
-    n_products = sum(parts)
+    wrong, longest, n_empty, *parts = chain.read(seen, seen.size).tolist()
+    n_products, nnz = sum(parts[: record.SLOTS]), sum(parts[record.SLOTS :])
     return None if wrong or n_products > most_products else Guess(indptr, nnz, n_products, longest, n_empty)

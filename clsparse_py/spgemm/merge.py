@@ -46,7 +46,7 @@ class MergeKernel(RowKernel):
     outputs: int
     most: int = 0
 
-    #: Into how many parts products are counted, so that work-groups do not wait for each other.
+    #: Into how many parts products, and entries, are counted, so that work-groups do not wait for each other.
     SLOTS: ClassVar[int] = 64
     #: Heads in the registers of a work-item, at most.
     MOST_ITEMS: ClassVar[int] = 64

@@ -19,7 +19,7 @@ from clsparse_py.spgemm.accumulator import Product, Rows
 from clsparse_py.spgemm.analysis import Work, analyse, grouped
 from clsparse_py.spgemm.arguments import form_of, memory_limit_of, with_index
 from clsparse_py.spgemm.canonical_values import CanonicalOperand
-from clsparse_py.spgemm.choose import FEW_PRODUCTS, alone, decided, guessed, rules_for, shares, small
+from clsparse_py.spgemm.choose import FEW_PRODUCTS, alone, decided, guessed, rules_for, settled, shares, small
 from clsparse_py.spgemm.guess import tried
 from clsparse_py.spgemm.pointers import enqueue_pointers
 from clsparse_py.spgemm.recipe import features_of
@@ -127,7 +127,7 @@ class Symbolic:
             with timer("symbolic"):
                 known = self._guessed(chain, left, right, counts, allocator)
             if known:
-                self.why = "rows of A are short: merged as they come, with no analysis"
+                self.why = "rows of A are short or alike: made as they come, with no analysis"
                 return
         with timer("analysis"):
             if rules is None:
@@ -165,16 +165,16 @@ class Symbolic:
     def _guessed(self, chain: Chain, A: csr_array, B: csr_array, counts: cl_array.Array, allocator: Any) -> bool:
         """Return whether a guess told all that there is to be known."""
         m, mean = A.shape[0], A.nnz / A.shape[0]
-        guess = guessed(chain.device, self.product.form, mean, mean * B.nnz / B.shape[0], m)
+        of_a, of_b = (known.longest if (known := each.known_structure) else None for each in (A, B))
+        guess = guessed(chain.device, self.product.form, m, mean, mean * B.nnz / B.shape[0], (of_a, of_b))
         if guess is None:
             return False
         accumulator, most = guess
         found = tried(chain, self.product, accumulator, min(most or _INT32_MAX, _INT32_MAX), counts, allocator)
-        if found is None:
+        rule = settled(accumulator, found, of_a * of_b if of_a and of_b else None) if found else None
+        if found is None or rule is None:
             return False
         self.product = replace(self.product, n_products=found.n_products, bound=found.n_products)
-        one = alone(found.longest_row, 0) if accumulator.lanes == 1 else None
-        rule = one or Rule("reg-merge", accumulator, max_length=accumulator.length)
         self.steps = [Step(rule, Rows(m, n_empty=found.n_empty), None)]
         self.indptr, self.nnz, self.chain = found.indptr, found.nnz, chain
         return True

@@ -1,7 +1,7 @@
 <%doc>
 For each row of C = A @ B: how many intermediate products it has, and which rule takes it. For all: the number of products, the most
 products of a row, the longest row of A, how many rows each rule takes, and a bound of the entries of C: the sum over rows of
-min(products, columns${", span" if spans else ""}).
+min(products, columns${", span where it is looked at" if spans else ""}).
 % if long:
 Besides, each work-group counts the distinct columns of its first row, if that has at most ${sampled} products: a sample of how many
 products make an entry of C.
@@ -22,6 +22,9 @@ Result        exact: integers are added in any order
 <%
     first_rule = 8 if long else 6
     counters = [f"taken_{i}" for i in range(len(rules))]
+    exchanged = [1 << bit for bit in range(lanes.bit_length() - 1)]
+    # What comes before the first rule that asks for spans.
+    spanless = rules[: next((i for i, (_, _, span) in enumerate(rules) if span >= 0), 0)]
 %>\
 ## A sum of 64 bits by atomics of 32: who makes the low half overflow carries.
 <%def name="add_halves(sum, place)">\
@@ -30,39 +33,37 @@ Result        exact: integers are added in any order
             atomic_add(found + ${place + 1}, (uint)(${sum} >> 32) + (before + low < before));
         }
 </%def>\
+## Whether a rule takes a row of sum products, length entries of A and a span.
+<%def name="holds(limits)">\
+${" && ".join(f"{what} <= {limit}ul" for what, limit in zip(("sum", "length", "span"), limits) if limit >= 0)}\
+</%def>\
 ## Products of the entries of A from k on, in steps.
 <%def name="count_products(step, indent)">\
 ${indent}for (; k < end; k += ${step}) {
-${indent}    const I column = a_indices[k], from = b_indptr[column], to = b_indptr[column + 1];
-${indent}    sum += (ulong)(to - from);
-% if spans:
-${indent}    if (from < to) {
-${indent}        first = min(first, (long)b_indices[from]);
-${indent}        last = max(last, (long)b_indices[to - 1]);
-${indent}    }
-% endif
+${indent}    const I column = a_indices[k];
+${indent}    sum += (ulong)(b_indptr[column + 1] - b_indptr[column]);
 ${indent}}
 </%def>\
-## Over lanes that differ in bits from low to high of their numbers.
-<%def name="exchange(low, high, indent)">\
-% for m in [1 << b for b in range(low, high)]:
-${indent}sum += lanes_xor_u64(sum, ${m});
-% if spans:
-${indent}first = min(first, (long)lanes_xor_u64((ulong)first, ${m}));
-${indent}last = max(last, (long)lanes_xor_u64((ulong)last, ${m}));
-% endif
-% endfor
+## The first and last column of the entries of A from k on, in steps, where no rule takes the row whatever its span is.
+<%def name="find_span(step, indent)">\
+${indent}if (!(${" || ".join(f"({capture(holds, limits).strip()})" for limits in spanless) or "false"}))
+${indent}    for (; k < end; k += ${step}) {
+${indent}        const I column = a_indices[k], from = b_indptr[column], to = b_indptr[column + 1];
+${indent}        if (from < to) {
+${indent}            first = min(first, (long)b_indices[from]);
+${indent}            last = max(last, (long)b_indices[to - 1]);
+${indent}        }
+${indent}    }
 </%def>\
 ## Write down what was found of a row, and count it.
 <%def name="note(indent)">\
-${indent}const ulong length = end - begin;
 % if spans:
+${indent}// Beyond all columns where it was not looked at.
 ${indent}const ulong span = sum ? (ulong)(last - (first & ~31l)) + 1 : 0;
 % endif
 ${indent}uint taker = ${len(rules) - 1};
 % for i, limits in reversed(list(enumerate(rules[:-1]))):
-<% tests = [f"{what} <= {limit}ul" for what, limit in zip(("sum", "length", "span"), limits) if limit >= 0] %>\
-${indent}if (${" && ".join(tests)})
+${indent}if (${holds(limits)})
 ${indent}    taker = ${i};
 % endfor
 ${indent}products[row] = sum;
@@ -116,15 +117,24 @@ void ${name}(
             const ulong row = base + me / ${lanes};
             const uint lane = me % ${lanes};
             const ulong begin = row < n_rows ? a_indptr[row] : 0, end = row < n_rows ? a_indptr[row + 1] : 0;
-            const bool waits = end - begin > ${long};
+            const ulong length = end - begin;
+            const bool waits = length > ${long};
             if (waits && lane == 0)
                 waiting[atomic_inc(&n_waiting)] = row;
             ulong sum = 0, k = waits ? end : begin + lane;
+${count_products(lanes, "            ")}\
+% for m in exchanged:
+            sum += lanes_xor_u64(sum, ${m});
+% endfor
 % if spans:
             long first = LONG_MAX, last = -1;
+            k = waits ? end : begin + lane;
+${find_span(lanes, "            ")}\
+% for m in exchanged:
+            first = min(first, (long)lanes_xor_u64((ulong)first, ${m}));
+            last = max(last, (long)lanes_xor_u64((ulong)last, ${m}));
+% endfor
 % endif
-${count_products(lanes, "            ")}\
-${exchange(0, lanes.bit_length() - 1, "            ")}\
             if (row < n_rows && !waits && lane == 0) {
 ${note("                ")}\
             }
@@ -132,14 +142,14 @@ ${note("                ")}\
         barrier(CLK_LOCAL_MEM_FENCE);
         const uint n = n_waiting;
         for (uint i = 0; i < n; ++i) {
-            const ulong row = waiting[i], begin = a_indptr[row], end = a_indptr[row + 1];
+            const ulong row = waiting[i], begin = a_indptr[row], end = a_indptr[row + 1], length = end - begin;
             ulong sum = 0, k = begin + me;
-% if spans:
-            long first = LONG_MAX, last = -1;
-% endif
 ${count_products(work_group, "            ")}\
             sum = (ulong)group_reduce_add(box, (long)sum);
 % if spans:
+            long first = LONG_MAX, last = -1;
+            k = begin + me;
+${find_span(work_group, "            ")}\
             first = group_reduce_min(box, first);
             last = -group_reduce_min(box, -last);
 % endif
@@ -155,12 +165,14 @@ ${note("                ")}\
 % else:
     ulong left = rows_of_item;
     for (ulong row = get_global_id(0) * stride; row < n_rows && left; row += step, --left) {
-        const ulong begin = a_indptr[row], end = a_indptr[row + 1];
+        const ulong begin = a_indptr[row], end = a_indptr[row + 1], length = end - begin;
         ulong sum = 0, k = begin;
+${count_products(1, "        ")}\
 % if spans:
         long first = LONG_MAX, last = -1;
+        k = begin;
+${find_span(1, "        ")}\
 % endif
-${count_products(1, "        ")}\
 ${note("        ")}\
     }
 % endif

@@ -4,11 +4,11 @@ products of the heads that have it, and advances them. ${lanes} lanes have up to
 
 Source        ${"reg-merge" if registers else "the local-memory form of reg-merge"}: Liu et al., Register-Aware SpGEMM, Section 3.2; heads are in ${"registers" if registers else "local memory"}
 Index space   ${lanes} work-items to a row
-Inputs        see spgemm.cl; rows of A with at most ${lanes * items} entries${f"; seen: {3 + slots} zeros" if most else ""}
+Inputs        see spgemm.cl; rows of A with at most ${lanes * items} entries${f"; seen: {3 + 2 * slots} zeros" if most else ""}
 % if most:
 Output        that no row was longer was guessed, nor named a row of B with more than ${most} entries${", nor had more products" if lanes == 1 else ""}. seen tells whether
               that was wrong, and so what is counted; the longest row of A, how many rows have no products, and in
-              ${slots} parts how many products there are
+              ${slots} parts each how many products and entries of C there are
 % endif
 Local memory  ${"none" if registers else f"{items} heads a work-item"}${f"; {outputs} entries of C a work-item, which go from there to C side by side" if outputs else ""}
 Result        deterministic: products of a column are added in ${"the order of A's row" if lanes == 1 else "an order that A's row alone determines"}
@@ -66,9 +66,9 @@ void ${name}(SPGEMM_PARAMETERS${", global uint *restrict seen" if most else ""})
 % if most:
     // What each work-item saw: its products in 13 bits, the length of its row in as many, whether it is empty, and whether the guess
     // was wrong. Then what the work-group did.
-    local uint box[${work_group}], longest, n_products_of_all, n_empty, any_wrong;
+    local uint box[${work_group}], entries_box[${work_group}], longest, n_products_of_all, n_entries_of_all, n_empty, any_wrong;
     if (get_local_id(0) == 0)
-        longest = n_products_of_all = n_empty = any_wrong = 0;
+        longest = n_products_of_all = n_entries_of_all = n_empty = any_wrong = 0;
 % endif
     const uint lane = get_local_id(0) % ${lanes};
     const ulong slot = get_global_id(0) / ${lanes};
@@ -215,18 +215,21 @@ ${add("            ")}\
     wrong = wrong${f" || n_products > {most}" if lanes == 1 else ""};
     const bool empty = active && lane == 0 && count == 0;
     box[get_local_id(0)] = (uint)(active && wrong) << 27 | (uint)empty << 26 | min(length, 8191u) << 13 | n_products;
+    entries_box[get_local_id(0)] = active && lane == 0 ? count : 0;
     barrier(CLK_LOCAL_MEM_FENCE);
     // One work-item in sixteen goes through it.
     if (get_local_id(0) % 16 == 0) {
-        uint products_seen = 0, longest_seen = 0, empty_seen = 0, wrong_seen = 0;
+        uint products_seen = 0, entries_seen = 0, longest_seen = 0, empty_seen = 0, wrong_seen = 0;
         for (uint i = get_local_id(0); i < min((uint)get_local_id(0) + 16, ${work_group}u); ++i) {
             const uint it = box[i];
             products_seen += it & 8191;
+            entries_seen += entries_box[i];
             longest_seen = max(longest_seen, it >> 13 & 8191);
             empty_seen += it >> 26 & 1;
             wrong_seen |= it >> 27;
         }
         atomic_add(&n_products_of_all, products_seen);
+        atomic_add(&n_entries_of_all, entries_seen);
         atomic_max(&longest, longest_seen);
         atomic_add(&n_empty, empty_seen);
         atomic_or(&any_wrong, wrong_seen);
@@ -239,8 +242,10 @@ ${add("            ")}\
             atomic_max(seen + 1, longest);
         if (n_empty)
             atomic_add(seen + 2, n_empty);
-        if (n_products_of_all)
+        if (n_products_of_all) {
             atomic_add(seen + 3 + get_group_id(0) % ${slots}, n_products_of_all);
+            atomic_add(seen + 3 + ${slots} + get_group_id(0) % ${slots}, n_entries_of_all);
+        }
     }
 % endif
 % if outputs:

@@ -21,7 +21,7 @@ from clsparse_py.device import Portability, describe
 from clsparse_py.launch import Chain
 from clsparse_py.primitives import radix_sort, reference
 from clsparse_py.primitives.radix_kernels import RadixScatter
-from clsparse_py.primitives.radix_sort import Shape, enqueue_sort_by_key
+from clsparse_py.primitives.radix_sort import Shape, enqueue_radix_sort, enqueue_sort_by_key
 
 KEYS = ("int32", "uint32", "int64", "uint64")
 
@@ -62,6 +62,23 @@ def test_windows(queue: cl.CommandQueue, data: st.DataObject) -> None:
     low = data.draw(st.integers(0, 8 * key.itemsize))
     bits = low, data.draw(st.integers(low, 8 * key.itemsize))
     compare(queue, keys, np.arange(keys.size, dtype=np.uint32), bits)
+
+
+@pytest.mark.parametrize("valued", [True, False])
+@pytest.mark.parametrize("passes", [1, 2, 3, 4, 5])
+def test_passes_to_and_fro(queue: cl.CommandQueue, passes: int, valued: bool) -> None:
+    n, bits = 3001, 4 * passes
+    keys = np.random.default_rng(passes).integers(0, 1 << bits, n, np.uint32)
+    values = np.arange(n, dtype=np.uint32)
+    given, wanted = ((on_device(queue, keys), on_device(queue, values)) for _ in range(2))
+    shape = replace(Shape.defaults(describe(queue.device), n)[0], bits=4)
+    chain = Chain(queue, *given, *wanted)
+    moved = {"values": given[1], "sorted_values": wanted[1]} if valued else {}
+    enqueue_radix_sort(chain, given[0], n, bits=(0, bits), sorted_keys=wanted[0], overwrites=True, shape=shape, **moved)
+    chain.finish(*wanted)
+    order = np.argsort(keys, kind="stable")
+    np.testing.assert_array_equal(wanted[0].get(), keys[order])
+    np.testing.assert_array_equal(wanted[1].get(), order if valued else values)
 
 
 @pytest.mark.parametrize("pattern", ["equal", "two", "sorted", "reversed"])

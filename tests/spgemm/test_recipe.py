@@ -140,7 +140,7 @@ def test_features_decide(queue: cl.CommandQueue, real: np.dtype[Any], decided_by
 def test_short_rows_are_not_decided_on(queue: cl.CommandQueue, real: np.dtype[Any]) -> None:
     A = sp.csr_array(sp.diags_array([1.0, 2.0, 3.0], offsets=[-1, 0, 1], shape=(100, 100)).astype(real))
     plan = spgemm_plan(device_matrix(queue, A), device_matrix(queue, A))
-    assert plan.explain().rule == "rows of A are short: merged as they come, with no analysis"
+    assert plan.explain().rule == "rows of A are short or alike: made as they come, with no analysis"
 
 
 def test_a_named_method_says_so(queue: cl.CommandQueue, real: np.dtype[Any]) -> None:

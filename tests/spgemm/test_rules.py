@@ -14,7 +14,8 @@ from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device, Portability, describe
 from clsparse_py.spgemm.accumulator import Product
 from clsparse_py.spgemm.analysis import Work
-from clsparse_py.spgemm.choose import FEW_PRODUCTS, METHODS, alone, guessed, rules_for, shares, small
+from clsparse_py.spgemm.choose import FEW_PRODUCTS, METHODS, alone, guessed, rules_for, settled, shares, small
+from clsparse_py.spgemm.guess import Guess
 from clsparse_py.spgemm.kernels import Form
 from clsparse_py.spgemm.merge import Merge
 from clsparse_py.spgemm.rules import EMPTY, Rules
@@ -72,19 +73,52 @@ def test_small_products_take_one_launch(kind: str, longest: int, length: int | N
 
 
 @pytest.mark.parametrize(
-    ("kind", "mean_row", "mean_products", "n_rows", "capacity"),
+    ("kind", "n_rows", "mean_row", "mean_products", "longest", "capacity"),
     [
-        ("gpu", 5.0, 25.0, 10**6, 8),
-        ("gpu", 9.0, 81.0, 10**6, None),
-        ("cpu", 5.0, 25.0, 10**6, None),
-        ("gpu", 9.0, 81.0, 100, 32),
-        ("cpu", 4.0, 16.0, 100, 16),
+        ("gpu", 10**6, 5.0, 25.0, (None, None), 8),
+        ("gpu", 10**6, 5.0, 25.0, (5, 5), 5),
+        ("gpu", 10**6, 9.0, 81.0, (None, None), None),
+        ("gpu", 10**6, 9.0, 81.0, (9, 9), 9),
+        ("gpu", 10**6, 5.0, 25.0, (5, 300), None),
+        ("gpu", 10**4, 36.0, 1296.0, (36, 36), 64),
+        ("gpu", 10**4, 200.0, 2000.0, (300, 10), 512),
+        ("gpu", 10**4, 36.0, 1296.0, (None, None), None),
+        ("gpu", 10**6, 36.0, 1296.0, (36, 36), None),
+        ("gpu", 10**4, 36.0, 1296.0, (100, 36), None),
+        ("gpu", 10**4, 400.0, 800.0, (600, 4), None),
+        ("cpu", 10**6, 5.0, 25.0, (None, None), None),
+        ("cpu", 10**6, 5.0, 25.0, (5, 5), None),
+        ("gpu", 100, 9.0, 81.0, (None, None), 32),
+        ("cpu", 100, 4.0, 16.0, (None, None), 16),
+        ("cpu", 100, 4.0, 16.0, (7, 7), 8),
     ],
 )
-def test_guesses(kind: str, mean_row: float, mean_products: float, n_rows: int, capacity: int | None) -> None:
-    found = guessed(device(kind), FORM, mean_row, mean_products, n_rows)
+def test_guesses(
+    kind: str, n_rows: int, mean_row: float, mean_products: float, longest: tuple[int | None, int | None], capacity: int | None
+) -> None:
+    found = guessed(device(kind), FORM, n_rows, mean_row, mean_products, longest)
     assert (found and found[0].length) == capacity
     assert found is None or found[1] == (FEW_PRODUCTS if n_rows == 100 else None)
+
+
+@pytest.mark.parametrize(
+    ("lanes", "n_products", "most_products", "expected"),
+    [
+        (1, 10**6, None, "reg-merge"),
+        (8, 10**6, None, None),
+        (8, 10**6, 300, "reg-sort 512"),
+        (8, 10**6, 600, None),
+        (8, 3 * 10**6, None, "reg-merge"),
+        (8, 10**4, None, "reg-merge"),
+    ],
+)
+def test_what_a_guess_found_settles_the_numeric_phase(
+    lanes: int, n_products: int, most_products: int | None, expected: str | None
+) -> None:
+    # As many entries as products, or a million of them.
+    guess = Guess(cast("cl_array.Array", None), min(n_products, 10**6), n_products, 8, 0)
+    found = settled(Merge(lanes, 8), guess, most_products)
+    assert (found and " ".join([found.method, *(["512"] if found.max_products == 512 else [])])) == expected
 
 
 def work(taken: dict[int, int], n_rules: int, n_products: int, most: int, compression: float = 1.0) -> Work:
@@ -111,6 +145,17 @@ def test_few_rows_go_with_the_next_bin_of_their_method() -> None:
     assert in_the_end(rules, found, product(10**5, 10**6)) == {" 0": 7, "reg-sort 16": 10**5 + 30}
 
 
+def test_sorted_rows_go_with_a_larger_bin_where_that_costs_less_than_a_launch() -> None:
+    rules = rules_for("auto", device("gpu"), FORM, 10**6)
+    first = next(i for i, rule in enumerate(rules) if rule.method == "reg-sort")
+    # Places for products that are sorted in vain: 2 x 10^6, then 4 x 1.1 x 10^6, then 64 x 10^4.
+    rows = {first: 10**6, first + 1: 10**5, first + 2: 10**4, first + 5: 10**4, first + 6: 10}
+    assert in_the_end(rules, work(rows, len(rules), 10**7, 200), product(10**6, 10**6)) == {
+        "reg-sort 4": 1100000,
+        "reg-sort 128": 20010,
+    }
+
+
 def test_uneven_rows_are_not_merged() -> None:
     rules = rules_for("auto", device("gpu"), FORM, 10**6)
     merged, last = next(i for i, rule in enumerate(rules) if rule.even), len(rules) - 1
@@ -123,13 +168,13 @@ def test_uneven_rows_are_not_merged() -> None:
 def test_what_compresses_is_merged() -> None:
     rules = rules_for("auto", device("gpu"), FORM, 10**6)
     first = next(i for i, rule in enumerate(rules) if rule.method == "reg-sort")
-    rows = {first: 10**4, first + 5: 10**5}
+    rows = {first: 10**5, first + 5: 10**5}
     assert in_the_end(rules, work(rows, len(rules), 10**7, 100), product(10**6, 10**6)) == {
-        "reg-sort 2": 10**4,
+        "reg-sort 2": 10**5,
         "reg-sort 64": 10**5,
     }
     merged = in_the_end(rules, work(rows, len(rules), 10**7, 100, compression=4.0), product(10**6, 10**6))
-    assert merged == {"reg-merge 65536": 11 * 10**4}
+    assert merged == {"reg-merge 65536": 2 * 10**5}
 
 
 def test_windows_take_what_is_dense_in_them() -> None:
