@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
@@ -17,6 +18,9 @@ from clsparse_py.transfer import array_of, pending
 
 __all__ = ["Chain", "free_scratch", "spread"]
 
+#: Numbers that are kept as zeros together.
+_COUNTERS = 256
+
 _Record = TypeVar("_Record", bound=programs.Parameters)
 
 
@@ -26,9 +30,16 @@ def _scratch_pool(queue: cl.CommandQueue) -> tuple[MemoryPool, cl.Context]:
     return MemoryPool(ImmediateAllocator(queue)), queue.context
 
 
+@functools.lru_cache(maxsize=16)
+def _counters(queue: cl.CommandQueue) -> deque[cl_array.Array]:  # noqa: ARG001 - what it is kept by
+    """Return the counters of a queue that no chain has, zeros by the time a later command sees them."""
+    return deque()
+
+
 def free_scratch() -> None:
     """Give back the scratch memory that operations keep for their next call."""
     _scratch_pool.cache_clear()
+    _counters.cache_clear()
 
 
 def spread(device: Device, n: int, work_group: int, groups_per_unit: int = 16) -> tuple[int, tuple[np.uint64, ...]]:
@@ -69,6 +80,7 @@ class Chain:
         self.events: list[cl.Event] = []
         self._context = queue.context
         self._ordered, self._wait_for = pending(queue, *operands)
+        self._counters: list[cl_array.Array] = []
 
     @property
     def wait_for(self) -> list[cl.Event] | None:
@@ -97,6 +109,25 @@ class Chain:
             has = f"{self.device.name} has {self.device.global_memory:,} in all"
             raise MemoryError(f"workspace: {n:,} entries of {dtype} need {n_bytes:,} bytes; {has}") from error
         return array_of(self.queue, n, dtype, data)
+
+    def counters(self, n: int) -> cl_array.Array:
+        """Return ``n`` zeros, uint32, that commands of this chain may count in.
+
+        To set them takes as long as a launch. Those of few are kept, and set to zero again by `finish`, when the device is busy
+        with what the chain is for.
+        """
+        if not self._ordered or n > _COUNTERS:
+            found = self.scratch(n, np.uint32)
+            self.fill(found, 0, n)
+            return found
+        kept = _counters(self.queue)
+        try:
+            found = kept.pop()
+        except IndexError:
+            found = self.scratch(_COUNTERS, np.uint32)
+            self.fill(found, 0, _COUNTERS)
+        self._counters.append(found)
+        return found
 
     def free_scratch(self) -> None:
         """Give back the scratch memory that is kept for later calls, not what is in use."""
@@ -170,3 +201,7 @@ class Chain:
         if self.events:
             for result in results:
                 result.add_event(self.events[-1])
+        while self._counters:
+            used = self._counters.pop()
+            self.fill(used, 0, _COUNTERS)
+            _counters(self.queue).append(used)

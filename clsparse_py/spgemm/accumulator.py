@@ -1,9 +1,11 @@
-"""What turns the intermediate products of rows into rows of C: the interface that every method has."""
+"""What turns the intermediate products of rows into rows of C: the interface that every method has.
+
+What is made anew in each call is a named tuple: a frozen dataclass takes microseconds to make, which devices wait for.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from pyopencl import array as cl_array
 
@@ -13,8 +15,7 @@ from clsparse_py.spgemm.kernels import Form
 __all__ = ["Accumulator", "Product", "Result", "Rows"]
 
 
-@dataclass(frozen=True)
-class Product:
+class Product(NamedTuple):
     """The operands of C = A @ B as kernels take them: indices of one dtype, B's rows sorted and without duplicates.
 
     Attributes
@@ -57,8 +58,7 @@ class Product:
         return self.a_indptr, self.a_indices, self.b_indptr, self.b_indices
 
 
-@dataclass(frozen=True)
-class Rows:
+class Rows(NamedTuple):
     """The rows that an accumulator makes.
 
     Attributes
@@ -79,8 +79,7 @@ class Rows:
     n_empty: int = 0
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(NamedTuple):
     """C's arrays. In the "values" phase ``indices`` are there already."""
 
     indptr: cl_array.Array

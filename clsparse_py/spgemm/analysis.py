@@ -109,8 +109,7 @@ def analyse(
     built, record = chain.build(_record(device, rules, name_of(a_indptr.dtype), lanes, work_group))
     products, rule = chain.scratch(n_rows, np.uint64), chain.scratch(n_rows, a_indptr.dtype)
     n_found = 6 + 2 * record.samples + len(rules)
-    found = chain.scratch(n_found, np.uint32)
-    chain.fill(found, 0, n_found)
+    found = chain.counters(n_found)
     groups, sizes = spread(device, n_rows, record.work_group)
     if record.long:
         groups, sizes = min(-(-n_rows * record.lanes // record.work_group), 16 * device.compute_units), sizes[:1]

@@ -38,7 +38,7 @@ def check_operands(A: Any, B: Any, semiring: Any) -> tuple[csr_array, csr_array]
         B = csr_array(B, queue=A.queue)
     if not isinstance(B, csr_array):
         raise TypeError(f"B: must be a csr_array or a SciPy sparse matrix, is {type(B).__name__}")
-    if A.context != B.context:
+    if A.context is not B.context and A.context != B.context:
         raise ValueError("B: lives in another context than A")
     if A.shape[1] != B.shape[0]:
         raise ValueError(f"B: must have {A.shape[1]} rows, as A is {A.shape[0]} x {A.shape[1]}, is {B.shape[0]} x {B.shape[1]}")
@@ -77,10 +77,10 @@ def with_index(queue: cl.CommandQueue, part: cl_array.Array, index: np.dtype[Any
     return part if part.dtype == index else converted(queue, "indices", part, index)
 
 
-def form_of(A: csr_array, B: csr_array, semiring: Semiring = plus_times, c_index: str = "int32") -> Form:
-    """Return the form of the numeric phase of a product."""
+def form_of(A: csr_array, B: csr_array, semiring: Semiring = plus_times, c_index: str = "") -> Form:
+    """Return the form of the numeric phase of a product; by default C's indices are as those of A and B."""
     index = "int64" if 8 in (A.indptr.dtype.itemsize, B.indptr.dtype.itemsize) else "int32"
-    return _form(index, B.shape[1] > _UINT32_MAX, name_of(A.dtype), name_of(B.dtype), semiring.name, c_index)
+    return _form(index, B.shape[1] > _UINT32_MAX, name_of(A.dtype), name_of(B.dtype), semiring.name, c_index or index)
 
 
 @functools.lru_cache(maxsize=256)

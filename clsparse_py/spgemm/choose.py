@@ -220,11 +220,16 @@ def small(device: Device, form: Form, longest_row: int) -> Rule | None:
     return Rule("reg-merge", found, max_length=found.length) if found else None
 
 
+@functools.lru_cache(maxsize=256)
+def _alone(longest_row: int) -> Rule:
+    return Rule("reg-merge", Merge(1, longest_row), max_length=longest_row)
+
+
 def alone(longest_row: int, most_products: int) -> Rule | None:
     """Return the rule by which one work-item each merges all rows, in their order; None where they are too long."""
     if not 0 < longest_row <= _MOST_ALONE or most_products > _MOST_MERGED_ALONE:
         return None
-    return Rule("reg-merge", Merge(1, longest_row), max_length=longest_row)
+    return _alone(longest_row)
 
 
 def guessed(

@@ -6,8 +6,7 @@ Where it was, there is nothing to analyse, and the host waits once. Where it was
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from pyopencl import array as cl_array
@@ -26,8 +25,7 @@ MOST = 256
 _BEFORE_SLOTS = 3
 
 
-@dataclass(frozen=True)
-class Guess:
+class Guess(NamedTuple):
     """A guess that was right.
 
     Attributes
@@ -74,10 +72,10 @@ def tried(
     """
     m = product.shape[0]
     built, record = chain.build(_record(accumulator, chain.device, product.form))
-    seen = chain.scratch(_BEFORE_SLOTS + 2 * record.SLOTS, np.uint32)
-    chain.fill(seen, 0, seen.size)
+    n_seen = _BEFORE_SLOTS + 2 * record.SLOTS
+    seen = chain.counters(n_seen)
     chain.launch(built, record.groups(m), np.uint64(m), *product.structure, counts, seen)
     indptr = enqueue_pointers(chain, product, counts, allocator)
-    wrong, longest, n_empty, *parts = chain.read(seen, seen.size).tolist()
+    wrong, longest, n_empty, *parts = chain.read(seen, n_seen).tolist()
     n_products, nnz = sum(parts[: record.SLOTS]), sum(parts[record.SLOTS :])
     return None if wrong or n_products > most_products else Guess(indptr, nnz, n_products, longest, n_empty)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -116,7 +115,7 @@ class SpgemmPlan:
         """
         left = self._placed("a_data", a_data, self._a, self._product.a_data)
         right = self._placed("b_data", b_data, self._b, self._product.b_data)
-        product = replace(self._product, a_data=left, b_data=right)
+        product = self._product._replace(a_data=left, b_data=right)
         chain = Chain(self.queue, left, right, self.indices, *(() if out is None else (self._target(out, left, right),)))
         data = self._allocated(chain, "values", self._dtype) if out is None else out.data
         self._enqueue_numeric(chain, product, data, "values")

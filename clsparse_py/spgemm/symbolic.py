@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from pyopencl import array as cl_array
@@ -69,8 +69,7 @@ class Timer:
         self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - begin
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """The rows of one rule, and what its accumulator keeps for them."""
 
     rule: Rule
@@ -120,7 +119,7 @@ class Symbolic:
             limit = memory_limit_of(chain.device, settings.memory_limit)
             self.product = Product(
                 shape, structure[0], structure[1], left.data, structure[2], structure[3], right.data, counts, 0, 0,
-                form_of(left, right, settings.semiring, form.index), limit, settings.deterministic,
+                form, limit, settings.deterministic,
             )  # fmt: skip
             any_products = bool(left.nnz and right.nnz)
         if any_products and settings.method == "auto":
@@ -138,9 +137,9 @@ class Symbolic:
             work = analyse(chain, shape, left.nnz, structure, rules) if any_products else None
             if work is not None:
                 c_index = "int32" if max(work.n_products, m, n) <= _INT32_MAX and form.index == "int32" else "int64"
-                self.product = replace(
-                    self.product, products=work.products, n_products=work.n_products, bound=work.bound,
-                    form=replace(form, c_index=c_index),
+                self.product = self.product._replace(
+                    products=work.products, n_products=work.n_products, bound=work.bound,
+                    form=form_of(left, right, settings.semiring, c_index),
                 )  # fmt: skip
             if work is None or work.taken[0]:
                 chain.fill(counts, 0, m)
@@ -159,7 +158,7 @@ class Symbolic:
                 # Its products could have needed 64 bits; its entries, as they turn out, do not.
                 indptr = converted(queue, "indptr", indptr, np.dtype(np.int32))
                 chain = Chain(queue, indptr)
-                self.product = replace(self.product, form=replace(self.product.form, c_index="int32"))
+                self.product = self.product._replace(form=form_of(left, right, settings.semiring, "int32"))
         self.indptr, self.chain = indptr, chain
 
     def _guessed(self, chain: Chain, A: csr_array, B: csr_array, counts: cl_array.Array, allocator: Any) -> bool:
@@ -174,7 +173,7 @@ class Symbolic:
         rule = settled(accumulator, found, of_a * of_b if of_a and of_b else None) if found else None
         if found is None or rule is None:
             return False
-        self.product = replace(self.product, n_products=found.n_products, bound=found.n_products)
+        self.product = self.product._replace(n_products=found.n_products, bound=found.n_products)
         self.steps = [Step(rule, Rows(m, n_empty=found.n_empty), None)]
         self.indptr, self.nnz, self.chain = found.indptr, found.nnz, chain
         return True

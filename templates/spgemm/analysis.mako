@@ -22,6 +22,7 @@ Result        exact: integers are added in any order
 <%
     first_rule = 8 if long else 6
     counters = [f"taken_{i}" for i in range(len(rules))]
+    unrolled = 4 if long else 1
     exchanged = [1 << bit for bit in range(lanes.bit_length() - 1)]
     # What comes before the first rule that asks for spans.
     spanless = rules[: next((i for i, (_, _, span) in enumerate(rules) if span >= 0), 0)]
@@ -37,22 +38,34 @@ Result        exact: integers are added in any order
 <%def name="holds(limits)">\
 ${" && ".join(f"{what} <= {limit}ul" for what, limit in zip(("sum", "length", "span"), limits) if limit >= 0)}\
 </%def>\
+## The rows of B that the entries of A from k on name, ${unrolled} steps at a time: their loads do not wait for one another.
+<%def name="rows_of_b(step, indent)">\
+% for u in range(unrolled):
+${indent}const bool there_${u} = k + ${u * step} < end;
+${indent}const I of_b_${u} = there_${u} ? a_indices[k + ${u * step}] : 0;
+% endfor
+% for u in range(unrolled):
+${indent}const I from_${u} = there_${u} ? b_indptr[of_b_${u}] : 0, to_${u} = there_${u} ? b_indptr[of_b_${u} + 1] : 0;
+% endfor
+</%def>\
 ## Products of the entries of A from k on, in steps.
 <%def name="count_products(step, indent)">\
-${indent}for (; k < end; k += ${step}) {
-${indent}    const I column = a_indices[k];
-${indent}    sum += (ulong)(b_indptr[column + 1] - b_indptr[column]);
+${indent}for (; k < end; k += ${unrolled * step}) {
+${rows_of_b(step, indent + "    ")}\
+${indent}    sum += ${" + ".join(f"(ulong)(to_{u} - from_{u})" for u in range(unrolled))};
 ${indent}}
 </%def>\
 ## The first and last column of the entries of A from k on, in steps, where no rule takes the row whatever its span is.
 <%def name="find_span(step, indent)">\
 ${indent}if (!(${" || ".join(f"({capture(holds, limits).strip()})" for limits in spanless) or "false"}))
-${indent}    for (; k < end; k += ${step}) {
-${indent}        const I column = a_indices[k], from = b_indptr[column], to = b_indptr[column + 1];
-${indent}        if (from < to) {
-${indent}            first = min(first, (long)b_indices[from]);
-${indent}            last = max(last, (long)b_indices[to - 1]);
+${indent}    for (; k < end; k += ${unrolled * step}) {
+${rows_of_b(step, indent + "        ")}\
+% for u in range(unrolled):
+${indent}        if (from_${u} < to_${u}) {
+${indent}            first = min(first, (long)b_indices[from_${u}]);
+${indent}            last = max(last, (long)b_indices[to_${u} - 1]);
 ${indent}        }
+% endfor
 ${indent}    }
 </%def>\
 ## Write down what was found of a row, and count it.
