@@ -12,7 +12,7 @@ from clsparse_py.spgemm.dense_chunked import DenseChunkedKernel, Masks
 from clsparse_py.spgemm.dense_span import DenseSpan
 from clsparse_py.spgemm.dense_windows import DenseWindows
 from clsparse_py.spgemm.esc_kernels import EscCarry, EscContract, EscCount, EscEntries, EscExpand, EscMark, EscRows
-from clsparse_py.spgemm.esc_local import EscItem, EscTeam
+from clsparse_py.spgemm.esc_local import EscGroup, EscItem, EscTeam
 from clsparse_py.spgemm.hash import Hash, hashes, large_hashes
 from clsparse_py.spgemm.kernels import Analysis, Form
 from clsparse_py.spgemm.merge import Merge, merges
@@ -51,6 +51,7 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
         "spgemm/esc_team:unpacked": EscTeam(736).record(device, phases["values"], listed=False),
         "spgemm/esc_team:symbolic": EscTeam(736).record(device, phases["symbolic"], listed=False),
         "spgemm/esc_team:group": EscTeam(1024, lanes=256, columns=1 << 20).record(device, numeric, listed=False),
+        "spgemm/esc_team:spilled": EscGroup(1024, 64, columns=1 << 20, entries=512).record(device, numeric, listed=True),
     }
     return {
         "spgemm/analysis": Analysis(group, arithmetic.index, 1, rules, 0, one),

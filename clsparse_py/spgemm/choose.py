@@ -105,9 +105,13 @@ def esc(device: Device, form: Form) -> tuple[Rule, ...]:  # noqa: ARG001
 
 def esc_local(device: Device, form: Form, thresholds: tuple[int, int, int] = (32, 736, 6144)) -> tuple[Rule, ...]:
     """Return the bins of "esc-local": by products of a row, which one work-item, sub-group or work-group takes at most."""
-    bins = esc_bins(device, form, thresholds)
-    limits = ((each.products, each.products, isinstance(each, EscItem), 0, each.max_columns(device, form)) for each in bins)
-    rules = (Rule("esc-local", each, *limit) for each, limit in zip(bins, limits, strict=True))
+    rules = (
+        Rule(
+            "esc-local", each, each.products, each.length, takes_empty=isinstance(each, EscItem),
+            least_bytes=each.least_bytes(device, form), max_columns=each.max_columns(device, form),
+        )
+        for each in esc_bins(device, form, thresholds)
+    )  # fmt: skip
     return *rules, Rule("esc-local", Esc(sparing=True))
 
 
@@ -198,9 +202,9 @@ def auto(device: Device, form: Form, recipe: Recipe) -> tuple[Rule, ...]:
 
 def _of_part(device: Device, form: Form, part: Part) -> tuple[Rule, ...]:
     """Return the rules of a part of a recipe: with limits for even rows, in global memory with little of it."""
-    if part.method == "esc":
-        return (Rule("esc", Esc(sparing=True, likely=0.0 if device.is_cpu else _LIKELY)),)
     found, limits = _PARTS[part.method](device, form), part.limits
+    if part.method in ("esc", "esc-local"):
+        return *found[:-1], Rule(part.method, Esc(sparing=True, likely=0.0 if device.is_cpu else _LIKELY))
     if limits is None:
         return found
     merging = ((rule, rule.accumulator) for rule in found if isinstance(rule.accumulator, Merge))
@@ -292,9 +296,9 @@ def settled(accumulator: Merge, guess: Guess, most_products: int | None) -> Rule
 def shares(rules: Sequence[Rule], work: Work, product: Product) -> list[tuple[Rule, int]]:
     """Return the rules of "auto" with the numbers of rows that they take in the end, adjacent rows of the list each.
 
-    Rules for even rows hand theirs on to the last one where rows are very uneven; else rows to be sorted are merged where several
-    products make an entry. A few rows go with those of the next rule of their method, if it takes them too. The last rule makes
-    windows of columns where rows of B have some entries in each.
+    Rules for even rows hand theirs on to the last one where rows are very uneven; else rows to be sorted are merged where a few
+    products make an entry. A few rows go with those of the next rule of their method, if it takes them too. What would be expanded
+    is made in windows of columns where rows of B have some entries in each.
     """
     kept, taken, last = list(rules), list(work.taken), len(rules) - 1
     mean = work.n_products / max(sum(taken[1:]), 1)
@@ -310,6 +314,8 @@ def shares(rules: Sequence[Rule], work: Work, product: Product) -> list[tuple[Ru
             taken[sorting[0] : sorting[-1]] = [0] * (len(sorting) - 1)
     columns = DenseWindows().columns_of(product.form)
     if isinstance(rules[-1].accumulator, Esc) and work.n_products * columns >= _DENSE * product.a_indices.size * product.shape[1]:
+        first = next(number for number, rule in enumerate(rules) if rule.method == rules[-1].method)
+        taken[first:] = [*(0 for _ in taken[first:-1]), sum(taken[first:])]
         kept[-1] = Rule("dense", DenseWindows())
     for number in range(1, len(rules) - 1):
         if not taken[number]:
@@ -371,8 +377,9 @@ def _rules(
     named = of_method(device, form) if of_method else ()
     rules: list[Rule] = []
     for rule in (EMPTY, *named, *auto(device, form, recipe)):
-        too_wide = rule.column_bytes * n_columns > room or (rule.max_columns is not None and n_columns > rule.max_columns)
-        if too_wide or any(earlier.covers(rule) for earlier in rules):
+        too_large = max(rule.column_bytes * n_columns, rule.least_bytes) > room
+        too_wide = rule.max_columns is not None and n_columns > rule.max_columns
+        if too_large or too_wide or any(earlier.covers(rule) for earlier in rules):
             continue
         rules.append(rule)
         if rule.takes_all:

@@ -1,14 +1,16 @@
 """The optimised ESC of Dalton et al.: "esc-local", each row expanded, sorted and contracted where it fits.
 
-Rows of few products are a work-item's, in registers; those of more a sub-group's or a work-group's, in local memory.
+Rows of few products are a work-item's, in registers; those of more a sub-group's or a work-group's, in local memory; those that
+local memory does not hold a work-group's too, in global memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy as np
 from typing_extensions import Self, override
 
 from clsparse_py.device import Device
@@ -18,10 +20,12 @@ from clsparse_py.spgemm.fenced import FencedKernel
 from clsparse_py.spgemm.kernels import Form, RowKernel
 from clsparse_py.spgemm.team import Team
 
-__all__ = ["EscItem", "EscItemKernel", "EscTeam", "EscTeamKernel", "esc_bins"]
+__all__ = ["EscGroup", "EscGroupKernel", "EscItem", "EscItemKernel", "EscTeam", "EscTeamKernel", "esc_bins"]
 
 #: Products that a work-item sorts at a time: one compiler takes no more of them in registers.
 _REGISTERS = 16
+#: Products of a row that a work-group sorts in global memory, at most: it is as busy with them as others are with all rows.
+_GROUP_PRODUCTS = 1 << 14
 #: Bytes of local memory that are left to the driver.
 _RESERVED = 1024
 #: Bytes of local memory that a work-group of several rows takes, so that several work-groups share a compute unit.
@@ -100,7 +104,38 @@ class EscTeamKernel(_SortingKernel, FencedKernel):
     def arguments(self) -> Mapping[str, object]:
         shape = {"teams": self.work_group // self.lanes, "free": self.fence != "barrier"}
         # An index fits in the place of a word.
-        return {**super().arguments(), **shape, "bases": self.form.index == "int32" or self.word_bytes == 8}
+        bases = self.form.index == "int32" or self.word_bytes == 8
+        return {**super().arguments(), **shape, "bases": bases, "entries": self.products, "spilled": False}
+
+
+@dataclass(frozen=True)
+class EscGroupKernel(EscTeamKernel):
+    """Parameters of ``templates/spgemm/esc_team.mako`` for words in global memory; the lanes are the work-group.
+
+    Attributes
+    ----------
+    entries : int
+        Most entries of a row of A.
+    """
+
+    kind = "esc_group"
+
+    entries: int
+
+    @property
+    @override
+    def row_bytes(self) -> int:
+        value_bytes = self.form.arithmetic.result.itemsize if self.form.arithmetic else 0
+        return 2 * (self.entries + 1) + self.lanes * (4 + value_bytes)
+
+    @property
+    def scratch_bytes(self) -> int:
+        """Global memory for a work-group."""
+        return 2 * self.products * self.word_bytes
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "entries": self.entries, "spilled": True}
 
 
 @dataclass(frozen=True)
@@ -128,6 +163,15 @@ class _SortingTeam(Team):
     def bits(self) -> int:
         """Bits that tell a product of a row."""
         return (self.products - 1).bit_length()
+
+    @property
+    def length(self) -> int:
+        """The longest row of A that it takes."""
+        return self.products
+
+    def least_bytes(self, device: Device, form: Form) -> int:  # noqa: ARG002 - most sort on the chip
+        """Return the workspace that it needs at least."""
+        return 0
 
     def max_columns(self, device: Device, form: Form) -> int | None:  # noqa: ARG002 - words of any size fit
         """Return the most columns with which a row's words fit in local memory, None where that does not matter."""
@@ -181,6 +225,54 @@ class EscTeam(_SortingTeam):
         return f"{self.products} products in local memory, {self.lanes} lanes to a row"
 
 
+@dataclass(frozen=True)
+class EscGroup(_SortingTeam):
+    """An accumulator that sorts the products of a row in global memory: a work-group takes one row after another.
+
+    Attributes
+    ----------
+    entries : int
+        Most entries of a row of A.
+    """
+
+    entries: int = 8192
+
+    #: Work-groups to a compute unit.
+    _RESIDENT: ClassVar[int] = 2
+
+    @override
+    def record(self, device: Device, form: Form, listed: bool) -> EscGroupKernel:
+        # The lanes meet in loops of any length: on CPU devices, of which one was seen to get those wrong, they are one.
+        lanes = 1 if device.is_cpu else self.work_group
+        word_bytes = _word_bytes(form, self.columns, self.bits)
+        shape = lanes, self.products, word_bytes, self.entries
+        return EscGroupKernel(lanes, form, listed, device.portability, *shape).fitting(device)
+
+    @property
+    @override
+    def length(self) -> int:
+        return self.entries
+
+    @override
+    def least_bytes(self, device: Device, form: Form) -> int:
+        return self.record(device, form, listed=True).scratch_bytes
+
+    @override
+    def _enqueue(self, chain: Chain, product: Product, rows: Rows, form: Form, *results: Any) -> None:
+        team = replace(self, columns=self.columns or product.shape[1])
+        built, record = chain.build(team.record(chain.device, form, rows.listed is not None))
+        # As much memory as the operands have: products of a few rows at a time.
+        room = min(product.memory_limit, sum(each.nbytes for each in (*product.structure, product.a_data, product.b_data)))
+        groups = max(min(rows.n, self._RESIDENT * chain.device.compute_units, room // record.scratch_bytes), 1)
+        scratch = chain.scratch(groups * record.scratch_bytes // 8, np.uint64)
+        where = (np.uint64(rows.n),) if rows.listed is None else (np.uint64(rows.n), np.uint64(rows.first), rows.listed)
+        chain.launch(built, groups, *where, *product.structure, *results, scratch)
+
+    @override
+    def describe(self) -> str:
+        return f"{self.products} products in global memory, a work-group of {self.work_group} to a row"
+
+
 def _most_products(device: Device, form: Form, lanes: int, word_bytes: int) -> int:
     """Return how many products of a row local memory holds, in any phase."""
     one = replace(EscTeam(1, lanes=lanes).record(device, form.of("numeric"), listed=True), word_bytes=word_bytes)
@@ -188,8 +280,8 @@ def _most_products(device: Device, form: Form, lanes: int, word_bytes: int) -> i
     return (device.local_memory - _RESERVED - one.row_bytes) // of_product
 
 
-def esc_bins(device: Device, form: Form, thresholds: tuple[int, int, int]) -> tuple[EscItem | EscTeam, ...]:
-    """Return the bins: rows of one work-item, one sub-group, one work-group.
+def esc_bins(device: Device, form: Form, thresholds: tuple[int, int, int]) -> tuple[EscItem | EscTeam | EscGroup, ...]:
+    """Return the bins: rows of one work-item, one sub-group, one work-group, and one work-group in global memory.
 
     Parameters
     ----------
@@ -201,10 +293,10 @@ def esc_bins(device: Device, form: Form, thresholds: tuple[int, int, int]) -> tu
     if not 1 <= of_item <= 32 or not of_item < of_sub_group < of_group < 1 << 16:
         raise ValueError(f"thresholds: must be three rising numbers up to 32, any and 65535, are {thresholds}")
     width, group = min(32, device.max_work_group), min(256, device.max_work_group)
-    found: list[EscItem | EscTeam] = [EscItem(of_item)]
+    found: list[EscItem | EscTeam | EscGroup] = [EscItem(of_item)]
     for products, lanes in ((of_sub_group, width), (of_group, group)):
         most = min(products, _most_products(device, form, lanes, 8))
         packed = min(products, most if form.wide else _most_products(device, form, lanes, 4))
         # Small rows with as many lanes take a quarter of the local memory: more of them share a compute unit.
         found += [EscTeam(size, lanes=lanes) for size in (most // 4, most, packed) if size > found[-1].products]
-    return tuple(found)
+    return *found, EscGroup(_GROUP_PRODUCTS, min(1024, device.max_work_group))

@@ -32,6 +32,8 @@ class Rule:
         Whether rows without products, where there are some among all others, are worth no list of those that have some.
     column_bytes : int
         Workspace that it needs for each column of B, whatever the rows are; where there is not so much, the rule does not hold.
+    least_bytes : int
+        Workspace that it needs at least; where there is not so much, the rule does not hold.
     max_columns : int or None
         The most columns of B with which it holds; None for no limit.
     max_span : int or None
@@ -46,6 +48,7 @@ class Rule:
     max_length: int | None = None
     takes_empty: bool = False
     column_bytes: int = 0
+    least_bytes: int = 0
     max_columns: int | None = None
     max_span: int | None = None
     even: bool = False

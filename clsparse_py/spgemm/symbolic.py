@@ -130,7 +130,7 @@ class Symbolic:
                 return
         with timer("analysis"):
             if rules is None:
-                features = features_of((m, left.shape[1], n), (left.nnz, right.nnz))
+                features = features_of((m, left.shape[1], n), (left.nnz, right.nnz), _longest(left))
                 ruling = decided(chain.device, self.product.form, features)
                 rules = rules_for("auto", chain.device, self.product.form, n, settings.memory_limit, ruling.value)
                 self.why = f"{ruling.label}, by {ruling.why}"
@@ -164,7 +164,7 @@ class Symbolic:
     def _guessed(self, chain: Chain, A: csr_array, B: csr_array, counts: cl_array.Array, allocator: Any) -> bool:
         """Return whether a guess told all that there is to be known."""
         m, mean = A.shape[0], A.nnz / A.shape[0]
-        of_a, of_b = (known.longest if (known := each.known_structure) else None for each in (A, B))
+        of_a, of_b = _longest(A), _longest(B)
         guess = guessed(chain.device, self.product.form, m, mean, mean * B.nnz / B.shape[0], (of_a, of_b))
         if guess is None:
             return False
@@ -177,6 +177,11 @@ class Symbolic:
         self.steps = [Step(rule, Rows(m, n_empty=found.n_empty), None)]
         self.indptr, self.nnz, self.chain = found.indptr, found.nnz, chain
         return True
+
+
+def _longest(A: csr_array) -> int | None:
+    """Return the entries of the longest row, if that is known."""
+    return A.known_structure.longest if A.known_structure else None
 
 
 def _shared(chain: Chain, product: Product, work: Work, method: str, rules: Rules) -> list[tuple[Rule, Rows]]:

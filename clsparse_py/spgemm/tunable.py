@@ -35,6 +35,7 @@ _METHODS = {
         ("reg-sort dense-span {} large-hash long-rows", (0, 64, 256)),
         ("dense-span {} reg-hash large-hash long-rows", (0, 32)),
         ("{} reg-hash large-hash long-rows", (0, 32, 128)),
+        ("reg-sort dense-span esc-local", (0,)),
         ("esc-local", (0,)),
     ),
     True: (("{} dense esc", (0, 4, 8, 16)), ("hash dense esc", (0,)), ("esc", (0,))),
@@ -133,7 +134,8 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
             raise MemoryError(f"{name}: {n_products:,} products may need more memory than {device.name} has")
         A = csr_array(left, queue=queue)
         B = A if right is left else csr_array(right, queue=queue)
-        features = features_of((*left.shape, right.shape[1]), (left.nnz, right.nnz))
+        longest = int(np.diff(left.indptr).max(initial=0))
+        features = features_of((*left.shape, right.shape[1]), (left.nnz, right.nnz), longest)
         return SpgemmProblem(name, queue, (left, right), A, B, features)
 
     @override

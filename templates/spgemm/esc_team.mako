@@ -1,5 +1,5 @@
 <%doc>
-Rows of C with at most ${products} products by ${lanes} work-items each: expanded, sorted by column in local memory, and contracted.
+Rows of C with at most ${products} products by ${lanes} work-items each: expanded, sorted by column in ${"global" if spilled else "local"} memory, and contracted.
 
 Products are shared out evenly, whatever the lengths of the rows of B are. As these are sorted, they are merged two by two, in as many
 rounds as it takes; each lane merges as many products, which it finds by merge path. A segmented scan over what the lanes hold of the
@@ -8,9 +8,9 @@ entries of C that end in later lanes makes their sums.
 Symbolic: columns alone are sorted, and distinct ones counted. Else a word is a column with the number of its product behind it.
 
 Source        Dalton, Olson and Bell, Sections 3.2 to 3.4, but merged where they sort by radix; merge path: Green, McColl and Bader
-Index space   ${lanes} work-items to a row, ${teams} rows to a work-group
-Inputs        see spgemm.cl; rows with at most ${products} products and as many entries of A
-Local memory  for each row ${2 * products} words and ${products + 1} numbers of 16 bits; what lanes exchange
+Index space   ${"any number of work-groups, of which each takes a row at a time" if spilled else f"{lanes} work-items to a row, {teams} rows to a work-group"}
+Inputs        see spgemm.cl; rows with at most ${products} products and ${entries} entries of A${f"; scratch: {2 * products} words for each work-group" if spilled else ""}
+Local memory  for each row ${"" if spilled else f"{2 * products} words and "}${entries + 1} numbers of 16 bits; what lanes exchange
 Result        deterministic: a column's products are always added in the same order, within a lane that of A's row
 </%doc>
 typedef ushort PLACE;
@@ -21,24 +21,41 @@ typedef ${"ulong" if wide_words else "uint"} WORD;
 #include "team.cl"
 #include "merge_path.cl"
 #define COLUMN_IN(word) ((word) >> ${bits})
+#define WORDS ${"global" if spilled else "local"}
+% if spilled and lanes > 1:
+#define words_sync() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
+% else:
+#define words_sync() team_sync()
+% endif
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
-void ${name}(SPGEMM_PARAMETERS)
+void ${name}(SPGEMM_PARAMETERS${", global WORD *scratch" if spilled else ""})
 {
+% if not spilled:
     local WORD all_words[${teams * 2 * products}];
-    local PLACE all_places[${teams * (products + 1)}];
+% endif
+    local PLACE all_places[${teams * (entries + 1)}];
     local uint boxes[${work_group}];
 % if not symbolic:
     local T sums[${work_group}];
 % endif
     const uint me = get_local_id(0), lane = me % ${lanes}, team = me / ${lanes};
+% if spilled:
+    WORDS WORD *const words = scratch + get_group_id(0) * ${2 * products}ul;
+% else:
+    WORDS WORD *const words = all_words + team * ${2 * products};
+% endif
+    local PLACE *const places = all_places + team * ${entries + 1};
+% if spilled:
+    for (ulong number = get_group_id(0); number < n_rows; number += get_num_groups(0)) {
+    const bool active = true;
+% else:
     const ulong number = (ulong)get_group_id(0) * ${teams} + team;
     const bool active = number < n_rows;
+% endif
     const ulong row = active ? SPGEMM_ROW(number) : 0;
     const I begin = active ? a_indptr[row] : 0;
     const uint length = active ? (uint)(a_indptr[row + 1] - begin) : 0;
-    local WORD *const words = all_words + team * ${2 * products};
-    local PLACE *const places = all_places + team * ${products + 1};
 
     for (uint k = lane; k < length; k += ${lanes}) {
         const I column = a_indices[begin + k];
@@ -57,20 +74,20 @@ void ${name}(SPGEMM_PARAMETERS)
     // An odd number of products for each lane: they do not meet in a bank.
     const uint share = (n + ${lanes - 1}) / ${lanes} | 1, begin_here = min(lane * share, n), end_here = min(begin_here + share, n);
     const uint rounds = length > 1 ? 32 - clz(length - 1) : 0;
-% if free:
+% if free or spilled:
     for (uint round = 0; round < rounds; ++round) {
 % else:
     for (uint round = 0; round < ${(products - 1).bit_length()}; ++round) {
 % endif
-        team_sync();
-        local const WORD *const from = words + (round & 1) * ${products};
-        local WORD *const to = words + (~round & 1) * ${products};
+        words_sync();
+        WORDS const WORD *const from = words + (round & 1) * ${products};
+        WORDS WORD *const to = words + (~round & 1) * ${products};
         uint out = begin_here, k = 0;
         while (round < rounds && out < end_here) {
             k = team_find(places, k, length, out);
             const uint apart = 1u << round, pair = k & ~(2 * apart - 1);
             const uint first = places[pair], middle = places[min(pair + apart, length)], last = places[min(pair + 2 * apart, length)];
-            const uint of_a = merge_path_local(from + first, middle - first, from + middle, last - middle, out - first);
+            const uint of_a = (uint)merge_path_${"global" if spilled else "local"}(from + first, middle - first, from + middle, last - middle, out - first);
             const uint stop = min(last, end_here);
             uint a = first + of_a, b = middle + (out - first - of_a);
             WORD word_a = a < middle ? from[a] : NO_WORD, word_b = b < last ? from[b] : NO_WORD;
@@ -84,9 +101,9 @@ void ${name}(SPGEMM_PARAMETERS)
             }
         }
     }
-    team_sync();
+    words_sync();
 
-    local const WORD *const sorted = words + (rounds & 1) * ${products};
+    WORDS const WORD *const sorted = words + (rounds & 1) * ${products};
     uint heads = 0;
     for (uint i = begin_here; i < end_here; ++i)
         heads += i == 0 || COLUMN_IN(sorted[i]) != COLUMN_IN(sorted[i - 1]);
@@ -99,10 +116,10 @@ void ${name}(SPGEMM_PARAMETERS)
     const uint earlier_run = run;
 % if bases:
     // What is between the number of a product and its place in B, by entry of A: in the words that are no longer needed.
-    local I *const bases = (local I *)(words + (~rounds & 1) * ${products});
+    WORDS I *const bases = (WORDS I *)(words + (~rounds & 1) * ${products});
     for (uint k = lane; k < length; k += ${lanes})
         bases[k] = b_indptr[a_indices[begin + k]] - (I)places[k];
-    team_sync();
+    words_sync();
 % endif
     // What is here of the entry that an earlier lane began, and of the last one.
     T lead = ZERO, sum = ZERO;
@@ -149,6 +166,11 @@ void ${name}(SPGEMM_PARAMETERS)
             c_data[of_c + (C_INDEX)(earlier_run - 1)] = led ? ADD(before, lead) : before;
         if (end_here == n)
             c_data[of_c + (C_INDEX)(run - 1)] = heads > 0 ? mine : ADD(before, mine);
+    }
+% endif
+% if spilled:
+    // All lanes are done with what the next row overwrites.
+    words_sync();
     }
 % endif
 }

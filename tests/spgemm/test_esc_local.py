@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +16,7 @@ from clsparse_py import describe, programs
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.semiring import SEMIRINGS, Semiring, plus_times
 from clsparse_py.spgemm.choose import esc_local, rules_for
-from clsparse_py.spgemm.esc_local import EscItem, EscTeam, esc_bins
+from clsparse_py.spgemm.esc_local import EscGroup, EscItem, EscTeam, esc_bins
 from clsparse_py.spgemm.kernels import Form
 from clsparse_py.spgemm.plan import SpgemmPlan
 from clsparse_py.spgemm.rules import EMPTY, Rule, Rules
@@ -37,7 +38,7 @@ def planned(
     return plan
 
 
-def only(accumulator: EscItem | EscTeam) -> tuple[Rule, ...]:
+def only(accumulator: EscGroup | EscItem | EscTeam) -> tuple[Rule, ...]:
     return (Rule("esc-local", accumulator),)
 
 
@@ -80,6 +81,38 @@ def test_narrow_lanes(queue: cl.CommandQueue, width: int, monkeypatch: pytest.Mo
     planned(queue, only(EscTeam(736)), A, B)
 
 
+@pytest.mark.parametrize("columns", [None, 1 << 20])
+@pytest.mark.parametrize("work_group", [1, 64, 256, 1 << 20])
+def test_groups_in_global_memory(
+    queue: cl.CommandQueue, take_for: Callable[[str], None], work_group: int, columns: int | None
+) -> None:
+    if "Portable" in queue.device.platform.name and work_group > 1:
+        pytest.skip("loops of any length in which work-items meet go wrong here, which is why they are one on CPU devices")
+    take_for("gpu")
+    rng = np.random.default_rng(work_group)
+    # More rows than work-groups, so that these take several; rows without products, or of one entry of A, among them.
+    lengths = np.concatenate((rng.integers(0, 30, 200), (1, 0, 300, 299, 2)))
+    A, B = rows_of(lengths, 300, rng, np.float32), rows_of(np.arange(300) % 6, 40, rng, np.float32)
+    planned(queue, only(EscGroup(750, work_group, columns=columns, entries=300)), A, B)
+    # One entry of C alone, whose products all lanes hold.
+    B = rows_of(np.ones(300, int), 1, rng, np.float32)
+    planned(queue, only(EscGroup(300, work_group, columns=columns, entries=300)), A, B)
+
+
+def test_groups_take_what_local_memory_does_not_hold(queue: cl.CommandQueue) -> None:
+    rng = np.random.default_rng(6)
+    A, B = rows_of((3, 900, 0, 10), 1000, rng, np.float32), rows_of(np.full(1000, 12), 5000, rng, np.float32)
+    device = replace(describe(queue.device), local_memory=48 << 10)
+    *_, group, last = esc_local(device, DOUBLE)
+    assert isinstance(group.accumulator, EscGroup)
+    assert last.takes_all
+    plan = planned(queue, (*esc_local(device, DOUBLE)[:2], group, last), A, B)
+    assert [each.n_rows for each in plan.explain().bins if "global memory, a work-group" in each.parameters] == [1]
+    # Where the workspace has no room for one work-group's, others take such a row.
+    named = [rule.accumulator for rule in rules_for("esc-local", device, DOUBLE, 5000, group.least_bytes - 1)]
+    assert not any(isinstance(each, EscGroup) for each in named)
+
+
 @pytest.mark.parametrize("semiring", SEMIRINGS)
 def test_semirings(queue: cl.CommandQueue, semiring: str) -> None:
     rng = np.random.default_rng(3)
@@ -112,15 +145,17 @@ def test_bins_follow_the_thresholds(queue: cl.CommandQueue) -> None:
     assert found[0].products == 30
     assert {700, 900} <= {each.products for each in found}
     # No more than local memory holds, with as many columns as there may be.
-    *_, widest, packed = esc_bins(device, DOUBLE, (32, 736, 60_000))
+    *_, widest, packed, group = esc_bins(device, DOUBLE, (32, 736, 60_000))
+    assert isinstance(group, EscGroup)
+    assert group.record(device, DOUBLE, listed=True).row_bytes <= device.local_memory
     assert widest.max_columns(device, DOUBLE) is None
     assert widest.record(device, DOUBLE, listed=True).row_bytes <= device.local_memory
     most = packed.max_columns(device, DOUBLE)
     assert most is not None
     assert replace(packed, columns=most).record(device, DOUBLE, listed=True).row_bytes <= device.local_memory
     assert packed.products > widest.products
-    assert esc_bins(device, replace(DOUBLE, wide=True), (32, 736, 60_000))[-1] == widest
-    largest = [rules_for("esc-local", device, DOUBLE, columns)[-2].max_products for columns in (most, most + 1)]
+    assert esc_bins(device, replace(DOUBLE, wide=True), (32, 736, 60_000))[-2] == widest
+    largest = [rules_for("esc-local", device, DOUBLE, columns)[-3].max_products for columns in (most, most + 1)]
     assert largest == [packed.products, widest.products]
     for wrong in ((0, 10, 20), (33, 100, 200), (32, 32, 100), (4, 3, 10), (1, 2, 1 << 16)):
         with pytest.raises(ValueError, match="thresholds: must be three rising numbers"):

@@ -84,6 +84,7 @@ def test_what_is_declared_takes_all_rows(kind: str) -> None:
     labels = TUNABLE.configurations(device, "float64", "recipe")
     assert TUNABLE.default(device, "float64", "recipe", features_of((9, 9, 9), (90, 90))) == labels[0]
     assert TUNABLE.default(device, "float64", "recipe", features_of((9, 9, 9), (9, 9))) in labels
+    assert TUNABLE.default(device, "float64", "recipe", features_of((999, 9, 9), (999, 9), 900)) in labels
     for label in labels:
         *rules, last = rules_for("auto", device, FORM, 1000, recipe=parse(label))
         assert last.takes_all
@@ -95,7 +96,9 @@ def test_features_are_what_is_known_before() -> None:
     found = features_of((10, 20, 30), (50, 100))
     assert (found["mean"], found["mean_of_b"], found["products"], found["mean_products"]) == (5, 5, 250, 25)
     assert found["fill"] == 25 / 30
-    assert features_of((0, 0, 0), (0, 0))["products"] == 0
+    assert found["longest_by_mean"] == 1
+    assert features_of((10, 20, 30), (50, 100), 15)["longest_by_mean"] == 3
+    assert features_of((0, 0, 0), (0, 0), 0)["products"] == 0
 
 
 @pytest.mark.parametrize(
