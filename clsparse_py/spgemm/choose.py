@@ -296,9 +296,9 @@ def settled(accumulator: Merge, guess: Guess, most_products: int | None) -> Rule
 def shares(rules: Sequence[Rule], work: Work, product: Product) -> list[tuple[Rule, int]]:
     """Return the rules of "auto" with the numbers of rows that they take in the end, adjacent rows of the list each.
 
-    Rules for even rows hand theirs on to the last one where rows are very uneven; else rows to be sorted are merged where a few
-    products make an entry. A few rows go with those of the next rule of their method, if it takes them too. What would be expanded
-    is made in windows of columns where rows of B have some entries in each.
+    Rules for even rows hand theirs on to the last one where rows are very uneven; else rows to be sorted are merged where several
+    products make an entry. A few rows go with those of the next rule of their method, if it takes them too. Where rows of B have
+    some entries in each window of columns, windows take what would be expanded.
     """
     kept, taken, last = list(rules), list(work.taken), len(rules) - 1
     mean = work.n_products / max(sum(taken[1:]), 1)
