@@ -75,12 +75,15 @@ class Structure:
         Whether they do so strictly.
     longest : int or None
         Entries of the longest row; None where nothing has looked at all rows.
+    adjacent : int
+        Entries whose column is the one behind that of the entry before; 0 where nothing has looked.
     """
 
     nnz: int
     sorted: bool
     canonical: bool
     longest: int | None = None
+    adjacent: int = 0
 
 
 @dataclass
@@ -108,13 +111,13 @@ def check_structure(
     group = built.parameters.work_group
     work = max(shape[0], indices.size, 1)
     groups = max(1, min(-(-work // group), device.compute_units * 16))
-    counts = cl_array.empty(queue, (groups, 7), np.int64)
+    counts = cl_array.empty(queue, (groups, 8), np.int64)
     index = indptr.dtype.type
     sizes = index(shape[0]), index(shape[1]), index(indices.size), np.uint32(device.is_cpu)
     kernel = built.kernel(*sizes, indptr.base_data, indices.base_data, counts.data)
     cl.enqueue_nd_range_kernel(queue, kernel, (groups * group,), (group,), wait_for=pending(queue, indptr, indices)[1])
     found = counts.get()
-    decreasing, outside, falls, not_rises, first, last = (int(total) for total in found[:, :6].sum(axis=0))
+    decreasing, outside, falls, not_rises, first, last, adjacent = (int(total) for total in found[:, :7].sum(axis=0))
     if first != 0:
         raise ValueError(f"indptr: must start with 0, starts with {first}")
     if decreasing:
@@ -128,4 +131,4 @@ def check_structure(
         raise ValueError(f"indices: must lie in [0, {shape[1]}), {outside} of {indices.size} do not")
     if last < indices.size and not_rises:
         return check_structure(queue, shape, indices[:last], indptr, work_group)
-    return Structure(last, sorted=falls == 0, canonical=not_rises == 0, longest=int(found[:, 6].max()))
+    return Structure(last, sorted=falls == 0, canonical=not_rises == 0, longest=int(found[:, 7].max()), adjacent=adjacent)

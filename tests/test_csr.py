@@ -189,6 +189,7 @@ def test_check_at_every_work_group_size(queue: cl.CommandQueue, work_group: int,
     device = cl_array.to_device(queue, indptr)
     found = check_structure(queue, (3000, 100), cl_array.to_device(queue, indices), device, work_group)
     assert (found.nnz, found.sorted, found.canonical, found.longest) == (indices.size, False, False, 13)
+    assert found.adjacent == np.count_nonzero(np.diff(indices.astype(np.int64)) == 1)
     with pytest.raises(ValueError, match=rf"^indices: must lie in \[0, 100\), 3 of {indices.size} do not"):
         check_structure(queue, (3000, 100), cl_array.to_device(queue, broken), device, work_group)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -25,6 +26,7 @@ from clsparse_py.spgemm.merge import Merge, merges
 from clsparse_py.spgemm.recipe import Part, Recipe, features_of
 from clsparse_py.spgemm.rules import EMPTY, Rule, Rules
 from clsparse_py.spgemm.sort import Sort, sorts
+from clsparse_py.structure import Structure
 from clsparse_py.tuning import profiles
 
 __all__ = [
@@ -45,11 +47,13 @@ __all__ = [
 #: Entries of a row of A that one work-item merges by itself, at most, where all rows have so few; and their products.
 _MOST_ALONE = 12
 _MOST_MERGED_ALONE = 1 << 10
-#: Rows of A are alike where the longest has so many times the mean; entries of one that a team merges without analysis, at most;
-#: and products of a product of which an analysis would be a large part.
+#: Rows of A are alike where the longest has at most so many times the mean; the share of entries in a column beside that of the
+#: entry before, from which on rows of C are taken to have far fewer entries than products; entries of a row that a team merges
+#: without analysis, at most; and times all products, where an analysis would be a large part of the whole.
 _ALIKE = 2
+_NEIGHBOURS = 0.25
 _MOST_HEADS = 512
-_MANY_PRODUCTS = 1 << 25
+_MANY_PRODUCTS = 1 << 34
 #: How many times the mean row's products the most of a row may be where a recipe's limits say which rows are merged.
 _EVEN = 32
 #: Products of a product so small that the fewest launches are best, at most; and what makes a row of it.
@@ -237,25 +241,22 @@ def alone(longest_row: int, most_products: int) -> Rule | None:
 
 
 def guessed(
-    device: Device,
-    form: Form,
-    n_rows: int,
-    mean_row: float,
-    mean_products: float,
-    longest: tuple[int | None, int | None] = (None, None),
+    device: Device, form: Form, n_rows: int, mean_row: float, mean_products: float, A: Structure | None, B: Structure | None
 ) -> tuple[Merge, int | None] | None:
     """Return what may hold all rows, and how many products it is for, None being any; None where nothing may.
 
-    Told by means, and by the ``longest`` rows of A and of B where these are known.
+    Told by means, and by what is known of the structures: rows that are alike are merged where many columns of A are neighbours,
+    whose rows of B are likely to have columns in common.
     """
-    of_a, of_b = longest
+    of_a, of_b = (each.longest if each else None for each in (A, B))
     if of_b is not None and of_b > MOST:
         return None
     n_products = mean_products * n_rows
     few = n_products <= FEW_PRODUCTS // 2
-    if of_a is None:
+    if A is None or of_a is None:
         return _guessed(device, form, math.ceil(1.5 * mean_row) * (2 if few else 1), few, False)
-    return _guessed(device, form, of_a, few, of_a <= _ALIKE * mean_row and n_products <= _MANY_PRODUCTS)
+    alike = of_a <= _ALIKE * mean_row and A.adjacent >= _NEIGHBOURS * A.nnz and of_a * n_products <= _MANY_PRODUCTS
+    return _guessed(device, form, of_a, few, alike)
 
 
 @functools.lru_cache(maxsize=256)
@@ -272,25 +273,13 @@ def _guessed(device: Device, form: Form, longest: int, few: bool, alike: bool) -
     return next(((each, None) for each in holding), None) if alike else None
 
 
-def settled(accumulator: Merge, guess: Guess, most_products: int | None) -> Rule | None:
-    """Return the rule of a numeric phase whose symbolic phase was guessed right; None where what it takes is not known.
-
-    Parameters
-    ----------
-    accumulator : Merge
-        That of the guess.
-    guess : Guess
-    most_products : int or None
-        Of a row, if that is known.
-    """
+def settled(accumulator: Merge, guess: Guess) -> Rule | None:
+    """Return the rule of a numeric phase whose symbolic phase was guessed right; None where rows had better not be merged."""
     if accumulator.length <= _MOST_ALONE:
         return alone(guess.longest_row, 0) or Rule("reg-merge", accumulator, max_length=accumulator.length)
     if guess.n_products >= _COMPRESSED * guess.nnz or guess.n_products <= FEW_PRODUCTS:
         return Rule("reg-merge", accumulator, max_length=accumulator.length)
-    if most_products is None:
-        return None
-    holding = (each for each in sorts(registers=True) if each.products >= most_products)
-    return next((Rule("reg-sort", each, each.products, each.products) for each in holding), None)
+    return None
 
 
 def shares(rules: Sequence[Rule], work: Work, product: Product) -> list[tuple[Rule, int]]:
@@ -317,12 +306,10 @@ def shares(rules: Sequence[Rule], work: Work, product: Product) -> list[tuple[Ru
         first = next(number for number, rule in enumerate(rules) if rule.method == rules[-1].method)
         taken[first:] = [*(0 for _ in taken[first:-1]), sum(taken[first:])]
         kept[-1] = Rule("dense", DenseWindows())
-    for number in range(1, len(rules) - 1):
-        if not taken[number]:
-            continue
-        later = next((i for i in range(number + 1, len(rules)) if taken[i]), number)
+    held = [number for number in range(1, len(rules)) if taken[number]]
+    for number, later in itertools.pairwise(held):
         rule, other = kept[number], kept[later]
-        if other.method == rule.method and other.covers(rule) and number != later and _few(taken[number], rule, other):
+        if other.method == rule.method and _few(taken[number], rule, other) and other.covers(rule):
             taken[later] += taken[number]
             taken[number] = 0
     return list(zip(kept, taken, strict=True))

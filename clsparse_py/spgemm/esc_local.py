@@ -6,6 +6,7 @@ local memory does not hold a work-group's too, in global memory.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -105,7 +106,7 @@ class EscTeamKernel(_SortingKernel, FencedKernel):
         shape = {"teams": self.work_group // self.lanes, "free": self.fence != "barrier"}
         # An index fits in the place of a word.
         bases = self.form.index == "int32" or self.word_bytes == 8
-        return {**super().arguments(), **shape, "bases": bases, "entries": self.products, "spilled": False}
+        return {**super().arguments(), **shape, "bases": bases, "entries": self.products, "spilled": False, "digit_bits": 0}
 
 
 @dataclass(frozen=True)
@@ -122,11 +123,14 @@ class EscGroupKernel(EscTeamKernel):
 
     entries: int
 
+    #: Of a digit of the radix sort.
+    DIGIT_BITS: ClassVar[int] = 4
+
     @property
     @override
     def row_bytes(self) -> int:
         value_bytes = self.form.arithmetic.result.itemsize if self.form.arithmetic else 0
-        return 2 * (self.entries + 1) + self.lanes * (4 + value_bytes)
+        return 2 * (self.entries + 1) + self.lanes * (4 + value_bytes + 2 * (1 << self.DIGIT_BITS))
 
     @property
     def scratch_bytes(self) -> int:
@@ -135,7 +139,7 @@ class EscGroupKernel(EscTeamKernel):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "entries": self.entries, "spilled": True}
+        return {**super().arguments(), "entries": self.entries, "spilled": True, "digit_bits": self.DIGIT_BITS}
 
 
 @dataclass(frozen=True)
@@ -259,18 +263,26 @@ class EscGroup(_SortingTeam):
 
     @override
     def _enqueue(self, chain: Chain, product: Product, rows: Rows, form: Form, *results: Any) -> None:
-        team = replace(self, columns=self.columns or product.shape[1])
-        built, record = chain.build(team.record(chain.device, form, rows.listed is not None))
+        columns = self.columns or product.shape[1]
+        record = _record_of(self, columns, chain.device, form, rows.listed is not None)
+        built, record = chain.build(record)
         # As much memory as the operands have: products of a few rows at a time.
         room = min(product.memory_limit, sum(each.nbytes for each in (*product.structure, product.a_data, product.b_data)))
         groups = max(min(rows.n, self._RESIDENT * chain.device.compute_units, room // record.scratch_bytes), 1)
         scratch = chain.scratch(groups * record.scratch_bytes // 8, np.uint64)
         where = (np.uint64(rows.n),) if rows.listed is None else (np.uint64(rows.n), np.uint64(rows.first), rows.listed)
-        chain.launch(built, groups, *where, *product.structure, *results, scratch)
+        passes = np.uint32(-(-max((columns - 1).bit_length(), 1) // record.DIGIT_BITS))
+        chain.launch(built, groups, *where, *product.structure, *results, passes, scratch)
 
     @override
     def describe(self) -> str:
         return f"{self.products} products in global memory, a work-group of {self.work_group} to a row"
+
+
+# Kept: to make a record legal takes longer than to launch its kernel.
+@functools.lru_cache(maxsize=256)
+def _record_of(group: EscGroup, columns: int, device: Device, form: Form, listed: bool) -> EscGroupKernel:
+    return replace(group, columns=columns).record(device, form, listed)
 
 
 def _most_products(device: Device, form: Form, lanes: int, word_bytes: int) -> int:
@@ -299,4 +311,4 @@ def esc_bins(device: Device, form: Form, thresholds: tuple[int, int, int]) -> tu
         packed = min(products, most if form.wide else _most_products(device, form, lanes, 4))
         # Small rows with as many lanes take a quarter of the local memory: more of them share a compute unit.
         found += [EscTeam(size, lanes=lanes) for size in (most // 4, most, packed) if size > found[-1].products]
-    return *found, EscGroup(_GROUP_PRODUCTS, min(1024, device.max_work_group))
+    return *found, EscGroup(_GROUP_PRODUCTS, min(512, device.max_work_group))

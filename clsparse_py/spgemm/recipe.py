@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from clsparse_py.structure import Structure
+
 __all__ = ["Limits", "Part", "Recipe", "features_of"]
 
 #: Methods that may have limits, and those that take any row in any memory: one of these comes last.
@@ -94,7 +96,7 @@ def _part(text: str, label: str, methods: Collection[str]) -> Part:
     return Part(method, Limits(*map(int, numbers)))
 
 
-def features_of(shape: tuple[int, int, int], nnz: tuple[int, int], longest: int | None = None) -> dict[str, float]:
+def features_of(shape: tuple[int, int, int], nnz: tuple[int, int], A: Structure | None = None) -> dict[str, float]:
     """Return what profiles decide by: what is known of a product before it is analysed, as rules are part of that kernel.
 
     Parameters
@@ -103,8 +105,8 @@ def features_of(shape: tuple[int, int, int], nnz: tuple[int, int], longest: int 
         Rows of A, its columns, columns of B.
     nnz : tuple of int
         Entries of A and of B.
-    longest : int or None
-        Entries of the longest row of A, if that is known: else rows are taken to be alike.
+    A : Structure or None
+        What is known of A: rows are taken to be alike where the longest is not.
     """
     rows, inner, columns = shape
     mean, mean_of_b = nnz[0] / max(rows, 1), nnz[1] / max(inner, 1)
@@ -115,7 +117,7 @@ def features_of(shape: tuple[int, int, int], nnz: tuple[int, int], longest: int 
         "nnz_of_b": nnz[1],
         "mean": mean,
         "mean_of_b": mean_of_b,
-        "longest_by_mean": longest / mean if longest and mean else 1.0,
+        "longest_by_mean": A.longest / mean if A and A.longest else 1.0,
         # As there would be if all rows of B were alike.
         "products": nnz[0] * mean_of_b,
         "mean_products": mean * mean_of_b,

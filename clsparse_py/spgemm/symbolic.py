@@ -130,7 +130,7 @@ class Symbolic:
                 return
         with timer("analysis"):
             if rules is None:
-                features = features_of((m, left.shape[1], n), (left.nnz, right.nnz), _longest(left))
+                features = features_of((m, left.shape[1], n), (left.nnz, right.nnz), left.known_structure)
                 ruling = decided(chain.device, self.product.form, features)
                 rules = rules_for("auto", chain.device, self.product.form, n, settings.memory_limit, ruling.value)
                 self.why = f"{ruling.label}, by {ruling.why}"
@@ -164,24 +164,19 @@ class Symbolic:
     def _guessed(self, chain: Chain, A: csr_array, B: csr_array, counts: cl_array.Array, allocator: Any) -> bool:
         """Return whether a guess told all that there is to be known."""
         m, mean = A.shape[0], A.nnz / A.shape[0]
-        of_a, of_b = _longest(A), _longest(B)
-        guess = guessed(chain.device, self.product.form, m, mean, mean * B.nnz / B.shape[0], (of_a, of_b))
+        known = A.known_structure, B.known_structure
+        guess = guessed(chain.device, self.product.form, m, mean, mean * B.nnz / B.shape[0], *known)
         if guess is None:
             return False
         accumulator, most = guess
         found = tried(chain, self.product, accumulator, min(most or _INT32_MAX, _INT32_MAX), counts, allocator)
-        rule = settled(accumulator, found, of_a * of_b if of_a and of_b else None) if found else None
+        rule = settled(accumulator, found) if found else None
         if found is None or rule is None:
             return False
         self.product = self.product._replace(n_products=found.n_products, bound=found.n_products)
         self.steps = [Step(rule, Rows(m, n_empty=found.n_empty), None)]
         self.indptr, self.nnz, self.chain = found.indptr, found.nnz, chain
         return True
-
-
-def _longest(A: csr_array) -> int | None:
-    """Return the entries of the longest row, if that is known."""
-    return A.known_structure.longest if A.known_structure else None
 
 
 def _shared(chain: Chain, product: Product, work: Work, method: str, rules: Rules) -> list[tuple[Rule, Rows]]:

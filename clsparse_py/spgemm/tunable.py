@@ -134,8 +134,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
             raise MemoryError(f"{name}: {n_products:,} products may need more memory than {device.name} has")
         A = csr_array(left, queue=queue)
         B = A if right is left else csr_array(right, queue=queue)
-        longest = int(np.diff(left.indptr).max(initial=0))
-        features = features_of((*left.shape, right.shape[1]), (left.nnz, right.nnz), longest)
+        features = features_of((*left.shape, right.shape[1]), (left.nnz, right.nnz), A.known_structure)
         return SpgemmProblem(name, queue, (left, right), A, B, features)
 
     @override

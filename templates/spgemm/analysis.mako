@@ -22,7 +22,6 @@ Result        exact: integers are added in any order
 <%
     first_rule = 8 if long else 6
     counters = [f"taken_{i}" for i in range(len(rules))]
-    unrolled = 4 if long else 1
     exchanged = [1 << bit for bit in range(lanes.bit_length() - 1)]
     # What comes before the first rule that asks for spans.
     spanless = rules[: next((i for i, (_, _, span) in enumerate(rules) if span >= 0), 0)]
@@ -38,8 +37,8 @@ Result        exact: integers are added in any order
 <%def name="holds(limits)">\
 ${" && ".join(f"{what} <= {limit}ul" for what, limit in zip(("sum", "length", "span"), limits) if limit >= 0)}\
 </%def>\
-## The rows of B that the entries of A from k on name, ${unrolled} steps at a time: their loads do not wait for one another.
-<%def name="rows_of_b(step, indent)">\
+## The rows of B that the entries of A from k on name, some steps at a time: their loads do not wait for one another.
+<%def name="rows_of_b(step, unrolled, indent)">\
 % for u in range(unrolled):
 ${indent}const bool there_${u} = k + ${u * step} < end;
 ${indent}const I of_b_${u} = there_${u} ? a_indices[k + ${u * step}] : 0;
@@ -49,17 +48,17 @@ ${indent}const I from_${u} = there_${u} ? b_indptr[of_b_${u}] : 0, to_${u} = the
 % endfor
 </%def>\
 ## Products of the entries of A from k on, in steps.
-<%def name="count_products(step, indent)">\
+<%def name="count_products(step, unrolled, indent)">\
 ${indent}for (; k < end; k += ${unrolled * step}) {
-${rows_of_b(step, indent + "    ")}\
+${rows_of_b(step, unrolled, indent + "    ")}\
 ${indent}    sum += ${" + ".join(f"(ulong)(to_{u} - from_{u})" for u in range(unrolled))};
 ${indent}}
 </%def>\
 ## The first and last column of the entries of A from k on, in steps, where no rule takes the row whatever its span is.
-<%def name="find_span(step, indent)">\
+<%def name="find_span(step, unrolled, indent)">\
 ${indent}if (!(${" || ".join(f"({capture(holds, limits).strip()})" for limits in spanless) or "false"}))
 ${indent}    for (; k < end; k += ${unrolled * step}) {
-${rows_of_b(step, indent + "        ")}\
+${rows_of_b(step, unrolled, indent + "        ")}\
 % for u in range(unrolled):
 ${indent}        if (from_${u} < to_${u}) {
 ${indent}            first = min(first, (long)b_indices[from_${u}]);
@@ -135,14 +134,14 @@ void ${name}(
             if (waits && lane == 0)
                 waiting[atomic_inc(&n_waiting)] = row;
             ulong sum = 0, k = waits ? end : begin + lane;
-${count_products(lanes, "            ")}\
+${count_products(lanes, 4, "            ")}\
 % for m in exchanged:
             sum += lanes_xor_u64(sum, ${m});
 % endfor
 % if spans:
             long first = LONG_MAX, last = -1;
             k = waits ? end : begin + lane;
-${find_span(lanes, "            ")}\
+${find_span(lanes, 4, "            ")}\
 % for m in exchanged:
             first = min(first, (long)lanes_xor_u64((ulong)first, ${m}));
             last = max(last, (long)lanes_xor_u64((ulong)last, ${m}));
@@ -157,12 +156,12 @@ ${note("                ")}\
         for (uint i = 0; i < n; ++i) {
             const ulong row = waiting[i], begin = a_indptr[row], end = a_indptr[row + 1], length = end - begin;
             ulong sum = 0, k = begin + me;
-${count_products(work_group, "            ")}\
+${count_products(work_group, 16, "            ")}\
             sum = (ulong)group_reduce_add(box, (long)sum);
 % if spans:
             long first = LONG_MAX, last = -1;
             k = begin + me;
-${find_span(work_group, "            ")}\
+${find_span(work_group, 8, "            ")}\
             first = group_reduce_min(box, first);
             last = -group_reduce_min(box, -last);
 % endif
@@ -180,11 +179,11 @@ ${note("                ")}\
     for (ulong row = get_global_id(0) * stride; row < n_rows && left; row += step, --left) {
         const ulong begin = a_indptr[row], end = a_indptr[row + 1], length = end - begin;
         ulong sum = 0, k = begin;
-${count_products(1, "        ")}\
+${count_products(1, 1, "        ")}\
 % if spans:
         long first = LONG_MAX, last = -1;
         k = begin;
-${find_span(1, "        ")}\
+${find_span(1, 1, "        ")}\
 % endif
 ${note("        ")}\
     }

@@ -1,26 +1,38 @@
 <%doc>
 Rows of C with at most ${products} products by ${lanes} work-items each: expanded, sorted by column in ${"global" if spilled else "local"} memory, and contracted.
 
-Products are shared out evenly, whatever the lengths of the rows of B are. As these are sorted, they are merged two by two, in as many
-rounds as it takes; each lane merges as many products, which it finds by merge path. A segmented scan over what the lanes hold of the
-entries of C that end in later lanes makes their sums.
+Products are shared out evenly, whatever the lengths of the rows of B are. \
+% if spilled:
+They are sorted by radix, four bits of the column a pass: each
+lane counts the digits of neighbouring products by itself, and a scan of all counters, digit by digit, tells where each product goes.
+% else:
+As these are sorted, they are merged two by two, in as many
+rounds as it takes; each lane merges as many products, which it finds by merge path.
+% endif
+A segmented scan over what the lanes hold of the entries of C that end in later lanes makes their sums.
 
 Symbolic: columns alone are sorted, and distinct ones counted. Else a word is a column with the number of its product behind it.
 
-Source        Dalton, Olson and Bell, Sections 3.2 to 3.4, but merged where they sort by radix; merge path: Green, McColl and Bader
+Source        Dalton, Olson and Bell, Sections 3.2 to 3.4${"; the sort: Satish, Harris and Garland" if spilled else ", but merged where they sort by radix; merge path: Green, McColl and Bader"}
 Index space   ${"any number of work-groups, of which each takes a row at a time" if spilled else f"{lanes} work-items to a row, {teams} rows to a work-group"}
-Inputs        see spgemm.cl; rows with at most ${products} products and ${entries} entries of A${f"; scratch: {2 * products} words for each work-group" if spilled else ""}
-Local memory  for each row ${"" if spilled else f"{2 * products} words and "}${entries + 1} numbers of 16 bits; what lanes exchange
+Inputs        see spgemm.cl; rows with at most ${products} products and ${entries} entries of A${f"; passes: how many digits its columns have; scratch: {2 * products} words for each work-group" if spilled else ""}
+Local memory  for each row ${"" if spilled else f"{2 * products} words and "}${entries + 1} numbers of 16 bits; ${f"{digits} counters of 16 bits for each lane; " if spilled else ""}what lanes exchange
 Result        deterministic: a column's products are always added in the same order, within a lane that of A's row
 </%doc>
+<% digits = 1 << digit_bits %>\
 typedef ushort PLACE;
 typedef ${"ulong" if wide_words else "uint"} WORD;
 #define NO_WORD ${"ULONG_MAX" if wide_words else "UINT_MAX"}
 #define K WORD
 #include "spgemm.cl"
 #include "team.cl"
+% if not spilled:
 #include "merge_path.cl"
+% endif
 #define COLUMN_IN(word) ((word) >> ${bits})
+% if spilled:
+#define DIGIT_IN(word, pass) ((uint)((word) >> (${bits} + ${digit_bits} * (pass))) & ${digits - 1})
+% endif
 #define WORDS ${"global" if spilled else "local"}
 % if spilled and lanes > 1:
 #define words_sync() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
@@ -29,13 +41,16 @@ typedef ${"ulong" if wide_words else "uint"} WORD;
 % endif
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
-void ${name}(SPGEMM_PARAMETERS${", global WORD *scratch" if spilled else ""})
+void ${name}(SPGEMM_PARAMETERS${", const uint passes, global WORD *scratch" if spilled else ""})
 {
 % if not spilled:
     local WORD all_words[${teams * 2 * products}];
 % endif
     local PLACE all_places[${teams * (entries + 1)}];
     local uint boxes[${work_group}];
+% if spilled:
+    local ushort counters[${digits * lanes}];
+% endif
 % if not symbolic:
     local T sums[${work_group}];
 % endif
@@ -73,21 +88,47 @@ void ${name}(SPGEMM_PARAMETERS${", global WORD *scratch" if spilled else ""})
 
     // An odd number of products for each lane: they do not meet in a bank.
     const uint share = (n + ${lanes - 1}) / ${lanes} | 1, begin_here = min(lane * share, n), end_here = min(begin_here + share, n);
+% if spilled:
+    const uint rounds = passes;
+    for (uint pass = 0; pass < passes; ++pass) {
+        words_sync();
+        WORDS const WORD *const from = words + (pass & 1) * ${products};
+        WORDS WORD *const to = words + (~pass & 1) * ${products};
+        // Counters lie digit by digit, and in each lane by lane.
+        for (uint digit = 0; digit < ${digits}; ++digit)
+            counters[digit * ${lanes} + lane] = 0;
+        for (uint i = begin_here; i < end_here; ++i)
+            ++counters[DIGIT_IN(from[i], pass) * ${lanes} + lane];
+        team_sync();
+        uint before = 0;
+        for (uint i = 0; i < ${digits}; ++i)
+            before += counters[lane * ${digits} + i];
+        before = team_scan(boxes, before);
+        for (uint i = 0; i < ${digits}; ++i) {
+            const uint count = counters[lane * ${digits} + i];
+            counters[lane * ${digits} + i] = (ushort)before;
+            before += count;
+        }
+        team_sync();
+        for (uint i = begin_here; i < end_here; ++i)
+            to[counters[DIGIT_IN(from[i], pass) * ${lanes} + lane]++] = from[i];
+    }
+% else:
     const uint rounds = length > 1 ? 32 - clz(length - 1) : 0;
-% if free or spilled:
+% if free:
     for (uint round = 0; round < rounds; ++round) {
 % else:
     for (uint round = 0; round < ${(products - 1).bit_length()}; ++round) {
 % endif
-        words_sync();
-        WORDS const WORD *const from = words + (round & 1) * ${products};
-        WORDS WORD *const to = words + (~round & 1) * ${products};
+        team_sync();
+        local const WORD *const from = words + (round & 1) * ${products};
+        local WORD *const to = words + (~round & 1) * ${products};
         uint out = begin_here, k = 0;
         while (round < rounds && out < end_here) {
             k = team_find(places, k, length, out);
             const uint apart = 1u << round, pair = k & ~(2 * apart - 1);
             const uint first = places[pair], middle = places[min(pair + apart, length)], last = places[min(pair + 2 * apart, length)];
-            const uint of_a = (uint)merge_path_${"global" if spilled else "local"}(from + first, middle - first, from + middle, last - middle, out - first);
+            const uint of_a = merge_path_local(from + first, middle - first, from + middle, last - middle, out - first);
             const uint stop = min(last, end_here);
             uint a = first + of_a, b = middle + (out - first - of_a);
             WORD word_a = a < middle ? from[a] : NO_WORD, word_b = b < last ? from[b] : NO_WORD;
@@ -101,6 +142,7 @@ void ${name}(SPGEMM_PARAMETERS${", global WORD *scratch" if spilled else ""})
             }
         }
     }
+% endif
     words_sync();
 
     WORDS const WORD *const sorted = words + (rounds & 1) * ${products};

@@ -22,6 +22,7 @@ from clsparse_py.spgemm.kernels import Form
 from clsparse_py.spgemm.merge import Merge
 from clsparse_py.spgemm.recipe import Limits, Part, Recipe, features_of
 from clsparse_py.spgemm.tunable import SpgemmTunable
+from clsparse_py.structure import Structure
 
 TUNABLE = SpgemmTunable()
 FORM = Form("numeric", "int32", arithmetic=Arithmetic("float64", "float64"), c_index="int32")
@@ -81,10 +82,10 @@ def test_limits_are_those_of_rules() -> None:
 @pytest.mark.parametrize("kind", ["cpu", "gpu"])
 def test_what_is_declared_takes_all_rows(kind: str) -> None:
     device = made_up(kind)
-    labels = TUNABLE.configurations(device, "float64", "recipe")
+    labels, uneven = TUNABLE.configurations(device, "float64", "recipe"), Structure(999, True, True, 900)
     assert TUNABLE.default(device, "float64", "recipe", features_of((9, 9, 9), (90, 90))) == labels[0]
     assert TUNABLE.default(device, "float64", "recipe", features_of((9, 9, 9), (9, 9))) in labels
-    assert TUNABLE.default(device, "float64", "recipe", features_of((999, 9, 9), (999, 9), 900)) in labels
+    assert TUNABLE.default(device, "float64", "recipe", features_of((999, 9, 9), (999, 9), uneven)) in labels
     for label in labels:
         *rules, last = rules_for("auto", device, FORM, 1000, recipe=parse(label))
         assert last.takes_all
@@ -97,8 +98,8 @@ def test_features_are_what_is_known_before() -> None:
     assert (found["mean"], found["mean_of_b"], found["products"], found["mean_products"]) == (5, 5, 250, 25)
     assert found["fill"] == 25 / 30
     assert found["longest_by_mean"] == 1
-    assert features_of((10, 20, 30), (50, 100), 15)["longest_by_mean"] == 3
-    assert features_of((0, 0, 0), (0, 0), 0)["products"] == 0
+    assert features_of((10, 20, 30), (50, 100), Structure(50, True, True, 15))["longest_by_mean"] == 3
+    assert features_of((0, 0, 0), (0, 0), Structure(0, True, True, 0))["products"] == 0
 
 
 @pytest.mark.parametrize(
