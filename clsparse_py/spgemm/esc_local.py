@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from typing_extensions import Self, override
@@ -22,6 +22,8 @@ from clsparse_py.spgemm.kernels import Form, RowKernel
 from clsparse_py.spgemm.team import Team
 
 __all__ = ["EscGroup", "EscGroupKernel", "EscItem", "EscItemKernel", "EscTeam", "EscTeamKernel", "esc_bins"]
+
+_Sorting = TypeVar("_Sorting", bound="_SortingTeam")
 
 #: Products that a work-item sorts at a time: one compiler takes no more of them in registers.
 _REGISTERS = 16
@@ -161,7 +163,7 @@ class _SortingTeam(Team):
 
     @override
     def _enqueue(self, chain: Chain, product: Product, rows: Rows, form: Form, *results: Any) -> None:
-        Team._enqueue(replace(self, columns=self.columns or product.shape[1]), chain, product, rows, form, *results)
+        Team._enqueue(_for_columns(self, self.columns or product.shape[1]), chain, product, rows, form, *results)
 
     @property
     def bits(self) -> int:
@@ -180,6 +182,13 @@ class _SortingTeam(Team):
     def max_columns(self, device: Device, form: Form) -> int | None:  # noqa: ARG002 - words of any size fit
         """Return the most columns with which a row's words fit in local memory, None where that does not matter."""
         return None
+
+
+# Kept: asked for with every launch.
+@functools.lru_cache(maxsize=256)
+def _for_columns(team: _Sorting, columns: int) -> _Sorting:
+    """Return what sorts products whose columns are below a number."""
+    return replace(team, columns=columns)
 
 
 @dataclass(frozen=True)
@@ -264,8 +273,7 @@ class EscGroup(_SortingTeam):
     @override
     def _enqueue(self, chain: Chain, product: Product, rows: Rows, form: Form, *results: Any) -> None:
         columns = self.columns or product.shape[1]
-        record = _record_of(self, columns, chain.device, form, rows.listed is not None)
-        built, record = chain.build(record)
+        built, record = chain.build(_record(_for_columns(self, columns), chain.device, form, rows.listed is not None))
         # As much memory as the operands have: products of a few rows at a time.
         room = min(product.memory_limit, sum(each.nbytes for each in (*product.structure, product.a_data, product.b_data)))
         groups = max(min(rows.n, self._RESIDENT * chain.device.compute_units, room // record.scratch_bytes), 1)
@@ -281,8 +289,8 @@ class EscGroup(_SortingTeam):
 
 # Kept: to make a record legal takes longer than to launch its kernel.
 @functools.lru_cache(maxsize=256)
-def _record_of(group: EscGroup, columns: int, device: Device, form: Form, listed: bool) -> EscGroupKernel:
-    return replace(group, columns=columns).record(device, form, listed)
+def _record(group: EscGroup, device: Device, form: Form, listed: bool) -> EscGroupKernel:
+    return group.record(device, form, listed)
 
 
 def _most_products(device: Device, form: Form, lanes: int, word_bytes: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -140,12 +141,19 @@ class Sort(Team):
 
     @override
     def _enqueue(self, chain: Chain, product: Product, rows: Rows, form: Form, *results: Any) -> None:
-        Team._enqueue(replace(self, columns=self.columns or product.shape[1]), chain, product, rows, form, *results)
+        Team._enqueue(_for_columns(self, self.columns or product.shape[1]), chain, product, rows, form, *results)
 
     @override
     def describe(self) -> str:
         where = "" if self.registers else " in local memory"
         return f"{self.items} products a work-item{where}, {self.lanes} to a row"
+
+
+# Kept: asked for with every launch.
+@functools.lru_cache(maxsize=256)
+def _for_columns(sort: Sort, columns: int) -> Sort:
+    """Return what sorts products whose columns are below a number."""
+    return replace(sort, columns=columns)
 
 
 def sorts(*, registers: bool) -> tuple[Sort, ...]:
