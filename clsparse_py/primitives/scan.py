@@ -311,8 +311,10 @@ def exclusive_scan(a: cl_array.Array, *, out: cl_array.Array | None = None) -> c
     TypeError, ValueError
         ``a`` or ``out`` is no such array, or of a dtype that is not supported; the message names the argument.
 
-    Notes ----- The order of the additions depends on the length alone, so results are bitwise the same at each call on a
-    device. It is not that of `numpy.cumsum`: floating-point sums round differently.
+    Notes
+    -----
+    The order of the additions depends on the length alone, so results are bitwise the same at each call on a device. It is not
+    that of `numpy.cumsum`: floating-point sums round differently.
     """
     return _scan(a, out, "exclusive")
 

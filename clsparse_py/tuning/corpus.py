@@ -145,24 +145,28 @@ class _Grid:
         Where a node's neighbours are, in lexicographic order.
     unknowns : int
         For each node: the matrix consists of dense blocks of that size.
+    kept : float
+        The share of couplings that there are: a network where not all are.
     """
 
     name: str
     offsets: tuple[tuple[int, ...], ...]
     unknowns: int = 1
+    kept: float = 1.0
 
     def __str__(self) -> str:
-        return f"{self.name}-b{self.unknowns}"
+        return f"{self.name}-b{self.unknowns}" + (f"-k{self.kept:g}" if self.kept < 1 else "")
 
     def fits(self, nnz: int) -> bool:
         return nnz >= len(self.offsets) * self.unknowns**2 * 4
 
     def make(self, _rng: np.random.Generator, nnz: int) -> scipy.sparse.csr_array:
         dimensions, block = len(self.offsets[0]), self.unknowns
-        side = max(2, round((nnz / len(self.offsets) / block**2) ** (1 / dimensions)))
+        side = max(2, round((nnz / len(self.offsets) / self.kept / block**2) ** (1 / dimensions)))
         n_nodes = side**dimensions
         strides = side ** np.arange(dimensions - 1, -1, -1)
         steps = np.asarray(self.offsets)
+        shifts = steps @ strides
 
         def inside(begin: int, end: int) -> _Array:
             """Return for nodes and offsets whether there is a neighbour."""
@@ -170,7 +174,8 @@ class _Grid:
             along = [
                 (at[:, [axis]] + steps[:, axis] >= 0) & (at[:, [axis]] + steps[:, axis] < side) for axis in range(dimensions)
             ]
-            return np.asarray(functools.reduce(np.logical_and, along))
+            there = np.asarray(functools.reduce(np.logical_and, along))
+            return there if self.kept == 1 else there & _drawn(np.arange(begin, end)[:, None], shifts, self.kept)
 
         def count(begin: int, end: int) -> _Array:
             return np.asarray(inside(begin, end).sum(axis=1))
@@ -186,13 +191,22 @@ class _Grid:
             # A chunk's rows may begin and end inside a node: whole nodes are made, and the rows cut out of them.
             first, last = begin // block, -(-end // block)
             there = inside(first, last)
-            nodes = (np.arange(first, last)[:, None] + steps @ strides)[there]
+            nodes = (np.arange(first, last)[:, None] + shifts)[there]
             if block > 1:
                 nodes = _blocks(nodes, neighbours[first:last], block)
             skipped = int(indptr[begin] - indptr[first * block])
             out[:] = nodes[skipped : skipped + out.size]
 
         return _matrix(indptr, n_nodes * block, fill)
+
+
+def _drawn(nodes: _Array, shifts: _Array, share: float) -> _Array:
+    """Return which couplings of nodes with those some numbers further there are, of the given share; both ways or none."""
+    pair = np.minimum(nodes, nodes + shifts).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) ^ np.abs(shifts).astype(np.uint64)
+    # The finalizer of splitmix64: its numbers pass for random.
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        pair = (pair ^ pair >> np.uint64(shift)) * np.uint64(factor)
+    return np.asarray((pair ^ pair >> np.uint64(31)) < np.uint64(int(share * 2**64)))
 
 
 def _blocks(nodes: _Array, neighbours: _Array, block: int) -> _Array:
@@ -295,6 +309,11 @@ def _stars(*distances: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
     return tuple(sorted(near))
 
 
+def _around(offsets: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
+    """Return offsets but for zero."""
+    return tuple(each for each in offsets if any(each))
+
+
 def _box(dimensions: int, reach: int) -> tuple[tuple[int, ...], ...]:
     return tuple(itertools.product(range(-reach, reach + 1), repeat=dimensions))
 
@@ -358,6 +377,10 @@ _KINDS: dict[str, tuple[str, tuple[_Rows | _Grid, ...]]] = {
         _Rows(_law(_mixed, ratio=ratio, share=share), mean, 0.3) for mean, ratio, share in (
             (7, 30, 0.01), (40, 10, 0.1), (3, 100, 0.001), (20, 5, 0.3), (150, 4, 0.05), (12, 200, 0.002),
         )
+    )),
+    "network": (TRAIN, (
+        _Grid("4", _around(_five), kept=0.6), _Grid("6", _around(_seven), kept=0.5), _Grid("4", _around(_five), kept=0.8),
+        _Grid("8", _around(_box(2, 1)), kept=0.35),
     )),
 }
 # fmt: on

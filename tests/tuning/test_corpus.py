@@ -61,6 +61,15 @@ def test_blocks_and_grids_are_what_their_offsets_say(monkeypatch: pytest.MonkeyP
     np.testing.assert_array_equal(made.toarray() != 0, wanted.toarray() != 0)
 
 
+def test_a_network_has_a_share_of_the_couplings_both_ways() -> None:
+    made = [case.make() for case in corpus.generated(10**5) if case.family == "network" and case.nnz == 10**5]
+    assert len(made) == 4
+    for matrix in made:
+        assert abs(matrix - matrix.T).nnz == 0
+        assert matrix.diagonal().max() == 0
+        assert 0.9 * 10**5 < matrix.nnz < 1.1 * 10**5
+
+
 @pytest.mark.parametrize("largest", [10**4, 10**8])
 def test_any_beginning_is_balanced(largest: int) -> None:
     made = list(corpus.generated(largest))
@@ -83,7 +92,7 @@ def test_families_are_on_one_side_of_the_split() -> None:
     for case in corpus.generated(10**7):
         sides.setdefault(case.family, set()).add(case.split)
     assert all(len(each) == 1 for each in sides.values())
-    assert Counter(side for each in sides.values() for side in each) == {TRAIN: 10, TEST: 3}
+    assert Counter(side for each in sides.values() for side in each) == {TRAIN: 11, TEST: 3}
 
 
 def test_a_device_gets_what_its_memory_and_type_allow(queue: cl.CommandQueue) -> None:
