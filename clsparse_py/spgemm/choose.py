@@ -25,7 +25,7 @@ from clsparse_py.spgemm.long_rows import LongRows
 from clsparse_py.spgemm.merge import Merge, merges
 from clsparse_py.spgemm.recipe import Part, Recipe, features_of
 from clsparse_py.spgemm.rules import EMPTY, Rule, Rules
-from clsparse_py.spgemm.sort import Sort, sorts
+from clsparse_py.spgemm.sort import Sort, most_columns, sorts
 from clsparse_py.structure import Structure
 from clsparse_py.tuning import profiles
 
@@ -84,14 +84,20 @@ def merge(device: Device, form: Form) -> tuple[Rule, ...]:
     return tuple(Rule("merge", each, max_length=each.length) for each in merges(device, form, registers=False))
 
 
+def _sort_rules(method: str, accumulators: tuple[Sort, ...]) -> tuple[Rule, ...]:
+    return tuple(
+        Rule(method, each, each.products, each.products, max_columns=most_columns(each.products)) for each in accumulators
+    )
+
+
 def reg_sort(device: Device, form: Form) -> tuple[Rule, ...]:  # noqa: ARG001
     """Return the bins of "reg-sort": by products of a row."""
-    return tuple(Rule("reg-sort", each, each.products, each.products) for each in sorts(registers=True))
+    return _sort_rules("reg-sort", sorts(registers=True))
 
 
 def sort(device: Device, form: Form) -> tuple[Rule, ...]:  # noqa: ARG001
     """Return the bins of "sort": by products of a row."""
-    return tuple(Rule("sort", each, each.products, each.products) for each in sorts(registers=False))
+    return _sort_rules("sort", sorts(registers=False))
 
 
 def dense(device: Device, form: Form) -> tuple[Rule, ...]:
@@ -254,22 +260,28 @@ def guessed(
     n_products = mean_products * n_rows
     few = n_products <= FEW_PRODUCTS // 2
     if A is None or of_a is None:
-        return _guessed(device, form, math.ceil(1.5 * mean_row) * (2 if few else 1), few, False)
+        return _guessed(device, form, math.ceil(1.5 * mean_row) * (2 if few else 1), few, False, mean_products <= MOST)
     alike = of_a <= _ALIKE * mean_row and A.adjacent >= _NEIGHBOURS * A.nnz and of_a * n_products <= _MANY_PRODUCTS
-    return _guessed(device, form, of_a, few, alike)
+    return _guessed(device, form, of_a, few, alike, mean_products <= MOST)
 
 
 @functools.lru_cache(maxsize=256)
-def _guessed(device: Device, form: Form, longest: int, few: bool, alike: bool) -> tuple[Merge, int | None] | None:
-    """Return the guess for rows of A up to some length, of a product with few products, or with rows that are ``alike``."""
+def _guessed(
+    device: Device, form: Form, longest: int, few: bool, alike: bool, mergeable: bool
+) -> tuple[Merge, int | None] | None:
+    """Return the guess for rows of A up to some length, of a product with few products, or with rows that are ``alike``.
+
+    ``mergeable``: a work-item by itself merges the products of a mean row.
+    """
     if few:
         found = small(device, form, longest)
         return (found.accumulator, FEW_PRODUCTS) if found and isinstance(found.accumulator, Merge) else None
     if device.is_cpu:
         return None
     if longest <= _MOST_ALONE:
-        return Merge(1, longest), None
-    holding = (each for each in merges(device, form, registers=True) if longest <= each.length <= _MOST_HEADS)
+        return (Merge(1, longest), None) if mergeable else None
+    shapes = merges(device, form, registers=True)
+    holding = (each for each in shapes if longest <= each.length <= _MOST_HEADS and (mergeable or each.lanes > 1))
     return next(((each, None) for each in holding), None) if alike else None
 
 
@@ -286,8 +298,8 @@ def shares(rules: Sequence[Rule], work: Work, product: Product) -> list[tuple[Ru
     """Return the rules of "auto" with the numbers of rows that they take in the end, adjacent rows of the list each.
 
     Rules for even rows hand theirs on to the last one where rows are very uneven; else rows to be sorted are merged where several
-    products make an entry. A few rows go with those of the next rule of their method, if it takes them too. Where rows of B have
-    some entries in each window of columns, windows take what would be expanded.
+    products make an entry. A few rows go with those of the next rule of their method, if it takes them too with an accumulator of
+    the same kind. Where rows of B have some entries in each window of columns, windows take what would be expanded.
     """
     kept, taken, last = list(rules), list(work.taken), len(rules) - 1
     mean = work.n_products / max(sum(taken[1:]), 1)
@@ -309,7 +321,8 @@ def shares(rules: Sequence[Rule], work: Work, product: Product) -> list[tuple[Ru
     held = [number for number in range(1, len(rules)) if taken[number]]
     for number, later in itertools.pairwise(held):
         rule, other = kept[number], kept[later]
-        if other.method == rule.method and _few(taken[number], rule, other) and other.covers(rule):
+        alike = other.method == rule.method and type(other.accumulator) is type(rule.accumulator)
+        if alike and _few(taken[number], rule, other) and other.covers(rule):
             taken[later] += taken[number]
             taken[number] = 0
     return list(zip(kept, taken, strict=True))

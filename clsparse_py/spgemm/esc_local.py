@@ -19,6 +19,7 @@ from clsparse_py.launch import Chain
 from clsparse_py.spgemm.accumulator import Product, Rows
 from clsparse_py.spgemm.fenced import FencedKernel
 from clsparse_py.spgemm.kernels import Form, RowKernel
+from clsparse_py.spgemm.sort import most_columns
 from clsparse_py.spgemm.team import Team
 
 __all__ = ["EscGroup", "EscGroupKernel", "EscItem", "EscItemKernel", "EscTeam", "EscTeamKernel", "esc_bins"]
@@ -179,9 +180,9 @@ class _SortingTeam(Team):
         """Return the workspace that it needs at least."""
         return 0
 
-    def max_columns(self, device: Device, form: Form) -> int | None:  # noqa: ARG002 - words of any size fit
-        """Return the most columns with which a row's words fit in local memory, None where that does not matter."""
-        return None
+    def max_columns(self, device: Device, form: Form) -> int:  # noqa: ARG002 - words of any size fit
+        """Return the most columns with which a column and the number of a product fit in a word, and a row's words in memory."""
+        return most_columns(self.products)
 
 
 # Kept: asked for with every launch.
@@ -229,9 +230,9 @@ class EscTeam(_SortingTeam):
         return replace(found, work_group=min(found.work_group, rows * found.lanes))
 
     @override
-    def max_columns(self, device: Device, form: Form) -> int | None:
+    def max_columns(self, device: Device, form: Form) -> int:
         needed = self.record(device, form.of("numeric"), listed=True).row_bytes
-        return None if needed + _RESERVED <= device.local_memory else 1 << 32 - self.bits
+        return super().max_columns(device, form) if needed + _RESERVED <= device.local_memory else 1 << 32 - self.bits
 
     @override
     def describe(self) -> str:

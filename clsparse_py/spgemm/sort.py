@@ -16,7 +16,7 @@ from clsparse_py.spgemm.fenced import FencedKernel
 from clsparse_py.spgemm.kernels import Form
 from clsparse_py.spgemm.team import Team
 
-__all__ = ["Sort", "SortKernel", "sorts"]
+__all__ = ["Sort", "SortKernel", "most_columns", "sorts"]
 
 
 @dataclass(frozen=True)
@@ -154,6 +154,11 @@ class Sort(Team):
 def _for_columns(sort: Sort, columns: int) -> Sort:
     """Return what sorts products whose columns are below a number."""
     return replace(sort, columns=columns)
+
+
+def most_columns(products: int) -> int:
+    """Return the most columns with which a word of 64 bits holds a column and the number of one of so many products."""
+    return 1 << 64 - (products - 1).bit_length()
 
 
 def sorts(*, registers: bool) -> tuple[Sort, ...]:

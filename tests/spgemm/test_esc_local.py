@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from accumulators import narrow
 from problems import assert_product, device_matrix, random_matrix, rows_of
 
-from clsparse_py import describe, programs
+from clsparse_py import csr_array, describe, programs, spgemm
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.semiring import SEMIRINGS, Semiring, plus_times
 from clsparse_py.spgemm.choose import esc_local, rules_for
@@ -113,6 +113,18 @@ def test_groups_take_what_local_memory_does_not_hold(queue: cl.CommandQueue) -> 
     assert not any(isinstance(each, EscGroup) for each in named)
 
 
+@pytest.mark.parametrize(("bits", "k"), [(50, 8000), (51, 8000), (60, 20)])
+def test_columns_that_leave_no_room_for_numbers(queue: cl.CommandQueue, bits: int, k: int) -> None:
+    width = 1 << bits
+    columns = np.where(np.arange(k) % 2, width - 1, width // 2 - 1).astype(np.int64)
+    A = sp.csr_array((np.ones(k, np.float32), np.arange(k), np.array([0, k])), shape=(1, k))
+    B = sp.csr_array((np.ones(k, np.float32), columns, np.arange(k + 1, dtype=np.int64)), shape=(k, width))
+    for method in ("esc-local", "reg-sort"):
+        C = spgemm(csr_array(A, queue=queue), csr_array(B, queue=queue), method=method).get()
+        np.testing.assert_array_equal(C.indices, [width // 2 - 1, width - 1])
+        np.testing.assert_array_equal(C.data, [k / 2, k / 2])
+
+
 @pytest.mark.parametrize("semiring", SEMIRINGS)
 def test_semirings(queue: cl.CommandQueue, semiring: str) -> None:
     rng = np.random.default_rng(3)
@@ -148,7 +160,7 @@ def test_bins_follow_the_thresholds(queue: cl.CommandQueue) -> None:
     *_, widest, packed, group = esc_bins(device, DOUBLE, (32, 736, 60_000))
     assert isinstance(group, EscGroup)
     assert group.record(device, DOUBLE, listed=True).row_bytes <= device.local_memory
-    assert widest.max_columns(device, DOUBLE) is None
+    assert widest.max_columns(device, DOUBLE) > 1 << 50
     assert widest.record(device, DOUBLE, listed=True).row_bytes <= device.local_memory
     most = packed.max_columns(device, DOUBLE)
     assert most is not None

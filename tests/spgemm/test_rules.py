@@ -14,7 +14,7 @@ from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device, Portability, describe
 from clsparse_py.spgemm.accumulator import Product
 from clsparse_py.spgemm.analysis import Work
-from clsparse_py.spgemm.choose import FEW_PRODUCTS, METHODS, alone, guessed, rules_for, settled, shares, small
+from clsparse_py.spgemm.choose import FEW_PRODUCTS, METHODS, alone, guessed, parse, rules_for, settled, shares, small
 from clsparse_py.spgemm.guess import Guess
 from clsparse_py.spgemm.kernels import Form
 from clsparse_py.spgemm.merge import Merge
@@ -81,6 +81,9 @@ def test_small_products_take_one_launch(kind: str, longest: int, length: int | N
         ("gpu", 10**6, 9, 81, None, 0, None),
         ("gpu", 10**6, 9, 81, (9, 9), 0, 9),
         ("gpu", 10**6, 5, 25, (5, 300), 0, None),
+        # A row of A names rows of B with more products than a work-item merges by itself.
+        ("gpu", 10**6, 5, 500, (5, 120), 0, None),
+        ("gpu", 10**4, 14, 500, (15, 40), 0.8, 32),
         # A team merges rows that are alike, with columns that are neighbours, and not too many products.
         ("gpu", 10**4, 36, 1296, (36, 36), 0.8, 64),
         ("gpu", 10**4, 36, 1296, (36, 36), 0.1, None),
@@ -156,6 +159,22 @@ def test_sorted_rows_go_with_a_larger_bin_where_that_costs_less_than_a_launch() 
         "reg-sort 4": 1100000,
         "reg-sort 128": 20010,
     }
+
+
+def test_few_rows_stay_with_an_accumulator_that_needs_less_memory() -> None:
+    rules = rules_for("auto", device("gpu"), FORM, 10**6, recipe=parse("reg-sort dense-span esc-local"))
+    group = next(i for i, rule in enumerate(rules) if rule.least_bytes)
+    found = work({group: 5, len(rules) - 1: 1}, len(rules), 10**5, 16_000)
+    assert in_the_end(rules, found, product(10**5, 10**6)) == {"esc-local 16384": 5, "esc-local None": 1}
+
+
+@pytest.mark.parametrize("method", ["sort", "reg-sort", "esc-local"])
+def test_sorted_words_hold_a_column_and_the_number_of_a_product(method: str) -> None:
+    # Of so many columns, as many as fit beside the numbers of the products that each rule takes.
+    for bits in (40, 50, 54, 58, 62):
+        for rule in rules_for(method, device("gpu"), replace(FORM, wide=True), 1 << bits):
+            if rule.method == method and rule.max_products is not None:
+                assert bits + (rule.max_products - 1).bit_length() <= 64
 
 
 def test_uneven_rows_are_not_merged() -> None:
