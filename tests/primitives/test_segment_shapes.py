@@ -29,7 +29,6 @@ from clsparse_py.primitives.segments import Shape
 #: Kernels with work-groups of 1, 7, 48, 64 and the most, few elements to a tile so that there are many; those for CPU devices.
 SHAPES = {
     "lanes1": Shape.lanes(1, 1, 4),
-    "lanes1x16": Shape.lanes(1, 7, 16),
     "lanes7": Shape.lanes(7, 48, 8),
     "lanes48": Shape.lanes(48, 64, 4),
     "lanes64": Shape.lanes(64, 1 << 20, 4),
@@ -39,7 +38,7 @@ SHAPES = {
 }
 KEYS = ("int32", "uint32", "int64", "uint64")
 #: Values of every size, whose last bits are those of their position.
-VALUES = (None, "uint8", "int16", "uint32", "int64", "complex128")
+VALUES = (None, "uint8", "uint32", "int64", "complex128")
 
 
 def chain_on(queue: cl.CommandQueue, lanes: int | None) -> Chain:
@@ -131,8 +130,9 @@ def structures(draw: st.DrawFn) -> list[list[int]]:
 @settings(max_examples=40)
 @given(data=st.data())
 def test_any_structure(queue: cl.CommandQueue, data: st.DataObject) -> None:
-    # One set of types: each builds its kernels.
-    case = {"shape": data.draw(st.sampled_from(list(SHAPES))), "key": "int32", "value": "uint32", "index": "int32", "lanes": None}
+    # One set of types and few shapes: each builds its kernels.
+    shape = data.draw(st.sampled_from(("lanes7", "lanes64", "chunks7")))
+    case = {"shape": shape, "key": "int32", "value": "uint32", "index": "int32", "lanes": None}
     merges, seed = data.draw(structures()), data.draw(st.integers(0, 9))
     check_sort(queue, [sum(each) for each in merges], case, seed)
     check_merge(queue, merges, case, seed)

@@ -11,7 +11,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 import scipy.sparse as sp
-from problems import assert_product, device_matrix, pattern_product, random_matrix
+from problems import assert_product, device_matrix, pattern_product, rows_of
 from pyopencl import array as cl_array
 
 import clsparse_py
@@ -25,8 +25,9 @@ Operands = tuple[sp.csr_array, sp.csr_array]
 
 @pytest.fixture
 def pair() -> Operands:
+    """Return operands whose product has rows of one length and empty ones: each bin of a method has kernels to be built."""
     rng = np.random.default_rng(7)
-    return random_matrix((90, 60), 4, rng, np.float32), random_matrix((60, 80), 4, rng, np.float32)
+    return rows_of(rng.permutation([0] * 9 + [4] * 81), 60, rng, np.float32), rows_of([4] * 60, 80, rng, np.float32)
 
 
 def bytes_of(matrix: csr_array) -> tuple[bytes, ...]:
