@@ -1,9 +1,9 @@
 """Every test that takes `queue` runs on every OpenCL platform found.
 
-A test with many cases takes turns: each of them runs on one platform. Environment: ``CLSPARSE_FULL=1`` runs the full product of
-all axes where a plain run covers them pairwise, and every case on every platform; ``CLSPARSE_MATRICES``
-names a folder of Matrix Market files for `test_real_matrices`; ``CLSPARSE_CACHE_DIR`` is pytest's own cache folder unless it is
-set.
+A test with several cases takes turns: each of them runs on one platform. So do the tests of a module marked ``any_platform``.
+Environment: ``CLSPARSE_FULL=1`` runs the full product of all axes where a plain run covers them pairwise, and every case on every
+platform; ``CLSPARSE_MATRICES`` names a folder of Matrix Market files for `test_real_matrices`; ``CLSPARSE_CACHE_DIR`` is pytest's
+own cache folder unless it is set.
 """
 
 from __future__ import annotations
@@ -42,16 +42,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(folder.cleanup)
     os.environ["CLSPARSE_PROFILES"] = folder.name
     config.addinivalue_line("markers", "every_platform: cases do not take turns, as some of them run on one platform alone")
+    config.addinivalue_line("markers", "any_platform: a module whose tests take turns, as what they show is the host's doing")
     # PyOpenCL says so of its own kernels, which tests use to fill arrays; those of the package are tested to be silent.
     config.addinivalue_line("filterwarnings", "ignore:Non-empty compiler output")
 
 
-#: Cases of a test, from which on each runs on one platform.
-MANY = 4
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave each case of a test with many cases to one platform, in turns; with ``CLSPARSE_FULL=1`` all run on all.
+    """Leave each case of a test with several cases to one platform, in turns; with ``CLSPARSE_FULL=1`` all run on all.
 
     Lanes come first: one of them takes minutes, for which the other process has work then.
     """
@@ -59,8 +56,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if exhaustive() or len(PLATFORMS) < 2:
         return
     # Of each test that takes `queue`, and nothing but it of platforms: the cases by the places of their other parameters' values.
+    # The tests of a module whose tests take turns are cases of it.
     tests: dict[tuple[str, str], set[tuple[int, ...]]] = {}
     turns: dict[pytest.Item, tuple[tuple[str, str], tuple[int, ...], str]] = {}
+    modules: dict[str, dict[str, int]] = {}
     for item in items:
         call = getattr(item, "callspec", None)
         if item.get_closest_marker("every_platform"):
@@ -68,13 +67,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if isinstance(item, pytest.Function) and call is not None and call.params.get("queue") in PLATFORMS:
             case = tuple(place for name, place in sorted(call.indices.items()) if name != "queue")
             test = (item.parent.nodeid if item.parent else "", item.originalname)
+            if item.get_closest_marker("any_platform"):
+                members = modules.setdefault(test[0], {})
+                case = (*case, members.setdefault(item.originalname, len(members)))
+                test = (test[0], "")
             tests.setdefault(test, set()).add(case)
             turns[item] = test, case, call.params["queue"]
     names = list(PLATFORMS)
     left = [
         item
         for item, (test, case, platform) in turns.items()
-        if len(tests[test]) >= MANY and names[sum(case) % len(names)] != platform
+        if (len(tests[test]) > 1 or item.get_closest_marker("any_platform")) and names[sum(case) % len(names)] != platform
     ]
     if left:
         config.hook.pytest_deselected(items=left)

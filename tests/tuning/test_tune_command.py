@@ -14,6 +14,8 @@ from clsparse_py import cli
 from clsparse_py.device import describe
 from clsparse_py.tuning import profiles
 
+pytestmark = pytest.mark.any_platform
+
 pytest.importorskip("sklearn")
 pytest.importorskip("matplotlib")
 
