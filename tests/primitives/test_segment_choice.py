@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -106,20 +107,19 @@ def test_all_that_is_declared_for_gpus_sorts() -> None:
 
 
 def check_declared(queue: cl.CommandQueue, device: Device) -> None:
-    """Sort with each shape that is declared for a device."""
+    """Sort with each shape that is declared for a device, keys alone and with values in turns."""
     lengths = [0, 5, 1, 300, 33, 0, 7000, 64, 129]
     indices = np.concatenate([np.arange(length) for length in lengths]).astype(np.int32)
     matrix = sp.csr_array((np.ones(indices.size, np.float32), indices, pointers_of(lengths)), shape=(len(lengths), 7000))
     problem = TUNABLE.problem(queue, "uneven", matrix, "any")
     subjects = TUNABLE.subjects(problem, "shape")
     assert {(each.elements.key, each.elements.value_bytes) for each in subjects} == {("uint64", 0), ("int32", 8)}
-    for label in TUNABLE.configurations(device, "any", "shape"):
-        for subject in subjects:
-            assert TUNABLE.features(subject)["n"] == sum(lengths)
-            for out in subject.out:
-                out.fill(0)
-            assert TUNABLE.prepare(subject, "shape", label)()
-            assert TUNABLE.verify(subject)
+    for label, subject in zip(TUNABLE.configurations(device, "any", "shape"), itertools.cycle(subjects), strict=False):
+        assert TUNABLE.features(subject)["n"] == sum(lengths)
+        for out in subject.out:
+            out.fill(0)
+        assert TUNABLE.prepare(subject, "shape", label)()
+        assert TUNABLE.verify(subject)
     subjects[0].out[0].fill(0)
     assert not TUNABLE.verify(subjects[0])
 

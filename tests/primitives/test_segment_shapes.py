@@ -26,19 +26,19 @@ from clsparse_py.primitives.segmented_merge import enqueue_segmented_merge
 from clsparse_py.primitives.segmented_sort import SortNetwork, enqueue_segmented_sort
 from clsparse_py.primitives.segments import Shape
 
-#: Kernels with work-groups of 1, 7, 48, 64 and the most, few elements to a tile so that there are many; those for CPU devices.
+#: Kernels with work-groups of 1, 7, 48, 64 and the most, few elements to a tile so that there are many; those for CPU devices in
+#: another shape than their own.
 SHAPES = {
     "lanes1": Shape.lanes(1, 1, 4),
     "lanes7": Shape.lanes(7, 48, 8),
     "lanes48": Shape.lanes(48, 64, 4),
     "lanes64": Shape.lanes(64, 1 << 20, 4),
     "most": Shape.lanes(1 << 20, 7, 4),
-    "chunks1": Shape.chunks(1, 50),
     "chunks7": Shape.chunks(7, 1000),
 }
 KEYS = ("int32", "uint32", "int64", "uint64")
-#: Values of every size, whose last bits are those of their position.
-VALUES = (None, "uint8", "uint32", "int64", "complex128")
+#: Values of several sizes, whose last bits are those of their position.
+VALUES = (None, "uint8", "uint32", "complex128")
 
 
 def chain_on(queue: cl.CommandQueue, lanes: int | None) -> Chain:
