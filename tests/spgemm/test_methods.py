@@ -17,7 +17,7 @@ from clsparse_py.semiring import SEMIRINGS
 from clsparse_py.spgemm import METHODS, spgemm, spgemm_plan
 
 ALL = ("auto", *METHODS)
-DTYPES = ("float32", "float64", "complex64", "complex128", "uint8", "bool")
+DTYPES = ("float32", "float64", "complex128", "uint8", "bool")
 #: Rows of A and B such that there are rows of C with 0 to thousands of products, at the limits of bins and one beside them.
 LENGTHS = (0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 130)
 

@@ -158,7 +158,8 @@ def test_auto(queue: cl.CommandQueue, real: np.dtype, shape: str) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method(queue: cl.CommandQueue, method: str) -> None:
-    for shape in SHAPES:
+    """On every second shape: `auto` takes all of them."""
+    for shape in list(SHAPES)[list(METHODS).index(method) // 2 % 2 :: 2]:
         check(queue, *made(shape, "float32"), method=method)
 
 
