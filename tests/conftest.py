@@ -55,18 +55,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: "lanes" not in item.path.parts)
     if exhaustive() or len(PLATFORMS) < 2:
         return
-    # Of each test that takes `queue`, and nothing but it of platforms: the cases by the places of their other parameters' values.
-    # The tests of a module whose tests take turns are cases of it.
+    # Of each test that takes `queue`, and nothing but it of platforms: the cases by the places of their other parameters' values,
+    # which are the same objects on every platform. (Pytest's own indices may count platforms too.) The tests of a module whose
+    # tests take turns are cases of it.
     tests: dict[tuple[str, str], set[tuple[int, ...]]] = {}
     turns: dict[pytest.Item, tuple[tuple[str, str], tuple[int, ...], str]] = {}
     modules: dict[str, dict[str, int]] = {}
+    places: dict[tuple[str, ...], dict[int, int]] = {}
     for item in items:
         call = getattr(item, "callspec", None)
         if item.get_closest_marker("every_platform"):
             continue
         if isinstance(item, pytest.Function) and call is not None and call.params.get("queue") in PLATFORMS:
-            case = tuple(place for name, place in sorted(call.indices.items()) if name != "queue")
             test = (item.parent.nodeid if item.parent else "", item.originalname)
+            seen = {name: places.setdefault((*test, name), {}) for name in sorted(call.params) if name != "queue"}
+            case = tuple(of.setdefault(id(call.params[name]), len(of)) for name, of in seen.items())
             if item.get_closest_marker("any_platform"):
                 members = modules.setdefault(test[0], {})
                 case = (*case, members.setdefault(item.originalname, len(members)))
