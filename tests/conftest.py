@@ -91,6 +91,20 @@ def pytest_report_header() -> list[str]:
     return [f"OpenCL: {name}, {device.name}, driver {device.driver_version}" for name, device in PLATFORMS.items()]
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show what the lanes did, whatever pytest's verbosity is.
+
+    Not in a file of the lanes' folder: the process that writes the summary reads those alone that it was pointed to.
+    """
+    # What a test says travels with its report, as it may have run in another process.
+    reports = (each for kind in ("passed", "failed", "skipped") for each in terminalreporter.getreports(kind))
+    said = [text for report in reports for name, text in report.user_properties if name == "lane"]
+    if said:
+        terminalreporter.section("lanes")
+        for line in dict.fromkeys(said):
+            terminalreporter.write_line(line)
+
+
 @pytest.fixture(scope="session", params=list(PLATFORMS) or ["none"])
 def queue(request: pytest.FixtureRequest) -> cl.CommandQueue:
     """A queue on each platform."""
