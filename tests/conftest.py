@@ -1,9 +1,9 @@
 """Every test that takes `queue` runs on every OpenCL platform found.
 
-A test with many cases takes turns: each of them runs on one platform. Environment: ``CLSPARSE_FULL=1`` runs the full product of
-all axes where a plain run covers them pairwise, and every case on every platform; ``CLSPARSE_MATRICES``
-names a folder of Matrix Market files for `test_real_matrices`; ``CLSPARSE_CACHE_DIR`` is pytest's own cache folder unless it is
-set.
+A test with several cases takes turns: each of them runs on one platform. So do the tests of a module marked ``any_platform``.
+Environment: ``CLSPARSE_FULL=1`` runs the full product of all axes where a plain run covers them pairwise, and every case on every
+platform; ``CLSPARSE_MATRICES`` names a folder of Matrix Market files for `test_real_matrices`; ``CLSPARSE_CACHE_DIR`` is pytest's
+own cache folder unless it is set.
 """
 
 from __future__ import annotations
@@ -42,39 +42,45 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(folder.cleanup)
     os.environ["CLSPARSE_PROFILES"] = folder.name
     config.addinivalue_line("markers", "every_platform: cases do not take turns, as some of them run on one platform alone")
+    config.addinivalue_line("markers", "any_platform: a module whose tests take turns, as what they show is the host's doing")
     # PyOpenCL says so of its own kernels, which tests use to fill arrays; those of the package are tested to be silent.
     config.addinivalue_line("filterwarnings", "ignore:Non-empty compiler output")
 
 
-#: Cases of a test, from which on each runs on one platform.
-MANY = 4
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave each case of a test with many cases to one platform, in turns; with ``CLSPARSE_FULL=1`` all run on all.
+    """Leave each case of a test with several cases to one platform, in turns; with ``CLSPARSE_FULL=1`` all run on all.
 
     Lanes come first: one of them takes minutes, for which the other process has work then.
     """
     items.sort(key=lambda item: "lanes" not in item.path.parts)
     if exhaustive() or len(PLATFORMS) < 2:
         return
-    # Of each test that takes `queue`, and nothing but it of platforms: the cases by the places of their other parameters' values.
+    # Of each test that takes `queue`, and nothing but it of platforms: the cases by the places of their other parameters' values,
+    # which are the same objects on every platform. (Pytest's own indices may count platforms too.) The tests of a module whose
+    # tests take turns are cases of it.
     tests: dict[tuple[str, str], set[tuple[int, ...]]] = {}
     turns: dict[pytest.Item, tuple[tuple[str, str], tuple[int, ...], str]] = {}
+    modules: dict[str, dict[str, int]] = {}
+    places: dict[tuple[str, ...], dict[int, int]] = {}
     for item in items:
         call = getattr(item, "callspec", None)
         if item.get_closest_marker("every_platform"):
             continue
         if isinstance(item, pytest.Function) and call is not None and call.params.get("queue") in PLATFORMS:
-            case = tuple(place for name, place in sorted(call.indices.items()) if name != "queue")
             test = (item.parent.nodeid if item.parent else "", item.originalname)
+            seen = {name: places.setdefault((*test, name), {}) for name in sorted(call.params) if name != "queue"}
+            case = tuple(of.setdefault(id(call.params[name]), len(of)) for name, of in seen.items())
+            if item.get_closest_marker("any_platform"):
+                members = modules.setdefault(test[0], {})
+                case = (*case, members.setdefault(item.originalname, len(members)))
+                test = (test[0], "")
             tests.setdefault(test, set()).add(case)
             turns[item] = test, case, call.params["queue"]
     names = list(PLATFORMS)
     left = [
         item
         for item, (test, case, platform) in turns.items()
-        if len(tests[test]) >= MANY and names[sum(case) % len(names)] != platform
+        if (len(tests[test]) > 1 or item.get_closest_marker("any_platform")) and names[sum(case) % len(names)] != platform
     ]
     if left:
         config.hook.pytest_deselected(items=left)
@@ -83,6 +89,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_report_header() -> list[str]:
     return [f"OpenCL: {name}, {device.name}, driver {device.driver_version}" for name, device in PLATFORMS.items()]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show what the lanes did, whatever pytest's verbosity is.
+
+    Not in a file of the lanes' folder: the process that writes the summary reads those alone that it was pointed to.
+    """
+    # What a test says travels with its report, as it may have run in another process.
+    reports = (each for kind in ("passed", "failed", "skipped") for each in terminalreporter.getreports(kind))
+    said = [text for report in reports for name, text in report.user_properties if name == "lane"]
+    if said:
+        terminalreporter.section("lanes")
+        for line in dict.fromkeys(said):
+            terminalreporter.write_line(line)
 
 
 @pytest.fixture(scope="session", params=list(PLATFORMS) or ["none"])

@@ -17,11 +17,10 @@ from platforms import PLATFORMS, has_fp64, queue_on
 from pyopencl import array as cl_array
 
 from clsparse_py import canonical, csr_array, programs
-from clsparse_py.arithmetic import OPENCL_TYPES
 from clsparse_py.device import describe
 
 AXES: Mapping[str, Any] = {
-    "dtype": list(OPENCL_TYPES),
+    "dtype": ["bool", "uint8", "int32", "float32", "float64", "complex64", "complex128"],
     "index": ["int32", "int64"],
     "work_group": [1, 7, 48, 64, "max"],
     "platform": list(PLATFORMS),

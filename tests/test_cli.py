@@ -14,6 +14,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 import scipy.sparse as sp
+from platforms import PLATFORMS, queue_on
 
 import clsparse_py
 from clsparse_py import cli, demo, io, programs
@@ -21,6 +22,8 @@ from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.catalogue import catalogue, template_names
 from clsparse_py.device import Device, Portability, describe
 from clsparse_py.spmv import KERNELS
+
+pytestmark = pytest.mark.any_platform
 
 SINGLE = Arithmetic("float32", "float32")
 GPU = Device(
@@ -50,15 +53,17 @@ def _templates() -> Path:
     return Path(str(importlib.resources.files("clsparse_py.templates")))
 
 
-@pytest.mark.parametrize("scaled", [False, True])
-def test_every_kernel_of_the_catalogue_builds(queue: cl.CommandQueue, scaled: bool) -> None:
-    for name, record in catalogue(describe(queue.device), SINGLE, scaled=scaled).items():
-        built = programs.build(queue.context, queue.device, record)
-        assert built.parameters.template == name.split(":")[0] or name in KERNELS
+def test_every_kernel_of_the_catalogue_builds() -> None:
+    """On one platform: others take a minute for kernels that their devices are not given."""
+    queue = queue_on(next(iter(PLATFORMS)))
+    for scaled in (False, True):
+        for name, record in catalogue(describe(queue.device), SINGLE, scaled=scaled).items():
+            built = programs.build(queue.context, queue.device, record)
+            assert built.parameters.template == name.split(":")[0] or name in KERNELS
 
 
 def test_the_catalogue_holds_what_plans_build(queue: cl.CommandQueue) -> None:
-    records = catalogue(describe(queue.device), SINGLE).values()
+    records = [each for each in catalogue(describe(queue.device), SINGLE).values() if each.template.startswith(("spmv/", "csr/"))]
     # As built: a driver may take smaller work-groups and fewer lanes.
     known = {programs.build(queue.context, queue.device, record).parameters for record in records}
     A = clsparse_py.csr_array(sp.csr_array(np.eye(3, dtype=np.float32)), queue=queue)

@@ -21,6 +21,8 @@ from clsparse_py import demo, demo_spgemm
 from clsparse_py.csr import csr_array
 from clsparse_py.io import read_matrix
 
+pytestmark = pytest.mark.any_platform
+
 SAMPLES = {case.name: case for case in demo.samples()}
 
 

@@ -1,6 +1,7 @@
 """Real matrices against SciPy: the folder of Matrix Market files that ``CLSPARSE_MATRICES`` names.
 
-SpGEMM takes a sample of them, all with ``CLSPARSE_FULL=1``; those with too many products are listed as skipped.
+SpMV runs on every platform, the others on one for each matrix, in turns. SpGEMM takes a sample of the matrices, all with
+``CLSPARSE_FULL=1``; those with too many products are listed as skipped.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import os
 from pathlib import Path
 
 import numpy as np
+import pyopencl as cl
 import pytest
 import scipy.io
 import scipy.sparse as sp
@@ -25,7 +27,7 @@ _FULL = os.environ.get("CLSPARSE_FULL", "0") not in ("", "0")
 _BY_SIZE = sorted(FILES, key=lambda path: (path.stat().st_size, path.name))
 #: Files whose square is made by `auto`, and those, of the smaller ones, whose square is made by every method.
 SQUARED = FILES if _FULL else FILES[::8]
-BY_EVERY_METHOD = FILES if _FULL else _BY_SIZE[: 3 * len(FILES) // 4 : 18]
+BY_EVERY_METHOD = FILES if _FULL else _BY_SIZE[: 3 * len(FILES) // 4 : 36]
 MOST_PRODUCTS = 10**8
 MOST_BY_EVERY_METHOD = 2 * 10**6
 
@@ -60,17 +62,16 @@ def test_product_is_scipys(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name.split(".")[0])
-def test_transposed_is_scipys(path: Path) -> None:
+def test_transposed_is_scipys(queue: cl.CommandQueue, path: Path) -> None:
     """By the method that is chosen, and by those that take any matrix."""
     matrix = sp.csr_array(scipy.io.mmread(path))
     matrix = matrix.astype(np.complex64 if matrix.dtype.kind == "c" else np.float32)
     wanted = matrix.T.tocsr()
-    for name in PLATFORMS:
-        A = csr_array(matrix, queue=queue_on(name))
-        for found in (A.T, transpose(A, method="binned"), transpose(A, method="atomics")):
-            of = found.get()
-            for part in ("indptr", "indices", "data"):
-                np.testing.assert_array_equal(getattr(of, part), getattr(wanted, part))
+    A = csr_array(matrix, queue=queue)
+    for found in (A.T, transpose(A, method="binned"), transpose(A, method="atomics")):
+        of = found.get()
+        for part in ("indptr", "indices", "data"):
+            np.testing.assert_array_equal(getattr(of, part), getattr(wanted, part))
 
 
 def square_of(path: Path, most: int, dtype: type = np.float64) -> problems.Spgemm:
@@ -91,22 +92,19 @@ def square_of(path: Path, most: int, dtype: type = np.float64) -> problems.Spgem
     return problems.of_operands(path.name, "spgemm", matrix, right)
 
 
-def check_square(problem: problems.Spgemm, methods: tuple[str, ...]) -> None:
-    for name in PLATFORMS:
-        if problem.dtype == "float64" and not has_fp64(name):
-            continue
-        A, B = (csr_array(each, queue=queue_on(name)) for each in (problem.matrix, problem.right))
-        for method in methods:
-            C = spgemm(A, B, method=method)
-            assert problem.error((C.indptr.get(), C.indices.get(), C.data.get())) <= 1, method
+def check_square(queue: cl.CommandQueue, problem: problems.Spgemm, methods: tuple[str, ...]) -> None:
+    A, B = (csr_array(each, queue=queue) for each in (problem.matrix, problem.right))
+    for method in methods:
+        C = spgemm(A, B, method=method)
+        assert problem.error((C.indptr.get(), C.indices.get(), C.data.get())) <= 1, method
 
 
 @pytest.mark.parametrize("path", SQUARED, ids=lambda path: path.name.split(".")[0])
-def test_square_is_scipys(path: Path) -> None:
-    check_square(square_of(path, MOST_PRODUCTS), ("auto",))
+def test_square_is_scipys(queue: cl.CommandQueue, real: np.dtype, path: Path) -> None:
+    check_square(queue, square_of(path, MOST_PRODUCTS, real.type), ("auto",))
 
 
 @pytest.mark.parametrize("path", BY_EVERY_METHOD, ids=lambda path: path.name.split(".")[0])
-def test_square_by_every_method(path: Path) -> None:
+def test_square_by_every_method(queue: cl.CommandQueue, path: Path) -> None:
     # The kernels of other tests, in single precision, need not be built again.
-    check_square(square_of(path, MOST_BY_EVERY_METHOD, np.float32), tuple(METHODS))
+    check_square(queue, square_of(path, MOST_BY_EVERY_METHOD, np.float32), tuple(METHODS))

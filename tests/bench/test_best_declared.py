@@ -12,6 +12,8 @@ from bench import oracle
 from clsparse_py.tuning.checkpoint import Observation
 from clsparse_py.tuning.corpus import TEST
 
+pytestmark = pytest.mark.any_platform
+
 
 def observation(case: str, **times: float) -> Observation:
     spelt = {label.replace("_", "/") if "single" in label else label: seconds for label, seconds in times.items()}

@@ -15,6 +15,8 @@ from clsparse_py.tuning import profiles
 from clsparse_py.tuning.checkpoint import Checkpoint, Observation
 from clsparse_py.tuning.corpus import TRAIN
 
+pytestmark = pytest.mark.any_platform
+
 RULE = "chunks/1/32768/24"
 BETTER = "chunks/1/32768/48"
 

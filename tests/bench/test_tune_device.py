@@ -11,6 +11,8 @@ import pytest
 from bench import tune_device
 from clsparse_py.tuning.corpus import TEST
 
+pytestmark = pytest.mark.any_platform
+
 
 def test_matrices_of_a_suite_are_for_testing_alone() -> None:
     cases = tune_device.held_out("small", cpu=True)

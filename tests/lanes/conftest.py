@@ -1,4 +1,4 @@
-"""What the lanes share: the section of pytest's summary that says what each did, and the list of all templates."""
+"""What the lanes share: the lane that a test belongs to, and the list of all templates."""
 
 from __future__ import annotations
 
@@ -18,14 +18,3 @@ def lane(request: pytest.FixtureRequest) -> Lane:
 def templates() -> set[str]:
     """The names of all kernel templates."""
     return set(template_names())
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Show what the lanes did, whatever pytest's verbosity is."""
-    # What a test says travels with its report, as it may have run in another process.
-    reports = (each for kind in ("passed", "failed", "skipped") for each in terminalreporter.getreports(kind))
-    said = [text for report in reports for name, text in report.user_properties if name == "lane"]
-    if said:
-        terminalreporter.section("lanes")
-        for line in dict.fromkeys(said):
-            terminalreporter.write_line(line)

@@ -1,4 +1,4 @@
-"""Cases of SpGEMM: every method, with dtypes and index types in rotation, on rows short and long."""
+"""Cases of SpGEMM: every method in every phase, with dtypes and index types in rotation, on rows short and long."""
 
 from __future__ import annotations
 
@@ -10,18 +10,26 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
+from primitive_cases import placed
 from transpose_cases import on_device
 from values import INDEX_TYPES, numbers, same
 
-from clsparse_py import describe
-from clsparse_py.spgemm import METHODS, spgemm, spgemm_estimate, spgemm_plan
+import clsparse_py
+from clsparse_py import csr_array, describe
+from clsparse_py.csr import assembled
+from clsparse_py.semiring import plus_times
+from clsparse_py.spgemm import METHODS, SpgemmPlan, spgemm, spgemm_estimate, spgemm_plan
 from clsparse_py.spgemm.accumulator import Accumulator
+from clsparse_py.spgemm.arguments import form_of
+from clsparse_py.spgemm.choose import rules_for
 from clsparse_py.spgemm.dense_chunked import DenseChunked
 from clsparse_py.spgemm.dense_span import DenseSpan
 from clsparse_py.spgemm.dense_windows import DenseWindows
 from clsparse_py.spgemm.esc import Esc
 from clsparse_py.spgemm.hash import Hash
 from clsparse_py.spgemm.rules import Rule
+from clsparse_py.spgemm.symbolic import Settings, Timer
+from clsparse_py.structure import Structure
 
 Case = partial[None]
 
@@ -40,10 +48,16 @@ EVEN = random_rows((6,) * 20, 40)
 RIGHT = random_rows(tuple(range(10)) * 4, 60)
 
 
+def operand(pattern: scipy.sparse.csr_array, values: np.ndarray[Any, Any], index: type[Any]) -> csr_array:
+    """Return a matrix that is known to be canonical: the kernel that finds out has cases of its own."""
+    parts = tuple(placed(part) for part in (values, pattern.indices.astype(index), pattern.indptr.astype(index)))
+    return assembled(clsparse_py.default_queue(), pattern.shape, parts, Structure(pattern.nnz, sorted=True, canonical=True))
+
+
 def product(
     method: str, dtype: np.dtype[Any], index: type[Any], deterministic: bool, rows_of_a: scipy.sparse.csr_array = LEFT
 ) -> None:
-    """Make a product by a method, plan it and make it again, and compare."""
+    """Make a product by a method in all three phases, symbolic, numeric and values, and compare."""
     a, b = numbers(rows_of_a.nnz, dtype), numbers(RIGHT.nnz, dtype)
     pattern = scipy.sparse.csr_array(rows_of_a @ RIGHT)
     pattern.sort_indices()
@@ -51,11 +65,11 @@ def product(
     left, right = left.astype(dtype), right.astype(dtype)
     left.data, right.data = a, b
     wanted = left.toarray() @ right.toarray() if dtype.kind != "b" else (left.toarray() @ right.toarray()) > 0
-    A, B = on_device(rows_of_a, a, index), on_device(RIGHT, b, index)
-    for C in (
-        spgemm(A, B, method=method, deterministic=deterministic),
-        spgemm_plan(A, B, method=method, deterministic=deterministic)(),
-    ):
+    A, B = operand(rows_of_a, a, index), operand(RIGHT, b, index)
+    device, settings = describe(A.queue.device), Settings(method, plus_times, deterministic, None, None)
+    rules = None if method == "auto" else rules_for(method, device, form_of(A, B, plus_times), B.shape[1])
+    plan = SpgemmPlan(A, B, settings, rules, Timer(A.queue, measures=False))
+    for C in (plan.take_first(), plan()):
         same(C.indptr.get(), pattern.indptr.astype(C.indptr.dtype))
         same(C.indices.get(), pattern.indices.astype(C.indices.dtype))
         rows = np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr))
@@ -78,6 +92,14 @@ def as_on_gpus(method: str, dtype: np.dtype[Any], index: type[Any]) -> None:
         product(method, dtype, index, True)
 
 
+def functions() -> None:
+    """Call the public functions, which give a plan its rules."""
+    A, B = (on_device(each, numbers(each.nnz, np.dtype(np.float32)), np.int32) for each in (LEFT, RIGHT))
+    wanted = (A.get() @ B.get()).toarray()
+    for C in (spgemm(A, B, method="merge"), spgemm_plan(A, B, method="merge")()):
+        same(C.toarray(), wanted)
+
+
 def estimate(dtype: np.dtype[Any], index: type[Any]) -> None:
     """Estimate the product, and compare."""
     A, B = (on_device(each, numbers(each.nnz, dtype), index) for each in (LEFT, RIGHT))
@@ -88,27 +110,19 @@ def estimate(dtype: np.dtype[Any], index: type[Any]) -> None:
 
 
 def spgemm_cases(dtypes: tuple[np.dtype[Any], ...]) -> list[Case]:
-    """Return the cases: estimates; each method twice, the second time without the promise of deterministic results."""
+    """Return the cases: estimates; each method; those again that have other kernels where results need not be deterministic."""
     dtype, index = itertools.cycle(dtypes), itertools.cycle(INDEX_TYPES)
     estimates = [partial(estimate, next(dtype), next(index)) for _ in INDEX_TYPES]
-    products = [
-        partial(product, method, next(dtype), next(index), deterministic)
-        for deterministic in (True, False)
-        for method in ("auto", *METHODS)
-    ]
+    products = [partial(product, method, next(dtype), next(index), True) for method in ("auto", *METHODS)]
+    # There are atomics for values of 4 and of 8 bytes.
+    atomic = itertools.cycle([each for each in dtypes if each.itemsize in (4, 8)])
+    loose = [partial(product, method, next(atomic), next(index), False) for method in ("dense", "hash", "reg-hash", "large-hash")]
     even = [partial(product, method, next(dtype), next(index), True, EVEN) for method in ("reg-merge", "merge")]
     windows, hashes, tiles = DenseWindows(32, 32, 16, 2), Hash(128, 16, 2, 32), Esc(work_group=8)
     spans = DenseSpan(64, lanes=8, entries=8, ahead=2)
-    given = [
-        partial(by, accumulator, next(dtype), next(index), deterministic)
-        for accumulator, deterministic in (
-            (DenseChunked(), True),
-            (windows, True),
-            (windows, False),
-            (spans, True),
-            (hashes, True),
-            (tiles, True),
-        )
-    ]
-    gpus = [partial(as_on_gpus, method, next(dtype), next(index)) for method in ("auto", "reg-sort")]
-    return estimates + products + even + given + gpus
+    given = [partial(by, each, next(dtype), next(index), True) for each in (DenseChunked(), windows, spans, hashes, tiles)]
+    given.append(partial(by, windows, next(atomic), next(index), False))
+    # A device that is no CPU looks at rows so anyway.
+    cpu = describe(clsparse_py.default_queue().device).is_cpu
+    gpus = [partial(as_on_gpus, method, next(dtype), next(index)) for method in ("auto", "reg-sort") if cpu]
+    return [partial(functions), *estimates, *products, *loose, *even, *given, *gpus]

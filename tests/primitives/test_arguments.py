@@ -15,6 +15,8 @@ from clsparse_py.device import describe
 from clsparse_py.launch import Chain
 from clsparse_py.primitives import arguments
 
+pytestmark = pytest.mark.any_platform
+
 
 @pytest.mark.parametrize("function", [primitives.exclusive_scan, primitives.inclusive_scan])
 def test_what_is_no_vector(queue: cl.CommandQueue, function: Any) -> None:

@@ -143,19 +143,18 @@ AXES = {
         ),
         Shape(False, 1 << 20, 8, 7, 0),
         Shape(True, 1, 1, 22, 1),
-        Shape(True, 1, 1, 4, 5),
         Shape(True, 7, 1, 6, 40),
     ],
-    "size": [(5, 3, 7), (100, 1, 50), (1, 300, 100), (300, 200, 3000), (70, 5000, 20_000), (40, 9, 0), (3000, 90_000, 9000)],
+    "size": [(100, 1, 50), (1, 300, 100), (70, 5000, 20_000), (40, 9, 0), (3000, 90_000, 9000)],
     "index": ["int32", "int64"],
-    "value": ["float32", "complex64", "int8", "uint16", "float64", "complex128"],
+    "value": ["float32", "complex64", "int8", "complex128"],
     "source": ["rows", "items"],
     "moves": ["values", "positions"],
 }
 
 
 def legal(case: dict[str, Any]) -> bool:
-    return has_fp64(case["platform"]) or case["value"] not in ("float64", "complex128")
+    return has_fp64(case["platform"]) or case["value"] != "complex128"
 
 
 @pytest.mark.parametrize("case", combinations(AXES, legal), ids=str)

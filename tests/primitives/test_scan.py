@@ -24,7 +24,7 @@ from clsparse_py.primitives.scan import enqueue_scan
 KINDS = ("exclusive", "inclusive", "pointers")
 AXES: Mapping[str, Any] = {
     "kind": KINDS,
-    "dtype": ["bool", "int8", "uint16", "int32", "uint64", "float32", "float64", "complex64", "complex128"],
+    "dtype": ["bool", "int8", "uint64", "float32", "float64", "complex128"],
     "work_group": [1, 7, 48, 64, "max"],
     "device_type": DEVICE_TYPES,
     "in_place": [False, True],

@@ -25,7 +25,7 @@ from clsparse_py.primitives.segmented import enqueue_segmented_scan, enqueue_seg
 OPERATIONS = ("sum", "inclusive", "exclusive")
 AXES: Mapping[str, Any] = {
     "operation": OPERATIONS,
-    "dtype": ["bool", "int8", "uint16", "int32", "uint64", "float32", "float64", "complex64", "complex128"],
+    "dtype": ["bool", "int8", "uint64", "float32", "float64", "complex128"],
     "index": ["int32", "int64"],
     "work_group": [1, 7, 48, 64, "max"],
     "device_type": DEVICE_TYPES,

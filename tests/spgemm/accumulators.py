@@ -1,4 +1,4 @@
-"""Products whose rows are all made by one accumulator, whatever the methods' rules are."""
+"""Products whose rows are all made by one accumulator, whatever the methods' rules are; teams that make rows of dense sums."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import replace
 import pyopencl as cl
 import pytest
 import scipy.sparse as sp
+from platforms import PLATFORMS
 from problems import assert_product, device_matrix
 
 from clsparse_py import describe
@@ -16,7 +17,11 @@ from clsparse_py.spgemm.plan import SpgemmPlan
 from clsparse_py.spgemm.rules import EMPTY, Rule, Rules
 from clsparse_py.spgemm.symbolic import Settings, Timer
 
-__all__ = ["check_accumulator", "narrow"]
+__all__ = ["TEAMS", "check_accumulator", "narrow"]
+
+#: Platforms, and whether a row of dense sums is made by one work-item, as on CPU devices, or by many, as on GPUs. Not by many on
+#: PoCL: loops of any length in which work-items meet go wrong there, which is why they are one on CPU devices.
+TEAMS = [(name, many) for name in PLATFORMS for many in (False, True) if not (many and name.startswith("pocl"))]
 
 
 def check_accumulator(queue: cl.CommandQueue, accumulator: Accumulator, A: sp.csr_array, B: sp.csr_array) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 import scipy.sparse as sp
-from problems import assert_product, device_matrix, pattern_product, random_matrix
+from problems import assert_product, device_matrix, pattern_product, rows_of
 from pyopencl import array as cl_array
 
 import clsparse_py
@@ -25,8 +25,9 @@ Operands = tuple[sp.csr_array, sp.csr_array]
 
 @pytest.fixture
 def pair() -> Operands:
+    """Return operands whose product has rows of one length and empty ones: each bin of a method has kernels to be built."""
     rng = np.random.default_rng(7)
-    return random_matrix((90, 60), 4, rng, np.float32), random_matrix((60, 80), 4, rng, np.float32)
+    return rows_of(rng.permutation([0] * 9 + [4] * 81), 60, rng, np.float32), rows_of([4] * 60, 80, rng, np.float32)
 
 
 def bytes_of(matrix: csr_array) -> tuple[bytes, ...]:
@@ -224,7 +225,8 @@ def test_the_time_of_each_phase(queue: cl.CommandQueue, pair: Operands) -> None:
 @pytest.mark.parametrize("method", ["auto", *METHODS])
 def test_operands_do_not_change(queue: cl.CommandQueue, pair: Operands, method: str) -> None:
     rng = np.random.default_rng(0)
-    for A, B in (pair, (rough((40, 30), 5, rng), rough((30, 50), 5, rng))):
+    # Operands that are not canonical are copied before any method sees them.
+    for A, B in (pair, (rough((40, 30), 5, rng), rough((30, 50), 5, rng)))[: 2 if method == "auto" else 1]:
         left, right = device_matrix(queue, A), device_matrix(queue, B)
         parts = [(each.data, each.indices, each.indptr) for each in (left, right)]
         before = bytes_of(left), bytes_of(right)

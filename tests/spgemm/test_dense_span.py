@@ -10,9 +10,12 @@ import numpy as np
 import pyopencl as cl
 import pytest
 import scipy.sparse as sp
+from accumulators import TEAMS
+from pairs import combinations
+from platforms import has_fp64, queue_on
 from problems import assert_product, device_matrix, random_matrix, rows_of
 
-from clsparse_py import csr_array, describe, programs
+from clsparse_py import csr_array, programs
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device, Portability
 from clsparse_py.semiring import SEMIRINGS
@@ -21,23 +24,23 @@ from clsparse_py.spgemm.dense_span import DenseSpan, DenseSpanKernel, dense_span
 from clsparse_py.spgemm.kernels import Form
 from clsparse_py.spgemm.rules import Rule
 
-pytestmark = pytest.mark.every_platform
+Team = tuple[str, bool]
+Give = Callable[[DenseSpan, Team], cl.CommandQueue]
 
-Give = Callable[[DenseSpan], None]
-Take = Callable[[str], None]
-DTYPES = ("float32", "float64", "complex64", "complex128", "int32", "uint8", "bool")
+over_teams = pytest.mark.parametrize("team", TEAMS, ids=lambda team: f"{team[0]}-{'many' if team[1] else 'one'}")
+DTYPES = ("float32", "float64", "complex64", "complex128", "uint8")
 
 
-@pytest.fixture(params=["a work-item to a row", "many work-items to a row"])
-def give(request: pytest.FixtureRequest, queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch, take_for: Take) -> Give:
-    """Make "dense" give all rows to an accumulator, with one work-item to a row as on CPU devices, or with many."""
-    if request.param == "many work-items to a row":
-        if "Portable" in queue.device.platform.name:
-            pytest.skip("loops of any length in which work-items meet go wrong here, which is why they are one on CPU devices")
-        take_for("gpu")
+@pytest.fixture
+def give(monkeypatch: pytest.MonkeyPatch, take_for: Callable[[str], None]) -> Give:
+    """Make "dense" give all rows to an accumulator, and return the queue of a team's platform."""
 
-    def put(accumulator: DenseSpan) -> None:
+    def put(accumulator: DenseSpan, team: Team) -> cl.CommandQueue:
+        platform, many = team
+        if many:
+            take_for("gpu")
         monkeypatch.setitem(METHODS, "dense", lambda *_: (Rule("dense", accumulator),))
+        return queue_on(platform)
 
     return put
 
@@ -67,22 +70,26 @@ def banded(rng: np.random.Generator, lengths: Any, starts: Any, width: int, n_co
     return sp.csr_array((narrow.data, (narrow.indices + shift).astype(np.int32), narrow.indptr), shape=(len(starts), n_cols))
 
 
-@pytest.mark.parametrize("work_group", [1, 7, 48, 64, 10**9], ids="wg{}".format)
-@pytest.mark.parametrize(
-    ("columns", "lanes", "entries", "ahead"), [(512, None, 64, 4), (512, 4, 8, 1), (1024, 16, 5, 3), (512, 48, 16, 2)]
-)
-def test_shapes(
-    queue: cl.CommandQueue, give: Give, work_group: int, columns: int, lanes: int | None, entries: int, ahead: int
-) -> None:
-    give(DenseSpan(columns, None if lanes is None else min(lanes, work_group), work_group, entries, ahead))
+SHAPES = {
+    "team": TEAMS,
+    "work_group": [1, 7, 48, 64, 10**9],
+    "shape": [(512, None, 64, 4), (512, 4, 8, 1), (1024, 16, 5, 3), (512, 48, 16, 2)],
+}
+
+
+@pytest.mark.parametrize("case", combinations(SHAPES), ids=str)
+def test_shapes(give: Give, case: dict[str, Any]) -> None:
+    (columns, lanes, entries, ahead), work_group = case["shape"], case["work_group"]
+    lanes = None if lanes is None else min(lanes, work_group)
+    queue = give(DenseSpan(columns, lanes, work_group, entries, ahead), case["team"])
     rng = np.random.default_rng(1)
     check(queue, random_matrix((40, 60), 8, rng, np.float32), random_matrix((60, 300), 10, rng, np.float32))
 
 
-@pytest.mark.parametrize("index", [np.int32, np.int64])
-@pytest.mark.parametrize("columns", [64, 512])
-def test_spans(queue: cl.CommandQueue, give: Give, columns: int, index: type) -> None:
-    give(DenseSpan(columns, lanes=8, entries=4, ahead=2))
+@pytest.mark.parametrize("case", combinations({"team": TEAMS, "index": [np.int32, np.int64], "columns": [64, 512]}), ids=str)
+def test_spans(give: Give, case: dict[str, Any]) -> None:
+    columns, index = case["columns"], case["index"]
+    queue = give(DenseSpan(columns, lanes=8, entries=4, ahead=2), case["team"])
     rng = np.random.default_rng(2)
     n = 1 << 20
     # All columns that there may be; none; the first and the last; from no multiple of 32 to the end; at both ends of B; a few.
@@ -106,8 +113,9 @@ def test_spans(queue: cl.CommandQueue, give: Give, columns: int, index: type) ->
     check(queue, A, B, index)
 
 
-def test_long_rows(queue: cl.CommandQueue, give: Give) -> None:
-    give(DenseSpan(512, lanes=32))
+@over_teams
+def test_long_rows(team: Team, give: Give) -> None:
+    queue = give(DenseSpan(512, lanes=32), team)
     rng = np.random.default_rng(3)
     A = rows_of([900, 3, 0, 300, 257, 256, 64, 63, 65, 128, 129], 1000, rng, np.float32)
     check(queue, A, random_matrix((1000, 500), 40, rng, np.float32))
@@ -117,23 +125,30 @@ def test_long_rows(queue: cl.CommandQueue, give: Give) -> None:
     check(queue, A, banded(rng, [0] * 999 + [3], [700] * 1000, 40, 1000))
 
 
-@pytest.mark.parametrize("semiring", SEMIRINGS)
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_values(queue: cl.CommandQueue, give: Give, dtype: str, semiring: str) -> None:
-    if dtype in ("float64", "complex128") and not describe(queue.device).fp64:
-        pytest.skip("the device has no double precision")
-    if dtype.startswith("complex") and semiring in ("min_plus", "max_times"):
-        pytest.skip("complex numbers have no order")
-    give(DenseSpan(512, lanes=16))
+VALUES = {"team": TEAMS, "dtype": DTYPES, "semiring": list(SEMIRINGS), "index": [np.int32, np.int64]}
+
+
+def legal(case: dict[str, Any]) -> bool:
+    """Complex numbers have no order; doubles need a device that has them."""
+    if case["dtype"].startswith("complex") and case["semiring"] in ("min_plus", "max_times"):
+        return False
+    return case["dtype"] not in ("float64", "complex128") or has_fp64(case["team"][0])
+
+
+@pytest.mark.parametrize("case", combinations(VALUES, legal), ids=str)
+def test_values(give: Give, case: dict[str, Any]) -> None:
+    dtype, semiring = case["dtype"], case["semiring"]
+    queue = give(DenseSpan(512, lanes=16), case["team"])
     rng = np.random.default_rng(4)
     # A row of C takes rows of B that begin near one another.
     A = banded(rng, rng.integers(0, 9, 60), np.arange(60), 20, 80, dtype)
     B = banded(rng, rng.integers(0, 60, 80), np.arange(80) * 7 + 5, 200, 1000, dtype)
-    check(queue, A, B, np.int32 if semiring == "plus_times" else np.int64, semiring)
+    check(queue, A, B, case["index"], semiring)
 
 
-def test_rows_that_are_listed(queue: cl.CommandQueue, give: Give, monkeypatch: pytest.MonkeyPatch) -> None:
-    give(DenseSpan(512, lanes=8, work_group=32))
+@over_teams
+def test_rows_that_are_listed(team: Team, give: Give, monkeypatch: pytest.MonkeyPatch) -> None:
+    queue = give(DenseSpan(512, lanes=8, work_group=32), team)
     first = Rule("dense", DenseSpan(1024, lanes=4), max_products=50)
     monkeypatch.setitem(METHODS, "dense", lambda *_: (first, Rule("dense", DenseSpan(512, lanes=8))))
     rng = np.random.default_rng(5)
@@ -143,26 +158,26 @@ def test_rows_that_are_listed(queue: cl.CommandQueue, give: Give, monkeypatch: p
     assert {each.parameters.listed for each in built if isinstance(each.parameters, DenseSpanKernel)} == {True}
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
-def test_order_of_sums(queue: cl.CommandQueue, give: Give, dtype: str) -> None:
-    if dtype == "float64" and not describe(queue.device).fp64:
-        pytest.skip("the device has no double precision")
+@over_teams
+def test_order_of_sums(team: Team, give: Give) -> None:
+    queue = queue_on(team[0])
     rng = np.random.default_rng(6)
-    A, B = (random_matrix(shape, 12, rng, dtype) for shape in ((60, 40), (40, 30)))
+    A, B = (random_matrix(shape, 12, rng, np.float32) for shape in ((60, 40), (40, 30)))
     for each in (A, B):
         each.data[:] = rng.standard_normal(each.nnz) * 3
     left, right = device_matrix(queue, A), device_matrix(queue, B)
     wanted = spgemm(left, right, method="hash").data.get()
-    for lanes, entries, ahead in ((1, 5, 1), (16, 64, 4), (32, 9, 2), (48, 64, 8)):
-        give(DenseSpan(512, lanes, None, entries, ahead))
+    for lanes, entries, ahead in ((1, 5, 1), (16, 64, 4), (48, 9, 8)):
+        give(DenseSpan(512, lanes, None, entries, ahead), team)
         for deterministic in (True, True, False):
             found = spgemm(left, right, method="dense", deterministic=deterministic)
             np.testing.assert_array_equal(found.data.get(), wanted)
             np.testing.assert_array_equal(spgemm_plan(left, right, method="dense")().data.get(), wanted)
 
 
-def test_columns_that_need_64_bits(queue: cl.CommandQueue, give: Give) -> None:
-    give(DenseSpan(512, lanes=16, entries=4))
+@over_teams
+def test_columns_that_need_64_bits(team: Team, give: Give) -> None:
+    queue = give(DenseSpan(512, lanes=16, entries=4), team)
     rng = np.random.default_rng(7)
     n = 1 << 33
     # Rows of B in a range about 2^32, and at the end.
@@ -182,8 +197,9 @@ def test_columns_that_need_64_bits(queue: cl.CommandQueue, give: Give) -> None:
         np.testing.assert_array_equal(C.data.get(), wanted.data)
 
 
-def test_local_memory_is_what_records_say(queue: cl.CommandQueue, give: Give) -> None:
-    give(DenseSpan(512, lanes=8))
+@over_teams
+def test_local_memory_is_what_records_say(team: Team, give: Give) -> None:
+    queue = give(DenseSpan(512, lanes=8), team)
     rng = np.random.default_rng(8)
     with programs.recording() as built:
         check(queue, random_matrix((30, 20), 3, rng, np.float32), random_matrix((20, 30), 3, rng, np.float32))

@@ -3,34 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pyopencl as cl
 import pytest
 import scipy.sparse as sp
+from accumulators import TEAMS
+from pairs import combinations
+from platforms import queue_on
 from problems import assert_product, device_matrix, random_matrix, rows_of
 
-from clsparse_py import csr_array, describe, programs
+from clsparse_py import csr_array, programs
 from clsparse_py.spgemm import METHODS, spgemm, spgemm_plan
 from clsparse_py.spgemm.dense_windows import DenseWindows, DenseWindowsKernel
 from clsparse_py.spgemm.rules import Rule
 
-pytestmark = pytest.mark.every_platform
+Team = tuple[str, bool]
+Give = Callable[[DenseWindows, Team], cl.CommandQueue]
 
-Give = Callable[[DenseWindows], None]
-Take = Callable[[str], None]
+over_teams = pytest.mark.parametrize("team", TEAMS, ids=lambda team: f"{team[0]}-{'many' if team[1] else 'one'}")
 
 
-@pytest.fixture(params=["a work-item to a row", "a work-group to a row"])
-def give(request: pytest.FixtureRequest, queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch, take_for: Take) -> Give:
-    """Make "dense" give all rows to an accumulator, with one work-item to a row as on CPU devices, or with many."""
-    if request.param == "a work-group to a row":
-        if "Portable" in queue.device.platform.name:
-            pytest.skip("loops of any length in which work-items meet go wrong here, which is why they are one on CPU devices")
-        take_for("gpu")
+@pytest.fixture
+def give(monkeypatch: pytest.MonkeyPatch, take_for: Callable[[str], None]) -> Give:
+    """Make "dense" give all rows to an accumulator, and return the queue of a team's platform."""
 
-    def put(accumulator: DenseWindows) -> None:
+    def put(accumulator: DenseWindows, team: Team) -> cl.CommandQueue:
+        platform, many = team
+        if many:
+            take_for("gpu")
         monkeypatch.setitem(METHODS, "dense", lambda *_: (Rule("dense", accumulator),))
+        return queue_on(platform)
 
     return put
 
@@ -50,17 +54,24 @@ def check(queue: cl.CommandQueue, A: sp.csr_array, B: sp.csr_array, index: type 
     return C
 
 
-@pytest.mark.parametrize("work_group", [1, 7, 48, 64, 10**9], ids="wg{}".format)
-@pytest.mark.parametrize(("columns", "entries", "items"), [(None, 256, 4), (32, 4, 1), (64, 7, 2), (4096, 1, 2)])
-def test_shapes(queue: cl.CommandQueue, give: Give, work_group: int, columns: int | None, entries: int, items: int) -> None:
-    give(DenseWindows(work_group, columns, entries, items))
+SHAPES = {
+    "team": TEAMS,
+    "work_group": [1, 7, 48, 64, 10**9],
+    "shape": [(None, 256, 4), (32, 4, 1), (64, 7, 2), (4096, 1, 2)],
+}
+
+
+@pytest.mark.parametrize("case", combinations(SHAPES), ids=str)
+def test_shapes(give: Give, case: dict[str, Any]) -> None:
+    queue = give(DenseWindows(case["work_group"], *case["shape"]), case["team"])
     rng = np.random.default_rng(1)
     check(queue, random_matrix((40, 60), 8, rng, np.float32), random_matrix((60, 300), 10, rng, np.float32))
 
 
+@over_teams
 @pytest.mark.parametrize("index", [np.int32, np.int64])
-def test_ranges(queue: cl.CommandQueue, give: Give, index: type) -> None:
-    give(DenseWindows(32, 64, 16, 1))
+def test_ranges(team: Team, give: Give, index: type) -> None:
+    queue = give(DenseWindows(32, 64, 16, 1), team)
     rng = np.random.default_rng(2)
     n = 1 << 20
     # Dense in a narrow range at either end, at both, in a column alone, and with a few columns far from each other.
@@ -79,26 +90,26 @@ def test_ranges(queue: cl.CommandQueue, give: Give, index: type) -> None:
     check(queue, rows_of([0, 1, 1, 1, 2, 2, 3, 4, 7, 1, 1, 1, 7], len(ranges), rng, np.float32), B, index)
 
 
-def test_long_rows(queue: cl.CommandQueue, give: Give) -> None:
-    give(DenseWindows(64))
+@over_teams
+def test_long_rows(team: Team, give: Give) -> None:
+    queue = give(DenseWindows(64), team)
     rng = np.random.default_rng(3)
     check(queue, rows_of([900, 3, 0, 300, 257, 256], 1000, rng, np.float32), random_matrix((1000, 6000), 6, rng, np.float32))
     # All in one column.
     check(queue, rows_of([900, 1, 0, 300], 1000, rng, np.float32), rows_of([1] * 1000, 1, rng, np.float32))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128", "uint8"])
-def test_order_of_sums(queue: cl.CommandQueue, give: Give, dtype: str) -> None:
-    if dtype in ("float64", "complex128") and not describe(queue.device).fp64:
-        pytest.skip("the device has no double precision")
+@over_teams
+def test_order_of_sums(team: Team, give: Give) -> None:
+    queue = queue_on(team[0])
     rng = np.random.default_rng(4)
-    A, B = (random_matrix(shape, 12, rng, dtype) for shape in ((60, 40), (40, 30)))
+    A, B = (random_matrix(shape, 12, rng, np.float32) for shape in ((60, 40), (40, 30)))
     for each in (A, B):
         each.data[:] = rng.standard_normal(each.nnz) * 3
     left, right = device_matrix(queue, A), device_matrix(queue, B)
     found = []
-    for group, columns, entries in ((1, 32, 5), (16, 32, 256), (64, 128, 9), (48, None, 256)):
-        give(DenseWindows(group, columns, entries, 2))
+    for group, columns, entries in ((1, 32, 5), (16, 32, 256), (48, None, 9)):
+        give(DenseWindows(group, columns, entries, 2), team)
         found += [spgemm(left, right, method="dense").data.get() for _ in range(2)]
     for each in found[1:]:
         np.testing.assert_array_equal(each, found[0])
@@ -106,11 +117,12 @@ def test_order_of_sums(queue: cl.CommandQueue, give: Give, dtype: str) -> None:
     np.testing.assert_allclose(loose, found[0], rtol=1e-3, atol=1e-4)
 
 
-def test_local_memory_is_what_records_say(queue: cl.CommandQueue, give: Give) -> None:
+@over_teams
+def test_local_memory_is_what_records_say(team: Team, give: Give) -> None:
     rng = np.random.default_rng(5)
     A, B = random_matrix((30, 20), 3, rng, np.float32), random_matrix((20, 30), 3, rng, np.float32)
     for deterministic in (True, False):
-        give(DenseWindows(64))
+        queue = give(DenseWindows(64), team)
         with programs.recording() as built:
             spgemm(device_matrix(queue, A), device_matrix(queue, B), method="dense", deterministic=deterministic)
         for each in built:
@@ -119,8 +131,9 @@ def test_local_memory_is_what_records_say(queue: cl.CommandQueue, give: Give) ->
                 assert told <= each.parameters.row_bytes + 64 <= 32 << 10
 
 
-def test_columns_that_need_64_bits(queue: cl.CommandQueue, give: Give) -> None:
-    give(DenseWindows(32, 64, 16, 1))
+@over_teams
+def test_columns_that_need_64_bits(team: Team, give: Give) -> None:
+    queue = give(DenseWindows(32, 64, 16, 1), team)
     rng = np.random.default_rng(6)
     n = 1 << 33
     columns = np.unique(np.r_[np.arange(30), rng.integers(0, n, 50), np.arange(2**32 - 20, 2**32 + 20), np.arange(n - 30, n)])

@@ -47,7 +47,7 @@ def test_work_groups(queue: cl.CommandQueue, work_group: int) -> None:
 
 
 @pytest.mark.parametrize("listed", [False, True])
-@pytest.mark.parametrize("semiring", SEMIRINGS)
+@pytest.mark.parametrize("semiring", ["plus_times", "min_plus"])
 def test_slices(queue: cl.CommandQueue, semiring: str, listed: bool) -> None:
     rng = np.random.default_rng(2)
     lengths = rng.integers(1, 30, 300) * (rng.random(300) < 0.9 if listed else 1)

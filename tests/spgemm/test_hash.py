@@ -57,7 +57,7 @@ def check(queue: cl.CommandQueue, A: sp.csr_array, B: sp.csr_array) -> set[HashK
 
 
 @pytest.mark.parametrize("work_group", [1, 7, 48, 64, 10**9], ids="wg{}".format)
-@pytest.mark.parametrize(("lanes", "items"), [(1, 0), (4, 0), (1, 2), (4, 1), (16, 2), (64, 1)])
+@pytest.mark.parametrize(("lanes", "items"), [(4, 0), (1, 2), (16, 2), (64, 1)])
 def test_teams(queue: cl.CommandQueue, give: Give, work_group: int, lanes: int, items: int) -> None:
     give(Hash(128, lanes, items, work_group))
     rng = np.random.default_rng(1)
@@ -173,7 +173,7 @@ def noisy() -> tuple[sp.csr_array, sp.csr_array]:
 def test_order_of_sums_is_that_of_the_row_in_every_shape(queue: cl.CommandQueue, give: Give) -> None:
     A, B = noisy()
     found = []
-    for lanes, items in ((1, 2), (4, 1), (16, 2), (64, 1), (48, 2)):
+    for lanes, items in ((1, 2), (16, 2), (64, 1), (48, 2)):
         give(Hash(512, lanes, items))
         found += [made(queue, A, B)[0].data.get() for _ in range(2)]
     for each in found[1:]:
@@ -181,7 +181,7 @@ def test_order_of_sums_is_that_of_the_row_in_every_shape(queue: cl.CommandQueue,
 
 
 @pytest.mark.parametrize(("lanes", "items"), [(1, 0), (8, 0), (8, 2), (48, 2)])
-@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128", "uint8"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "uint8"])
 def test_values_by_atomics(
     queue: cl.CommandQueue, give: Give, lanes: int, items: int, dtype: str, caplog: pytest.LogCaptureFixture
 ) -> None:

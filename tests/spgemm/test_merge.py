@@ -19,14 +19,14 @@ from clsparse_py.spgemm.kernels import Form
 from clsparse_py.spgemm.merge import Merge, MergeKernel
 
 #: Lanes and heads of each.
-SHAPES = ((1, 1), (1, 5), (1, 16), (2, 4), (4, 1), (4, 8), (8, 3), (32, 1), (32, 2))
+SHAPES = ((1, 1), (1, 5), (1, 16), (2, 4), (4, 8), (8, 3), (32, 1))
 AXES = {
     "shape": SHAPES,
     "registers": (True, False),
     "work_group": (1, 7, 48, 64, 1 << 20),
     "narrow": (None, 4, 1),
     "listed": (False, True),
-    "outputs": (None, 0, 1, 8, 32),
+    "outputs": (None, 0, 1, 8),
 }
 
 

@@ -17,7 +17,7 @@ from clsparse_py.semiring import SEMIRINGS
 from clsparse_py.spgemm import METHODS, spgemm, spgemm_plan
 
 ALL = ("auto", *METHODS)
-DTYPES = ("float32", "float64", "complex64", "complex128", "int32", "uint8", "bool")
+DTYPES = ("float32", "float64", "complex128", "uint8", "bool")
 #: Rows of A and B such that there are rows of C with 0 to thousands of products, at the limits of bins and one beside them.
 LENGTHS = (0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 130)
 
@@ -42,7 +42,8 @@ def legal(case: dict[str, Any]) -> bool:
 def test_axes(case: dict[str, Any]) -> None:
     queue, dtype, semiring = queue_on(case["platform"]), case["dtype"], SEMIRINGS[case["semiring"]]
     rng = np.random.default_rng(1)
-    A, B = random_matrix((60, 50), 4, rng, dtype), random_matrix((50, 70), 6, rng, dtype)
+    # Rows of one length: each bin of a method has kernels of its own to be built.
+    A, B = rows_of([0] * 5 + [4] * 50 + [0] * 5, 50, rng, dtype), rows_of([6] * 50, 70, rng, dtype)
     left, right = (device_matrix(queue, each, case["index"]) for each in (A, B))
     assert_product(spgemm(left, right, method=case["method"], semiring=semiring), A, B, semiring)
 
@@ -117,7 +118,7 @@ def test_second_call_builds_nothing(queue: cl.CommandQueue, method: str, monkeyp
 @pytest.mark.parametrize("method", ALL)
 def test_columns_that_need_64_bits(queue: cl.CommandQueue, method: str) -> None:
     rng = np.random.default_rng(7)
-    A, B = rows_of(rng.integers(0, 30, 60), 50, rng, np.float32), rows_of(rng.integers(0, 12, 50), 90, rng, np.float32)
+    A, B = rows_of([0, 5] * 30, 50, rng, np.float32), rows_of([8] * 50, 90, rng, np.float32)
     # SciPy's product takes memory for each column: it is made of columns nearer to one another.
     wanted = sp.csr_array(A @ B)
     wanted.sort_indices()

@@ -18,6 +18,8 @@ from clsparse_py import csr_array, max_times, min_plus, plus_times, spgemm, spge
 from clsparse_py.launch import Chain, _scratch_pool
 from clsparse_py.spgemm import METHODS
 
+pytestmark = pytest.mark.any_platform
+
 Operands = tuple[sp.csr_array, sp.csr_array]
 ALL = ("auto", *METHODS)
 

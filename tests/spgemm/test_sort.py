@@ -19,7 +19,7 @@ from clsparse_py.spgemm.kernels import Form
 from clsparse_py.spgemm.sort import Sort, SortKernel
 
 #: Work-items to a row, and products of each.
-SHAPES = ((1, 2), (1, 8), (1, 16), (1, 32), (2, 4), (4, 8), (16, 2), (32, 4), (64, 8))
+SHAPES = ((1, 2), (1, 16), (1, 32), (2, 4), (4, 8), (32, 4), (64, 8))
 AXES = {
     "shape": SHAPES,
     "registers": (True, False),

@@ -13,6 +13,8 @@ from pyopencl import array as cl_array
 from clsparse_py import csr_array, max_times, min_plus, spmv
 from clsparse_py.device import describe
 
+pytestmark = pytest.mark.any_platform
+
 
 class TestBadInput:
     """Each error names the argument, what came, and what is needed."""

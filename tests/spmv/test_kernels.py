@@ -47,8 +47,7 @@ AXES: Mapping[str, Any] = {
     "kernel": list(BUILT_AS),
     "dtypes": [
         ("float32", "float32"), ("float64", "float64"), ("complex64", "complex64"), ("complex128", "complex128"),
-        ("int32", "int32"), ("int64", "int64"), ("bool", "bool"),
-        ("float32", "float64"), ("complex64", "float32"), ("int8", "uint8"),
+        ("int32", "int32"), ("bool", "bool"), ("float32", "float64"), ("int8", "uint8"),
     ],
     "algebra": ["plus_times", "scaled", "min_plus", "max_times", "or_and", "plus_pair"],
     "work_group": [1, 7, 48, 64, "max"],

@@ -16,6 +16,8 @@ from clsparse_py import cli, csr_array, programs, warmup
 from clsparse_py.device import choose_device, describe
 from clsparse_py.tuning import profiles
 
+pytestmark = pytest.mark.any_platform
+
 DEVICE = describe(choose_device())
 
 

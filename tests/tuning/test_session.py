@@ -19,6 +19,8 @@ from clsparse_py.errors import ProfileError
 from clsparse_py.tuning import clock, profiles, run, search
 from clsparse_py.tuning.checkpoint import Checkpoint, path_for
 
+pytestmark = pytest.mark.any_platform
+
 pytest.importorskip("sklearn")
 
 

@@ -16,6 +16,8 @@ from clsparse_py.tuning.corpus import TEST, TRAIN
 from clsparse_py.tuning.outcome import Outcome, scores_of, whole
 from clsparse_py.tuning.tree import Leaf
 
+pytestmark = pytest.mark.any_platform
+
 pytest.importorskip("sklearn")
 pytest.importorskip("matplotlib")
 
