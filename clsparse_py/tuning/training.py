@@ -2,13 +2,14 @@
 
 What counts is the time lost, not how often the fastest label is missed. So labels are first reduced to the few with which every
 case can be served, ties within the noise count as ties, cases weigh as much as a wrong choice costs there, and a leaf takes the
-label that loses least over its cases. What the untuned rule takes is a label, too: a tree corrects the rule where that is shown
-to gain. Trees are pruned by cross-validation over families, to the smallest that is as good as the best but for chance. A
-question whose tree does not lose less time than the untuned rule in families that it was not trained on keeps the rule.
+label that loses least over its cases. What the untuned rule takes may be a label, too: then a tree corrects the rule where that
+is shown to gain. Whether it is, and how far trees are pruned, is decided by cross-validation over families and cases. A question
+whose tree does not lose less time than the untuned rule in families that it was not trained on keeps the rule.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -132,8 +133,9 @@ def answer(observations: Sequence[Observation], untuned: Tree | None) -> Answer 
     test = [each for each in measured if each.split == TEST]
     if not train:
         return None
-    table = _Table.of(train, has_rule=untuned is not None)
-    growth, held_out = _best_growth(table)
+    # With what the rule takes as a label, which knows more than was measured, and without, as what corrects it grows large.
+    tables = [_Table.of(train, has_rule=has_rule) for has_rule in ((True, False) if untuned is not None else (False,))]
+    table, growth, held_out = _best_growth(tables)
     trained = _bounded(_grafted(table.tree(range(len(train)), growth), untuned), untuned, train)
     by_key = {train[row].key: label or train[row].default for row, label in held_out.items()}
     folds = losses([each for each in train if each.key in by_key], lambda each: by_key[each.key])
@@ -353,20 +355,21 @@ def _between(low: float, high: float) -> float:
     return low
 
 
-def _best_growth(table: _Table) -> tuple[_Growth, dict[int, str]]:
-    """Return the growth that loses least time on cases left out, and the labels chosen with it in families left out.
+def _best_growth(tables: Sequence[_Table]) -> tuple[_Table, _Growth, dict[int, str]]:
+    """Return the table and growth that lose least on cases left out, and the labels chosen with them in families left out.
 
     Whole families are left out, and again cases here and there: some families are like no other, and what is to be learned of
     them only they tell. With families alone trees would come out too small, with cases alone too large.
     """
-    everything = np.arange(len(table.families))
-    n_families = int(table.families.max()) + 1
+    first = tables[0]
+    everything = np.arange(len(first.families))
+    n_families = int(first.families.max()) + 1
     if n_families < 2 or everything.size < _LEAST_CASES:
-        return _Growth(), {}
-    by_family = table.families % min(n_families, _FOLDS)
+        return first, _Growth(), {}
+    by_family = first.families % min(n_families, _FOLDS)
     by_case = np.random.default_rng(0).permutation(everything) % _FOLDS
     tried: list[_Tried] = []
-    for worth in _WORTH_A_LABEL:
+    for table, worth in itertools.product(tables, _WORTH_A_LABEL):
         path = np.unique(table.penalties(everything, worth))
         # Between the penalties at which the tree changes; the last one leaves the root alone.
         penalties = [*np.sqrt(path[:-1].clip(0) * path[1:])[:: max(1, path.size // 16)], float(path[-1]) * 1.001 + 1e-9]
@@ -375,28 +378,19 @@ def _best_growth(table: _Table) -> tuple[_Growth, dict[int, str]]:
             chosen, lost = _left_out(table, by_family, growth)
             lost = (lost + _left_out(table, by_case, growth)[1]) / 2
             size = sum(1 for _ in leaves(table.tree(everything, growth)))
-            tried.append(_Tried(growth, chosen, size, *_mean_and_error(lost, table.shares)))
-    best = min(tried, key=lambda each: each.mean)
-    # The smallest tree that is as good, but for what chance makes of it (Breiman et al., "Classification and Regression Trees").
-    taken = min((each for each in tried if each.mean <= best.mean + best.error), key=lambda each: (each.size, each.mean))
-    return taken.growth, taken.chosen
+            tried.append(_Tried(table, growth, chosen, size, float(np.average(lost, weights=table.shares))))
+    best = min(tried, key=lambda each: (each.mean, each.size))
+    return best.table, best.growth, best.chosen
 
 
 class _Tried(NamedTuple):
-    """A growth, what trees so grown choose for families left out, how many leaves they have, and what they lose."""
+    """A table and a growth, what trees so grown choose for families left out, how many leaves they have, and what they lose."""
 
+    table: _Table
     growth: _Growth
     chosen: dict[int, str]
     size: int
     mean: float
-    error: float
-
-
-def _mean_and_error(lost: _Array, weights: _Array) -> tuple[float, float]:
-    """Return the weighted mean of what was lost, and its standard error."""
-    mean = float(np.average(lost, weights=weights))
-    spread = float(np.average((lost - mean) ** 2, weights=weights))
-    return mean, math.sqrt(spread * float(np.sum(weights**2))) / float(weights.sum())
 
 
 def _left_out(table: _Table, folds: _Array, growth: _Growth) -> tuple[dict[int, str], _Array]:
