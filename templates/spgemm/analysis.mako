@@ -23,8 +23,11 @@ Result        exact: integers are added in any order
     first_rule = 8 if long else 6
     counters = [f"taken_{i}" for i in range(len(rules))]
     exchanged = [1 << bit for bit in range(lanes.bit_length() - 1)]
-    # What comes before the first rule that asks for spans.
-    spanless = rules[: next((i for i, (_, _, span) in enumerate(rules) if span >= 0), 0)]
+    # What comes before the first rule that asks for spans, but for what another of these covers.
+    before = dict.fromkeys(rules[: next((i for i, (_, _, span) in enumerate(rules) if span >= 0), 0)])
+    def covered(limits):
+        return any(all(most < 0 or 0 <= mine <= most for most, mine in zip(each, limits)) for each in before if each != limits)
+    spanless = [limits for limits in before if not covered(limits)]
 %>\
 ## A sum of 64 bits by atomics of 32: who makes the low half overflow carries.
 <%def name="add_halves(sum, place)">\
@@ -37,34 +40,27 @@ Result        exact: integers are added in any order
 <%def name="holds(limits)">\
 ${" && ".join(f"{what} <= {limit}ul" for what, limit in zip(("sum", "length", "span"), limits) if limit >= 0)}\
 </%def>\
-## The rows of B that the entries of A from k on name, some steps at a time: their loads do not wait for one another.
-<%def name="rows_of_b(step, unrolled, indent)">\
-% for u in range(unrolled):
-${indent}const bool there_${u} = k + ${u * step} < end;
-${indent}const I of_b_${u} = there_${u} ? a_indices[k + ${u * step}] : 0;
-% endfor
-% for u in range(unrolled):
-${indent}const I from_${u} = there_${u} ? b_indptr[of_b_${u}] : 0, to_${u} = there_${u} ? b_indptr[of_b_${u} + 1] : 0;
-% endfor
-</%def>\
-## Products of the entries of A from k on, in steps.
+## Products of the entries of A from k on, in steps, some at a time: their loads do not wait for one another.
 <%def name="count_products(step, unrolled, indent)">\
 ${indent}for (; k < end; k += ${unrolled * step}) {
-${rows_of_b(step, unrolled, indent + "    ")}\
-${indent}    sum += ${" + ".join(f"(ulong)(to_{u} - from_{u})" for u in range(unrolled))};
+% for u in range(unrolled):
+${indent}    const bool there_${u} = k + ${u * step} < end;
+${indent}    const I of_b_${u} = there_${u} ? a_indices[k + ${u * step}] : 0;
+% endfor
+% for u in range(unrolled):
+${indent}    sum += there_${u} ? (ulong)(b_indptr[of_b_${u} + 1] - b_indptr[of_b_${u}]) : 0;
+% endfor
 ${indent}}
 </%def>\
 ## The first and last column of the entries of A from k on, in steps, where no rule takes the row whatever its span is.
-<%def name="find_span(step, unrolled, indent)">\
+<%def name="find_span(step, indent)">\
 ${indent}if (!(${" || ".join(f"({capture(holds, limits).strip()})" for limits in spanless) or "false"}))
-${indent}    for (; k < end; k += ${unrolled * step}) {
-${rows_of_b(step, unrolled, indent + "        ")}\
-% for u in range(unrolled):
-${indent}        if (from_${u} < to_${u}) {
-${indent}            first = min(first, (long)b_indices[from_${u}]);
-${indent}            last = max(last, (long)b_indices[to_${u} - 1]);
+${indent}    for (; k < end; k += ${step}) {
+${indent}        const I column = a_indices[k], from = b_indptr[column], to = b_indptr[column + 1];
+${indent}        if (from < to) {
+${indent}            first = min(first, (long)b_indices[from]);
+${indent}            last = max(last, (long)b_indices[to - 1]);
 ${indent}        }
-% endfor
 ${indent}    }
 </%def>\
 ## Write down what was found of a row, and count it.
@@ -141,7 +137,7 @@ ${count_products(lanes, 4, "            ")}\
 % if spans:
             long first = LONG_MAX, last = -1;
             k = waits ? end : begin + lane;
-${find_span(lanes, 4, "            ")}\
+${find_span(lanes, "            ")}\
 % for m in exchanged:
             first = min(first, (long)lanes_xor_u64((ulong)first, ${m}));
             last = max(last, (long)lanes_xor_u64((ulong)last, ${m}));
@@ -156,12 +152,12 @@ ${note("                ")}\
         for (uint i = 0; i < n; ++i) {
             const ulong row = waiting[i], begin = a_indptr[row], end = a_indptr[row + 1], length = end - begin;
             ulong sum = 0, k = begin + me;
-${count_products(work_group, 16, "            ")}\
+${count_products(work_group, 1, "            ")}\
             sum = (ulong)group_reduce_add(box, (long)sum);
 % if spans:
             long first = LONG_MAX, last = -1;
             k = begin + me;
-${find_span(work_group, 8, "            ")}\
+${find_span(work_group, "            ")}\
             first = group_reduce_min(box, first);
             last = -group_reduce_min(box, -last);
 % endif
@@ -183,7 +179,7 @@ ${count_products(1, 1, "        ")}\
 % if spans:
         long first = LONG_MAX, last = -1;
         k = begin;
-${find_span(1, 1, "        ")}\
+${find_span(1, "        ")}\
 % endif
 ${note("        ")}\
     }

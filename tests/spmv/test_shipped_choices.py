@@ -1,8 +1,6 @@
-"""The generic profile of GPUs chooses what the rules written by hand chose, which it replaced; that of CPUs what tuning found."""
+"""What the generic profiles choose, which tuning found."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 from test_choose import CPU, GPU
@@ -10,19 +8,22 @@ from test_choose import CPU, GPU
 from clsparse_py.spmv.choose import choose
 from clsparse_py.spmv.features import Features
 
-LINES = (Path(__file__).parent / "former_choices.txt").read_text().splitlines()[1:]
 
-
-def test_generic_profile_of_gpus() -> None:
-    assert len(LINES) > 400
-    for line in LINES:
-        dtype, n_rows, nnz, longest, label = line.split()
-        features = Features(int(n_rows), int(n_rows), int(nnz), 0, int(longest), 1.0, ())
-        decision = choose(features, GPU, "auto", None, dtype)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_gpus_share_out_short_rows_and_stream_entries_of_others(dtype: str) -> None:
+    def taken(n_rows: int, nnz: int, longest: int) -> str:
+        # All rows but one are as long as the mean, which lies in a class of the histogram by powers of two.
+        classes = (*(0 for _ in range((nnz // n_rows - 1).bit_length() + 1)), n_rows)
+        decision = choose(Features(n_rows, n_rows, nnz, 0, longest, 1.0, classes), GPU, "auto", None, dtype)
         assert decision.scheme.name == "single"
-        assert decision.kernels[0][0].label == label, line
         assert decision.rule.startswith("profile generic-gpu: single always; ")
-        assert label in decision.rule
+        assert decision.kernels[0][0].label in decision.rule
+        return decision.kernels[0][0].name
+
+    # A few entries in every row, in a cache and not.
+    assert taken(10**5, 3 * 10**5, 4) == "serial"
+    assert taken(10**6, 6 * 10**6, 7) == "adaptive"
+    assert taken(10**6, 2 * 10**7, 3000) == "adaptive"
 
 
 def test_values_of_other_types_choose_as_real_ones_of_their_size() -> None:
