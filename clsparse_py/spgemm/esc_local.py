@@ -6,10 +6,9 @@ local memory does not hold a work-group's too, in global memory.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 from typing_extensions import Self, override
@@ -20,11 +19,9 @@ from clsparse_py.spgemm.accumulator import Product, Rows
 from clsparse_py.spgemm.fenced import FencedKernel
 from clsparse_py.spgemm.kernels import Form, RowKernel
 from clsparse_py.spgemm.sort import most_columns
-from clsparse_py.spgemm.team import Team
+from clsparse_py.spgemm.team import Team, varied
 
 __all__ = ["EscGroup", "EscGroupKernel", "EscItem", "EscItemKernel", "EscTeam", "EscTeamKernel", "esc_bins"]
-
-_Sorting = TypeVar("_Sorting", bound="_SortingTeam")
 
 #: Products that a work-item sorts at a time: one compiler takes no more of them in registers.
 _REGISTERS = 16
@@ -164,7 +161,7 @@ class _SortingTeam(Team):
 
     @override
     def _enqueue(self, chain: Chain, product: Product, rows: Rows, form: Form, *results: Any) -> None:
-        Team._enqueue(_for_columns(self, self.columns or product.shape[1]), chain, product, rows, form, *results)
+        Team._enqueue(varied(self, "columns", self.columns or product.shape[1]), chain, product, rows, form, *results)
 
     @property
     def bits(self) -> int:
@@ -183,13 +180,6 @@ class _SortingTeam(Team):
     def max_columns(self, device: Device, form: Form) -> int:  # noqa: ARG002 - words of any size fit
         """Return the most columns with which a column and the number of a product fit in a word, and a row's words in memory."""
         return most_columns(self.products)
-
-
-# Kept: asked for with every launch.
-@functools.lru_cache(maxsize=256)
-def _for_columns(team: _Sorting, columns: int) -> _Sorting:
-    """Return what sorts products whose columns are below a number."""
-    return replace(team, columns=columns)
 
 
 @dataclass(frozen=True)
@@ -272,26 +262,18 @@ class EscGroup(_SortingTeam):
         return self.record(device, form, listed=True).scratch_bytes
 
     @override
-    def _enqueue(self, chain: Chain, product: Product, rows: Rows, form: Form, *results: Any) -> None:
-        columns = self.columns or product.shape[1]
-        built, record = chain.build(_record(_for_columns(self, columns), chain.device, form, rows.listed is not None))
+    def _spread(self, chain: Chain, product: Product, rows: Rows, record: Any) -> tuple[int, tuple[Any, ...]]:
         # As much memory as the operands have: products of a few rows at a time.
         room = min(product.memory_limit, sum(each.nbytes for each in (*product.structure, product.a_data, product.b_data)))
         groups = max(min(rows.n, self._RESIDENT * chain.device.compute_units, room // record.scratch_bytes), 1)
         scratch = chain.scratch(groups * record.scratch_bytes // 8, np.uint64)
-        where = (np.uint64(rows.n),) if rows.listed is None else (np.uint64(rows.n), np.uint64(rows.first), rows.listed)
+        columns = self.columns or product.shape[1]
         passes = np.uint32(-(-max((columns - 1).bit_length(), 1) // record.DIGIT_BITS))
-        chain.launch(built, groups, *where, *product.structure, *results, passes, scratch)
+        return groups, (passes, scratch)
 
     @override
     def describe(self) -> str:
         return f"{self.products} products in global memory, a work-group of {self.work_group} to a row"
-
-
-# Kept: to make a record legal takes longer than to launch its kernel.
-@functools.lru_cache(maxsize=256)
-def _record(group: EscGroup, device: Device, form: Form, listed: bool) -> EscGroupKernel:
-    return group.record(device, form, listed)
 
 
 def _most_products(device: Device, form: Form, lanes: int, word_bytes: int) -> int:

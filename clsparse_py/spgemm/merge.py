@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -14,7 +13,7 @@ from clsparse_py.device import Device
 from clsparse_py.launch import Chain
 from clsparse_py.spgemm.accumulator import Product, Rows
 from clsparse_py.spgemm.kernels import Form, RowKernel
-from clsparse_py.spgemm.team import Team
+from clsparse_py.spgemm.team import Team, varied
 
 __all__ = ["Merge", "MergeKernel", "merges"]
 
@@ -159,7 +158,7 @@ class Merge(Team):
         outputs = self.outputs
         if outputs is None and results[1:] and not chain.device.is_cpu:
             outputs = self._staged(product, rows, results[-1].size)
-        Team._enqueue(_staging(self, outputs), chain, product, rows, form, *results)
+        Team._enqueue(varied(self, "outputs", outputs), chain, product, rows, form, *results)
 
     def _staged(self, product: Product, rows: Rows, nnz: int) -> int:
         """Return how long the rows of C may be that are staged, by the number of its entries."""
@@ -174,13 +173,6 @@ class Merge(Team):
     def describe(self) -> str:
         where = "" if self.registers else " in local memory"
         return f"{self.items} heads a work-item{where}, {self.lanes} to a row"
-
-
-# Kept: asked for with every launch.
-@functools.lru_cache(maxsize=256)
-def _staging(merge: Merge, outputs: int | None) -> Merge:
-    """Return what stages rows of C with at most so many entries."""
-    return replace(merge, outputs=outputs)
 
 
 def merges(device: Device, form: Form, *, registers: bool) -> tuple[Merge, ...]:

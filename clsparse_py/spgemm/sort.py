@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -14,7 +13,7 @@ from clsparse_py.launch import Chain
 from clsparse_py.spgemm.accumulator import Product, Rows
 from clsparse_py.spgemm.fenced import FencedKernel
 from clsparse_py.spgemm.kernels import Form
-from clsparse_py.spgemm.team import Team
+from clsparse_py.spgemm.team import Team, varied
 
 __all__ = ["Sort", "SortKernel", "most_columns", "sorts"]
 
@@ -141,19 +140,12 @@ class Sort(Team):
 
     @override
     def _enqueue(self, chain: Chain, product: Product, rows: Rows, form: Form, *results: Any) -> None:
-        Team._enqueue(_for_columns(self, self.columns or product.shape[1]), chain, product, rows, form, *results)
+        Team._enqueue(varied(self, "columns", self.columns or product.shape[1]), chain, product, rows, form, *results)
 
     @override
     def describe(self) -> str:
         where = "" if self.registers else " in local memory"
         return f"{self.items} products a work-item{where}, {self.lanes} to a row"
-
-
-# Kept: asked for with every launch.
-@functools.lru_cache(maxsize=256)
-def _for_columns(sort: Sort, columns: int) -> Sort:
-    """Return what sorts products whose columns are below a number."""
-    return replace(sort, columns=columns)
 
 
 def most_columns(products: int) -> int:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import abc
 import functools
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 from pyopencl import array as cl_array
@@ -15,7 +15,9 @@ from clsparse_py.launch import Chain
 from clsparse_py.spgemm.accumulator import Product, Result, Rows
 from clsparse_py.spgemm.kernels import Form, RowKernel
 
-__all__ = ["Team"]
+__all__ = ["Team", "varied"]
+
+_Team = TypeVar("_Team", bound="Team")
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,19 @@ class Team(abc.ABC):
         where: tuple[Any, ...] = (np.uint64(rows.n),)
         if rows.listed is not None:
             where += np.uint64(rows.first), rows.listed
-        chain.launch(built, record.groups(rows.n), *where, *product.structure, *results)
+        groups, own = self._spread(chain, product, rows, record)
+        chain.launch(built, groups, *where, *product.structure, *results, *own)
+
+    def _spread(self, chain: Chain, product: Product, rows: Rows, record: Any) -> tuple[int, tuple[Any, ...]]:  # noqa: ARG002
+        """Return how many work-groups make the rows, and the kernel's last arguments, of which most have none."""
+        return record.groups(rows.n), ()
+
+
+# Kept: asked for with every launch.
+@functools.lru_cache(maxsize=256)
+def varied(team: _Team, field: str, value: Any) -> _Team:
+    """Return a team with another value of a field, as a product asks for it."""
+    return replace(team, **{field: value})
 
 
 # Kept: to make a record legal takes longer than to launch its kernel.
