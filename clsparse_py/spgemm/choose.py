@@ -41,6 +41,7 @@ __all__ = [
     "rules_for",
     "settled",
     "shares",
+    "side_by_side",
     "small",
 ]
 
@@ -52,6 +53,8 @@ _MOST_MERGED_ALONE = 1 << 10
 #: without analysis, at most; and times all products, where an analysis would be a large part of the whole.
 _ALIKE = 2
 _NEIGHBOURS = 0.25
+#: What is staged of B is reckoned in so many entries, as each number has a kernel of its own.
+_INPUTS = 128
 _MOST_HEADS = 512
 _MANY_PRODUCTS = 1 << 34
 #: How many times the mean row's products the most of a row may be where a recipe's limits say which rows are merged.
@@ -235,15 +238,29 @@ def small(device: Device, form: Form, longest_row: int) -> Rule | None:
 
 
 @functools.lru_cache(maxsize=256)
-def _alone(longest_row: int) -> Rule:
-    return Rule("reg-merge", Merge(1, longest_row), max_length=longest_row)
+def _alone(longest_row: int, inputs: int) -> Rule:
+    return Rule("reg-merge", Merge(1, longest_row, inputs=inputs), max_length=longest_row)
 
 
-def alone(longest_row: int, most_products: int) -> Rule | None:
-    """Return the rule by which one work-item each merges all rows, in their order; None where they are too long."""
+def alone(longest_row: int, most_products: int, inputs: int) -> Rule | None:
+    """Return the rule by which one work-item each merges all rows, in their order; None where they are too long.
+
+    ``inputs``: as `side_by_side` says.
+    """
     if not 0 < longest_row <= _MOST_ALONE or most_products > _MOST_MERGED_ALONE:
         return None
-    return _alone(longest_row)
+    return _alone(longest_row, inputs)
+
+
+def side_by_side(device: Device, n_rows: int, A: Structure | None, mean_row_of_b: float) -> int:
+    """Return how many entries the rows of B have that neighbouring rows of A name together; 0 where they share few of them.
+
+    Neighbouring columns of A are those that the next row has too, as in grids: of a row, only the others are new.
+    """
+    if device.portability.lanes == "local" or device.is_cpu or A is None or A.adjacent < max(_NEIGHBOURS * A.nnz, 1):
+        return 0
+    named = ((A.nnz - A.adjacent) * device.portability.lane_width + A.adjacent) / n_rows
+    return math.ceil(named * mean_row_of_b / _INPUTS) * _INPUTS
 
 
 def guessed(
@@ -285,10 +302,10 @@ def _guessed(
     return next(((each, None) for each in holding), None) if alike else None
 
 
-def settled(accumulator: Merge, guess: Guess) -> Rule | None:
+def settled(accumulator: Merge, guess: Guess, inputs: int) -> Rule | None:
     """Return the rule of a numeric phase whose symbolic phase was guessed right; None where rows had better not be merged."""
     if accumulator.length <= _MOST_ALONE:
-        return alone(guess.longest_row, 0) or Rule("reg-merge", accumulator, max_length=accumulator.length)
+        return alone(guess.longest_row, 0, inputs) or Rule("reg-merge", accumulator, max_length=accumulator.length)
     if guess.n_products >= _COMPRESSED * guess.nnz or guess.n_products <= FEW_PRODUCTS:
         return Rule("reg-merge", accumulator, max_length=accumulator.length)
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -32,7 +33,11 @@ class MergeKernel(RowKernel):
     registers : bool
         Whether heads are in registers, or in local memory.
     outputs : int
-        Rows of one work-item with at most so many entries of C are staged in local memory, to be written side by side; 0: none.
+        So many entries of C for each work-item of a work-group are staged in local memory, to be written side by side, where rows
+        are adjacent and have one work-item each; 0: none.
+    inputs : int
+        So many entries of B are staged in local memory, where the rows of a sub-group name rows of B that lie side by side; a
+        work-group is one sub-group then. 0: none.
     most : int
         The symbolic phase tells whether rows are such as they were guessed to be: they name rows of B with no more entries than
         this. 0: they are known to be.
@@ -44,8 +49,11 @@ class MergeKernel(RowKernel):
     items: int
     registers: bool
     outputs: int
+    inputs: int = 0
     most: int = 0
 
+    #: In how many ranges rows of B lie that are staged, at most.
+    RANGES: ClassVar[int] = 8
     #: Into how many parts products, and entries, are counted, so that work-groups do not wait for each other.
     SLOTS: ClassVar[int] = 64
     #: Heads in the registers of a work-item, at most.
@@ -57,8 +65,8 @@ class MergeKernel(RowKernel):
     @override
     def shape_name(self) -> str:
         where = f"{self.items}_{'heads' if self.registers else 'local_heads'}"
-        special = f"{f'_staged{self.outputs}' if self.outputs else ''}{f'_most{self.most}' if self.most else ''}"
-        return f"{super().shape_name}_{where}{special}"
+        staged = f"{f'_staged{self.outputs}' if self.outputs else ''}{f'_from{self.inputs}' if self.inputs else ''}"
+        return f"{super().shape_name}_{where}{staged}{f'_most{self.most}' if self.most else ''}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
@@ -66,34 +74,47 @@ class MergeKernel(RowKernel):
             "items": self.items,
             "registers": self.registers,
             "outputs": self.outputs,
+            "inputs": self.inputs,
+            "ranges": self.RANGES,
+            "lane_width": self.lane_width,
             "most": self.most,
             "slots": self.SLOTS,
         }
         return {**super().arguments(), **shape}
 
     @property
+    def _entry_bytes(self) -> int:
+        """Bytes of a column and a value."""
+        return (8 if self.form.wide else 4) + (self.form.arithmetic.result.itemsize if self.form.arithmetic else 0)
+
+    @property
     def _work_item_bytes(self) -> int:
-        """Bytes of local memory for each work-item."""
-        column = 8 if self.form.wide else 4
-        value = self.form.arithmetic.result.itemsize if self.form.arithmetic else 0
-        head = 2 * column + np.dtype(self.form.index).itemsize + value
-        staged = (self.outputs + 1) * (column + value) + 12 if self.outputs else 0
+        """Bytes of local memory for each work-item, but for what is staged of B."""
+        head = self._entry_bytes + (8 if self.form.wide else 4) + np.dtype(self.form.index).itemsize
+        staged = -(-33 * self.outputs * self._entry_bytes // 32)
         return staged + (0 if self.registers else self.items * head)
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the nearest legal record: fewer lanes have more heads each, in local memory where registers do not hold them."""
+        """Return the nearest legal record.
+
+        Fewer lanes have more heads each, in local memory where registers do not hold them. Of B nothing is staged where there is
+        no room for it.
+        """
         if work_group < 1:
             return None
         width = 1 << min(lane_width, self.lane_width, work_group).bit_length() - 1
         lanes = min(self.lanes, width)
         items = self.items * (self.lanes // lanes)
-        portability = self.portability.at_most(width if lanes > 1 else 1)
-        staged = lanes == 1 and self.form.phase != "symbolic"
-        made = replace(
-            self, lanes=lanes, items=items, portability=portability, registers=self.registers and items <= self.MOST_ITEMS,
-            outputs=self.outputs if staged else 0,
-        )  # fmt: skip
+        registers = self.registers and items <= self.MOST_ITEMS
+        alone = lanes == 1 and self.form.phase != "symbolic"
+        outputs = self.outputs if alone and not self.listed else 0
+        made = replace(self, lanes=lanes, items=items, registers=registers, outputs=outputs, inputs=0)
+        if self.inputs and alone and registers and width > 1 and self.form.index == "int32":
+            room = self.LOCAL_MEMORY - width * made._work_item_bytes
+            if (self.inputs + 1) * self._entry_bytes <= room:
+                return replace(made, inputs=self.inputs, portability=self.portability.at_most(width), work_group=width)
+        made = replace(made, portability=self.portability.at_most(width if lanes > 1 else 1))
         while work_group * made._work_item_bytes > self.LOCAL_MEMORY:
             work_group //= 2
         # Whole sub-groups, as their lanes exchange values.
@@ -116,6 +137,8 @@ class Merge(Team):
     work_group : int
     outputs : int, optional
         As `MergeKernel` has it; by default what suits the product.
+    inputs : int
+        As `MergeKernel` has it.
     """
 
     lanes: int
@@ -123,9 +146,10 @@ class Merge(Team):
     registers: bool = True
     work_group: int = 128
     outputs: int | None = None
+    inputs: int = 0
 
-    #: How long the rows of C may be that are staged: the least of these that holds most of them.
-    _STAGED: ClassVar[tuple[int, ...]] = (4, 8, 16, 32)
+    #: Of how many entries of a row of C the staged ones are a multiple, and how many are too many to be staged.
+    _STAGED: ClassVar[tuple[int, int]] = (4, 32)
 
     @property
     def length(self) -> int:
@@ -134,10 +158,10 @@ class Merge(Team):
 
     def legal(self, device: Device, form: Form, *, listed: bool, most: int = 0) -> MergeKernel | None:
         """Return the nearest record that a device can hold, or None."""
-        shape = self.lanes, self.items, self.registers, self.outputs or 0, most
+        shape = self.lanes, self.items, self.registers, self.outputs or 0, self.inputs, most
         asked = MergeKernel(self.work_group, form, listed, device.portability, *shape)
         width = device.portability.lane_width
-        group = max(self.work_group, width) if min(self.lanes, width) > 1 else self.work_group
+        group = max(self.work_group, width) if self.inputs or min(self.lanes, width) > 1 else self.work_group
         return asked.within(min(group, device.max_work_group), width)
 
     def guessing(self, device: Device, form: Form, most: int) -> MergeKernel:
@@ -157,22 +181,20 @@ class Merge(Team):
     def _enqueue(self, chain: Chain, product: Product, rows: Rows, form: Form, *results: Any) -> None:
         outputs = self.outputs
         if outputs is None and results[1:] and not chain.device.is_cpu:
-            outputs = self._staged(product, rows, results[-1].size)
+            outputs = self._staged(results[-1].size / product.shape[0])
         Team._enqueue(varied(self, "outputs", outputs), chain, product, rows, form, *results)
 
-    def _staged(self, product: Product, rows: Rows, nnz: int) -> int:
-        """Return how long the rows of C may be that are staged, by the number of its entries."""
-        # Those of a bin that has most rows are like the mean; others, as the rows of A in their bin.
-        length = nnz / product.shape[0]
-        if 2 * rows.n < product.shape[0]:
-            length = 0.75 * self.length * nnz / product.a_indices.size
-        longest = self._STAGED[-1]
-        return next((n for n in self._STAGED if length <= n), longest if length <= 2 * longest else 0)
+    def _staged(self, mean: float) -> int:
+        """Return how many entries of C are staged for each row, by the mean row, which some are longer than."""
+        step, most = self._STAGED
+        wanted = math.ceil(1.1 * mean / step) * step
+        return wanted if wanted <= most else 0
 
     @override
     def describe(self) -> str:
         where = "" if self.registers else " in local memory"
-        return f"{self.items} heads a work-item{where}, {self.lanes} to a row"
+        staged = f", {self.inputs} entries of B side by side" if self.inputs else ""
+        return f"{self.items} heads a work-item{where}, {self.lanes} to a row{staged}"
 
 
 def merges(device: Device, form: Form, *, registers: bool) -> tuple[Merge, ...]:

@@ -19,7 +19,7 @@ from clsparse_py.spgemm.accumulator import Product, Rows
 from clsparse_py.spgemm.analysis import Work, analyse, grouped
 from clsparse_py.spgemm.arguments import form_of, memory_limit_of, with_index
 from clsparse_py.spgemm.canonical_values import CanonicalOperand
-from clsparse_py.spgemm.choose import FEW_PRODUCTS, alone, decided, guessed, rules_for, settled, shares, small
+from clsparse_py.spgemm.choose import FEW_PRODUCTS, alone, decided, guessed, rules_for, settled, shares, side_by_side, small
 from clsparse_py.spgemm.guess import tried
 from clsparse_py.spgemm.pointers import enqueue_pointers
 from clsparse_py.spgemm.recipe import features_of
@@ -122,6 +122,7 @@ class Symbolic:
                 form, limit, settings.deterministic,
             )  # fmt: skip
             any_products = bool(left.nnz and right.nnz)
+            self._inputs = side_by_side(chain.device, m, left.known_structure, right.nnz / right.shape[0]) if any_products else 0
         if any_products and settings.method == "auto":
             with timer("symbolic"):
                 known = self._guessed(chain, left, right, counts, allocator)
@@ -145,7 +146,7 @@ class Symbolic:
                 chain.fill(counts, 0, m)
             self.steps = [
                 Step(rule, each, rule.accumulator.prepare(chain, self.product, each))
-                for rule, each in (_shared(chain, self.product, work, settings.method, rules) if work else ())
+                for rule, each in (_shared(chain, self.product, work, settings.method, rules, self._inputs) if work else ())
                 if rule.accumulator is not None
             ]
         with timer("symbolic"):
@@ -170,7 +171,7 @@ class Symbolic:
             return False
         accumulator, most = guess
         found = tried(chain, self.product, accumulator, min(most or _INT32_MAX, _INT32_MAX), counts, allocator)
-        rule = settled(accumulator, found) if found else None
+        rule = settled(accumulator, found, self._inputs) if found else None
         if found is None or rule is None:
             return False
         self.product = self.product._replace(n_products=found.n_products, bound=found.n_products)
@@ -179,13 +180,13 @@ class Symbolic:
         return True
 
 
-def _shared(chain: Chain, product: Product, work: Work, method: str, rules: Rules) -> list[tuple[Rule, Rows]]:
-    """Return the rules with their rows."""
+def _shared(chain: Chain, product: Product, work: Work, method: str, rules: Rules, inputs: int) -> list[tuple[Rule, Rows]]:
+    """Return the rules with their rows; ``inputs`` as `side_by_side` says."""
     one: Rule | None = None
     if method == "auto" and 0 < work.n_products <= FEW_PRODUCTS:
         one = small(chain.device, product.form, work.longest_row)
     elif method in ("auto", "reg-merge") and not chain.device.is_cpu:
-        one = alone(work.longest_row, work.most_products)
+        one = alone(work.longest_row, work.most_products, inputs)
     n_rows = product.shape[0]
     if one is not None:
         return [(one, Rows(n_rows, n_empty=work.taken[0]))]

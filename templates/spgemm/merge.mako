@@ -10,13 +10,19 @@ Output        that no row was longer was guessed, nor named a row of B with more
               that was wrong, and so what is counted; the longest row of A, how many rows have no products, and in
               ${slots} parts each how many products and entries of C there are
 % endif
-Local memory  ${"none" if registers else f"{items} heads a work-item"}${f"; {outputs} entries of C a work-item, which go from there to C side by side" if outputs else ""}
+Local memory  ${"none" if registers else f"{items} heads a work-item"}${f"; {outputs} entries of C a work-item: where those of all its rows fit, they go from there to C side by side" if outputs else ""}
+% if inputs:
+              and ${inputs} entries of B a work-group, which is one sub-group: rows of B that its rows name are read side by side,
+              as far as they lie in a few ranges that fit; otherwise each work-item reads its own
+% endif
 Result        deterministic: products of a column are added in ${"the order of A's row" if lanes == 1 else "an order that A's row alone determines"}
 </%doc>
+<%! import functools %>\
 <%
     # Columns that a team finds before it writes them: a lane of it gets each, so that they are written side by side.
     turn = min(lanes, 4)
     heads = range(items) if registers else ("u",)
+    min_of = lambda names: functools.reduce(lambda a, b: f"min({a}, {b})", names)
     each_head = "" if registers else "for (uint u = 0; u < n_heads; ++u) "
 %>\
 #include "spgemm.cl"
@@ -27,6 +33,10 @@ Result        deterministic: products of a column are added in ${"the order of A
 % if not symbolic:
 #include "lanes_xor.cl"
 % endif
+% elif inputs:
+#define M uint
+#define MIN_LANES ${lane_width}
+#include "lanes_min.cl"
 % endif
 // Of head u: the column that it has, where that is in B, how many entries its row has from there on, and the factor from A.
 % if registers:
@@ -52,15 +62,19 @@ void ${name}(SPGEMM_PARAMETERS${", global uint *restrict seen" if most else ""})
 % endif
 % endif
 % if outputs:
-    // Rows with at most ${outputs} entries are staged; a gap after each, so that work-items do not meet in a bank.
+    // Entries of C, where those of all rows fit. TILE leaves gaps, so that work-items do not meet in a bank.
+#define TILE(i) ((i) + (i) / 32)
 % if not values_only:
-    local COLUMN tile_columns[${work_group * (outputs + 1)}];
+    local COLUMN tile_columns[TILE(${work_group * outputs})];
 % endif
-    local T tile[${work_group * (outputs + 1)}];
-    local C_INDEX places[${work_group}];
-    local uint sizes[${work_group}];
+    local T tile[TILE(${work_group * outputs})];
 % endif
-% if outputs or not registers:
+% if inputs:
+    // One more than are used: where a row ends, what lies behind it is loaded, too.
+    local COLUMN input_columns[${inputs + 1}];
+    local X_VALUE input_values[${inputs + 1}];
+% endif
+% if outputs or inputs or not registers:
     const uint me = get_local_id(0);
 % endif
 % if most:
@@ -91,6 +105,9 @@ void ${name}(SPGEMM_PARAMETERS${", global uint *restrict seen" if most else ""})
 % if not symbolic:
     T factor_${u} = ZERO;
 % endif
+% if inputs:
+    uint named_${u} = UINT_MAX;
+% endif
     if (${u * lanes} + lane < length) {
 % else:
     ${each_head}{
@@ -105,7 +122,11 @@ void ${name}(SPGEMM_PARAMETERS${", global uint *restrict seen" if most else ""})
         }
         n_products += (uint)LEFT(${u});
 % endif
-        COLUMN_OF(${u}) = LEFT(${u}) ? (COLUMN)b_indices[AT(${u})] : NO_COLUMN;
+% if inputs:
+        named_${u} = (uint)k;
+% else:
+${starts("        ", u)}\
+% endif
 % if not symbolic:
         FACTOR(${u}) = from_a(a_data[a]);
 % endif
@@ -119,39 +140,69 @@ void ${name}(SPGEMM_PARAMETERS${", global uint *restrict seen" if most else ""})
     const C_INDEX end = active ? c_indptr[row + 1] : 0;
 % endif
 % if outputs:
-    const bool staged = end - place <= ${outputs};
-    places[me] = place;
-    sizes[me] = staged ? (uint)(end - place) : 0;
-    uint in_tile = me * ${outputs + 1};
+    // The rows are neighbours, and so are their entries in C.
+    const ulong first_row = (ulong)get_group_id(0) * ${work_group};
+    const C_INDEX to = c_indptr[min(first_row, n_rows)], n_found = c_indptr[min(first_row + ${work_group}, n_rows)] - to;
+    const bool staged_c = n_found <= ${work_group * outputs};
 % endif
-% if lanes == 1:
-% if symbolic:
-    for (;; ++count) {
-${find("        ")}\
-        if (smallest == NO_COLUMN)
+% if inputs:
+    // Rows of B, range by range from the first that is in none yet, as long as there are such and they fit.
+    uint filled = 0, least;
+    for (uint range = 0; ; ++range) {
+        least = ${min_of(f"named_{u}" for u in heads)};
+        least = lanes_min(least);
+        if (least == UINT_MAX || range == ${ranges})
             break;
-${add("        ")}\
-    }
-% else:
-    for (; place < end; ++place) {
-${find("        ")}\
-${add("        ")}\
-% if outputs:
-        if (staged) {
-% if not values_only:
-            tile_columns[in_tile] = smallest;
-% endif
-            tile[in_tile] = sum;
-            ++in_tile;
-            continue;
+        uint greatest = least;
+% for u in heads:
+        greatest = named_${u} - least < ${2 * lane_width} ? max(greatest, named_${u}) : greatest;
+% endfor
+        greatest = ~lanes_min(~greatest);
+        const I from = b_indptr[least];
+        const uint n = (uint)(b_indptr[greatest + 1] - from);
+        if (n > ${inputs} - filled)
+            break;
+% for u in heads:
+        if (named_${u} - least < ${2 * lane_width}) {
+            AT(${u}) += (I)filled - from;
+            named_${u} = UINT_MAX;
         }
-% endif
-% if not values_only:
-        c_indices[place] = (C_INDEX)smallest;
-% endif
-        c_data[place] = sum;
+% endfor
+        // Several loads at a time, whose latencies pass together.
+        for (uint i = me; i < n; i += ${8 * lane_width}) {
+% for k in range(8):
+            const bool has_${k} = i + ${k * lane_width} < n;
+            const I b_${k} = from + (I)(has_${k} ? i + ${k * lane_width} : 0);
+            const COLUMN column_read_${k} = (COLUMN)b_indices[b_${k}];
+            const X_VALUE value_read_${k} = b_data[b_${k}];
+% endfor
+% for k in range(8):
+            if (has_${k}) {
+                input_columns[filled + i + ${k * lane_width}] = column_read_${k};
+                input_values[filled + i + ${k * lane_width}] = value_read_${k};
+            }
+% endfor
+        }
+        filled += n;
     }
-% endif
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (least == UINT_MAX) {
+        // LEFT is where a row ends from here on.
+% for u in heads:
+        LEFT(${u}) += (COLUMN)AT(${u});
+% endfor
+${alone("        ", True)}\
+    } else {
+        // Those that were placed go back.
+% for u in heads:
+        if (${u} < length)
+            AT(${u}) = b_indptr[a_indices[begin + ${u}]];
+${starts("        ", u)}\
+% endfor
+${alone("        ", False)}\
+    }
+% elif lanes == 1:
+${alone("    ", False)}\
 % else:
     bool more = true;
     do {
@@ -169,7 +220,7 @@ ${find("            ")}\
             smallest = lanes_min(smallest);
 % endif
             const bool found = smallest != NO_COLUMN;
-${add("            ")}\
+${add("            ", False)}\
 % if symbolic:
             count += found;
             more = found;
@@ -250,14 +301,12 @@ ${add("            ")}\
 % endif
 % if outputs:
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint i = me; i < ${work_group * outputs}; i += ${work_group}) {
-        const uint of = i / ${outputs}, entry = i % ${outputs};
-        if (entry < sizes[of]) {
-            const C_INDEX to = places[of] + (C_INDEX)entry;
+    if (staged_c) {
+        for (uint i = me; i < (uint)n_found; i += ${work_group}) {
 % if not values_only:
-            c_indices[to] = (C_INDEX)tile_columns[of * ${outputs + 1} + entry];
+            c_indices[to + (C_INDEX)i] = (C_INDEX)tile_columns[TILE(i)];
 % endif
-            c_data[to] = tile[of * ${outputs + 1} + entry];
+            c_data[to + (C_INDEX)i] = tile[TILE(i)];
         }
     }
 % endif
@@ -268,17 +317,59 @@ ${indent}COLUMN smallest = NO_COLUMN;
 ${indent}${each_head}smallest = min(smallest, COLUMN_OF(${u}));
 % endfor
 </%def>
-<%def name="add(indent)">\
+<%def name="starts(indent, u)">\
+${indent}COLUMN_OF(${u}) = LEFT(${u}) ? (COLUMN)b_indices[AT(${u})] : NO_COLUMN;
+</%def>
+<%def name="add(indent, staged)">\
 % if not symbolic:
 ${indent}T sum = ZERO;
 % endif
 % for u in heads:
 ${indent}${each_head}if (COLUMN_OF(${u}) == smallest${" && found" if lanes > 1 else ""}) {
 % if not symbolic:
-${indent}    sum = ADD(sum, MULTIPLY(FACTOR(${u}), from_x(b_data[AT(${u})])));
+${indent}    sum = ADD(sum, MULTIPLY(FACTOR(${u}), ${f"value_{u}" if staged else f"from_x(b_data[AT({u})])"}));
 % endif
 ${indent}    ++AT(${u});
+% if not staged:
 ${indent}    COLUMN_OF(${u}) = --LEFT(${u}) ? (COLUMN)b_indices[AT(${u})] : NO_COLUMN;
+% endif
 ${indent}}
 % endfor
+</%def>
+<%def name="alone(indent, staged)">\
+% if symbolic:
+${indent}for (;; ++count) {
+% else:
+${indent}for (; place < end; ++place) {
+% endif
+% if staged:
+${indent}    // Whether heads advance or not: local memory is near, and no load waits for another.
+% for u in heads:
+${indent}    COLUMN_OF(${u}) = AT(${u}) < (I)LEFT(${u}) ? input_columns[AT(${u})] : NO_COLUMN;
+${indent}    const T value_${u} = from_x(input_values[AT(${u})]);
+% endfor
+% endif
+${find(indent + "    ")}\
+% if symbolic:
+${indent}    if (smallest == NO_COLUMN)
+${indent}        break;
+% endif
+${add(indent + "    ", staged)}\
+% if outputs:
+${indent}    if (staged_c) {
+${indent}        const uint in_tile = TILE((uint)(place - to));
+% if not values_only:
+${indent}        tile_columns[in_tile] = smallest;
+% endif
+${indent}        tile[in_tile] = sum;
+${indent}        continue;
+${indent}    }
+% endif
+% if not symbolic:
+% if not values_only:
+${indent}    c_indices[place] = (C_INDEX)smallest;
+% endif
+${indent}    c_data[place] = sum;
+% endif
+${indent}}
 </%def>

@@ -14,7 +14,7 @@ from pairs import combinations
 from problems import rows_of
 
 from clsparse_py import programs
-from clsparse_py.device import Portability
+from clsparse_py.device import Portability, describe
 from clsparse_py.spgemm.kernels import Form
 from clsparse_py.spgemm.merge import Merge, MergeKernel
 
@@ -27,6 +27,7 @@ AXES = {
     "narrow": (None, 4, 1),
     "listed": (False, True),
     "outputs": (None, 0, 1, 8),
+    "inputs": (0, 150),
 }
 
 
@@ -43,7 +44,7 @@ def test_every_shape(queue: cl.CommandQueue, case: dict[str, Any], monkeypatch: 
     if case["narrow"]:
         narrow(monkeypatch, case["narrow"])
     lanes, items = case["shape"]
-    merge = Merge(lanes, items, case["registers"], case["work_group"], case["outputs"])
+    merge = Merge(lanes, items, case["registers"], case["work_group"], case["outputs"], case["inputs"])
     with programs.recording() as built:
         check_accumulator(queue, merge, *operands(merge.length, case["listed"], np.random.default_rng(7)))
     records = [each.parameters for each in built if isinstance(each.parameters, MergeKernel)]
@@ -55,10 +56,10 @@ def test_every_shape(queue: cl.CommandQueue, case: dict[str, Any], monkeypatch: 
 
 def test_rows_of_c_that_are_not_staged(queue: cl.CommandQueue) -> None:
     rng = np.random.default_rng(8)
-    # Rows of C with fewer entries than are staged, as many, and more, beside one another.
-    lengths = np.tile([1, 2, 3, 4, 0, 8], 20)
+    # Work-groups whose rows of C have fewer entries than are staged, as many, and more.
+    lengths = np.concatenate([np.full(32, 1), np.full(32, 2), np.full(32, 8), np.tile([1, 2, 3, 4, 0, 8], 5)])
     B = rows_of(np.full(60, 4), 4000, rng, np.float32)
-    for outputs in (4, 8, 12, 16):
+    for outputs in (4, 8, 12, 32):
         check_accumulator(queue, Merge(1, 8, True, 16, outputs), rows_of(lengths, 60, rng, np.float32), B)
 
 
@@ -74,6 +75,40 @@ def test_rows_of_one_work_item_are_staged_on_gpus(queue: cl.CommandQueue, take_f
             each.parameters.form.phase: each.parameters.outputs for each in built if isinstance(each.parameters, MergeKernel)
         }
         assert found == {"symbolic": 0, "numeric": staged, "values": staged}
+
+
+def stencil(n: int, offsets: tuple[int, ...], columns: int, rng: np.random.Generator) -> sp.csr_array:
+    """Return n rows with an entry at each of some distances from the diagonal, as far as there are columns."""
+    pattern = sp.csr_array(sp.diags_array([np.ones(n)] * len(offsets), offsets=offsets, shape=(n, columns)))
+    pattern.data = rng.integers(1, 5, pattern.nnz).astype(np.float32)
+    return pattern
+
+
+@pytest.mark.parametrize("case", ["grid", "wide", "scattered", "long", "empty"])
+def test_rows_of_b_that_neighbours_name(queue: cl.CommandQueue, case: str) -> None:
+    """All of them are staged, or none: in few ranges, as far as there is room."""
+    rng = np.random.default_rng(10)
+    grid = stencil(500, (-40, -1, 0, 1, 40), 500, rng)
+    # More ranges than there may be; rows of no order; rows of B that do not fit; rows of both that have no entry.
+    A, B = {
+        "grid": (grid, grid),
+        "wide": (stencil(500, tuple(range(0, 1200, 100)), 2000, rng), stencil(2000, (0, 1, 7), 2000, rng)),
+        "scattered": (rows_of(rng.integers(0, 5, 500, endpoint=True), 300, rng, np.float32), stencil(300, (-1, 0), 300, rng)),
+        "long": (grid, rows_of(np.where(np.arange(500) < 250, 2, 90), 400, rng, np.float32)),
+        "empty": (
+            sp.csr_array(grid * (np.arange(500) % 3 > 0)[:, None]),
+            sp.csr_array(grid * (np.arange(500) % 5 > 1)[:, None]),
+        ),
+    }[case]
+    for outputs, inputs in ((8, 512), (0, 1024), (16, 100)):
+        merge = Merge(1, 12, True, 64, outputs, inputs)
+        with programs.recording() as built:
+            check_accumulator(queue, merge, A.astype(np.float32), B.astype(np.float32))
+        records = [each.parameters for each in built if isinstance(each.parameters, MergeKernel)]
+        width = describe(queue.device).portability.lane_width
+        staged = {each.form.phase: each for each in records if each.inputs}
+        assert staged.keys() == ({"numeric", "values"} if width > 1 else set())
+        assert all((each.inputs, each.work_group) == (inputs, each.lane_width) for each in staged.values())
 
 
 def test_fewer_lanes_have_more_heads() -> None:

@@ -14,7 +14,18 @@ from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device, Portability, describe
 from clsparse_py.spgemm.accumulator import Product
 from clsparse_py.spgemm.analysis import Work
-from clsparse_py.spgemm.choose import FEW_PRODUCTS, METHODS, alone, guessed, parse, rules_for, settled, shares, small
+from clsparse_py.spgemm.choose import (
+    FEW_PRODUCTS,
+    METHODS,
+    alone,
+    guessed,
+    parse,
+    rules_for,
+    settled,
+    shares,
+    side_by_side,
+    small,
+)
 from clsparse_py.spgemm.guess import Guess
 from clsparse_py.spgemm.kernels import Form
 from clsparse_py.spgemm.merge import Merge
@@ -60,8 +71,19 @@ def test_no_room_for_dense_accumulators() -> None:
 
 @pytest.mark.parametrize(("longest", "most", "heads"), [(5, 25, 5), (2, 3, 2), (12, 1024, 12), (13, 30, None), (3, 1025, None)])
 def test_short_rows_are_merged_in_their_order(longest: int, most: int, heads: int | None) -> None:
-    found = alone(longest, most)
-    assert (found and found.accumulator) == (heads and Merge(1, heads))
+    found = alone(longest, most, 512)
+    assert (found and found.accumulator) == (heads and Merge(1, heads, inputs=512))
+
+
+@pytest.mark.parametrize(
+    ("kind", "adjacent", "inputs"), [("gpu", 0.4, 512), ("gpu", 0.2, 0), ("gpu", 0.0, 0), ("cpu", 0.4, 0), ("gpu", None, 0)]
+)
+def test_rows_of_b_are_staged_where_neighbours_share_them(kind: str, adjacent: float | None, inputs: int) -> None:
+    known = None if adjacent is None else Structure(5000, True, True, 5, int(adjacent * 5000))
+    # Three lines of a grid: of 32 rows of A, 32 of B each, and two beside.
+    assert side_by_side(device(kind), 1000, known, 5.0) == inputs
+    local = replace(device(kind), portability=Portability())
+    assert side_by_side(local, 1000, known, 5.0) == 0
 
 
 @pytest.mark.parametrize(
@@ -122,7 +144,7 @@ def test_guesses(
 def test_what_a_guess_found_settles_the_numeric_phase(heads: int, n_products: int, merged: bool) -> None:
     # As many entries as products, or a million of them.
     guess = Guess(cast("cl_array.Array", None), min(n_products, 10**6), n_products, 8, 0)
-    found = settled(Merge(heads, 8), guess)
+    found = settled(Merge(heads, 8), guess, 0)
     assert (found.method if found else None) == ("reg-merge" if merged else None)
 
 
