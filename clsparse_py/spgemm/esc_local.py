@@ -106,7 +106,8 @@ class EscTeamKernel(_SortingKernel, FencedKernel):
         shape = {"teams": self.work_group // self.lanes, "free": self.fence != "barrier"}
         # An index fits in the place of a word.
         bases = self.form.index == "int32" or self.word_bytes == 8
-        return {**super().arguments(), **shape, "bases": bases, "entries": self.products, "spilled": False, "digit_bits": 0}
+        words = {"room": self.products, "base_words": 0, "spilled": False, "digit_bits": 0, "entry_bits": 0}
+        return {**super().arguments(), **shape, **words, "bases": bases, "entries": self.products}
 
 
 @dataclass(frozen=True)
@@ -133,13 +134,27 @@ class EscGroupKernel(EscTeamKernel):
         return 2 * (self.entries + 1) + self.lanes * (4 + value_bytes + 2 * (1 << self.DIGIT_BITS))
 
     @property
+    def room(self) -> int:
+        """Words of a row, and of one pass: lanes have as many each, an odd number and three at least."""
+        return self.products + 3 * self.lanes
+
+    @property
+    def base_words(self) -> int:
+        """Words that hold an index for each entry of a row of A."""
+        return -(-self.entries * np.dtype(self.form.index).itemsize // self.word_bytes)
+
+    @property
     def scratch_bytes(self) -> int:
-        """Global memory for a work-group."""
-        return 2 * self.products * self.word_bytes
+        """Global memory for a work-group, a multiple of 8."""
+        return -(-(2 * self.room + self.base_words) * self.word_bytes // 8) * 8
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "entries": self.entries, "spilled": True, "digit_bits": self.DIGIT_BITS}
+        # The entry of A that a product is of need not be looked for where there is room for its number.
+        entry_bits = (self.entries - 1).bit_length() if self.word_bytes == 8 and self.form.arithmetic else 0
+        words = {"room": self.room, "base_words": self.base_words, "entry_bits": entry_bits}
+        shape = {"spilled": True, "digit_bits": self.DIGIT_BITS, "bases": True, "entries": self.entries}
+        return {**super().arguments(), **words, **shape}
 
 
 @dataclass(frozen=True)
@@ -260,6 +275,10 @@ class EscGroup(_SortingTeam):
     @override
     def least_bytes(self, device: Device, form: Form) -> int:
         return self.record(device, form, listed=True).scratch_bytes
+
+    @override
+    def max_columns(self, device: Device, form: Form) -> int:
+        return super().max_columns(device, form) >> (self.entries - 1).bit_length()
 
     @override
     def _spread(self, chain: Chain, product: Product, rows: Rows, record: Any) -> tuple[int, tuple[Any, ...]]:

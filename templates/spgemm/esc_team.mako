@@ -5,21 +5,26 @@ Products are shared out evenly, whatever the lengths of the rows of B are. \
 % if spilled:
 They are sorted by radix, four bits of the column a pass: each
 lane counts the digits of neighbouring products by itself, and a scan of all counters, digit by digit, tells where each product goes.
+Products of neighbouring lanes lie beside each other.
 % else:
 As these are sorted, they are merged two by two, in as many
 rounds as it takes; each lane merges as many products, which it finds by merge path.
 % endif
 A segmented scan over what the lanes hold of the entries of C that end in later lanes makes their sums.
 
-Symbolic: columns alone are sorted, and distinct ones counted. Else a word is a column with the number of its product behind it.
+Symbolic: columns alone are sorted, and distinct ones counted. Else a word is a column with ${"the entry of A and " if entry_bits else ""}the number of its product behind it.
 
 Source        Dalton, Olson and Bell, Sections 3.2 to 3.4${"; the sort: Satish, Harris and Garland" if spilled else ", but merged where they sort by radix; merge path: Green, McColl and Bader"}
 Index space   ${"any number of work-groups, of which each takes a row at a time" if spilled else f"{lanes} work-items to a row, {teams} rows to a work-group"}
-Inputs        see spgemm.cl; rows with at most ${products} products and ${entries} entries of A${f"; passes: how many digits its columns have; scratch: {2 * products} words for each work-group" if spilled else ""}
+Inputs        see spgemm.cl; rows with at most ${products} products and ${entries} entries of A${f"; passes: how many digits its columns have; scratch: {2 * room + base_words} words for each work-group" if spilled else ""}
 Local memory  for each row ${"" if spilled else f"{2 * products} words and "}${entries + 1} numbers of 16 bits; ${f"{digits} counters of 16 bits for each lane; " if spilled else ""}what lanes exchange
 Result        deterministic: a column's products are always added in the same order, within a lane that of A's row
 </%doc>
-<% digits = 1 << digit_bits %>\
+<%
+    digits = 1 << digit_bits
+    # Products of a lane whose loads are under way together.
+    batch = 4
+%>\
 typedef ushort PLACE;
 typedef ${"ulong" if wide_words else "uint"} WORD;
 #define NO_WORD ${"ULONG_MAX" if wide_words else "UINT_MAX"}
@@ -29,9 +34,15 @@ typedef ${"ulong" if wide_words else "uint"} WORD;
 % if not spilled:
 #include "merge_path.cl"
 % endif
-#define COLUMN_IN(word) ((word) >> ${bits})
+#define COLUMN_IN(word) ((word) >> ${bits + entry_bits})
+// Where product i lies: one of the lane's own, and any.
 % if spilled:
-#define DIGIT_IN(word, pass) ((uint)((word) >> (${bits} + ${digit_bits} * (pass))) & ${digits - 1})
+#define DIGIT_IN(word, pass) ((uint)((word) >> (${bits + entry_bits} + ${digit_bits} * (pass))) & ${digits - 1})
+#define OWN(i) (((i) - begin_here) * ${lanes} + lane)
+#define ANY(i) (((i) - mul_hi(i, reciprocal) * share) * ${lanes} + mul_hi(i, reciprocal))
+% else:
+#define OWN(i) (i)
+#define ANY(i) (i)
 % endif
 #define WORDS ${"global" if spilled else "local"}
 % if spilled and lanes > 1:
@@ -56,7 +67,8 @@ void ${name}(SPGEMM_PARAMETERS${", const uint passes, global WORD *scratch" if s
 % endif
     const uint me = get_local_id(0), lane = me % ${lanes}, team = me / ${lanes};
 % if spilled:
-    WORDS WORD *const words = scratch + get_group_id(0) * ${2 * products}ul;
+    WORDS WORD *const words = scratch + get_group_id(0) * ${2 * room + base_words}ul;
+    global I *const bases = (global I *)(words + ${2 * room});
 % else:
     WORDS WORD *const words = all_words + team * ${2 * products};
 % endif
@@ -73,32 +85,64 @@ void ${name}(SPGEMM_PARAMETERS${", const uint passes, global WORD *scratch" if s
     const uint length = active ? (uint)(a_indptr[row + 1] - begin) : 0;
 
     for (uint k = lane; k < length; k += ${lanes}) {
-        const I column = a_indices[begin + k];
-        places[k] = (PLACE)(b_indptr[column + 1] - b_indptr[column]);
+        const I column = a_indices[begin + k], of_b = b_indptr[column];
+        places[k] = (PLACE)(b_indptr[column + 1] - of_b);
+% if spilled:
+        bases[k] = of_b;
+% endif
     }
     team_sync();
     team_offsets(places, length, boxes + team * ${lanes});
     const uint n = places[length];
+    // An odd number of products for each lane: they do not meet in a bank.
+    const uint share = ${f"max((n + {lanes - 1}) / {lanes} | 1, 3u)" if spilled else f"(n + {lanes - 1}) / {lanes} | 1"}, begin_here = min(lane * share, n), end_here = min(begin_here + share, n);
+% if spilled:
+    // 2^32 / share, rounded up: i / share is the upper half of i times that, as i * share is less than 2^32.
+    const uint reciprocal = UINT_MAX / share + 1;
+    // What is between the number of a product and its place in B, by entry of A.
+    for (uint k = lane; k < length; k += ${lanes})
+        bases[k] -= (I)places[k];
+    words_sync();
+    uint at_entry = begin_here < n ? team_find(places, 0, length, begin_here) : 0;
+    for (uint i = begin_here; i < end_here; i += ${batch}) {
+% for k in range(batch):
+        while (i + ${k} < end_here && i + ${k} >= places[at_entry + 1])
+            ++at_entry;
+        const uint entry_${k} = at_entry;
+% endfor
+% for k in range(batch):
+        const WORD column_${k} = (WORD)b_indices[bases[entry_${k}] + (I)min(i + ${k}, end_here - 1)];
+% endfor
+% for k in range(batch):
+        if (i + ${k} < end_here)
+            words[OWN(i + ${k})] = column_${k}${f" << {bits + entry_bits}" if bits else ""}${f" | (WORD)entry_{k} << {bits}" if entry_bits else ""}${f" | (WORD)(i + {k})" if bits else ""};
+% endfor
+    }
+% else:
     uint at_entry = 0;
     for (uint i = lane; i < n; i += ${lanes}) {
         at_entry = team_find(places, at_entry, length, i);
         const I at = b_indptr[a_indices[begin + at_entry]] + (I)(i - places[at_entry]);
         words[i] = (WORD)b_indices[at]${f" << {bits} | (WORD)i" if bits else ""};
     }
+% endif
 
-    // An odd number of products for each lane: they do not meet in a bank.
-    const uint share = (n + ${lanes - 1}) / ${lanes} | 1, begin_here = min(lane * share, n), end_here = min(begin_here + share, n);
 % if spilled:
     const uint rounds = passes;
     for (uint pass = 0; pass < passes; ++pass) {
         words_sync();
-        WORDS const WORD *const from = words + (pass & 1) * ${products};
-        WORDS WORD *const to = words + (~pass & 1) * ${products};
+        WORDS const WORD *const from = words + (pass & 1) * ${room};
+        WORDS WORD *const to = words + (~pass & 1) * ${room};
         // Counters lie digit by digit, and in each lane by lane.
         for (uint digit = 0; digit < ${digits}; ++digit)
             counters[digit * ${lanes} + lane] = 0;
-        for (uint i = begin_here; i < end_here; ++i)
-            ++counters[DIGIT_IN(from[i], pass) * ${lanes} + lane];
+        for (uint i = begin_here; i < end_here; i += ${batch}) {
+${several("            ", "from", "WORD", "word")}\
+% for k in range(batch):
+            if (i + ${k} < end_here)
+                ++counters[DIGIT_IN(word_${k}, pass) * ${lanes} + lane];
+% endfor
+        }
         team_sync();
         uint before = 0;
         for (uint i = 0; i < ${digits}; ++i)
@@ -110,8 +154,15 @@ void ${name}(SPGEMM_PARAMETERS${", const uint passes, global WORD *scratch" if s
             before += count;
         }
         team_sync();
-        for (uint i = begin_here; i < end_here; ++i)
-            to[counters[DIGIT_IN(from[i], pass) * ${lanes} + lane]++] = from[i];
+        for (uint i = begin_here; i < end_here; i += ${batch}) {
+${several("            ", "from", "WORD", "word")}\
+% for k in range(batch):
+            if (i + ${k} < end_here) {
+                const uint place = counters[DIGIT_IN(word_${k}, pass) * ${lanes} + lane]++;
+                to[ANY(place)] = word_${k};
+            }
+% endfor
+        }
     }
 % else:
     const uint rounds = length > 1 ? 32 - clz(length - 1) : 0;
@@ -145,10 +196,19 @@ void ${name}(SPGEMM_PARAMETERS${", const uint passes, global WORD *scratch" if s
 % endif
     words_sync();
 
-    WORDS const WORD *const sorted = words + (rounds & 1) * ${products};
+    WORDS const WORD *const sorted = words + (rounds & 1) * ${room};
     uint heads = 0;
-    for (uint i = begin_here; i < end_here; ++i)
-        heads += i == 0 || COLUMN_IN(sorted[i]) != COLUMN_IN(sorted[i - 1]);
+    const WORD earlier = begin_here > 0 && begin_here < n ? sorted[ANY(begin_here - 1)] : NO_WORD;
+    WORD last = earlier;
+    for (uint i = begin_here; i < end_here; i += ${batch}) {
+${several("        ", "sorted", "WORD", "word")}\
+% for k in range(batch):
+        if (i + ${k} < end_here) {
+            heads += i + ${k} == 0 || COLUMN_IN(word_${k}) != COLUMN_IN(last);
+            last = word_${k};
+        }
+% endfor
+    }
     uint run = team_scan(boxes + team * ${lanes}, heads);
 % if symbolic:
     if (active && lane == ${lanes - 1})
@@ -156,7 +216,7 @@ void ${name}(SPGEMM_PARAMETERS${", const uint passes, global WORD *scratch" if s
 % else:
     const C_INDEX of_c = active ? c_indptr[row] : 0;
     const uint earlier_run = run;
-% if bases:
+% if bases and not spilled:
     // What is between the number of a product and its place in B, by entry of A: in the words that are no longer needed.
     WORDS I *const bases = (WORDS I *)(words + (~rounds & 1) * ${products});
     for (uint k = lane; k < length; k += ${lanes})
@@ -166,26 +226,35 @@ void ${name}(SPGEMM_PARAMETERS${", const uint passes, global WORD *scratch" if s
     // What is here of the entry that an earlier lane began, and of the last one.
     T lead = ZERO, sum = ZERO;
     bool led = false, open = false;
-    for (uint i = begin_here; i < end_here; ++i) {
-        const WORD word = sorted[i];
-        if (i == 0 || COLUMN_IN(word) != COLUMN_IN(sorted[i - 1])) {
-            if (run > earlier_run)
-                c_data[of_c + (C_INDEX)(run - 1)] = sum;
-            else {
-                lead = sum;
-                led = open;
-            }
+    last = earlier;
+    for (uint i = begin_here; i < end_here; i += ${batch}) {
+${several("        ", "sorted", "WORD", "word")}\
+% for k in range(batch):
+        const uint product_${k} = (uint)word_${k} & ${2**bits - 1};
+        const uint entry_${k} = ${f"(uint)(word_{k} >> {bits}) & {2**entry_bits - 1}" if entry_bits else f"team_find(places, 0, length, product_{k})"};
+        const I at_${k} = ${f"bases[entry_{k}] + (I)product_{k}" if bases else f"b_indptr[a_indices[begin + entry_{k}]] + (I)(product_{k} - places[entry_{k}])"};
+        const T term_${k} = MULTIPLY(from_a(a_data[begin + entry_${k}]), from_x(b_data[at_${k}]));
+% endfor
+% for k in range(batch):
+        if (i + ${k} < end_here) {
+            if (i + ${k} == 0 || COLUMN_IN(word_${k}) != COLUMN_IN(last)) {
+                if (run > earlier_run)
+                    c_data[of_c + (C_INDEX)(run - 1)] = sum;
+                else {
+                    lead = sum;
+                    led = open;
+                }
 % if not values_only:
-            c_indices[of_c + (C_INDEX)run] = (C_INDEX)COLUMN_IN(word);
+                c_indices[of_c + (C_INDEX)run] = (C_INDEX)COLUMN_IN(word_${k});
 % endif
-            ++run;
-            open = false;
+                ++run;
+                open = false;
+            }
+            last = word_${k};
+            sum = open ? ADD(sum, term_${k}) : term_${k};
+            open = true;
         }
-        const uint product = (uint)word & ${2**bits - 1}, k = team_find(places, 0, length, product);
-        const I at = ${"bases[k] + (I)product" if bases else "b_indptr[a_indices[begin + k]] + (I)(product - places[k])"};
-        const T term = MULTIPLY(from_a(a_data[begin + k]), from_x(b_data[at]));
-        sum = open ? ADD(sum, term) : term;
-        open = true;
+% endfor
     }
     // The sum of what earlier lanes hold of the entry that ends here.
     uint begins = heads > 0;
@@ -216,3 +285,8 @@ void ${name}(SPGEMM_PARAMETERS${", const uint passes, global WORD *scratch" if s
     }
 % endif
 }
+<%def name="several(indent, words, type, name)">\
+% for k in range(batch):
+${indent}const ${type} ${name}_${k} = ${words}[OWN(min(i + ${k}, end_here - 1))];
+% endfor
+</%def>
