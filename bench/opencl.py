@@ -102,20 +102,26 @@ def profiling_queue(queue: cl.CommandQueue) -> cl.CommandQueue:
 
 
 def device_seconds(queue: cl.CommandQueue, action: Callable[[], object]) -> tuple[float, float]:
-    """Return what the commands of ``action`` take by the device's clock: from the first start to the last end, and added up.
+    """Return what the commands of ``action`` take by the device's clock: from the first start to the last end, without gaps too.
 
     Parameters
     ----------
     queue
-        One with profiling, that ``action`` enqueues on.
+        One with profiling, that ``action`` enqueues on; what it makes others of is profiled too.
     """
     queue.finish()
     with _recorded() as events:
         action()
     queue.finish()
-    times = [(event.profile.start, event.profile.end) for event in events if event.command_queue == queue]
-    span = max((end for _, end in times), default=0) - min((start for start, _ in times), default=0)
-    return span * 1e-9, sum(end - start for start, end in times) * 1e-9
+    profiled = [event for event in events if event.command_queue.properties & cl.command_queue_properties.PROFILING_ENABLE]
+    times = sorted((event.profile.start, event.profile.end) for event in profiled)
+    first = last = times[0][0] if times else 0
+    busy = 0
+    for start, end in times:
+        # Commands of several queues may run at the same time.
+        busy += max(end - max(start, last), 0)
+        last = max(end, last)
+    return (last - first) * 1e-9, busy * 1e-9
 
 
 @contextlib.contextmanager

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -36,10 +37,18 @@ def _counters(queue: cl.CommandQueue) -> deque[cl_array.Array]:  # noqa: ARG001 
     return deque()
 
 
+@functools.lru_cache(maxsize=16)
+def _queue_beside(queue: cl.CommandQueue) -> tuple[cl.CommandQueue, cl.Context]:
+    """Return the queue whose commands run at the same time as those of a queue, and the context, which not every queue keeps."""
+    context = queue.context
+    return cl.CommandQueue(context, queue.device, queue.properties), context
+
+
 def free_scratch() -> None:
     """Give back the scratch memory that operations keep for their next call."""
     _scratch_pool.cache_clear()
     _counters.cache_clear()
+    _queue_beside.cache_clear()
 
 
 def spread(device: Device, n: int, work_group: int, groups_per_unit: int = 16) -> tuple[int, tuple[np.uint64, ...]]:
@@ -195,6 +204,27 @@ class Chain:
             return host
 
         return wait
+
+    @contextmanager
+    def beside(self, wanted: bool = True) -> Iterator[Chain]:
+        """Give a chain whose commands come after those so far, and run at the same time as what this chain enqueues meanwhile.
+
+        At the end of the block this chain waits for it. It is this chain itself where it is not ``wanted``, or where the queue
+        keeps no order, and so scratch memory not for long enough.
+        """
+        if not wanted or not self._ordered:
+            yield self
+            return
+        other = Chain(_queue_beside(self.queue)[0])
+        other._wait_for = self.events[-1:] or self._wait_for
+        # What a command of another queue waits for has to be on its way.
+        self.queue.flush()
+        try:
+            yield other
+        finally:
+            if other.events:
+                other.queue.flush()
+                self.events.append(cl.enqueue_barrier(self.queue, wait_for=other.events[-1:]))
 
     def finish(self, *results: cl_array.Array) -> None:
         """Tell the arrays that this chain writes which command they have to be waited for by."""

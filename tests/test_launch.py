@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 import pyopencl as cl
 import pytest
+from pyopencl import array as cl_array
 
 from clsparse_py.launch import Chain, free_scratch
 
@@ -36,3 +39,46 @@ def test_counters_of_a_chain_that_never_ends_are_no_one_elses(queue: cl.CommandQ
     other = Chain(queue)
     np.testing.assert_array_equal(other.read(other.counters(4), 4), 0)
     np.testing.assert_array_equal(left.read(counted, 4), 5)
+
+
+def copies(chain: Chain, source: cl_array.Array, n: int) -> cl_array.Array:
+    """Enqueue many copies, one after another, and return the last."""
+    for _ in range(50):
+        target = chain.scratch(n, np.uint32)
+        chain.copy(target, source, n)
+        source = target
+    return source
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_commands_beside_come_after_what_was_before_and_before_what_comes_after(queue: cl.CommandQueue, fails: bool) -> None:
+    n = 100_000
+    own = cl.CommandQueue(queue.context, queue.device)
+    chain = Chain(own)
+    first, second = chain.scratch(n, np.uint32), chain.scratch(n, np.uint32)
+    chain.fill(first, 7, n)
+    before = copies(chain, first, n)
+    with pytest.raises(ZeroDivisionError) if fails else nullcontext(), chain.beside() as beside:
+        assert beside.queue != own
+        after = copies(beside, before, n)
+        chain.fill(second, 3, n)
+        beside.copy(first, after, n)
+        if fails:
+            raise ZeroDivisionError
+    copied = copies(chain, first, n)
+    chain.fill(first, 0, n)
+    np.testing.assert_array_equal(chain.read(copied, n), 7)
+    np.testing.assert_array_equal(chain.read(second, n), 3)
+    free_scratch()
+
+
+def test_nothing_runs_beside_where_it_is_not_wanted(queue: cl.CommandQueue) -> None:
+    chain = Chain(cl.CommandQueue(queue.context, queue.device))
+    with chain.beside(wanted=False) as beside:
+        assert beside is chain
+    assert not chain.events
+    properties = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
+    if queue.device.queue_properties & properties:
+        chain = Chain(cl.CommandQueue(queue.context, queue.device, properties))
+        with chain.beside() as beside:
+            assert beside is chain

@@ -44,6 +44,8 @@ class Work:
         Products to an entry of C, in a sample of rows; 1 where there is none.
     taken : tuple of int
         Rows of each rule.
+    listed : pyopencl.array.Array or None
+        Row numbers, rule by rule, where they were sorted while the host waited.
     """
 
     products: cl_array.Array
@@ -54,6 +56,7 @@ class Work:
     bound: int
     compression: float
     taken: tuple[int, ...]
+    listed: cl_array.Array | None = None
 
 
 def _lanes(mean_length: float, most: int) -> int:
@@ -85,6 +88,8 @@ def analyse(
     structure: Sequence[cl_array.Array],
     rules: Rules,
     work_group: int | None = None,
+    *,
+    uneven: bool = False,
 ) -> Work:
     """Count the intermediate products of each row, and find the rule that takes it. Waits for the device once.
 
@@ -102,6 +107,8 @@ def analyse(
         The last takes all.
     work_group : int, optional
         Work-items in a work-group, if not those that suit the device.
+    uneven : bool
+        Whether several rules are likely to have rows: then these are listed already while the host waits.
     """
     n_rows, device = shape[0], chain.device
     a_indptr, a_indices, b_indptr, b_indices = structure
@@ -115,10 +122,23 @@ def analyse(
         groups, sizes = min(-(-n_rows * record.lanes // record.work_group), 16 * device.compute_units), sizes[:1]
     seen = (b_indptr, b_indices) if record.spans or record.samples else (b_indptr,)
     chain.launch(built, groups, *sizes, np.uint64(shape[1]), a_indptr, a_indices, *seen, products, rule, found)
-    low, high, most, longest, bound, bound_high, *rest = chain.read(found, n_found).tolist()
+    numbers = chain.read_later(found, n_found)
+    listed = _listed(chain, n_rows, rule, len(rules)) if uneven else None
+    low, high, most, longest, bound, bound_high, *rest = numbers().tolist()
     sampled, sampled_entries, *taken = rest if record.samples else (0, 0, *rest)
     compression = sampled / sampled_entries if sampled_entries else 1.0
-    return Work(products, rule, (high << 32) + low, most, longest, (bound_high << 32) + bound, compression, tuple(taken))
+    bound += bound_high << 32
+    return Work(products, rule, (high << 32) + low, most, longest, bound, compression, tuple(taken), listed)
+
+
+def _listed(chain: Chain, n_rows: int, rule: cl_array.Array, n_rules: int) -> cl_array.Array:
+    """Enqueue, and return, row numbers in the order of their rules, stably."""
+    index = rule.dtype
+    listed = chain.scratch(n_rows, index)
+    enqueue_sort_by_key(
+        chain, rule, n_rows, n_rules, n_items=n_rules, items=rule, sorted_items=chain.scratch(n_rows, index), sorted_values=listed
+    )
+    return listed
 
 
 def grouped(chain: Chain, n_rows: int, work: Work, shares: Sequence[tuple[Rule, int]]) -> list[tuple[Rule, Rows]]:
@@ -137,11 +157,6 @@ def grouped(chain: Chain, n_rows: int, work: Work, shares: Sequence[tuple[Rule, 
     for rule, n in shares:
         if n == n_rows or (rule.takes_empty and 0 < n == n_rows - n_empty):
             return [(rule, Rows(n_rows, n_empty=n_rows - n))]
-    n_rules, index = len(work.taken), work.rule.dtype
-    listed = chain.scratch(n_rows, index)
-    enqueue_sort_by_key(
-        chain, work.rule, n_rows, n_rules, n_items=n_rules, items=work.rule, sorted_items=chain.scratch(n_rows, index),
-        sorted_values=listed,
-    )  # fmt: skip
+    listed = _listed(chain, n_rows, work.rule, len(work.taken)) if work.listed is None else work.listed
     firsts = itertools.accumulate((n for _, n in shares), initial=0)
     return [(rule, Rows(n, first, listed)) for (rule, n), first in zip(shares, firsts, strict=False) if n]

@@ -17,7 +17,7 @@ from clsparse_py.spgemm.dense_chunked import DenseChunked
 from clsparse_py.spgemm.dense_span import dense_spans
 from clsparse_py.spgemm.dense_windows import DenseWindows
 from clsparse_py.spgemm.esc import Esc
-from clsparse_py.spgemm.esc_local import EscItem, esc_bins
+from clsparse_py.spgemm.esc_local import EscGroup, EscItem, esc_bins
 from clsparse_py.spgemm.guess import MOST, Guess
 from clsparse_py.spgemm.hash import Hash, hashes, large_hashes
 from clsparse_py.spgemm.kernels import Form
@@ -33,10 +33,12 @@ __all__ = [
     "FEW_PRODUCTS",
     "METHODS",
     "alone",
+    "are_long",
     "auto",
     "choosable",
     "decided",
     "guessed",
+    "is_uneven",
     "parse",
     "rules_for",
     "settled",
@@ -67,6 +69,8 @@ _FEW_HEADS = 16
 #: takes to make them with larger ones.
 _FEW_ROWS = 1 << 10
 _FEW_PLACES = 1 << 21
+#: Work-groups to a compute unit, at most, that leave room for those of other kernels.
+_FEW_GROUPS = 4
 #: Products to an entry of C from which on rows are merged that would be sorted.
 _COMPRESSED = 3
 #: The share of the bound of C's entries that C has, where rows are expanded because they are uneven.
@@ -250,6 +254,17 @@ def alone(longest_row: int, most_products: int, inputs: int) -> Rule | None:
     if not 0 < longest_row <= _MOST_ALONE or most_products > _MOST_MERGED_ALONE:
         return None
     return _alone(longest_row, inputs)
+
+
+def are_long(device: Device, rule: Rule, n_rows: int, n_all: int) -> bool:
+    """Return whether rows leave most of a device idle for long, which other rows of the product can have meanwhile."""
+    few = n_rows <= _FEW_GROUPS * device.compute_units
+    return few and n_rows < n_all and isinstance(rule.accumulator, EscGroup) and not device.is_cpu
+
+
+def is_uneven(device: Device, n_rows: int, A: Structure | None) -> bool:
+    """Return whether several rules are likely to have rows, by what is known of A."""
+    return not device.is_cpu and A is not None and A.longest is not None and A.longest * n_rows > _ALIKE * A.nnz
 
 
 def side_by_side(device: Device, n_rows: int, A: Structure | None, mean_row_of_b: float) -> int:

@@ -15,7 +15,7 @@ from clsparse_py.spgemm.accumulator import Product, Result
 from clsparse_py.spgemm.canonical_values import CanonicalOperand
 from clsparse_py.spgemm.explanation import Bin, Explanation
 from clsparse_py.spgemm.rules import Rules
-from clsparse_py.spgemm.symbolic import Settings, Symbolic, Timer
+from clsparse_py.spgemm.symbolic import Settings, Symbolic, Timer, enqueue_steps
 from clsparse_py.structure import Plans, Structure
 from clsparse_py.transfer import allocated
 
@@ -90,9 +90,9 @@ class SpgemmPlan:
         if not self.nnz:
             return
         C = Result(self.indptr, self.indices, data)
-        for step in self._steps:
-            assert step.rule.accumulator is not None
-            step.rule.accumulator.enqueue_numeric(chain, product, step.rows, step.state, C, phase)
+        enqueue_steps(
+            chain, self._steps, lambda each, on, step: each.enqueue_numeric(on, product, step.rows, step.state, C, phase)
+        )
 
     def _assembled(self, data: cl_array.Array) -> csr_array:
         known = Structure(self.nnz, sorted=True, canonical=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -15,17 +15,29 @@ from clsparse_py.convert import converted
 from clsparse_py.csr import csr_array
 from clsparse_py.launch import Chain
 from clsparse_py.semiring import Semiring
-from clsparse_py.spgemm.accumulator import Product, Rows
+from clsparse_py.spgemm.accumulator import Accumulator, Product, Rows
 from clsparse_py.spgemm.analysis import Work, analyse, grouped
 from clsparse_py.spgemm.arguments import form_of, memory_limit_of, with_index
 from clsparse_py.spgemm.canonical_values import CanonicalOperand
-from clsparse_py.spgemm.choose import FEW_PRODUCTS, alone, decided, guessed, rules_for, settled, shares, side_by_side, small
+from clsparse_py.spgemm.choose import (
+    FEW_PRODUCTS,
+    alone,
+    are_long,
+    decided,
+    guessed,
+    is_uneven,
+    rules_for,
+    settled,
+    shares,
+    side_by_side,
+    small,
+)
 from clsparse_py.spgemm.guess import tried
 from clsparse_py.spgemm.pointers import enqueue_pointers
 from clsparse_py.spgemm.recipe import features_of
 from clsparse_py.spgemm.rules import Rule, Rules
 
-__all__ = ["Settings", "Step", "Symbolic", "Timer"]
+__all__ = ["Settings", "Step", "Symbolic", "Timer", "enqueue_steps"]
 
 _INT32_MAX = np.iinfo(np.int32).max
 _UNMEASURED = nullcontext()
@@ -70,11 +82,23 @@ class Timer:
 
 
 class Step(NamedTuple):
-    """The rows of one rule, and what its accumulator keeps for them."""
+    """The rows of one rule, and what its accumulator keeps for them.
+
+    ``long``: they are few, and each takes long; those of other rules are made at the same time.
+    """
 
     rule: Rule
     rows: Rows
     state: object
+    long: bool = False
+
+
+def enqueue_steps(chain: Chain, steps: Sequence[Step], enqueue: Callable[[Accumulator, Chain, Step], None]) -> None:
+    """Have each step's accumulator enqueue a phase of its rows. Long ones come first, and others are made at the same time."""
+    with chain.beside(any(step.long for step in steps)) as beside:
+        for step in sorted(steps, key=lambda each: not each.long):
+            assert step.rule.accumulator is not None  # steps are made of rules that have one
+            enqueue(step.rule.accumulator, beside if step.long else chain, step)
 
 
 class Symbolic:
@@ -135,7 +159,8 @@ class Symbolic:
                 ruling = decided(chain.device, self.product.form, features)
                 rules = rules_for("auto", chain.device, self.product.form, n, settings.memory_limit, ruling.value)
                 self.why = f"{ruling.label}, by {ruling.why}"
-            work = analyse(chain, shape, left.nnz, structure, rules) if any_products else None
+            uneven = settings.method == "auto" and is_uneven(chain.device, m, left.known_structure)
+            work = analyse(chain, shape, left.nnz, structure, rules, uneven=uneven) if any_products else None
             if work is not None:
                 c_index = "int32" if max(work.n_products, m, n) <= _INT32_MAX and form.index == "int32" else "int64"
                 self.product = self.product._replace(
@@ -145,14 +170,14 @@ class Symbolic:
             if work is None or work.taken[0]:
                 chain.fill(counts, 0, m)
             self.steps = [
-                Step(rule, each, rule.accumulator.prepare(chain, self.product, each))
+                Step(rule, each, rule.accumulator.prepare(chain, self.product, each), are_long(chain.device, rule, each.n, m))
                 for rule, each in (_shared(chain, self.product, work, settings.method, rules, self._inputs) if work else ())
                 if rule.accumulator is not None
             ]
         with timer("symbolic"):
-            for step in self.steps:
-                assert step.rule.accumulator is not None  # steps are made of rules that have one
-                step.rule.accumulator.enqueue_symbolic(chain, self.product, step.rows, step.state, counts)
+            enqueue_steps(
+                chain, self.steps, lambda each, on, step: each.enqueue_symbolic(on, self.product, step.rows, step.state, counts)
+            )
             indptr = enqueue_pointers(chain, self.product, counts, allocator)
             self.nnz = int(chain.read(indptr, 1, m)[0])
             if indptr.dtype.itemsize == 8 and form.index == "int32" and max(self.nnz, m, n) <= _INT32_MAX:

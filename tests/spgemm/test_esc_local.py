@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyopencl as cl
@@ -14,6 +15,7 @@ from problems import assert_product, device_matrix, random_matrix, rows_of
 
 from clsparse_py import csr_array, describe, programs, spgemm
 from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.launch import Chain
 from clsparse_py.semiring import SEMIRINGS, Semiring, plus_times
 from clsparse_py.spgemm.choose import esc_local, rules_for
 from clsparse_py.spgemm.esc_local import EscGroup, EscItem, EscTeam, esc_bins
@@ -111,6 +113,30 @@ def test_groups_take_what_local_memory_does_not_hold(queue: cl.CommandQueue) -> 
     # Where the workspace has no room for one work-group's, others take such a row.
     named = [rule.accumulator for rule in rules_for("esc-local", device, DOUBLE, 5000, group.least_bytes - 1)]
     assert not any(isinstance(each, EscGroup) for each in named)
+
+
+def test_rows_in_global_memory_are_made_beside_others(
+    queue: cl.CommandQueue, take_for: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if "Portable" in queue.device.platform.name:
+        pytest.skip("loops of any length in which work-items meet go wrong here")
+    take_for("gpu")
+    asked: list[bool] = []
+    beside = Chain.beside
+
+    def recorded(chain: Chain, wanted: bool = True) -> Any:
+        asked.append(wanted)
+        return beside(chain, wanted)
+
+    monkeypatch.setattr(Chain, "beside", recorded)
+    rng = np.random.default_rng(11)
+    lengths = np.concatenate((rng.integers(0, 5, 500), (200, 150, 200)))
+    A, B = rows_of(lengths, 300, rng, np.float32), rows_of(np.full(300, 4), 2000, rng, np.float32)
+    esc = esc_local(describe(queue.device), DOUBLE)[-1]
+    rules = (Rule("esc-local", EscItem(32), 32, 32), Rule("esc-local", EscGroup(1000, 64, entries=300), 1000, 300), esc)
+    planned(queue, rules, A, B)
+    # The symbolic and the numeric phase, and that of other values.
+    assert asked == [True] * 3
 
 
 @pytest.mark.parametrize(("bits", "k"), [(50, 8000), (51, 8000), (60, 20)])

@@ -18,7 +18,9 @@ from clsparse_py.spgemm.choose import (
     FEW_PRODUCTS,
     METHODS,
     alone,
+    are_long,
     guessed,
+    is_uneven,
     parse,
     rules_for,
     settled,
@@ -136,6 +138,25 @@ def test_guesses(
     assert (found and found[0].length) == capacity
     assert found is None or found[1] == (FEW_PRODUCTS if n_rows == 100 else None)
     assert found == guessed(device(kind), FORM, n_rows, mean_row, mean_products, None, None) or longest
+
+
+def test_few_long_rows_are_made_beside_others() -> None:
+    gpu = device("gpu")
+    *_, group, last = rules_for("esc-local", gpu, FORM, 10**6)
+    few, many = 4 * gpu.compute_units, 4 * gpu.compute_units + 1
+    assert [are_long(gpu, group, n, 10**6) for n in (few, many)] == [True, False]
+    # There are no others; a method that needs no work-group for each row; a device whose cores are busy.
+    assert not are_long(gpu, group, few, few)
+    assert not are_long(gpu, last, few, 10**6)
+    assert not are_long(device("cpu"), group, few, 10**6)
+
+
+@pytest.mark.parametrize(("longest", "uneven"), [(10, False), (11, True), (None, False)])
+def test_rows_that_differ_are_listed_while_the_host_waits(longest: int | None, uneven: bool) -> None:
+    known = Structure(500, True, True, longest)
+    assert is_uneven(device("gpu"), 100, known) == uneven
+    assert not is_uneven(device("cpu"), 100, known)
+    assert not is_uneven(device("gpu"), 100, None)
 
 
 @pytest.mark.parametrize(
