@@ -79,7 +79,7 @@ def sheet(document: Document, kind: str, operation: str, dtype: str, way: str = 
         ``summary``, ours and the best peer on each input; ``rounds``, of merges; ``comparison``, geometric means;
         ``values``, the same of those who compute values alone, our kept plan first; ``published``, of squares, ours and
         implementations that are not run here, by way of cuSPARSE; ``registers``, accumulators in local memory over those in
-        registers; or ``details``.
+        registers; ``methods``, each of ours over what is chosen; or ``details``.
 
     Raises
     ------
@@ -259,6 +259,18 @@ def _registers(entries: Sequence[Document], way: str, what: str) -> Sheet:
     return Sheet(f"{what}: accumulators in local memory / in registers, {way}", header, tuple(rows))
 
 
+def _methods(entries: Sequence[Document], way: str, what: str) -> Sheet:
+    """Hold each of our methods against what is chosen."""
+    tables = {entry["input"]: times for entry in entries if OURS in (times := times_of(entry, way))}
+    names = sorted({name for times in tables.values() for name in times if name.split("/")[0] == OURS.split("/")[0]} - {OURS})
+    rows = [
+        (key, _microseconds(times[OURS]), *(f"{times[name] / times[OURS]:.2f}" if name in times else "" for name in names))
+        for key, times in tables.items()
+    ]
+    header = ("input", "auto µs", *(name.split("/")[1] for name in names))
+    return Sheet(f"{what}: time of each method / time of {OURS}, {way}", header, tuple(rows))
+
+
 def _ratios(tables: dict[str, dict[str, float]], ours: str) -> dict[str, dict[str, float]]:
     """Return each contestant's times over ours, by contestant and input."""
     names = sorted({name for times in tables.values() for name in times} - {ours})
@@ -345,5 +357,6 @@ _MAKERS: dict[str, Callable[[Sequence[Document], str, str], Sheet]] = {
     "values": _values,
     "published": _published,
     "registers": _registers,
+    "methods": _methods,
     "details": _details,
 }

@@ -89,9 +89,7 @@ def inputs(name: str) -> list[str]:
 
 def make(name: str, dtype: str) -> Spgemm:
     """Load a matrix and square it with SciPy; A A^T where it is not square."""
-    matrix = load(name)
-    right = matrix if matrix.shape[0] == matrix.shape[1] else sp.csr_array(matrix.T.tocsr())
-    return of_operands(name, "spgemm", matrix.astype(dtype, copy=False), right.astype(dtype, copy=False))
+    return of_operands(name, "spgemm", *(each.astype(dtype, copy=False) for each in square(name)))
 
 
 def make_amg(name: str, dtype: str) -> Spgemm:
@@ -102,12 +100,28 @@ def make_amg(name: str, dtype: str) -> Spgemm:
     ValueError
         If the name is neither.
     """
+    return of_operands(name, "amg", *(each.astype(dtype, copy=False) for each in galerkin(name)))
+
+
+def square(name: str) -> tuple[sp.csr_array, sp.csr_array]:
+    """Load a matrix, and return it twice; with its transpose where it is not square."""
+    matrix = load(name)
+    return matrix, matrix if matrix.shape[0] == matrix.shape[1] else sp.csr_array(matrix.T.tocsr())
+
+
+def galerkin(name: str) -> tuple[sp.csr_array, sp.csr_array]:
+    """Load the operands of a product of algebraic multigrid.
+
+    Raises
+    ------
+    ValueError
+        If the name is none.
+    """
     found = re.fullmatch(rf"({'|'.join(AMG)})\((.+)\)", name)
     if not found:
         raise ValueError(f"input: got {name!r}, amg needs one of {', '.join(f'{product}(matrix)' for product in AMG)}")
     matrix, prolongator = _multigrid(found[2])
-    left, right = (matrix, prolongator) if found[1] == "AP" else (_sorted(prolongator.T), _sorted(matrix @ prolongator))
-    return of_operands(name, "amg", left.astype(dtype, copy=False), right.astype(dtype, copy=False))
+    return (matrix, prolongator) if found[1] == "AP" else (_sorted(prolongator.T), _sorted(matrix @ prolongator))
 
 
 @functools.lru_cache(maxsize=1)
