@@ -106,7 +106,7 @@ def features_of(shape: tuple[int, int, int], nnz: tuple[int, int], A: Structure 
     nnz : tuple of int
         Entries of A and of B.
     A : Structure or None
-        What is known of A: rows are taken to be alike where the longest is not.
+        What is known of A: rows are taken to be alike, and half of the columns to be neighbours, where nothing is.
     """
     rows, inner, columns = shape
     mean, mean_of_b = nnz[0] / max(rows, 1), nnz[1] / max(inner, 1)
@@ -118,6 +118,8 @@ def features_of(shape: tuple[int, int, int], nnz: tuple[int, int], A: Structure 
         "mean": mean,
         "mean_of_b": mean_of_b,
         "longest_by_mean": A.longest / mean if A and A.longest else 1.0,
+        # Neighbouring columns of A name rows of B that have columns in common, in meshes and blocks.
+        "adjacent": A.adjacent / nnz[0] if A and A.longest else 0.5,
         # As there would be if all rows of B were alike.
         "products": nnz[0] * mean_of_b,
         "mean_products": mean * mean_of_b,

@@ -28,14 +28,13 @@ _MOST, _ALONE = 1 << 16, 1 << 10
 #: Methods, with a place for the rows that are merged, and entries of the longest of these, 0 for none: on GPUs, on CPU devices.
 _METHODS = {
     False: (
-        ("reg-sort dense-span {} esc", (256, 0, 32, 64, 128)),
-        ("reg-sort {} esc", (64, 256)),
-        ("dense-span {} esc", (256,)),
-        ("{} esc", (256,)),
-        ("reg-sort dense-span {} large-hash long-rows", (0, 64, 256)),
-        ("dense-span {} reg-hash large-hash long-rows", (0, 32)),
-        ("{} reg-hash large-hash long-rows", (0, 32, 128)),
-        ("reg-sort dense-span esc-local", (0,)),
+        ("reg-sort dense-span {} esc", (256, 0, 64)),
+        ("reg-sort {} esc", (256,)),
+        ("reg-sort dense-span {} large-hash long-rows", (0, 256)),
+        ("dense-span {} reg-hash large-hash long-rows", (0,)),
+        ("{} reg-hash large-hash long-rows", (0,)),
+        ("reg-sort dense-span {} esc-local", (0, 256)),
+        ("reg-sort {} esc-local", (0,)),
         ("esc-local", (0,)),
     ),
     True: (("{} dense esc", (0, 4, 8, 16)), ("hash dense esc", (0,)), ("esc", (0,))),

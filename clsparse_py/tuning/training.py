@@ -2,7 +2,9 @@
 
 What counts is the time lost, not how often the fastest label is missed. So labels are first reduced to the few with which every
 case can be served, ties within the noise count as ties, cases weigh as much as a wrong choice costs there, and a leaf takes the
-label that loses least over its cases. What the untuned rule takes may be a label, too: then a tree corrects the rule where that
+label that loses least over its cases. What counts as lost in a case is in part what a forest tells that was grown without it:
+single measurements mislead small trees less that way (born-again trees: Breiman and Shang, 1996; out-of-bag estimates: Breiman,
+2001). What the untuned rule takes may be a label, too: then a tree corrects the rule where that
 is shown to gain. Whether it is, and how far trees are pruned, is decided by cross-validation over families and cases. A question
 whose tree does not lose less time than the untuned rule in families that it was not trained on keeps the rule.
 """
@@ -11,8 +13,9 @@ from __future__ import annotations
 
 import itertools
 import math
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +33,10 @@ _UNKNOWN_LOSS, _FAILED_LOSS = 4.0, 32.0
 #: What a further label has to save to be taken, as a share of the time: which of these is best is found out as pruning is.
 _WORTH_A_LABEL = (0.003, 0.01, 0.03)
 _FOLDS = 5
+#: Trees of the forest, fewest cases of their leaves, and its part in the time lost; the most that counts as lost there, and the
+#: least where nothing was measured.
+_FOREST, _FOREST_CASES, _FOREST_SHARE = 60, 3, 2 / 3
+_MOST_LOST, _LEAST_UNKNOWN = math.log(2.0), math.log(1.3)
 #: Fewer cases than this make no tree.
 _LEAST_CASES = 12
 _MOST_LEAVES = 32
@@ -194,8 +201,12 @@ class _Table:
         As scikit-learn compares them; a row for each case.
     labels : tuple of str
         `_RULE` is the first where there is an untuned rule.
-    costs : numpy.ndarray
+    measured : numpy.ndarray
         Logarithm of the time lost, for each case and label.
+    costs : numpy.ndarray
+        The same as trees are to be grown by.
+    known : numpy.ndarray of bool
+        Where a label was measured.
     tied : numpy.ndarray of bool
         Where a label is as good as the best, but for the noise.
     families : numpy.ndarray
@@ -207,10 +218,13 @@ class _Table:
     names: tuple[str, ...]
     features: _Array
     labels: tuple[str, ...]
+    measured: _Array
     costs: _Array
+    known: _Array
     tied: _Array
     families: _Array
     shares: _Array
+    _grown_by: dict[bytes, _Table] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def of(cls, observations: Sequence[Observation], *, has_rule: bool) -> _Table:
@@ -229,6 +243,8 @@ class _Table:
             np.array([values[name] for name in names], np.float32).T.reshape(len(observations), len(names)),
             labels,
             costs,
+            costs,
+            np.array([[(label or each.default) in each.times for label in labels] for each in observations]),
             costs <= np.log1p([[each.noise] for each in observations]),
             np.array([families[each.family] for each in observations]),
             np.array([each.best / whole[each.case] for each in observations]),
@@ -241,6 +257,38 @@ class _Table:
     def tree(self, cases: Iterable[int], growth: _Growth) -> Tree:
         """Return the tree trained on some cases."""
         rows = np.fromiter(cases, np.int64)
+        return self._smoothed(rows)._tree(rows, growth)
+
+    def penalties(self, rows: _Array, label_worth: float) -> _Array:
+        """Return the penalties at which the tree that is trained on some cases loses leaves."""
+        return self._smoothed(rows)._penalties(rows, label_worth)
+
+    def _smoothed(self, rows: _Array) -> _Table:
+        """Return the table with the costs by which trees are grown on some cases, of which no others tell anything."""
+        if not self.names or rows.size < _LEAST_CASES:
+            return self
+        key = rows.tobytes()
+        if key not in self._grown_by:
+            from sklearn.ensemble import RandomForestRegressor
+
+            costs, known = np.minimum(self.measured[rows], _MOST_LOST), self.known[rows]
+            # What was not worth measuring is taken to be no better than what was, and to lose something.
+            worst = np.where(known, costs, 0.0).max(axis=1, keepdims=True)
+            costs = np.where(known, costs, np.maximum(worst, _LEAST_UNKNOWN))
+            forest = RandomForestRegressor(
+                _FOREST, min_samples_leaf=_FOREST_CASES, max_features=0.5, oob_score=True, random_state=0, n_jobs=-1
+            )
+            with warnings.catch_warnings():
+                # A case that every tree was grown with has its own costs.
+                warnings.filterwarnings("ignore", "Some inputs do not have OOB scores")
+                forest.fit(self.features[rows], costs)
+            told = np.asarray(forest.oob_prediction_).reshape(costs.shape)
+            smoothed = self.costs.copy()
+            smoothed[rows] = (1 - _FOREST_SHARE) * costs + _FOREST_SHARE * np.where(told > 0, told, costs)
+            self._grown_by[key] = replace(self, costs=smoothed)
+        return self._grown_by[key]
+
+    def _tree(self, rows: _Array, growth: _Growth) -> Tree:
         kept = self._serving(rows, growth.label_worth)
         if len(kept) == 1 or not self.names or rows.size < _LEAST_CASES:
             return self._leaf(rows, kept)
@@ -256,8 +304,7 @@ class _Table:
         )
         return classifier.fit(self.features[rows], targets, weights)
 
-    def penalties(self, rows: _Array, label_worth: float) -> _Array:
-        """Return the penalties at which the tree that is trained on some cases loses leaves."""
+    def _penalties(self, rows: _Array, label_worth: float) -> _Array:
         kept = self._serving(rows, label_worth)
         if len(kept) == 1 or not self.names or rows.size < _LEAST_CASES:
             return np.zeros(1)
@@ -296,7 +343,8 @@ class _Table:
         label = int(sums.argmin())
         if self._has_rule and sums[0] <= sums[label] + _WORTH_CHANGING:
             label = 0
-        return Leaf(self.labels[kept[label]], int(rows.size), round(float(np.exp(sums[label])), 4))
+        lost = np.average(self.measured[rows, kept[label]], weights=self.shares[rows])
+        return Leaf(self.labels[kept[label]], int(rows.size), round(float(np.exp(lost)), 4))
 
     def _joined(self, grown: Any, node: int, rows: _Array, kept: _Array) -> Tree:
         """Return a tree from scikit-learn's, its leaves labelled by the time lost; alike ones are joined."""
@@ -401,4 +449,4 @@ def _left_out(table: _Table, folds: _Array, growth: _Growth) -> tuple[dict[int, 
         for row in np.flatnonzero(folds == fold).tolist():
             features = dict(zip(table.names, table.features[row].tolist(), strict=True))
             chosen[row] = evaluate(tree, features)[0].label
-    return chosen, np.array([table.costs[row, table.labels.index(chosen[row])] for row in range(len(folds))])
+    return chosen, np.array([table.measured[row, table.labels.index(chosen[row])] for row in range(len(folds))])
