@@ -20,11 +20,7 @@ Inputs        see spgemm.cl; rows with at most ${products} products and ${entrie
 Local memory  for each row ${"" if spilled else f"{2 * products} words and "}${entries + 1} numbers of 16 bits; ${f"{digits} counters of 16 bits for each lane; " if spilled else ""}what lanes exchange
 Result        deterministic: a column's products are always added in the same order, within a lane that of A's row
 </%doc>
-<%
-    digits = 1 << digit_bits
-    # Products of a lane whose loads are under way together.
-    batch = 4
-%>\
+<% digits = 1 << digit_bits %>\
 typedef ushort PLACE;
 typedef ${"ulong" if wide_words else "uint"} WORD;
 #define NO_WORD ${"ULONG_MAX" if wide_words else "UINT_MAX"}
@@ -103,20 +99,10 @@ void ${name}(SPGEMM_PARAMETERS${", const uint passes, global WORD *scratch" if s
     for (uint k = lane; k < length; k += ${lanes})
         bases[k] -= (I)places[k];
     words_sync();
-    uint at_entry = begin_here < n ? team_find(places, 0, length, begin_here) : 0;
-    for (uint i = begin_here; i < end_here; i += ${batch}) {
-% for k in range(batch):
-        while (i + ${k} < end_here && i + ${k} >= places[at_entry + 1])
-            ++at_entry;
-        const uint entry_${k} = at_entry;
-% endfor
-% for k in range(batch):
-        const WORD column_${k} = (WORD)b_indices[bases[entry_${k}] + (I)min(i + ${k}, end_here - 1)];
-% endfor
-% for k in range(batch):
-        if (i + ${k} < end_here)
-            words[OWN(i + ${k})] = column_${k}${f" << {bits + entry_bits}" if bits else ""}${f" | (WORD)entry_{k} << {bits}" if entry_bits else ""}${f" | (WORD)(i + {k})" if bits else ""};
-% endfor
+    uint at_entry = 0;
+    for (uint i = begin_here; i < end_here; ++i) {
+        at_entry = team_find(places, at_entry, length, i);
+        words[OWN(i)] = (WORD)b_indices[bases[at_entry] + (I)i]${f" << {bits + entry_bits}" if bits else ""}${f" | (WORD)at_entry << {bits}" if entry_bits else ""}${" | (WORD)i" if bits else ""};
     }
 % else:
     uint at_entry = 0;
@@ -136,13 +122,8 @@ void ${name}(SPGEMM_PARAMETERS${", const uint passes, global WORD *scratch" if s
         // Counters lie digit by digit, and in each lane by lane.
         for (uint digit = 0; digit < ${digits}; ++digit)
             counters[digit * ${lanes} + lane] = 0;
-        for (uint i = begin_here; i < end_here; i += ${batch}) {
-${several("            ", "from", "WORD", "word")}\
-% for k in range(batch):
-            if (i + ${k} < end_here)
-                ++counters[DIGIT_IN(word_${k}, pass) * ${lanes} + lane];
-% endfor
-        }
+        for (uint i = begin_here; i < end_here; ++i)
+            ++counters[DIGIT_IN(from[OWN(i)], pass) * ${lanes} + lane];
         team_sync();
         uint before = 0;
         for (uint i = 0; i < ${digits}; ++i)
@@ -154,14 +135,10 @@ ${several("            ", "from", "WORD", "word")}\
             before += count;
         }
         team_sync();
-        for (uint i = begin_here; i < end_here; i += ${batch}) {
-${several("            ", "from", "WORD", "word")}\
-% for k in range(batch):
-            if (i + ${k} < end_here) {
-                const uint place = counters[DIGIT_IN(word_${k}, pass) * ${lanes} + lane]++;
-                to[ANY(place)] = word_${k};
-            }
-% endfor
+        for (uint i = begin_here; i < end_here; ++i) {
+            const WORD word = from[OWN(i)];
+            const uint place = counters[DIGIT_IN(word, pass) * ${lanes} + lane]++;
+            to[ANY(place)] = word;
         }
     }
 % else:
@@ -200,14 +177,10 @@ ${several("            ", "from", "WORD", "word")}\
     uint heads = 0;
     const WORD earlier = begin_here > 0 && begin_here < n ? sorted[ANY(begin_here - 1)] : NO_WORD;
     WORD last = earlier;
-    for (uint i = begin_here; i < end_here; i += ${batch}) {
-${several("        ", "sorted", "WORD", "word")}\
-% for k in range(batch):
-        if (i + ${k} < end_here) {
-            heads += i + ${k} == 0 || COLUMN_IN(word_${k}) != COLUMN_IN(last);
-            last = word_${k};
-        }
-% endfor
+    for (uint i = begin_here; i < end_here; ++i) {
+        const WORD word = sorted[OWN(i)];
+        heads += i == 0 || COLUMN_IN(word) != COLUMN_IN(last);
+        last = word;
     }
     uint run = team_scan(boxes + team * ${lanes}, heads);
 % if symbolic:
@@ -227,34 +200,28 @@ ${several("        ", "sorted", "WORD", "word")}\
     T lead = ZERO, sum = ZERO;
     bool led = false, open = false;
     last = earlier;
-    for (uint i = begin_here; i < end_here; i += ${batch}) {
-${several("        ", "sorted", "WORD", "word")}\
-% for k in range(batch):
-        const uint product_${k} = (uint)word_${k} & ${2**bits - 1};
-        const uint entry_${k} = ${f"(uint)(word_{k} >> {bits}) & {2**entry_bits - 1}" if entry_bits else f"team_find(places, 0, length, product_{k})"};
-        const I at_${k} = ${f"bases[entry_{k}] + (I)product_{k}" if bases else f"b_indptr[a_indices[begin + entry_{k}]] + (I)(product_{k} - places[entry_{k}])"};
-        const T term_${k} = MULTIPLY(from_a(a_data[begin + entry_${k}]), from_x(b_data[at_${k}]));
-% endfor
-% for k in range(batch):
-        if (i + ${k} < end_here) {
-            if (i + ${k} == 0 || COLUMN_IN(word_${k}) != COLUMN_IN(last)) {
-                if (run > earlier_run)
-                    c_data[of_c + (C_INDEX)(run - 1)] = sum;
-                else {
-                    lead = sum;
-                    led = open;
-                }
-% if not values_only:
-                c_indices[of_c + (C_INDEX)run] = (C_INDEX)COLUMN_IN(word_${k});
-% endif
-                ++run;
-                open = false;
+    for (uint i = begin_here; i < end_here; ++i) {
+        const WORD word = sorted[OWN(i)];
+        if (i == 0 || COLUMN_IN(word) != COLUMN_IN(last)) {
+            if (run > earlier_run)
+                c_data[of_c + (C_INDEX)(run - 1)] = sum;
+            else {
+                lead = sum;
+                led = open;
             }
-            last = word_${k};
-            sum = open ? ADD(sum, term_${k}) : term_${k};
-            open = true;
+% if not values_only:
+            c_indices[of_c + (C_INDEX)run] = (C_INDEX)COLUMN_IN(word);
+% endif
+            ++run;
+            open = false;
         }
-% endfor
+        last = word;
+        const uint product = (uint)word & ${2**bits - 1};
+        const uint k = ${f"(uint)(word >> {bits}) & {2**entry_bits - 1}" if entry_bits else "team_find(places, 0, length, product)"};
+        const I at = ${"bases[k] + (I)product" if bases else "b_indptr[a_indices[begin + k]] + (I)(product - places[k])"};
+        const T term = MULTIPLY(from_a(a_data[begin + k]), from_x(b_data[at]));
+        sum = open ? ADD(sum, term) : term;
+        open = true;
     }
     // The sum of what earlier lanes hold of the entry that ends here.
     uint begins = heads > 0;
@@ -285,8 +252,3 @@ ${several("        ", "sorted", "WORD", "word")}\
     }
 % endif
 }
-<%def name="several(indent, words, type, name)">\
-% for k in range(batch):
-${indent}const ${type} ${name}_${k} = ${words}[OWN(min(i + ${k}, end_here - 1))];
-% endfor
-</%def>
