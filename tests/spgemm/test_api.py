@@ -154,6 +154,7 @@ def test_a_plan_reads_nothing_and_builds_nothing(queue: cl.CommandQueue, pair: O
         raise AssertionError
 
     monkeypatch.setattr(Chain, "read", refuse)
+    monkeypatch.setattr(Chain, "read_later", refuse)
     monkeypatch.setattr(programs, "render", refuse)
     C = plan(a, b)
     plan(a, b, out=C)
