@@ -265,13 +265,14 @@ class _Table:
 
     def _smoothed(self, rows: _Array) -> _Table:
         """Return the table with the costs by which trees are grown on some cases, of which no others tell anything."""
-        if not self.names or rows.size < _LEAST_CASES:
+        if not self.names or len(self.labels) == 1 or rows.size < _LEAST_CASES:
             return self
         key = rows.tobytes()
         if key not in self._grown_by:
             from sklearn.ensemble import RandomForestRegressor
 
-            costs, known = np.minimum(self.measured[rows], _MOST_LOST), self.known[rows]
+            measured, known = self.measured[rows], self.known[rows]
+            costs = np.minimum(measured, _MOST_LOST)
             # What was not worth measuring is taken to be no better than what was, and to lose something.
             worst = np.where(known, costs, 0.0).max(axis=1, keepdims=True)
             costs = np.where(known, costs, np.maximum(worst, _LEAST_UNKNOWN))
@@ -283,8 +284,11 @@ class _Table:
                 warnings.filterwarnings("ignore", "Some inputs do not have OOB scores")
                 forest.fit(self.features[rows], costs)
             told = np.asarray(forest.oob_prediction_).reshape(costs.shape)
+            told = np.where(told > 0, told, costs)
+            # What fails does so whatever others say.
+            own = np.where(measured >= math.log(_FAILED_LOSS), measured, costs)
             smoothed = self.costs.copy()
-            smoothed[rows] = (1 - _FOREST_SHARE) * costs + _FOREST_SHARE * np.where(told > 0, told, costs)
+            smoothed[rows] = (1 - _FOREST_SHARE) * own + _FOREST_SHARE * told
             self._grown_by[key] = replace(self, costs=smoothed)
         return self._grown_by[key]
 
