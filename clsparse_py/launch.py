@@ -207,7 +207,7 @@ class Chain:
 
     @contextmanager
     def beside(self, wanted: bool = True) -> Iterator[Chain]:
-        """Give a chain whose commands come after those so far, and run at the same time as what this chain enqueues meanwhile.
+        """Give a chain whose commands come after all so far, and run at the same time as what this chain enqueues meanwhile.
 
         At the end of the block this chain waits for it. It is this chain itself where it is not ``wanted``, or where the queue
         keeps no order, and so scratch memory not for long enough.
@@ -216,7 +216,8 @@ class Chain:
             yield self
             return
         other = Chain(_queue_beside(self.queue)[0])
-        other._wait_for = self.events[-1:] or self._wait_for
+        # The queue's order is no other's: what was enqueued before this chain has to be waited for, too.
+        other._wait_for = self.events[-1:] or [cl.enqueue_marker(self.queue, wait_for=self._wait_for)]
         # What a command of another queue waits for has to be on its way.
         self.queue.flush()
         try:

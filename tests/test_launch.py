@@ -72,6 +72,23 @@ def test_commands_beside_come_after_what_was_before_and_before_what_comes_after(
     free_scratch()
 
 
+def test_commands_beside_come_after_those_of_other_chains(queue: cl.CommandQueue) -> None:
+    n = 1_000_000
+    own = cl.CommandQueue(queue.context, queue.device)
+    for round_ in range(5):
+        earlier = Chain(own)
+        first = earlier.scratch(n, np.uint32)
+        earlier.fill(first, round_, n)
+        written = copies(earlier, first, n)
+        # It has no commands of its own yet, as that of a plan which takes new values.
+        chain = Chain(own)
+        target = chain.scratch(n, np.uint32)
+        with chain.beside() as beside:
+            beside.copy(target, written, n)
+        np.testing.assert_array_equal(chain.read(target, n), round_)
+    free_scratch()
+
+
 def test_nothing_runs_beside_where_it_is_not_wanted(queue: cl.CommandQueue) -> None:
     chain = Chain(cl.CommandQueue(queue.context, queue.device))
     with chain.beside(wanted=False) as beside:

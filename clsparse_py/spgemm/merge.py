@@ -84,8 +84,13 @@ class MergeKernel(RowKernel):
 
     @property
     def _entry_bytes(self) -> int:
-        """Bytes of a column and a value."""
+        """Bytes of a column and a value of C."""
         return (8 if self.form.wide else 4) + (self.form.arithmetic.result.itemsize if self.form.arithmetic else 0)
+
+    @property
+    def _input_bytes(self) -> int:
+        """Bytes of an entry of B, as stored."""
+        return (8 if self.form.wide else 4) + (np.dtype(self.form.arithmetic.x).itemsize if self.form.arithmetic else 0)
 
     @property
     def _work_item_bytes(self) -> int:
@@ -110,9 +115,11 @@ class MergeKernel(RowKernel):
         alone = lanes == 1 and self.form.phase != "symbolic"
         outputs = self.outputs if alone and not self.listed else 0
         made = replace(self, lanes=lanes, items=items, registers=registers, outputs=outputs, inputs=0)
-        if self.inputs and alone and registers and width > 1 and self.form.index == "int32":
+        # A whole sub-group makes the rows: not after a compiler refused that.
+        whole = 1 < min(lane_width, self.lane_width) == width
+        if self.inputs and alone and registers and whole and self.form.index == "int32":
             room = self.LOCAL_MEMORY - width * made._work_item_bytes
-            if (self.inputs + 1) * self._entry_bytes <= room:
+            if (self.inputs + 1) * self._input_bytes <= room:
                 return replace(made, inputs=self.inputs, portability=self.portability.at_most(width), work_group=width)
         made = replace(made, portability=self.portability.at_most(width if lanes > 1 else 1))
         while work_group * made._work_item_bytes > self.LOCAL_MEMORY:

@@ -14,6 +14,7 @@ from pairs import combinations
 from problems import rows_of
 
 from clsparse_py import programs
+from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Portability, describe
 from clsparse_py.spgemm.kernels import Form
 from clsparse_py.spgemm.merge import Merge, MergeKernel
@@ -109,6 +110,27 @@ def test_rows_of_b_that_neighbours_name(queue: cl.CommandQueue, case: str) -> No
         staged = {each.form.phase: each for each in records if each.inputs}
         assert staged.keys() == ({"numeric", "values"} if width > 1 else set())
         assert all((each.inputs, each.work_group) == (inputs, each.lane_width) for each in staged.values())
+
+
+def test_nothing_of_b_is_staged_where_it_does_not_fit() -> None:
+    portability = Portability("ptx", 32)
+
+    def staged(arithmetic: Arithmetic, inputs: int, work_group: int = 32, lane_width: int = 32) -> int:
+        form = Form("numeric", "int32", arithmetic=arithmetic, c_index="int32")
+        made = MergeKernel(32, form, False, portability, 1, 7, True, 8, inputs).within(work_group, lane_width)
+        assert made is not None
+        return made.inputs
+
+    double = Arithmetic("float64", "float64")
+    assert staged(double, 1024) == 1024
+    assert staged(double, 4864) == 0
+    # A result may be narrower than what is stored of B.
+    wide = Arithmetic("complex128", "complex128", semiring="or_and")
+    assert staged(wide, 1024) == 1024
+    assert staged(wide, 1500) == 0
+    # A compiler that took narrower sub-groups, and one that refused a whole one.
+    assert staged(double, 1024, 64, 16) == 1024
+    assert staged(double, 1024, 16, 32) == 0
 
 
 def test_fewer_lanes_have_more_heads() -> None:
