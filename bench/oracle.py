@@ -10,21 +10,19 @@ keeps aside. Nothing is trained. What was measured is kept beside the results un
 from __future__ import annotations
 
 import argparse
-import datetime
 import itertools
 import json
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyopencl as cl
 from rich.console import Console
 
-from bench import gallery, machine, opencl
+from bench import opencl, scripts
 from bench.tune_device import held_out
 from clsparse_py.device import Device, describe
 from clsparse_py.spmv import KernelChoice, Scheme, SpmvPlan
@@ -158,11 +156,7 @@ def _group(each: Observation) -> tuple[str, str]:
 def results(device: cl.Device, observations: Sequence[Observation], revision: str | None) -> dict[str, Any]:
     """Return what goes into the file."""
     return {
-        "device": opencl.describe(device),
-        "host": machine.host(),
-        "versions": machine.versions(),
-        "commit": machine.commit(revision),
-        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        **scripts.provenance(device, revision),
         "matrices": [
             {
                 "case": each.case,
@@ -181,15 +175,11 @@ def results(device: cl.Device, observations: Sequence[Observation], revision: st
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the script's arguments."""
-    whole = argparse.ArgumentParser(prog="python -m bench.oracle", description="Compare A @ x with the best that was declared.")
-    whole.add_argument("--device", default="", metavar="SUBSTRING", help="part of a device's or platform's name")
-    whole.add_argument("--suite", action="append", default=[], choices=gallery.SUITES, help="may be repeated")
+    whole = scripts.parser("oracle", "Compare A @ x with the best that was declared.")
     whole.add_argument("--kept-aside", type=int, default=0, metavar="N", help="as many generated matrices")
     whole.add_argument("--largest", type=int, default=10**7, metavar="NNZ", help="of these (10^7)")
     whole.add_argument("--dtypes", default="float64,float32", metavar="A,B")
     whole.add_argument("--budget", type=float, default=20, metavar="MINUTES", help="that measuring may take (20)")
-    whole.add_argument("--commit", metavar="REVISION", help="what is measured, where the tree has no repository")
-    whole.add_argument("--out", type=Path, required=True, help="the results file; tables go to one beside it, with .md")
     return whole
 
 

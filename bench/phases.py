@@ -17,7 +17,6 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,11 +25,10 @@ import scipy.sparse as sp
 from pyopencl import array as cla
 
 import clsparse_py as cs
-from bench import gallery, machine, opencl
+from bench import gallery, opencl, scripts
 from bench.opencl_calls import to_device
 from bench.problems import spgemm
 from bench.report import Sheet
-from bench.runner import now
 from clsparse_py.primitives import radix_sort
 
 Operands = tuple[sp.csr_array, sp.csr_array]
@@ -136,7 +134,7 @@ def measured(queue: cl.CommandQueue, name: str, operands: Operands, rounds: int)
     return found | {"sort": sorts(queue, found["products"], found["shape"], rounds)}
 
 
-def sheets(products: Sequence[dict[str, Any]]) -> Iterator[Sheet]:
+def sheets(found: Sequence[dict[str, Any]]) -> Iterator[Sheet]:
     """Yield the tables."""
     four = ("least", "greatest", "mean", "deviation")
     of_factors = [f"{name}, {each}" for name in _FACTORS for each in four]
@@ -151,7 +149,7 @@ def sheets(products: Sequence[dict[str, Any]]) -> Iterator[Sheet]:
                 *(f"{value:.2f}" for name in _FACTORS for value in each[name]),
                 *(f"{rows:,}" for rows in each["rows"]),
             )
-            for each in products
+            for each in found
         ),
     )
     names = ("analysis", "symbolic", "allocation", "numeric")
@@ -160,7 +158,7 @@ def sheets(products: Sequence[dict[str, Any]]) -> Iterator[Sheet]:
         ("product", *(f"{method}: {name}" for method in METHODS for name in (*names, "all"))),
         tuple(
             (each["input"], *(cell for method in METHODS for cell in _milliseconds(each["seconds"][method], names)))
-            for each in products
+            for each in found
         ),
     )
     yield Sheet(
@@ -172,7 +170,7 @@ def sheets(products: Sequence[dict[str, Any]]) -> Iterator[Sheet]:
                 *(f"{each['sort'][of]:,}" for of in ("keys", "bits")),
                 *(f"{1e3 * each['sort'][of]:.3f}" for of in ("all", "used")),
             )
-            for each in products
+            for each in found
         ),
     )
 
@@ -185,13 +183,9 @@ def _milliseconds(seconds: dict[str, Any], names: Sequence[str]) -> list[str]:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the script's arguments."""
-    whole = argparse.ArgumentParser(prog="python -m bench.phases", description="Tell products' factors, and time their phases.")
-    whole.add_argument("--device", default="", metavar="SUBSTRING", help="part of a device's or platform's name")
-    whole.add_argument("--suite", action="append", default=[], choices=gallery.SUITES, help="may be repeated")
+    whole = scripts.parser("phases", "Tell products' factors, and time their phases.")
     whole.add_argument("--exclude", nargs="+", default=[], metavar="PRODUCT", help="products to leave out")
     whole.add_argument("--rounds", type=int, default=5, help="of each median (5)")
-    whole.add_argument("--commit", metavar="REVISION", help="what is measured, where the tree has no repository")
-    whole.add_argument("--out", type=Path, required=True, help="the results file; tables go to one beside it, with .md")
     return whole
 
 
@@ -201,14 +195,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     device = opencl.choose(parsed.device)
     context = cl.Context([device])  # kept: not every queue keeps its own
     queue = cl.CommandQueue(context)
-    document: dict[str, Any] = {
-        "device": opencl.describe(device),
-        "host": machine.host(),
-        "versions": machine.versions(),
-        "commit": machine.commit(parsed.commit),
-        "date": now(),
-        "products": [],
-    }
+    document: dict[str, Any] = {**scripts.provenance(device, parsed.commit), "products": []}
     for name, load in products(parsed.suite, cpu=opencl.is_cpu(device)):
         if name in parsed.exclude:
             continue

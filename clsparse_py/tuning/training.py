@@ -4,9 +4,11 @@ What counts is the time lost, not how often the fastest label is missed. So labe
 case can be served, ties within the noise count as ties, cases weigh as much as a wrong choice costs there, and a leaf takes the
 label that loses least over its cases. What counts as lost in a case is in part what a forest tells that was grown without it:
 single measurements mislead small trees less that way (born-again trees: Breiman and Shang, 1996; out-of-bag estimates: Breiman,
-2001). What the untuned rule takes may be a label, too: then a tree corrects the rule where that
-is shown to gain. Whether it is, and how far trees are pruned, is decided by cross-validation over families and cases. A question
-whose tree does not lose less time than the untuned rule in families that it was not trained on keeps the rule.
+2001).
+
+What the untuned rule takes may be a label, too: then a tree corrects the rule where that is shown to gain. Whether it is, and
+how far trees are pruned, is decided by cross-validation over families and cases. A question whose tree does not lose less
+time than the untuned rule in families that it was not trained on keeps the rule.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pyopencl as cl
@@ -18,13 +19,17 @@ from clsparse_py.spgemm.plan import SpgemmPlan
 from clsparse_py.spgemm.rules import EMPTY, Rule, Rules
 from clsparse_py.spgemm.symbolic import Settings, Timer
 
-__all__ = ["TEAMS", "check_accumulator", "narrow"]
+__all__ = ["TEAMS", "Give", "Team", "check_accumulator", "narrow", "over_teams"]
 
 #: Platforms, and whether a row of dense sums is made by one work-item, as on CPU devices, or by many, as on GPUs. Not by many on
 #: PoCL: loops of any length in which work-items meet go wrong there, which is why they are one on CPU devices. By one elsewhere
 #: only with ``CLSPARSE_FULL=1``, or where PoCL is not there to do that.
 _ONE = exhaustive() or not any(name.startswith("pocl") for name in PLATFORMS)
 TEAMS = [(name, many) for name in PLATFORMS for many in (False, True) if (not many if name.startswith("pocl") else many or _ONE)]
+Team = tuple[str, bool]
+#: The type of the fixture `give`.
+Give = Callable[[Accumulator, Team], cl.CommandQueue]
+over_teams = pytest.mark.parametrize("team", TEAMS, ids=lambda team: f"{team[0]}-{'many' if team[1] else 'one'}")
 
 
 def check_accumulator(queue: cl.CommandQueue, accumulator: Accumulator, A: sp.csr_array, B: sp.csr_array) -> None:

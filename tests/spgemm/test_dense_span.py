@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 import scipy.sparse as sp
-from accumulators import TEAMS
+from accumulators import TEAMS, Give, Team, over_teams
 from pairs import combinations
 from platforms import has_fp64, queue_on
 from problems import assert_product, device_matrix, random_matrix, rows_of
@@ -24,25 +23,7 @@ from clsparse_py.spgemm.dense_span import DenseSpan, DenseSpanKernel, dense_span
 from clsparse_py.spgemm.kernels import Form
 from clsparse_py.spgemm.rules import Rule
 
-Team = tuple[str, bool]
-Give = Callable[[DenseSpan, Team], cl.CommandQueue]
-
-over_teams = pytest.mark.parametrize("team", TEAMS, ids=lambda team: f"{team[0]}-{'many' if team[1] else 'one'}")
 DTYPES = ("float32", "float64", "complex64", "complex128", "uint8")
-
-
-@pytest.fixture
-def give(monkeypatch: pytest.MonkeyPatch, take_for: Callable[[str], None]) -> Give:
-    """Make "dense" give all rows to an accumulator, and return the queue of a team's platform."""
-
-    def put(accumulator: DenseSpan, team: Team) -> cl.CommandQueue:
-        platform, many = team
-        if many:
-            take_for("gpu")
-        monkeypatch.setitem(METHODS, "dense", lambda *_: (Rule("dense", accumulator),))
-        return queue_on(platform)
-
-    return put
 
 
 def check(

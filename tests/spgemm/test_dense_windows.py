@@ -2,41 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyopencl as cl
 import pytest
 import scipy.sparse as sp
-from accumulators import TEAMS
+from accumulators import TEAMS, Give, Team, over_teams
 from pairs import combinations
 from platforms import queue_on
 from problems import assert_product, device_matrix, random_matrix, rows_of
 
 from clsparse_py import csr_array, programs
-from clsparse_py.spgemm import METHODS, spgemm, spgemm_plan
+from clsparse_py.spgemm import spgemm, spgemm_plan
 from clsparse_py.spgemm.dense_windows import DenseWindows, DenseWindowsKernel
-from clsparse_py.spgemm.rules import Rule
-
-Team = tuple[str, bool]
-Give = Callable[[DenseWindows, Team], cl.CommandQueue]
-
-over_teams = pytest.mark.parametrize("team", TEAMS, ids=lambda team: f"{team[0]}-{'many' if team[1] else 'one'}")
-
-
-@pytest.fixture
-def give(monkeypatch: pytest.MonkeyPatch, take_for: Callable[[str], None]) -> Give:
-    """Make "dense" give all rows to an accumulator, and return the queue of a team's platform."""
-
-    def put(accumulator: DenseWindows, team: Team) -> cl.CommandQueue:
-        platform, many = team
-        if many:
-            take_for("gpu")
-        monkeypatch.setitem(METHODS, "dense", lambda *_: (Rule("dense", accumulator),))
-        return queue_on(platform)
-
-    return put
 
 
 def check(queue: cl.CommandQueue, A: sp.csr_array, B: sp.csr_array, index: type = np.int32) -> csr_array:

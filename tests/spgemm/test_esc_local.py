@@ -118,9 +118,9 @@ def test_groups_take_what_local_memory_does_not_hold(queue: cl.CommandQueue) -> 
 def test_rows_in_global_memory_are_made_beside_others(
     queue: cl.CommandQueue, take_for: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if "Portable" in queue.device.platform.name:
-        pytest.skip("loops of any length in which work-items meet go wrong here")
     take_for("gpu")
+    # PoCL gets loops of any length wrong in which work-items meet: there it is one.
+    work_group = 1 if "Portable" in queue.device.platform.name else 64
     asked: list[bool] = []
     beside = Chain.beside
 
@@ -133,7 +133,7 @@ def test_rows_in_global_memory_are_made_beside_others(
     lengths = np.concatenate((rng.integers(0, 5, 500), (200, 150, 200)))
     A, B = rows_of(lengths, 300, rng, np.float32), rows_of(np.full(300, 4), 2000, rng, np.float32)
     esc = esc_local(describe(queue.device), DOUBLE)[-1]
-    rules = (Rule("esc-local", EscItem(32), 32, 32), Rule("esc-local", EscGroup(1000, 64, entries=300), 1000, 300), esc)
+    rules = (Rule("esc-local", EscItem(32), 32, 32), Rule("esc-local", EscGroup(1000, work_group, entries=300), 1000, 300), esc)
     planned(queue, rules, A, B)
     # The symbolic and the numeric phase, and that of other values.
     assert asked == [True] * 3
