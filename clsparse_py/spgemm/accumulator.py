@@ -5,8 +5,9 @@ What is made anew in each call is a named tuple: a frozen dataclass takes micros
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 from pyopencl import array as cl_array
 
 from clsparse_py.launch import Chain
@@ -77,6 +78,11 @@ class Rows(NamedTuple):
     first: int = 0
     listed: cl_array.Array | None = None
     n_empty: int = 0
+
+    @property
+    def where(self) -> tuple[Any, ...]:
+        """The arguments of ``SPGEMM_ROWS`` in ``cl/spgemm.cl``."""
+        return (np.uint64(self.n),) if self.listed is None else (np.uint64(self.n), np.uint64(self.first), self.listed)
 
 
 class Result(NamedTuple):

@@ -10,7 +10,7 @@ from clsparse_py.device import Device
 from clsparse_py.spgemm.choose import rules_for
 from clsparse_py.spgemm.dense_chunked import DenseChunkedKernel, Masks
 from clsparse_py.spgemm.dense_span import DenseSpan
-from clsparse_py.spgemm.dense_windows import DenseWindows
+from clsparse_py.spgemm.dense_windows import DenseParts, DenseWindows
 from clsparse_py.spgemm.esc_kernels import EscCarry, EscContract, EscCount, EscEntries, EscExpand, EscMark, EscRows
 from clsparse_py.spgemm.esc_local import EscGroup, EscItem, EscTeam
 from clsparse_py.spgemm.hash import Hash, hashes, large_hashes
@@ -81,5 +81,5 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
         **{f"spgemm/dense_span:{phase}": DenseSpan(1024).record(device, form, listed=True) for phase, form in phases.items()},
         "spgemm/dense_windows": DenseWindows().record(device, numeric, listed=False),
         **{f"spgemm/dense_windows:{phase}": DenseWindows().record(device, form, listed=True) for phase, form in phases.items()},
-        "spgemm/dense_windows:atomic": DenseWindows(deterministic=False).record(device, numeric, listed=False),
+        "spgemm/dense_parts": DenseParts(group, arithmetic.index, True),
     }

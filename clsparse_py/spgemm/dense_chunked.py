@@ -157,9 +157,6 @@ class DenseChunked:
         n_words = -(-product.shape[1] // _BITS)
         claimed = chain.scratch(1, np.uint32)
         chain.fill(claimed, 0, 1)
-        where: tuple[Any, ...] = (np.uint64(rows.n),)
-        if rows.listed is not None:
-            where += np.uint64(rows.first), rows.listed
         sizes = np.uint64(n_words), np.uint64(product.b_indices.size)
         chunks = np.uint32(state.n_chunks), state.chunk_row, claimed, *sizes, product.products
         scratch: tuple[cl_array.Array, ...] = (chain.scratch(workers * 2 * _ROOM, np.uint32),)
@@ -168,7 +165,7 @@ class DenseChunked:
                 scratch += (chain.scratch(workers * n, form.arithmetic.result),)
         if phase != "values":
             scratch += chain.scratch(workers * (n_words + -(-n_words // _BITS)), np.uint64), *state.masks
-        chain.launch(built, workers, *where, *product.structure, *results, *chunks, *scratch, state.n_words)
+        chain.launch(built, workers, *rows.where, *product.structure, *results, *chunks, *scratch, state.n_words)
 
     def _workers(self, chain: Chain, product: Product, form: Form) -> int:
         """Return how many workers there are arrays for."""

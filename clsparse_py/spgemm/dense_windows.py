@@ -1,23 +1,31 @@
-"""Dense accumulators for GPUs: a work-group to a row, which goes through windows of columns in local memory."""
+"""Dense accumulators for GPUs over windows of columns in local memory: for any row."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from pyopencl import array as cl_array
 from typing_extensions import Self, override
 
 from clsparse_py.device import Device
-from clsparse_py.spgemm.fenced import FencedKernel, SummingTeam
-from clsparse_py.spgemm.kernels import Form
+from clsparse_py.launch import Chain
+from clsparse_py.spgemm.accumulator import Product, Result, Rows
+from clsparse_py.spgemm.fenced import FencedKernel, unfenced_lanes
+from clsparse_py.spgemm.kernels import Form, OfRows
+from clsparse_py.spgemm.team import Team
 
-__all__ = ["DenseWindows", "DenseWindowsKernel"]
+__all__ = ["DenseParts", "DenseWindows", "DenseWindowsKernel"]
 
-#: Columns to a window in the symbolic phase, which has a bit for each; bytes of the sums of a window; entries of A at a time.
-_SYMBOLIC = 32768
+#: Columns to a window in the symbolic phase, which has a byte for each; bytes of the sums of a window.
+_SYMBOLIC = 16 << 10
 _SUMS = 16 << 10
-_ENTRIES = 256
+#: Columns are numbered in 16 bits.
+_MOST_COLUMNS = 1 << 15
+#: Work-groups from which on a row's parts are no longer made at the same time.
+_MANY_GROUPS = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -30,10 +38,8 @@ class DenseWindowsKernel(FencedKernel):
         Of a window; a multiple of 32.
     entries : int
         Of A's row, that are taken at a time.
-    items : int
-        Products that a lane fetches at a time.
-    ordered : bool
-        Whether values are added in the order of A's row; by atomics else.
+    ahead : int
+        Loads that a lane has in flight.
     least : int
         Fewest entries of a row of C whose columns and values are made.
     """
@@ -43,71 +49,118 @@ class DenseWindowsKernel(FencedKernel):
 
     columns: int
     entries: int
-    items: int
-    ordered: bool
+    ahead: int
     least: int
 
     @property
     @override
     def shape_name(self) -> str:
-        atomic = "" if self.ordered else "_atomic"
         least = f"_from_{self.least}" if self.least else ""
-        return f"{super().shape_name}_{self.columns}_columns_{self.entries}_entries_{self.items}_items{atomic}{least}"
+        return f"{super().shape_name}_{self.columns}_columns_{self.entries}_entries_{self.ahead}_ahead{least}"
 
     @property
     @override
     def row_bytes(self) -> int:
         """Local memory for a row."""
-        lengths = self.columns // 8 + self.entries * (4 + np.dtype(self.form.index).itemsize) + 4
-        exchanged = 4 + (8 if self.form.wide else 4)
-        if self.form.arithmetic is None:
-            return lengths + self.lanes * exchanged
-        value = self.form.arithmetic.result.itemsize
-        exchanged += (value + 2 + 4 * -(-self.lanes // 32)) * self.ordered
-        return lengths + self.columns * value + self.columns // 8 + 4 + self.lanes * exchanged
+        value = self.form.arithmetic.result.itemsize if self.form.arithmetic else 0
+        needed = (self.columns + self.entries) * value + (self.entries + 1) * (np.dtype(self.form.index).itemsize + 2)
+        needed += self.lanes * (8 if self.form.wide else 4)
+        if self.form.phase == "values":
+            return needed
+        return needed + self.columns + self.lanes * (4 + 64 * bool(value))
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        own = {"columns": self.columns, "entries": self.entries, "items": self.items, "ordered": self.ordered}
-        return {**super().arguments(), **own, "least": self.least}
+        own = {"columns": self.columns, "entries": self.entries, "ahead": self.ahead, "least": self.least}
+        return {**super().arguments(), **own}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        portability = self.portability.at_most(lane_width)
-        return replace(self, work_group=work_group, lanes=work_group, portability=portability) if work_group else None
+        found = super().within(work_group, lane_width)
+        return replace(found, work_group=found.lanes) if found else None
 
 
 @dataclass(frozen=True)
-class DenseWindows(SummingTeam):
+class DenseParts(OfRows):
+    """Parameters of ``templates/spgemm/dense_parts.mako``."""
+
+    template = "spgemm/dense_parts"
+
+
+@dataclass(frozen=True)
+class DenseWindows(Team):
     """An accumulator for rows of any length, best for those that are dense in their range of columns.
+
+    Values are added in the order of A's row: there is nothing to gain where results need not be deterministic.
 
     Attributes
     ----------
     columns : int or None
         Of a window, a multiple of 32; by default what serves a phase.
+    lanes : int, optional
+        Work-items to a part of a row; by default as many as see what the others wrote without a barrier. One on CPU devices.
+    entries : int
+        Of A's row, that are taken at a time.
+    ahead : int
+        Loads that a lane has in flight.
+    parts : int
+        Into how many the columns are cut at most: those of a row are made at the same time.
     least : int
         Fewest entries of a row of C whose columns and values are made; all rows are counted.
     """
 
-    work_group: int = 256
     columns: int | None = None
-    entries: int = _ENTRIES
-    items: int = 1
+    lanes: int | None = None
+    entries: int = 64
+    ahead: int = 2
+    parts: int = 16
     least: int = 0
 
     def columns_of(self, form: Form) -> int:
         """Return how many columns a window has in a phase."""
         value = form.arithmetic.result.itemsize if form.arithmetic else 0
-        return min(self.columns or (_SUMS // value if value else _SYMBOLIC), 1 << 16)
+        return min(self.columns or (_SUMS // value if value else _SYMBOLIC), _MOST_COLUMNS)
 
     @override
     def record(self, device: Device, form: Form, listed: bool) -> DenseWindowsKernel:
         # The lanes meet in loops of any length: on CPU devices, of which one was seen to get those wrong, they are one.
-        group = 1 if device.is_cpu else self.work_group
-        ordered = self.adds_in_order(device, form)
-        shape = self.columns_of(form), self.entries, self.items, ordered, self.least if form.arithmetic else 0
-        return DenseWindowsKernel(group, form, listed, device.portability, group, *shape).fitting(device)
+        lanes = 1 if device.is_cpu else min(self.lanes or unfenced_lanes(device), device.max_work_group)
+        shape = self.columns_of(form), self.entries, self.ahead, self.least if form.arithmetic else 0
+        return DenseWindowsKernel(lanes, form, listed, device.portability, lanes, *shape).fitting(device)
+
+    def _parts(self, product: Product, rows: Rows) -> int:
+        """Return into how many parts columns are cut."""
+        windows = -(-product.shape[1] // self.columns_of(product.form))
+        return max(min(self.parts, windows, _MANY_GROUPS // rows.n), 1)
+
+    @override
+    def prepare(self, chain: Chain, product: Product, rows: Rows) -> cl_array.Array | None:
+        """Return where the parts of each row begin in it, once they are counted; None where there is one."""
+        parts = self._parts(product, rows)
+        return chain.scratch(rows.n * parts, np.uint32) if parts > 1 else None
+
+    @override
+    def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: Any, counts: cl_array.Array) -> None:
+        if state is None:
+            super().enqueue_symbolic(chain, product, rows, state, counts)
+            return
+        super().enqueue_symbolic(chain, product, rows, state, state)
+        built, record = chain.build(DenseParts(128, product.form.index, rows.listed is not None))
+        parts = np.uint32(self._parts(product, rows))
+        chain.launch(built, -(-rows.n // record.work_group), *rows.where, parts, state, counts)
+
+    @override
+    def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: Any, C: Result, phase: str) -> None:
+        places = (state,) if phase == "numeric" else ()
+        form, results = product.form.of(phase), (product.a_data, product.b_data, C.indptr, C.indices, C.data)
+        self._enqueue(chain, product, rows, form, *results, *places)
+
+    @override
+    def _spread(self, chain: Chain, product: Product, rows: Rows, record: Any) -> tuple[int, tuple[Any, ...]]:
+        parts = self._parts(product, rows)
+        columns = -(-product.shape[1] // (32 * parts)) * 32
+        return rows.n * parts, (np.uint32(parts), np.uint64(columns))
 
     @override
     def describe(self) -> str:
-        return f"windows of columns, a work-group of {self.work_group} to a row"
+        return "windows of columns, a team to each of several at a time"

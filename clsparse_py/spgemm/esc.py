@@ -81,12 +81,6 @@ class _State:
         return np.dtype(np.uint32 if self.column_bits + part.row_bits <= 32 else np.uint64)
 
 
-def _where(rows: Rows, n_rows: int) -> tuple[Any, ...]:
-    """Return the arguments of ``SPGEMM_ROWS`` in ``cl/spgemm.cl``."""
-    listed = () if rows.listed is None else (np.uint64(rows.first), rows.listed)
-    return np.uint64(n_rows), *listed
-
-
 @dataclass(frozen=True)
 class Esc:
     """An accumulator that expands, sorts and contracts in global memory, for any rows.
@@ -175,7 +169,7 @@ class Esc:
         group = self._group(chain)
         before = chain.scratch(rows.n + 1, np.uint64), chain.scratch(rows.n + 1, np.uint64)
         built, record = chain.build(EscRows(group, product.form.index, rows.listed is not None))
-        chain.launch(built, -(-rows.n // record.work_group), *_where(rows, rows.n), product.a_indptr, product.products, *before)
+        chain.launch(built, -(-rows.n // record.work_group), *rows.where, product.a_indptr, product.products, *before)
         for each in before:
             enqueue_scan(chain, each, each, rows.n, kind="pointers")
         column_bits = max(1, (product.shape[1] - 1).bit_length())
@@ -241,7 +235,7 @@ class Esc:
     ) -> _Sorted:
         """Enqueue expansion and sort of a slice, and the search of the runs in it; may wait for the device where it ``waits``."""
         group, listed, form = self._group(chain), rows.listed is not None, product.form.of("symbolic")
-        where, n = (*_where(rows, part.n_rows), np.uint64(part.begin)), np.uint32(part.n)
+        where, n = (*rows._replace(n=part.n_rows).where, np.uint64(part.begin)), np.uint32(part.n)
         entry_at = chain.scratch(part.n_entries, product.a_indices.dtype)
         entry_slot = chain.scratch(part.n_entries, np.uint32)
         entry_products = chain.scratch(part.n_entries + 1, np.int32)
@@ -285,7 +279,7 @@ class Esc:
     ) -> None:
         """Enqueue the values of a slice's rows, and the columns outside the phase of values."""
         group, n = self._group(chain), np.uint32(part.n)
-        where = (*_where(rows, part.n_rows), np.uint64(part.begin))
+        where = (*rows._replace(n=part.n_rows).where, np.uint64(part.begin))
         values = chain.scratch(part.n, values_of(product.form))
         built, expand = chain.build(EscExpand(group, product.form.of("values"), "uint32", "values"))
         chain.launch(

@@ -12,8 +12,7 @@ from typing_extensions import Self, override
 from clsparse_py.arithmetic import OPENCL_TYPES
 from clsparse_py.device import Device, Portability
 from clsparse_py.programs import Parameters
-from clsparse_py.spgemm.kernels import Form
-from clsparse_py.structure import OfStructure
+from clsparse_py.spgemm.kernels import Form, OfRows
 
 __all__ = ["EscCarry", "EscContract", "EscCount", "EscEntries", "EscExpand", "EscMark", "EscRows", "values_of"]
 
@@ -25,37 +24,14 @@ def values_of(form: Form) -> np.dtype[Any]:
 
 
 @dataclass(frozen=True)
-class _OfRows(OfStructure):
-    """What kernels share that read the structure of rows.
-
-    Attributes
-    ----------
-    listed : bool
-        Whether the rows are listed.
-    """
-
-    listed: bool
-
-    @property
-    @override
-    def name(self) -> str:
-        return f"{super().name}{'_listed' if self.listed else ''}"
-
-    @property
-    @override
-    def prelude(self) -> str:
-        return f"{super().prelude}\n#define LISTED {int(self.listed)}"
-
-
-@dataclass(frozen=True)
-class EscRows(_OfRows):
+class EscRows(OfRows):
     """Parameters of ``templates/spgemm/esc_rows.mako``."""
 
     template = "spgemm/esc_rows"
 
 
 @dataclass(frozen=True)
-class EscEntries(_OfRows):
+class EscEntries(OfRows):
     """Parameters of ``templates/spgemm/esc_entries.mako``.
 
     Attributes
@@ -79,7 +55,7 @@ class EscEntries(_OfRows):
 
 
 @dataclass(frozen=True)
-class EscCount(_OfRows):
+class EscCount(OfRows):
     """Parameters of ``templates/spgemm/esc_count.mako``.
 
     Attributes

@@ -1,23 +1,19 @@
-"""Teams that exchange through local memory: how lanes see what the others wrote, and how they add values up."""
+"""Teams that exchange through local memory: how lanes see what the others wrote."""
 
 from __future__ import annotations
 
 import abc
-import logging
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from typing_extensions import Self, override
 
 from clsparse_py.device import Device
-from clsparse_py.launch import Chain
-from clsparse_py.spgemm.accumulator import Product, Rows
-from clsparse_py.spgemm.kernels import Form, RowKernel
-from clsparse_py.spgemm.team import Team
+from clsparse_py.spgemm.kernels import RowKernel
 
-__all__ = ["FencedKernel", "SummingTeam"]
+__all__ = ["FencedKernel", "unfenced_lanes"]
 
-_log = logging.getLogger(__name__)
+#: Lanes of a team, where they are ordered by barriers alone.
+_LANES = 64
 
 
 @dataclass(frozen=True)
@@ -64,25 +60,8 @@ class FencedKernel(RowKernel):
         return found
 
 
-@dataclass(frozen=True)
-class SummingTeam(Team):
-    """A team that adds values in the order of A's row, or by atomics where results need not be deterministic.
-
-    Attributes
-    ----------
-    deterministic : bool
-    """
-
-    deterministic: bool = field(default=True, kw_only=True)
-
-    def adds_in_order(self, device: Device, form: Form) -> bool:
-        """Return whether values are added in order: they have to be, or the device has no atomics for them."""
-        size = form.arithmetic.result.itemsize if form.arithmetic else 0
-        return self.deterministic or not (size == 4 or (size == 8 and device.int64_atomics))
-
-    @override
-    def _enqueue(self, chain: Chain, product: Product, rows: Rows, form: Form, *results: Any) -> None:
-        team = self if product.deterministic else replace(self, deterministic=False)
-        if not team.deterministic and form.arithmetic and team.adds_in_order(chain.device, form):
-            _log.info("%s has no atomics for values of this dtype: they are added in order", chain.device.name)
-        super(SummingTeam, team)._enqueue(chain, product, rows, form, *results)
+def unfenced_lanes(device: Device) -> int:
+    """Return how many lanes order local memory among them without a barrier, or how many to take where they need one."""
+    if device.portability.match == "ptx":
+        return 32
+    return device.portability.lane_width if device.portability.lanes == "bpermute" else _LANES

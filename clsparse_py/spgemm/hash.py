@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from pyopencl import array as cl_array
 from typing_extensions import Self, override
@@ -12,10 +14,13 @@ from clsparse_py.device import Device
 from clsparse_py.launch import Chain
 from clsparse_py.spgemm.accumulator import Product, Result, Rows
 from clsparse_py.spgemm.dense_windows import DenseWindows
-from clsparse_py.spgemm.fenced import FencedKernel, SummingTeam
+from clsparse_py.spgemm.fenced import FencedKernel
 from clsparse_py.spgemm.kernels import Form
+from clsparse_py.spgemm.team import Team
 
 __all__ = ["Hash", "HashKernel", "LargeHash", "hashes", "large_hashes"]
+
+_log = logging.getLogger(__name__)
 
 #: Most products of a row in the bins of Liu et al., Section 3.4, and in those above.
 _BINS = tuple(2**k for k in range(1, 10))
@@ -98,16 +103,18 @@ class HashKernel(FencedKernel):
 
 
 @dataclass(frozen=True)
-class Hash(SummingTeam):
+class Hash(Team):
     """An accumulator with a hash table for each row, for rows with at most ``products`` products.
 
-    With ``items``, of at most ``length`` entries of A. Columns must not need 64 bits.
+    With ``items``, of at most ``length`` entries of A. Columns must not need 64 bits. Values are added in the order of A's row,
+    or by atomics where results need not be deterministic.
     """
 
     products: int
     lanes: int
     items: int = 0
     work_group: int = 128
+    deterministic: bool = field(default=True, kw_only=True)
 
     @property
     def length(self) -> int | None:
@@ -119,11 +126,23 @@ class Hash(SummingTeam):
 
     @override
     def record(self, device: Device, form: Form, listed: bool) -> HashKernel:
-        shape = self.lanes, self.products, self._slots(form), self.items, self.adds_in_order(device, form)
+        shape = self.lanes, self.products, self._slots(form), self.items, self._adds_in_order(device, form)
         found = HashKernel(self.work_group, form, listed, device.portability, *shape).fitting(device)
         # Two work-groups are to be resident, if that leaves local memory for a row.
         rows = max(device.local_memory // 2 // found.row_bytes, 1)
         return replace(found, work_group=min(found.work_group, found.lanes << rows.bit_length() - 1))
+
+    def _adds_in_order(self, device: Device, form: Form) -> bool:
+        """Return whether values are added in order: they have to be, or the device has no atomics for them."""
+        size = form.arithmetic.result.itemsize if form.arithmetic else 0
+        return self.deterministic or not (size == 4 or (size == 8 and device.int64_atomics))
+
+    @override
+    def _enqueue(self, chain: Chain, product: Product, rows: Rows, form: Form, *results: Any) -> None:
+        team = self if product.deterministic else replace(self, deterministic=False)
+        if not team.deterministic and form.arithmetic and team._adds_in_order(chain.device, form):
+            _log.info("%s has no atomics for values of this dtype: they are added in order", chain.device.name)
+        Team._enqueue(team, chain, product, rows, form, *results)
 
     @override
     def describe(self) -> str:
@@ -147,7 +166,8 @@ class LargeHash(Hash):
 
     @property
     def _windows(self) -> DenseWindows:
-        return DenseWindows(self.work_group, deterministic=self.deterministic)
+        # In one part: what counts a row here does not tell how much of it lies in each.
+        return DenseWindows(parts=1)
 
     @override
     def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: object, counts: cl_array.Array) -> None:

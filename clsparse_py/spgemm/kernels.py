@@ -14,7 +14,7 @@ from clsparse_py.device import Portability
 from clsparse_py.programs import Parameters
 from clsparse_py.structure import OfStructure
 
-__all__ = ["Analysis", "Form", "RowKernel"]
+__all__ = ["Analysis", "Form", "OfRows", "RowKernel"]
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,29 @@ class Analysis(OfStructure):
         group = work_group // width * width
         portability = self.portability.at_most(width)
         return replace(self, work_group=group, lanes=min(self.lanes, width), portability=portability) if group else None
+
+
+@dataclass(frozen=True)
+class OfRows(OfStructure):
+    """What kernels share that read the structure of rows.
+
+    Attributes
+    ----------
+    listed : bool
+        Whether the rows are listed.
+    """
+
+    listed: bool
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{super().name}{'_listed' if self.listed else ''}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"{super().prelude}\n#define LISTED {int(self.listed)}"
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ import functools
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-import numpy as np
 from pyopencl import array as cl_array
 
 from clsparse_py.device import Device
@@ -49,11 +48,8 @@ class Team(abc.ABC):
 
     def _enqueue(self, chain: Chain, product: Product, rows: Rows, form: Form, *results: Any) -> None:
         built, record = chain.build(_record(self, chain.device, form, rows.listed is not None))
-        where: tuple[Any, ...] = (np.uint64(rows.n),)
-        if rows.listed is not None:
-            where += np.uint64(rows.first), rows.listed
         groups, own = self._spread(chain, product, rows, record)
-        chain.launch(built, groups, *where, *product.structure, *results, *own)
+        chain.launch(built, groups, *rows.where, *product.structure, *results, *own)
 
     def _spread(self, chain: Chain, product: Product, rows: Rows, record: Any) -> tuple[int, tuple[Any, ...]]:  # noqa: ARG002
         """Return how many work-groups make the rows, and the kernel's last arguments, of which most have none."""

@@ -18,6 +18,9 @@ Result        deterministic: the products of a column are added in the order of 
 typedef ushort PLACE;
 #include "spgemm.cl"
 #include "team.cl"
+% if not symbolic and not values_only:
+#include "byte_flags.cl"
+% endif
 
 % if not values_only:
 // Turn low and high into the smallest low and the largest high of the team; the boxes hold a column for each lane.
@@ -34,14 +37,6 @@ void team_range(local COLUMN *lows, local COLUMN *highs, COLUMN *low, COLUMN *hi
         *high = max(*high, highs[other]);
         team_sync();
     }
-}
-
-% endif
-% if not symbolic and not values_only:
-// Return the lowest bits of four bytes as bits, the lowest byte's as the lowest: each is moved to its place by a shift of its own.
-uint bits_of(const uint bytes)
-{
-    return bytes * 0x10204080u >> 28;
 }
 
 % endif
@@ -84,11 +79,44 @@ ${indent}    }
 % endfor
 ${indent}}
 </%def>\
+## Rows of B are added in pieces. begin: the loads of the first ones. add: all of them; of n rows of B, row k has lengths[k] entries from
+## begins[k] on, and factors[k] of A; after the last one there is one without entries, where loading stays. sums and seen begin at
+## column start.
+<%def name="begin_pieces(indent)">\
+${indent}uint k = 0, left = lengths[0], next_length;
+${indent}I at = begins[0] + (I)lane, next_begin;
+${indent}bool more;
+% for u in range(ahead):
+${indent}uint k_${u};
+${indent}I column_${u};
+% if not symbolic:
+${indent}X_VALUE b_${u} = (X_VALUE)(0);
+% endif
+${load_piece(u, indent)}\
+% endfor
+</%def>\
+<%def name="add_pieces(indent)">\
+${indent}while (k_0 < n) {
+% for u in range(ahead):
+${indent}    if (column_${u} != (I)-1) {
+${indent}        const uint slot = (uint)((COLUMN)column_${u} - start);
+% if not symbolic:
+${indent}        sums[slot] = ADD(sums[slot], MULTIPLY(factors[k_${u}], from_x(b_${u})));
+% endif
+% if not values_only:
+${indent}        seen[slot] = 1;
+% endif
+${indent}    }
+${load_piece(u, indent + " " * 4)}\
+${indent}    team_sync();
+% endfor
+${indent}}
+</%def>\
 ## Begin to load a piece, and go on to the next: row k of B has left entries that are not loaded, this lane's is at. Without branches,
-## as the lanes wait for each.
-<%def name="load(u, indent)">\
+## as the lanes wait for each. A column of -1 is none.
+<%def name="load_piece(u, indent)">\
 ${indent}k_${u} = k;
-${indent}column_${u} = NOTHING;
+${indent}column_${u} = (I)-1;
 ${indent}if (lane < left) {
 ${indent}    column_${u} = b_indices[at];
 % if not symbolic:
@@ -102,9 +130,6 @@ ${indent}next_begin = begins[k];
 ${indent}left = more ? left - ${lanes} : next_length;
 ${indent}at = more ? at + ${lanes} : next_begin + (I)lane;
 </%def>\
-// A column that is none.
-#define NOTHING ((I)-1)
-
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(SPGEMM_PARAMETERS)
 {
@@ -168,17 +193,7 @@ ${stage(False, " " * 8)}\
             lengths[n] = 0;
         }
         team_sync();
-        uint k = 0, left = lengths[0], next_length;
-        I at = begins[0] + (I)lane, next_begin;
-        bool more;
-% for u in range(ahead):
-        uint k_${u};
-        I column_${u};
-% if not symbolic:
-        X_VALUE b_${u} = (X_VALUE)(0);
-% endif
-${load(u, " " * 8)}\
-% endfor
+${begin_pieces(" " * 8)}\
         // The first loads are on their way by now.
         if (part == 0) {
 % if values_only:
@@ -199,21 +214,7 @@ ${load(u, " " * 8)}\
 % endif
             team_sync();
         }
-        while (k_0 < n) {
-% for u in range(ahead):
-            if (column_${u} != NOTHING) {
-                const uint slot = (uint)((COLUMN)column_${u} - start);
-% if not symbolic:
-                sums[slot] = ADD(sums[slot], MULTIPLY(factors[k_${u}], from_x(b_${u})));
-% endif
-% if not values_only:
-                seen[slot] = 1;
-% endif
-            }
-${load(u, " " * 12)}\
-            team_sync();
-% endfor
-        }
+${add_pieces(" " * 8)}\
     }
 % if symbolic:
     uint count = 0;
@@ -237,9 +238,7 @@ ${load(u, " " * 12)}\
 % else:
     local PLACE *const ranks = all_ranks + team * ${columns // 32 + 1};
     for (uint i = lane; i < n_words; i += ${lanes}) {
-        const uint4 even = flags[2 * i], odd = flags[2 * i + 1];
-        uint word = bits_of(even.x) | bits_of(even.y) << 4 | bits_of(even.z) << 8 | bits_of(even.w) << 12;
-        word |= bits_of(odd.x) << 16 | bits_of(odd.y) << 20 | bits_of(odd.z) << 24 | bits_of(odd.w) << 28;
+        const uint word = flags_word(flags, i);
         // Where its bytes were, as no other lane reads those.
         flags[2 * i].x = word;
         ranks[i] = (PLACE)popcount(word);

@@ -1,172 +1,175 @@
 <%doc>
-Rows of C window by window: a window is ${columns} neighbouring columns, each with a bit, and outside the symbolic phase a sum, in
-local memory. The first begins at a row's smallest column, each next one at the smallest column that is left.
+Rows of C window by window, in local memory: a window is ${columns} neighbouring columns, each with a byte that tells whether it is there,
+and outside the symbolic phase with a sum. The columns of B are cut into n_parts parts of part_columns each, which are made at the same
+time, so that a long row does not take long: the first window begins with the part, each next one at the smallest column left in it.
 
-A's row is taken ${entries} entries at a time. Where each one's part of a row of B lies in the window is found by bisection; the
-products in it are shared out evenly over the lanes, which fetch ${items} at a time.
+A's row is taken ${entries} entries at a time. Where their rows of B lie in the window is found by bisection; their products are
+added as in dense_span.mako. Numeric: the columns that are there are listed, and then written side by side.
 
-Source        the dense windows of spECK (Parger et al., 2020), products shared out as in Liu et al., Register-Aware SpGEMM
-Index space   a work-group to a row
-Inputs        see spgemm.cl; any row, of which those with less than ${least} entries are left out outside the symbolic phase
-Local memory  a window, where the products of ${entries} entries lie, and what lanes exchange
-Result        ordered: deterministic, the products of a column are added in the order of A's row, without atomics on values;
-              else sums are added in any order. Columns and counts are exact
+Source        the dense windows of spECK (Parger et al., 2020), rows of B one after another as in NSPARSE (Nagasaka et al., 2017)
+Index space   a work-group, which is a team, to a part of a row; of a row one after another
+Inputs        see spgemm.cl; any row, of which those with less than ${least} entries are left out outside the symbolic phase. Of several
+              parts, where in a row of C each begins: n_parts for each slot
+Local memory  a window, where ${entries} rows of B lie with the values of A, and what lanes exchange
+Result        deterministic: the products of a column are added in the order of A's row. Symbolic: the entries of a row in counts by row,
+              or of each part by slot, where there are several
 </%doc>
-typedef uint PLACE;
+<%namespace name="spans" file="spgemm/dense_span"/>\
+typedef ushort PLACE;
 #include "spgemm.cl"
 #include "team.cl"
-% if not symbolic:
-#include "add_${"ordered" if ordered else "atomic"}.cl"
+% if not symbolic and not values_only:
+#include "byte_flags.cl"
 % endif
 
 // Return the smallest x of the team.
-COLUMN team_min(local COLUMN *box, const COLUMN x)
+COLUMN team_min(local COLUMN *box, COLUMN x)
 {
-    const uint lane = get_local_id(0);
-    box[lane] = x;
-    team_sync();
+    const uint lane = get_local_id(0) % TEAM;
+    // Each takes from the lane that is step lanes on, in a ring: to take some of them twice does no harm.
     for (uint step = 1; step < TEAM; step *= 2) {
-        if (lane % (2 * step) == 0 && lane + step < TEAM)
-            box[lane] = min(box[lane], box[lane + step]);
+        box[lane] = x;
+        team_sync();
+        x = min(x, box[(lane + step) % TEAM]);
         team_sync();
     }
-    const COLUMN smallest = box[0];
-    team_sync();
-    return smallest;
+    return x;
 }
 
-// Return where from begin on, up to end, there is the first column that is so far behind start.
-I reach(global const I *restrict b_indices, I begin, I end, const COLUMN start, const COLUMN distance)
-{
-    while (begin < end) {
-        const I middle = begin + (end - begin) / 2;
-        const COLUMN column = (COLUMN)b_indices[middle];
-        if (column < start || column - start < distance)
-            begin = middle + 1;
-        else
-            end = middle;
+// Return where from low on, up to high, there is the first column that is at least x.
+#define DEFINE_REACH(NAME, TYPE, AT) \
+    AT NAME(global const TYPE *restrict columns, AT low, AT high, const COLUMN x) \
+    { \
+        while (low < high) { \
+            const AT middle = low + (high - low) / 2; \
+            if ((COLUMN)columns[middle] < x) \
+                low = middle + 1; \
+            else \
+                high = middle; \
+        } \
+        return low; \
     }
-    return begin;
-}
+DEFINE_REACH(reach, I, I)
+% if values_only:
+DEFINE_REACH(reach_in_c, C_INDEX, C_INDEX)
+% endif
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
-void ${name}(SPGEMM_PARAMETERS)
+void ${name}(
+    SPGEMM_PARAMETERS,
+% if not symbolic and not values_only:
+    global const uint *restrict part_places,
+% endif
+    const uint n_parts, const ulong part_columns)
 {
-    local uint bits[${columns // 32}], box[${lanes}];
+    local I begins[${entries + 1}];
+    local ushort lengths[${entries + 1}];
     local COLUMN column_box[${lanes}];
-    local PLACE places[${entries + 1}];
-    local I cursors[${entries}];
+% if not values_only:
+    local uint4 flags[${columns // 16}];
+    local uint box[${lanes}];
+    local uchar *const seen = (local uchar *)flags;
+% endif
 % if not symbolic:
-    local T sums[${columns}];
-    local PLACE ranks[${columns // 32 + 1}];
-% if ordered:
-    local T terms[${lanes}];
-    local ushort slots[${lanes}];
-    local uint masks[${lanes} * TEAM_WORDS];
+    local T sums[${columns}], factors[${entries}];
+% if not values_only:
+    // Columns that are there, of those that ${lanes} words of 32 stand for.
+    local ushort listed[${32 * lanes}];
 % endif
 % endif
-    const uint lane = get_local_id(0);
-    const ulong row = SPGEMM_ROW(get_group_id(0));
+    const uint lane = get_local_id(0), part = (uint)(get_group_id(0) % n_parts);
+    const ulong slot_of_row = get_group_id(0) / n_parts, row = SPGEMM_ROW(slot_of_row);
     const I begin = a_indptr[row];
-% if symbolic:
+    COLUMN start = (COLUMN)(part * part_columns);
+    const COLUMN end = (COLUMN)min((ulong)NO_COLUMN, (part + 1) * part_columns);
     const uint length = (uint)(a_indptr[row + 1] - begin);
-% else:
-    C_INDEX place = c_indptr[row];
-    const uint length = c_indptr[row + 1] - place < ${least} ? 0 : (uint)(a_indptr[row + 1] - begin);
-% if ordered:
-    for (uint i = lane; i < ${lanes} * TEAM_WORDS; i += ${lanes})
-        masks[i] = 0;
-% endif
-% endif
-    COLUMN next = NO_COLUMN;
-    for (uint k = lane; k < length; k += ${lanes}) {
-        const I of_a = a_indices[begin + k], first = b_indptr[of_a];
-        if (first < b_indptr[of_a + 1])
-            next = min(next, (COLUMN)b_indices[first]);
-    }
-    COLUMN start = team_min(column_box, next);
 % if symbolic:
     uint count = 0;
+% else:
+    C_INDEX place = c_indptr[row];
+    const C_INDEX end_place = c_indptr[row + 1];
+% if least:
+    if (end_place - place < ${least})
+        return;
 % endif
-    while (start != NO_COLUMN) {
-        for (uint i = lane; i < ${columns // 32}; i += ${lanes})
-            bits[i] = 0;
+% if values_only:
+    place = reach_in_c(c_indices, place, end_place, start);
+% else:
+    if (n_parts > 1)
+        place += part_places[slot_of_row * n_parts + part];
+% endif
+% endif
+    while (start < end) {
+        const uint width = (uint)min(end - start, (COLUMN)${columns});
+        const bool last = end - start == width;
+% if not values_only:
+        for (uint i = lane; i < ${columns // 16}; i += ${lanes})
+            flags[i] = (uint4)(0);
+% endif
 % if not symbolic:
         for (uint i = lane; i < ${columns}; i += ${lanes})
             sums[i] = ZERO;
 % endif
-        next = NO_COLUMN;
-        for (uint part = 0; part < length; part += ${entries}) {
-            const uint n = min(length - part, ${entries}u);
-            for (uint k = lane; k < n; k += ${lanes}) {
-                const I of_a = a_indices[begin + part + k], end = b_indptr[of_a + 1];
-                const I from = reach(b_indices, b_indptr[of_a], end, start, 0);
-                const I to = reach(b_indices, from, end, start, ${columns});
-                cursors[k] = from;
-                places[k] = (PLACE)(to - from);
-                if (to < end)
+        COLUMN next = NO_COLUMN;
+        for (uint chunk = 0; chunk < length; chunk += ${entries}) {
+            const uint n = min(length - chunk, ${entries}u);
+            for (uint i = lane; i < n; i += ${lanes}) {
+                const I of_a = a_indices[begin + (I)(chunk + i)], first = b_indptr[of_a], behind = b_indptr[of_a + 1];
+                const I from = reach(b_indices, first, behind, start);
+                const I to = reach(b_indices, from, behind, start + width);
+                begins[i] = from;
+                lengths[i] = (ushort)(to - from);
+                if (to < behind)
                     next = min(next, (COLUMN)b_indices[to]);
+% if not symbolic:
+                factors[i] = from_a(a_data[begin + (I)(chunk + i)]);
+% endif
+            }
+            if (lane == 0) {
+                begins[n] = 0;
+                lengths[n] = 0;
             }
             team_sync();
-            team_offsets(places, n, box);
-            const uint n_products = places[n];
-            uint k = 0;
-            for (uint first = 0; first < n_products; first += ${items * lanes}) {
-% for u in range(items):
-                const uint product_${u} = first + ${u * lanes} + lane;
-                const bool there_${u} = product_${u} < n_products;
-                uint slot_${u} = 0;
-% if not symbolic:
-                T term_${u} = ZERO;
-% endif
-                if (there_${u}) {
-                    k = team_find(places, k, n, product_${u});
-                    const I at = cursors[k] + (I)(product_${u} - places[k]);
-                    slot_${u} = (uint)((COLUMN)b_indices[at] - start);
-% if not symbolic:
-                    term_${u} = MULTIPLY(from_a(a_data[begin + part + k]), from_x(b_data[at]));
-% endif
-                }
-% endfor
-% for u in range(items):
-                if (there_${u})
-                    atomic_or(bits + slot_${u} / 32, 1u << slot_${u} % 32);
-% if not symbolic and ordered:
-                add_ordered(sums, terms, slots, masks, there_${u}, slot_${u}, term_${u});
-% elif not symbolic:
-                if (there_${u})
-                    add_atomic(sums + slot_${u}, term_${u});
-% endif
-% endfor
-            }
-            team_sync();
+${spans.begin_pieces(" " * 12)}\
+${spans.add_pieces(" " * 12)}\
         }
 % if symbolic:
-        for (uint i = lane; i < ${columns // 32}; i += ${lanes})
-            count += popcount(bits[i]);
-% else:
-        for (uint i = lane; i < ${columns // 32}; i += ${lanes})
-            ranks[i] = popcount(bits[i]);
         team_sync();
-        team_offsets(ranks, ${columns // 32}, box);
-        for (uint i = lane; i < ${columns}; i += ${lanes}) {
-            const uint word = bits[i / 32], bit = 1u << i % 32;
-            if (word & bit) {
-                const C_INDEX target = place + ranks[i / 32] + popcount(word & (bit - 1));
-% if not values_only:
-                c_indices[target] = (C_INDEX)(start + i);
-% endif
-                c_data[target] = sums[i];
+        for (uint i = lane; i < ${columns // 16}; i += ${lanes})
+            count += popcount(flags[i].x) + popcount(flags[i].y) + popcount(flags[i].z) + popcount(flags[i].w);
+% elif values_only:
+        team_sync();
+        const C_INDEX to_place = reach_in_c(c_indices, place, end_place, start + width);
+        for (C_INDEX at_c = place + (C_INDEX)lane; at_c < to_place; at_c += ${lanes})
+            c_data[at_c] = sums[(uint)((COLUMN)c_indices[at_c] - start)];
+        place = to_place;
+% else:
+        team_sync();
+        for (uint first = 0; first < ${columns // 32}; first += ${lanes}) {
+            const uint i = first + lane;
+            uint word = i < ${columns // 32} ? flags_word(flags, i) : 0;
+            const uint before = team_scan(box, popcount(word));
+            if (lane == ${lanes - 1})
+                box[0] = before + popcount(word);
+            for (uint at_list = before; word; word &= word - 1)
+                listed[at_list++] = (ushort)(32 * i + popcount((word & -word) - 1));
+            team_sync();
+            const uint n_listed = box[0];
+            for (uint j = lane; j < n_listed; j += ${lanes}) {
+                c_indices[place + (C_INDEX)j] = (C_INDEX)(start + listed[j]);
+                c_data[place + (C_INDEX)j] = sums[listed[j]];
             }
+            place += (C_INDEX)n_listed;
+            team_sync();
         }
-        place += ranks[${columns // 32}];
 % endif
-        start = team_min(column_box, next);
+        start = last ? NO_COLUMN : team_min(column_box, next);
+        team_sync();
     }
 % if symbolic:
     // The counts of the lanes come after one another: the last sees them all.
     count += team_scan(box, count);
     if (lane == ${lanes - 1})
-        counts[row] = count;
+        counts[n_parts > 1 ? get_group_id(0) : row] = count;
 % endif
 }

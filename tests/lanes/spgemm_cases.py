@@ -118,10 +118,9 @@ def spgemm_cases(dtypes: tuple[np.dtype[Any], ...]) -> list[Case]:
     atomic = itertools.cycle([each for each in dtypes if each.itemsize in (4, 8)])
     loose = [partial(product, method, next(atomic), next(index), False) for method in ("dense", "hash", "reg-hash", "large-hash")]
     even = [partial(product, method, next(dtype), next(index), True, EVEN) for method in ("reg-merge", "merge")]
-    windows, hashes, tiles = DenseWindows(32, 32, 16, 2), Hash(128, 16, 2, 32), Esc(work_group=8)
+    windows, hashes, tiles = DenseWindows(32, 32, 16, 2, 3), Hash(128, 16, 2, 32), Esc(work_group=8)
     spans = DenseSpan(64, lanes=8, entries=8, ahead=2)
     given = [partial(by, each, next(dtype), next(index), True) for each in (DenseChunked(), windows, spans, hashes, tiles)]
-    given.append(partial(by, windows, next(atomic), next(index), False))
     # A device that is no CPU looks at rows so anyway.
     cpu = describe(clsparse_py.default_queue().device).is_cpu
     gpus = [partial(as_on_gpus, method, next(dtype), next(index)) for method in ("auto", "reg-sort") if cpu]
