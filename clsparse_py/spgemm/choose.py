@@ -78,7 +78,7 @@ _LIKELY = 0.5
 #: What a product is taken to be like where nothing is known of it.
 _TYPICAL = features_of((1 << 20, 1 << 20, 1 << 20), (1 << 23, 1 << 23))
 #: Entries of a row of B in a window of columns, from which on windows are better than expansion.
-_DENSE = 8
+_DENSE = 4
 
 
 def reg_merge(device: Device, form: Form) -> tuple[Rule, ...]:

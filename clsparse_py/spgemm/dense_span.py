@@ -9,7 +9,7 @@ import numpy as np
 from typing_extensions import Self, override
 
 from clsparse_py.device import Device
-from clsparse_py.spgemm.fenced import FencedKernel, unfenced_lanes
+from clsparse_py.spgemm.fenced import FencedKernel
 from clsparse_py.spgemm.kernels import Form
 from clsparse_py.spgemm.team import Team
 
@@ -21,6 +21,8 @@ _BINS = (512, 1024, 2048, 4096)
 _LARGE = 2048
 #: Bytes that compilers may leave between arrays of local memory.
 _BETWEEN = 64
+#: Lanes of a team, where they are ordered by barriers alone.
+_LANES = 64
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ class DenseSpan(Team):
     @override
     def record(self, device: Device, form: Form, listed: bool) -> DenseSpanKernel:
         # The lanes meet in loops of any length: on CPU devices, of which one was seen to get those wrong, they are one.
-        lanes = 1 if device.is_cpu else min(self.lanes or unfenced_lanes(device), device.max_work_group)
+        lanes = 1 if device.is_cpu else min(self.lanes or _unfenced(device), device.max_work_group)
         group = 1 if device.is_cpu else max(self.work_group or lanes, lanes)
         shape = self.columns, self.entries, self.ahead
         found = DenseSpanKernel(group, form, listed, device.portability, lanes, *shape).fitting(device)
@@ -117,6 +119,13 @@ class DenseSpan(Team):
     @override
     def describe(self) -> str:
         return f"sums of {self.columns} neighbouring columns, a team to a row"
+
+
+def _unfenced(device: Device) -> int:
+    """Return how many lanes order local memory among them without a barrier, or how many to take where they need one."""
+    if device.portability.match == "ptx":
+        return 32
+    return device.portability.lane_width if device.portability.lanes == "bpermute" else _LANES
 
 
 def dense_spans(device: Device, form: Form) -> tuple[DenseSpan, ...]:

@@ -13,14 +13,14 @@ from typing_extensions import Self, override
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain
 from clsparse_py.spgemm.accumulator import Product, Result, Rows
-from clsparse_py.spgemm.fenced import FencedKernel, unfenced_lanes
+from clsparse_py.spgemm.fenced import FencedKernel
 from clsparse_py.spgemm.kernels import Form, OfRows
 from clsparse_py.spgemm.team import Team
 
 __all__ = ["DenseParts", "DenseWindows", "DenseWindowsKernel"]
 
 #: Columns to a window in the symbolic phase, which has a byte for each; bytes of the sums of a window.
-_SYMBOLIC = 16 << 10
+_SYMBOLIC = 4 << 10
 _SUMS = 16 << 10
 #: Columns are numbered in 16 bits.
 _MOST_COLUMNS = 1 << 15
@@ -97,8 +97,8 @@ class DenseWindows(Team):
     ----------
     columns : int or None
         Of a window, a multiple of 32; by default what serves a phase.
-    lanes : int, optional
-        Work-items to a part of a row; by default as many as see what the others wrote without a barrier. One on CPU devices.
+    lanes : int
+        Work-items to a part of a row; one on CPU devices.
     entries : int
         Of A's row, that are taken at a time.
     ahead : int
@@ -110,9 +110,9 @@ class DenseWindows(Team):
     """
 
     columns: int | None = None
-    lanes: int | None = None
+    lanes: int = 64
     entries: int = 64
-    ahead: int = 2
+    ahead: int = 4
     parts: int = 16
     least: int = 0
 
@@ -124,7 +124,7 @@ class DenseWindows(Team):
     @override
     def record(self, device: Device, form: Form, listed: bool) -> DenseWindowsKernel:
         # The lanes meet in loops of any length: on CPU devices, of which one was seen to get those wrong, they are one.
-        lanes = 1 if device.is_cpu else min(self.lanes or unfenced_lanes(device), device.max_work_group)
+        lanes = 1 if device.is_cpu else min(self.lanes, device.max_work_group)
         shape = self.columns_of(form), self.entries, self.ahead, self.least if form.arithmetic else 0
         return DenseWindowsKernel(lanes, form, listed, device.portability, lanes, *shape).fitting(device)
 

@@ -95,6 +95,9 @@ class EscTeamKernel(_SortingKernel, FencedKernel):
     template = "spgemm/esc_team"
     kind = "esc_team"
 
+    #: Products that a lane fetches at a time.
+    BATCH: ClassVar[int] = 2
+
     @property
     def row_bytes(self) -> int:
         """Local memory for a row."""
@@ -107,7 +110,7 @@ class EscTeamKernel(_SortingKernel, FencedKernel):
         # An index fits in the place of a word.
         bases = self.form.index == "int32" or self.word_bytes == 8
         words = {"room": self.products, "base_words": 0, "spilled": False, "digit_bits": 0, "entry_bits": 0}
-        return {**super().arguments(), **shape, **words, "bases": bases, "entries": self.products}
+        return {**super().arguments(), **shape, **words, "bases": bases, "entries": self.products, "batch": self.BATCH}
 
 
 @dataclass(frozen=True)

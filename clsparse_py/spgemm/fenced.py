@@ -10,10 +10,7 @@ from typing_extensions import Self, override
 from clsparse_py.device import Device
 from clsparse_py.spgemm.kernels import RowKernel
 
-__all__ = ["FencedKernel", "unfenced_lanes"]
-
-#: Lanes of a team, where they are ordered by barriers alone.
-_LANES = 64
+__all__ = ["FencedKernel"]
 
 
 @dataclass(frozen=True)
@@ -58,10 +55,3 @@ class FencedKernel(RowKernel):
             found = found.within(found.lanes // 2, device.portability.lane_width)
             assert found is not None
         return found
-
-
-def unfenced_lanes(device: Device) -> int:
-    """Return how many lanes order local memory among them without a barrier, or how many to take where they need one."""
-    if device.portability.match == "ptx":
-        return 32
-    return device.portability.lane_width if device.portability.lanes == "bpermute" else _LANES

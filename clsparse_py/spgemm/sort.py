@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+import numpy as np
 from typing_extensions import Self, override
 
 from clsparse_py.device import Device
@@ -44,6 +45,8 @@ class SortKernel(FencedKernel):
     MOST_REGISTERS: ClassVar[int] = 16
     #: Bytes of local memory that a work-group of several sub-groups may take, so that several work-groups share a compute unit.
     LOCAL_MEMORY: ClassVar[int] = 24 << 10
+    #: Products that a lane fetches at a time.
+    BATCH: ClassVar[int] = 8
 
     @property
     def products(self) -> int:
@@ -55,7 +58,7 @@ class SortKernel(FencedKernel):
     def row_bytes(self) -> int:
         value = self.form.arithmetic.result.itemsize if self.form.arithmetic else 0
         words = self.word_bytes * (self.products + self.lanes)
-        return words + (2 + value) * self.products + 2 + 4 * self.lanes
+        return words + (2 + np.dtype(self.form.index).itemsize + value) * self.products + 2 + 4 * self.lanes
 
     @property
     @override
@@ -68,6 +71,7 @@ class SortKernel(FencedKernel):
         return {
             **super().arguments(),
             "items": self.items,
+            "batch": min(self.items, self.BATCH),
             "registers": self.registers,
             "products": self.products,
             "teams": self.work_group // self.lanes,

@@ -21,6 +21,7 @@ Local memory  for each row ${"" if spilled else f"{2 * products} words and "}${e
 Result        deterministic: a column's products are always added in the same order, within a lane that of A's row
 </%doc>
 <% digits = 1 << digit_bits %>\
+<%namespace name="sort" file="spgemm/sort"/>\
 typedef ushort PLACE;
 typedef ${"ulong" if wide_words else "uint"} WORD;
 #define NO_WORD ${"ULONG_MAX" if wide_words else "UINT_MAX"}
@@ -40,6 +41,8 @@ typedef ${"ulong" if wide_words else "uint"} WORD;
 #define OWN(i) (i)
 #define ANY(i) (i)
 % endif
+## Where product i_u of entry k_u of A lies in B.
+<%def name="place_in_b(u)">${f"bases[k_{u}] + (I)i_{u}" if bases else f"b_indptr[a_indices[begin + k_{u}]] + (I)(i_{u} - places[k_{u}])"}</%def>\
 #define WORDS ${"global" if spilled else "local"}
 % if spilled and lanes > 1:
 #define words_sync() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
@@ -67,6 +70,10 @@ void ${name}(SPGEMM_PARAMETERS${", const uint passes, global WORD *scratch" if s
     global I *const bases = (global I *)(words + ${2 * room});
 % else:
     WORDS WORD *const words = all_words + team * ${2 * products};
+% if bases:
+    // In the words that are not needed yet.
+    local I *bases = (local I *)(words + ${products});
+% endif
 % endif
     local PLACE *const places = all_places + team * ${entries + 1};
 % if spilled:
@@ -83,7 +90,7 @@ void ${name}(SPGEMM_PARAMETERS${", const uint passes, global WORD *scratch" if s
     for (uint k = lane; k < length; k += ${lanes}) {
         const I column = a_indices[begin + k], of_b = b_indptr[column];
         places[k] = (PLACE)(b_indptr[column + 1] - of_b);
-% if spilled:
+% if bases:
         bases[k] = of_b;
 % endif
     }
@@ -95,23 +102,33 @@ void ${name}(SPGEMM_PARAMETERS${", const uint passes, global WORD *scratch" if s
 % if spilled:
     // 2^32 / share, rounded up: i / share is the upper half of i times that, as i * share is less than 2^32.
     const uint reciprocal = UINT_MAX / share + 1;
+% endif
+% if bases:
     // What is between the number of a product and its place in B, by entry of A.
     for (uint k = lane; k < length; k += ${lanes})
         bases[k] -= (I)places[k];
     words_sync();
-    uint at_entry = 0;
-    for (uint i = begin_here; i < end_here; ++i) {
-        at_entry = team_find(places, at_entry, length, i);
-        words[OWN(i)] = (WORD)b_indices[bases[at_entry] + (I)i]${f" << {bits + entry_bits}" if bits else ""}${f" | (WORD)at_entry << {bits}" if entry_bits else ""}${" | (WORD)i" if bits else ""};
-    }
-% else:
-    uint at_entry = 0;
-    for (uint i = lane; i < n; i += ${lanes}) {
-        at_entry = team_find(places, at_entry, length, i);
-        const I at = b_indptr[a_indices[begin + at_entry]] + (I)(i - places[at_entry]);
-        words[i] = (WORD)b_indices[at]${f" << {bits} | (WORD)i" if bits else ""};
-    }
 % endif
+    // Several products at a time, so that no load waits for another: ${"neighbouring ones, as they are sorted" if spilled else "of neighbouring lanes neighbouring ones"}.
+% if spilled:
+    for (uint first = begin_here; first < end_here; first += ${batch}) {
+        const uint beyond = end_here;
+% else:
+    for (uint first = lane; first < n; first += ${batch * lanes}) {
+        const uint beyond = n;
+% endif
+% for u in range(batch):
+        const uint i_${u} = first + ${u if spilled else u * lanes};
+% endfor
+${sort.find_entries(range(batch), " " * 8)}\
+% for u in range(batch):
+        const COLUMN column_${u} = i_${u} < beyond ? (COLUMN)b_indices[${place_in_b(u)}] : 0;
+% endfor
+% for u in range(batch):
+        if (i_${u} < beyond)
+            words[OWN(i_${u})] = (WORD)column_${u}${f" << {bits + entry_bits}" if bits else ""}${f" | (WORD)k_{u} << {bits}" if entry_bits else ""}${f" | (WORD)i_{u}" if bits else ""};
+% endfor
+    }
 
 % if spilled:
     const uint rounds = passes;
@@ -190,8 +207,8 @@ void ${name}(SPGEMM_PARAMETERS${", const uint passes, global WORD *scratch" if s
     const C_INDEX of_c = active ? c_indptr[row] : 0;
     const uint earlier_run = run;
 % if bases and not spilled:
-    // What is between the number of a product and its place in B, by entry of A: in the words that are no longer needed.
-    WORDS I *const bases = (WORDS I *)(words + (~rounds & 1) * ${products});
+    // In the words that are no longer needed.
+    bases = (local I *)(words + (~rounds & 1) * ${products});
     for (uint k = lane; k < length; k += ${lanes})
         bases[k] = b_indptr[a_indices[begin + k]] - (I)places[k];
     words_sync();
@@ -200,28 +217,48 @@ void ${name}(SPGEMM_PARAMETERS${", const uint passes, global WORD *scratch" if s
     T lead = ZERO, sum = ZERO;
     bool led = false, open = false;
     last = earlier;
-    for (uint i = begin_here; i < end_here; ++i) {
-        const WORD word = sorted[OWN(i)];
-        if (i == 0 || COLUMN_IN(word) != COLUMN_IN(last)) {
-            if (run > earlier_run)
-                c_data[of_c + (C_INDEX)(run - 1)] = sum;
-            else {
-                lead = sum;
-                led = open;
-            }
-% if not values_only:
-            c_indices[of_c + (C_INDEX)run] = (C_INDEX)COLUMN_IN(word);
+    for (uint first = begin_here; first < end_here; first += ${batch}) {
+% for u in range(batch):
+        const bool there_${u} = first + ${u} < end_here;
+        const WORD word_${u} = there_${u} ? sorted[OWN(first + ${u})] : 0;
+        const uint i_${u} = (uint)word_${u} & ${2**bits - 1};
+% endfor
+% if entry_bits:
+% for u in range(batch):
+        const uint k_${u} = (uint)(word_${u} >> ${bits}) & ${2**entry_bits - 1};
+% endfor
+% else:
+${sort.find_entries(range(batch), " " * 8)}\
 % endif
-            ++run;
-            open = false;
+% for u in range(batch):
+        A_VALUE a_${u} = (A_VALUE)(0);
+        X_VALUE b_${u} = (X_VALUE)(0);
+        if (there_${u}) {
+            a_${u} = a_data[begin + k_${u}];
+            b_${u} = b_data[${place_in_b(u)}];
         }
-        last = word;
-        const uint product = (uint)word & ${2**bits - 1};
-        const uint k = ${f"(uint)(word >> {bits}) & {2**entry_bits - 1}" if entry_bits else "team_find(places, 0, length, product)"};
-        const I at = ${"bases[k] + (I)product" if bases else "b_indptr[a_indices[begin + k]] + (I)(product - places[k])"};
-        const T term = MULTIPLY(from_a(a_data[begin + k]), from_x(b_data[at]));
-        sum = open ? ADD(sum, term) : term;
-        open = true;
+% endfor
+% for u in range(batch):
+        if (there_${u}) {
+            if (first + ${u} == 0 || COLUMN_IN(word_${u}) != COLUMN_IN(last)) {
+                if (run > earlier_run)
+                    c_data[of_c + (C_INDEX)(run - 1)] = sum;
+                else {
+                    lead = sum;
+                    led = open;
+                }
+% if not values_only:
+                c_indices[of_c + (C_INDEX)run] = (C_INDEX)COLUMN_IN(word_${u});
+% endif
+                ++run;
+                open = false;
+            }
+            last = word_${u};
+            const T term = MULTIPLY(from_a(a_${u}), from_x(b_${u}));
+            sum = open ? ADD(sum, term) : term;
+            open = true;
+        }
+% endfor
     }
     // The sum of what earlier lanes hold of the entry that ends here.
     uint begins = heads > 0;

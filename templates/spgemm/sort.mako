@@ -9,7 +9,8 @@ Source        ${"reg-sort" if registers else "sort"}: Liu et al., Register-Aware
               Runs are added up by a lane each, so that sums have the order of A's row
 Index space   ${lanes} work-items to a row, ${teams} rows to a work-group
 Inputs        see spgemm.cl; rows with at most ${products} products and as many entries of A
-Local memory  for each row ${products + lanes} words and ${products + 1} numbers of 16 bits, ${products} values outside the symbolic phase; what lanes exchange
+Local memory  for each row ${products + lanes} words, ${products + 1} numbers of 16 bits and ${products} indices, ${products} values outside the symbolic
+              phase; what lanes exchange
 Result        deterministic: products of a column are added in the order of A's row
 </%doc>
 <%namespace name="sorting" file="primitives/sort_network"/>\
@@ -23,6 +24,16 @@ typedef ${"ulong" if wide_words else "uint"} WORD;
 #define WORD_XOR lanes_xor_${"u64" if wide_words else "u32"}
 ${sorting.comparators(False)}
 % endif
+## Find the entry of A that each of several products i_u is of, k_u: the last one whose products begin before, by as many steps for all.
+<%def name="find_entries(numbers, indent)">\
+${indent}uint ${", ".join(f"k_{u} = 0" for u in numbers)};
+${indent}for (uint step = length > 1 ? 1u << 31 - clz(length - 1) : 0; step; step /= 2) {
+% for u in numbers:
+${indent}    if (k_${u} + step < length && places[k_${u} + step] <= i_${u})
+${indent}        k_${u} += step;
+% endfor
+${indent}}
+</%def>\
 // Where the word of an order is: a gap after those of each lane, so that lanes do not meet in a bank.
 #define SLOT(i) ((i) + (i) / ${items})
 #define COLUMN_IN(word) ((word) >> ${bits})
@@ -33,6 +44,7 @@ void ${name}(SPGEMM_PARAMETERS)
     local WORD box[${work_group * (items + 1)}];
     local uint boxes[${work_group}];
     local PLACE all_places[${teams * (products + 1)}];
+    local I all_bases[${teams * products}];
 % if not symbolic:
     local T all_terms[${teams * products}];
 % endif
@@ -44,30 +56,56 @@ void ${name}(SPGEMM_PARAMETERS)
     const uint length = active ? (uint)(a_indptr[row + 1] - begin) : 0;
     local WORD *const words = box + team * ${products + lanes};
     local PLACE *const places = all_places + team * ${products + 1};
+    local I *const bases = all_bases + team * ${products};
 % if not symbolic:
     local T *const terms = all_terms + team * ${products};
+    const C_INDEX of_c = active ? c_indptr[row] : 0;
+    const uint n_runs = active ? (uint)(c_indptr[row + 1] - of_c) : 0;
 % endif
 
     for (uint k = lane; k < length; k += lanes) {
-        const I column = a_indices[begin + k];
-        places[k] = (PLACE)(b_indptr[column + 1] - b_indptr[column]);
+        const I column = a_indices[begin + k], of_b = b_indptr[column];
+        places[k] = (PLACE)(b_indptr[column + 1] - of_b);
+        bases[k] = of_b;
     }
     team_sync();
     team_offsets(places, length, boxes + team * lanes);
     const uint n = places[length];
-    uint k = 0;
-    for (uint i = lane; i < ${products}; i += lanes) {
-        WORD word = NO_WORD;
-        if (i < n) {
-            k = team_find(places, k, length, i);
-            const I at = b_indptr[a_indices[begin + k]] + (I)(i - places[k]);
-            word = (WORD)b_indices[at]${f" << {bits} | (WORD)i" if bits else ""};
+    // What is between the number of a product and its place in B, by entry of A.
+    for (uint k = lane; k < length; k += lanes)
+        bases[k] -= (I)places[k];
+    team_sync();
+% for first in range(0, items, batch):
+    {
+        // Of several products at a time, so that no load waits for another.
+% for u in range(first, first + batch):
+        const uint i_${u} = lane + ${u * lanes};
+% endfor
+${find_entries(range(first, first + batch), " " * 8)}\
+% for u in range(first, first + batch):
+        WORD word_${u} = NO_WORD;
 % if not symbolic:
-            terms[i] = MULTIPLY(from_a(a_data[begin + k]), from_x(b_data[at]));
+        A_VALUE a_${u} = (A_VALUE)(0);
+        X_VALUE b_${u} = (X_VALUE)(0);
+% endif
+        if (i_${u} < n) {
+            const I at = bases[k_${u}] + (I)i_${u};
+            word_${u} = (WORD)b_indices[at]${f" << {bits} | (WORD)i_{u}" if bits else ""};
+% if not symbolic:
+            a_${u} = a_data[begin + k_${u}];
+            b_${u} = b_data[at];
 % endif
         }
-        words[SLOT(i)] = word;
+% endfor
+% for u in range(first, first + batch):
+        words[SLOT(i_${u})] = word_${u};
+% if not symbolic:
+        if (i_${u} < n)
+            terms[i_${u}] = MULTIPLY(from_a(a_${u}), from_x(b_${u}));
+% endif
+% endfor
     }
+% endfor
     team_sync();
 % if registers:
     // Neighbours in a lane, before and after.
@@ -118,8 +156,6 @@ ${sorting.network(items, lanes, lane_width, work_group, False)}\
     for (; begins; begins &= begins - 1)
         places[place++] = (PLACE)(lane * ${items} + 31 - clz(begins & -begins));
     team_sync();
-    const C_INDEX of_c = active ? c_indptr[row] : 0;
-    const uint n_runs = active ? (uint)(c_indptr[row + 1] - of_c) : 0;
     for (uint i = lane; i < n_runs; i += lanes) {
         const uint first = places[i], end = i + 1 < n_runs ? places[i + 1] : n;
         const WORD word = words[SLOT(first)];
