@@ -2,6 +2,7 @@
 //
 // SPGEMM_PARAMETERS come first in each of them. With SYMBOLIC, counts[row] takes the number of distinct columns. Else c_data takes
 // the values of a row from c_indptr[row] on, and c_indices its columns, ascending; with VALUES_ONLY those are there and are read.
+// With ROOMY, c_indptr tells where rows have room for all their products, and counts[row] takes the number of entries.
 // LISTED: slot s of n_rows stands for rows[first + s], else for row s. B's rows are sorted and have no duplicates; A's may be in
 // any order.
 //
@@ -24,8 +25,13 @@
     #else
         #define C_INDICES global C_INDEX *restrict c_indices
     #endif
+    #if ROOMY
+        #define COUNTS , global uint *restrict counts
+    #else
+        #define COUNTS
+    #endif
     #define SPGEMM_PARAMETERS \
         SPGEMM_ROWS SPGEMM_STRUCTURE \
         global const A_VALUE *restrict a_data, global const X_VALUE *restrict b_data, \
-        global const C_INDEX *restrict c_indptr, C_INDICES, global T *restrict c_data
+        global const C_INDEX *restrict c_indptr, C_INDICES, global T *restrict c_data COUNTS
 #endif

@@ -10,7 +10,7 @@ import functools
 import operator
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from pyopencl import array as cl_array
@@ -107,8 +107,7 @@ def _digits(bits: int, limit: int) -> list[int]:
     return [bits // passes + (i < bits % passes) for i in range(passes)]
 
 
-@dataclass
-class _Pass:
+class _Pass(NamedTuple):
     """One pass: what goes in, and what comes out."""
 
     n: int
@@ -154,20 +153,31 @@ class _Pass:
         return found
 
 
+# Kept: to make a record takes longer than to launch its kernel.
+_scatter = functools.lru_cache(maxsize=256)(RadixScatter)
+_count = functools.lru_cache(maxsize=256)(RadixCount)
+
+
+@functools.lru_cache(maxsize=256)
+def _together(device: Device, tiles: int, bits: int) -> int:
+    """Return of how many adjacent tiles counts leave together: as many as leave work-groups enough, and have room."""
+    together = next(size for size in (8, 4, 2, 1) if size == 1 or tiles >= 4 * size * device.compute_units)
+    while together > 1 and 4 * together << bits > device.local_memory - _RESERVED:
+        together //= 2
+    return together
+
+
 def _enqueue_tiles(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]) -> None:
     types = name_of(index), name_of(each.words.dtype)
-    wanted = RadixScatter(
-        shape.work_group, chain.device.portability, *types, name_of(each.sorted.dtype), bits=each.bits, items=shape.items,
-        source=each.source, first=each.first, last=each.last, value_bytes=each.value_bytes, positions=each.positions,
-        pointers=each.pointers is not None,
+    scatter, parameters = chain.build(
+        _scatter(
+            shape.work_group, chain.device.portability, *types, name_of(each.sorted.dtype), each.bits, shape.items, each.source,
+            each.first, each.last, each.value_bytes, each.positions, each.pointers is not None,
+        )
     )  # fmt: skip
-    scatter, parameters = chain.build(wanted)
     tiles = -(-each.n // parameters.tile)
-    # Counts of adjacent tiles leave together, as long as that leaves work-groups enough.
-    together = next(size for size in (8, 4, 2, 1) if size == 1 or tiles >= 4 * size * chain.device.compute_units)
-    while together > 1 and 4 * together << each.bits > chain.device.local_memory - _RESERVED:
-        together //= 2
-    count, _ = chain.build(RadixCount(shape.work_group, *types, each.bits, parameters.tile, together))
+    together = _together(chain.device, tiles, each.bits)
+    count, _ = chain.build(_count(shape.work_group, *types, each.bits, parameters.tile, together))
     counts = chain.scratch(tiles << each.bits, index)
     n, digit = np.uint64(each.n), (np.uint32(each.shift), np.uint64(each.flip), each.words, counts)
     chain.launch(count, -(-tiles // together), n, np.uint64(tiles), *digit)
@@ -208,12 +218,29 @@ def _enqueue_chunks(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any
     known = each.first and each.pointers is not None
     told = np.uint64(each.n_keys if known else 0), each.pointers if known else sums
     chain.launch(scan, range_groups, n_chunks, bits, np.uint64(ranges), counts, sums, *told)
-    arguments = replace(each, pointers=each.pointers if tells else None).arguments(lower=True)
+    arguments = each._replace(pointers=each.pointers if tells else None).arguments(lower=True)
     chain.launch(scatter, groups, *common, each.words, counts, *arguments)
 
 
 def _enqueue_pass(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]) -> None:
     (_enqueue_chunks if shape.chunked else _enqueue_tiles)(chain, each, shape, index)
+
+
+# Kept: rows are listed while a device waits.
+@functools.lru_cache(maxsize=256)
+def _cut_by_key(
+    device: Device, shape: Shape | None, n: int, n_keys: int, n_items: int, index: str, value_bytes: int, pointers: bool
+) -> tuple[Shape, list[int], np.dtype[Any]]:
+    """Return how a sort by key is cut, the bits of each pass's digit, and the type of its words."""
+    total, item_bits = max(1, (n_keys - 1).bit_length()), max(1, (n_items - 1).bit_length())
+    wanted = (shape,) if shape else Shape.defaults(device, n)
+    for word_bytes in (4, 8):
+        cuts = (each.legal(device, index, value_bytes, pointers=pointers, word_bytes=word_bytes) for each in wanted)
+        cut = min(cuts, key=lambda each: -(-total // each.bits))
+        digits = _digits(total, cut.bits)
+        if total - digits[0] + item_bits <= 8 * word_bytes or len(digits) == 1:
+            return cut if shape else cut.narrowed(digits[0]), digits, np.dtype(f"uint{8 * word_bytes}")
+    raise ValueError(f"keys and items: {n_keys} keys and {n_items} items do not fit in 64 bits")
 
 
 def enqueue_sort_by_key(
@@ -262,21 +289,8 @@ def enqueue_sort_by_key(
             chain.fill(pointers, 0, n_keys + 1)
         return
     value_bytes = 0 if sorted_values is None else sorted_values.dtype.itemsize
-    total, item_bits = max(1, (n_keys - 1).bit_length()), max(1, (n_items - 1).bit_length())
-    wanted = (shape,) if shape else Shape.defaults(chain.device, n)
-    for word_bytes in (4, 8):
-        cuts = (
-            each.legal(chain.device, name_of(index), value_bytes, pointers=pointers is not None, word_bytes=word_bytes)
-            for each in wanted
-        )
-        cut = min(cuts, key=lambda each: -(-total // each.bits))
-        digits = _digits(total, cut.bits)
-        if total - digits[0] + item_bits <= 8 * word_bytes or len(digits) == 1:
-            break
-    else:
-        raise ValueError(f"keys and items: {n_keys} keys and {n_items} items do not fit in 64 bits")
-    cut = cut if shape else cut.narrowed(digits[0])
-    word = np.dtype(f"uint{8 * word_bytes}")
+    item_bits = max(1, (n_items - 1).bit_length())
+    cut, digits, word = _cut_by_key(chain.device, shape, n, n_keys, n_items, name_of(index), value_bytes, pointers is not None)
     source, making = ("rows", (np.int64(n_items), indptr)) if items is None else ("items", (items,))
     words, moved, lower, n_lower, shift = keys, values, None, 1, 0
     for i, bits in enumerate(digits):

@@ -40,6 +40,9 @@ _CHUNKS_PER_CORE = 2
 #: work-group: with 8192 work-items a CPU runtime was seen to run out of memory for the variables of such a kernel.
 _FEW_TILES = 4
 _MOST_ADDED = 4096
+#: Entries that one work-group scans, at most, and its work-items.
+_ONE_TILE = 7680
+_LARGEST = 512
 
 
 @dataclass(frozen=True)
@@ -215,7 +218,11 @@ def enqueue_scan(
     if not n_target:
         return
     if not chain.device.is_cpu:
-        enqueue_tiles(chain, _legal(chain.device, *types, inclusive, work_group), source, target, n, n_target)
+        record = _legal(chain.device, *types, inclusive, work_group)
+        if record.tile < n_target <= _ONE_TILE and work_group is None:
+            # A larger work-group by itself takes less time than another launch.
+            record = _legal(chain.device, *types, inclusive, _LARGEST)
+        enqueue_tiles(chain, record, source, target, n, n_target)
         return
     scan = ScanChunks(work_group or 1, *types, chain.device.portability.at_most(1), False, "scan", inclusive)
     built, scan = chain.build(scan)

@@ -86,11 +86,15 @@ class Rows(NamedTuple):
 
 
 class Result(NamedTuple):
-    """C's arrays. In the "values" phase ``indices`` are there already."""
+    """C's arrays. In the "values" phase ``indices`` are there already.
+
+    In the "roomy" phase rows have room for all their products, and ``counts`` takes their entries.
+    """
 
     indptr: cl_array.Array
     indices: cl_array.Array
     data: cl_array.Array
+    counts: cl_array.Array | None = None
 
 
 class Accumulator(Protocol):

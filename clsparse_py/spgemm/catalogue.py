@@ -16,6 +16,7 @@ from clsparse_py.spgemm.esc_local import EscGroup, EscItem, EscTeam
 from clsparse_py.spgemm.hash import Hash, hashes, large_hashes
 from clsparse_py.spgemm.kernels import Analysis, Form
 from clsparse_py.spgemm.merge import Merge, merges
+from clsparse_py.spgemm.one_phase import Compact
 from clsparse_py.spgemm.sort import Sort
 
 __all__ = ["of_spgemm"]
@@ -50,6 +51,7 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
         "spgemm/esc_team": EscTeam(736, columns=1 << 20).record(device, numeric, listed=True),
         "spgemm/esc_team:unpacked": EscTeam(736).record(device, phases["values"], listed=False),
         "spgemm/esc_team:symbolic": EscTeam(736).record(device, phases["symbolic"], listed=False),
+        "spgemm/esc_team:roomy": EscTeam(736, columns=1 << 20).record(device, numeric.of("roomy"), listed=True),
         "spgemm/esc_team:group": EscTeam(1024, lanes=256, columns=1 << 20).record(device, numeric, listed=False),
         "spgemm/esc_team:spilled": EscGroup(1024, 64, columns=1 << 20, entries=512).record(device, numeric, listed=True),
     }
@@ -60,6 +62,7 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
         "spgemm/dense_chunked": DenseChunkedKernel(1, numeric, listed=True),
         **{f"spgemm/dense_chunked:{phase}": DenseChunkedKernel(1, form, listed=False) for phase, form in phases.items()},
         **esc,
+        "spgemm/compact": Compact(group, numeric),
         "spgemm/masks": Masks(1, arithmetic.index),
         "spgemm/merge": Merge(1, 16).record(device, numeric, listed=True),
         "spgemm/merge:staged": Merge(1, 9, outputs=28, inputs=768).record(device, numeric, listed=False),
@@ -69,6 +72,7 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
         "spgemm/merge:local": Merge(4, 8, registers=False).record(device, numeric, listed=True),
         "spgemm/sort": Sort(1, 8).record(device, numeric, listed=True),
         **{f"spgemm/sort:{phase}": Sort(8, 8).record(device, form, listed=False) for phase, form in phases.items()},
+        "spgemm/sort:roomy": Sort(8, 8).record(device, numeric.of("roomy"), listed=True),
         "spgemm/sort:most": Sort(32, 16).record(device, numeric, listed=True),
         "spgemm/sort:small": Sort(16, 8, columns=1 << 16).record(device, numeric, listed=True),
         "spgemm/sort:local": Sort(8, 8, registers=False).record(device, numeric, listed=True),

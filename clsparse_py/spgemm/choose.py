@@ -8,16 +8,18 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device
-from clsparse_py.spgemm.accumulator import Product
+from clsparse_py.spgemm.accumulator import Accumulator, Product
 from clsparse_py.spgemm.analysis import Work
 from clsparse_py.spgemm.arguments import memory_limit_of
 from clsparse_py.spgemm.dense_chunked import DenseChunked
 from clsparse_py.spgemm.dense_span import dense_spans
 from clsparse_py.spgemm.dense_windows import DenseWindows
 from clsparse_py.spgemm.esc import Esc
-from clsparse_py.spgemm.esc_local import EscGroup, EscItem, esc_bins
+from clsparse_py.spgemm.esc_local import EscGroup, EscItem, EscTeam, esc_bins
 from clsparse_py.spgemm.guess import MOST, Guess
 from clsparse_py.spgemm.hash import Hash, hashes, large_hashes
 from clsparse_py.spgemm.kernels import Form
@@ -38,6 +40,7 @@ __all__ = [
     "choosable",
     "decided",
     "guessed",
+    "in_one_phase",
     "is_uneven",
     "parse",
     "rules_for",
@@ -73,6 +76,12 @@ _FEW_PLACES = 1 << 21
 _FEW_GROUPS = 4
 #: Products to an entry of C from which on rows are merged that would be sorted.
 _COMPRESSED = 3
+#: Products to an entry of C up to which rows are made with room for all products; products of a mean row; rows, and all products;
+#: and what makes rows so.
+_UNCONTRACTED = 1.25
+_SHORT_ROWS = 16
+_MOST_ROOM = (1 << 31) - 1
+_ROOMY = (Sort, EscTeam, EscGroup)
 #: The share of the bound of C's entries that C has, where rows are expanded because they are uneven.
 _LIKELY = 0.5
 #: What a product is taken to be like where nothing is known of it.
@@ -326,7 +335,7 @@ def settled(accumulator: Merge, guess: Guess, inputs: int) -> Rule | None:
     return None
 
 
-def shares(rules: Sequence[Rule], work: Work, product: Product) -> list[tuple[Rule, int]]:
+def shares(rules: Rules, work: Work, product: Product) -> list[tuple[Rule, int]]:
     """Return the rules of "auto" with the numbers of rows that they take in the end, adjacent rows of the list each.
 
     Rules for even rows hand theirs on to the last one where rows are very uneven; else rows to be sorted are merged where several
@@ -345,19 +354,45 @@ def shares(rules: Sequence[Rule], work: Work, product: Product) -> list[tuple[Ru
         if merging is not None and sorting:
             kept[sorting[-1]], taken[sorting[-1]] = merging, sum(taken[number] for number in sorting)
             taken[sorting[0] : sorting[-1]] = [0] * (len(sorting) - 1)
-    columns = DenseWindows().columns_of(product.form)
+    columns = min(DenseWindows().columns_of(product.form), product.shape[1])
     if isinstance(rules[-1].accumulator, Esc) and work.n_products * columns >= _DENSE * product.a_indices.size * product.shape[1]:
         first = next(number for number, rule in enumerate(rules) if rule.method == rules[-1].method)
         taken[first:] = [*(0 for _ in taken[first:-1]), sum(taken[first:])]
         kept[-1] = Rule("dense", DenseWindows())
-    held = [number for number in range(1, len(rules)) if taken[number]]
+    held, joined = [number for number in range(1, len(rules)) if taken[number]], _joined(rules)
     for number, later in itertools.pairwise(held):
         rule, other = kept[number], kept[later]
-        alike = other.method == rule.method and type(other.accumulator) is type(rule.accumulator)
-        if alike and _few(taken[number], rule, other) and other.covers(rule):
+        given = rule is rules[number] and other is rules[later]
+        if (joined[number][later] if given else _joins(rule, other)) and _few(taken[number], rule, other):
             taken[later] += taken[number]
             taken[number] = 0
     return list(zip(kept, taken, strict=True))
+
+
+def _joins(rule: Rule, other: Rule) -> bool:
+    """Return whether another rule takes a rule's rows too, with an accumulator of the same kind."""
+    alike = other.method == rule.method and type(other.accumulator) is type(rule.accumulator)
+    return alike and other.covers(rule)
+
+
+# Kept: to compare rules takes longer than to launch a kernel.
+@functools.lru_cache(maxsize=256)
+def _joined(rules: Rules) -> list[list[bool]]:
+    """Return for each rule which of them join its rows."""
+    return [[_joins(rule, other) for other in rules] for rule in rules]
+
+
+def in_one_phase(device: Device, work: Work, product: Product, accumulators: Sequence[Accumulator | None]) -> bool:
+    """Return whether a row is made with room for all its products, and moved, rather than counted first.
+
+    Where products hardly contract, and rows are so short that what they are made of takes longer to find than they take to move.
+    """
+    form = product.form
+    assert form.arithmetic is not None  # of a numeric phase
+    room = work.n_products * (form.arithmetic.result.itemsize + np.dtype(form.c_index).itemsize)
+    short = 0 < work.n_products <= _SHORT_ROWS * product.shape[0] and max(work.n_products, product.shape[0]) <= _MOST_ROOM
+    fits = work.compression <= _UNCONTRACTED and 2 * room <= product.memory_limit
+    return short and fits and not device.is_cpu and all(isinstance(each, _ROOMY) for each in accumulators)
 
 
 def _few(n_rows: int, rule: Rule, other: Rule) -> bool:

@@ -113,8 +113,8 @@ class Form:
     Attributes
     ----------
     phase : str
-        "symbolic": the number of entries of each row of C. "numeric": columns and values. "values": values alone, columns being
-        there.
+        "symbolic": the number of entries of each row of C. "numeric": columns and values. "roomy": both of these, rows having
+        room for all their products. "values": values alone, columns being there.
     index : str
         "int32" or "int64": the dtype of the ``indices`` and ``indptr`` of A and B.
     wide : bool
@@ -145,7 +145,8 @@ class Form:
     def prelude(self) -> str:
         """OpenCL C: the types, the semiring outside the symbolic phase, and what ``cl/spgemm.cl`` chooses by."""
         column = "ulong" if self.wide else "uint"
-        lines = [f"#define SYMBOLIC {int(self.phase == 'symbolic')}", f"#define VALUES_ONLY {int(self.phase == 'values')}"]
+        asked = {"SYMBOLIC": "symbolic", "VALUES_ONLY": "values", "ROOMY": "roomy"}
+        lines = [f"#define {name} {int(self.phase == phase)}" for name, phase in asked.items()]
         lines += [f"typedef {column} COLUMN;", f"#define NO_COLUMN {column.upper()}_MAX"]
         if self.arithmetic is None:
             return "\n".join([*lines, f"typedef {OPENCL_TYPES[self.index]} I;  // {self.index}: indices and indptr"])
@@ -216,4 +217,5 @@ class RowKernel(Parameters):
             "lanes": self.lanes,
             "symbolic": self.form.phase == "symbolic",
             "values_only": self.form.phase == "values",
+            "roomy": self.form.phase == "roomy",
         }

@@ -14,8 +14,9 @@ from clsparse_py.parts import place_part, value_dtype
 from clsparse_py.spgemm.accumulator import Product, Result
 from clsparse_py.spgemm.canonical_values import CanonicalOperand
 from clsparse_py.spgemm.explanation import Bin, Explanation
+from clsparse_py.spgemm.one_phase import enqueue_compaction
 from clsparse_py.spgemm.rules import Rules
-from clsparse_py.spgemm.symbolic import Settings, Symbolic, Timer, enqueue_steps
+from clsparse_py.spgemm.symbolic import Settings, Symbolic, Timer, enqueue_numeric
 from clsparse_py.structure import Plans, Structure
 from clsparse_py.transfer import allocated
 
@@ -56,7 +57,10 @@ class SpgemmPlan:
             self.indices = self._allocated(chain, "indices", self.indptr.dtype)
             data = self._allocated(chain, "values", self._dtype)
         with timer("numeric"):
-            self._enqueue_numeric(chain, self._product, data, "numeric")
+            if found.made is None:
+                self._enqueue_numeric(chain, self._product, data, "numeric")
+            else:
+                enqueue_compaction(chain, self._product, found.made, self._result(data), self.nnz)
         chain.finish(self.indptr, self.indices, data)
         self._first: csr_array | None = self._assembled(data)
 
@@ -89,10 +93,10 @@ class SpgemmPlan:
     def _enqueue_numeric(self, chain: Chain, product: Product, data: cl_array.Array, phase: str) -> None:
         if not self.nnz:
             return
-        C = Result(self.indptr, self.indices, data)
-        enqueue_steps(
-            chain, self._steps, lambda each, on, step: each.enqueue_numeric(on, product, step.rows, step.state, C, phase)
-        )
+        enqueue_numeric(chain, product, self._steps, self._result(data), phase)
+
+    def _result(self, data: cl_array.Array) -> Result:
+        return Result(self.indptr, self.indices, data)
 
     def _assembled(self, data: cl_array.Array) -> csr_array:
         known = Structure(self.nnz, sorted=True, canonical=True)

@@ -15,7 +15,7 @@ from clsparse_py.convert import converted
 from clsparse_py.csr import csr_array
 from clsparse_py.launch import Chain
 from clsparse_py.semiring import Semiring
-from clsparse_py.spgemm.accumulator import Accumulator, Product, Rows
+from clsparse_py.spgemm.accumulator import Accumulator, Product, Result, Rows
 from clsparse_py.spgemm.analysis import Work, analyse, grouped
 from clsparse_py.spgemm.arguments import form_of, memory_limit_of, with_index
 from clsparse_py.spgemm.canonical_values import CanonicalOperand
@@ -25,6 +25,7 @@ from clsparse_py.spgemm.choose import (
     are_long,
     decided,
     guessed,
+    in_one_phase,
     is_uneven,
     rules_for,
     settled,
@@ -33,11 +34,12 @@ from clsparse_py.spgemm.choose import (
     small,
 )
 from clsparse_py.spgemm.guess import tried
+from clsparse_py.spgemm.one_phase import roomy
 from clsparse_py.spgemm.pointers import enqueue_pointers
 from clsparse_py.spgemm.recipe import features_of
 from clsparse_py.spgemm.rules import Rule, Rules
 
-__all__ = ["Settings", "Step", "Symbolic", "Timer", "enqueue_steps"]
+__all__ = ["Settings", "Step", "Symbolic", "Timer", "enqueue_numeric"]
 
 _INT32_MAX = np.iinfo(np.int32).max
 _UNMEASURED = nullcontext()
@@ -101,6 +103,16 @@ def enqueue_steps(chain: Chain, steps: Sequence[Step], enqueue: Callable[[Accumu
             enqueue(step.rule.accumulator, beside if step.long else chain, step)
 
 
+def enqueue_symbolic(chain: Chain, product: Product, steps: Sequence[Step], counts: cl_array.Array) -> None:
+    """Have each step's accumulator enqueue the entries of its rows."""
+    enqueue_steps(chain, steps, lambda each, on, step: each.enqueue_symbolic(on, product, step.rows, step.state, counts))
+
+
+def enqueue_numeric(chain: Chain, product: Product, steps: Sequence[Step], C: Result, phase: str) -> None:
+    """Have each step's accumulator enqueue columns and values of its rows, or what else a phase makes of them."""
+    enqueue_steps(chain, steps, lambda each, on, step: each.enqueue_numeric(on, product, step.rows, step.state, C, phase))
+
+
 class Symbolic:
     """The analysis of a product and its symbolic phase. Waits for the device twice, or once where a guess of its rule holds.
 
@@ -118,6 +130,8 @@ class Symbolic:
     product : Product
         With the dtype of C's indices.
     steps : list of Step
+    made : Result or None
+        C, made already with room for all products in each row; its ``indptr`` tells where.
     indptr : pyopencl.array.Array
         Of C.
     nnz : int
@@ -130,6 +144,7 @@ class Symbolic:
 
     def __init__(self, A: csr_array, B: csr_array, settings: Settings, rules: Rules | None, timer: Timer) -> None:
         self.why = "the method was named" if settings.method != "auto" else "the recipe was given"
+        self.made: Result | None = None
         queue, allocator = A.queue, A.data.allocator
         m, n = shape = (A.shape[0], B.shape[1])
         with timer("analysis"):
@@ -174,10 +189,14 @@ class Symbolic:
                 for rule, each in (_shared(chain, self.product, work, settings.method, rules, self._inputs) if work else ())
                 if rule.accumulator is not None
             ]
+        if settings.method == "auto" and work is not None and in_one_phase(chain.device, work, self.product, self._accumulators):
+            self.why += "; in one phase, as its products hardly contract"
+            with timer("numeric"):
+                self.made = roomy(chain, self.product, counts)
+                enqueue_numeric(chain, self.product, self.steps, self.made, "roomy")
         with timer("symbolic"):
-            enqueue_steps(
-                chain, self.steps, lambda each, on, step: each.enqueue_symbolic(on, self.product, step.rows, step.state, counts)
-            )
+            if self.made is None:
+                enqueue_symbolic(chain, self.product, self.steps, counts)
             indptr = enqueue_pointers(chain, self.product, counts, allocator)
             self.nnz = int(chain.read(indptr, 1, m)[0])
             if indptr.dtype.itemsize == 8 and form.index == "int32" and max(self.nnz, m, n) <= _INT32_MAX:
@@ -186,6 +205,10 @@ class Symbolic:
                 chain = Chain(queue, indptr)
                 self.product = self.product._replace(form=form_of(left, right, settings.semiring, "int32"))
         self.indptr, self.chain = indptr, chain
+
+    @property
+    def _accumulators(self) -> list[Accumulator | None]:
+        return [step.rule.accumulator for step in self.steps]
 
     def _guessed(self, chain: Chain, A: csr_array, B: csr_array, counts: cl_array.Array, allocator: Any) -> bool:
         """Return whether a guess told all that there is to be known."""

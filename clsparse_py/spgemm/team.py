@@ -43,8 +43,9 @@ class Team(abc.ABC):
         self._enqueue(chain, product, rows, product.form.of("symbolic"), counts)
 
     def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: object, C: Result, phase: str) -> None:  # noqa: ARG002
-        """Enqueue columns and values of each row, or values alone."""
-        self._enqueue(chain, product, rows, product.form.of(phase), product.a_data, product.b_data, C.indptr, C.indices, C.data)
+        """Enqueue columns and values of each row, with its entries where they are to be counted, or values alone."""
+        results = C[:3] if C.counts is None else C
+        self._enqueue(chain, product, rows, product.form.of(phase), product.a_data, product.b_data, *results)
 
     def _enqueue(self, chain: Chain, product: Product, rows: Rows, form: Form, *results: Any) -> None:
         built, record = chain.build(_record(self, chain.device, form, rows.listed is not None))

@@ -22,6 +22,7 @@ Result        exact: integers are added in any order
 <%
     first_rule = 8 if long else 6
     counters = [f"taken_{i}" for i in range(len(rules))]
+    shared = 8 if work_group % 8 == 0 else 1  # work-items to a row of B in the sample
     exchanged = [1 << bit for bit in range(lanes.bit_length() - 1)]
     # What comes before the first rule that asks for spans, but for what another of these covers.
     before = dict.fromkeys(rules[: next((i for i, (_, _, span) in enumerate(rules) if span >= 0), 0)])
@@ -200,9 +201,9 @@ ${note("        ")}\
         sampled += (long)(b_indptr[a_indices[k] + 1] - b_indptr[a_indices[k]]);
     sampled = group_reduce_add(box, sampled);
     if (sampled <= ${sampled})
-        for (ulong k = sample_begin + me; k < sample_end; k += ${work_group}) {
+        for (ulong k = sample_begin + me / ${shared}; k < sample_end; k += ${work_group // shared}) {
             const I of_a = a_indices[k], of_a_end = b_indptr[of_a + 1];
-            for (I at = b_indptr[of_a]; at < of_a_end; ++at) {
+            for (I at = b_indptr[of_a] + (I)(me % ${shared}); at < of_a_end; at += ${shared}) {
                 const uint column = (uint)b_indices[at];
                 uint slot = column * 2654435769u >> ${33 - (2 * sampled).bit_length()}, there;
                 while ((there = atomic_cmpxchg(table + slot, UINT_MAX, column)) != UINT_MAX && there != column)

@@ -81,8 +81,8 @@ ${indent}}
 </%def>\
 ## Rows of B are added in pieces. begin: the loads of the first ones. add: all of them; of n rows of B, row k has lengths[k] entries from
 ## begins[k] on, and factors[k] of A; after the last one there is one without entries, where loading stays. sums and seen begin at
-## column start.
-<%def name="begin_pieces(indent)">\
+## column start; ahead pieces are in flight.
+<%def name="begin_pieces(ahead, indent)">\
 ${indent}uint k = 0, left = lengths[0], next_length;
 ${indent}I at = begins[0] + (I)lane, next_begin;
 ${indent}bool more;
@@ -95,7 +95,7 @@ ${indent}X_VALUE b_${u} = (X_VALUE)(0);
 ${load_piece(u, indent)}\
 % endfor
 </%def>\
-<%def name="add_pieces(indent)">\
+<%def name="add_pieces(ahead, indent)">\
 ${indent}while (k_0 < n) {
 % for u in range(ahead):
 ${indent}    if (column_${u} != (I)-1) {
@@ -193,7 +193,7 @@ ${stage(False, " " * 8)}\
             lengths[n] = 0;
         }
         team_sync();
-${begin_pieces(" " * 8)}\
+${begin_pieces(ahead, " " * 8)}\
         // The first loads are on their way by now.
         if (part == 0) {
 % if values_only:
@@ -214,7 +214,7 @@ ${begin_pieces(" " * 8)}\
 % endif
             team_sync();
         }
-${add_pieces(" " * 8)}\
+${add_pieces(ahead, " " * 8)}\
     }
 % if symbolic:
     uint count = 0;

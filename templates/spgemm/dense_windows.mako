@@ -130,8 +130,8 @@ void ${name}(
                 lengths[n] = 0;
             }
             team_sync();
-${spans.begin_pieces(" " * 12)}\
-${spans.add_pieces(" " * 12)}\
+${spans.begin_pieces(ahead, " " * 12)}\
+${spans.add_pieces(ahead, " " * 12)}\
         }
 % if symbolic:
         team_sync();

@@ -206,6 +206,10 @@ ${sort.find_entries(range(batch), " " * 8)}\
 % else:
     const C_INDEX of_c = active ? c_indptr[row] : 0;
     const uint earlier_run = run;
+% if roomy:
+    if (active && lane == ${lanes - 1})
+        counts[row] = run + heads;
+% endif
 % if bases and not spilled:
     // In the words that are no longer needed.
     bases = (local I *)(words + (~rounds & 1) * ${products});

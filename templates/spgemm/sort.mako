@@ -60,7 +60,9 @@ void ${name}(SPGEMM_PARAMETERS)
 % if not symbolic:
     local T *const terms = all_terms + team * ${products};
     const C_INDEX of_c = active ? c_indptr[row] : 0;
+% if not roomy:
     const uint n_runs = active ? (uint)(c_indptr[row + 1] - of_c) : 0;
+% endif
 % endif
 
     for (uint k = lane; k < length; k += lanes) {
@@ -152,10 +154,20 @@ ${sorting.network(items, lanes, lane_width, work_group, False)}\
     if (active && lane == lanes - 1)
         counts[row] = place + popcount(begins);
 % else:
+% if roomy:
+    if (lane == lanes - 1) {
+        boxes[team * lanes] = place + popcount(begins);
+        if (active)
+            counts[row] = place + popcount(begins);
+    }
+% endif
     // The order of the rows of B is no longer needed.
     for (; begins; begins &= begins - 1)
         places[place++] = (PLACE)(lane * ${items} + 31 - clz(begins & -begins));
     team_sync();
+% if roomy:
+    const uint n_runs = boxes[team * lanes];
+% endif
     for (uint i = lane; i < n_runs; i += lanes) {
         const uint first = places[i], end = i + 1 < n_runs ? places[i + 1] : n;
         const WORD word = words[SLOT(first)];

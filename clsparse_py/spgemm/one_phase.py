@@ -1,0 +1,80 @@
+"""Products that hardly contract, made in one phase: each row with room for all its products, then moved together."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+from pyopencl import array as cl_array
+from typing_extensions import Self, override
+
+from clsparse_py.launch import Chain
+from clsparse_py.primitives.scan import enqueue_scan
+from clsparse_py.programs import Parameters
+from clsparse_py.spgemm.accumulator import Product, Result
+from clsparse_py.spgemm.kernels import Form
+
+__all__ = ["Compact", "enqueue_compaction", "roomy"]
+
+
+@dataclass(frozen=True)
+class Compact(Parameters):
+    """Parameters of ``templates/spgemm/compact.mako``."""
+
+    template = "spgemm/compact"
+
+    form: Form
+
+    #: Entries that a work-item moves at a time, and in all.
+    ITEMS: ClassVar[int] = 4
+    ALL: ClassVar[int] = 8
+
+    @property
+    def tile(self) -> int:
+        """Entries of a work-group."""
+        return self.work_group * self.ALL
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"spgemm_compact_wg{self.work_group}_{self.form.name}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return self.form.prelude
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {"work_group": self.work_group, "tile": self.tile, "items": self.ITEMS}
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        return replace(self, work_group=work_group) if work_group else None
+
+
+def roomy(chain: Chain, product: Product, counts: cl_array.Array) -> Result:
+    """Return where rows have room for all their products, whose entries are to be counted."""
+    arithmetic, index = product.form.arithmetic, np.dtype(product.form.c_index)
+    assert arithmetic is not None  # of a numeric phase
+    begins, n = chain.scratch(product.shape[0] + 1, index), product.n_products
+    enqueue_scan(chain, product.products, begins, product.shape[0], kind="pointers")
+    return Result(begins, chain.scratch(n, index), chain.scratch(n, arithmetic.result), counts)
+
+
+# Kept: to make a record takes longer than to launch its kernel.
+@functools.lru_cache(maxsize=256)
+def _record(form: Form, work_group: int) -> Compact:
+    return Compact(work_group, form)
+
+
+def enqueue_compaction(chain: Chain, product: Product, made: Result, C: Result, nnz: int) -> None:
+    """Enqueue C's columns and values, of rows that were made with room."""
+    if not nnz:
+        return
+    built, record = chain.build(_record(product.form, min(256, chain.device.max_work_group)))
+    sizes = np.uint32(product.shape[0]), np.uint32(nnz)
+    chain.launch(built, -(-nnz // record.tile), *sizes, made.indptr, made.indices, made.data, C.indptr, C.indices, C.data)
