@@ -159,5 +159,6 @@ def most_columns(products: int) -> int:
 
 def sorts(*, registers: bool) -> tuple[Sort, ...]:
     """Return the bins, those of few products first: up to 2, 4, 8 and so on to 512, as in Liu et al., Section 3.4."""
-    shapes = [(1, 2), (1, 4), *((1 << bit, 8) for bit in range(6)), (32, 16)]
+    # A few products to a lane: what neighbouring lanes write lies side by side.
+    shapes = [(1, 2), (2, 2), *((1 << bit, 4) for bit in range(1, 6)), (32, 8), (32, 16)]
     return tuple(Sort(lanes, items, registers) for lanes, items in shapes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 from dataclasses import replace
 from functools import partial
@@ -26,8 +27,10 @@ from clsparse_py.spgemm.dense_chunked import DenseChunked
 from clsparse_py.spgemm.dense_span import DenseSpan
 from clsparse_py.spgemm.dense_windows import DenseWindows
 from clsparse_py.spgemm.esc import Esc
+from clsparse_py.spgemm.esc_local import EscGroup, EscTeam
 from clsparse_py.spgemm.hash import Hash
-from clsparse_py.spgemm.rules import Rule
+from clsparse_py.spgemm.rules import EMPTY, Rule, Rules
+from clsparse_py.spgemm.sort import Sort
 from clsparse_py.spgemm.symbolic import Settings, Timer
 from clsparse_py.structure import Structure
 
@@ -92,6 +95,20 @@ def as_on_gpus(method: str, dtype: np.dtype[Any], index: type[Any]) -> None:
         product(method, dtype, index, True)
 
 
+def one_phase(dtype: np.dtype[Any], index: type[Any]) -> None:
+    """Make products whose rows have room for all their products first, however much they contract."""
+    symbolic = importlib.import_module("clsparse_py.spgemm.symbolic")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("clsparse_py.launch.describe", lambda device: replace(describe(device), type="gpu"))
+        for name, value in (("in_one_phase", True), ("guessed", None)):
+            patch.setattr(symbolic, name, lambda *_, value=value: value)
+        patch.setattr(symbolic, "FEW_PRODUCTS", 0)
+        for last in (EscTeam(512, lanes=8), EscGroup(1024, 64, entries=512)):
+            rules = Rules((EMPTY, Rule("given", Sort(4, 4), 16, 16), Rule("given", last)))
+            patch.setattr(symbolic, "rules_for", lambda *_, rules=rules: rules)
+            product("auto", dtype, index, True)
+
+
 def functions() -> None:
     """Call the public functions, which give a plan its rules."""
     A, B = (on_device(each, numbers(each.nnz, np.dtype(np.float32)), np.int32) for each in (LEFT, RIGHT))
@@ -124,4 +141,5 @@ def spgemm_cases(dtypes: tuple[np.dtype[Any], ...]) -> list[Case]:
     # A device that is no CPU looks at rows so anyway.
     cpu = describe(clsparse_py.default_queue().device).is_cpu
     gpus = [partial(as_on_gpus, method, next(dtype), next(index)) for method in ("auto", "reg-sort") if cpu]
+    gpus.append(partial(one_phase, next(dtype), next(index)))
     return [partial(functions), *estimates, *products, *loose, *even, *given, *gpus]
