@@ -20,7 +20,7 @@ from clsparse_py.transfer import array_of, pending
 __all__ = ["Chain", "free_scratch", "spread"]
 
 #: Numbers that are kept as zeros together.
-_COUNTERS = 256
+_COUNTERS = 1024
 #: Bytes of memory of the host that are kept for reads, at least.
 _PINNED = 1024
 

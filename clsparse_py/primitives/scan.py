@@ -31,6 +31,7 @@ __all__ = [
     "enqueue_tiles",
     "exclusive_scan",
     "inclusive_scan",
+    "summed_tile",
 ]
 
 #: On CPU devices, entries that are worth a chunk of their own, and chunks to a core.
@@ -195,8 +196,24 @@ def chunks(device: Device, n: int) -> int:
     return max(1, min(device.compute_units * _CHUNKS_PER_CORE, n // _CHUNK))
 
 
+def summed_tile(device: Device, source: np.dtype[Any], target: np.dtype[Any], n_target: int) -> int:
+    """Return of how many entries the sums are that `enqueue_scan` takes for so many results, and 0 where it takes none."""
+    if device.is_cpu or n_target <= _ONE_TILE:
+        return 0
+    record = _legal(device, name_of(source), name_of(target), False, None)
+    adds = np.dtype(record.total).itemsize == 4 and -(-n_target // record.tile) <= _FEW_TILES * record.work_group <= _MOST_ADDED
+    return record.tile if adds else 0
+
+
 def enqueue_scan(
-    chain: Chain, source: cl_array.Array, target: cl_array.Array, n: int, *, kind: str, work_group: int | None = None
+    chain: Chain,
+    source: cl_array.Array,
+    target: cl_array.Array,
+    n: int,
+    *,
+    kind: str,
+    work_group: int | None = None,
+    tile_sums: tuple[cl_array.Array, int] | None = None,
 ) -> None:
     """Enqueue the scan of the first ``n`` entries of an array's buffer.
 
@@ -213,6 +230,8 @@ def enqueue_scan(
         with an entry n, the sum of all; ``target`` has ``n + 1`` entries.
     work_group : int, optional
         Work-items in a work-group, if not those that suit the device.
+    tile_sums : tuple of pyopencl.array.Array and int, optional
+        The sums of so many adjacent entries each, as `summed_tile` says, behind a zero, where they are known; of 32 bits.
     """
     inclusive, n_target, types = kind == "inclusive", n + (kind == "pointers"), (name_of(source.dtype), name_of(target.dtype))
     if not n_target:
@@ -222,7 +241,7 @@ def enqueue_scan(
         if record.tile < n_target <= _ONE_TILE and work_group is None:
             # A larger work-group by itself takes less time than another launch.
             record = _legal(chain.device, *types, inclusive, _LARGEST)
-        enqueue_tiles(chain, record, source, target, n, n_target)
+        enqueue_tiles(chain, record, source, target, n, n_target, tile_sums=tile_sums)
         return
     scan = ScanChunks(work_group or 1, *types, chain.device.portability.at_most(1), False, "scan", inclusive)
     built, scan = chain.build(scan)
@@ -259,8 +278,12 @@ def enqueue_tiles(
     n: int,
     n_target: int,
     keys: tuple[cl_array.Array, ...] = (),
+    tile_sums: tuple[cl_array.Array, int] | None = None,
 ) -> None:
-    """Enqueue a scan by tiles: of n entries to ``n_target``. Where the record is by key, keys are uint64 and never decrease."""
+    """Enqueue a scan by tiles: of n entries to ``n_target``. Where the record is by key, keys are uint64 and never decrease.
+
+    ``tile_sums``: as `enqueue_scan` says.
+    """
     built, record = chain.build(record)
     sizes = np.uint64(n), np.uint64(n_target)
     if n_target <= record.tile:
@@ -269,7 +292,9 @@ def enqueue_tiles(
     n_tiles = -(-n_target // record.tile)
     built, record = chain.build(_carried(record, not keys and n_tiles <= _FEW_TILES * record.work_group <= _MOST_ADDED))
     n_tiles = -(-n_target // record.tile)
-    if record.adds:
+    if record.adds and tile_sums is not None and tile_sums[1] == record.tile:
+        carries = tile_sums[0]
+    elif record.adds:
         carries = _enqueue_sums(chain, _sums(chain.device, record, False)[0], source, n, n_tiles)
     else:
         carries = enqueue_carries(chain, record, source, n, n_tiles, keys)

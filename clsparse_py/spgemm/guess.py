@@ -13,6 +13,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain
+from clsparse_py.primitives.scan import summed_tile
 from clsparse_py.spgemm.accumulator import Product
 from clsparse_py.spgemm.kernels import Form
 from clsparse_py.spgemm.merge import Merge, MergeKernel
@@ -23,6 +24,8 @@ __all__ = ["MOST", "Guess", "tried"]
 #: The most entries of a row of B, and products of a row that one work-item merges.
 MOST = 256
 _BEFORE_SLOTS = 3
+#: Sums of entries, at most, that are counted where the scan needs them.
+_MOST_SUMS = 900
 
 
 class Guess(NamedTuple):
@@ -72,10 +75,17 @@ def tried(
     """
     m = product.shape[0]
     built, record = chain.build(_record(accumulator, chain.device, product.form))
-    n_seen = _BEFORE_SLOTS + 2 * record.SLOTS
+    groups, rows = record.groups(m), record.work_group // record.lanes
+    # Entries are summed as the scan that tells where rows begin needs them, if it does.
+    tile = summed_tile(chain.device, counts.dtype, np.dtype(product.form.c_index), m + 1)
+    fits = tile > 0 and tile % rows == 0 and m <= _MOST_SUMS * tile
+    to_sum = tile // rows if fits else -(-groups // record.SLOTS)
+    n_sums = -(-groups // to_sum)
+    n_seen = 1 + n_sums + _BEFORE_SLOTS + record.SLOTS
     seen = chain.counters(n_seen)
-    chain.launch(built, record.groups(m), np.uint64(m), *product.structure, counts, seen)
-    indptr = enqueue_pointers(chain, product, counts, allocator)
-    wrong, longest, n_empty, *parts = chain.read(seen, n_seen).tolist()
-    n_products, nnz = sum(parts[: record.SLOTS]), sum(parts[record.SLOTS :])
+    chain.launch(built, groups, np.uint64(m), *product.structure, counts, seen, np.uint32(n_sums), np.uint32(to_sum))
+    indptr = enqueue_pointers(chain, product, counts, allocator, (seen, tile) if fits else None)
+    told = chain.read(seen, n_seen)
+    n_products, nnz = (int(each.sum(dtype=np.uint64)) for each in (told[-record.SLOTS :], told[: n_sums + 1]))
+    wrong, longest, n_empty = told[n_sums + 1 : -record.SLOTS].tolist()
     return None if wrong or n_products > most_products else Guess(indptr, nnz, n_products, longest, n_empty)

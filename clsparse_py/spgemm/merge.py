@@ -54,7 +54,7 @@ class MergeKernel(RowKernel):
 
     #: In how many ranges rows of B lie that are staged, at most.
     RANGES: ClassVar[int] = 8
-    #: Into how many parts products, and entries, are counted, so that work-groups do not wait for each other.
+    #: Into how many parts products are counted, so that work-groups do not wait for each other.
     SLOTS: ClassVar[int] = 64
     #: Heads in the registers of a work-item, at most.
     MOST_ITEMS: ClassVar[int] = 64

@@ -15,9 +15,11 @@ from clsparse_py.transfer import allocated
 __all__ = ["enqueue_pointers"]
 
 
-def enqueue_pointers(chain: Chain, product: Product, counts: cl_array.Array, allocator: Any) -> cl_array.Array:
-    """Enqueue C's ``indptr``, from the entries of each row, and return it."""
+def enqueue_pointers(
+    chain: Chain, product: Product, counts: cl_array.Array, allocator: Any, tile_sums: tuple[cl_array.Array, int] | None = None
+) -> cl_array.Array:
+    """Enqueue C's ``indptr``, from the entries of each row, and return it; ``tile_sums`` as `enqueue_scan` takes them."""
     m, n = product.shape
     indptr = allocated(chain.queue, f"indptr of the {m} x {n} product", m + 1, np.dtype(product.form.c_index), allocator)
-    enqueue_scan(chain, counts, indptr, m, kind="pointers")
+    enqueue_scan(chain, counts, indptr, m, kind="pointers", tile_sums=tile_sums)
     return indptr

@@ -4,11 +4,11 @@ products of the heads that have it, and advances them. ${lanes} lanes have up to
 
 Source        ${"reg-merge" if registers else "the local-memory form of reg-merge"}: Liu et al., Register-Aware SpGEMM, Section 3.2; heads are in ${"registers" if registers else "local memory"}
 Index space   ${lanes} work-items to a row
-Inputs        see spgemm.cl; rows of A with at most ${lanes * items} entries${f"; seen: {3 + 2 * slots} zeros" if most else ""}
+Inputs        see spgemm.cl; rows of A with at most ${lanes * items} entries${f"; seen: n_sums + {4 + slots} zeros" if most else ""}
 % if most:
-Output        that no row was longer was guessed, nor named a row of B with more than ${most} entries${", nor had more products" if lanes == 1 else ""}. seen tells whether
-              that was wrong, and so what is counted; the longest row of A, how many rows have no products, and in
-              ${slots} parts each how many products and entries of C there are
+Output        that no row was longer was guessed, nor named a row of B with more than ${most} entries${", nor had more products" if lanes == 1 else ""}. seen takes, behind
+              a zero, the entries of C of as many work-groups as make a sum; then whether the guess was wrong, and so what is counted,
+              the longest row of A, how many rows have no products, and in ${slots} parts how many products there are
 % endif
 Local memory  ${"none" if registers else f"{items} heads a work-item"}${f"; {outputs} entries of C a work-item: where those of all its rows fit, they go from there to C side by side" if outputs else ""}
 % if inputs:
@@ -52,7 +52,7 @@ Result        deterministic: products of a column are added in ${"the order of A
 % endif
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
-void ${name}(SPGEMM_PARAMETERS${", global uint *restrict seen" if most else ""})
+void ${name}(SPGEMM_PARAMETERS${", global uint *restrict seen, const uint n_sums, const uint groups_to_sum" if most else ""})
 {
 % if not registers:
     local COLUMN columns[${items * work_group}], left[${items * work_group}];
@@ -83,11 +83,12 @@ void ${name}(SPGEMM_PARAMETERS${", global uint *restrict seen" if most else ""})
     local uint box[${work_group}], entries_box[${work_group}], longest, n_products_of_all, n_entries_of_all, n_empty, any_wrong;
     if (get_local_id(0) == 0)
         longest = n_products_of_all = n_entries_of_all = n_empty = any_wrong = 0;
+    global uint *const told = seen + n_sums + 1;
 % endif
     const uint lane = get_local_id(0) % ${lanes};
     const ulong slot = get_global_id(0) / ${lanes};
     // No early return: every lane takes part in exchanges and barriers.
-    const bool active = slot < n_rows${" && !*(volatile global uint *)seen" if most else ""};
+    const bool active = slot < n_rows${" && !*(volatile global uint *)told" if most else ""};
     const ulong row = active ? SPGEMM_ROW(slot) : 0;
     const I begin = active ? a_indptr[row] : 0;
     const uint length = active ? (uint)(a_indptr[row + 1] - begin) : 0;
@@ -288,14 +289,14 @@ ${add("            ", False)}\
     barrier(CLK_LOCAL_MEM_FENCE);
     if (get_local_id(0) == 0) {
         if (any_wrong)
-            atomic_or(seen, 1);
-        if (longest > *(volatile global uint *)(seen + 1))
-            atomic_max(seen + 1, longest);
+            atomic_or(told, 1);
+        if (longest > *(volatile global uint *)(told + 1))
+            atomic_max(told + 1, longest);
         if (n_empty)
-            atomic_add(seen + 2, n_empty);
+            atomic_add(told + 2, n_empty);
         if (n_products_of_all) {
-            atomic_add(seen + 3 + get_group_id(0) % ${slots}, n_products_of_all);
-            atomic_add(seen + 3 + ${slots} + get_group_id(0) % ${slots}, n_entries_of_all);
+            atomic_add(told + 3 + get_group_id(0) % ${slots}, n_products_of_all);
+            atomic_add(seen + 1 + get_group_id(0) / groups_to_sum, n_entries_of_all);
         }
     }
 % endif

@@ -10,8 +10,9 @@ import pytest
 import scipy.sparse as sp
 from problems import assert_product, device_matrix, rows_of
 
+from clsparse_py import programs
 from clsparse_py.launch import Chain
-from clsparse_py.spgemm import spgemm_plan
+from clsparse_py.spgemm import spgemm, spgemm_plan
 from clsparse_py.spgemm.analysis import analyse
 from clsparse_py.spgemm.rules import EMPTY, Rule, Rules
 from clsparse_py.transpose import transpose
@@ -116,3 +117,22 @@ def test_rows_that_are_alike_need_no_analysis(
     assert plan.n_products == np.diff(B.indptr)[A.indices].sum()
     # What does not compress is analysed after all.
     assert (plan.explain().rule == "rows of A are short or alike: made as they come, with no analysis") == compresses
+
+
+@pytest.mark.parametrize("m", [7679, 7680, 11519, 11520, 11521])
+@pytest.mark.parametrize("copies", [1, 4])
+def test_a_guess_counts_what_tells_where_rows_begin(
+    queue: cl.CommandQueue, take_for: Callable[[str], None], m: int, copies: int
+) -> None:
+    rng = np.random.default_rng(4)
+    # By one work-item to a row, or by several, of which a few rows make a work-group.
+    A = sp.csr_array(sp.kron(rows_of(rng.integers(0, 4, m) + copies - 1, 600, rng), np.ones((1, copies))), dtype=np.float32)
+    B = sp.csr_array(sp.kron(rows_of(np.full(600, 2), 500, rng), np.ones((copies, 1))), dtype=np.float32)
+    left, right = device_matrix(queue, A), device_matrix(queue, B)
+    take_for("gpu")
+    with programs.recording() as built:
+        C = spgemm(left, right)
+    names = {type(each.parameters).__name__ for each in built}
+    assert "Analysis" not in names
+    assert "TileSums" not in names
+    assert_product(C, A, B)
