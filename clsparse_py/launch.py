@@ -199,12 +199,17 @@ class Chain:
         return host
 
     def read_later(self, source: cl_array.Array, n: int) -> Callable[[], np.ndarray[Any, Any]]:
-        """Enqueue the read of the first ``n`` entries of an array's buffer; what is returned waits for it and gives them.
+        """Enqueue the read of the first ``n`` entries of an array's buffer; what is returned waits for it and gives them, once.
 
         Commands that are enqueued in between keep the device busy while the host waits.
         """
         kept, n_bytes = _pinned(self.queue), n * source.dtype.itemsize
-        host = kept.pop() if kept and kept[-1].size >= n_bytes else self._mapped(n_bytes)
+        try:
+            host = kept.pop()
+        except IndexError:
+            host = self._mapped(_PINNED)
+        if host.size < n_bytes:
+            host = self._mapped(n_bytes)
         target = host[:n_bytes].view(source.dtype)
         buffer = cast("cl.Buffer", source.base_data)
         event = cl.enqueue_copy(self.queue, target, buffer, wait_for=self.wait_for, is_blocking=False)
@@ -220,10 +225,10 @@ class Chain:
 
     def _mapped(self, n_bytes: int) -> np.ndarray[Any, Any]:
         """Return new memory of the host that the device writes to by itself: to other a driver copies, when it comes to it."""
-        n_bytes = max(n_bytes, _PINNED)
+        both = cast("cl.map_flags", cl.map_flags.READ | cl.map_flags.WRITE)
         buffer = cl.Buffer(self._context, cl.mem_flags.READ_WRITE | cl.mem_flags.ALLOC_HOST_PTR, n_bytes)
         host: np.ndarray[Any, Any]
-        host, _ = cl.enqueue_map_buffer(self.queue, buffer, cl.map_flags.READ, 0, (n_bytes,), np.dtype(np.uint8))
+        host, _ = cl.enqueue_map_buffer(self.queue, buffer, both, 0, (n_bytes,), np.dtype(np.uint8))
         return host
 
     @contextmanager

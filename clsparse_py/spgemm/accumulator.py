@@ -54,6 +54,12 @@ class Product(NamedTuple):
     deterministic: bool
 
     @property
+    def room(self) -> int:
+        """Bytes that C would take if no two products fell on the same entry."""
+        assert self.form.arithmetic is not None  # of a numeric phase
+        return self.n_products * (self.form.arithmetic.result.itemsize + np.dtype(self.form.c_index).itemsize)
+
+    @property
     def structure(self) -> tuple[cl_array.Array, ...]:
         """The arrays of ``SPGEMM_STRUCTURE`` in ``cl/spgemm.cl``."""
         return self.a_indptr, self.a_indices, self.b_indptr, self.b_indices

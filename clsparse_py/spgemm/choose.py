@@ -8,11 +8,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device
-from clsparse_py.spgemm.accumulator import Accumulator, Product
+from clsparse_py.spgemm.accumulator import Product
 from clsparse_py.spgemm.analysis import Work
 from clsparse_py.spgemm.arguments import memory_limit_of
 from clsparse_py.spgemm.dense_chunked import DenseChunked
@@ -382,17 +380,16 @@ def _joined(rules: Rules) -> list[list[bool]]:
     return [[_joins(rule, other) for other in rules] for rule in rules]
 
 
-def in_one_phase(device: Device, work: Work, product: Product, accumulators: Sequence[Accumulator | None]) -> bool:
+def in_one_phase(device: Device, work: Work, product: Product, rules: Sequence[Rule]) -> bool:
     """Return whether a row is made with room for all its products, and moved, rather than counted first.
 
     Where products hardly contract, and rows are so short that what they are made of takes longer to find than they take to move.
     """
-    form = product.form
-    assert form.arithmetic is not None  # of a numeric phase
-    room = work.n_products * (form.arithmetic.result.itemsize + np.dtype(form.c_index).itemsize)
+    room = product.room
     short = 0 < work.n_products <= _SHORT_ROWS * product.shape[0] and max(work.n_products, product.shape[0]) <= _MOST_ROOM
-    fits = work.compression <= _UNCONTRACTED and 2 * room <= product.memory_limit
-    return short and fits and not device.is_cpu and all(isinstance(each, _ROOMY) for each in accumulators)
+    fits = room + max(room, *(rule.least_bytes for rule in rules)) <= product.memory_limit
+    sorted_all = all(isinstance(rule.accumulator, _ROOMY) for rule in rules)
+    return short and work.compression <= _UNCONTRACTED and fits and sorted_all and not device.is_cpu
 
 
 def _few(n_rows: int, rule: Rule, other: Rule) -> bool:

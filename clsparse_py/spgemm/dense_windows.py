@@ -22,8 +22,9 @@ __all__ = ["DenseParts", "DenseWindows", "DenseWindowsKernel"]
 #: Columns to a window in the symbolic phase, which has a byte for each; bytes of the sums of a window.
 _SYMBOLIC = 4 << 10
 _SUMS = 16 << 10
-#: Columns are numbered in 16 bits.
-_MOST_COLUMNS = 1 << 15
+#: Columns of a window at most: each has a byte besides.
+_MOST_COLUMNS = 8 << 10
+_FEWEST_COLUMNS = 256
 #: Work-groups from which on a row's parts are no longer made at the same time.
 _MANY_GROUPS = 1 << 22
 
@@ -126,12 +127,16 @@ class DenseWindows(Team):
         # The lanes meet in loops of any length: on CPU devices, of which one was seen to get those wrong, they are one.
         lanes = 1 if device.is_cpu else min(self.lanes, device.max_work_group)
         shape = self.columns_of(form), self.entries, self.ahead, self.least if form.arithmetic else 0
-        return DenseWindowsKernel(lanes, form, listed, device.portability, lanes, *shape).fitting(device)
+        found = DenseWindowsKernel(lanes, form, listed, device.portability, lanes, *shape)
+        # Narrower windows leave room for as many lanes.
+        while found.row_bytes > device.local_memory and found.columns > _FEWEST_COLUMNS:
+            found = replace(found, columns=max(found.columns // 64 * 32, _FEWEST_COLUMNS))
+        return found.fitting(device)
 
     def _parts(self, product: Product, rows: Rows) -> int:
         """Return into how many parts columns are cut."""
         windows = -(-product.shape[1] // self.columns_of(product.form))
-        return max(min(self.parts, windows, _MANY_GROUPS // rows.n), 1)
+        return max(min(self.parts, windows, _MANY_GROUPS // rows.n, product.memory_limit // (4 * rows.n)), 1)
 
     @override
     def prepare(self, chain: Chain, product: Product, rows: Rows) -> cl_array.Array | None:

@@ -129,4 +129,4 @@ def spgemm_estimate(A: csr_array, B: Any, *, exact: bool = False) -> Estimate:
 def _counted(left: csr_array, right: csr_array) -> int:
     """Return the entries of C, by the symbolic phase."""
     settings = Settings("auto", plus_times, deterministic=True, memory_limit=None, max_nnz=None)
-    return Symbolic(left, right, settings, None, Timer(left.queue, measures=False)).nnz
+    return Symbolic(left, right, settings, None, Timer(left.queue, measures=False), counting=True).nnz

@@ -54,8 +54,14 @@ class SpgemmPlan:
         self._product, self._why, chain = found.product, found.why, found.chain
         self.indptr = found.indptr
         with timer("allocation"):
-            self.indices = self._allocated(chain, "indices", self.indptr.dtype)
-            data = self._allocated(chain, "values", self._dtype)
+            try:
+                self.indices, data = self._columns_and_values(chain)
+            except MemoryError:
+                if found.made is None:
+                    raise
+                # What its rows were made in may be what is missing: they are made again.
+                found.made = None
+                self.indices, data = self._columns_and_values(chain)
         with timer("numeric"):
             if found.made is None:
                 self._enqueue_numeric(chain, self._product, data, "numeric")
@@ -79,6 +85,10 @@ class SpgemmPlan:
         arithmetic = self._product.form.arithmetic
         assert arithmetic is not None  # the form of a numeric phase has one
         return arithmetic.result
+
+    def _columns_and_values(self, chain: Chain) -> tuple[cl_array.Array, cl_array.Array]:
+        """Return new arrays for C."""
+        return self._allocated(chain, "indices", self.indptr.dtype), self._allocated(chain, "values", self._dtype)
 
     def _allocated(self, chain: Chain, part: str, dtype: Any) -> cl_array.Array:
         """Return a new array for C."""

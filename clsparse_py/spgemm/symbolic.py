@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -43,6 +44,7 @@ __all__ = ["Settings", "Step", "Symbolic", "Timer", "enqueue_numeric"]
 
 _INT32_MAX = np.iinfo(np.int32).max
 _UNMEASURED = nullcontext()
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -123,6 +125,8 @@ class Symbolic:
     rules : Rules or None
         The last takes all. None: those of the recipe that the device's profile has for this product.
     timer : Timer
+    counting : bool
+        Whether nothing is asked for but the entries of C.
 
     Attributes
     ----------
@@ -142,7 +146,9 @@ class Symbolic:
         What decided on the rules.
     """
 
-    def __init__(self, A: csr_array, B: csr_array, settings: Settings, rules: Rules | None, timer: Timer) -> None:
+    def __init__(
+        self, A: csr_array, B: csr_array, settings: Settings, rules: Rules | None, timer: Timer, *, counting: bool = False
+    ) -> None:
         self.why = "the method was named" if settings.method != "auto" else "the recipe was given"
         self.made: Result | None = None
         queue, allocator = A.queue, A.data.allocator
@@ -189,11 +195,10 @@ class Symbolic:
                 for rule, each in (_shared(chain, self.product, work, settings.method, rules, self._inputs) if work else ())
                 if rule.accumulator is not None
             ]
-        if settings.method == "auto" and work is not None and in_one_phase(chain.device, work, self.product, self._accumulators):
-            self.why += "; in one phase, as its products hardly contract"
+        named = settings.method != "auto" or settings.max_nnz is not None or counting
+        if work is not None and not named and in_one_phase(chain.device, work, self.product, [each.rule for each in self.steps]):
             with timer("numeric"):
-                self.made = roomy(chain, self.product, counts)
-                enqueue_numeric(chain, self.product, self.steps, self.made, "roomy")
+                self.made = self._in_one_phase(chain, counts)
         with timer("symbolic"):
             if self.made is None:
                 enqueue_symbolic(chain, self.product, self.steps, counts)
@@ -206,9 +211,17 @@ class Symbolic:
                 self.product = self.product._replace(form=form_of(left, right, settings.semiring, "int32"))
         self.indptr, self.chain = indptr, chain
 
-    @property
-    def _accumulators(self) -> list[Accumulator | None]:
-        return [step.rule.accumulator for step in self.steps]
+    def _in_one_phase(self, chain: Chain, counts: cl_array.Array) -> Result | None:
+        """Enqueue rows with room for all their products, and return them; None where memory is missing for that."""
+        try:
+            made = roomy(chain, self.product, counts)
+            left = self.product._replace(memory_limit=self.product.memory_limit - self.product.room)
+            enqueue_numeric(chain, left, self.steps, made, "roomy")
+        except MemoryError as error:
+            _log.info("rows are counted before they are made: %s", error)
+            return None
+        self.why += "; in one phase, as its products hardly contract"
+        return made
 
     def _guessed(self, chain: Chain, A: csr_array, B: csr_array, counts: cl_array.Array, allocator: Any) -> bool:
         """Return whether a guess told all that there is to be known."""

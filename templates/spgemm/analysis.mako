@@ -202,8 +202,9 @@ ${note("        ")}\
     sampled = group_reduce_add(box, sampled);
     if (sampled <= ${sampled})
         for (ulong k = sample_begin + me / ${shared}; k < sample_end; k += ${work_group // shared}) {
-            const I of_a = a_indices[k], of_a_end = b_indptr[of_a + 1];
-            for (I at = b_indptr[of_a] + (I)(me % ${shared}); at < of_a_end; at += ${shared}) {
+            const I of_a = a_indices[k];
+            const ulong of_a_end = b_indptr[of_a + 1];
+            for (ulong at = b_indptr[of_a] + me % ${shared}; at < of_a_end; at += ${shared}) {
                 const uint column = (uint)b_indices[at];
                 uint slot = column * 2654435769u >> ${33 - (2 * sampled).bit_length()}, there;
                 while ((there = atomic_cmpxchg(table + slot, UINT_MAX, column)) != UINT_MAX && there != column)

@@ -140,8 +140,9 @@ ${spans.add_pieces(ahead, " " * 12)}\
 % elif values_only:
         team_sync();
         const C_INDEX to_place = reach_in_c(c_indices, place, end_place, start + width);
-        for (C_INDEX at_c = place + (C_INDEX)lane; at_c < to_place; at_c += ${lanes})
-            c_data[at_c] = sums[(uint)((COLUMN)c_indices[at_c] - start)];
+        const uint n_here = (uint)(to_place - place);
+        for (uint j = lane; j < n_here; j += ${lanes})
+            c_data[place + (C_INDEX)j] = sums[(uint)((COLUMN)c_indices[place + (C_INDEX)j] - start)];
         place = to_place;
 % else:
         team_sync();

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,14 @@ import pytest
 import scipy.sparse as sp
 from accumulators import TEAMS, Give, Team, over_teams
 from pairs import combinations
-from platforms import queue_on
+from platforms import PLATFORMS, queue_on
 from problems import assert_product, device_matrix, random_matrix, rows_of
 
-from clsparse_py import csr_array, programs
+from clsparse_py import csr_array, describe, programs
+from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.spgemm import spgemm, spgemm_plan
 from clsparse_py.spgemm.dense_windows import DenseWindows, DenseWindowsKernel
+from clsparse_py.spgemm.kernels import Form
 
 
 def check(queue: cl.CommandQueue, A: sp.csr_array, B: sp.csr_array, index: type = np.int32) -> csr_array:
@@ -107,6 +110,18 @@ def test_local_memory_is_what_records_say(team: Team, give: Give) -> None:
         if isinstance(each.parameters, DenseWindowsKernel):
             told = each.kernel().get_work_group_info(cl.kernel_work_group_info.LOCAL_MEM_SIZE, queue.device)
             assert told <= each.parameters.row_bytes + 128 <= 32 << 10
+
+
+@pytest.mark.parametrize("local_memory", [16 << 10, 32 << 10, 48 << 10])
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "float32", "float64", "complex128"])
+def test_windows_fit_into_local_memory(local_memory: int, dtype: str) -> None:
+    device = replace(describe(queue_on(next(iter(PLATFORMS))).device), type="gpu", local_memory=local_memory, max_work_group=1024)
+    numeric = Form("numeric", "int32", arithmetic=Arithmetic(dtype, dtype), c_index="int32")
+    for form in (numeric, numeric.of("symbolic"), numeric.of("values")):
+        record = DenseWindows().record(device, form, listed=True)
+        assert record.row_bytes + 128 <= local_memory
+        assert record.lanes == 64
+        assert record.columns % 32 == 0
 
 
 @over_teams

@@ -14,8 +14,9 @@ from platforms import PLATFORMS, has_fp64, queue_on
 from problems import assert_product, device_matrix, random_matrix, rows_of
 
 from clsparse_py import programs
+from clsparse_py.launch import Chain
 from clsparse_py.semiring import SEMIRINGS
-from clsparse_py.spgemm import spgemm, spgemm_plan
+from clsparse_py.spgemm import SpgemmPlan, spgemm, spgemm_estimate, spgemm_plan
 from clsparse_py.spgemm.one_phase import Compact
 
 
@@ -98,4 +99,50 @@ def test_without_room_rows_are_counted_first(queue: cl.CommandQueue, take_for: C
     n_products = int(np.diff(A.indptr)[A.indices].sum())
     C, phases = made(queue, A, A, memory_limit=2 * 8 * n_products - 1)
     assert "roomy" not in phases
+    assert_product(C, A, A)
+
+
+def test_what_only_counts_makes_no_values(queue: cl.CommandQueue, take_for: Callable[[str], None]) -> None:
+    take_for("gpu")
+    A = uneven(np.random.default_rng(5), np.float32)
+    left = device_matrix(queue, A)
+    with programs.recording() as built:
+        nnz = spgemm_estimate(left, left, exact=True).nnz
+        with pytest.raises(ValueError, match=f"max_nnz: the product has {nnz:,} entries, more than 10"):
+            spgemm(left, left, max_nnz=10)
+    assert {each.parameters.form.phase for each in built if hasattr(each.parameters, "form")} == {"symbolic"}
+
+
+@pytest.mark.parametrize("missing", ["room", "C"])
+def test_memory_that_is_missing(
+    queue: cl.CommandQueue, take_for: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    take_for("gpu")
+    A = uneven(np.random.default_rng(6), np.float32)
+    n_products = int(np.diff(A.indptr)[A.indices].sum())
+    refused: list[int] = []
+    if missing == "room":
+        scratch = Chain.scratch
+
+        def little(self: Chain, n: int, dtype: Any) -> Any:
+            if n >= n_products:
+                refused.append(n)
+                raise MemoryError
+            return scratch(self, n, dtype)
+
+        monkeypatch.setattr(Chain, "scratch", little)
+    else:
+        allocate = SpgemmPlan._allocated
+
+        def later(self: SpgemmPlan, chain: Chain, part: str, dtype: Any) -> Any:
+            if not refused:
+                refused.append(self.nnz)
+                raise MemoryError
+            return allocate(self, chain, part, dtype)
+
+        monkeypatch.setattr(SpgemmPlan, "_allocated", later)
+    C, phases = made(queue, A, A)
+    assert refused
+    assert {"numeric"} <= phases
+    assert "compact" not in phases
     assert_product(C, A, A)
