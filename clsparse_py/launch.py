@@ -21,8 +21,6 @@ __all__ = ["Chain", "free_scratch", "spread"]
 
 #: Numbers that are kept as zeros together.
 _COUNTERS = 1024
-#: Bytes of memory of the host that are kept for reads, at least.
-_PINNED = 1024
 
 _Record = TypeVar("_Record", bound=programs.Parameters)
 
@@ -46,17 +44,10 @@ def _queue_beside(queue: cl.CommandQueue) -> tuple[cl.CommandQueue, cl.Context]:
     return cl.CommandQueue(context, queue.device, queue.properties), context
 
 
-@functools.lru_cache(maxsize=16)
-def _pinned(queue: cl.CommandQueue) -> deque[np.ndarray[Any, Any]]:  # noqa: ARG001 - what it is kept by
-    """Return the memory of the host that no read of a queue goes to: what a device writes to by itself, bytes."""
-    return deque()
-
-
 def free_scratch() -> None:
     """Give back the scratch memory that operations keep for their next call."""
     _scratch_pool.cache_clear()
     _counters.cache_clear()
-    _pinned.cache_clear()
     _queue_beside.cache_clear()
 
 
@@ -199,37 +190,21 @@ class Chain:
         return host
 
     def read_later(self, source: cl_array.Array, n: int) -> Callable[[], np.ndarray[Any, Any]]:
-        """Enqueue the read of the first ``n`` entries of an array's buffer; what is returned waits for it and gives them, once.
+        """Enqueue the read of the first ``n`` entries of an array's buffer; what is returned waits for it and gives them.
 
         Commands that are enqueued in between keep the device busy while the host waits.
         """
-        kept, n_bytes = _pinned(self.queue), n * source.dtype.itemsize
-        try:
-            host = kept.pop()
-        except IndexError:
-            host = self._mapped(_PINNED)
-        if host.size < n_bytes:
-            host = self._mapped(n_bytes)
-        target = host[:n_bytes].view(source.dtype)
+        # Not to mapped memory, which spares a copy: a runtime hangs where a queue is let go before its last unmapping has ended.
+        host = np.empty(n, source.dtype)
         buffer = cast("cl.Buffer", source.base_data)
-        event = cl.enqueue_copy(self.queue, target, buffer, wait_for=self.wait_for, is_blocking=False)
+        event = cl.enqueue_copy(self.queue, host, buffer, wait_for=self.wait_for, is_blocking=False)
         self.events.append(event)
 
         def wait() -> np.ndarray[Any, Any]:
             event.wait()
-            found = target.copy()
-            kept.append(host)
-            return found
+            return host
 
         return wait
-
-    def _mapped(self, n_bytes: int) -> np.ndarray[Any, Any]:
-        """Return new memory of the host that the device writes to by itself: to other a driver copies, when it comes to it."""
-        both = cast("cl.map_flags", cl.map_flags.READ | cl.map_flags.WRITE)
-        buffer = cl.Buffer(self._context, cl.mem_flags.READ_WRITE | cl.mem_flags.ALLOC_HOST_PTR, n_bytes)
-        host: np.ndarray[Any, Any]
-        host, _ = cl.enqueue_map_buffer(self.queue, buffer, both, 0, (n_bytes,), np.dtype(np.uint8))
-        return host
 
     @contextmanager
     def beside(self, wanted: bool = True) -> Iterator[Chain]:

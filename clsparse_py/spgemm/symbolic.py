@@ -195,8 +195,9 @@ class Symbolic:
                 for rule, each in (_shared(chain, self.product, work, settings.method, rules, self._inputs) if work else ())
                 if rule.accumulator is not None
             ]
-        named = settings.method != "auto" or settings.max_nnz is not None or counting
-        if work is not None and not named and in_one_phase(chain.device, work, self.product, [each.rule for each in self.steps]):
+        # Where C may be refused, or is not wanted, its entries come before its values.
+        free = settings.method == "auto" and settings.max_nnz is None and not counting
+        if work is not None and free and in_one_phase(chain.device, work, self.product, [each.rule for each in self.steps]):
             with timer("numeric"):
                 self.made = self._in_one_phase(chain, counts)
         with timer("symbolic"):
