@@ -14,7 +14,7 @@ from clsparse_py.device import Device, Portability
 from clsparse_py.programs import Parameters
 from clsparse_py.spgemm.kernels import Form, OfRows
 
-__all__ = ["EscCarry", "EscContract", "EscCount", "EscEntries", "EscExpand", "EscMark", "EscRows", "values_of"]
+__all__ = ["EscCarry", "EscContract", "EscCount", "EscEntries", "EscExpand", "EscMark", "EscRows", "OfProducts", "values_of"]
 
 
 def values_of(form: Form) -> np.dtype[Any]:
@@ -79,7 +79,7 @@ class EscCount(OfRows):
 
 
 @dataclass(frozen=True)
-class _OfProducts(Parameters):
+class OfProducts(Parameters):
     """What kernels share whose work-groups may be of any size."""
 
     @override
@@ -88,7 +88,7 @@ class _OfProducts(Parameters):
 
 
 @dataclass(frozen=True)
-class EscMark(_OfProducts):
+class EscMark(OfProducts):
     """Parameters of ``templates/spgemm/esc_mark.mako``.
 
     Attributes
@@ -120,7 +120,7 @@ class EscMark(_OfProducts):
 
 
 @dataclass(frozen=True)
-class EscExpand(_OfProducts):
+class EscExpand(OfProducts):
     """Parameters of ``templates/spgemm/esc_expand.mako``.
 
     Attributes
@@ -159,7 +159,7 @@ class EscExpand(_OfProducts):
 
 
 @dataclass(frozen=True)
-class _OfEntries(_OfProducts):
+class _OfEntries(OfProducts):
     """What kernels share that write entries of C.
 
     Attributes

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from pyopencl import array as cl_array
-from typing_extensions import Self, override
+from typing_extensions import override
 
 from clsparse_py.launch import Chain
 from clsparse_py.primitives.scan import enqueue_scan
-from clsparse_py.programs import Parameters
 from clsparse_py.spgemm.accumulator import Product, Result
+from clsparse_py.spgemm.esc_kernels import OfProducts
 from clsparse_py.spgemm.kernels import Form
 
 __all__ = ["Compact", "enqueue_compaction", "roomy"]
 
 
 @dataclass(frozen=True)
-class Compact(Parameters):
+class Compact(OfProducts):
     """Parameters of ``templates/spgemm/compact.mako``."""
 
     template = "spgemm/compact"
@@ -50,10 +50,6 @@ class Compact(Parameters):
     @override
     def arguments(self) -> Mapping[str, object]:
         return {"work_group": self.work_group, "tile": self.tile, "items": self.ITEMS}
-
-    @override
-    def within(self, work_group: int, lane_width: int) -> Self | None:
-        return replace(self, work_group=work_group) if work_group else None
 
 
 def roomy(chain: Chain, product: Product, counts: cl_array.Array) -> Result:
