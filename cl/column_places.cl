@@ -3,50 +3,76 @@
 // column_places_16, column_places_32(columns, n, places): places[i] becomes the number of different columns below columns[i], for
 // i < n <= 16 or 32. Returned are bits of which each stands for a column. Both arrays have room for 16 or 32; columns behind n are
 // overwritten. A column is below UINT_MAX. In the symbolic phase the bits are all: no place is told.
-#define LANES_16 ((uint16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15))
+//
+// Vectors have 32 bytes. A compiler whose built-in library was made for other registers than its own code passes longer ones to
+// functions, built-ins included, in the wrong place: PoCL 3 on processors with AVX-512 that its LLVM does not know by name.
+#define LANES_8 ((uint8)(0, 1, 2, 3, 4, 5, 6, 7))
 
 // By components: halves of vectors are shuffles, of which Oclgrind says that they are uninitialised.
-uint any_of_16(const uint16 bits)
+uint any_of_8(const uint8 bits)
 {
-    return bits.s0 | bits.s1 | bits.s2 | bits.s3 | bits.s4 | bits.s5 | bits.s6 | bits.s7 |
-           bits.s8 | bits.s9 | bits.sa | bits.sb | bits.sc | bits.sd | bits.se | bits.sf;
+    return bits.s0 | bits.s1 | bits.s2 | bits.s3 | bits.s4 | bits.s5 | bits.s6 | bits.s7;
 }
 
+// Eight columns, those behind n replaced by the largest, which is smaller than none.
+uint8 eight_columns(global uint *columns, const uint block, const uint n)
+{
+    const uint8 column = vload8(block, columns) | as_uint8(~(LANES_8 + 8 * block < n));
+    vstore8(column, block, columns);
+    return column;
+}
+
+// One bit for each of eight columns that are there, at the place of those with as many smaller ones.
+uint8 eight_bits(const uint8 smaller, const uint block, const uint n)
+{
+    return ((uint8)(1) << smaller) & as_uint8(LANES_8 + 8 * block < n);
+}
+
+void eight_places(const uint8 smaller, const uint present, const uint block, global uint *places)
+{
+    vstore8(popcount(present & (((uint8)(1) << smaller) - 1)), block, places);
+}
+
+// Equal columns have as many smaller ones, with repetition: so many bits stand before theirs.
 uint column_places_16(global uint *columns, const uint n, global uint *places)
 {
-    const int16 is = LANES_16 < n;
-    const uint16 column = vload16(0, columns) | as_uint16(~is);
-    vstore16(column, 0, columns);
-    // Equal columns have as many smaller ones, with repetition: so many bits stand before theirs.
-    uint16 smaller = 0;
+    const uint8 column_0 = eight_columns(columns, 0, n), column_1 = eight_columns(columns, 1, n);
+    uint8 smaller_0 = 0, smaller_1 = 0;
 #pragma unroll
-    for (uint i = 0; i < 16; ++i)
-        smaller -= as_uint16(column > (uint16)(columns[i]));
-    const uint present = any_of_16(((uint16)(1) << smaller) & as_uint16(is));
+    for (uint i = 0; i < 16; ++i) {
+        const uint8 other = columns[i];
+        smaller_0 -= as_uint8(column_0 > other);
+        smaller_1 -= as_uint8(column_1 > other);
+    }
+    const uint present = any_of_8(eight_bits(smaller_0, 0, n) | eight_bits(smaller_1, 1, n));
 #if !SYMBOLIC
-    vstore16(popcount(present & (((uint16)(1) << smaller) - 1)), 0, places);
+    eight_places(smaller_0, present, 0, places);
+    eight_places(smaller_1, present, 1, places);
 #endif
     return present;
 }
 
 uint column_places_32(global uint *columns, const uint n, global uint *places)
 {
-    const int16 is_0 = LANES_16 < n, is_1 = LANES_16 + 16 < n;
-    const uint16 column_0 = vload16(0, columns) | as_uint16(~is_0);
-    const uint16 column_1 = vload16(1, columns) | as_uint16(~is_1);
-    vstore16(column_0, 0, columns);
-    vstore16(column_1, 1, columns);
-    uint16 smaller_0 = 0, smaller_1 = 0;
+    const uint8 column_0 = eight_columns(columns, 0, n), column_1 = eight_columns(columns, 1, n);
+    const uint8 column_2 = eight_columns(columns, 2, n), column_3 = eight_columns(columns, 3, n);
+    uint8 smaller_0 = 0, smaller_1 = 0, smaller_2 = 0, smaller_3 = 0;
 #pragma unroll
     for (uint i = 0; i < 32; ++i) {
-        smaller_0 -= as_uint16(column_0 > (uint16)(columns[i]));
-        smaller_1 -= as_uint16(column_1 > (uint16)(columns[i]));
+        const uint8 other = columns[i];
+        smaller_0 -= as_uint8(column_0 > other);
+        smaller_1 -= as_uint8(column_1 > other);
+        smaller_2 -= as_uint8(column_2 > other);
+        smaller_3 -= as_uint8(column_3 > other);
     }
-    const uint16 bit_0 = (uint16)(1) << smaller_0, bit_1 = (uint16)(1) << smaller_1;
-    const uint present = any_of_16((bit_0 & as_uint16(is_0)) | (bit_1 & as_uint16(is_1)));
+    const uint8 bits_01 = eight_bits(smaller_0, 0, n) | eight_bits(smaller_1, 1, n);
+    const uint8 bits_23 = eight_bits(smaller_2, 2, n) | eight_bits(smaller_3, 3, n);
+    const uint present = any_of_8(bits_01 | bits_23);
 #if !SYMBOLIC
-    vstore16(popcount(present & (bit_0 - 1)), 0, places);
-    vstore16(popcount(present & (bit_1 - 1)), 1, places);
+    eight_places(smaller_0, present, 0, places);
+    eight_places(smaller_1, present, 1, places);
+    eight_places(smaller_2, present, 2, places);
+    eight_places(smaller_3, present, 3, places);
 #endif
     return present;
 }

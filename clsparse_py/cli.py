@@ -24,7 +24,7 @@ import clsparse_py
 from clsparse_py import demo, programs
 from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic
 from clsparse_py.catalogue import catalogue
-from clsparse_py.device import Device, choose_device, describe, devices
+from clsparse_py.device import Device, choose_device, describe, devices, unusable
 from clsparse_py.errors import BuildError, NoDeviceError, ProfileError
 from clsparse_py.io import read_matrix, write_matrix
 from clsparse_py.semiring import SEMIRINGS
@@ -71,6 +71,8 @@ def find_device(substring: str | None) -> cl.Device:
     )
     for matches in ways:
         for device in filter(matches, present):
+            if reason := unusable(device):
+                raise CommandError(f"--device: {_title(device)} cannot be used, as its compiler builds nothing: {reason}")
             return device
     raise CommandError(f"--device: {substring!r} is in none of {', '.join(_title(device) for device in present)}")
 
@@ -132,7 +134,8 @@ def _capabilities(device: Device) -> dict[str, str]:
 
 def _devices(_arguments: argparse.Namespace) -> int:
     chosen = choose_device()
-    present = devices()
+    refusals = [(device, unusable(device)) for device in devices()]
+    present = [device for device, reason in refusals if reason is None]
     # A context may name a device by other means than the list shows, such as one of its parts.
     columns = present if chosen in present else [chosen, *present]
     why = "PYOPENCL_CTX names it" if os.environ.get("PYOPENCL_CTX") else _first_reason(present)
@@ -150,6 +153,9 @@ def _devices(_arguments: argparse.Namespace) -> int:
             table.add_row(name, *(Text(each[name]) for each in described[begin : begin + together]))
         console.print(table)
         console.print()
+    for device, reason in refusals:
+        if reason is not None:
+            console.print(Text(f"{_title(device)} cannot be used, as its compiler builds nothing: {reason}."))
     console.print(Text(f"{_title(chosen)} is used by default: {why}."), soft_wrap=True)
     return 0
 
@@ -294,7 +300,9 @@ def _profile_import(arguments: argparse.Namespace) -> int:
     for operation, why in listing.unknown_labels(profile, tunables()).items():
         print(f"it is ignored for {operation}: {why}")
     served = [
-        _title(device) for device in devices() if any(each.name == profile.name for each in profiles.find(describe(device)))
+        _title(device)
+        for device in devices()
+        if unusable(device) is None and any(each.name == profile.name for each in profiles.find(describe(device)))
     ]
     print(f"it serves {', '.join(served)}" if served else "it serves no device that is present")
     return 0

@@ -19,7 +19,7 @@ import pyopencl as cl
 from clsparse_py import cache, programs
 from clsparse_py.errors import NoDeviceError
 
-__all__ = ["Device", "Portability", "choose_device", "default_queue", "describe", "devices", "in_order"]
+__all__ = ["Device", "Portability", "choose_device", "default_queue", "describe", "devices", "in_order", "unusable"]
 
 _log = logging.getLogger(__name__)
 
@@ -405,12 +405,13 @@ def devices() -> list[cl.Device]:
 
 
 def choose_device() -> cl.Device:
-    """Return the device used where no queue or context is given: what ``PYOPENCL_CTX`` names, else the first of `devices`.
+    """Return the device used where no queue or context is given: what ``PYOPENCL_CTX`` names, else the first usable of `devices`.
 
     Raises
     ------
     NoDeviceError
-        There is no OpenCL platform with a device, and the message says what to install; or ``PYOPENCL_CTX`` names none of them.
+        There is no OpenCL platform with a device, or the compilers of all of them build nothing, and the message says what to
+        install; or ``PYOPENCL_CTX`` names none of them.
     """
     present = devices()
     if not present:
@@ -422,7 +423,28 @@ def choose_device() -> cl.Device:
             there = "; ".join(f"{device.name.strip()} of platform {device.platform.name.strip()}" for device in present)
             raise NoDeviceError(f"PYOPENCL_CTX: {named!r} names no device ({error}). There are: {there}") from error
         return chosen
-    return present[0]
+    refused: list[str] = []
+    for device in present:
+        reason = unusable(device)
+        if reason is None:
+            return device
+        refused.append(f"{device.name.strip()} of platform {device.platform.name.strip()}: {reason}")
+        _log.warning("%s is passed over: its compiler builds nothing (%s)", device.name.strip(), reason)
+    raise NoDeviceError(f"no OpenCL device can be used, as their compilers build nothing ({'; '.join(refused)}). {_INSTALL}")
+
+
+@functools.cache
+def unusable(device: cl.Device) -> str | None:
+    """Return why a device's compiler builds nothing at all; None where it builds, as almost all do.
+
+    PoCL 3.0, which is the one on PyPI, is such on processors that are newer than its compiler: "unknown target CPU".
+    """
+    try:
+        _probe(device)
+    except cl.Error as error:
+        said = [line.strip() for line in str(error).splitlines() if "error" in line.lower()]
+        return said[-1] if said else str(error)
+    return None
 
 
 @functools.cache

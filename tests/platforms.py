@@ -8,16 +8,17 @@ import re
 import pyopencl as cl
 
 import clsparse_py
-from clsparse_py.device import describe
+from clsparse_py.device import describe, unusable
 
 __all__ = ["PLATFORMS", "has_fp64", "queue_on"]
 
 
 def _found() -> dict[str, cl.Device]:
-    """Return a device of each kind by a short name: eight equal cards are one."""
+    """Return a usable device of each kind by a short name: eight equal cards are one."""
     kinds = {}
     for device in clsparse_py.devices():
-        kinds.setdefault((device.platform.name, device.platform.version, device.name), device)
+        if unusable(device) is None:
+            kinds.setdefault((device.platform.name, device.platform.version, device.name), device)
     named: dict[str, cl.Device] = {}
     for device in kinds.values():
         words = re.findall(r"[a-z0-9]+", device.platform.name.lower())

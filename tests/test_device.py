@@ -145,6 +145,27 @@ def test_no_platform_says_what_to_install(monkeypatch: pytest.MonkeyPatch, refus
             use()
 
 
+def test_a_device_whose_compiler_builds_nothing_is_passed_over(
+    queue: cl.CommandQueue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise cl.RuntimeError("Build on a device:\n\nerror: unknown target CPU 'generic'\n")
+
+    monkeypatch.setenv("CLSPARSE_CACHE_DIR", str(tmp_path))
+    monkeypatch.delenv("PYOPENCL_CTX", raising=False)
+    monkeypatch.setattr(device, "devices", lambda: [queue.device])
+    monkeypatch.setattr(programs, "compile_source", refuse)
+    device.unusable.cache_clear()
+    try:
+        assert device.unusable(queue.device) == "error: unknown target CPU 'generic'"
+        with pytest.raises(NoDeviceError, match=r"builds? nothing .*unknown target CPU"):
+            choose_device()
+    finally:
+        device.unusable.cache_clear()
+    monkeypatch.undo()
+    assert device.unusable(queue.device) is None
+
+
 def test_default_queue_is_one_and_is_the_first_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYOPENCL_CTX", raising=False)
     assert default_queue() is default_queue()

@@ -47,23 +47,25 @@ void ${name}(
     const ulong step = 1, behind = (get_global_id(0) + 1) * last / size;
     ulong row = get_global_id(0) * last / size;
 % if index == "int32":
-    // Eight rows at a time: not all compilers make vectors of a loop. All rows together have fewer than 2^31 entries.
+    // Eight rows at a time: not all compilers make vectors of a loop. All rows together have fewer than 2^31 entries. Squares are
+    // two halves, as no function may take or return more than 32 bytes (cl/column_places.cl says why).
     int8 eight_least = INT_MAX, eight_most = 0;
     uint8 eight_jumps = 0;
-    ulong8 eight_squares = 0;
+    ulong4 squares_lo = 0, squares_hi = 0;
     for (; row + 8 <= behind; row += 8) {
         const int8 middle = vload8(0, indptr + row + 1), length = middle - vload8(0, indptr + row);
-        const ulong8 wide = convert_ulong8(length);
+        const ulong4 wide_lo = convert_ulong4(length.lo), wide_hi = convert_ulong4(length.hi);
         eight_least = min(eight_least, length);
         eight_most = max(eight_most, length);
         eight_jumps += abs(length - (vload8(0, indptr + row + 2) - middle));
-        eight_squares += wide * wide;
+        squares_lo += wide_lo * wide_lo;
+        squares_hi += wide_hi * wide_hi;
     }
 % for i in range(8):
     least = min(least, eight_least.s${i});
     most = max(most, eight_most.s${i});
     jumps += eight_jumps.s${i};
-    squares += eight_squares.s${i};
+    squares += squares_${'lo' if i < 4 else 'hi'}.s${i % 4};
 % endfor
 % endif
 % else:

@@ -2,7 +2,8 @@
 
 ``python tests/lanes/runtimes.py FOLDER`` names in a new FOLDER what pip installed beside this Python: set ``OCL_ICD_VENDORS`` to
 it, *with a trailing slash*. From a virtual environment Intel's runtime is not found otherwise: the ``.icd`` file that it installs
-holds a prefix that nobody replaced. PoCL needs no file, as pyopencl's loader always adds its own.
+holds a prefix that nobody replaced. PoCL needs no file, as pyopencl's loader always adds its own. On processors that PyPI's PoCL
+builds nothing for, Debian's is named in its place, if it is installed.
 """
 
 from __future__ import annotations
@@ -43,6 +44,11 @@ def oclgrind() -> str | None:
     return next((str(path) for path in found), None)
 
 
+def pocl() -> str | None:
+    """Return the library of Debian's PoCL."""
+    return ctypes.util.find_library("pocl")
+
+
 def name_in(folder: Path, *libraries: str) -> str:
     """Write an ``.icd`` file for each library and return what ``OCL_ICD_VENDORS`` has to be."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -61,6 +67,12 @@ def environment(folder: Path, library: str, platform: str, **settings: str) -> d
 
 if __name__ == "__main__":
     library = intel()
-    name_in(Path(sys.argv[1]), *([library] if library else []))
+    os.environ["OCL_ICD_VENDORS"] = name_in(Path(sys.argv[1]), *([library] if library else []))
     if library is None:
         print("Intel's runtime is not installed (its wheels are for x86 only): the tests run on PoCL alone", file=sys.stderr)
+
+    from clsparse_py.device import devices, unusable  # here, as the loader reads the folder once
+
+    if all(unusable(device) for device in devices() if "Portable" in device.platform.name) and (system := pocl()):
+        print("PyPI's PoCL builds nothing for this processor: the tests run on the system's", file=sys.stderr)
+        name_in(Path(sys.argv[1]), *filter(None, (library, system)))
