@@ -1,0 +1,105 @@
+"""What a driver's own compiler says of each kernel: registers, spills, stack, and whatever it warns of.
+
+python -m bench.registers --out bench/results/NAME-registers.json
+
+Every kernel of the catalogue in its default configuration, for matrices of float32 and float64, is built with
+``-cl-nv-verbose`` on a device whose driver knows that option (``cl_nv_compiler_options``). The command ends with 1 if a kernel
+spills or draws a warning.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import uuid
+import warnings
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pyopencl as cl
+
+from bench import opencl, scripts
+from bench.report import Sheet
+from clsparse_py import programs
+from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.catalogue import catalogue
+from clsparse_py.device import Device, describe
+
+_EXTENSION = "cl_nv_compiler_options"
+_PATTERNS = {
+    "registers": r"Used (\d+) registers",
+    "stack": r"(\d+) bytes stack frame",
+    "spill_stores": r"(\d+) bytes spill stores",
+    "spill_loads": r"(\d+) bytes spill loads",
+    "local_memory": r"(\d+) bytes smem",
+}
+
+
+def records(device: Device) -> Iterator[tuple[str, programs.Parameters]]:
+    """Yield each record once, with the first name that the catalogue has for it."""
+    seen: set[programs.Parameters] = set()
+    for dtype in ("float32", "float64"):
+        for name, record in catalogue(device, Arithmetic(dtype, dtype)).items():
+            if record not in seen:
+                seen.add(record)
+                yield f"{name} ({dtype})", record
+
+
+def usage(log: str) -> dict[str, Any]:
+    """Return the numbers of a build's log, 0 for those that it does not name, and its warnings.
+
+    Parameters
+    ----------
+    log : str
+        Of a program with one kernel, built with ``-cl-nv-verbose``.
+    """
+    found: dict[str, Any] = {
+        name: max((int(number) for number in re.findall(pattern, log)), default=0) for name, pattern in _PATTERNS.items()
+    }
+    found["warnings"] = [line.strip() for line in log.splitlines() if "warning" in line.lower()]
+    return found
+
+
+def built(context: cl.Context, device: cl.Device, record: programs.Parameters) -> dict[str, Any]:
+    """Build a kernel and return what the compiler says of it, see `usage`."""
+    # A comment of its own: a driver's cache would give the kernel back without the log.
+    source = f"// {uuid.uuid4()}\n{programs.render(record)}"
+    program = cl.Program(cl._cl._Program(context, source))
+    program.build([*record.options, "-cl-nv-verbose"], devices=[device])
+    return usage(program.get_build_info(device, cl.program_build_info.LOG))
+
+
+def sheet(kernels: dict[str, dict[str, Any]]) -> Sheet:
+    """Return the table of what kernels take, by name."""
+    rows = ((name, *(str(found[column]) for column in _PATTERNS)) for name, found in sorted(kernels.items()))
+    return Sheet("registers, and bytes of each work-item", ("kernel", *_PATTERNS), tuple(rows))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Build all kernels, write the results file and the table beside it, and return the exit code."""
+    parsed = scripts.parser("registers", "Tell what a driver's compiler says of each kernel.").parse_args(arguments)
+    device = opencl.choose(parsed.device)
+    if _EXTENSION not in device.extensions.split():
+        print(f"--device: {device.name} does not tell what kernels take: it has no {_EXTENSION}", file=sys.stderr)
+        return 2
+    context = cl.Context([device])
+    todo = list(records(describe(device)))
+    warnings.simplefilter("ignore", cl.CompilerWarning)  # each log is read here
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = pool.map(lambda each: built(context, device, each[1]), todo)
+        kernels = {name: usage for (name, _), usage in zip(todo, found, strict=True)}
+    document = {**scripts.provenance(device, parsed.commit), "kernels": kernels}
+    parsed.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    parsed.out.with_suffix(".md").write_text(sheet(kernels).as_markdown(), encoding="utf-8")
+    bad = [name for name, each in kernels.items() if each["spill_stores"] or each["spill_loads"] or each["warnings"]]
+    for name in bad:
+        print(f"{name}: {kernels[name]}")
+    print(f"{len(kernels)} kernels; {len(bad)} of them spill or draw a warning")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
