@@ -1,6 +1,10 @@
 """Sparse linear algebra on any OpenCL device, with SciPy's vocabulary."""
 
-from clsparse_py import primitives
+try:
+    from clsparse_py import primitives
+except ModuleNotFoundError as error:
+    needed = f"clsparse_py needs {error.name}, which this Python lacks: pip install '.[pocl]' in clsparse_py's folder brings all"
+    raise ModuleNotFoundError(needed, name=error.name) from None
 from clsparse_py.csr import csr_array
 from clsparse_py.device import default_queue, describe, devices
 from clsparse_py.errors import BuildError, NoDeviceError

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.resources
 from dataclasses import replace
-from pathlib import PurePosixPath
 
 import numpy as np
 
@@ -47,10 +45,8 @@ _ANY_MATRIX = Features(n_rows=1, n_cols=1, nnz=1, shortest=1, longest=1, varianc
 
 def template_names() -> tuple[str, ...]:
     """Return the names of all templates, such as "spmv/subvector", from the files themselves."""
-    root = importlib.resources.files("clsparse_py.templates")
-    folders = [each for each in root.iterdir() if each.is_dir()]
-    names = [str(PurePosixPath(folder.name, file.name)) for folder in folders for file in folder.iterdir()]
-    return tuple(sorted(name.removesuffix(".mako") for name in names if name.endswith(".mako")))
+    root = programs.TEMPLATES
+    return tuple(sorted(path.relative_to(root).with_suffix("").as_posix() for path in root.glob("*/*.mako")))
 
 
 def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -> dict[str, programs.Parameters]:

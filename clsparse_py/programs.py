@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import abc
 import functools
-import importlib.resources
 import logging
 import re
 import tempfile
@@ -31,10 +30,21 @@ from typing_extensions import Self
 from clsparse_py import cache
 from clsparse_py.errors import BuildError
 
-__all__ = ["Built", "Parameters", "build", "clear", "compile_source", "expand", "recording", "render"]
+__all__ = ["INCLUDES", "TEMPLATES", "Built", "Parameters", "build", "clear", "compile_source", "expand", "recording", "render"]
 
 _log = logging.getLogger(__name__)
 _lock = threading.RLock()
+
+
+def _folder(name: str) -> Path:
+    """Return a folder of sources: within the package once that is installed, beside it in a checkout."""
+    package = Path(__file__).parent
+    return package / name if (package / name).is_dir() else package.parent / name
+
+
+#: The folders of templates and of what they include.
+TEMPLATES, INCLUDES = _folder("templates"), _folder("cl")
+
 # The contexts are kept too: a key holds a context's handle, which must not be given to another context.
 _built: dict[tuple[int, int, Parameters], tuple[cl.Context, Built]] = {}
 _recorders: list[list[Built]] = []
@@ -141,13 +151,13 @@ class _Templates(TemplateCollection):  # type: ignore[misc]  # Mako has no types
 
 @functools.cache
 def _template(name: str) -> Template:
-    text = (importlib.resources.files("clsparse_py.templates") / f"{name}.mako").read_text(encoding="utf-8")
+    text = (TEMPLATES / f"{name}.mako").read_text(encoding="utf-8")
     return Template(text=text, strict_undefined=True, uri=name, lookup=_Templates())
 
 
 @functools.cache
 def _included(name: str) -> str:
-    return (importlib.resources.files("clsparse_py.cl") / name).read_text(encoding="utf-8")
+    return (INCLUDES / name).read_text(encoding="utf-8")
 
 
 def expand(text: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.resources
 import os
 import subprocess
 import sys
@@ -41,16 +40,12 @@ def without_devices() -> dict[str, str]:
 
 @pytest.mark.parametrize("arithmetic", [SINGLE, Arithmetic("complex128", "float64", "int64"), Arithmetic("int8", "int32")])
 def test_the_catalogue_covers_every_template(arithmetic: Arithmetic) -> None:
-    files = {path.relative_to(root).with_suffix("").as_posix() for root in [_templates()] for path in root.rglob("*.mako")}
+    files = {path.relative_to(root).with_suffix("").as_posix() for root in [programs.TEMPLATES] for path in root.rglob("*.mako")}
     found = catalogue(GPU, arithmetic)
     assert set(template_names()) == files
     assert files <= set(found)
     assert {name: found[name].template for name in files} == {name: name for name in files}
     assert set(KERNELS) <= set(found)
-
-
-def _templates() -> Path:
-    return Path(str(importlib.resources.files("clsparse_py.templates")))
 
 
 def test_every_kernel_of_the_catalogue_builds() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.resources
 import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
@@ -102,30 +101,18 @@ def name_of(record: programs.Parameters) -> str:
 
 
 def template_files() -> dict[str, str]:
-    root = importlib.resources.files("clsparse_py.templates")
-    files = [(folder.name, file) for folder in root.iterdir() if folder.is_dir() for file in folder.iterdir()]
-    return {
-        f"{folder}/{file.name.removesuffix('.mako')}": file.read_text("utf-8")
-        for folder, file in files
-        if file.name.endswith(".mako")
-    }
+    root = programs.TEMPLATES
+    return {path.relative_to(root).with_suffix("").as_posix(): path.read_text("utf-8") for path in root.rglob("*.mako")}
 
 
-def test_every_template_is_package_data_and_has_a_record() -> None:
+def test_every_template_has_a_record() -> None:
     assert set(template_files()) == {record.template for record in records()}
-    # As many as in the repository, where the tests run from one.
-    here = Path(__file__).parents[1] / "templates"
-    assert not here.exists() or {str(path.relative_to(here).with_suffix("")) for path in here.rglob("*.mako")} == set(
-        template_files()
-    )
 
 
-def test_every_cl_file_is_package_data_and_used() -> None:
-    files = {file.name for file in importlib.resources.files("clsparse_py.cl").iterdir() if file.name.endswith(".cl")}
+def test_every_cl_file_is_used() -> None:
+    files = {path.name for path in programs.INCLUDES.glob("*.cl")}
     rendered = "\n".join(programs.render(record) for record in records())
     assert files == {name for name in files if f"// ---- cl/{name}\n" in rendered}
-    here = Path(__file__).parents[1] / "cl"
-    assert not here.exists() or {path.name for path in here.glob("*.cl")} == files
 
 
 @pytest.mark.parametrize("name", sorted(template_files()))

@@ -1,0 +1,102 @@
+"""What an installation, a source distribution and a checkout hold, and that each runs by itself."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+# What the two folders of sources resolve to.
+WHERE = "from clsparse_py import programs; print(programs.TEMPLATES.resolve(), programs.INCLUDES.resolve(), sep='\\n')"
+
+pytestmark = pytest.mark.skipif(not (ROOT / "pyproject.toml").exists(), reason="the tests do not run from a checkout")
+
+
+def run(*command: str, cwd: Path, path: Path | None = None) -> str:
+    """Run Python in a folder, with another one to import from, and return what it prints."""
+    environment = {**os.environ, "PYTHONPATH": str(path or "")}
+    done = subprocess.run([sys.executable, *command], cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what the repository holds, but for results of benchmarks."""
+    folder = tmp_path_factory.mktemp("copy") / "checkout"
+    shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist", "results"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def distributions(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a source distribution and a wheel."""
+    folder = tmp_path_factory.mktemp("dist")
+    source = tmp_path_factory.mktemp("source") / "checkout"
+    shutil.copytree(checkout, source)
+    for kind in ("sdist", "wheel"):
+        run("-c", f"from setuptools import build_meta; build_meta.build_{kind}({str(folder)!r})", cwd=source)
+    return folder
+
+
+def installed(distributions: Path, folder: Path) -> Path:
+    """Return a folder with what an installation of the wheel puts there."""
+    (wheel,) = distributions.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)
+    return folder
+
+
+def test_the_source_distribution_holds_all_that_the_repository_does(distributions: Path, checkout: Path) -> None:
+    (archive,) = distributions.glob("*.tar.gz")
+    with tarfile.open(archive) as opened:
+        held = {Path(*Path(name).parts[1:]).as_posix() for name in opened.getnames()}
+    files = {path.relative_to(checkout).as_posix() for path in checkout.rglob("*") if path.is_file()}
+    assert files <= held
+    assert {"tests/conftest.py", "templates/spmv/merge.mako", "cl/lanes.cl", "docs/architecture.md", "bench/runner.py"} <= files
+
+
+def test_a_wheel_holds_the_package_alone(distributions: Path, checkout: Path, tmp_path: Path) -> None:
+    place = installed(distributions, tmp_path)
+    assert {path.name for path in place.iterdir() if not path.name.endswith(".dist-info")} == {"clsparse_py"}
+    for name in ("templates", "cl"):
+        sources = {path.relative_to(checkout / name) for path in (checkout / name).rglob("*.*")}
+        assert {path.relative_to(place / "clsparse_py" / name) for path in (place / "clsparse_py" / name).rglob("*.*")} == sources
+
+
+def test_an_installation_and_a_checkout_use_their_own_sources(distributions: Path, checkout: Path, tmp_path: Path) -> None:
+    place = installed(distributions, tmp_path / "site")
+    own = [str(place / "clsparse_py" / name) for name in ("templates", "cl")]
+    assert run("-c", WHERE, cwd=tmp_path, path=place).splitlines() == own
+    # Python started within a checkout imports the package there, whatever is installed.
+    assert run("-c", WHERE, cwd=checkout, path=place).splitlines() == [str(checkout / name) for name in ("templates", "cl")]
+
+
+def test_the_command_and_the_benchmarks_start_within_a_checkout(distributions: Path, checkout: Path, tmp_path: Path) -> None:
+    place = installed(distributions, tmp_path)
+    for module in ("clsparse_py", "bench"):
+        assert "usage" in run("-m", module, "--help", cwd=checkout, path=place)
+
+
+def test_the_example_of_the_readme_runs_as_installed(distributions: Path, tmp_path: Path) -> None:
+    example = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), flags=re.DOTALL)
+    assert example is not None
+    printed = run("-c", example.group(1), cwd=tmp_path, path=installed(distributions, tmp_path / "site"))
+    assert float(printed.splitlines()[0]) < 1e-9
+
+
+def test_without_its_dependencies_the_package_names_what_is_missing() -> None:
+    # Without the folder of installed packages.
+    command = [sys.executable, "-S", "-m", "clsparse_py", "devices"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    last = done.stderr.splitlines()[-1]
+    assert re.search(r"clsparse_py needs numpy, which this Python lacks: .*pip install '\.\[pocl\]'", last)
