@@ -17,10 +17,10 @@ import numpy as np
 import platformdirs
 import scipy.sparse as sp
 
-from bench.files import replaced
 from bench.generators import graphs, grids, irregular, meshes
 from bench.generators.aggregation import prolongator
 from bench.generators.patterns import Pattern, distinct_columns
+from clsparse_py.files import replacing
 from clsparse_py.io import SUFFIXES, read_matrix
 
 Maker = Callable[[np.random.Generator], "sp.csr_array | Pattern"]
@@ -238,8 +238,9 @@ def _cached(name: str) -> sp.csr_array:
     folder = Path(os.environ.get("CLSPARSE_GALLERY") or platformdirs.user_cache_path("clsparse_py") / "gallery")
     path = folder / f"{name}.npz"
     if not path.exists():
-        with replaced(path) as unfinished:
-            sp.save_npz(unfinished, _build(name), compressed=False)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as file:
+            sp.save_npz(file, _build(name), compressed=False)
     return _canonical(sp.csr_array(sp.load_npz(path)))
 
 

@@ -25,6 +25,7 @@ from rich.console import Console
 from bench import opencl, scripts
 from bench.tune_device import held_out
 from clsparse_py.device import Device, describe
+from clsparse_py.files import write_text
 from clsparse_py.spmv import KernelChoice, Scheme, SpmvPlan
 from clsparse_py.spmv.choose import Decision
 from clsparse_py.spmv.problem import Subject
@@ -206,9 +207,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for each in checkpoint.of(tunable.operation, dtype)
         if each.question == _WHOLE and each.case in names and "auto" in each.times
     ]
-    parsed.out.write_text(json.dumps(results(device, observations, parsed.commit), indent=1) + "\n", encoding="utf-8")
+    write_text(parsed.out, json.dumps(results(device, observations, parsed.commit), indent=1) + "\n")
     made = tables(observations)
-    parsed.out.with_suffix(".md").write_text(made, encoding="utf-8")
+    write_text(parsed.out.with_suffix(".md"), made)
     print(made)
     if not complete:
         print(f"time ran out: {len(observations)} of {len(found) * len(dtypes)} were measured; the same command goes on")

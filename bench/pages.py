@@ -15,6 +15,7 @@ import re
 from pathlib import Path
 
 from bench import report, results
+from clsparse_py.files import write_text
 
 _TABLE = re.compile(r"(<!-- bench (\S+) (\S+)((?: (?!-->)\S+)*) -->\n).*?(<!-- end of bench -->)", re.DOTALL)
 
@@ -46,5 +47,5 @@ def fill(page: Path) -> bool:
     text = filled(page)
     changed = text != page.read_text()
     if changed:
-        page.write_text(text)
+        write_text(page, text)
     return changed

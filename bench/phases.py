@@ -29,6 +29,7 @@ from bench import gallery, opencl, scripts
 from bench.opencl_calls import to_device
 from bench.problems import spgemm
 from bench.report import Sheet
+from clsparse_py.files import write_text
 from clsparse_py.primitives import radix_sort
 
 Operands = tuple[sp.csr_array, sp.csr_array]
@@ -201,9 +202,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             continue
         document["products"].append(measured(queue, name, load(), parsed.rounds))
         print(json.dumps(document["products"][-1]), flush=True)
-    parsed.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    write_text(parsed.out, json.dumps(document, indent=1) + "\n")
     tables = "\n".join(each.as_markdown() for each in sheets(document["products"]))
-    parsed.out.with_suffix(".md").write_text(tables, encoding="utf-8")
+    write_text(parsed.out.with_suffix(".md"), tables)
     return 0
 
 

@@ -27,6 +27,7 @@ from clsparse_py import programs
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.catalogue import catalogue
 from clsparse_py.device import Device, describe
+from clsparse_py.files import write_text
 
 _EXTENSION = "cl_nv_compiler_options"
 _PATTERNS = {
@@ -92,8 +93,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         found = pool.map(lambda each: built(context, device, each[1]), todo)
         kernels = {name: usage for (name, _), usage in zip(todo, found, strict=True)}
     document = {**scripts.provenance(device, parsed.commit), "kernels": kernels}
-    parsed.out.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    parsed.out.with_suffix(".md").write_text(sheet(kernels).as_markdown(), encoding="utf-8")
+    write_text(parsed.out, json.dumps(document, indent=1) + "\n")
+    write_text(parsed.out.with_suffix(".md"), sheet(kernels).as_markdown())
     bad = [name for name, each in kernels.items() if each["spill_stores"] or each["spill_loads"] or each["warnings"]]
     for name in bad:
         print(f"{name}: {kernels[name]}")

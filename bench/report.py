@@ -14,6 +14,7 @@ from bench import published
 from bench.plots import ratio_plot, share_plot
 from bench.results import Document
 from bench.times import NUMERIC_ONLY, OURS, OURS_KEPT, best_peer, geometric_mean, times_of
+from clsparse_py.files import replacing, write_text
 
 
 @dataclass(frozen=True)
@@ -60,13 +61,14 @@ def report(document: Document, path: Path, console: Console, *, way: str = "back
         for kind, figure in (("share", share_plot(entries, way, what)), ("ratio", ratio_plot(entries, way, what))):
             if figure is not None:
                 plot = path.with_name(f"{path.stem}-{what.replace(' ', '-')}-{kind}.png")
-                figure.savefig(plot, dpi=120)
+                with replacing(plot) as file:
+                    figure.savefig(file, format="png", dpi=120)
                 written.append(plot)
     for each in shown:
         if each.rows:
             console.print(each.as_rich())
     markdown = path.with_suffix(".md")
-    markdown.write_text("\n".join(each.as_markdown() for each in shown + details if each.rows))
+    write_text(markdown, "\n".join(each.as_markdown() for each in shown + details if each.rows))
     return [markdown, *written]
 
 

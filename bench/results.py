@@ -10,7 +10,7 @@ from typing import Any
 
 import fastjsonschema
 
-from bench.files import replaced
+from clsparse_py.files import write_text
 
 Document = dict[str, Any]
 
@@ -56,8 +56,8 @@ def _in_todays_terms(document: Any) -> Any:
 def write(path: Path, document: Document) -> None:
     """Check a document and put it in its place in one step, so that a run that is stopped leaves the last whole one."""
     _validator()(document)
-    with replaced(path) as unfinished:
-        unfinished.write_text(json.dumps(document, indent=1, allow_nan=False) + "\n")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, json.dumps(document, indent=1, allow_nan=False) + "\n")
 
 
 def continued(path: Path, new: Document) -> Document:

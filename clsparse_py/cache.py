@@ -1,9 +1,13 @@
 """Bytes kept on disk across processes: built programs and what probing a device found.
 
 Several processes may share the folder. An entry is written to a file of its own and moved into place, so that a reader sees
-all of it or nothing, and it carries its checksum. Whatever goes wrong (a damaged file, a folder that cannot be written, a full
-disk) costs the time of doing the work again and is logged; it is never an error. No locks: two processes that miss at the same
-time both do the work, and the last one's entry stays.
+all of it or nothing, and it carries a checksum of its key and content. Whatever goes wrong (a damaged file, a folder that cannot
+be written, a full disk) costs the time of doing the work again and is logged once a process; it is never an error. No locks: two
+processes that miss at the same time both do the work, and the last one's entry stays.
+
+An entry may be code that runs in this process. So on POSIX the folder is made for its owner alone, and nothing is taken from a
+folder or file that is another user's or that other users may write to. ``CLSPARSE_SHARED_CACHE`` names a folder of root's that
+is read too, and never written.
 """
 
 from __future__ import annotations
@@ -11,15 +15,22 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import platformdirs
 
-__all__ = ["folder", "key_of", "read", "write"]
+from clsparse_py.files import distrust, make_private, replacing
+
+__all__ = ["folder", "key_of", "load", "make_folder", "read", "write"]
 
 _log = logging.getLogger(__name__)
-_MAGIC = b"clsparse_py cache 1\n"
+_MAGIC = b"clsparse_py cache 2\n"
+_DIGEST = hashlib.sha256().digest_size
+_ROOT = 0
+
+T = TypeVar("T")
 
 
 def folder() -> Path:
@@ -28,9 +39,27 @@ def folder() -> Path:
     return Path(named) if named else platformdirs.user_cache_path("clsparse_py")
 
 
+def make_folder(below: str = "") -> Path:
+    """Return the folder of entries, or one below it; it is made, for its owner alone, if it is not there.
+
+    Raises
+    ------
+    OSError
+        It cannot be made, or the user has no home folder.
+    """
+    found = folder()
+    if found.parts[:1] == ("~",):
+        raise FileNotFoundError("the user has no home folder; CLSPARSE_CACHE_DIR may name a folder")
+    make_private(found)
+    if below:
+        found /= below
+        make_private(found)
+    return found
+
+
 def key_of(*parts: str) -> str:
     """Return the name under which an entry made from ``parts``, and from nothing else, is kept."""
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(_MAGIC)
     for part in parts:
         encoded = part.encode()
         digest.update(len(encoded).to_bytes(8, "little"))
@@ -38,36 +67,95 @@ def key_of(*parts: str) -> str:
     return digest.hexdigest()
 
 
-def read(key: str) -> bytes | None:
-    """Return the entry kept under ``key``, or None where there is none that is whole."""
-    path = folder() / key
+def load(key: str, parse: Callable[[bytes], T]) -> T | None:
+    """Return what ``parse`` makes of the entry kept under ``key``; None if there is none, or ``parse`` does not take it.
+
+    Whatever ``parse`` raises means that the entry is not what it should be, as one of another version: the work is done again.
+    """
+    payload = read(key)
+    if payload is None:
+        return None
     try:
-        content = path.read_bytes()
+        return parse(payload)
+    except Exception as error:
+        _say(folder(), "cache entry %s cannot be used (%s): the work is done again", key, _words(error))
+        return None
+
+
+def read(key: str) -> bytes | None:
+    """Return the entry kept under ``key``, or None where there is none that is whole and to be trusted."""
+    for place, owner in _places():
+        content = _trusted(place, key, owner)
+        if content is None:
+            continue
+        payload = content[len(_MAGIC) + _DIGEST :]
+        if content == _entry(key, payload):
+            return payload
+        _say(place, "cache entry %s is damaged: the work is done again", place / key)
+    return None
+
+
+def _places() -> Iterator[tuple[Path, int | None]]:
+    """Yield the folders that entries are read from, each with whose it has to be; None is this process's user."""
+    yield folder(), None
+    shared = os.environ.get("CLSPARSE_SHARED_CACHE")
+    if shared:
+        yield Path(shared), _ROOT
+
+
+def _trusted(place: Path, key: str, owner: int | None) -> bytes | None:
+    """Return all that a file holds; None if it is not there, cannot be read or is not to be trusted."""
+    path = place / key
+    try:
+        reason = distrust(place.stat(), owner)
+        if reason is not None:
+            _say(place, "nothing is taken from %s: %s", place, reason)
+            return None
+        with open(path, "rb", opener=_not_following) as file:
+            reason = distrust(os.fstat(file.fileno()), owner)
+            if reason is None:
+                return file.read()
+            _say(place, "cache entry %s is not taken: %s", path, reason)
     except FileNotFoundError:
-        return None
+        pass
     except OSError as error:
-        _log.warning("cache entry %s cannot be read (%s): the work is done again", path, error)
-        return None
-    head = len(_MAGIC)
-    payload = content[head + 32 :]
-    if content[:head] != _MAGIC or content[head : head + 32] != hashlib.sha256(payload).digest():
-        _log.warning("cache entry %s is damaged: the work is done again", path)
-        return None
-    return payload
+        _say(place, "cache entry %s cannot be read (%s): the work is done again", path, error)
+    return None
+
+
+def _not_following(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
 
 
 def write(key: str, payload: bytes) -> None:
     """Keep ``payload`` under ``key`` if that can be done."""
-    target = folder()
     try:
-        target.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(dir=target, prefix=".writing-")
-        temporary = Path(name)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(_MAGIC + hashlib.sha256(payload).digest() + payload)
-            temporary.replace(target / key)
-        finally:
-            temporary.unlink(missing_ok=True)
+        target = make_folder()
+        reason = distrust(target.stat())
+        if reason is None:
+            with replacing(target / key, private=True) as file:
+                file.write(_entry(key, payload))
     except OSError as error:
-        _log.warning("nothing can be kept in %s (%s): the next process does the work again", target, error)
+        reason = str(error)
+    if reason is not None:
+        _say(folder(), "nothing can be kept in %s (%s): the next process does the work again", folder(), reason)
+
+
+def _entry(key: str, payload: bytes) -> bytes:
+    """Return what the file of an entry holds: under another key the checksum is another one."""
+    return _MAGIC + hashlib.sha256(key.encode() + payload).digest() + payload
+
+
+# Which troubles were logged, by folder and message.
+_said: set[tuple[Path, str]] = set()
+
+
+def _say(place: Path, message: str, *values: object) -> None:
+    """Log a trouble with a folder: as a warning the first time, then for those who look for it."""
+    _log.log(logging.DEBUG if (place, message) in _said else logging.WARNING, message, *values)
+    _said.add((place, message))
+
+
+def _words(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0] if lines else ''}"

@@ -302,15 +302,41 @@ def _aliases_host(context: cl.Context, device: cl.Device, queue: cl.CommandQueue
     return True, int(multiple)
 
 
-def _probe(device: cl.Device) -> dict[str, Any]:
+@dataclass(frozen=True)
+class _Probed:
+    """What only a kernel can tell of a device: fields of `Device`."""
+
+    portability: Portability
+    aliases_host: bool
+    preferred_multiple: int
+
+
+def _probed(kept: bytes) -> _Probed:
+    """Return what an earlier process found.
+
+    Raises
+    ------
+    ValueError, AttributeError
+        It is something else, as of another version.
+    """
+    content = json.loads(kept)
+    if _types(content) != _types(asdict(_Probed(Portability(), aliases_host=False, preferred_multiple=1))):
+        raise ValueError("its fields are others")
+    return _Probed(**{**content, "portability": Portability(**content["portability"])})
+
+
+def _types(content: dict[str, Any]) -> dict[str, Any]:
+    return {name: _types(value) if isinstance(value, dict) else type(value) for name, value in content.items()}
+
+
+def _probe(device: cl.Device) -> _Probed:
     """Return what only a kernel can tell, from this device or from what an earlier process found on it."""
     identity = (device.platform.name, device.platform.version, device.name, device.version, device.driver_version)
     probes = (programs.expand(_LANES_PROBE), programs.expand(_LOAD_ONCE_PROBE), programs.expand(_MATCH_PROBE), _ALIAS_PROBE)
     key = cache.key_of("probe", *probes, *identity, device.extensions)
-    kept = cache.read(key)
+    kept = cache.load(key, _probed)
     if kept is not None:
-        found: dict[str, Any] = json.loads(kept)
-        return found
+        return kept
     context = cl.Context([device])
     queue = cl.CommandQueue(context, device)
     extensions = device.extensions.split()
@@ -327,8 +353,8 @@ def _probe(device: cl.Device) -> dict[str, Any]:
     aliases, multiple = _aliases_host(context, device, queue)
     matches = _matches(context, device, queue)
     portability = Portability(lanes.lanes, lanes.lane_width, _loads_once(context, device, queue), fp64, matches)
-    found = {"portability": asdict(portability), "aliases_host": aliases, "preferred_multiple": multiple}
-    cache.write(key, json.dumps(found).encode())
+    found = _Probed(portability, aliases, multiple)
+    cache.write(key, json.dumps(asdict(found)).encode())
     return found
 
 
@@ -355,20 +381,20 @@ def describe(device: cl.Device) -> Device:
         local_memory=device.local_mem_size,
         max_allocation=device.max_mem_alloc_size,
         global_memory=device.global_mem_size,
-        preferred_multiple=found["preferred_multiple"],
+        preferred_multiple=found.preferred_multiple,
         sub_group_sizes=tuple(int(size) for size in _query(device, "sub_group_sizes_intel", ())),
         fp64=bool(_query(device, "double_fp_config", 0)),
         fp16="cl_khr_fp16" in extensions,
         int64_atomics="cl_khr_int64_base_atomics" in extensions,
         float_atomics="cl_ext_float_atomics" in extensions,
         unified_memory=bool(_query(device, "host_unified_memory", False)),
-        aliases_host=found["aliases_host"],
+        aliases_host=found.aliases_host,
         svm=tuple(
             name.lower().replace("_", "-")
             for name in ("COARSE_GRAIN_BUFFER", "FINE_GRAIN_BUFFER", "FINE_GRAIN_SYSTEM", "ATOMICS")
             if svm & getattr(kinds, name)
         ),
-        portability=Portability(**found["portability"]),
+        portability=found.portability,
         vendor=device.vendor.strip(),
     )
 

@@ -13,6 +13,7 @@ import scipy.io
 import scipy.sparse
 
 from clsparse_py.arithmetic import OPENCL_TYPES
+from clsparse_py.files import replacing
 
 __all__ = ["SUFFIXES", "read_matrix", "write_matrix"]
 
@@ -29,7 +30,7 @@ def read_matrix(path: str | os.PathLike[str]) -> scipy.sparse.csr_array:
     Parameters
     ----------
     path : path-like
-        Ends with ``.mtx``, ``.mtx.gz`` or ``.npz``.
+        Ends with ``.mtx``, ``.mtx.gz`` or ``.npz``, in upper or lower case.
 
     Returns
     -------
@@ -45,13 +46,12 @@ def read_matrix(path: str | os.PathLike[str]) -> scipy.sparse.csr_array:
         It holds no sparse matrix; the message names the file and says why.
     """
     path = Path(path)
-    if not path.name.lower().endswith(SUFFIXES):
-        raise ValueError(f"{path}: not a name of a matrix file, which ends with {', '.join(SUFFIXES)}")
+    suffix = _suffix(path)
     # The readers' own errors for such files differ, and not all of them name the file.
     with path.open("rb"):
         pass
     try:
-        matrix = _checked(_load(path))
+        matrix = _checked(_load(path, suffix))
     except _DAMAGED as error:
         reason = str(error).strip() or type(error).__name__
         raise ValueError(f"{path}: holds no sparse matrix that can be read: {reason.splitlines()[0]}") from error
@@ -59,12 +59,14 @@ def read_matrix(path: str | os.PathLike[str]) -> scipy.sparse.csr_array:
 
 
 def write_matrix(path: str | os.PathLike[str], matrix: scipy.sparse.csr_array) -> None:
-    """Write a sparse matrix to a Matrix Market file or as `scipy.sparse.save_npz` does.
+    """Write a sparse matrix to a Matrix Market file or as `scipy.sparse.save_npz` does: all of it, or nothing.
+
+    A file that is there keeps its permissions, and stays as it is where the new one cannot be written.
 
     Parameters
     ----------
     path : path-like
-        Ends with ``.mtx``, ``.mtx.gz`` or ``.npz``.
+        Ends with ``.mtx``, ``.mtx.gz`` or ``.npz``, in upper or lower case.
     matrix : scipy.sparse.csr_array
         Any supported dtype; Matrix Market has no bool, which is written as integers.
 
@@ -76,22 +78,40 @@ def write_matrix(path: str | os.PathLike[str], matrix: scipy.sparse.csr_array) -
         The name ends otherwise.
     """
     path = Path(path)
-    name = path.name.lower()
-    if not name.endswith(SUFFIXES):
+    suffix = _suffix(path)
+    numbers = matrix.astype("int8") if matrix.dtype.kind == "b" and suffix != ".npz" else matrix
+    with replacing(path) as file:
+        if suffix == ".npz":
+            scipy.sparse.save_npz(file, numbers)
+        elif suffix == ".mtx":
+            scipy.io.mmwrite(file, numbers, symmetry="general")
+        else:
+            with gzip.GzipFile(path.name, "wb", fileobj=file) as compressed:
+                scipy.io.mmwrite(compressed, numbers, symmetry="general")
+
+
+def _suffix(path: Path) -> str:
+    """Return which of `SUFFIXES` a name ends with, in upper or lower case.
+
+    Raises
+    ------
+    ValueError
+        None of them.
+    """
+    found = next((suffix for suffix in SUFFIXES if path.name.lower().endswith(suffix)), None)
+    if found is None:
         raise ValueError(f"{path}: not a name of a matrix file, which ends with {', '.join(SUFFIXES)}")
-    if name.endswith(".npz"):
-        scipy.sparse.save_npz(path, matrix)
-        return
-    numbers = matrix.astype("int8") if matrix.dtype.kind == "b" else matrix
-    opened: Any = gzip.open if name.endswith(".gz") else Path.open
-    with opened(path, "wb") as file:
-        scipy.io.mmwrite(file, numbers, symmetry="general")
+    return found
 
 
-def _load(path: Path) -> Any:
+def _load(path: Path, suffix: str) -> Any:
     """Return what SciPy reads, in any format, dense included."""
-    if path.suffix.lower() != ".npz":
+    if suffix == ".mtx":
         return scipy.io.mmread(path)
+    if suffix == ".mtx.gz":
+        # SciPy takes a name for that of a compressed file in lower case alone.
+        with gzip.open(path, "rb") as file:
+            return scipy.io.mmread(file)
     if not zipfile.is_zipfile(path):
         raise ValueError("not a file that numpy.savez wrote")
     return scipy.sparse.load_npz(path)

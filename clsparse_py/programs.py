@@ -48,6 +48,8 @@ TEMPLATES, INCLUDES = _folder("templates"), _folder("cl")
 # The contexts are kept too: a key holds a context's handle, which must not be given to another context.
 _built: dict[tuple[int, int, Parameters], tuple[cl.Context, Built]] = {}
 _recorders: list[list[Built]] = []
+# The head of a kernel, which begins a line in all that is rendered.
+_KERNEL = re.compile(r"^kernel\b[^;{]*?\bvoid\s+(\w+)\(", flags=re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -207,12 +209,9 @@ def compile_source(context: cl.Context, device: cl.Device, source: str, options:
         if has_src_build_cache(device):
             return _compiled(_uncached(context, source), device, options)
         key = cache.key_of("program", source, *options, _device_key(device), cl.VERSION_TEXT)
-        binary = cache.read(key)
-        if binary is not None:
-            try:
-                return _compiled(cl.Program(context, [device], [binary]), device, options)
-            except cl.Error as error:
-                _log.warning("the cached binary %s does not load (%s): built from source", key, error)
+        kept = cache.load(key, lambda binary: _loaded(context, device, binary, source, options))
+        if kept is not None:
+            return kept
         program = _compiled(_uncached(context, source), device, options)
         # Indexed by device, as `binaries` follows the program's own list.
         binaries = dict(zip((d.int_ptr for d in program.devices), program.binaries, strict=True))
@@ -223,6 +222,23 @@ def compile_source(context: cl.Context, device: cl.Device, source: str, options:
 def _compiled(program: cl.Program, device: cl.Device, options: tuple[str, ...]) -> cl.Program:
     compiled: cl.Program = program.build(list(options), devices=[device])
     return compiled
+
+
+def _loaded(context: cl.Context, device: cl.Device, binary: bytes, source: str, options: tuple[str, ...]) -> cl.Program:
+    """Return the program of a binary that an earlier process kept.
+
+    Raises
+    ------
+    ValueError
+        It lacks a kernel of the source.
+    pyopencl.Error
+        The driver does not take it.
+    """
+    program = _compiled(cl.Program(context, [device], [binary]), device, options)
+    lacking = set(_KERNEL.findall(source)) - set(program.kernel_names.split(";"))
+    if lacking:
+        raise ValueError(f"it has no kernel {', '.join(sorted(lacking))}")
+    return program
 
 
 def _uncached(context: cl.Context, source: str) -> cl.Program:

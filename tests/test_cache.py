@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 import sys
 import threading
@@ -12,6 +13,8 @@ import pytest
 from platforms import PLATFORMS
 
 from clsparse_py import cache
+
+ON_POSIX = pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
 
 
 @pytest.fixture(autouse=True)
@@ -85,6 +88,117 @@ def test_an_entry_that_cannot_be_read_or_replaced_is_logged(folder: Path, caplog
     assert [path.name for path in folder.iterdir()] == ["key"]  # nothing half-written stays
 
 
+def test_what_is_whole_and_something_else_is_none(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def parse(payload: bytes) -> int:
+        return int(payload)
+
+    cache.write("one", b"1")
+    assert cache.load("one", parse) == 1
+    assert cache.load("none", parse) is None
+    assert not caplog.records
+    cache.write("other", b"of another version")
+    assert cache.load("other", parse) is None
+    assert "cache entry other cannot be used (ValueError: invalid literal" in caplog.text
+    # An entry is that of its key alone.
+    (folder / "other").write_bytes((folder / "one").read_bytes())
+    assert cache.load("other", parse) is None
+    assert "is damaged" in caplog.text
+
+
+def test_each_trouble_is_a_warning_once(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    keys = [cache.key_of(str(number)) for number in range(5)]
+    for key in keys:
+        cache.write(key, b"payload")
+        (folder / key).write_bytes(b"damaged")
+        assert cache.read(key) is None
+    assert len(caplog.records) == 1
+    with caplog.at_level("DEBUG"):
+        assert cache.read(keys[0]) is None
+    assert caplog.records[-1].levelname == "DEBUG"
+
+
+@ON_POSIX
+def test_folders_are_made_for_their_owner(folder: Path) -> None:
+    cache.write("key", b"payload")
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE((folder / "key").stat().st_mode) == 0o600
+    below = cache.make_folder("below")
+    assert below == folder / "below"
+    assert stat.S_IMODE(below.stat().st_mode) == 0o700
+
+
+@ON_POSIX
+@pytest.mark.parametrize("what", ["folder", "entry"])
+@pytest.mark.parametrize("mode", [0o720, 0o702, 0o777])
+def test_what_others_may_have_written_is_not_taken(folder: Path, what: str, mode: int, caplog: pytest.LogCaptureFixture) -> None:
+    for key in ("one", "two"):
+        cache.write(key, b"payload")
+        (folder / key if what == "entry" else folder).chmod(mode)
+    assert cache.read("one") is None
+    assert cache.read("two") is None
+    assert [record.levelname for record in caplog.records].count("WARNING") <= 2  # read and written
+    assert "other users may write to it" in caplog.text
+    cache.write("one", b"own")
+    (folder / "one").chmod(0o600)
+    # In a folder that is not trusted nothing is kept either.
+    assert (cache.read("one") == b"own") == (what == "entry")
+
+
+@ON_POSIX
+def test_what_is_anothers_is_not_taken_and_links_are_not_followed(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    cache.write("key", b"payload")
+    (tmp_path / "planted").write_bytes((folder / "key").read_bytes())
+    (folder / "key").unlink()
+    (folder / "key").symlink_to(tmp_path / "planted")
+    assert cache.read("key") is None
+    assert "cannot be read" in caplog.text
+    cache.write("key", b"own")
+    assert not (folder / "key").is_symlink()
+    assert (tmp_path / "planted").read_bytes().endswith(b"payload")
+    assert cache.read("key") == b"own"
+    me = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: me + 1)
+    assert cache.read("key") is None
+    assert f"it belongs to user {me}, not to user {me + 1}" in caplog.text
+
+
+@ON_POSIX
+def test_a_shared_folder_of_roots_is_read_and_never_written(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    shared = tmp_path / "shared"
+    monkeypatch.setenv("CLSPARSE_CACHE_DIR", str(shared))
+    cache.write("key", b"of root's")
+    monkeypatch.setenv("CLSPARSE_CACHE_DIR", str(folder))
+    monkeypatch.setenv("CLSPARSE_SHARED_CACHE", str(shared))
+    # Whoever runs the tests takes root's part.
+    monkeypatch.setattr(cache, "_ROOT", os.geteuid())
+    assert cache.read("key") == b"of root's"
+    cache.write("key", b"own")
+    assert cache.read("key") == b"own"
+    assert [path.name for path in shared.iterdir()] == ["key"]
+    assert cache.read("other") is None
+    assert not caplog.records
+    (folder / "key").unlink()
+    monkeypatch.setattr(cache, "_ROOT", os.geteuid() + 1)
+    assert cache.read("key") is None
+    assert "it belongs to user" in caplog.text
+
+
+def test_a_user_without_a_home_has_no_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CLSPARSE_CACHE_DIR")
+    monkeypatch.setattr(cache.platformdirs, "user_cache_path", lambda name: Path("~") / ".cache" / name)
+    cache.write("key", b"payload")
+    assert "the user has no home folder; CLSPARSE_CACHE_DIR may name a folder" in caplog.text
+    assert cache.read("key") is None
+    assert not list(tmp_path.iterdir())
+
+
 def test_writers_at_once_leave_one_whole_entry(folder: Path) -> None:
     key = cache.key_of("shared")
     payloads = [bytes([i]) * 50_000 for i in range(8)]
@@ -153,4 +267,5 @@ def test_a_product_needs_no_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("CLSPARSE_CACHE_DIR", os.fspath(tmp_path / "file" / "cache"))
     lines = _lines(_start(PLATFORMS[platform].platform.name))
     assert lines[-1] == "right"
-    assert any("nothing can be kept" in line for line in lines)
+    assert sum("nothing can be kept" in line for line in lines) == 1
+    assert sum("cannot be read" in line for line in lines) <= 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import types
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,29 @@ def test_probing_is_kept_on_disk(queue: cl.CommandQueue, tmp_path: Path, monkeyp
         path.write_bytes(b"")
     with pytest.raises(AssertionError, match="probed again"):
         device._probe(queue.device)
+
+
+@pytest.mark.parametrize("change", ["a field less", "a field more", "another type", "a list"])
+def test_what_another_version_kept_of_probing_is_found_anew(
+    queue: cl.CommandQueue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, change: str
+) -> None:
+    monkeypatch.setenv("CLSPARSE_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(programs, "has_src_build_cache", lambda _: True)  # so that probing alone keeps something
+    found = device._probe(queue.device)
+    (path,) = tmp_path.iterdir()
+    whole = content = json.loads(cache.read(path.name) or b"")
+    if change == "a field less":
+        content = {name: value for name, value in whole.items() if name != "aliases_host"}
+    elif change == "a field more":
+        content = {**whole, "portability": {**whole["portability"], "colour": "red"}}
+    elif change == "another type":
+        content = {**whole, "portability": {**whole["portability"], "lane_width": "wide"}}
+    else:
+        content = [whole]
+    cache.write(path.name, json.dumps(content).encode())
+    assert device._probe(queue.device) == found
+    assert "cannot be used" in caplog.text
+    assert json.loads(cache.read(path.name) or b"") == whole
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.io
+import scipy.sparse
 import scipy.sparse as sp
 
 from clsparse_py.io import SUFFIXES, read_matrix, write_matrix
@@ -144,3 +145,37 @@ def test_a_name_that_is_none_of_a_matrix_is_not_written(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="not a name of a matrix file"):
         write_matrix(tmp_path / "a.txt", sp.csr_array((2, 2)))
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["A.NPZ", "A.MTX", "A.MTX.GZ", "a.Mtx.gZ"])
+def test_suffixes_are_read_and_written_in_any_case(tmp_path: Path, name: str) -> None:
+    write_matrix(tmp_path / name, MATRIX)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert equal(read_matrix(tmp_path / name), MATRIX)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_what_cannot_be_written_leaves_the_old_file(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / f"a{suffix}"
+    write_matrix(path, MATRIX)
+    before = path.read_bytes()
+
+    def full(file: Any, *_: Any, **__: Any) -> None:
+        file.write(b"half of it")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(scipy.sparse, "save_npz", full)
+    monkeypatch.setattr(scipy.io, "mmwrite", full)
+    with pytest.raises(OSError, match="No space left on device"):
+        write_matrix(path, MATRIX * 2)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_full_disk_is_an_error(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"a{suffix}"
+    path.symlink_to("/dev/full")
+    with pytest.raises(OSError, match="No space left on device"):
+        write_matrix(path, MATRIX)

@@ -352,8 +352,28 @@ def test_a_binary_that_does_not_load_is_built_anew(
 
     monkeypatch.setattr(cl, "Program", Refusing)
     assert value_of(queue) == 7
-    assert "does not load" in caplog.text
+    assert "cannot be used (LogicError: clCreateProgramWithBinary failed: INVALID_BINARY)" in caplog.text
     assert len(cache.read(entry.name) or b"") > 20  # replaced
+
+
+def test_the_binary_of_another_kernel_is_built_anew(
+    queue: cl.CommandQueue, own_binaries: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = SOURCE.replace("probe", "other")
+    programs.compile_source(queue.context, queue.device, other)
+    (of_other,) = own_binaries.iterdir()
+    assert value_of(queue) == 7
+    (entry,) = set(own_binaries.iterdir()) - {of_other}
+    # A copy of the file has another key's checksum; the same binary under the right one lacks the kernel.
+    entry.write_bytes(of_other.read_bytes())
+    assert value_of(queue) == 7
+    assert "is damaged" in caplog.text
+    cache.write(entry.name, cache.read(of_other.name) or b"")
+    assert value_of(queue) == 7
+    assert "cannot be used (ValueError: it has no kernel probe)" in caplog.text
+    caplog.clear()
+    assert value_of(queue) == 7
+    assert not caplog.records
 
 
 @pytest.mark.usefixtures("probe")

@@ -25,6 +25,7 @@ import platformdirs
 
 from clsparse_py.device import Device
 from clsparse_py.errors import ProfileError
+from clsparse_py.files import make_private, write_text
 from clsparse_py.tuning import tree as trees
 
 __all__ = [
@@ -449,14 +450,12 @@ def save(content: Mapping[str, Any], target: Path | None = None) -> Path:
     """
     check(content)
     path = target if target is not None else folder() / f"{content['name']}.json"
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.writing")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            temporary.write_text(_text(content), encoding="utf-8")
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        if target is None:
+            make_private(folder())
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(path, _text(content))
     except OSError as error:
         raise ProfileError(f"profile {path}: it cannot be written: {error.strerror or error}") from error
     forget()

@@ -15,6 +15,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from clsparse_py.device import Device
+from clsparse_py.files import replacing, write_text
 from clsparse_py.tuning import plots
 from clsparse_py.tuning.checkpoint import Observation
 from clsparse_py.tuning.corpus import TEST
@@ -48,7 +49,8 @@ def write(folder: Path, device: Device, outcomes: Mapping[tuple[str, str], Outco
         text.append(f"## {title}")
         for name, caption, figure in _figures(title, outcome):
             path = folder / f"{stem}-{name}.png"
-            figure.savefig(path, dpi=110)
+            with replacing(path) as file:
+                figure.savefig(file, format="png", dpi=110)
             text += [caption, f"![{caption}]({path.name})"]
         table = _speed_ups_table(outcome.whole)
         if table:
@@ -57,7 +59,7 @@ def write(folder: Path, device: Device, outcomes: Mapping[tuple[str, str], Outco
             whose = "tuned" if answer.tuned else "the untuned rule, as the tuned tree was no faster on families left out"
             text += [f"### {question}: {whose}", "```\n" + "\n".join(_drawn(answer.tree)) + "\n```"]
     page = folder / "report.md"
-    page.write_text("\n\n".join(text) + "\n", encoding="utf-8")
+    write_text(page, "\n\n".join(text) + "\n")
     return page
 
 

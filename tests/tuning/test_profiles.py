@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import logging
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from clsparse_py import files
 from clsparse_py.device import Device, Portability
 from clsparse_py.errors import ProfileError
 from clsparse_py.spmv.features import Features
@@ -247,12 +249,14 @@ def test_a_folder_that_cannot_be_written(mine: Path, monkeypatch: pytest.MonkeyP
 def test_a_full_disk_leaves_what_was_there(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = profiles.save(made("mine", CPU)).read_text()
 
-    def full(path: Path, text: str, encoding: str) -> None:
-        path.touch()
-        with Path("/dev/full").open("w", encoding=encoding) as file:
-            file.write(text)
+    real = files.replacing
 
-    monkeypatch.setattr(Path, "write_text", full)
+    @contextlib.contextmanager
+    def full(path: Path) -> Iterator[Any]:
+        with real(path), Path("/dev/full").open("wb") as file:
+            yield file
+
+    monkeypatch.setattr(files, "replacing", full)
     with pytest.raises(ProfileError, match=r"mine\.json: it cannot be written: No space left on device"):
         profiles.save(made("mine", CPU, "other"))
     assert (mine / "mine.json").read_text() == before

@@ -1,0 +1,105 @@
+"""Files that are there whole or not at all, and whether a file may be trusted."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+__all__ = ["distrust", "make_private", "replacing", "write_text"]
+
+# Permission to write for the group or for all.
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+
+
+@contextlib.contextmanager
+def replacing(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
+    """Give a file to write, which takes the place of ``path`` if all goes well; else ``path`` stays as it was.
+
+    A file that was there keeps its permissions, and a link keeps naming the file that it names. A device or a pipe, which
+    nothing can take the place of, is written to.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        Its folder is there.
+    private : bool
+        Whether nobody else may read the file. Then what was there is replaced, whatever it was: no link is followed.
+
+    Raises
+    ------
+    OSError
+        It cannot be written; the error names ``path``.
+    """
+    try:
+        target = path.resolve() if path.is_symlink() and not private else path
+        old = _mode(target) if not private else None
+        if old is not None and not stat.S_ISREG(old):
+            with target.open("wb") as file:
+                yield file
+            return
+        # In the same folder, as only there one step moves it. Never an existing file or a link: "x" makes a new one.
+        temporary = target.with_name(f".writing-{secrets.token_hex(8)}")
+        try:
+            with open(temporary, "xb", opener=functools.partial(os.open, mode=0o600 if private else 0o666)) as file:
+                yield file
+            if old is not None:
+                temporary.chmod(stat.S_IMODE(old))
+            temporary.replace(target)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        if error.errno is None:
+            raise
+        # Who named the file knows no other name.
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file, all of it or nothing, as `replacing` does."""
+    with replacing(path) as file:
+        file.write(text.encode())
+
+
+def _mode(path: Path) -> int | None:
+    """Return the mode of what is there; None if nothing is."""
+    try:
+        return path.stat().st_mode
+    except FileNotFoundError:
+        return None
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder that only its owner may enter, unless it is there; folders above it are made like any others.
+
+    Raises
+    ------
+    OSError
+        It cannot be made.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def distrust(found: os.stat_result, owner: int | None = None) -> str | None:
+    """Return why a file or folder may hold what another user put there; None if it cannot.
+
+    Parameters
+    ----------
+    found : os.stat_result
+        Of the file or folder.
+    owner : int, optional
+        The user whose it has to be; by default the one who runs this process.
+    """
+    if not hasattr(os, "geteuid"):
+        return None  # permissions that tell users apart are POSIX's
+    wanted = os.geteuid() if owner is None else owner
+    if found.st_uid != wanted:
+        return f"it belongs to user {found.st_uid}, not to user {wanted}"
+    if found.st_mode & _WRITABLE_BY_OTHERS:
+        return "other users may write to it"
+    return None
