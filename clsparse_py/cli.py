@@ -21,7 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 import clsparse_py
-from clsparse_py import demo, programs
+from clsparse_py import demo, programs, refusals
 from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic
 from clsparse_py.catalogue import catalogue
 from clsparse_py.device import Device, choose_device, describe, devices, unusable
@@ -134,8 +134,8 @@ def _capabilities(device: Device) -> dict[str, str]:
 
 def _devices(_arguments: argparse.Namespace) -> int:
     chosen = choose_device()
-    refusals = [(device, unusable(device)) for device in devices()]
-    present = [device for device, reason in refusals if reason is None]
+    usable = [(device, unusable(device)) for device in devices()]
+    present = [device for device, reason in usable if reason is None]
     # A context may name a device by other means than the list shows, such as one of its parts.
     columns = present if chosen in present else [chosen, *present]
     why = "PYOPENCL_CTX names it" if os.environ.get("PYOPENCL_CTX") else _first_reason(present)
@@ -153,9 +153,16 @@ def _devices(_arguments: argparse.Namespace) -> int:
             table.add_row(name, *(Text(each[name]) for each in described[begin : begin + together]))
         console.print(table)
         console.print()
-    for device, reason in refusals:
+    for device, reason in usable:
         if reason is not None:
             console.print(Text(f"{_title(device)} cannot be used, as its compiler builds nothing: {reason}."))
+    for device in columns:
+        known = refusals.kept(programs.identity(device)).values()
+        if known:
+            console.print(Text(f"The compiler of {_title(device)} refuses (clsparse warmup --retry tries again):"))
+        for each in known:
+            believed = "" if each.trusted else " (seen by one process: the next one tries again)"
+            console.print(Text(f"  {each.kernel}: {each.reason}{believed}"), soft_wrap=True)
     console.print(Text(f"{_title(chosen)} is used by default: {why}."), soft_wrap=True)
     return 0
 
@@ -208,6 +215,10 @@ def _source(arguments: argparse.Namespace) -> int:
 
 
 def _warmup(arguments: argparse.Namespace) -> int:
+    if arguments.retry:
+        # Before a device is looked for: one may be passed over for what is forgotten here.
+        forgotten = sum(refusals.forget(programs.identity(device)) for device in devices())
+        print(f"{forgotten} refusals forgotten")
     device = find_device(arguments.device)
     _context, queue = _queue(device)
     dtypes = arguments.dtype or ["float32", "float64"]
@@ -378,6 +389,7 @@ def parser() -> argparse.ArgumentParser:
 
     command = commands.add_parser("warmup", parents=[on_device], help="build the kernels that products are likely to need")
     command.add_argument("--dtype", action="append", choices=OPENCL_TYPES, metavar="DTYPE", help="may be repeated")
+    command.add_argument("--retry", action="store_true", help="first forget what compilers refused, and so try it again")
     command.set_defaults(run=_warmup)
 
     command = commands.add_parser("transpose", parents=[on_device], help="transpose a matrix, say how, and write the result")

@@ -16,20 +16,34 @@ class ProfileError(ValueError):
 
 
 class BuildError(RuntimeError):
-    """A kernel does not build on a device.
+    """A kernel does not build on a device, and there is no other way.
 
     Attributes
     ----------
     log : str
-        What the device's compiler said.
+        What the device's compiler said; empty if it said nothing.
     parameters : object
         The record from which the kernel was rendered.
     source : pathlib.Path or None
         A file with the rendered OpenCL C; None where no file could be written.
+    reason : str
+        The line of the log that tells most, and the driver's code.
+    remembered : bool
+        Whether it was not compiled, as earlier processes saw it refused.
     """
 
-    def __init__(self, message: str, *, log: str, parameters: object, source: Path | None) -> None:
+    def __init__(
+        self, message: str, *, log: str, parameters: object, source: Path | None, reason: str = "", remembered: bool = False
+    ) -> None:
         super().__init__(message)
         self.log = log
         self.parameters = parameters
         self.source = source
+        self.reason = reason
+        self.remembered = remembered
+
+    def again(self) -> BuildError:
+        """Return an error that says the same, to be raised another time."""
+        return BuildError(
+            str(self), log=self.log, parameters=self.parameters, source=self.source, reason=self.reason, remembered=True
+        )

@@ -2,7 +2,8 @@
 
 This is the only module that builds programs. It knows nothing about operations or devices' capabilities: what a template needs
 to know comes in its parameter record. A built kernel is kept per context, device and record; across processes the driver's own
-cache is used where PyOpenCL knows it to be sound, and `clsparse_py.cache` elsewhere.
+cache is used where PyOpenCL knows it to be sound, and `clsparse_py.cache` elsewhere. What a compiler refuses is kept by
+`clsparse_py.refusals`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import abc
 import functools
 import logging
+import os
 import re
 import tempfile
 import threading
@@ -27,10 +29,25 @@ from mako.template import Template
 from pyopencl.characterize import has_src_build_cache
 from typing_extensions import Self
 
-from clsparse_py import cache
+from clsparse_py import cache, refusals
 from clsparse_py.errors import BuildError
 
-__all__ = ["INCLUDES", "TEMPLATES", "Built", "Parameters", "build", "clear", "compile_source", "expand", "recording", "render"]
+__all__ = [
+    "INCLUDES",
+    "TEMPLATES",
+    "Built",
+    "Parameters",
+    "build",
+    "built",
+    "clear",
+    "compile_source",
+    "expand",
+    "forget_refused",
+    "identity",
+    "recording",
+    "refused",
+    "render",
+]
 
 _log = logging.getLogger(__name__)
 _lock = threading.RLock()
@@ -48,6 +65,9 @@ TEMPLATES, INCLUDES = _folder("templates"), _folder("cl")
 # The contexts are kept too: a key holds a context's handle, which must not be given to another context.
 _built: dict[tuple[int, int, Parameters], tuple[cl.Context, Built]] = {}
 _recorders: list[list[Built]] = []
+_refused: dict[tuple[int, int, Parameters], tuple[cl.Context, BuildError]] = {}
+#: With this option a driver takes a source for another one than before, and finds nothing of it in its own cache.
+_ANEW = "-DBUILT_ANEW=1"
 # The head of a kernel, which begins a line in all that is rendered.
 _KERNEL = re.compile(r"^kernel\b[^;{]*?\bvoid\s+(\w+)\(", flags=re.MULTILINE)
 
@@ -190,7 +210,8 @@ def render(parameters: Parameters) -> str:
     return re.sub(r"\n{3,}", "\n\n", text)
 
 
-def _device_key(device: cl.Device) -> str:
+def identity(device: cl.Device) -> str:
+    """Return what a device's kernels belong to: platform, device and driver, with their versions."""
     platform = device.platform
     return "\n".join((platform.name, platform.version, device.name, device.version, device.driver_version))
 
@@ -208,7 +229,7 @@ def compile_source(context: cl.Context, device: cl.Device, source: str, options:
         warnings.simplefilter("ignore", cl.CompilerWarning)
         if has_src_build_cache(device):
             return _compiled(_uncached(context, source), device, options)
-        key = cache.key_of("program", source, *options, _device_key(device), cl.VERSION_TEXT)
+        key = cache.key_of("program", source, *options, identity(device), cl.VERSION_TEXT)
         kept = cache.load(key, lambda binary: _loaded(context, device, binary, source, options))
         if kept is not None:
             return kept
@@ -282,6 +303,8 @@ def _sub_group_size(kernel: cl.Kernel, device: cl.Device, work_group: int) -> in
 def build(context: cl.Context, device: cl.Device, parameters: Parameters) -> Built:
     """Return the built kernel for a record, with a smaller work-group or lane width where the driver allows no more.
 
+    What was refused once is not tried again: not by this process, nor by others after two of them saw it.
+
     Parameters
     ----------
     context, device
@@ -293,12 +316,25 @@ def build(context: cl.Context, device: cl.Device, parameters: Parameters) -> Bui
     ------
     BuildError
         The device's compiler refuses it; the error holds the log, the record and the rendered source.
+    MemoryError
+        The compiler ran out of memory.
     """
     key = (context.int_ptr, device.int_ptr, parameters)
     with _lock:
         kept = _built.get(key)
         if kept is None:
-            kept = _built[key] = (context, _build(context, device, parameters))
+            if key in _refused:
+                raise _refused[key][1].again()
+            try:
+                kept = _built[key] = (context, _build(context, device, parameters))
+            except BuildError as error:
+                _refused[key] = (context, error)
+                _log.log(
+                    logging.INFO if error.remembered else logging.WARNING,
+                    "kernel %s is refused by the compiler of %s, and done without where there is another way: %s",
+                    parameters.name, device.name.strip(), error.reason,
+                )  # fmt: skip
+                raise
         for recorder in _recorders:
             recorder.append(kept[1])
         return kept[1]
@@ -308,43 +344,107 @@ def _build(context: cl.Context, device: cl.Device, asked: Parameters) -> Built:
     parameters = asked
     first_error: BuildError | None = None
     while True:
-        source = render(parameters)
-        try:
-            program = compile_source(context, device, source, parameters.options)
-            kernel = cl.Kernel(program, parameters.name)
-            limit = _work_group_limit(kernel, device)
-            if limit < parameters.work_group and _understates_limit(context, device, parameters.work_group):
-                limit = parameters.work_group
-        except cl.Error as error:
-            first_error = first_error or _build_error(parameters, source, str(error))
-            limit, lanes = parameters.work_group // 2, parameters.lane_width
+        source, lanes, limit = render(parameters), parameters.lane_width, parameters.work_group // 2
+        digest = refusals.digest_of(source, parameters.options)
+        known = refusals.trusted(identity(device), digest)
+        if known is not None:
+            first_error = first_error or _build_error(device, parameters, None, known.reason, "refused before", remembered=True)
         else:
-            # A driver that does not tell its sub-group size was verified by the probe of its device.
-            lanes = _sub_group_size(kernel, device, parameters.work_group) or parameters.lane_width
-            if limit >= parameters.work_group and lanes >= parameters.lane_width:
-                multiple = kernel.get_work_group_info(cl.kernel_work_group_info.PREFERRED_WORK_GROUP_SIZE_MULTIPLE, device)
-                return Built(program, parameters, int(multiple))
+            try:
+                program, kernel = _kernel(context, device, parameters, source)
+                limit = _work_group_limit(kernel, device)
+                if limit < parameters.work_group and _understates_limit(context, device, parameters.work_group):
+                    limit = parameters.work_group
+            except cl.MemoryError as error:
+                raise MemoryError(f"{device.name.strip()}: no memory to build the kernel {parameters.name}: {error}") from error
+            except cl.Error as error:
+                said, code = refusals.said_by(error), _name_of(error)
+                if refusals.is_verdict(error) and _compiler_works(context, device):
+                    refusals.note(identity(device), digest, parameters.name, _summary(said) or code)
+                first_error = first_error or _build_error(device, parameters, source, said, code)
+            else:
+                # A driver that does not tell its sub-group size was verified by the probe of its device.
+                lanes = _sub_group_size(kernel, device, parameters.work_group) or parameters.lane_width
+                if limit >= parameters.work_group and lanes >= parameters.lane_width:
+                    multiple = kernel.get_work_group_info(cl.kernel_work_group_info.PREFERRED_WORK_GROUP_SIZE_MULTIPLE, device)
+                    return Built(program, parameters, int(multiple))
         smaller = parameters.within(min(limit, parameters.work_group), min(lanes, parameters.lane_width)) if limit > 0 else None
         if smaller is None or smaller == parameters:
-            raise first_error or _build_error(parameters, source, f"the driver allows {limit} work-items in a work-group")
+            raise first_error or _build_error(
+                device, parameters, source, f"the driver allows {limit} work-items in a work-group", "too large"
+            )
         _log.info("%s: the driver allows less, trying %s", parameters.name, smaller)
         parameters = smaller
 
 
-def _build_error(parameters: Parameters, source: str, log: str) -> BuildError:
+def _kernel(context: cl.Context, device: cl.Device, parameters: Parameters, source: str) -> tuple[cl.Program, cl.Kernel]:
+    """Return the program and its kernel, built past what a cache has if that is broken.
+
+    A program without its kernel, or a failure of which the compiler says nothing, is what a damaged entry of a driver's own cache
+    looks like: a process that ended while it wrote may have left it.
+    """
+    try:
+        program = compile_source(context, device, source, parameters.options)
+        return program, cl.Kernel(program, parameters.name)
+    except cl.MemoryError:
+        raise
+    except cl.Error as error:
+        if refusals.said_by(error):
+            raise
+        _log.warning("%s: what a cache has of it is broken (%s): built anew", parameters.name, _name_of(error))
+        program = compile_source(context, device, source, (*parameters.options, _ANEW))
+        return program, cl.Kernel(program, parameters.name)
+
+
+def _compiler_works(context: cl.Context, device: cl.Device) -> bool:
+    """Return whether a device's compiler builds a kernel that no cache can have: if not, a refusal says nothing of a source."""
+    name = f"works_{os.urandom(8).hex()}"
+    try:
+        program = compile_source(context, device, f"kernel void {name}(global int *out) {{ out[get_global_id(0)] = 1; }}\n")
+        cl.Kernel(program, name)
+    except cl.Error as error:
+        _log.warning("the compiler of %s builds nothing now: %s", device.name.strip(), _name_of(error))
+        return False
+    return True
+
+
+def _name_of(error: cl.Error) -> str:
+    """Return the name of an error's code."""
+    code = getattr(error, "code", None)
+    # PyOpenCL's types have the function as a property.
+    return str(cl.status_code.to_string(code)) if isinstance(code, int) else type(error).__name__  # type: ignore[operator]
+
+
+def _summary(said: str) -> str:
+    """Return the line of a compiler's log that tells most."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    return next((line for line in lines if "error" in line.lower()), lines[0] if lines else "")
+
+
+def _build_error(
+    device: cl.Device, parameters: Parameters, source: str | None, said: str, code: str, *, remembered: bool = False
+) -> BuildError:
     path: Path | None = None
     try:
-        with tempfile.NamedTemporaryFile("w", prefix=f"{parameters.name}-", suffix=".cl", delete=False, encoding="utf-8") as file:
-            file.write(source)
-            path = Path(file.name)
+        if source is not None:
+            with tempfile.NamedTemporaryFile(
+                "w", prefix=f"{parameters.name}-", suffix=".cl", delete=False, encoding="utf-8"
+            ) as file:
+                file.write(source)
+                path = Path(file.name)
     except OSError as error:
         _log.warning("the source of %s cannot be kept: %s", parameters.name, error)
     where = f"; its source is in {path}" if path else ""
+    reason = f"{code}: {_summary(said)}" if said else code
+    rest = f"The compiler says:\n{said}" if said else f"The compiler says nothing but {code}."
+    head = f"kernel {parameters.name} does not build on {device.name.strip()} ({reason}){where}."
     return BuildError(
-        f"kernel {parameters.name} does not build from {parameters}{where}. The compiler says:\n{log}",
-        log=log,
+        f"{head}\nRendered from {parameters}. {rest}",
+        log=said,
         parameters=parameters,
         source=path,
+        reason=reason,
+        remembered=remembered,
     )
 
 
@@ -364,12 +464,26 @@ class recording:  # noqa: N801 - used as a with statement, where lower case is t
 
 
 def clear() -> None:
-    """Forget all built kernels of this process, and with them the contexts that they were built in."""
+    """Forget all built and refused kernels of this process, and with them the contexts that they were built in."""
     with _lock:
         _built.clear()
+    forget_refused()
 
 
 def built() -> Iterator[Built]:
     """Iterate over the kernels that this process has built so far."""
     with _lock:
         return iter([kept for _, kept in _built.values()])
+
+
+def forget_refused() -> None:
+    """Forget what this process knows of refused kernels, so that it tries them again; what is on disk stays."""
+    with _lock:
+        _refused.clear()
+        refusals.clear()
+
+
+def refused() -> Iterator[BuildError]:
+    """Iterate over the refusals of kernels that this process met so far."""
+    with _lock:
+        return iter([error for _, error in _refused.values()])

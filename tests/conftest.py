@@ -27,6 +27,7 @@ import pytest
 from pairs import exhaustive
 from platforms import PLATFORMS, queue_on
 
+from clsparse_py import programs, refusals
 from clsparse_py.device import Device, describe
 from clsparse_py.tuning import profiles
 
@@ -43,6 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["CLSPARSE_PROFILES"] = folder.name
     config.addinivalue_line("markers", "every_platform: cases do not take turns, as some of them run on one platform alone")
     config.addinivalue_line("markers", "any_platform: a module whose tests take turns, as what they show is the host's doing")
+    config.addinivalue_line("markers", "refusals: the test has kernels refused; in all others a refused kernel is a failure")
     # PyOpenCL says so of its own kernels, which tests use to fill arrays; those of the package are tested to be silent.
     config.addinivalue_line("filterwarnings", "ignore:Non-empty compiler output")
 
@@ -111,6 +113,21 @@ def queue(request: pytest.FixtureRequest) -> cl.CommandQueue:
     if not PLATFORMS:
         pytest.fail('no OpenCL platform was found: pip install "clsparse_py[pocl]"')
     return queue_on(request.param)
+
+
+@pytest.fixture(autouse=True)
+def no_refusal(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail a test in which a compiler refused a kernel: another method taking its place is no reason to pass."""
+    if request.node.get_closest_marker("refusals"):
+        yield
+        programs.forget_refused()
+        for device in PLATFORMS.values():
+            refusals.forget(programs.identity(device))
+        return
+    before = set(map(str, programs.refused()))
+    yield
+    refused = [str(error) for error in programs.refused() if str(error) not in before]
+    assert not refused, "\n".join(refused)
 
 
 @pytest.fixture

@@ -275,6 +275,7 @@ def test_smaller_lane_width_where_the_driver_makes_smaller_sub_groups(
     assert programs.build(queue.context, queue.device, Probe(32, lanes=32)).parameters.lanes == 32  # not told: the probe's word
 
 
+@pytest.mark.refusals
 @pytest.mark.usefixtures("probe")
 def test_a_failed_build_says_why_and_keeps_the_source(queue: cl.CommandQueue) -> None:
     record = Probe(8, "this_is_not_declared;")
@@ -291,6 +292,7 @@ def test_a_failed_build_says_why_and_keeps_the_source(queue: cl.CommandQueue) ->
     programs.build(queue.context, queue.device, Probe(8))  # nothing of it is left
 
 
+@pytest.mark.refusals
 @pytest.mark.usefixtures("probe")
 def test_no_work_item_at_all_is_an_error(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs, "_work_group_limit", lambda *_: 0)

@@ -365,6 +365,8 @@ def main() -> None:
                 named = ", ".join(f"{name}={value}" for name, value in case.keywords.items())
                 what = f"{case.func.__name__}{case.args} {named}"
                 report.failures.append(f"{what}\n{traceback.format_exc(limit=-3)}")
+    # Another method may have taken its place.
+    report.failures += [f"refused: {error}" for error in programs.refused()]
     report.cases = len(cases)
     report.kernels = {each.parameters.name: each.parameters.template for each in built}
     print(json.dumps(asdict(report)))

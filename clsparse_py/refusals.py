@@ -1,0 +1,203 @@
+"""What a driver's compiler refused: which methods to avoid, known in the process, and on disk once two processes saw the same.
+
+One process may see a refusal that is not the kernel's fault. So what is kept on disk is trusted when a second process saw it too;
+from then on no process compiles such a kernel again, until `forget`. It is kept under the digest of the source, and in a file for
+each device, driver and version of this package.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Hashable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import pyopencl as cl
+
+import clsparse_py
+from clsparse_py import cache
+
+__all__ = [
+    "DEVICE",
+    "Refusal",
+    "avoid",
+    "avoided",
+    "clear",
+    "digest_of",
+    "forget",
+    "is_verdict",
+    "kept",
+    "note",
+    "parsed",
+    "said_by",
+    "seen",
+    "trusted",
+]
+
+#: The digest of what is refused if a device builds nothing that can be used.
+DEVICE = "device"
+#: Processes that have to see a refusal before later ones trust it.
+_WITNESSES = 2
+#: Refusals of a device, and letters of a reason, that are kept at most.
+_MAX_KEPT, _MAX_REASON = 256, 400
+#: Tells this process from all others, also from a later one with the same number.
+_PROCESS = os.urandom(8).hex()
+#: A compiler's verdict on a source. Other codes tell of circumstances: memory, the driver's state.
+_VERDICTS = {
+    cl.status_code.BUILD_PROGRAM_FAILURE,
+    cl.status_code.COMPILE_PROGRAM_FAILURE,
+    cl.status_code.LINK_PROGRAM_FAILURE,
+    cl.status_code.INVALID_KERNEL_NAME,
+}
+_CIRCUMSTANCES = re.compile(
+    r"out of (host )?memory|bad_alloc|cannot allocate|no space left|disk quota|timed? ?out", re.IGNORECASE
+)
+
+_known: dict[str, dict[str, Refusal]] = {}
+_avoided: dict[tuple[Hashable, Hashable], dict[Hashable, str]] = {}
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """What a compiler refused.
+
+    Attributes
+    ----------
+    kernel : str
+        The kernel's name, or what else was refused.
+    reason : str
+        What the compiler said, or what became of it.
+    seen_by : tuple of str
+        The processes that saw it.
+    """
+
+    kernel: str
+    reason: str
+    seen_by: tuple[str, ...]
+
+    @property
+    def trusted(self) -> bool:
+        """Whether enough processes saw it for others to believe it."""
+        return len(self.seen_by) >= _WITNESSES
+
+
+def digest_of(source: str, options: tuple[str, ...] = ()) -> str:
+    """Return the key of a source with its options."""
+    return hashlib.sha256("\0".join((source, *options)).encode()).hexdigest()[:32]
+
+
+def said_by(error: cl.Error) -> str:
+    """Return what the compiler said, without what PyOpenCL puts around it; "" if it said nothing."""
+    text = str(error)
+    head, found, log = text.partition("\n\nBuild on ")
+    if not found:
+        # Without a log, the text tells the name of the call and of its code.
+        return "" if re.fullmatch(r"(\w+ failed: [A-Z_]+( - )?)+", head.strip()) else head.strip()
+    log = log.partition("\n")[2]
+    return re.sub(r"\n\n\((options|source saved as).*", "", log, flags=re.DOTALL).strip()
+
+
+def is_verdict(error: cl.Error) -> bool:
+    """Return whether an error is a compiler's verdict on a source, and not the result of missing memory, a full disk or time."""
+    return getattr(error, "code", None) in _VERDICTS and not _CIRCUMSTANCES.search(str(error))
+
+
+def parsed(payload: bytes | None) -> dict[str, Refusal]:
+    """Return the refusals that a file's content tells, by digest; what is malformed is left out."""
+    found: dict[str, Refusal] = {}
+    try:
+        content: Any = json.loads(payload) if payload else {}
+    except ValueError:
+        return found
+    for digest, each in content.items() if isinstance(content, dict) else ():
+        try:
+            kernel, reason, seen_by = each["kernel"], each["reason"], each["seen_by"]
+        except (TypeError, KeyError):
+            continue
+        if isinstance(kernel, str) and isinstance(reason, str) and isinstance(seen_by, list):
+            witnesses = (str(process) for process in seen_by)
+            found[digest] = Refusal(kernel, reason, tuple(dict.fromkeys(witnesses))[:_WITNESSES])
+    return found
+
+
+def seen(known: Mapping[str, Refusal], digest: str, kernel: str, reason: str, process: str) -> dict[str, Refusal]:
+    """Return refusals with one more that a process saw, or with one more process that saw it; the oldest go if there are many."""
+    before = known.get(digest, Refusal(kernel, reason[:_MAX_REASON], ()))
+    witnesses = tuple(dict.fromkeys((*before.seen_by, process)))[:_WITNESSES]
+    after = {**known, digest: replace(before, seen_by=witnesses)}
+    return dict(list(after.items())[-_MAX_KEPT:])
+
+
+def _key(identity: str) -> str:
+    return cache.key_of("refusals", identity, clsparse_py.__version__)
+
+
+def kept(identity: str) -> Mapping[str, Refusal]:
+    """Return the refusals of a device by digest, as this process found them on disk and added to them.
+
+    Parameters
+    ----------
+    identity : str
+        Of platform, device and driver.
+    """
+    known = _known.get(identity)
+    if known is None:
+        known = _known[identity] = parsed(cache.read(_key(identity)))
+    return known
+
+
+def trusted(identity: str, digest: str) -> Refusal | None:
+    """Return the refusal of a source that other processes saw; None if there is none that can be trusted."""
+    found = kept(identity).get(digest)
+    return found if found is not None and found.trusted else None
+
+
+def note(identity: str, digest: str, kernel: str, reason: str) -> None:
+    """Keep on disk that this process saw a source refused."""
+    # Other processes may have written since it was read.
+    now = seen(parsed(cache.read(_key(identity))), digest, kernel, reason, _PROCESS)
+    _known[identity] = now
+    _write(identity, now)
+
+
+def _write(identity: str, known: Mapping[str, Refusal]) -> None:
+    cache.write(_key(identity), json.dumps({digest: asdict(each) for digest, each in known.items()}).encode())
+
+
+def forget(identity: str) -> int:
+    """Forget the refusals of a device, so that its kernels are tried again; return how many there were."""
+    known = kept(identity)
+    if known:
+        _known[identity] = {}
+        _write(identity, {})
+    return len(known)
+
+
+def avoid(device: Hashable, about: Hashable, what: Hashable, kernel: str) -> None:
+    """Have this process do without a method, as a kernel of it is refused.
+
+    Parameters
+    ----------
+    device : Device
+    about : hashable
+        Of what the method is one: an operation, and the types that its kernels are for.
+    what : hashable
+        The method.
+    kernel : str
+        The name of the refused kernel.
+    """
+    _avoided.setdefault((device, about), {})[what] = kernel
+
+
+def avoided(device: Hashable, about: Hashable) -> Mapping[Any, str]:
+    """Return what `avoid` was called with: methods, and the kernel for which each is avoided."""
+    return _avoided.get((device, about), {})
+
+
+def clear() -> None:
+    """Forget what this process knows, not what is on disk."""
+    _known.clear()
+    _avoided.clear()

@@ -1,0 +1,287 @@
+"""Kernels that a compiler refuses: what is remembered of them, by whom it is believed, and what takes their place."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+import scipy.sparse
+
+import clsparse_py
+from clsparse_py import BuildError, cli, programs, refusals
+from clsparse_py.refusals import Refusal
+
+pytestmark = [pytest.mark.any_platform, pytest.mark.refusals]
+
+FAILED = "clBuildProgram failed: BUILD_PROGRAM_FAILURE"
+LOG = (
+    f"{FAILED} - {FAILED}\n\nBuild on <pyopencl.Device 'a' on 'b' at 0x1>:\n\n"
+    "1:1: error: no such\nfailed\n\n(options: -I x)\n(source saved as y)"
+)
+
+
+class Verdict(cl.RuntimeError):
+    """An error of the driver's, of a code and with a text of our own."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(text)
+        self._code, self._text = code, text
+
+    @property
+    def code(self) -> int:
+        return self._code
+
+    def __str__(self) -> str:
+        return self._text
+
+
+REFUSED = cl.status_code.BUILD_PROGRAM_FAILURE
+
+
+def test_what_the_compiler_said_is_told_apart_from_what_is_around_it() -> None:
+    assert refusals.said_by(Verdict(REFUSED, LOG)) == "1:1: error: no such\nfailed"
+    assert refusals.said_by(Verdict(REFUSED, LOG.replace("1:1: error: no such\nfailed", ""))) == ""
+    assert refusals.said_by(Verdict(-46, "clCreateKernel failed: INVALID_KERNEL_NAME")) == ""
+    assert refusals.said_by(Verdict(REFUSED, f"{FAILED} - planted")) == f"{FAILED} - planted"
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "verdict"),
+    [
+        (REFUSED, LOG, True),
+        (cl.status_code.INVALID_KERNEL_NAME, "clCreateKernel failed: INVALID_KERNEL_NAME", True),
+        (REFUSED, LOG.replace("no such", "No space left on device"), False),
+        (REFUSED, LOG.replace("no such", "std::bad_alloc"), False),
+        (REFUSED, LOG.replace("no such", "the compiler timed out"), False),
+        (cl.status_code.OUT_OF_HOST_MEMORY, LOG, False),
+        (cl.status_code.OUT_OF_RESOURCES, LOG, False),
+        (cl.status_code.DEVICE_NOT_AVAILABLE, LOG, False),
+    ],
+)
+def test_only_a_verdict_of_the_compiler_counts(code: int, text: str, verdict: bool) -> None:
+    assert refusals.is_verdict(Verdict(code, text)) == verdict
+
+
+def test_a_second_process_has_to_see_it() -> None:
+    once = refusals.seen({}, "d", "k", "why", "process 1")
+    assert not once["d"].trusted
+    assert refusals.seen(once, "d", "k", "why", "process 1") == once
+    twice = refusals.seen(once, "d", "k", "why", "process 2")
+    assert twice["d"].trusted
+    assert twice["d"].seen_by == ("process 1", "process 2")
+    many = twice
+    for number in range(1000):
+        many = refusals.seen(many, str(number), "k", "why" * 1000, "process 1")
+    assert len(many) < 1000
+    assert len(many["999"].reason) < 1000
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        None,
+        b"",
+        b"\xff",
+        b"[]",
+        b"3",
+        b'{"d": 1}',
+        b'{"d": {"kernel": 1, "reason": "", "seen_by": []}}',
+        b'{"d": {"kernel": "k"}}',
+    ],
+)
+def test_what_is_malformed_is_no_refusal(payload: bytes | None) -> None:
+    assert refusals.parsed(payload) == {}
+    whole = {"e": {"kernel": "k", "reason": "r", "seen_by": ["p"]}}
+    assert refusals.parsed(json.dumps({"d": 1, **whole}).encode()) == {"e": Refusal("k", "r", ("p",))}
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("CLSPARSE_CACHE_DIR", str(tmp_path))
+    programs.forget_refused()
+    return tmp_path
+
+
+@pytest.fixture
+def plant(monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> Callable[..., list[str]]:  # noqa: ARG001 - nothing reaches other tests
+    """Have the compiler refuse all kernels in whose name one of some words is; what it was asked for is collected."""
+    compile_source, built = programs.compile_source, dict(programs._built)
+
+    def planted(*words: str, error: Exception | None = None) -> list[str]:
+        asked: list[str] = []
+        programs._built.clear()
+        programs.forget_refused()
+
+        def refusing(context: Any, device: Any, source: str, options: Any = ()) -> Any:
+            found = next((word for word in words if f"void {word}" in source), None)
+            if found is not None:
+                asked.append(found)
+                raise error or Verdict(REFUSED, LOG)
+            return compile_source(context, device, source, options)
+
+        monkeypatch.setattr(programs, "compile_source", refusing)
+        # What was built before does not have to be built again, but for what is refused.
+        programs._built.update({key: each for key, each in built.items() if not each[1].parameters.name.startswith(words)})
+        return asked
+
+    return planted
+
+
+def matrix(n: int = 60, seed: int = 3) -> scipy.sparse.csr_array:
+    return scipy.sparse.csr_array(scipy.sparse.random_array((n, n), density=0.1, rng=seed, dtype=np.float32))
+
+
+def known(queue: cl.CommandQueue) -> dict[str, Refusal]:
+    refusals.clear()
+    return dict(refusals.kept(programs.identity(queue.device)))
+
+
+CONVERSION = "csr_convert_"
+
+
+def convert(queue: cl.CommandQueue) -> None:
+    clsparse_py.csr_array(matrix(), queue=queue).astype(np.float64)
+
+
+@pytest.fixture
+def needs_conversion(queue: cl.CommandQueue) -> cl.CommandQueue:
+    if not clsparse_py.describe(queue.device).fp64:
+        pytest.skip("converts to double precision")
+    return queue
+
+
+def test_a_refusal_is_logged_once_and_kept(
+    needs_conversion: cl.CommandQueue, plant: Callable[..., list[str]], caplog: pytest.LogCaptureFixture
+) -> None:
+    asked = plant(CONVERSION)
+    for _ in range(2):
+        with pytest.raises(BuildError, match=r"BUILD_PROGRAM_FAILURE: 1:1: error: no such"):
+            convert(needs_conversion)
+    assert len(asked) == len(known(needs_conversion))  # each work-group once
+    assert len([record for record in caplog.records if "is refused" in record.message]) == 1
+    (first, *_) = known(needs_conversion).values()
+    assert first.kernel.startswith(CONVERSION)
+    assert "no such" in first.reason
+    assert not first.trusted
+
+
+def test_what_two_processes_saw_is_not_tried_again(
+    needs_conversion: cl.CommandQueue,
+    plant: Callable[..., list[str]],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for process, tries in (("one", True), ("another", True), ("third", False)):
+        monkeypatch.setattr(refusals, "_PROCESS", process)
+        caplog.clear()
+        asked = plant(CONVERSION)
+        with pytest.raises(BuildError, match="no such"):
+            convert(needs_conversion)
+        assert bool(asked) == tries
+        assert any(record.levelno >= logging.WARNING for record in caplog.records) == tries
+    assert all(each.trusted for each in known(needs_conversion).values())
+    # Another version of the package, and another driver, try again.
+    identity = programs.identity(needs_conversion.device)
+    assert refusals.kept(identity + "1") == {}
+    monkeypatch.setattr(clsparse_py, "__version__", "0")
+    assert known(needs_conversion) == {}
+
+
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [
+        (cl.MemoryError("clBuildProgram failed: OUT_OF_HOST_MEMORY"), MemoryError),
+        (Verdict(REFUSED, LOG.replace("no such", "No space left on device")), BuildError),
+        (Verdict(cl.status_code.DEVICE_NOT_AVAILABLE, "clBuildProgram failed: DEVICE_NOT_AVAILABLE"), BuildError),
+    ],
+    ids=["memory", "disk", "driver"],
+)
+def test_circumstances_are_not_kept(
+    needs_conversion: cl.CommandQueue, plant: Callable[..., list[str]], error: Exception, raised: type[Exception]
+) -> None:
+    plant(CONVERSION, error=error)
+    with pytest.raises(raised):
+        convert(needs_conversion)
+    assert known(needs_conversion) == {}
+
+
+def test_nothing_is_kept_while_the_compiler_builds_nothing(
+    needs_conversion: cl.CommandQueue, plant: Callable[..., list[str]]
+) -> None:
+    plant(CONVERSION, "works_")
+    with pytest.raises(BuildError, match="no such"):
+        convert(needs_conversion)
+    assert known(needs_conversion) == {}
+
+
+def test_an_empty_log_is_said_to_be_empty(needs_conversion: cl.CommandQueue, plant: Callable[..., list[str]]) -> None:
+    plant(CONVERSION, error=Verdict(REFUSED, FAILED))
+    with pytest.raises(BuildError, match="says nothing but BUILD_PROGRAM_FAILURE") as caught:
+        convert(needs_conversion)
+    assert caught.value.log == ""
+
+
+def test_a_broken_entry_of_a_cache_is_built_around(
+    queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    compile_source, broken = programs.compile_source, "kernel void other(global int *out) { out[0] = 1; }"
+
+    def from_cache(context: Any, device: Any, source: str, options: Any = ()) -> Any:
+        return compile_source(context, device, source if options else broken, options)
+
+    programs._built.clear()
+    monkeypatch.setattr(programs, "compile_source", from_cache)
+    host = matrix()
+    np.testing.assert_allclose((clsparse_py.csr_array(host, queue=queue) @ np.ones(60, np.float32)), host.sum(axis=1), rtol=1e-5)
+    assert "what a cache has of it is broken (INVALID_KERNEL_NAME): built anew" in caplog.text
+    assert not list(programs.refused())
+
+
+def test_devices_shows_refusals_and_retry_forgets_them(
+    needs_conversion: cl.CommandQueue,
+    plant: Callable[..., list[str]],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plant(CONVERSION)
+    with pytest.raises(BuildError):
+        convert(needs_conversion)
+    assert cli.main(["devices"]) == 0
+    shown = capsys.readouterr().out
+    assert CONVERSION in shown
+    assert "seen by one process" in shown
+    monkeypatch.setattr(clsparse_py, "warmup", lambda *_: 0)
+    assert cli.main(["warmup", "--retry"]) == 0
+    assert "refusals forgotten" in capsys.readouterr().out
+    assert known(needs_conversion) == {}
+
+
+SEES = """
+import sys
+import pyopencl as cl
+from clsparse_py import programs, refusals
+identity = sys.argv[1]
+print(refusals.trusted(identity, "d") is not None)
+refusals.note(identity, "d", "kernel", "why")
+"""
+
+
+def test_processes_share_what_they_saw(tmp_path: Path) -> None:
+    found = [
+        subprocess.run(
+            [sys.executable, "-c", SEES, "a device"],
+            env={**os.environ, "CLSPARSE_CACHE_DIR": str(tmp_path)},
+            capture_output=True, text=True, check=True, timeout=120,
+        ).stdout.strip()
+        for _ in range(3)
+    ]  # fmt: skip
+    assert found == ["False", "False", "True"]
