@@ -6,7 +6,6 @@
 // One body is compiled, by what the device was found to do; kernels never ask which. LANE_WIDTH is what the device was verified
 // to have. It is 1 where values go through local memory alone: then there is no lanes_xor_u32, and kernels use box_xor.
 #if defined(LANES_BY_SUB_GROUP)
-    #pragma OPENCL EXTENSION cl_khr_subgroup_shuffle : enable
     #define lanes_xor_u32(x, m) sub_group_shuffle_xor((uint)(x), (uint)(m))
 #elif defined(LANES_BY_BPERMUTE)
     uint lanes_xor_u32(uint x, uint m)

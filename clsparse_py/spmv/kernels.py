@@ -317,6 +317,8 @@ class Chunked(ProductKernel):
         return {
             **self._common(),
             "widths": self.widths,
+            # Of a vector that functions take and return: 32 bytes, as cl/column_places.cl says.
+            "longest": 32 // size,
             "from_means": tuple(self.FROM_MEANS[width] for width in self.widths),
             "ahead": self.ahead,
             "scaled": self.scaled,

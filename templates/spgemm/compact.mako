@@ -16,13 +16,13 @@ void ${name}(
     const uint begin = get_group_id(0) * ${tile}, end = min(begin + ${tile}, nnz);
     // The last rows that begin at or before the first entry, and before the end: looked for at the same time.
     uint first = 0, last = 0;
-    for (uint step = n_rows > 1 ? 1u << 31 - clz(n_rows - 1) : 0; step; step /= 2) {
+    for (uint step = n_rows > 1 ? 1u << (31 - clz(n_rows - 1)) : 0; step; step /= 2) {
         if (first + step < n_rows && (uint)indptr[first + step] <= begin)
             first += step;
         if (last + step < n_rows && (uint)indptr[last + step] < end)
             last += step;
     }
-    const uint stride = last > first ? 1u << 31 - clz(last - first) : 0;
+    const uint stride = last > first ? 1u << (31 - clz(last - first)) : 0;
     // Several entries at a time, so that no load waits for another.
     for (uint entry = begin + get_local_id(0); entry < end; entry += ${items * work_group}) {
         uint ${", ".join(f"row_{u} = first" for u in range(items))};

@@ -27,7 +27,7 @@ ${sorting.comparators(False)}
 ## Find the entry of A that each of several products i_u is of, k_u: the last one whose products begin before, by as many steps for all.
 <%def name="find_entries(numbers, indent)">\
 ${indent}uint ${", ".join(f"k_{u} = 0" for u in numbers)};
-${indent}for (uint step = length > 1 ? 1u << 31 - clz(length - 1) : 0; step; step /= 2) {
+${indent}for (uint step = length > 1 ? 1u << (31 - clz(length - 1)) : 0; step; step /= 2) {
 % for u in numbers:
 ${indent}    if (k_${u} + step < length && places[k_${u} + step] <= i_${u})
 ${indent}        k_${u} += step;

@@ -34,29 +34,43 @@ T row_sum_1(ENTRIES_PARAMETERS)
         sum = ADD(sum, MULTIPLY(from_a(data[k]), LOAD_X(x + indices[k])));
     return sum;
 }
-% for width in widths:
+% for n in sorted({min(width, longest) for width in widths}):
 
+% for type in dict.fromkeys((value, index)):
+UNALIGNED(${type}, ${n})
+% endfor
+${value}${n} add_${n}(const ${value}${n} a, const ${value}${n} b) { return ${add}; }
+${value}${n} multiply_${n}(const ${value}${n} a, const ${value}${n} b) { return ${multiply}; }
+% endfor
+% for width in widths:
+<%
+    n = min(width, longest)
+    parts = range(0, width, n)
+%>
 // The same, ${width} at a time; reads, and ignores, what follows up to entry end + ${width - 1}.
-UNALIGNED(${value}, ${width})
-UNALIGNED(${index}, ${width})
-${value}${width} add_${width}(const ${value}${width} a, const ${value}${width} b) { return ${add}; }
-${value}${width} multiply_${width}(const ${value}${width} a, const ${value}${width} b) { return ${multiply}; }
 T row_sum_${width}(ENTRIES_PARAMETERS)
 {
-    const ${mask}${width} numbers = (${mask}${width})(${", ".join(str(i) for i in range(width))});
-    ${value}${width} sums = (${value}${width})ZERO;
+    const ${mask}${n} numbers = (${mask}${n})(${", ".join(str(i) for i in range(n))});
+% for part in parts:
+    ${value}${n} sums_${part} = (${value}${n})ZERO;
+% endfor
     for (; k < end; k += ${width}) {
         PREFETCH(k)
-        const ${index}${width} column = LOAD_UNALIGNED(${index}, ${width}, indices + k);
-        const ${value}${width} values = (${value}${width})(
-            ${", ".join(f"x[column.s{i}]" for i in range(width))});
-        const ${value}${width} products = multiply_${width}(LOAD_UNALIGNED(${value}, ${width}, data + k), values);
-        sums = add_${width}(sums, numbers < (${mask}${width})(min(end - k, ${width}ul)) ? products : (${value}${width})ZERO);
+        const ${mask}${n} left = (${mask}${n})(min(end - k, ${width}ul));
+% for part in parts:
+        const ${index}${n} column_${part} = LOAD_UNALIGNED(${index}, ${n}, indices + k + ${part});
+        const ${value}${n} values_${part} = (${value}${n})(
+            ${", ".join(f"x[column_{part}.s{i}]" for i in range(n))});
+        const ${value}${n} products_${part} = multiply_${n}(LOAD_UNALIGNED(${value}, ${n}, data + k + ${part}), values_${part});
+        sums_${part} = add_${n}(sums_${part}, numbers + ${part} < left ? products_${part} : (${value}${n})ZERO);
+% endfor
     }
-% if width == 8:
-    const ${value}4 four = add_4(sums.lo, sums.hi);
+% if n == 8:
+    const ${value}4 four = add_4(sums_0.lo, sums_0.hi);
+% elif width == 8:
+    const ${value}4 four = add_4(sums_0, sums_4);
 % else:
-    const ${value}4 four = sums;
+    const ${value}4 four = sums_0;
 % endif
     return ADD(ADD(four.s0, four.s2), ADD(four.s1, four.s3));
 }

@@ -8,32 +8,22 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from lane import Lane
+from made_up_devices import by_name, gpu, records, variants
 
-from clsparse_py.arithmetic import Arithmetic
-from clsparse_py.catalogue import catalogue
-from clsparse_py.device import Device, Portability
-from clsparse_py.programs import Parameters, render
-from clsparse_py.semiring import SEMIRINGS
-from clsparse_py.spmv.choose import choose
-from clsparse_py.spmv.features import Features
+from clsparse_py.device import Portability
+from clsparse_py.programs import render
 
 #: Targets, and how many lanes they have: an APU, CDNA2 and RDNA2.
 TARGETS = {"gfx902": 64, "gfx90a": 64, "gfx1030": 32}
 
-#: A matrix for each rule of the choice on GPUs.
-MATRICES = (
-    Features(n_rows=1000, n_cols=1000, nnz=5000, shortest=3, longest=5, variance=1, classes=()),
-    Features(n_rows=1000, n_cols=1000, nnz=20_000, shortest=3, longest=50, variance=50, classes=()),
-    Features(n_rows=1000, n_cols=1000, nnz=20_000, shortest=0, longest=900, variance=900, classes=()),
-    Features(n_rows=1 << 20, n_cols=1 << 20, nnz=1 << 24, shortest=0, longest=10_000, variance=900, classes=()),
-)
+#: Made-up GPUs of these targets.
+DEVICES = {target: gpu(target, Portability("bpermute", lanes)) for target, lanes in TARGETS.items()}
 
 
 @dataclass(frozen=True)
@@ -46,51 +36,6 @@ class Usage:
     scratch: int
     spills: int
     occupancy: int
-
-
-def device(target: str) -> Device:
-    """Return a made-up device of a target, with the limits of AMD's drivers at their widest."""
-    return Device(
-        name=target,
-        platform="AMD",
-        driver_version="",
-        type="gpu",
-        compute_units=16,
-        max_work_group=1024,
-        local_memory=64 << 10,
-        max_allocation=4 << 30,
-        global_memory=16 << 30,
-        preferred_multiple=TARGETS[target],
-        sub_group_sizes=(),
-        fp64=True,
-        fp16=True,
-        int64_atomics=True,
-        float_atomics=False,
-        unified_memory=True,
-        aliases_host=True,
-        svm=(),
-        portability=Portability("bpermute", TARGETS[target], "plain"),
-    )
-
-
-def records(on: Device) -> Iterator[Parameters]:
-    """Yield every kernel as it is by default and as the rules for GPUs choose it."""
-    for values in ("float32", "float64"):
-        arithmetic = Arithmetic(values, values)
-        yield from catalogue(on, arithmetic).values()
-        for features in MATRICES:
-            choice = choose(features, on, "auto", None).kernels[0][0]
-            yield choice.record(on, arithmetic, scaled=False)
-
-
-def variants(on: Device) -> Iterator[Parameters]:
-    """Yield some kernels scaled, with wide indices, and with each semiring."""
-    scaled = catalogue(on, Arithmetic("float64", "float64", "int64"), scaled=True)
-    yield from (scaled[name] for name in ("adaptive", "merge", "pieces", "spmv/subvector:binned", "spmv/combine", "spmm/rows"))
-    yield from (record for name, record in scaled.items() if name.startswith(("csr/", "spmv/binning", "spmv/features")))
-    for semiring in SEMIRINGS:
-        sampled = catalogue(on, Arithmetic("float64", "float32", semiring=semiring))
-        yield from (sampled[name] for name in ("adaptive", "spmv/subvector:binned"))
 
 
 def bitcode() -> str | None:
@@ -153,10 +98,10 @@ def test_planted_scratch_is_found(tools: tuple[str, str], target: str, tmp_path:
 
 
 def test_every_kernel_compiles_without_scratch(lane: Lane, tools: tuple[str, str], templates: set[str], tmp_path: Path) -> None:
-    kernels = {target: {record.name: record for record in records(device(target))} for target in TARGETS}
+    kernels = {target: by_name(records(device)) for target, device in DEVICES.items()}
     # Variants of what compiles for all targets: one of them is enough.
     narrow = min(TARGETS, key=TARGETS.__getitem__)
-    kernels[narrow] |= {record.name: record for record in variants(device(narrow))}
+    kernels[narrow] |= by_name(variants(DEVICES[narrow]))
     assert templates == {record.template for of in kernels.values() for record in of.values()}, (
         "these templates were not compiled"
     )

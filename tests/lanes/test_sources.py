@@ -1,0 +1,138 @@
+"""The sources of all kernels, as clang reads them: no function has a long vector, and nothing draws a warning.
+
+No device is needed: kernels are rendered for made-up ones, and one process reads all kernels of a device.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from lane import Lane
+from made_up_devices import CPU, by_name, gpu, records, variants
+
+from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.catalogue import catalogue
+from clsparse_py.device import Device, Portability
+from clsparse_py.programs import render
+
+#: The compiler's target for each device: where lanes exchange values by an instruction, the one that knows it.
+DEVICES = {
+    "spir64": (CPU, replace(CPU, name="cpu with sub-groups", portability=Portability("sub_group", 16))),
+    "amdgcn-amd-amdhsa": (gpu("amd", Portability("bpermute", 64)),),
+    "nvptx64-nvidia-nvcl": (gpu("nvidia", Portability("ptx", 32, "ptx", match="ptx")),),
+}
+#: Values of other kinds and sizes than `records` has, with operations that are built-ins for some of them.
+MORE = (
+    Arithmetic("complex128", "complex128", "int64"),
+    Arithmetic("int64", "int64", "int64", "min_plus"),
+    Arithmetic("bool", "bool"),
+)
+#: Bytes of a vector that functions may take or return: PoCL 3 passes longer ones wrongly on some processors.
+LONGEST = 32
+
+#: Functions that have a long vector; each kernel calls one.
+LONG_VECTORS = {
+    "argument": "uint take(uint16 v) { return v.s0; }\nkernel void K(global uint *p) { uint16 v = *p; *p = take(v); }",
+    "result": "double8 give(double a) { return a; }\nkernel void K(global double *p) { double8 v = give(*p); *p = v.s3; }",
+    "second": "void add(int *a, long8 b) { *a += b.s0; }\nkernel void K(global int *p) { int a = *p; add(&a, 1); *p = a; }",
+    "convert": "kernel void K(global int8 *p, global long *q) { long8 v = convert_long8(*p); *q = v.s2; }",
+    "load": "kernel void K(global const uint *p, global uint *q) { uint16 v = vload16(0, p); *q = v.s1; }",
+    "store": "kernel void K(global uint *p) { uint16 v = *p; vstore16(v, 0, p); }",
+    "popcount": "kernel void K(global uint *p) { uint16 v = *p; v = popcount(v); *p = v.s7; }",
+    "fmax": "kernel void K(global double *p) { double8 v = *p; v = fmax(v, 2.0); *p = v.s7; }",
+    "select": "kernel void K(global float *p) { float16 v = *p; v = select(v, v + 1, v > 3); *p = v.s7; }",
+    "macro": "#define LEAST(a, b) min(a, b)\nkernel void K(global long *p) { long8 v = *p; v = LEAST(v, v + 1); *p = v.s7; }",
+}
+#: Functions of shorter vectors, pointers to long ones, and long ones that no function takes or returns.
+SHORT_VECTORS = """
+uint8 add(uint8 a, double4 b, const global uint16 *c) { return a + (uint)b.x + (*c).lo; }
+kernel void K(global uint16 *p, global ulong8 *q)
+{
+    uint16 v = *p > 3u ? *p * 2 : as_uint16(*q);
+    v.lo = min(add(v.hi, 1.0, p), vload8(3, (global uint *)p));
+    *p = v << 3;
+}
+"""
+
+
+@dataclass(frozen=True)
+class Read:
+    """What the compiler tells of sources: functions with a long vector, and its warnings."""
+
+    long_vectors: list[str]
+    warnings: list[str]
+
+
+def read(clang: str, target: str, sources: dict[str, str], folder: Path) -> Read:
+    """Let one process compile sources to LLVM's language as they are written, unoptimised.
+
+    Functions keep their arguments and results there, built-ins are declared as they are called, and vectors are not taken apart.
+    """
+    folder.mkdir()
+    for name, source in sources.items():
+        (folder / f"{name}.cl").write_text(source)
+    # The driver makes a process for each source, which takes longer than to compile it; the compiler behind it takes many.
+    root = subprocess.run([clang, "-print-resource-dir"], capture_output=True, text=True, check=True).stdout.strip()
+    options = ["-triple", target, "-x", "cl", "-cl-std=CL2.0", "-resource-dir", root, "-internal-isystem", f"{root}/include"]
+    options += ["-finclude-default-header", "-fdeclare-opencl-builtins", "-O0", "-disable-llvm-passes", "-emit-llvm"]
+    # What NVIDIA's compiler knows and clang's target for it does not: `asm`, and atomics of 64 bits.
+    options += ["-fgnu-keywords", "-cl-ext=+cl_khr_int64_base_atomics"]
+    command = [clang, "-cc1", *options, *(f"{name}.cl" for name in sources)]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"not all sources compile for {target}:\n{done.stderr[-4000:]}"
+    long_vectors = []
+    for name in sources:
+        for signature in re.findall(r"^(?:define|declare) .*", (folder / f"{name}.ll").read_text(), flags=re.MULTILINE):
+            if any(size > LONGEST for size in vectors(signature)):
+                function = re.search(r"@([\w.]+)", signature)
+                long_vectors.append(f"{name} for {target}: {function[1] if function else signature}")
+    return Read(long_vectors, [line for line in done.stderr.splitlines() if "warning:" in line])
+
+
+def vectors(signature: str) -> list[int]:
+    """Return the bytes of each vector that a function takes or returns, not by pointer."""
+    found = re.findall(r"<(\d+) x (i(\d+)|half|float|double|[^>]+)>(?! addrspace\(\d+\)\*|\*)", signature)
+    bits = {"half": 16, "float": 32, "double": 64}
+    return [int(n) * (int(width) if width else bits.get(kind, 64)) // 8 for n, kind, width in found]
+
+
+def kernels(on: Device) -> dict[str, str]:
+    """Return the sources of all kernels for a device."""
+    more = (record for arithmetic in MORE for record in catalogue(on, arithmetic).values())
+    return {name: render(record) for name, record in by_name([*records(on), *variants(on), *more]).items()}
+
+
+@pytest.fixture
+def clang(lane: Lane) -> str:
+    """Return the compiler."""
+    return lane.require(shutil.which("clang-15"), "the compiler is not installed (Debian: clang-15)")
+
+
+@pytest.mark.parametrize("target", DEVICES)
+def test_planted_faults_are_found(clang: str, target: str, tmp_path: Path) -> None:
+    found = read(clang, target, LONG_VECTORS | {"short": SHORT_VECTORS}, tmp_path / "vectors")
+    assert {line.partition(" ")[0] for line in found.long_vectors} == set(LONG_VECTORS)
+    warns = read(clang, target, {"warns": "kernel void K(global uint *p) { *p = 1u << *p - 1; }"}, tmp_path / "warnings")
+    assert len(warns.warnings) == 1
+
+
+def test_no_function_has_a_long_vector_and_no_source_draws_a_warning(
+    lane: Lane, clang: str, templates: set[str], tmp_path: Path
+) -> None:
+    jobs = [(target, on) for target, devices in DEVICES.items() for on in devices]
+    assert templates == {record.template for record in records(CPU)}, "these templates were not read"
+    with ThreadPoolExecutor(2) as pool:
+        sources = [kernels(on) for _, on in jobs]
+        found = list(pool.map(lambda job, of: read(clang, job[0], of, tmp_path / job[1].name), jobs, sources))
+    numbers = ", ".join(f"{len(of)} for a made-up {on.name}" for (_, on), of in zip(jobs, sources, strict=True))
+    lane.say(f"kernels read for vectors over {LONGEST} bytes and for warnings: {numbers}")
+    long_vectors = [line for of in found for line in of.long_vectors]
+    warnings = [line for of in found for line in of.warnings]
+    assert not long_vectors, "\n".join(long_vectors)
+    assert not warnings, "\n".join(warnings)
