@@ -1,7 +1,7 @@
 """Sparse linear algebra on any OpenCL device, with SciPy's vocabulary."""
 
 try:
-    from clsparse_py import primitives
+    from clsparse_py import primitives, runtimes
 except ModuleNotFoundError as error:
     needed = f"clsparse_py needs {error.name}, which this Python lacks: pip install '.[pocl]' in clsparse_py's folder brings all"
     raise ModuleNotFoundError(needed, name=error.name) from None
@@ -17,6 +17,9 @@ from clsparse_py.transpose import transpose, transpose_plan
 from clsparse_py.warmup import warmup
 
 __version__ = "0.1.0"
+
+# Before PyOpenCL is first asked for platforms: the loader looks for them once.
+runtimes.register()
 
 __all__ = [
     "BuildError",

@@ -16,18 +16,12 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
-from clsparse_py import cache, programs
+from clsparse_py import cache, programs, runtimes
 from clsparse_py.errors import NoDeviceError
 
 __all__ = ["Device", "Portability", "choose_device", "default_queue", "describe", "devices", "in_order", "unusable"]
 
 _log = logging.getLogger(__name__)
-
-_INSTALL = (
-    'Install a driver for your device, or a CPU runtime from PyPI: pip install "clsparse_py[pocl]" (any CPU) '
-    'or pip install "clsparse_py[intel]" (x86 CPUs)'
-)
-
 
 # Few GPUs have larger work-groups. CPU runtimes do, but one was seen to get them wrong: private memory for all does not fit its
 # stack.
@@ -441,13 +435,14 @@ def choose_device() -> cl.Device:
     """
     present = devices()
     if not present:
-        raise NoDeviceError(f"no OpenCL device was found. {_INSTALL}")
+        raise NoDeviceError(f"no OpenCL device was found. {runtimes.advice()}")
     if named := os.environ.get("PYOPENCL_CTX"):
         try:
             chosen: cl.Device = cl.create_some_context(interactive=False).devices[0]
         except (cl.Error, ValueError, IndexError) as error:
             there = "; ".join(f"{device.name.strip()} of platform {device.platform.name.strip()}" for device in present)
-            raise NoDeviceError(f"PYOPENCL_CTX: {named!r} names no device ({error}). There are: {there}") from error
+            said = f"PYOPENCL_CTX: {named!r} names no device ({error}). There are: {there}. {runtimes.unseen()}"
+            raise NoDeviceError(said.rstrip()) from error
         return chosen
     refused: list[str] = []
     for device in present:
@@ -456,7 +451,8 @@ def choose_device() -> cl.Device:
             return device
         refused.append(f"{device.name.strip()} of platform {device.platform.name.strip()}: {reason}")
         _log.warning("%s is passed over: its compiler builds nothing (%s)", device.name.strip(), reason)
-    raise NoDeviceError(f"no OpenCL device can be used, as their compilers build nothing ({'; '.join(refused)}). {_INSTALL}")
+    said = f"no OpenCL device can be used, as their compilers build nothing ({'; '.join(refused)})"
+    raise NoDeviceError(f"{said}. {runtimes.advice()}")
 
 
 @functools.cache

@@ -164,7 +164,7 @@ def test_no_platform_says_what_to_install(monkeypatch: pytest.MonkeyPatch, refus
     assert devices() == []
     for use in (choose_device, default_queue, lambda: csr_array(np.eye(3))):
         with pytest.raises(
-            NoDeviceError, match=r'no OpenCL device was found.*pip install "clsparse_py\[pocl\]".*clsparse_py\[intel\]'
+            NoDeviceError, match=r"no OpenCL device was found.*(Install a driver for your device|Intel's runtime is installed)"
         ):
             use()
 

@@ -1,15 +1,13 @@
 """Which OpenCL runtimes there are for the tests, and folders of ``.icd`` files that name them to the OpenCL loader.
 
 ``python tests/lanes/runtimes.py FOLDER`` names in a new FOLDER what pip installed beside this Python: set ``OCL_ICD_VENDORS`` to
-it, *with a trailing slash*. From a virtual environment Intel's runtime is not found otherwise: the ``.icd`` file that it installs
-holds a prefix that nobody replaced. PoCL needs no file, as pyopencl's loader always adds its own. On processors that PyPI's PoCL
-builds nothing for, Debian's is named in its place, if it is installed.
+it, *with a trailing slash*; the system's runtimes are hidden then. PoCL needs no file, as pyopencl's loader always adds its own.
+On processors that PyPI's PoCL builds nothing for, Debian's is named in its place, if it is installed.
 """
 
 from __future__ import annotations
 
 import ctypes.util
-import importlib.metadata
 import os
 import shutil
 import sys
@@ -17,16 +15,6 @@ from pathlib import Path
 
 RUSTICL = "rusticl"
 OCLGRIND = "Oclgrind"
-
-
-def intel() -> str | None:
-    """Return the library of Intel's CPU runtime that pip installed beside this Python."""
-    try:
-        files = importlib.metadata.files("intel-opencl-rt") or []
-    except importlib.metadata.PackageNotFoundError:
-        return None
-    found = (Path(str(file.locate())).resolve() for file in files if file.name == "libintelocl.so")
-    return next((str(path) for path in found if path.exists()), None)
 
 
 def rusticl() -> str | None:
@@ -49,7 +37,7 @@ def pocl() -> str | None:
     return ctypes.util.find_library("pocl")
 
 
-def name_in(folder: Path, *libraries: str) -> str:
+def name_in(folder: Path, *libraries: str | Path) -> str:
     """Write an ``.icd`` file for each library and return what ``OCL_ICD_VENDORS`` has to be."""
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("*.icd"):
@@ -66,13 +54,14 @@ def environment(folder: Path, library: str, platform: str, **settings: str) -> d
 
 
 if __name__ == "__main__":
-    library = intel()
-    os.environ["OCL_ICD_VENDORS"] = name_in(Path(sys.argv[1]), *([library] if library else []))
-    if library is None:
+    from clsparse_py.device import devices, unusable
+    from clsparse_py.runtimes import intel
+
+    folder, found = Path(sys.argv[1]), [library for library in (intel(),) if library]
+    # Set before `devices` asks for platforms: the loader reads the folder once.
+    os.environ["OCL_ICD_VENDORS"] = name_in(folder, *found)
+    if not found:
         print("Intel's runtime is not installed (its wheels are for x86 only): the tests run on PoCL alone", file=sys.stderr)
-
-    from clsparse_py.device import devices, unusable  # here, as the loader reads the folder once
-
     if all(unusable(device) for device in devices() if "Portable" in device.platform.name) and (system := pocl()):
         print("PyPI's PoCL builds nothing for this processor: the tests run on the system's", file=sys.stderr)
-        name_in(Path(sys.argv[1]), *filter(None, (library, system)))
+        name_in(folder, *found, system)
