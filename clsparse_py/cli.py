@@ -307,8 +307,12 @@ def _profile_import(arguments: argparse.Namespace) -> int:
         raise CommandError(f"{path}: {error}") from None
     if not arguments.replace and any(kept.stem == profile.name for kept in profiles.own()):
         raise CommandError(f"you have a profile {profile.name} already; --replace overwrites it")
+    unknown = listing.unknown_labels(profile, tunables())
+    if unknown.keys() >= profile.operations.keys():
+        reasons = "; ".join(f"{operation}: {why}" for operation, why in unknown.items())
+        raise CommandError(f"{path}: nothing in it can be used: {reasons or 'it has no trees'}")
     print(f"{profile} is kept in {profiles.save(profile.content)}")
-    for operation, why in listing.unknown_labels(profile, tunables()).items():
+    for operation, why in unknown.items():
         print(f"it is ignored for {operation}: {why}")
     served = [
         _title(device)

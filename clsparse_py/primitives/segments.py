@@ -17,6 +17,7 @@ from clsparse_py.arithmetic import OPENCL_TYPES, name_of
 from clsparse_py.device import Device
 from clsparse_py.primitives.radix_kernels import MOVED_TYPES
 from clsparse_py.programs import Parameters
+from clsparse_py.tuning.labels import number
 
 __all__ = ["BLOCK", "FEW_REGISTERS", "NEVER", "RESERVED", "Elements", "OfElements", "OfRuns", "Runs", "Segments", "Shape"]
 
@@ -103,6 +104,12 @@ class Runs:
         return f"#define RUNS_GIVEN {int(self.given)}\n#define TILE {self.tile}l\n#define SORT_ROUNDS {self.sort_rounds}u"
 
 
+#: The numbers of a label by the kind of shape, and the highest that each may be. Kernels are unrolled over registers, and sort
+#: blocks by insertion.
+_BOUNDS = {
+    "chunks": {"work-group": 1 << 16, "tile": 1 << 30, "block": 1 << 10},
+    "lanes": {"work-group": 1 << 16, "merge-group": 1 << 16, "registers": 16, "short": 1 << 16},
+}
 #: Elements of a tile that a work-item merges, at most.
 _MOST_MERGED = 16
 
@@ -152,10 +159,12 @@ class Shape:
             It names no shape.
         """
         kind, *numbers = label.split("/")
-        given = [int(number) for number in numbers if number.isdecimal() and int(number)]
-        if kind == "chunks" and len(numbers) == len(given) == 3:
-            return cls.chunks(*given)
-        if kind == "lanes" and len(numbers) == len(given) == 4:
+        bounds = _BOUNDS.get(kind, {})
+        if bounds and len(numbers) == len(bounds):
+            each = zip(numbers, bounds.items(), strict=True)
+            given = [number(text, f"shape: {name}", 1, highest) for text, (name, highest) in each]
+            if kind == "chunks":
+                return cls.chunks(*given)
             work_group, merge_group, registers, short = given
             powers = all(number.bit_count() == 1 for number in (work_group, registers, short))
             if powers and min(registers, short) >= FEW_REGISTERS:

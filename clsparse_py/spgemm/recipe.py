@@ -10,6 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from clsparse_py.structure import Structure
+from clsparse_py.tuning.labels import MOST, number
 
 __all__ = ["Limits", "Part", "Recipe", "features_of"]
 
@@ -91,9 +92,9 @@ def _part(text: str, label: str, methods: Collection[str]) -> Part:
         raise ValueError(f"recipe: {method!r} is no method, in {label!r}")
     if not numbers:
         return Part(method)
-    if method not in _MERGING or len(numbers) != 3 or not all(number.isdecimal() for number in numbers):
+    if method not in _MERGING or len(numbers) != 3:
         raise ValueError(f"recipe: limits are three numbers for {' or '.join(_MERGING)}, but there is {text!r} in {label!r}")
-    return Part(method, Limits(*map(int, numbers)))
+    return Part(method, Limits(*(number(each, f"recipe: a limit of {method}", 0, MOST) for each in numbers)))
 
 
 def features_of(shape: tuple[int, int, int], nnz: tuple[int, int], A: Structure | None = None) -> dict[str, float]:

@@ -13,6 +13,7 @@ from pyopencl import array as cl_array
 from clsparse_py import programs
 from clsparse_py.device import Device, describe
 from clsparse_py.structure import OfStructure
+from clsparse_py.tuning.labels import MOST, number
 
 __all__ = ["GRANULARITIES", "N_BINS", "Scheme", "Side", "count_bins", "list_rows"]
 
@@ -49,11 +50,10 @@ class Scheme:
         ValueError
             It names none.
         """
-        match = re.fullmatch(r"(single|fine|coarse|hybrid)(?:-(\d+))?", text) if isinstance(text, str) else None
-        if match is None or (match[2] and match[1] in ("single", "fine")) or match[2] == "0":
+        match = re.fullmatch(r"(single|fine)|(coarse|hybrid)(?:-([0-9]+))?", text) if isinstance(text, str) else None
+        if match is None:
             raise ValueError(f'scheme: must be "auto", "single", "fine", "coarse-U" or "hybrid-U", is {text!r}')
-        coarse = match[1] in ("coarse", "hybrid")
-        return cls(match[1], int(match[2] or 100) if coarse else 1)
+        return cls(match[1]) if match[1] else cls(match[2], number(match[3] or "100", "scheme: U", 1, MOST))
 
     def __str__(self) -> str:
         return f"{self.name}-{self.granularity}" if self.name in ("coarse", "hybrid") else self.name

@@ -22,6 +22,10 @@ BALANCED = ("adaptive", "split", "merge", "chunked")
 #: All kernels by name; "subvectorX" takes X work-items to a row, "pieces" several work-groups.
 KERNELS = ("serial", *(f"subvector{width}" for width in WIDTHS[1:]), "vector", "pieces", *BALANCED)
 
+# The most that each parameter may be: compilers unroll loops over ``items`` and ``unroll``, but for the chunks of "chunked".
+_MOST = {"work_group": 1 << 16, "items": 64, "unroll": 64}
+_MOST_CHUNKS = 1 << 12
+
 #: Rows above this many entries are shared by several work-groups where rows are binned one by one.
 PIECE = 1 << 14
 
@@ -50,9 +54,10 @@ class KernelChoice:
     def __post_init__(self) -> None:
         if self.name not in KERNELS:
             raise ValueError(f"kernel: must be one of {', '.join(KERNELS)}, is {self.name!r}")
-        for field in ("work_group", "items", "unroll"):
-            if getattr(self, field) < 1:
-                raise ValueError(f"kernel: {field} must be positive, is {getattr(self, field)}")
+        for field, most in _MOST.items():
+            highest = _MOST_CHUNKS if (self.name, field) == ("chunked", "items") else most
+            if not 1 <= getattr(self, field) <= highest:
+                raise ValueError(f"kernel: {field} must be from 1 to {highest}, is {getattr(self, field)}")
 
     @classmethod
     def parse(cls, label: str) -> KernelChoice:
@@ -63,11 +68,11 @@ class KernelChoice:
         ValueError
             It names none.
         """
-        match = re.fullmatch(r"(\w+)/(\d+)/(\d+)", label)
+        match = re.fullmatch(r"(\w+)/([0-9]{1,9})/([0-9]{1,9})", label)
         if match is None:
             raise ValueError(f'kernel: must be such as "adaptive/128/6", is {label!r}')
-        name, work_group, number = match[1], int(match[2]), int(match[3])
-        return cls(name, work_group, items=number) if name in BALANCED else cls(name, work_group, unroll=number)
+        name, work_group, parameter = match[1], int(match[2]), int(match[3])
+        return cls(name, work_group, items=parameter) if name in BALANCED else cls(name, work_group, unroll=parameter)
 
     @classmethod
     def parse_for_bin(cls, label: str) -> KernelChoice:

@@ -6,6 +6,7 @@ import functools
 from dataclasses import dataclass
 
 from clsparse_py.csr import csr_array
+from clsparse_py.tuning.labels import MOST, number
 
 __all__ = ["STRATEGIES", "Strategy", "features_of", "parse"]
 
@@ -21,6 +22,9 @@ STRATEGIES = (
     "atomics:4096 binned",
     "binned",
 )
+
+# The highest limit of each method.
+_MOST = {"gather": 1024, "atomics": MOST}
 
 
 @dataclass(frozen=True)
@@ -53,9 +57,9 @@ def parse(label: str) -> Strategy:
     limits: list[tuple[str, int]] = []
     for each in tried:
         method, _, limit = each.partition(":")
-        if method not in ("gather", "atomics") or not limit.isdecimal() or any(method == before for before, _ in limits):
+        if method not in _MOST or any(method == before for before, _ in limits):
             raise ValueError(f'strategy: must be such as "{STRATEGIES[0]}", is {label!r}')
-        limits.append((method, int(limit)))
+        limits.append((method, number(limit, f"strategy: the limit of {method}", 0, _MOST[method])))
     if last != "binned":
         raise ValueError(f"strategy: must end with binned, which takes any matrix, is {label!r}")
     return Strategy(tuple(limits))

@@ -172,13 +172,18 @@ def read(path: Path, *, shipped: bool = False) -> Profile:
         It cannot be read, or is damaged, or of another version; the message says why.
     """
     try:
-        content = json.loads(path.read_bytes())
+        content = json.loads(path.read_bytes(), parse_constant=_no_number)
     except OSError as error:
         raise ProfileError(f"it cannot be read: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:  # UnicodeDecodeError is a ValueError, too
         raise ProfileError(f"it is damaged: {error}") from None
     check(content)
     return Profile(content, path, shipped)
+
+
+def _no_number(text: str) -> Any:
+    """Refuse NaN and infinities, which are no JSON and which no bound of the schema would find."""
+    raise ValueError(f"{text} is no number")
 
 
 def load(name: str) -> Profile:
@@ -365,13 +370,14 @@ def _first(
             if found is None:
                 continue
             values = {leaf.label: parse(leaf.label) for leaf in trees.leaves(found)}
-        except ValueError as error:
-            why = str(error)
-        else:
             unknown = trees.features_of(found) - features.keys()
             if not unknown:
                 return Rules(profile, found, values)
             why = f"{', '.join(sorted(unknown))} is no feature"
+        except ValueError as error:
+            why = str(error)
+        except Exception as error:  # a file from anywhere never ends a product, whatever a parser makes of it
+            why = f"{type(error).__name__}: {error}"
         _unusable.add((profile.path, operation))
         _report(profile.path, f"{operation}, {question}: {why}")
     raise LookupError(f"no profile decides {question} of {operation} for {dtype}")

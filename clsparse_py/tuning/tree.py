@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Leaf", "Split", "Step", "Tree", "evaluate", "features_of", "from_json", "given", "leaves", "words"]
+__all__ = ["MAX_DEPTH", "Leaf", "Split", "Step", "Tree", "evaluate", "features_of", "from_json", "given", "leaves", "words"]
 
 
 @dataclass(frozen=True)
@@ -66,22 +66,32 @@ class Split:
 
 
 Tree = Leaf | Split
+#: Comparisons on the way to a leaf, at most: trees are walked by functions that call themselves.
+MAX_DEPTH = 64
 
 
-def from_json(content: Any) -> Tree:
+def from_json(content: Any, depth: int = MAX_DEPTH) -> Tree:
     """Return a tree from what JSON has of it.
+
+    Parameters
+    ----------
+    content : object
+    depth : int
+        Comparisons on the way to a leaf, at most.
 
     Raises
     ------
     ValueError
-        It is no tree; the message says where.
+        It is no tree, or a deeper one; the message says where.
     """
+    if depth < 0:
+        raise ValueError(f"the decision tree has more than {MAX_DEPTH} comparisons on the way to a leaf")
     if isinstance(content, dict) and isinstance(content.get("take"), str):
         return Leaf(content["take"], content.get("cases"), content.get("lost"), str(content.get("note", "")))
     if isinstance(content, dict) and {"feature", "at_most", "then", "else"} <= content.keys():
         feature, limit = content["feature"], content["at_most"]
         if isinstance(feature, str) and isinstance(limit, (int, float)) and not isinstance(limit, bool):
-            return Split(feature, limit, from_json(content["then"]), from_json(content["else"]))
+            return Split(feature, limit, from_json(content["then"], depth - 1), from_json(content["else"], depth - 1))
     text = str(content)
     raise ValueError(f"no decision tree: {text if len(text) < 80 else text[:77] + '...'}")
 

@@ -57,8 +57,8 @@ def test_a_label_names_a_recipe() -> None:
         ("hash hash esc", "has a method twice"),
         ("hash:3 esc", "limits are three numbers for reg-merge or merge"),
         ("merge:3 esc", "limits are three numbers"),
-        ("merge:3:4:x esc", "limits are three numbers"),
-        ("merge:3:4:-1 esc", "limits are three numbers"),
+        ("merge:3:4:x esc", "a limit of merge must be a number"),
+        ("merge:3:4:-1 esc", "a limit of merge must be a number"),
     ],
 )
 def test_what_is_no_label(label: str, message: str) -> None:

@@ -33,7 +33,7 @@ def test_schemes_have_names(text: str, scheme: Scheme) -> None:
     "text", ["", "Fine", "fine-1", "single-1", "coarse-", "coarse-0", "coarse-x", "coarse--1", "auto", None, 3, "hybrid-1.5"]
 )
 def test_what_is_no_scheme_is_refused(text: Any) -> None:
-    with pytest.raises(ValueError, match=r'^scheme: must be "auto", "single", "fine", "coarse-U" or "hybrid-U", is '):
+    with pytest.raises(ValueError, match=r"^scheme: (must be .*hybrid-U|U must be a number from 1 to 2147483647).*, is "):
         Scheme.parse(text)
 
 

@@ -118,12 +118,33 @@ def test_export_and_import(capsys: pytest.CaptureFixture[str], tmp_path: Path, m
 
 
 def test_import_says_what_it_will_not_use(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    trees = {"spsv": {"any": {"x": {"take": "y"}}}, "spmv": {"any": {"single": {"take": "serial/64/2"}}}}
     other = {**profiles.identity(DEVICE), "name": "Elsewhere", "platform": "None", "vendor": "Nobody"}
-    file = profiles.save(made("far", device=other, operations={"spsv": {"any": {"x": {"take": "y"}}}}), tmp_path / "far.json")
+    file = profiles.save(made("far", device=other, operations=trees), tmp_path / "far.json")
     assert run("import", str(file)) == 0
     shown = capsys.readouterr().out
     assert "it serves no device that is present" in shown
     assert "it is ignored for spsv: there is no such operation" in shown
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"device": {**profiles.identity(DEVICE), "compute_units": 10**400}}, "compute_units must be smaller"),
+        ({"operations": {}}, "it has no trees"),
+        ({"operations": {"spsv": {"any": {"x": {"take": "y"}}}}}, "spsv: there is no such operation"),
+        ({"operations": {"spmv": {"any": {"single": {"take": "serial/256/1000000"}}}}}, "unroll must be from 1 to 64"),
+        ({"operations": {"transpose": {"any": {"method": {"take": f"gather:{10**19} binned"}}}}}, "from 0 to 1024"),
+    ],
+)
+def test_what_cannot_be_used_is_not_imported(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, mine: Path, change: dict[str, Any], message: str
+) -> None:
+    file = tmp_path / "hostile.json"
+    file.write_text(json.dumps({**made(), **change}))
+    assert run("import", str(file)) == 2
+    assert message in capsys.readouterr().err
+    assert not mine.exists()
 
 
 def test_errors_are_told_in_a_line(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -143,6 +143,7 @@ def test_untuned_is_what_the_type_gets() -> None:
     assert profiles.default(replace(GPU, type="custom"), "spmv", "float64", "scheme", FEATURES).profile == "profile generic-gpu"
 
 
+SPLIT = {"feature": "mean", "at_most": 1, "then": {"take": "a"}, "else": {"take": "b"}}
 DAMAGED: dict[str, tuple[Any, str]] = {
     "empty": (b"", "damaged"),
     "cut": (b'{"schema": 1, "name": "x', "damaged"),
@@ -158,6 +159,17 @@ DAMAGED: dict[str, tuple[Any, str]] = {
     "no tree": ({"operations": {"spmv": {"any": {"single": {"take": 3}}}}}, "take must be string"),
     "half a split": ({"operations": {"spmv": {"any": {"single": {"feature": "mean", "at_most": 3}}}}}, "single must be valid"),
     "deep tree": ("deep tree", "too deep|damaged"),
+    "many units": ({"device": {**profiles.identity(CPU), "compute_units": 10**400}}, "compute_units must be smaller"),
+    "no units": ({"device": {**profiles.identity(CPU), "compute_units": 0}}, "compute_units must be bigger"),
+    "infinity": (b'{"schema": Infinity}', "damaged: Infinity is no number"),
+    "overflow": (
+        json.dumps(made("mine", CPU, spmv={"any": {"single": {**SPLIT, "at_most": 7}}})).replace(": 7,", ": 1e999,").encode(),
+        r"single must be valid|at_most must be smaller",
+    ),
+    "not a number": (
+        json.dumps(made("mine", CPU, spmv={"any": {"single": {**SPLIT, "at_most": 7}}})).replace(": 7,", ": NaN,").encode(),
+        "damaged: NaN is no number",
+    ),
 }
 
 
@@ -182,6 +194,28 @@ def test_damaged_profiles_are_reported_once_and_ignored(damage: str, mine: Path,
 
 def _nested(depth: int) -> str:
     return '{"feature": "mean", "at_most": 1, "then": {"take": "a"}, "else": ' * depth + '{"take": "a"}' + "}" * depth
+
+
+def test_trees_that_are_too_deep_and_parsers_that_break_are_reported_once_and_ignored(
+    mine: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(label: str) -> str:
+        if label == "serial/64/2":
+            raise OverflowError("too large")
+        return label
+
+    profiles.save(made("mine", CPU))
+    with caplog.at_level(logging.WARNING):
+        assert decided(CPU, parse=broken).startswith("generic-cpu")
+        assert decided(CPU, dtype="float32", parse=broken).startswith("generic-cpu")
+        assert [record.getMessage().split(": ", 1)[1] for record in caplog.records] == ["spmv, single: OverflowError: too large"]
+        caplog.clear()
+        profiles.save(made("mine", CPU, spmv={"any": {"single": json.loads(_nested(64))}}))
+        assert decided(CPU).startswith("mine")
+        profiles.save(made("mine", CPU, spmv={"any": {"single": json.loads(_nested(65))}}))
+        assert decided(CPU).startswith("generic-cpu")
+    assert "more than 64 comparisons" in caplog.text
+    assert mine.is_dir()
 
 
 def test_unknown_labels_and_features_are_reported_once_and_ignored(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,0 +1,33 @@
+"""Numbers in labels: each has bounds, as a label may come from any file."""
+
+from __future__ import annotations
+
+__all__ = ["MOST", "number"]
+
+#: The most that a number without a closer bound may be: it is right as an ``int`` of OpenCL C, too.
+MOST = (1 << 31) - 1
+
+
+def number(text: str, what: str, lowest: int, highest: int) -> int:
+    """Return a number of a label.
+
+    Parameters
+    ----------
+    text : str
+        Decimal digits.
+    what : str
+        What the number is of, for the error.
+    lowest, highest : int
+        What it may be.
+
+    Raises
+    ------
+    ValueError
+        It is no number, or out of bounds.
+    """
+    # So many digits at most: to read them takes time, too.
+    digits = text.isascii() and text.isdecimal() and len(text) <= len(str(highest))
+    found = int(text) if digits else lowest - 1
+    if not lowest <= found <= highest:
+        raise ValueError(f"{what} must be a number from {lowest} to {highest}, is {text[:40]!r}")
+    return found
