@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from clsparse_py import programs
+from clsparse_py import programs, sources
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.canonical import Begins, Compact, Nonzeros, Range
 from clsparse_py.convert import Convert
@@ -45,7 +45,7 @@ _ANY_MATRIX = Features(n_rows=1, n_cols=1, nnz=1, shortest=1, longest=1, varianc
 
 def template_names() -> tuple[str, ...]:
     """Return the names of all templates, such as "spmv/subvector", from the files themselves."""
-    root = programs.TEMPLATES
+    root = sources.TEMPLATES
     return tuple(sorted(path.relative_to(root).with_suffix("").as_posix() for path in root.glob("*/*.mako")))
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
-from clsparse_py import cache, programs, runtimes
+from clsparse_py import cache, programs, runtimes, sources
 from clsparse_py.errors import NoDeviceError
 
 __all__ = ["Device", "Portability", "choose_device", "default_queue", "describe", "devices", "in_order", "unusable"]
@@ -218,7 +218,7 @@ def _query(device: cl.Device, name: str, default: Any) -> Any:
 
 
 def _lanes_probe_source(portability: Portability, group: int) -> str:
-    return programs.expand(f"#define PROBE_GROUP {group}\n{portability.defines}\n{_LANES_PROBE}")
+    return sources.expand(f"#define PROBE_GROUP {group}\n{portability.defines}\n{_LANES_PROBE}")
 
 
 def _exchanges(context: cl.Context, device: cl.Device, queue: cl.CommandQueue, portability: Portability) -> bool:
@@ -246,7 +246,7 @@ def _loads_once(context: cl.Context, device: cl.Device, queue: cl.CommandQueue) 
     n = 64
     numbers = np.arange(n, dtype=np.uint64) + 11
     try:
-        source = programs.expand(f"#define LOAD_ONCE_BY_PTX\n{_LOAD_ONCE_PROBE}")
+        source = sources.expand(f"#define LOAD_ONCE_BY_PTX\n{_LOAD_ONCE_PROBE}")
         kernel = cl.Kernel(programs.compile_source(context, device, source), "probe_load_once")
         flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
         inputs = (numbers.astype(np.uint32), numbers * 3, np.repeat(numbers * 5, 2))
@@ -266,7 +266,7 @@ def _matches(context: cl.Context, device: cl.Device, queue: cl.CommandQueue) -> 
     if "cl_nv_compiler_options" not in device.extensions.split():
         return "local"
     try:
-        kernel = cl.Kernel(programs.compile_source(context, device, programs.expand(_MATCH_PROBE)), "probe_match")
+        kernel = cl.Kernel(programs.compile_source(context, device, sources.expand(_MATCH_PROBE)), "probe_match")
         wrong = np.ones(64, np.uint32)
         out = cl.Buffer(context, cl.mem_flags.WRITE_ONLY, wrong.nbytes)
         kernel(queue, (64,), (64,), out)
@@ -326,7 +326,7 @@ def _types(content: dict[str, Any]) -> dict[str, Any]:
 def _probe(device: cl.Device) -> _Probed:
     """Return what only a kernel can tell, from this device or from what an earlier process found on it."""
     identity = (device.platform.name, device.platform.version, device.name, device.version, device.driver_version)
-    probes = (programs.expand(_LANES_PROBE), programs.expand(_LOAD_ONCE_PROBE), programs.expand(_MATCH_PROBE), _ALIAS_PROBE)
+    probes = (sources.expand(_LANES_PROBE), sources.expand(_LOAD_ONCE_PROBE), sources.expand(_MATCH_PROBE), _ALIAS_PROBE)
     key = cache.key_of("probe", *probes, *identity, device.extensions)
     kept = cache.load(key, _probed)
     if kept is not None:

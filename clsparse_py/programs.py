@@ -24,24 +24,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyopencl as cl
-from mako.lookup import TemplateCollection
-from mako.template import Template
 from pyopencl.characterize import has_src_build_cache
 from typing_extensions import Self
 
-from clsparse_py import cache, refusals
+from clsparse_py import cache, refusals, sources
 from clsparse_py.errors import BuildError
 
 __all__ = [
-    "INCLUDES",
-    "TEMPLATES",
     "Built",
     "Parameters",
     "build",
     "built",
     "clear",
     "compile_source",
-    "expand",
     "forget_refused",
     "identity",
     "recording",
@@ -51,17 +46,6 @@ __all__ = [
 
 _log = logging.getLogger(__name__)
 _lock = threading.RLock()
-
-
-def _folder(name: str) -> Path:
-    """Return a folder of sources: within the package once that is installed, beside it in a checkout."""
-    package = Path(__file__).parent
-    return package / name if (package / name).is_dir() else package.parent / name
-
-
-#: The folders of templates and of what they include.
-TEMPLATES, INCLUDES = _folder("templates"), _folder("cl")
-
 # The contexts are kept too: a key holds a context's handle, which must not be given to another context.
 _built: dict[tuple[int, int, Parameters], tuple[cl.Context, Built]] = {}
 _recorders: list[list[Built]] = []
@@ -161,42 +145,6 @@ class Built:
         return kernel
 
 
-class _Templates(TemplateCollection):  # type: ignore[misc]  # Mako has no types
-    """Where a template finds others whose defs it uses, by their names."""
-
-    def get_template(self, uri: str, relativeto: str | None = None) -> Template:  # noqa: ARG002
-        return _template(uri)
-
-    def adjust_uri(self, uri: str, filename: str) -> str:  # noqa: ARG002
-        return uri
-
-
-@functools.cache
-def _template(name: str) -> Template:
-    text = (TEMPLATES / f"{name}.mako").read_text(encoding="utf-8")
-    return Template(text=text, strict_undefined=True, uri=name, lookup=_Templates())
-
-
-@functools.cache
-def _included(name: str) -> str:
-    return (INCLUDES / name).read_text(encoding="utf-8")
-
-
-def expand(text: str) -> str:
-    """Return OpenCL C with the files of ``cl/`` that it includes put in place, each once."""
-    seen: set[str] = set()
-
-    def put(match: re.Match[str]) -> str:
-        name = match.group(1)
-        if name in seen:
-            return ""
-        seen.add(name)
-        return f"// ---- cl/{name}\n{pattern.sub(put, _included(name))}\n// ---- end of cl/{name}"
-
-    pattern = re.compile(r'^#include "([\w.]+)"$', flags=re.MULTILINE)
-    return pattern.sub(put, text)
-
-
 def render(parameters: Parameters) -> str:
     """Return the OpenCL C of a kernel, includes expanded.
 
@@ -205,8 +153,8 @@ def render(parameters: Parameters) -> str:
     parameters : Parameters
         Names the template and holds all that it may use.
     """
-    body = _template(parameters.template).render(name=parameters.name, **parameters.arguments())
-    text = expand(f"#define WORK_GROUP {parameters.work_group}\n{parameters.prelude}\n{body.strip()}\n")
+    body = sources.fill(parameters.template, {"name": parameters.name, **parameters.arguments()})
+    text = sources.expand(f"#define WORK_GROUP {parameters.work_group}\n{parameters.prelude}\n{body.strip()}\n")
     return re.sub(r"\n{3,}", "\n\n", text)
 
 

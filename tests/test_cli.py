@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from platforms import PLATFORMS, queue_on
 
 import clsparse_py
-from clsparse_py import cli, demo, io, programs
+from clsparse_py import cli, demo, io, programs, sources
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.catalogue import catalogue, template_names
 from clsparse_py.device import Device, Portability, describe
@@ -40,7 +40,7 @@ def without_devices() -> dict[str, str]:
 
 @pytest.mark.parametrize("arithmetic", [SINGLE, Arithmetic("complex128", "float64", "int64"), Arithmetic("int8", "int32")])
 def test_the_catalogue_covers_every_template(arithmetic: Arithmetic) -> None:
-    files = {path.relative_to(root).with_suffix("").as_posix() for root in [programs.TEMPLATES] for path in root.rglob("*.mako")}
+    files = {path.relative_to(root).with_suffix("").as_posix() for root in [sources.TEMPLATES] for path in root.rglob("*.mako")}
     found = catalogue(GPU, arithmetic)
     assert set(template_names()) == files
     assert files <= set(found)

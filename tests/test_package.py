@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 # What the two folders of sources resolve to.
-WHERE = "from clsparse_py import programs; print(programs.TEMPLATES.resolve(), programs.INCLUDES.resolve(), sep='\\n')"
+WHERE = "from clsparse_py import sources; print(sources.TEMPLATES.resolve(), sources.INCLUDES.resolve(), sep='\\n')"
 
 pytestmark = pytest.mark.skipif(not (ROOT / "pyproject.toml").exists(), reason="the tests do not run from a checkout")
 

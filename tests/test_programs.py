@@ -12,10 +12,9 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array
 import pytest
-from mako.template import Template
 from typing_extensions import Self
 
-from clsparse_py import BuildError, cache, programs
+from clsparse_py import BuildError, cache, programs, sources
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.canonical import Begins, Compact, Nonzeros, Range
 from clsparse_py.catalogue import catalogue
@@ -101,7 +100,7 @@ def name_of(record: programs.Parameters) -> str:
 
 
 def template_files() -> dict[str, str]:
-    root = programs.TEMPLATES
+    root = sources.TEMPLATES
     return {path.relative_to(root).with_suffix("").as_posix(): path.read_text("utf-8") for path in root.rglob("*.mako")}
 
 
@@ -110,7 +109,7 @@ def test_every_template_has_a_record() -> None:
 
 
 def test_every_cl_file_is_used() -> None:
-    files = {path.name for path in programs.INCLUDES.glob("*.cl")}
+    files = {path.name for path in sources.INCLUDES.glob("*.cl")}
     rendered = "\n".join(programs.render(record) for record in records())
     assert files == {name for name in files if f"// ---- cl/{name}\n" in rendered}
 
@@ -147,7 +146,7 @@ def test_templates_are_strict_about_names(name: str) -> None:
     for left_out in ("name", "work_group"):
         rest = {key: value for key, value in arguments.items() if key != left_out}
         with pytest.raises(NameError, match=f"'{left_out}' is not defined"):
-            programs._template(name).render(**rest)
+            sources._template(name).render(**rest)
 
 
 def test_templates_leave_no_argument_unused() -> None:
@@ -165,13 +164,13 @@ def test_templates_name_no_vendor() -> None:
 
 
 def test_includes_are_put_in_place_once() -> None:
-    text = programs.expand('#include "spmv.cl"\n#include "spmv.cl"\n#include "lanes_t.cl"\nint x;')
+    text = sources.expand('#include "spmv.cl"\n#include "spmv.cl"\n#include "lanes_t.cl"\nint x;')
     assert "#include" not in text
     for name in ("spmv", "update", "lanes_t", "lanes"):
         assert text.count(f"// ---- cl/{name}.cl\n") == 1
     assert text.endswith("int x;")
     with pytest.raises(FileNotFoundError):
-        programs.expand('#include "nowhere.cl"')
+        sources.expand('#include "nowhere.cl"')
 
 
 @dataclass(frozen=True)
@@ -198,12 +197,46 @@ class Probe(programs.Parameters):
         return replace(self, work_group=work_group, lanes=lane_width) if work_group else None
 
 
+def test_what_a_template_became_is_kept_until_its_text_or_that_of_one_it_uses_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fill(n: int) -> str:
+        for kept in (sources._text, sources._texts, sources._template):
+            kept.cache_clear()
+        return sources.fill("kind/uses", {"name": "k", "n": n}).strip()
+
+    def kept() -> int:
+        return sum(path.is_file() for path in (tmp_path / "cache").iterdir())
+
+    folder = tmp_path / "kind"
+    folder.mkdir()
+    (folder / "used.mako").write_text('<%def name="twice(n)">${2 * n}</%def>')
+    (folder / "uses.mako").write_text('<%namespace name="used" file="kind/used"/>\\\n${name} ${used.twice(n)}')
+    monkeypatch.setattr(sources, "TEMPLATES", tmp_path)
+    monkeypatch.setenv("CLSPARSE_CACHE_DIR", str(tmp_path / "cache"))
+    assert (fill(1), fill(2), fill(1)) == ("k 2", "k 4", "k 2")
+    assert kept() == 2
+    with monkeypatch.context() as patched:
+        patched.setattr(sources, "_template", sources._text)  # which would fail
+        assert sources.fill("kind/uses", {"n": 2, "name": "k"}).strip() == "k 4"
+    (folder / "used.mako").write_text('<%def name="twice(n)">${3 * n}</%def>')
+    assert fill(1) == "k 3"
+    (folder / "uses.mako").write_text('<%namespace name="used" file="kind/used"/>\\\n${used.twice(n)}')
+    assert fill(1) == "3"
+    assert kept() == 4
+    for path in (tmp_path / "cache").iterdir():
+        path.write_bytes(b"damaged")
+    assert fill(1) == "3"
+    for used in (sources._text, sources._texts, sources._template):
+        used.cache_clear()
+
+
 @pytest.fixture
 def probe(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Put the template "probe" in place, and collect what is compiled."""
     text = "kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))\nvoid ${name}(global int *out)\n{\n    ${body}\n}\n"
-    template, compiled, compile_source = Template(text=text, strict_undefined=True), [], programs.compile_source
-    monkeypatch.setattr(programs, "_template", lambda _: template)
+    compiled, compile_source = [], programs.compile_source
+    monkeypatch.setattr(sources, "_text", lambda _: text)
 
     def counted(context: Any, device: Any, source: str, options: Any = ()) -> Any:
         compiled.append(source)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 
-import rich.box
-import rich.console
-import rich.table
+from clsparse_py import tables
 
 __all__ = ["Bin", "Explanation"]
 
@@ -75,15 +72,8 @@ class Explanation:
             f"SpGEMM, method {self.method}: {self.n_products:,} products, {self.nnz:,} entries, "
             f"expansion {self.expansion_factor:.2f}, compression {self.compression_ratio:.2f}"
         )
-        table = rich.table.Table(title=title, box=rich.box.SIMPLE)
-        for column in ("method", "parameters", "products up to", "row of A up to", "rows"):
-            table.add_column(column, overflow="fold")
+        rows = []
         for each in self.bins:
             limits = ("" if limit is None else f"{limit:,}" for limit in (each.max_products, each.max_length))
-            table.add_row(each.method, each.parameters, *limits, f"{each.n_rows:,}")
-        text = io.StringIO()
-        console = rich.console.Console(file=text, width=140)
-        console.print(table)
-        if self.rule:
-            console.print(f"Decided: {self.rule}", soft_wrap=True, markup=False)
-        return text.getvalue().rstrip()
+            rows.append((each.method, each.parameters, *limits, f"{each.n_rows:,}"))
+        return tables.as_text(title, ("method", "parameters", "products up to", "row of A up to", "rows"), rows, self.rule)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 
-import rich.box
-import rich.console
-import rich.table
+from clsparse_py import tables
 
 __all__ = ["Explanation", "Share"]
 
@@ -44,13 +41,6 @@ class Explanation:
     launches: int
 
     def __str__(self) -> str:
-        table = rich.table.Table(title=f"SpMV: {self.scheme}. Launches: {self.launches}", box=rich.box.SIMPLE)
-        for column in ("rows", "kernel", "built as", "why"):
-            table.add_column(column, justify="right" if column == "rows" else "left", overflow="fold")
-        for share in self.shares:
-            table.add_row(f"{share.rows:,}", share.kernel, share.built, share.why)
-        text = io.StringIO()
-        console = rich.console.Console(file=text, width=140)
-        console.print(table)
-        console.print(f"Decided: {self.rule}", markup=False, highlight=False)
-        return text.getvalue().rstrip()
+        title = f"SpMV: {self.scheme}. Launches: {self.launches}"
+        rows = [(f"{share.rows:,}", share.kernel, share.built, share.why) for share in self.shares]
+        return tables.as_text(title, ("rows", "kernel", "built as", "why"), rows, self.rule, numbers="rows")

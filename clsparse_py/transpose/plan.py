@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import rich.box
-import rich.console
-import rich.table
 from pyopencl import array as cl_array
 
+from clsparse_py import tables
 from clsparse_py.csr import assembled, csr_array
 from clsparse_py.device import describe
 from clsparse_py.launch import Chain
@@ -75,17 +72,8 @@ class Explanation:
 
     def __str__(self) -> str:
         title = f"SpTRANS: {self.method or 'no entries'}. Launches: {self.launches}"
-        table = rich.table.Table(title=title, box=rich.box.SIMPLE)
-        for column in ("method", "taken", "why"):
-            table.add_column(column, overflow="fold")
-        for each in self.verdicts:
-            table.add_row(each.method, "yes" if each.taken else "no", each.why)
-        text = io.StringIO()
-        console = rich.console.Console(file=text, width=140)
-        console.print(table)
-        if self.rule:
-            console.print(f"Decided: {self.rule}", soft_wrap=True, markup=False)
-        return text.getvalue().rstrip()
+        rows = [(each.method, "yes" if each.taken else "no", each.why) for each in self.verdicts]
+        return tables.as_text(title, ("method", "taken", "why"), rows, self.rule)
 
 
 def run(A: csr_array, values: cl_array.Array | None, moved: cl_array.Array, method: str) -> tuple[Pattern, Explanation]:
