@@ -36,8 +36,8 @@ class csr_array:  # noqa: N801 - SciPy's name for it
         Of the values; by default that of ``arg1``. Bool, integers, float32, float64, complex64 and complex128 are supported, the
         64-bit floats where the device has double precision.
     copy : bool
-        False, the default: `pyopencl.array` parts are used as they are, and so are contiguous NumPy parts on devices that work
-        on the host's memory (CPU devices). The matrix then *is* that memory: who writes to one writes to the other.
+        False, the default: `pyopencl.array` parts are used as they are, so that who writes to them writes to the matrix. True:
+        they are copied. Parts from the host are always copied, on CPU devices as on GPUs.
     queue : pyopencl.CommandQueue, optional
         Where it lives and computes: by default the queue of a `pyopencl.array` part, else `clsparse_py.default_queue`.
     check : bool
@@ -61,13 +61,19 @@ class csr_array:  # noqa: N801 - SciPy's name for it
     ------
     ValueError, TypeError
         ``arg1`` is no such thing or no valid structure, or its parts live in another context; the message names the part.
+
+    Notes
+    -----
+    All attributes but `data`, `indices` and `indptr` are read-only. On a CPU device, which can work on the host's memory, a
+    matrix that shares it is made of `pyopencl.array.Array` whose buffers were made with ``USE_HOST_PTR``.
     """
 
-    ndim = 2
     _vouched: bool
     _structure: Structure | None
     # NumPy leaves `array @ A` to us.
     __array_ufunc__ = None
+    # As SciPy's and NumPy's arrays, which compare by entries.
+    __hash__ = None  # type: ignore[assignment] # the way to say so
 
     def __init__(
         self,
@@ -101,9 +107,9 @@ class csr_array:  # noqa: N801 - SciPy's name for it
 
     def _hold(self, queue: cl.CommandQueue, shape: tuple[int, int], parts: DeviceParts) -> None:
         """Begin to be the matrix of these parts."""
-        self.shape: tuple[int, int] = shape
-        self.queue: cl.CommandQueue = queue
-        self.context: cl.Context = queue.context  # kept: not every driver's queue keeps it
+        self._shape = shape
+        self._queue = queue
+        self._context: cl.Context = queue.context  # kept: not every driver's queue keeps it
         self._data, self._indices, self._indptr = parts
         self._plans = Plans()
         self._structure = None
@@ -121,6 +127,26 @@ class csr_array:  # noqa: N801 - SciPy's name for it
             self._nnz = found.nnz
             self._structure = found
         return self._structure
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self._shape
+
+    @property
+    def ndim(self) -> int:
+        """Two."""
+        return 2
+
+    @property
+    def queue(self) -> cl.CommandQueue:
+        """The queue on which operations on the matrix run, if no operand brings another."""
+        return self._queue
+
+    @property
+    def context(self) -> cl.Context:
+        """The context of the queue."""
+        return self._context
 
     @property
     def data(self) -> cl_array.Array:
@@ -370,6 +396,22 @@ class csr_array:  # noqa: N801 - SciPy's name for it
             of = f"{self.shape[0]} entries" if dense.ndim == 1 else f"one or two dimensions, and {self.shape[0]} columns"
             raise ValueError(f"x: must have {of}, as A is {self.shape[0]} x {self.shape[1]}, has shape {dense.shape}")
         return self.T @ dense if dense.ndim == 1 else (self.T @ dense.T).T
+
+    def __bool__(self) -> bool:
+        """Return whether a 1 x 1 matrix stores an entry; others have no truth value, as in SciPy."""
+        if self.shape == (1, 1):
+            return self.nnz != 0
+        raise ValueError(f"truth value: ambiguous, as A is {self.shape[0]} x {self.shape[1]}; ask for A.nnz, or use A.get()")
+
+    def _compare(self, other: Any) -> Any:
+        """Refuse to compare entries; what is no array and no number is left to Python, as in SciPy."""
+        arrays = isinstance(other, (csr_array, cl_array.Array, np.ndarray)) or scipy.sparse.issparse(other)
+        if arrays or np.isscalar(other):
+            what = f"a csr_array and a {type(other).__name__}"
+            raise TypeError(f"comparison: {what} are not compared on the device; compare A.get(), which is SciPy's")
+        return NotImplemented
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _compare
 
     def __repr__(self) -> str:
         kind = f"{self.dtype} values, {self._indptr.dtype} indices"

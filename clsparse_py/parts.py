@@ -116,7 +116,11 @@ def _value_dtype_on(queue: cl.CommandQueue, own: np.dtype[Any], dtype: Any) -> n
 
 
 def place_part(queue: cl.CommandQueue, name: str, part: Any, dtype: np.dtype[Any], *, copy: bool) -> cl_array.Array:
-    """Return one of the three arrays on the device, contiguous and from the beginning of its buffer."""
+    """Return one of the three arrays on the device, contiguous and from the beginning of its buffer.
+
+    One from the host is copied, whatever ``copy`` says: SciPy's matrices sort their arrays in place, even when they are only
+    asked for their largest entry, and what is known of a structure has to stay true.
+    """
     if isinstance(part, cl_array.Array):
         if not contexts_match(part, queue.context):
             raise ValueError(f"{name}: lives in another context than the queue of the matrix")
@@ -125,7 +129,7 @@ def place_part(queue: cl.CommandQueue, name: str, part: Any, dtype: np.dtype[Any
         # Kernels take the beginning of a buffer: a part that begins inside one is copied to a buffer of its own.
         return part.copy(queue=queue) if copy or part.offset else part
     values = np.ascontiguousarray(part, dtype=dtype)
-    return from_host(queue, values, copy=copy and np.may_share_memory(values, part))
+    return from_host(queue, values, copy=np.may_share_memory(values, part))
 
 
 def _vector(name: str, part: Any) -> Any:

@@ -194,20 +194,6 @@ def test_check_at_every_work_group_size(queue: cl.CommandQueue, work_group: int,
         check_structure(queue, (3000, 100), cl_array.to_device(queue, broken), device, work_group)
 
 
-def test_copy_false_is_the_callers_memory_on_cpu_devices(queue: cl.CommandQueue) -> None:
-    if not describe(queue.device).aliases_host:
-        pytest.skip("the device has memory of its own")
-    data, x = DATA.copy(), np.ones(3, np.float32)
-    own, aliased = csr_array((data, INDICES, INDPTR), copy=True, queue=queue), csr_array((data, INDICES, INDPTR), queue=queue)
-    data *= 10
-    np.testing.assert_array_equal(own @ x, DENSE @ x)
-    np.testing.assert_array_equal(aliased @ x, 10 * DENSE @ x)
-    aliased.data.fill(1)
-    queue.finish()
-    np.testing.assert_array_equal(aliased.data.get(), 1)
-    np.testing.assert_array_equal(data, 1)
-
-
 def test_copies_are_their_own(queue: cl.CommandQueue) -> None:
     A = csr_array((DATA, INDICES, INDPTR), queue=queue, copy=True)
     for other in (A.copy(), A.astype(np.float32), csr_array(A, copy=True)):

@@ -11,6 +11,7 @@ from clsparse_py.csr import assembled, csr_array
 from clsparse_py.device import describe
 from clsparse_py.launch import Chain
 from clsparse_py.parts import place_part, value_dtype
+from clsparse_py.set_once import SetOnce
 from clsparse_py.spgemm.accumulator import Product, Result
 from clsparse_py.spgemm.canonical_values import CanonicalOperand
 from clsparse_py.spgemm.explanation import Bin, Explanation
@@ -23,7 +24,7 @@ from clsparse_py.transfer import allocated
 __all__ = ["SpgemmPlan"]
 
 
-class SpgemmPlan:
+class SpgemmPlan(SetOnce):
     """The product of two structures, for any values. Made by `spgemm_plan`.
 
     Attributes

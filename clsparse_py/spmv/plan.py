@@ -14,6 +14,7 @@ from pyopencl import array as cl_array
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device, describe, in_order
 from clsparse_py.semiring import Semiring, plus_times
+from clsparse_py.set_once import SetOnce
 from clsparse_py.spmv.builder import Builder
 from clsparse_py.spmv.choose import Decision, KernelChoice, choose
 from clsparse_py.spmv.executable import Executable
@@ -35,7 +36,7 @@ class _Checked:
     scale: tuple[Any, ...]
 
 
-class SpmvPlan:
+class SpmvPlan(SetOnce):
     """A plan for products ``A @ x`` with one structure, any values and any x. Made by `spmv_plan`.
 
     Kernels and row lists are made when the first product of a kind (dtypes, semiring, scaled or not) asks for them, and kept.
@@ -81,6 +82,10 @@ class SpmvPlan:
     def __str__(self) -> str:
         names = list(dict.fromkeys(choice.name for side in self.decision.kernels for choice in side))
         return f"{self.decision.scheme}: {', '.join(names) if len(names) < 4 else f'{names[0]} to {names[-1]}'}"
+
+    def __repr__(self) -> str:
+        rows, columns = self.shape
+        return f"<SpmvPlan of a {rows} x {columns} matrix with {self.nnz} entries on {self.device.name}: {self}>"
 
     def explain(self) -> Explanation:
         """Return which rows go to which kernel with which parameters, and why."""

@@ -13,6 +13,7 @@ from clsparse_py.csr import assembled, csr_array
 from clsparse_py.device import describe
 from clsparse_py.launch import Chain
 from clsparse_py.parts import place_part, value_dtype
+from clsparse_py.set_once import SetOnce
 from clsparse_py.structure import Plans, Structure
 from clsparse_py.transfer import contexts_match
 from clsparse_py.transpose.choose import Strategy, features_of, parse
@@ -161,7 +162,7 @@ def transposed(A: csr_array, method: str) -> csr_array:
     return assembled(A.queue, A.shape[::-1], (data, pattern.indices, pattern.indptr), _structure(A), plans)
 
 
-class TransposePlan:
+class TransposePlan(SetOnce):
     """The transposition of one structure, for any values: each new set of them takes one gather. Made by `transpose_plan`.
 
     Attributes
@@ -197,6 +198,11 @@ class TransposePlan:
 
     def __str__(self) -> str:
         return self._explanation.method or "no entries"
+
+    def __repr__(self) -> str:
+        columns, rows = self.shape
+        device = describe(self.queue.device).name
+        return f"<TransposePlan of a {rows} x {columns} matrix with {self.positions.size} entries on {device}: {self}>"
 
     def __call__(self, data: Any = None, out: csr_array | None = None) -> csr_array:
         """Return the transposed matrix with other values, which are not waited for.

@@ -1,0 +1,77 @@
+"""What can be set, compared and shown of matrices and plans."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+import scipy.sparse as sp
+from pyopencl import array as cl_array
+
+from clsparse_py import csr_array, spgemm_plan, transpose_plan
+
+S = sp.csr_array(np.array([[1, 0, 2], [0, 0, 0], [3, 4, 0]], np.float32))
+
+
+@pytest.mark.parametrize("name", ["shape", "queue", "context", "ndim", "dtype", "nnz", "plans", "T"])
+def test_attributes_of_a_matrix_are_read_only(queue: cl.CommandQueue, name: str) -> None:
+    A = csr_array(S, queue=queue)
+    for change in (lambda: setattr(A, name, None), lambda: delattr(A, name)):
+        with pytest.raises(AttributeError, match=name):
+            change()
+    np.testing.assert_array_equal(A @ np.ones(3, np.float32), S @ np.ones(3))
+
+
+def test_attributes_of_plans_are_read_only(queue: cl.CommandQueue) -> None:
+    A = csr_array(S, queue=queue)
+    for plan in (A.spmv_plan(), transpose_plan(A), spgemm_plan(A, A)):
+        public = [name for name in vars(plan) if not name.startswith("_")]
+        assert {"queue", "shape", "indptr", "indices"} <= set(public)
+        for name in public:
+            for change in (lambda: setattr(plan, name, None), lambda: delattr(plan, name)):  # noqa: B023 - called at once
+                with pytest.raises(AttributeError, match=rf"^{name}: is read-only, as the \w+Plan relies on it"):
+                    change()
+
+
+COMPARISONS = [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge]
+
+
+@pytest.mark.parametrize("compare", COMPARISONS, ids=lambda compare: compare.__name__)
+def test_entries_are_not_compared(queue: cl.CommandQueue, compare: Any) -> None:
+    A = csr_array(S, queue=queue)
+    arrays = (A, csr_array(S, queue=queue), S, S.tocoo(), S.toarray(), cl_array.zeros(queue, (3, 3), np.int32))
+    for other in (*arrays, 0, 1.5, np.float32(2)):
+        with pytest.raises(TypeError, match=r"^comparison: a csr_array and a \w+ are not compared on the device; compare A.get"):
+            compare(A, other)
+    for other in (S, S.toarray(), 0):
+        with pytest.raises(TypeError, match=r"^comparison: "):
+            compare(other, A)
+
+
+def test_what_is_no_array_is_another(queue: cl.CommandQueue) -> None:
+    A = csr_array(S, queue=queue)
+    assert (A == None, A != None, A == [], object() != A) == (False, True, False, True)  # noqa: E711 - what is tested
+    with pytest.raises(TypeError, match="'<' not supported"):
+        A < None  # noqa: B015 - what is tested
+    assert A in [A]
+    with pytest.raises(TypeError, match="unhashable type: 'csr_array'"):
+        hash(A)
+
+
+def test_truth_is_scipys(queue: cl.CommandQueue) -> None:
+    with pytest.raises(ValueError, match=r"^truth value: ambiguous, as A is 3 x 3"):
+        bool(csr_array(S, queue=queue))
+    for one in (sp.csr_array([[2.0]], dtype=np.float32), sp.csr_array((1, 1), dtype=np.float32)):
+        assert bool(csr_array(one, queue=queue)) is bool(one)
+
+
+def test_plans_show_what_they_are(queue: cl.CommandQueue) -> None:
+    A, device = csr_array(S, queue=queue), queue.device.name.strip()
+    A @ np.ones(3, np.float32)
+    shown = [repr(plan) for plan in (A.spmv_plan(), transpose_plan(A), spgemm_plan(A, A))]
+    assert shown[0].startswith(f"<SpmvPlan of a 3 x 3 matrix with 4 entries on {device}: ")
+    assert shown[1].startswith(f"<TransposePlan of a 3 x 3 matrix with 4 entries on {device}: ")
+    assert shown[2] == f"<SpgemmPlan of a 3 x 3 product with {(S @ S).nnz} entries on {device}>"
