@@ -42,6 +42,11 @@ class BuildError(RuntimeError):
         self.reason = reason
         self.remembered = remembered
 
+    @property
+    def kernel(self) -> str:
+        """The kernel's name."""
+        return str(getattr(self.parameters, "name", self.parameters))
+
     def again(self) -> BuildError:
         """Return an error that says the same, to be raised another time."""
         return BuildError(

@@ -276,7 +276,8 @@ def build(context: cl.Context, device: cl.Device, parameters: Parameters) -> Bui
             try:
                 kept = _built[key] = (context, _build(context, device, parameters))
             except BuildError as error:
-                _refused[key] = (context, error)
+                # A copy: an error that was raised holds what its callers had in hands.
+                _refused[key] = (context, error.again())
                 _log.log(
                     logging.INFO if error.remembered else logging.WARNING,
                     "kernel %s is refused by the compiler of %s, and done without where there is another way: %s",
@@ -291,6 +292,7 @@ def build(context: cl.Context, device: cl.Device, parameters: Parameters) -> Bui
 def _build(context: cl.Context, device: cl.Device, asked: Parameters) -> Built:
     parameters = asked
     first_error: BuildError | None = None
+    verdicts: list[tuple[str, str, str]] = []
     while True:
         source, lanes, limit = render(parameters), parameters.lane_width, parameters.work_group // 2
         digest = refusals.digest_of(source, parameters.options)
@@ -307,17 +309,20 @@ def _build(context: cl.Context, device: cl.Device, asked: Parameters) -> Built:
                 raise MemoryError(f"{device.name.strip()}: no memory to build the kernel {parameters.name}: {error}") from error
             except cl.Error as error:
                 said, code = refusals.said_by(error), _name_of(error)
-                if refusals.is_verdict(error) and _compiler_works(context, device):
-                    refusals.note(identity(device), digest, parameters.name, _summary(said) or code)
+                if refusals.is_verdict(error):
+                    verdicts.append((digest, parameters.name, _summary(said) or code))
                 first_error = first_error or _build_error(device, parameters, source, said, code)
             else:
                 # A driver that does not tell its sub-group size was verified by the probe of its device.
                 lanes = _sub_group_size(kernel, device, parameters.work_group) or parameters.lane_width
                 if limit >= parameters.work_group and lanes >= parameters.lane_width:
                     multiple = kernel.get_work_group_info(cl.kernel_work_group_info.PREFERRED_WORK_GROUP_SIZE_MULTIPLE, device)
+                    refusals.note(identity(device), verdicts)
                     return Built(program, parameters, int(multiple))
         smaller = parameters.within(min(limit, parameters.work_group), min(lanes, parameters.lane_width)) if limit > 0 else None
         if smaller is None or smaller == parameters:
+            if verdicts and _compiler_works(context, device):
+                refusals.note(identity(device), verdicts)
             raise first_error or _build_error(
                 device, parameters, source, f"the driver allows {limit} work-items in a work-group", "too large"
             )

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -19,6 +20,7 @@ import pyopencl as cl
 
 import clsparse_py
 from clsparse_py import cache
+from clsparse_py.errors import BuildError
 
 __all__ = [
     "DEVICE",
@@ -36,6 +38,8 @@ __all__ = [
     "seen",
     "trusted",
 ]
+
+_log = logging.getLogger(__name__)
 
 #: The digest of what is refused if a device builds nothing that can be used.
 DEVICE = "device"
@@ -57,7 +61,7 @@ _CIRCUMSTANCES = re.compile(
 )
 
 _known: dict[str, dict[str, Refusal]] = {}
-_avoided: dict[tuple[Hashable, Hashable], dict[Hashable, str]] = {}
+_avoided: dict[tuple[Hashable, Hashable], dict[Hashable, BuildError]] = {}
 
 
 @dataclass(frozen=True)
@@ -155,10 +159,15 @@ def trusted(identity: str, digest: str) -> Refusal | None:
     return found if found is not None and found.trusted else None
 
 
-def note(identity: str, digest: str, kernel: str, reason: str) -> None:
-    """Keep on disk that this process saw a source refused."""
+def note(identity: str, verdicts: Iterable[tuple[str, str, str]]) -> None:
+    """Keep on disk what this process saw refused: the digest, the kernel's name and the reason of each."""
+    given = list(verdicts)
+    if not given:
+        return
     # Other processes may have written since it was read.
-    now = seen(parsed(cache.read(_key(identity))), digest, kernel, reason, _PROCESS)
+    now = parsed(cache.read(_key(identity)))
+    for digest, kernel, reason in given:
+        now = seen(now, digest, kernel, reason, _PROCESS)
     _known[identity] = now
     _write(identity, now)
 
@@ -176,7 +185,7 @@ def forget(identity: str) -> int:
     return len(known)
 
 
-def avoid(device: Hashable, about: Hashable, what: Hashable, kernel: str) -> None:
+def avoid(device: Hashable, about: Hashable, what: Hashable, error: BuildError) -> None:
     """Have this process do without a method, as a kernel of it is refused.
 
     Parameters
@@ -186,15 +195,17 @@ def avoid(device: Hashable, about: Hashable, what: Hashable, kernel: str) -> Non
         Of what the method is one: an operation, and the types that its kernels are for.
     what : hashable
         The method.
-    kernel : str
-        The name of the refused kernel.
+    error : BuildError
+        The refusal.
     """
-    _avoided.setdefault((device, about), {})[what] = kernel
+    _log.info("%s: done without, as %s is refused", what, error.kernel)
+    # A copy: an error that was raised holds what its callers had in hands.
+    _avoided.setdefault((device, about), {})[what] = error.again()
 
 
-def avoided(device: Hashable, about: Hashable) -> Mapping[Any, str]:
-    """Return what `avoid` was called with: methods, and the kernel for which each is avoided."""
-    return _avoided.get((device, about), {})
+def avoided(device: Hashable, about: Hashable) -> Mapping[Any, BuildError]:
+    """Return what `avoid` was called with: methods, and the refusal of each."""
+    return _avoided.get((device, about), {}) if _avoided else {}
 
 
 def clear() -> None:

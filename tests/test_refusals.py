@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -112,32 +113,33 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def plant(monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> Callable[..., list[str]]:  # noqa: ARG001 - nothing reaches other tests
-    """Have the compiler refuse all kernels in whose name one of some words is; what it was asked for is collected."""
+def plant(monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> Iterator[Callable[..., list[str]]]:  # noqa: ARG001 - kept from others
+    """Have the compiler refuse all kernels in whose names a pattern is found; what it was asked for is collected."""
     compile_source, built = programs.compile_source, dict(programs._built)
 
-    def planted(*words: str, error: Exception | None = None) -> list[str]:
+    def planted(pattern: str, error: Exception | None = None) -> list[str]:
         asked: list[str] = []
-        programs._built.clear()
         programs.forget_refused()
 
         def refusing(context: Any, device: Any, source: str, options: Any = ()) -> Any:
-            found = next((word for word in words if f"void {word}" in source), None)
-            if found is not None:
-                asked.append(found)
+            found = [name for name in programs._KERNEL.findall(source) if re.search(pattern, name)]
+            if found:
+                asked.extend(found)
                 raise error or Verdict(REFUSED, LOG)
             return compile_source(context, device, source, options)
 
         monkeypatch.setattr(programs, "compile_source", refusing)
-        # What was built before does not have to be built again, but for what is refused.
-        programs._built.update({key: each for key, each in built.items() if not each[1].parameters.name.startswith(words)})
+        for key, (_, each) in built.items():
+            if re.search(pattern, each.parameters.name):
+                programs._built.pop(key, None)
         return asked
 
-    return planted
+    yield planted
+    programs._built.update(built)
 
 
-def matrix(n: int = 60, seed: int = 3) -> scipy.sparse.csr_array:
-    return scipy.sparse.csr_array(scipy.sparse.random_array((n, n), density=0.1, rng=seed, dtype=np.float32))
+def matrix(n: int = 60, density: float = 0.1) -> scipy.sparse.csr_array:
+    return scipy.sparse.csr_array(scipy.sparse.random_array((n, n), density=density, rng=3, dtype=np.float32))
 
 
 def known(queue: cl.CommandQueue) -> dict[str, Refusal]:
@@ -208,7 +210,7 @@ def test_what_two_processes_saw_is_not_tried_again(
 def test_circumstances_are_not_kept(
     needs_conversion: cl.CommandQueue, plant: Callable[..., list[str]], error: Exception, raised: type[Exception]
 ) -> None:
-    plant(CONVERSION, error=error)
+    plant(CONVERSION, error)
     with pytest.raises(raised):
         convert(needs_conversion)
     assert known(needs_conversion) == {}
@@ -217,14 +219,14 @@ def test_circumstances_are_not_kept(
 def test_nothing_is_kept_while_the_compiler_builds_nothing(
     needs_conversion: cl.CommandQueue, plant: Callable[..., list[str]]
 ) -> None:
-    plant(CONVERSION, "works_")
+    plant(f"{CONVERSION}|works_")
     with pytest.raises(BuildError, match="no such"):
         convert(needs_conversion)
     assert known(needs_conversion) == {}
 
 
 def test_an_empty_log_is_said_to_be_empty(needs_conversion: cl.CommandQueue, plant: Callable[..., list[str]]) -> None:
-    plant(CONVERSION, error=Verdict(REFUSED, FAILED))
+    plant(CONVERSION, Verdict(REFUSED, FAILED))
     with pytest.raises(BuildError, match="says nothing but BUILD_PROGRAM_FAILURE") as caught:
         convert(needs_conversion)
     assert caught.value.log == ""
@@ -271,7 +273,7 @@ import pyopencl as cl
 from clsparse_py import programs, refusals
 identity = sys.argv[1]
 print(refusals.trusted(identity, "d") is not None)
-refusals.note(identity, "d", "kernel", "why")
+refusals.note(identity, [("d", "kernel", "why")])
 """
 
 
@@ -285,3 +287,55 @@ def test_processes_share_what_they_saw(tmp_path: Path) -> None:
         for _ in range(3)
     ]  # fmt: skip
     assert found == ["False", "False", "True"]
+
+
+#: Methods of SpGEMM with the kernels that are refused, all or those of a phase, for a kind of device.
+PRODUCTS = [
+    ("auto", "spgemm_merge", "cpu"),
+    ("auto", "spgemm_merge.*most.*symbolic", "cpu"),
+    ("auto", "spgemm_(merge|dense_chunked)", "cpu"),
+    ("auto", "spgemm_(merge|dense_chunked|esc)", "cpu"),
+    ("auto", "spgemm_merge.*_values", "cpu"),
+    ("reg-merge", "spgemm_merge", "cpu"),
+    ("merge", "spgemm_merge", "cpu"),
+    ("reg-sort", "spgemm_sort.*numeric", "cpu"),
+    ("sort", "spgemm_sort", "cpu"),
+    ("hash", "spgemm_hash", "cpu"),
+    ("reg-hash", "spgemm_hash", "cpu"),
+    ("large-hash", "spgemm_hash", "cpu"),
+    ("esc-local", "spgemm_esc_(item|team)", "cpu"),
+    ("dense", "spgemm_dense_chunked.*numeric", "cpu"),
+    ("dense", "spgemm_masks", "cpu"),
+    ("esc", "spgemm_esc_contract", "cpu"),
+    ("esc", "spgemm_esc_contract.*values", "cpu"),
+    ("esc", "radix_chunk_scatter_words", "cpu"),
+    ("long-rows", "merge_serial", "cpu"),
+    ("auto", "spgemm_(merge|sort|dense_span)", "gpu"),
+    ("auto", "spgemm_(merge|compact)", "gpu"),
+    ("dense", "spgemm_dense_(span|parts)", "gpu"),
+]
+
+
+@pytest.mark.parametrize(("method", "pattern", "kind"), PRODUCTS, ids=["-".join(each) for each in PRODUCTS])
+def test_rows_of_a_refused_kernel_are_made_by_others(
+    queue: cl.CommandQueue, plant: Callable[..., list[str]], take_for: Callable[[str], None],
+    method: str, pattern: str, kind: str, caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    take_for(kind)
+    asked = plant(pattern)
+    # Products that hardly contract are made in one phase.
+    host = matrix(12000, 2 / 12000) if "compact" in pattern else matrix()
+    A = clsparse_py.csr_array(host, queue=queue)
+    plan = clsparse_py.spgemm_plan(A, A, method=method)
+    wanted = scipy.sparse.csr_array(host @ host)
+    wanted.sort_indices()
+    for found, factor in ((clsparse_py.spgemm(A, A, method=method), 1), (plan(), 1), (plan(A.data * 2), 2), (plan(), 1)):
+        got = found.get()
+        np.testing.assert_array_equal(got.indptr, wanted.indptr)
+        np.testing.assert_array_equal(got.indices, wanted.indices)
+        np.testing.assert_allclose(got.data, wanted.data * np.float32(factor), rtol=1e-4)
+    assert asked
+    assert len(asked) == len(set(asked))
+    assert f"without {asked[0]}" in plan.explain().rule
+    assert plan.explain().rule.endswith("which the driver's compiler refuses")
+    assert sum(f"kernel {asked[0]} is refused" in record.message for record in caplog.records) == 1

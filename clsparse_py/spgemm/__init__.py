@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from clsparse_py.csr import csr_array
-from clsparse_py.device import describe
 from clsparse_py.semiring import Semiring, plus_times
-from clsparse_py.spgemm.arguments import check_limits, check_operands, form_of
-from clsparse_py.spgemm.choose import METHODS, rules_for
+from clsparse_py.spgemm.arguments import check_limits, check_operands
+from clsparse_py.spgemm.choose import METHODS
 from clsparse_py.spgemm.estimate import Estimate, spgemm_estimate
 from clsparse_py.spgemm.explanation import Explanation
 from clsparse_py.spgemm.plan import SpgemmPlan
-from clsparse_py.spgemm.rules import Rules
 from clsparse_py.spgemm.symbolic import Settings, Timer
 
 __all__ = ["METHODS", "Estimate", "Explanation", "SpgemmPlan", "spgemm", "spgemm_estimate", "spgemm_plan"]
@@ -125,7 +123,4 @@ def _planned(
     check_limits(memory_limit, max_nnz)
     settings = Settings(method, semiring, bool(deterministic), memory_limit, max_nnz)
     timer = Timer(A.queue, measures=profile)
-    rules: Rules | None = None
-    if method != "auto":
-        rules = rules_for(method, describe(A.queue.device), form_of(A, B, semiring), B.shape[1], memory_limit)
-    return SpgemmPlan(A, B, settings, rules, timer), timer
+    return SpgemmPlan(A, B, settings, None, timer), timer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 
 from clsparse_py.arithmetic import Arithmetic
@@ -37,6 +37,7 @@ __all__ = [
     "auto",
     "choosable",
     "decided",
+    "dense_chunked",
     "guessed",
     "in_one_phase",
     "is_uneven",
@@ -119,7 +120,13 @@ def dense(device: Device, form: Form) -> tuple[Rule, ...]:
     if not device.is_cpu or form.arithmetic is None:
         spans = (Rule("dense", each, max_span=each.columns) for each in dense_spans(device, form))
         return *spans, Rule("dense", DenseWindows())
-    return (Rule("dense", DenseChunked(), takes_empty=True, column_bytes=form.arithmetic.result.itemsize + 1),)
+    return (dense_chunked(form),)
+
+
+def dense_chunked(form: Form) -> Rule:
+    """Return the rule of "dense" on CPU devices, which takes any row."""
+    assert form.arithmetic is not None  # of a numeric phase
+    return Rule("dense", DenseChunked(), takes_empty=True, column_bytes=form.arithmetic.result.itemsize + 1)
 
 
 def esc(device: Device, form: Form) -> tuple[Rule, ...]:  # noqa: ARG001
@@ -333,12 +340,13 @@ def settled(accumulator: Merge, guess: Guess, inputs: int) -> Rule | None:
     return None
 
 
-def shares(rules: Rules, work: Work, product: Product) -> list[tuple[Rule, int]]:
+def shares(rules: Rules, work: Work, product: Product, refused: Container[object] = ()) -> list[tuple[Rule, int]]:
     """Return the rules of "auto" with the numbers of rows that they take in the end, adjacent rows of the list each.
 
     Rules for even rows hand theirs on to the last one where rows are very uneven; else rows to be sorted are merged where several
     products make an entry. A few rows go with those of the next rule of their method, if it takes them too with an accumulator of
-    the same kind. Where rows of B have some entries in each window of columns, windows take what would be expanded.
+    the same kind. Where rows of B have some entries in each window of columns, windows take what would be expanded, unless they
+    are among the accumulators that are ``refused``.
     """
     kept, taken, last = list(rules), list(work.taken), len(rules) - 1
     mean = work.n_products / max(sum(taken[1:]), 1)
@@ -352,11 +360,13 @@ def shares(rules: Rules, work: Work, product: Product) -> list[tuple[Rule, int]]
         if merging is not None and sorting:
             kept[sorting[-1]], taken[sorting[-1]] = merging, sum(taken[number] for number in sorting)
             taken[sorting[0] : sorting[-1]] = [0] * (len(sorting) - 1)
-    columns = min(DenseWindows().columns_of(product.form), product.shape[1])
-    if isinstance(rules[-1].accumulator, Esc) and work.n_products * columns >= _DENSE * product.a_indices.size * product.shape[1]:
+    windows = DenseWindows()
+    columns = min(windows.columns_of(product.form), product.shape[1])
+    filled = work.n_products * columns >= _DENSE * product.a_indices.size * product.shape[1]
+    if isinstance(rules[-1].accumulator, Esc) and filled and windows not in refused:
         first = next(number for number, rule in enumerate(rules) if rule.method == rules[-1].method)
         taken[first:] = [*(0 for _ in taken[first:-1]), sum(taken[first:])]
-        kept[-1] = Rule("dense", DenseWindows())
+        kept[-1] = Rule("dense", windows)
     held, joined = [number for number in range(1, len(rules)) if taken[number]], _joined(rules)
     for number, later in itertools.pairwise(held):
         rule, other = kept[number], kept[later]
@@ -441,9 +451,7 @@ def _rules(
     named = of_method(device, form) if of_method else ()
     rules: list[Rule] = []
     for rule in (EMPTY, *named, *auto(device, form, recipe)):
-        too_large = max(rule.column_bytes * n_columns, rule.least_bytes) > room
-        too_wide = rule.max_columns is not None and n_columns > rule.max_columns
-        if too_large or too_wide or any(earlier.covers(rule) for earlier in rules):
+        if not rule.holds(n_columns, room) or any(earlier.covers(rule) for earlier in rules):
             continue
         rules.append(rule)
         if rule.takes_all:

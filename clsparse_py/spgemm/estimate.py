@@ -14,6 +14,7 @@ from clsparse_py.semiring import plus_times
 from clsparse_py.spgemm.analysis import Work, analyse
 from clsparse_py.spgemm.arguments import check_operands, form_of, with_index
 from clsparse_py.spgemm.canonical_values import CanonicalOperand
+from clsparse_py.spgemm.fallback import until_built
 from clsparse_py.spgemm.rules import EMPTY, Rule, Rules
 from clsparse_py.spgemm.symbolic import Settings, Symbolic, Timer
 
@@ -129,4 +130,5 @@ def spgemm_estimate(A: csr_array, B: Any, *, exact: bool = False) -> Estimate:
 def _counted(left: csr_array, right: csr_array) -> int:
     """Return the entries of C, by the symbolic phase."""
     settings = Settings("auto", plus_times, deterministic=True, memory_limit=None, max_nnz=None)
-    return Symbolic(left, right, settings, None, Timer(left.queue, measures=False), counting=True).nnz
+    timer = Timer(left.queue, measures=False)
+    return until_built(lambda: Symbolic(left, right, settings, None, timer, counting=True).nnz)

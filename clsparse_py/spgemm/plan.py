@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,14 @@ from pyopencl import array as cl_array
 
 from clsparse_py.csr import assembled, csr_array
 from clsparse_py.device import describe
+from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.parts import place_part, value_dtype
 from clsparse_py.set_once import SetOnce
 from clsparse_py.spgemm.accumulator import Product, Result
 from clsparse_py.spgemm.canonical_values import CanonicalOperand
 from clsparse_py.spgemm.explanation import Bin, Explanation
+from clsparse_py.spgemm.fallback import ONE_PHASE, RefusedError, until_built
 from clsparse_py.spgemm.one_phase import enqueue_compaction
 from clsparse_py.spgemm.rules import Rules
 from clsparse_py.spgemm.symbolic import Settings, Symbolic, Timer, enqueue_numeric
@@ -44,10 +47,15 @@ class SpgemmPlan(SetOnce):
     def __init__(self, A: csr_array, B: csr_array, settings: Settings, rules: Rules | None, timer: Timer) -> None:
         self.queue = A.queue
         self.shape = (A.shape[0], B.shape[1])
-        self._settings = settings
+        self._settings, self._rules = settings, rules
         self._allocator = A.data.allocator
         self._plans = Plans()
-        found = Symbolic(A, B, settings, rules, timer)
+        until_built(lambda: self._make(A, B, timer))
+
+    def _make(self, A: csr_array, B: csr_array, timer: Timer) -> None:
+        """Find the structure of the product, and make it."""
+        settings = self._settings
+        found = Symbolic(A, B, settings, self._rules, timer)
         self.nnz, self.n_products = found.nnz, found.product.n_products
         if settings.max_nnz is not None and self.nnz > settings.max_nnz:
             raise ValueError(f"max_nnz: the product has {self.nnz:,} entries, more than {settings.max_nnz:,}")
@@ -67,7 +75,10 @@ class SpgemmPlan(SetOnce):
             if found.made is None:
                 self._enqueue_numeric(chain, self._product, data, "numeric")
             else:
-                enqueue_compaction(chain, self._product, found.made, self._result(data), self.nnz)
+                try:
+                    enqueue_compaction(chain, self._product, found.made, self._result(data), self.nnz)
+                except BuildError as error:
+                    raise RefusedError(chain.device, self._product.form, ONE_PHASE, error) from error
         chain.finish(self.indptr, self.indices, data)
         self._first: csr_array | None = self._assembled(data)
 
@@ -133,12 +144,34 @@ class SpgemmPlan(SetOnce):
         product = self._product._replace(a_data=left, b_data=right)
         chain = Chain(self.queue, left, right, self.indices, *(() if out is None else (self._target(out, left, right),)))
         data = self._allocated(chain, "values", self._dtype) if out is None else out.data
-        self._enqueue_numeric(chain, product, data, "values")
-        chain.finish(data)
+        try:
+            self._enqueue_numeric(chain, product, data, "values")
+            chain.finish(data)
+        except RefusedError as refusal:
+            refusal.avoid()
+            until_built(lambda: self._make_values(left, right, data))
         if out is None:
             return self._assembled(data)
         out.data = data  # says that the values are others
         return out
+
+    def _make_values(self, left: cl_array.Array, right: cl_array.Array, data: cl_array.Array) -> None:
+        """Make new values by other accumulators, as one that was planned is refused, and keep to them. Waits."""
+        A, B = (
+            assembled(
+                self.queue, each.matrix.shape, (values, each.matrix.indices, each.matrix.indptr), each.matrix.known_structure
+            )
+            for each, values in ((self._a, left), (self._b, right))
+        )
+        # Where C is there already, it is not made with room for all products.
+        settings = replace(self._settings, max_nnz=self.nnz)
+        found = Symbolic(A, B, settings, self._rules, Timer(self.queue, measures=False))
+        chain, columns = found.chain, self._allocated(found.chain, "indices", self.indices.dtype)
+        enqueue_numeric(chain, found.product, found.steps, Result(self.indptr, columns, data), "numeric")
+        chain.finish(data)
+        planned = self._product
+        self._steps, self._why = found.steps, found.why
+        self._product = found.product._replace(a_data=planned.a_data, b_data=planned.b_data)
 
     def _placed(self, name: str, given: Any, operand: CanonicalOperand, planned: cl_array.Array) -> cl_array.Array:
         """Return values on the device, in the order of the canonical operand and in the dtype planned for."""

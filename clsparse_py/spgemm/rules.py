@@ -63,6 +63,11 @@ class Rule:
         """Whether this one takes every row that another does, so that none is left for it."""
         return all(mine < 0 or 0 <= other <= mine for mine, other in zip(self.limits, later.limits, strict=True))
 
+    def holds(self, n_columns: int, room: int) -> bool:
+        """Whether it holds where B has so many columns, and the workspace may have so many bytes."""
+        too_wide = self.max_columns is not None and n_columns > self.max_columns
+        return not too_wide and max(self.column_bytes * n_columns, self.least_bytes) <= room
+
     @property
     def takes_all(self) -> bool:
         """Whether no row is left to later rules."""

@@ -14,6 +14,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py.convert import converted
 from clsparse_py.csr import csr_array
+from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.semiring import Semiring
 from clsparse_py.spgemm.accumulator import Accumulator, Product, Result, Rows
@@ -34,7 +35,9 @@ from clsparse_py.spgemm.choose import (
     side_by_side,
     small,
 )
+from clsparse_py.spgemm.fallback import ONE_PHASE, RefusedError, described, refused_of, without_refused
 from clsparse_py.spgemm.guess import tried
+from clsparse_py.spgemm.kernels import Form
 from clsparse_py.spgemm.one_phase import roomy
 from clsparse_py.spgemm.pointers import enqueue_pointers
 from clsparse_py.spgemm.recipe import features_of
@@ -97,22 +100,55 @@ class Step(NamedTuple):
     long: bool = False
 
 
-def enqueue_steps(chain: Chain, steps: Sequence[Step], enqueue: Callable[[Accumulator, Chain, Step], None]) -> None:
-    """Have each step's accumulator enqueue a phase of its rows. Long ones come first, and others are made at the same time."""
+def enqueue_steps(chain: Chain, form: Form, steps: Sequence[Step], enqueue: Callable[[Accumulator, Chain, Step], None]) -> None:
+    """Have each step's accumulator enqueue a phase of its rows. Long ones come first, and others are made at the same time.
+
+    Raises
+    ------
+    RefusedError
+        A kernel of an accumulator is refused.
+    """
     with chain.beside(any(step.long for step in steps)) as beside:
         for step in sorted(steps, key=lambda each: not each.long):
             assert step.rule.accumulator is not None  # steps are made of rules that have one
-            enqueue(step.rule.accumulator, beside if step.long else chain, step)
+            try:
+                enqueue(step.rule.accumulator, beside if step.long else chain, step)
+            except BuildError as error:
+                raise RefusedError(chain.device, form, step.rule.accumulator, error) from error
 
 
 def enqueue_symbolic(chain: Chain, product: Product, steps: Sequence[Step], counts: cl_array.Array) -> None:
     """Have each step's accumulator enqueue the entries of its rows."""
-    enqueue_steps(chain, steps, lambda each, on, step: each.enqueue_symbolic(on, product, step.rows, step.state, counts))
+
+    def enqueue(accumulator: Accumulator, on: Chain, step: Step) -> None:
+        accumulator.enqueue_symbolic(on, product, step.rows, step.state, counts)
+
+    enqueue_steps(chain, product.form, steps, enqueue)
 
 
 def enqueue_numeric(chain: Chain, product: Product, steps: Sequence[Step], C: Result, phase: str) -> None:
     """Have each step's accumulator enqueue columns and values of its rows, or what else a phase makes of them."""
-    enqueue_steps(chain, steps, lambda each, on, step: each.enqueue_numeric(on, product, step.rows, step.state, C, phase))
+
+    def enqueue(accumulator: Accumulator, on: Chain, step: Step) -> None:
+        accumulator.enqueue_numeric(on, product, step.rows, step.state, C, phase)
+
+    enqueue_steps(chain, product.form, steps, enqueue)
+
+
+def prepared(chain: Chain, product: Product, rule: Rule, rows: Rows) -> Step:
+    """Return the step of a rule's rows.
+
+    Raises
+    ------
+    RefusedError
+        A kernel of the accumulator is refused.
+    """
+    assert rule.accumulator is not None  # rows without products have no step
+    try:
+        state = rule.accumulator.prepare(chain, product, rows)
+    except BuildError as error:
+        raise RefusedError(chain.device, product.form, rule.accumulator, error) from error
+    return Step(rule, rows, state, are_long(chain.device, rule, rows.n, product.shape[0]))
 
 
 class Symbolic:
@@ -123,7 +159,7 @@ class Symbolic:
     A, B : csr_array
     settings : Settings
     rules : Rules or None
-        The last takes all. None: those of the recipe that the device's profile has for this product.
+        The last takes all. None: those of the method, or for "auto" of the recipe that the device's profile has for this product.
     timer : Timer
     counting : bool
         Whether nothing is asked for but the entries of C.
@@ -144,6 +180,11 @@ class Symbolic:
         What the numeric phase goes on with.
     why : str
         What decided on the rules.
+
+    Raises
+    ------
+    RefusedError
+        A kernel is refused that some rows need.
     """
 
     def __init__(
@@ -161,6 +202,7 @@ class Symbolic:
             structure = [with_index(queue, part, index) for part in (left.indptr, left.indices, right.indptr, right.indices)]
             chain = Chain(queue, *structure, left.data, right.data)
             counts = chain.scratch(m, np.uint32)
+            self._refused = refused_of(chain.device, form)
             limit = memory_limit_of(chain.device, settings.memory_limit)
             self.product = Product(
                 shape, structure[0], structure[1], left.data, structure[2], structure[3], right.data, counts, 0, 0,
@@ -173,13 +215,18 @@ class Symbolic:
                 known = self._guessed(chain, left, right, counts, allocator)
             if known:
                 self.why = "rows of A are short or alike: made as they come, with no analysis"
+                self.why += described(chain.device, self.product.form)
                 return
         with timer("analysis"):
-            if rules is None:
+            recipe = None
+            if rules is None and settings.method == "auto":
                 features = features_of((m, left.shape[1], n), (left.nnz, right.nnz), left.known_structure)
                 ruling = decided(chain.device, self.product.form, features)
-                rules = rules_for("auto", chain.device, self.product.form, n, settings.memory_limit, ruling.value)
-                self.why = f"{ruling.label}, by {ruling.why}"
+                recipe, self.why = ruling.value, f"{ruling.label}, by {ruling.why}"
+            if rules is None:
+                rules = rules_for(settings.method, chain.device, self.product.form, n, settings.memory_limit, recipe)
+            rules = without_refused(rules, chain.device, self.product.form, n, settings.memory_limit)
+            self.why += described(chain.device, self.product.form)
             uneven = settings.method == "auto" and is_uneven(chain.device, m, left.known_structure)
             work = analyse(chain, shape, left.nnz, structure, rules, uneven=uneven) if any_products else None
             if work is not None:
@@ -191,12 +238,12 @@ class Symbolic:
             if work is None or work.taken[0]:
                 chain.fill(counts, 0, m)
             self.steps = [
-                Step(rule, each, rule.accumulator.prepare(chain, self.product, each), are_long(chain.device, rule, each.n, m))
-                for rule, each in (_shared(chain, self.product, work, settings.method, rules, self._inputs) if work else ())
+                prepared(chain, self.product, rule, each)
+                for rule, each in (self._shared(chain, work, settings.method, rules) if work else ())
                 if rule.accumulator is not None
             ]
         # Where C may be refused, or is not wanted, its entries come before its values.
-        free = settings.method == "auto" and settings.max_nnz is None and not counting
+        free = settings.method == "auto" and settings.max_nnz is None and not counting and ONE_PHASE not in self._refused
         if work is not None and free and in_one_phase(chain.device, work, self.product, [each.rule for each in self.steps]):
             with timer("numeric"):
                 self.made = self._in_one_phase(chain, counts)
@@ -221,6 +268,9 @@ class Symbolic:
         except MemoryError as error:
             _log.info("rows are counted before they are made: %s", error)
             return None
+        except RefusedError as refusal:
+            RefusedError(chain.device, self.product.form, ONE_PHASE, refusal.error).avoid()
+            return None
         self.why += "; in one phase, as its products hardly contract"
         return made
 
@@ -229,28 +279,32 @@ class Symbolic:
         m, mean = A.shape[0], A.nnz / A.shape[0]
         known = A.known_structure, B.known_structure
         guess = guessed(chain.device, self.product.form, m, mean, mean * B.nnz / B.shape[0], *known)
-        if guess is None:
+        if guess is None or guess in self._refused or guess[0] in self._refused:
             return False
         accumulator, most = guess
-        found = tried(chain, self.product, accumulator, min(most or _INT32_MAX, _INT32_MAX), counts, allocator)
+        try:
+            found = tried(chain, self.product, accumulator, min(most or _INT32_MAX, _INT32_MAX), counts, allocator)
+        except BuildError as error:
+            RefusedError(chain.device, self.product.form, guess, error).avoid()
+            return False
         rule = settled(accumulator, found, self._inputs) if found else None
-        if found is None or rule is None:
+        if found is None or rule is None or rule.accumulator in self._refused:
             return False
         self.product = self.product._replace(n_products=found.n_products, bound=found.n_products)
         self.steps = [Step(rule, Rows(m, n_empty=found.n_empty), None)]
         self.indptr, self.nnz, self.chain = found.indptr, found.nnz, chain
         return True
 
-
-def _shared(chain: Chain, product: Product, work: Work, method: str, rules: Rules, inputs: int) -> list[tuple[Rule, Rows]]:
-    """Return the rules with their rows; ``inputs`` as `side_by_side` says."""
-    one: Rule | None = None
-    if method == "auto" and 0 < work.n_products <= FEW_PRODUCTS:
-        one = small(chain.device, product.form, work.longest_row)
-    elif method in ("auto", "reg-merge") and not chain.device.is_cpu:
-        one = alone(work.longest_row, work.most_products, inputs)
-    n_rows = product.shape[0]
-    if one is not None:
-        return [(one, Rows(n_rows, n_empty=work.taken[0]))]
-    each = shares(rules, work, product) if method == "auto" else list(zip(rules, work.taken, strict=True))
-    return grouped(chain, n_rows, work, each)
+    def _shared(self, chain: Chain, work: Work, method: str, rules: Rules) -> list[tuple[Rule, Rows]]:
+        """Return the rules with their rows."""
+        one: Rule | None = None
+        if method == "auto" and 0 < work.n_products <= FEW_PRODUCTS:
+            one = small(chain.device, self.product.form, work.longest_row)
+        elif method in ("auto", "reg-merge") and not chain.device.is_cpu:
+            one = alone(work.longest_row, work.most_products, self._inputs)
+        n_rows = self.product.shape[0]
+        if one is not None and one.accumulator not in self._refused:
+            return [(one, Rows(n_rows, n_empty=work.taken[0]))]
+        auto = method == "auto"
+        each = shares(rules, work, self.product, self._refused) if auto else list(zip(rules, work.taken, strict=True))
+        return grouped(chain, n_rows, work, each)
