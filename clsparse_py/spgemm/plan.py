@@ -14,7 +14,7 @@ from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.parts import place_part, value_dtype
 from clsparse_py.set_once import SetOnce
-from clsparse_py.spgemm.accumulator import Product, Result
+from clsparse_py.spgemm.accumulator import Result
 from clsparse_py.spgemm.canonical_values import CanonicalOperand
 from clsparse_py.spgemm.explanation import Bin, Explanation
 from clsparse_py.spgemm.fallback import ONE_PHASE, RefusedError, until_built
@@ -50,37 +50,39 @@ class SpgemmPlan(SetOnce):
         self._settings, self._rules = settings, rules
         self._allocator = A.data.allocator
         self._plans = Plans()
-        until_built(lambda: self._make(A, B, timer))
+        found, self.indices, data = until_built(lambda: self._made(A, B, timer))
+        self.indptr, self.nnz, self.n_products = found.indptr, found.nnz, found.product.n_products
+        self._a, self._b, self._steps = found.a, found.b, found.steps
+        self._product, self._why = found.product, found.why
+        found.chain.finish(self.indptr, self.indices, data)
+        self._first: csr_array | None = self._assembled(data)
 
-    def _make(self, A: csr_array, B: csr_array, timer: Timer) -> None:
-        """Find the structure of the product, and make it."""
+    def _made(self, A: csr_array, B: csr_array, timer: Timer) -> tuple[Symbolic, cl_array.Array, cl_array.Array]:
+        """Return the structure of the product, and its columns and values."""
         settings = self._settings
         found = Symbolic(A, B, settings, self._rules, timer)
-        self.nnz, self.n_products = found.nnz, found.product.n_products
-        if settings.max_nnz is not None and self.nnz > settings.max_nnz:
-            raise ValueError(f"max_nnz: the product has {self.nnz:,} entries, more than {settings.max_nnz:,}")
-        self._a, self._b, self._steps = found.a, found.b, found.steps
-        self._product, self._why, chain = found.product, found.why, found.chain
-        self.indptr = found.indptr
+        chain = found.chain
+        if settings.max_nnz is not None and found.nnz > settings.max_nnz:
+            raise ValueError(f"max_nnz: the product has {found.nnz:,} entries, more than {settings.max_nnz:,}")
         with timer("allocation"):
             try:
-                self.indices, data = self._columns_and_values(chain)
+                indices, data = self._columns_and_values(found)
             except MemoryError:
                 if found.made is None:
                     raise
                 # What its rows were made in may be what is missing: they are made again.
                 found.made = None
-                self.indices, data = self._columns_and_values(chain)
+                indices, data = self._columns_and_values(found)
+        C = Result(found.indptr, indices, data)
         with timer("numeric"):
             if found.made is None:
-                self._enqueue_numeric(chain, self._product, data, "numeric")
+                enqueue_numeric(chain, found.product, found.steps if found.nnz else (), C, "numeric")
             else:
                 try:
-                    enqueue_compaction(chain, self._product, found.made, self._result(data), self.nnz)
+                    enqueue_compaction(chain, found.product, found.made, C, found.nnz)
                 except BuildError as error:
-                    raise RefusedError(chain.device, self._product.form, ONE_PHASE, error) from error
-        chain.finish(self.indptr, self.indices, data)
-        self._first: csr_array | None = self._assembled(data)
+                    raise RefusedError(chain.device, found.product.form, ONE_PHASE, error) from error
+        return found, indices, data
 
     def take_first(self) -> csr_array:
         """Return the product of the values that the plan was made with; once, as the plan does not keep it."""
@@ -98,27 +100,23 @@ class SpgemmPlan(SetOnce):
         assert arithmetic is not None  # the form of a numeric phase has one
         return arithmetic.result
 
-    def _columns_and_values(self, chain: Chain) -> tuple[cl_array.Array, cl_array.Array]:
+    def _columns_and_values(self, found: Symbolic) -> tuple[cl_array.Array, cl_array.Array]:
         """Return new arrays for C."""
-        return self._allocated(chain, "indices", self.indptr.dtype), self._allocated(chain, "values", self._dtype)
+        arithmetic = found.product.form.arithmetic
+        assert arithmetic is not None  # the form of a numeric phase has one
+        sizes = {"indices": found.indptr.dtype, "values": arithmetic.result}
+        indices, data = (self._allocated(found.chain, part, found.nnz, dtype) for part, dtype in sizes.items())
+        return indices, data
 
-    def _allocated(self, chain: Chain, part: str, dtype: Any) -> cl_array.Array:
+    def _allocated(self, chain: Chain, part: str, n: int, dtype: Any) -> cl_array.Array:
         """Return a new array for C."""
         what = f"{part} of the {self.shape[0]} x {self.shape[1]} product"
         try:
-            return allocated(self.queue, what, self.nnz, dtype, self._allocator)
+            return allocated(self.queue, what, n, dtype, self._allocator)
         except MemoryError:
             # What is kept of workspaces may be what is missing.
             chain.free_scratch()
-            return allocated(self.queue, what, self.nnz, dtype, self._allocator)
-
-    def _enqueue_numeric(self, chain: Chain, product: Product, data: cl_array.Array, phase: str) -> None:
-        if not self.nnz:
-            return
-        enqueue_numeric(chain, product, self._steps, self._result(data), phase)
-
-    def _result(self, data: cl_array.Array) -> Result:
-        return Result(self.indptr, self.indices, data)
+            return allocated(self.queue, what, n, dtype, self._allocator)
 
     def _assembled(self, data: cl_array.Array) -> csr_array:
         known = Structure(self.nnz, sorted=True, canonical=True)
@@ -143,9 +141,10 @@ class SpgemmPlan(SetOnce):
         right = self._placed("b_data", b_data, self._b, self._product.b_data)
         product = self._product._replace(a_data=left, b_data=right)
         chain = Chain(self.queue, left, right, self.indices, *(() if out is None else (self._target(out, left, right),)))
-        data = self._allocated(chain, "values", self._dtype) if out is None else out.data
+        data = self._allocated(chain, "values", self.nnz, self._dtype) if out is None else out.data
         try:
-            self._enqueue_numeric(chain, product, data, "values")
+            C = Result(self.indptr, self.indices, data)
+            enqueue_numeric(chain, product, self._steps if self.nnz else (), C, "values")
             chain.finish(data)
         except RefusedError as refusal:
             refusal.avoid()
@@ -166,7 +165,7 @@ class SpgemmPlan(SetOnce):
         # Where C is there already, it is not made with room for all products.
         settings = replace(self._settings, max_nnz=self.nnz)
         found = Symbolic(A, B, settings, self._rules, Timer(self.queue, measures=False))
-        chain, columns = found.chain, self._allocated(found.chain, "indices", self.indices.dtype)
+        chain, columns = found.chain, self._allocated(found.chain, "indices", self.nnz, self.indices.dtype)
         enqueue_numeric(chain, found.product, found.steps, Result(self.indptr, columns, data), "numeric")
         chain.finish(data)
         planned = self._product

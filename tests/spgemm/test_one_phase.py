@@ -134,11 +134,11 @@ def test_memory_that_is_missing(
     else:
         allocate = SpgemmPlan._allocated
 
-        def later(self: SpgemmPlan, chain: Chain, part: str, dtype: Any) -> Any:
+        def later(self: SpgemmPlan, chain: Chain, part: str, n: int, dtype: Any) -> Any:
             if not refused:
-                refused.append(self.nnz)
+                refused.append(n)
                 raise MemoryError
-            return allocate(self, chain, part, dtype)
+            return allocate(self, chain, part, n, dtype)
 
         monkeypatch.setattr(SpgemmPlan, "_allocated", later)
     C, phases = made(queue, A, A)
