@@ -1,8 +1,9 @@
-"""The command line: ``python -m bench run``, ``report``, ``pages`` and ``gallery``."""
+"""The command line: ``python -m bench run``, ``compare``, ``report``, ``pages`` and ``gallery``."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -13,10 +14,26 @@ import pyopencl as cl
 from rich.console import Console
 from rich.table import Table
 
-from bench import first_product, gallery, machine, opencl, ours, pages, peers, problems, report, results, runner
+from bench import (
+    compare,
+    first_product,
+    gallery,
+    machine,
+    opencl,
+    ours,
+    pages,
+    peers,
+    problems,
+    report,
+    results,
+    runner,
+    scripts,
+    verdicts,
+)
 from bench.contestants import Contestant
 from bench.problems import Task
 from bench.results import Document
+from clsparse_py.files import write_text
 
 # Of the widest table, where no terminal says how wide it may be.
 WIDTH = 170
@@ -65,6 +82,22 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--fresh", action="store_true", help="start the results file anew")
     run.add_argument("--skip-first-product", action="store_true", help="do not time new processes")
 
+    between = commands.add_parser("compare", help="tell what became slower or faster from one commit to another")
+    between.set_defaults(command=_compare)
+    between.add_argument("old", type=Path, metavar="OLD", help="a results file, or a source folder, which holds clsparse_py")
+    between.add_argument("new", type=Path, metavar="NEW", help="the same kind of thing")
+    between.add_argument("--check", action="store_true", help="exit with 1 if something is slower or fails in NEW")
+    between.add_argument("--contestant", metavar="NAME", help="of results files: who is compared (default: ours)")
+    of_folders = between.add_argument_group("source folders")
+    _add_selection(of_folders)
+    listed = ", ".join(compare.OPERATIONS)
+    of_folders.add_argument("--ops", type=_list, help=f"of {listed} (default: {', '.join(compare.DEFAULT)})")
+    of_folders.add_argument("--dtypes", type=_list, default=["float64"], help=f"of {dtypes} (default: float64)")
+    of_folders.add_argument("--device", default="", metavar="SUBSTRING", help="of the device's or platform's name")
+    of_folders.add_argument("--rounds", type=int, default=9, help="samples of each process on each problem (default: 9)")
+    of_folders.add_argument("--budget", type=float, metavar="SECONDS", help="for all: it leaves out rounds, never problems")
+    of_folders.add_argument("--out", type=Path, help="a file for all samples, as JSON")
+
     show = commands.add_parser("report", help="print tables; write them and plots beside the results file")
     show.set_defaults(command=_report)
     show.add_argument("results", type=Path)
@@ -82,7 +115,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_selection(parser: argparse.ArgumentParser) -> None:
+def _add_selection(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--suite", choices=gallery.SUITES)
     parser.add_argument("--matrices", nargs="+", default=[], metavar="NAME_OR_FILE", help="names, files, or folders of files")
     parser.add_argument("--exclude", nargs="+", default=[], metavar="NAME", help="matrices of the suite to leave out")
@@ -177,6 +210,38 @@ def _new_document(options: argparse.Namespace, device: cl.Device) -> tuple[Docum
         "entries": [],
     }
     return document, found
+
+
+def _compare(options: argparse.Namespace, console: Console) -> int:
+    if options.rounds < 1:
+        raise ValueError(f"--rounds: got {options.rounds}, needs at least 1")
+    if all(path.is_dir() for path in (options.old, options.new)):
+        found = _of_folders(options, console)
+    elif all(path.is_file() for path in (options.old, options.new)):
+        found = compare.of_files(results.read(options.old), results.read(options.new), options.contestant)
+    else:
+        raise ValueError(f"compare: needs two results files or two source folders, got {options.old} and {options.new}")
+    judged = verdicts.judged(found)
+    for sheet in compare.sheets(judged):
+        console.print(sheet.as_rich())
+    return 1 if options.check and any(each.verdict in ("slower", "failed") for each in judged) else 0
+
+
+def _of_folders(options: argparse.Namespace, console: Console) -> list[verdicts.Pair]:
+    device = opencl.choose(options.device)
+    if not options.suite and not options.matrices:
+        options.suite = "quick"
+    names = _selected(options, cpu=opencl.is_cpu(device))
+    tasks = compare.tasks(names, options.ops or compare.DEFAULT, options.dtypes)
+    console.print(f"{device.name.strip()} ({device.platform.name.strip()}), {len(tasks)} problems", markup=False)
+    found = compare.of_folders(
+        options.old.resolve(), options.new.resolve(), tasks, device, rounds=options.rounds, budget=options.budget, console=console
+    )
+    if options.out is not None:
+        provenance = {"old": str(options.old), "new": str(options.new), **scripts.provenance(device, None)}
+        document = {**provenance, "problems": compare.as_json(verdicts.judged(found))}
+        write_text(options.out, json.dumps(document, indent=1, allow_nan=False) + "\n")
+    return found
 
 
 def _report(options: argparse.Namespace, console: Console) -> int:

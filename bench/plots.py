@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from bench.results import Document
-from bench.times import BEST_OF_CUSPARSE, OURS, best_peer, times_of
+from bench.times import BEST_OF_CUSPARSE, best_peer, ours_of, times_of
 
 
 def share_plot(entries: Sequence[Document], way: str, what: str) -> Figure | None:
     """Plot which share of the copy bandwidth each contestant reaches on each input."""
     shares = [{name: entry["floor"] / seconds for name, seconds in times_of(entry, way).items()} for entry in entries]
-    names = sorted({name for share in shares for name in share} - {BEST_OF_CUSPARSE}, key=lambda name: (name != OURS, name))
+    own = ours_of(entries)
+    names = sorted({name for share in shares for name in share} - {BEST_OF_CUSPARSE}, key=lambda name: (name != own, name))
     if not names:
         return None
     figure = Figure(figsize=(9, 1.6 + 0.28 * len(entries)), layout="constrained")
@@ -21,7 +22,7 @@ def share_plot(entries: Sequence[Document], way: str, what: str) -> Figure | Non
     for name in names:
         points = [(share[name], row) for row, share in enumerate(shares) if name in share]
         across, down = zip(*points, strict=True)
-        ours = name == OURS
+        ours = name == own
         colour = "black" if ours else None
         axes.scatter(
             across, down, label=name, marker="D" if ours else "o", s=46 if ours else 26, color=colour, zorder=3 if ours else 2
@@ -39,12 +40,13 @@ def share_plot(entries: Sequence[Document], way: str, what: str) -> Figure | Non
 
 def ratio_plot(entries: Sequence[Document], way: str, what: str) -> Figure | None:
     """Plot how many times as fast as the best peer ours is on each input."""
+    own = ours_of(entries)
     bars = []
     for entry in entries:
         times = times_of(entry, way)
         peer = best_peer(times)
-        if peer is not None and OURS in times:
-            bars.append((_label(entry), times[peer] / times[OURS], peer))
+        if peer is not None and own in times:
+            bars.append((_label(entry), times[peer] / times[own], peer))
     if not bars:
         return None
     figure = Figure(figsize=(9, 1.6 + 0.28 * len(bars)), layout="constrained")
@@ -62,7 +64,7 @@ def ratio_plot(entries: Sequence[Document], way: str, what: str) -> Figure | Non
     axes.axvline(1.0, color="black", linewidth=0.8)
     axes.margins(x=0.3)
     axes.invert_yaxis()
-    axes.set_xlabel(f"time of the best peer / time of {OURS}")
+    axes.set_xlabel(f"time of the best peer / time of {own}")
     axes.set_title(what)
     return figure
 

@@ -13,7 +13,7 @@ from rich.table import Table
 from bench import published
 from bench.plots import ratio_plot, share_plot
 from bench.results import Document
-from bench.times import NUMERIC_ONLY, OURS, OURS_KEPT, best_peer, geometric_mean, times_of
+from bench.times import NUMERIC_ONLY, OURS_KEPT, POOLED, best_peer, geometric_mean, ours_of, times_of
 from clsparse_py.files import replacing, write_text
 
 
@@ -99,12 +99,12 @@ def sheet(document: Document, kind: str, operation: str, dtype: str, way: str = 
 def primitives_sheet(document: Document, way: str = "back_to_back") -> Sheet:
     """Return the table of all primitives: ours, and how many times as long each other contestant takes."""
     entries = [entry for entry in document["entries"] if "sizes" in entry]
-    others = sorted({name for entry in entries for name in times_of(entry, way)} - {OURS})
+    others = sorted({name for entry in entries for name in times_of(entry, way)} - {POOLED})
     columns = ("input", "floor µs", "ours µs", "ns an element", "share", *(f"{name} / ours" for name in others))
     rows = []
     for entry in entries:
         times = times_of(entry, way)
-        ours = times.get(OURS)
+        ours = times.get(POOLED)
         rows.append(
             (
                 entry["operation"],
@@ -117,7 +117,7 @@ def primitives_sheet(document: Document, way: str = "back_to_back") -> Sheet:
                 *(f"{times[name] / ours:.2f}" if ours and name in times else "" for name in others),
             )
         )
-    return Sheet(f"primitives: ours is {OURS}, {way}; share is floor / time", ("primitive", "dtypes", *columns), tuple(rows))
+    return Sheet(f"primitives: ours is {POOLED}, {way}; share is floor / time", ("primitive", "dtypes", *columns), tuple(rows))
 
 
 def _plotted(document: Document) -> dict[str, list[Document]]:
@@ -153,10 +153,11 @@ def _summary(entries: Sequence[Document], way: str, what: str) -> Sheet:
     sizes = [_sizes(entry) for entry in entries]
     columns = list(dict.fromkeys(name for size in sizes for name in size))
     header = ("input", *columns, "floor µs", "ours µs", "GB/s", "share", "resident", "best peer", "µs", "ratio", "host µs")
+    name = ours_of(entries)
     rows = []
     for entry, size in zip(entries, sizes, strict=True):
         times = times_of(entry, way)
-        ours, peer = times.get(OURS), best_peer(times)
+        ours, peer = times.get(name), best_peer(times)
         resident = entry.get("resident_copy")
         rows.append(
             (
@@ -170,10 +171,10 @@ def _summary(entries: Sequence[Document], way: str, what: str) -> Sheet:
                 peer or "",
                 _microseconds(times[peer]) if peer else "",
                 f"{times[peer] / ours:.2f}" if peer and ours else "",
-                _microseconds(_beyond_device(entry)),
+                _microseconds(_beyond_device(entry, name)),
             )
         )
-    title = f"{what}: ours is {OURS}; share is floor / time, ratio is best peer / ours, host is a waiting call beyond the device"
+    title = f"{what}: ours is {name}; share is floor / time, ratio is best peer / ours, host is a waiting call beyond the device"
     return Sheet(title, header, tuple(rows))
 
 
@@ -206,12 +207,13 @@ def _rounds(entries: Sequence[Document], way: str, what: str) -> Sheet:
 
 def _comparison(entries: Sequence[Document], way: str, what: str) -> Sheet:
     """Compare ours with each other contestant over the inputs that both computed."""
-    tables = {entry["input"]: times for entry in entries if OURS in (times := times_of(entry, way))}
-    ratios = _ratios(tables, OURS)
-    best = {key: times[peer] / times[OURS] for key, times in tables.items() if (peer := best_peer(times)) is not None}
+    ours = ours_of(entries)
+    tables = {entry["input"]: times for entry in entries if ours in (times := times_of(entry, way))}
+    ratios = _ratios(tables, ours)
+    best = {key: times[peer] / times[ours] for key, times in tables.items() if (peer := best_peer(times)) is not None}
     if best:
         ratios["best peer"] = best
-    return _of_ratios(ratios, f"{what}: time of each contestant / time of {OURS}, {way}")
+    return _of_ratios(ratios, f"{what}: time of each contestant / time of {ours}, {way}")
 
 
 def _values(entries: Sequence[Document], way: str, what: str) -> Sheet:
@@ -226,22 +228,23 @@ def _values(entries: Sequence[Document], way: str, what: str) -> Sheet:
 
 def _published(entries: Sequence[Document], way: str, what: str) -> Sheet:
     """Hold ours against the best of the implementations that `bench.published` knows, by way of cuSPARSE."""
+    ours = ours_of(entries)
     rows, ratios = [], []
     for entry in entries:
         times = times_of(entry, way)
-        if (entry["operation"], entry["dtype"]) != ("spgemm", "float64") or not {OURS, published.CUSPARSE} <= times.keys():
+        if (entry["operation"], entry["dtype"]) != ("spgemm", "float64") or not {ours, published.CUSPARSE} <= times.keys():
             continue
         peers = published.scaled(entry["input"], times[published.CUSPARSE])
         if peers:
             best = min(peers, key=peers.__getitem__)
-            ratios.append(peers[best] / times[OURS])
-            shown = (_microseconds(seconds) for seconds in (times[OURS], times[published.CUSPARSE], peers[best]))
+            ratios.append(peers[best] / times[ours])
+            shown = (_microseconds(seconds) for seconds in (times[ours], times[published.CUSPARSE], peers[best]))
             rows.append((entry["input"], *shown, best, f"{ratios[-1]:.2f}"))
     if rows:
         rows.append(("geometric mean", "", "", "", "", f"{geometric_mean(ratios):.2f}"))
     header = ("input", "ours µs", "cuSPARSE µs", "best of all µs", "which", "best of all / ours")
     return Sheet(
-        f"{what}: {OURS} and implementations that were measured elsewhere, by way of cuSPARSE, {way}", header, tuple(rows)
+        f"{what}: {ours} and implementations that were measured elsewhere, by way of cuSPARSE, {way}", header, tuple(rows)
     )
 
 
@@ -263,14 +266,14 @@ def _registers(entries: Sequence[Document], way: str, what: str) -> Sheet:
 
 def _methods(entries: Sequence[Document], way: str, what: str) -> Sheet:
     """Hold each of our methods against what is chosen."""
-    tables = {entry["input"]: times for entry in entries if OURS in (times := times_of(entry, way))}
-    names = sorted({name for times in tables.values() for name in times if name.split("/")[0] == OURS.split("/")[0]} - {OURS})
+    tables = {entry["input"]: times for entry in entries if POOLED in (times := times_of(entry, way))}
+    names = sorted({name for times in tables.values() for name in times if name.split("/")[0] == POOLED.split("/")[0]} - {POOLED})
     rows = [
-        (key, _microseconds(times[OURS]), *(f"{times[name] / times[OURS]:.2f}" if name in times else "" for name in names))
+        (key, _microseconds(times[POOLED]), *(f"{times[name] / times[POOLED]:.2f}" if name in times else "" for name in names))
         for key, times in tables.items()
     ]
     header = ("input", "auto µs", *(name.split("/")[1] for name in names))
-    return Sheet(f"{what}: time of each method / time of {OURS}, {way}", header, tuple(rows))
+    return Sheet(f"{what}: time of each method / time of {POOLED}, {way}", header, tuple(rows))
 
 
 def _ratios(tables: dict[str, dict[str, float]], ours: str) -> dict[str, dict[str, float]]:
@@ -320,9 +323,9 @@ def _details(entries: Sequence[Document], way: str, what: str) -> Sheet:
     return Sheet(title, header, tuple(rows))
 
 
-def _beyond_device(entry: Document) -> float | None:
+def _beyond_device(entry: Document, ours: str) -> float | None:
     """Return what a call of ours that waits takes beyond the device's own time."""
-    samples: dict[str, list[float]] = next((r.get("samples", {}) for r in entry["contestants"] if r["name"] == OURS), {})
+    samples: dict[str, list[float]] = next((r.get("samples", {}) for r in entry["contestants"] if r["name"] == ours), {})
     wall, single = _median(samples.get("wall")), _median(samples.get("single"))
     return None if wall is None or single is None else max(wall - single, 0.0)
 

@@ -58,8 +58,7 @@ def run(
     if len(pending) < len(tasks):
         console.print(f"{len(tasks) - len(pending)} of {len(tasks)} are in {path} already")
     failures = 0
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console) as progress:
+    with progress_bar(console) as progress:
         bar = progress.add_task("", total=len(pending))
         for name, operation, dtype in pending:
             progress.update(bar, description=f"{gallery.title(name)} {operation} {dtype}")
@@ -77,6 +76,12 @@ def run(
             results.write(path, document)
             progress.advance(bar)
     return failures
+
+
+def progress_bar(console: Console) -> Progress:
+    """Return the bar that runs show: the problem, and how many are done."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    return Progress(*columns, console=console)
 
 
 def measure(task: Problem, contestants: Sequence[Contestant], rounds: int) -> list[Document]:

@@ -8,7 +8,10 @@ from collections.abc import Iterable
 
 from bench.results import Document
 
-OURS = "clsparse/auto"
+# Ours as users write it: no allocator, no plan. Files of earlier runs have no such contestant.
+PLAIN = "clsparse/plain"
+# Ours with results in memory of the caller's pool.
+POOLED = "clsparse/auto"
 # Computes new values alone, with a structure that is there; held against this one of ours, and no peer of the other.
 NUMERIC_ONLY = "/numeric"
 OURS_KEPT = "clsparse/kept-plan"
@@ -27,6 +30,11 @@ def times_of(entry: Document, way: str) -> dict[str, float]:
     if len(algorithms) > 1:
         times[BEST_OF_CUSPARSE] = min(algorithms)
     return times
+
+
+def ours_of(entries: Iterable[Document]) -> str:
+    """Return who counts as ours in entries: the plain contestant, if it took part in any."""
+    return PLAIN if any(record["name"] == PLAIN for entry in entries for record in entry["contestants"]) else POOLED
 
 
 def best_peer(times: dict[str, float]) -> str | None:
