@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from clsparse_py.records import dataclass
 from clsparse_py.semiring import SEMIRINGS
 
 __all__ = ["OPENCL_TYPES", "Arithmetic", "conversion", "name_of", "needs_fp64", "type_of_sums"]

@@ -7,7 +7,7 @@ places, and one kernel puts them there. How many they are is read.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.primitives.segmented import enqueue_segmented_sum
 from clsparse_py.primitives.segmented_sort import enqueue_segmented_sort
 from clsparse_py.programs import Parameters
+from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure, Structure, check_structure
 from clsparse_py.transfer import allocated
 from clsparse_py.transpose.kernels import Moving

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from typing_extensions import Self
 from clsparse_py import programs
 from clsparse_py.arithmetic import OPENCL_TYPES
 from clsparse_py.device import describe
+from clsparse_py.records import dataclass
 from clsparse_py.transfer import pending
 
 __all__ = ["converted"]

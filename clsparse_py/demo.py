@@ -7,7 +7,6 @@ import importlib.resources
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from clsparse_py.demo_spgemm import Square, squared
 from clsparse_py.device import describe
 from clsparse_py.errors import BuildError
 from clsparse_py.io import SUFFIXES, read_matrix
+from clsparse_py.records import dataclass
 from clsparse_py.spmv import spmv_plan
 from clsparse_py.transpose import transpose, transpose_plan
 

@@ -10,7 +10,7 @@ import functools
 import json
 import logging
 import os
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ import pyopencl as cl
 
 from clsparse_py import cache, programs, runtimes, sources
 from clsparse_py.errors import NoDeviceError
+from clsparse_py.records import dataclass
 
 __all__ = ["Device", "Portability", "choose_device", "default_queue", "describe", "devices", "in_order", "unusable"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from typing_extensions import override
@@ -10,6 +9,7 @@ from typing_extensions import override
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Portability
 from clsparse_py.programs import Parameters
+from clsparse_py.records import dataclass
 
 __all__ = ["ProductKernel"]
 

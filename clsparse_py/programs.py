@@ -18,7 +18,7 @@ import threading
 import warnings
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -29,6 +29,7 @@ from typing_extensions import Self
 
 from clsparse_py import cache, refusals, sources
 from clsparse_py.errors import BuildError
+from clsparse_py.records import dataclass
 
 __all__ = [
     "Built",

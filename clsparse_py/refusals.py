@@ -13,7 +13,7 @@ import logging
 import os
 import re
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import pyopencl as cl
@@ -21,6 +21,7 @@ import pyopencl as cl
 import clsparse_py
 from clsparse_py import cache
 from clsparse_py.errors import BuildError
+from clsparse_py.records import dataclass
 
 __all__ = [
     "DEVICE",

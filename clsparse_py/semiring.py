@@ -17,9 +17,9 @@ any of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+
+from clsparse_py.records import dataclass
 
 __all__ = ["SEMIRINGS", "Semiring", "max_times", "min_plus", "or_and", "plus_pair", "plus_times"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from clsparse_py.csr import csr_array
 from clsparse_py.device import Device, describe
 from clsparse_py.operands import check_matrix, check_scale, dense_operand, result_for
 from clsparse_py.product import ProductKernel
+from clsparse_py.records import dataclass
 from clsparse_py.semiring import Semiring, plus_times
 from clsparse_py.transfer import pending
 

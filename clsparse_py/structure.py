@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +20,7 @@ from clsparse_py.transfer import pending
 if TYPE_CHECKING:
     from clsparse_py.spmv.plan import SpmvPlan
     from clsparse_py.transpose.plan import TransposePlan
+from clsparse_py.records import dataclass
 
 __all__ = ["Check", "OfStructure", "Plans", "Structure", "check_structure"]
 
@@ -86,7 +88,7 @@ class Structure:
     adjacent: int = 0
 
 
-@dataclass
+@dataclasses.dataclass
 class Plans:
     """The plans that are kept for a structure: matrices that share its arrays share them."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -14,6 +14,7 @@ from typing_extensions import Self, override
 from clsparse_py.arithmetic import OPENCL_TYPES, conversion, needs_fp64, type_of_sums
 from clsparse_py.device import Device, Portability
 from clsparse_py.programs import Parameters
+from clsparse_py.records import dataclass
 
 __all__ = ["Addition", "Tiles", "fitting", "sum_dtype"]
 

@@ -9,7 +9,7 @@ the result; a segment that takes fewer rounds begins later, and reads what it wa
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from pyopencl import array as cl_array
@@ -19,6 +19,7 @@ from clsparse_py.device import Device
 from clsparse_py.launch import Chain
 from clsparse_py.primitives.segment_classes import Tiles
 from clsparse_py.primitives.segments import RESERVED, Elements, OfElements, Runs, Segments, Shape
+from clsparse_py.records import dataclass
 
 __all__ = ["Arrays", "MergeChunks", "MergeSplits", "MergeTiles", "enqueue_rounds", "spare_for"]
 

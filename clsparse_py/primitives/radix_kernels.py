@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from typing_extensions import Self, override
@@ -10,6 +10,7 @@ from typing_extensions import Self, override
 from clsparse_py.arithmetic import OPENCL_TYPES
 from clsparse_py.device import Portability
 from clsparse_py.programs import Parameters
+from clsparse_py.records import dataclass
 
 __all__ = ["MOVED_TYPES", "RadixChunkCount", "RadixChunkScatter", "RadixChunkStarts", "RadixCount", "RadixScatter"]
 

@@ -7,7 +7,7 @@ before that, for as many work-groups as there may be, and find in a plan on the 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from typing_extensions import override
 from clsparse_py.launch import Chain
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.primitives.segments import OfRuns, Runs, Segments, Shape
+from clsparse_py.records import dataclass
 
 __all__ = [
     "Inspection",

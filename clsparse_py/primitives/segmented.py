@@ -8,7 +8,7 @@ single part. On CPU devices parts are few and long, and a work-item's.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from pyopencl import array as cl_array
@@ -20,6 +20,7 @@ from clsparse_py.launch import Chain
 from clsparse_py.primitives import arguments
 from clsparse_py.primitives.addition import Addition, Tiles, fitting, sum_dtype
 from clsparse_py.primitives.scan import ScanTiles, chunks, enqueue_tiles
+from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
 
 __all__ = [

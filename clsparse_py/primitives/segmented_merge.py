@@ -7,7 +7,6 @@ Ji et al., "Segmented merge: a new primitive for parallel sparse matrix computat
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from clsparse_py.primitives.merge_rounds import Arrays, spare_for
 from clsparse_py.primitives.segment_classes import Totals, inspect_segments
 from clsparse_py.primitives.segmented_sort import enqueue_by_length, enqueue_serial
 from clsparse_py.primitives.segments import NEVER, Elements, OfElements, Runs, Segments, Shape
+from clsparse_py.records import dataclass
 
 __all__ = ["ALGORITHMS", "SORT_ROUNDS", "MergePairs", "MergeUnsorted", "enqueue_segmented_merge", "segmented_merge"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,6 +23,7 @@ from clsparse_py.primitives import arguments
 from clsparse_py.primitives.merge_rounds import Arrays, enqueue_rounds, spare_for
 from clsparse_py.primitives.segment_classes import Inspection, Tiles, Totals, inspect_segments, tiled
 from clsparse_py.primitives.segments import BLOCK, FEW_REGISTERS, Elements, OfElements, Runs, Segments, Shape
+from clsparse_py.records import dataclass
 from clsparse_py.tuning.profiles import decide
 
 __all__ = ["MergeSerial", "SortNetwork", "enqueue_segmented_sort", "features_of", "segmented_sort"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from pyopencl import array as cl_array
@@ -14,6 +13,7 @@ from clsparse_py.arithmetic import name_of
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain, spread
 from clsparse_py.primitives.radix_sort import enqueue_sort_by_key
+from clsparse_py.records import dataclass
 from clsparse_py.spgemm.accumulator import Rows
 from clsparse_py.spgemm.kernels import Analysis
 from clsparse_py.spgemm.rules import Rule, Rules

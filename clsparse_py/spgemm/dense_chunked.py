@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from clsparse_py.device import Portability
 from clsparse_py.launch import Chain, spread
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.programs import Parameters
+from clsparse_py.records import dataclass
 from clsparse_py.spgemm.accumulator import Product, Result, Rows
 from clsparse_py.spgemm.kernels import Form
 from clsparse_py.spmv.kernels import Boundaries
@@ -92,7 +93,7 @@ class DenseChunkedKernel(Parameters):
         return self if work_group else None
 
 
-@dataclass
+@dataclasses.dataclass
 class _State:
     """What belongs to a product: where chunks of rows begin, which rows of B are like others, masks until C has its structure."""
 

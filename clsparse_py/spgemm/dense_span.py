@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from typing_extensions import Self, override
 
 from clsparse_py.device import Device
+from clsparse_py.records import dataclass
 from clsparse_py.spgemm.fenced import FencedKernel
 from clsparse_py.spgemm.kernels import Form
 from clsparse_py.spgemm.team import Team

@@ -7,7 +7,8 @@ gathered in this order and summed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import dataclasses
+from dataclasses import field
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -17,6 +18,7 @@ from clsparse_py.arithmetic import name_of
 from clsparse_py.launch import Chain
 from clsparse_py.primitives.radix_sort import enqueue_radix_sort, scratch_bytes
 from clsparse_py.primitives.scan import enqueue_scan
+from clsparse_py.records import dataclass
 from clsparse_py.spgemm.accumulator import Product, Result, Rows
 from clsparse_py.spgemm.esc_kernels import EscCarry, EscContract, EscCount, EscEntries, EscExpand, EscMark, EscRows, values_of
 from clsparse_py.spgemm.slices import Slice, cut_into_slices
@@ -29,7 +31,7 @@ NUMBER_BYTES = 4
 _SPARED = 8 << 20
 
 
-@dataclass
+@dataclasses.dataclass
 class _Sorted:
     """A slice's products in order.
 
@@ -59,7 +61,7 @@ class _Sorted:
         return sum(each.nbytes for each in kept)
 
 
-@dataclass
+@dataclasses.dataclass
 class _State:
     """What is known of the rows, and what is kept of their slices, by number.
 

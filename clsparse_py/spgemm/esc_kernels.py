@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from typing_extensions import Self, override
 from clsparse_py.arithmetic import OPENCL_TYPES
 from clsparse_py.device import Device, Portability
 from clsparse_py.programs import Parameters
+from clsparse_py.records import dataclass
 from clsparse_py.spgemm.kernels import Form, OfRows
 
 __all__ = ["EscCarry", "EscContract", "EscCount", "EscEntries", "EscExpand", "EscMark", "EscRows", "OfProducts", "values_of"]

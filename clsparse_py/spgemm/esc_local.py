@@ -7,7 +7,7 @@ local memory does not hold a work-group's too, in global memory.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +15,7 @@ from typing_extensions import Self, override
 
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain
+from clsparse_py.records import dataclass
 from clsparse_py.spgemm.accumulator import Product, Rows
 from clsparse_py.spgemm.fenced import FencedKernel
 from clsparse_py.spgemm.kernels import Form, RowKernel

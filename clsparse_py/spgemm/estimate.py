@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.csr import csr_array
 from clsparse_py.launch import Chain
+from clsparse_py.records import dataclass
 from clsparse_py.semiring import plus_times
 from clsparse_py.spgemm.analysis import Work, analyse
 from clsparse_py.spgemm.arguments import check_operands, form_of, with_index

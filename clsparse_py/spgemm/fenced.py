@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import abc
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from typing_extensions import Self, override
 
 from clsparse_py.device import Device
+from clsparse_py.records import dataclass
 from clsparse_py.spgemm.kernels import RowKernel
 
 __all__ = ["FencedKernel"]

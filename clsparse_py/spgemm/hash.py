@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from pyopencl import array as cl_array
@@ -12,6 +12,7 @@ from typing_extensions import Self, override
 
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain
+from clsparse_py.records import dataclass
 from clsparse_py.spgemm.accumulator import Product, Result, Rows
 from clsparse_py.spgemm.dense_windows import DenseWindows
 from clsparse_py.spgemm.fenced import FencedKernel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from typing_extensions import Self, override
@@ -12,6 +12,7 @@ from typing_extensions import Self, override
 from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic
 from clsparse_py.device import Portability
 from clsparse_py.programs import Parameters
+from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
 
 __all__ = ["Analysis", "Form", "OfRows", "RowKernel"]

@@ -6,13 +6,12 @@ its row of C, so that the products of all rows of a slice are merged together.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pyopencl import array as cl_array
 from typing_extensions import override
 
 from clsparse_py.launch import Chain
 from clsparse_py.primitives.segmented_merge import enqueue_segmented_merge
+from clsparse_py.records import dataclass
 from clsparse_py.spgemm.esc import NUMBER_BYTES, Esc
 from clsparse_py.spgemm.slices import Slice
 

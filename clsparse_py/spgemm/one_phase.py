@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -13,6 +12,7 @@ from typing_extensions import override
 
 from clsparse_py.launch import Chain
 from clsparse_py.primitives.scan import enqueue_scan
+from clsparse_py.records import dataclass
 from clsparse_py.spgemm.accumulator import Product, Result
 from clsparse_py.spgemm.esc_kernels import OfProducts
 from clsparse_py.spgemm.kernels import Form

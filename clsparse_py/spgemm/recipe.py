@@ -7,8 +7,8 @@ A recipe is what profiles choose. Its label is a list of names, of which those t
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
+from clsparse_py.records import dataclass
 from clsparse_py.structure import Structure
 from clsparse_py.tuning.labels import MOST, number
 

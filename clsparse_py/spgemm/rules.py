@@ -6,12 +6,12 @@ the last rule takes any. A named method gives the rules of its own bins; what it
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from clsparse_py.spgemm.accumulator import Accumulator
+from clsparse_py.records import dataclass
 
 __all__ = ["EMPTY", "Rule", "Rules"]
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from clsparse_py.records import dataclass
 
 __all__ = ["Slice", "cut_into_slices"]
 

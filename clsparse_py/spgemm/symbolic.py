@@ -6,7 +6,6 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +15,7 @@ from clsparse_py.convert import converted
 from clsparse_py.csr import csr_array
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
+from clsparse_py.records import dataclass
 from clsparse_py.semiring import Semiring
 from clsparse_py.spgemm.accumulator import Accumulator, Product, Result, Rows
 from clsparse_py.spgemm.analysis import Work, analyse, grouped

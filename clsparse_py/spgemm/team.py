@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import abc
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from pyopencl import array as cl_array
 
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain
+from clsparse_py.records import dataclass
 from clsparse_py.spgemm.accumulator import Product, Result, Rows
 from clsparse_py.spgemm.kernels import Form, RowKernel
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py import programs
 from clsparse_py.device import Device, describe
+from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
 from clsparse_py.tuning.labels import MOST, number
 

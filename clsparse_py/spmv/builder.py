@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
@@ -20,6 +19,7 @@ from clsparse_py.spmv.kernels import Adaptive, Boundaries, Chunked, Combine, Mer
 
 if TYPE_CHECKING:
     from clsparse_py.spmv.plan import SpmvPlan
+from clsparse_py.records import dataclass
 
 __all__ = ["Builder"]
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device
 from clsparse_py.product import ProductKernel
+from clsparse_py.records import dataclass
 from clsparse_py.spmv.binning import N_BINS, Scheme
 from clsparse_py.spmv.features import Features
 from clsparse_py.spmv.kernels import WIDTHS, Adaptive, Chunked, Merge, Pieces, Subvector

@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from clsparse_py.records import dataclass
 from clsparse_py.spmv.binning import N_BINS, Scheme, Side
 
 __all__ = ["CLASSES", "Composer", "Loads", "class_of"]

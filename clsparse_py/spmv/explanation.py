@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from clsparse_py import tables
+from clsparse_py.records import dataclass
 
 __all__ = ["Explanation", "Share"]
 

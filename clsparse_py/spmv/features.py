@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py.launch import Chain
+from clsparse_py.records import dataclass
 from clsparse_py.spmv.kernels import CountFeatures, TotalFeatures
 
 __all__ = ["Features", "inspect"]

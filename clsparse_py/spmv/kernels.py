@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from typing_extensions import Self, override
@@ -11,6 +11,7 @@ from typing_extensions import Self, override
 from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic
 from clsparse_py.device import Device
 from clsparse_py.product import ProductKernel
+from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
 
 __all__ = [

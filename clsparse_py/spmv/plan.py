@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from clsparse_py.spmv.features import Features, inspect
 
 if TYPE_CHECKING:
     from clsparse_py.csr import csr_array
+from clsparse_py.records import dataclass
 
 __all__ = ["SpmvPlan"]
 

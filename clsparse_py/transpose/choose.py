@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 
 from clsparse_py.csr import csr_array
+from clsparse_py.records import dataclass
 from clsparse_py.tuning.labels import MOST, number
 
 __all__ = ["STRATEGIES", "Strategy", "features_of", "parse"]

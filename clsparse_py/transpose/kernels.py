@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 from typing_extensions import override
 
 from clsparse_py.device import Device
 from clsparse_py.primitives.radix_kernels import MOVED_TYPES
+from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
 
 __all__ = ["Count", "Gather", "GatherChunked", "Insert", "Order", "Permute", "Sample", "Unpack", "tile"]

@@ -8,7 +8,6 @@ permutation that a plan keeps. A's structure is valid, and A has entries.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from clsparse_py.launch import Chain, spread
 from clsparse_py.primitives.radix_sort import enqueue_sort_by_key
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.primitives.segmented_sort import enqueue_segmented_sort
+from clsparse_py.records import dataclass
 from clsparse_py.spmv.kernels import Boundaries
 from clsparse_py.transfer import allocated
 from clsparse_py.transpose.kernels import Count, Gather, GatherChunked, Insert, Order, Permute, Sample, Unpack, tile

@@ -8,13 +8,14 @@ import logging
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 import clsparse_py
 from clsparse_py import cache
 from clsparse_py.device import Device
+from clsparse_py.records import dataclass
 
 __all__ = ["Checkpoint", "Observation", "path_for"]
 

@@ -12,7 +12,7 @@ import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ import scipy.sparse
 
 from clsparse_py.device import Device
 from clsparse_py.io import SUFFIXES, read_matrix
+from clsparse_py.records import dataclass
 
 __all__ = ["TEST", "TRAIN", "Case", "cases", "from_folder", "generated", "with_values"]
 

@@ -10,7 +10,7 @@ import logging
 import math
 import platform
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy as np
 import clsparse_py
 from clsparse_py.device import Device
 from clsparse_py.errors import ProfileError
+from clsparse_py.records import dataclass
 from clsparse_py.tuning import profiles, training
 from clsparse_py.tuning.checkpoint import Checkpoint, Observation
 from clsparse_py.tuning.corpus import TEST, TRAIN

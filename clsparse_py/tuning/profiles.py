@@ -14,7 +14,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -24,6 +24,7 @@ import platformdirs
 from clsparse_py.device import Device
 from clsparse_py.errors import ProfileError
 from clsparse_py.files import make_private, write_text
+from clsparse_py.records import dataclass
 from clsparse_py.tuning import tree as trees
 
 __all__ = [

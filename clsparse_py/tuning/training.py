@@ -17,11 +17,12 @@ import itertools
 import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from clsparse_py.records import dataclass
 from clsparse_py.tuning.checkpoint import Observation
 from clsparse_py.tuning.corpus import TEST, TRAIN
 from clsparse_py.tuning.tree import Leaf, Split, Tree, evaluate, leaves

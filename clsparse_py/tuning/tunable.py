@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import pyopencl as cl
 
 from clsparse_py.device import Device
+from clsparse_py.records import dataclass
 
 __all__ = ["OPERATIONS", "Parameter", "Tunable", "tunables"]
 

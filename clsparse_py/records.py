@@ -1,0 +1,91 @@
+"""Frozen dataclasses that are made quickly.
+
+`dataclasses` compiles six functions for each frozen class, which took most of the time of importing the package. Here only
+``__init__`` is compiled; the others are the same code for all classes. `dataclasses` takes them for its own: ``fields``,
+``replace`` and ``asdict`` work. A class that inherits from one of these is made by this module, too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import MISSING, Field, FrozenInstanceError, fields
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NoReturn
+
+__all__ = ["dataclass"]
+
+
+def _frozen(cls: type, *, eq: bool = True) -> type:
+    """Make a class what ``dataclass(frozen=True, eq=eq)`` makes it."""
+    own = vars(cls).keys()
+    made: Any = dataclasses.dataclass(init=False, repr=False, eq=False)(cls)
+    made.__init__ = _init(made)
+    made.__setattr__, made.__delattr__ = _refuse_to_set, _refuse_to_delete
+    if "__repr__" not in own:
+        made.__repr__ = _repr
+    compared = [field.name for field in fields(made) if field.compare]
+    if eq and compared:
+        key = attrgetter(*compared)
+
+        def equals(self: Any, other: object) -> bool:
+            return key(self) == key(other) if other.__class__ is self.__class__ else NotImplemented
+
+        if "__eq__" not in own:
+            made.__eq__ = equals
+        if "__hash__" not in own:
+            made.__hash__ = lambda self: hash(key(self))
+    return cls
+
+
+def _init(cls: Any) -> Callable[..., None]:
+    """Return what sets the fields of a class: the one function that is compiled."""
+    known: dict[str, Any] = {"set_": object.__setattr__, "MISSING": MISSING}
+    positional: list[str] = []
+    by_name: list[str] = []
+    lines: list[str] = []
+    for field in fields(cls):
+        name = field.name
+        value, parameter = name, name
+        if field.default_factory is not MISSING:
+            known[f"make_{name}"] = field.default_factory
+            value = f"make_{name}()" if not field.init else f"make_{name}() if {name} is MISSING else {name}"
+            parameter = f"{name}=MISSING"
+        elif field.default is not MISSING:
+            known[f"default_{name}"] = field.default
+            parameter = f"{name}=default_{name}"
+        if field.init:
+            (by_name if field.kw_only else positional).append(parameter)
+        if field.init or field.default_factory is not MISSING:
+            lines.append(f"set_(self, {name!r}, {value})")
+    if hasattr(cls, "__post_init__"):
+        lines.append("self.__post_init__()")
+    parameters = ", ".join(["self", *positional, *(["*", *by_name] if by_name else [])])
+    exec(f"def __init__({parameters}):\n  " + "\n  ".join(lines or ["pass"]), known)
+    init: Callable[..., None] = known["__init__"]
+    init.__qualname__ = f"{cls.__qualname__}.__init__"
+    return init
+
+
+def _refuse_to_set(self: Any, name: str, value: object) -> NoReturn:  # noqa: ARG001 - as Python calls it
+    raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
+
+def _refuse_to_delete(self: Any, name: str) -> NoReturn:  # noqa: ARG001 - as Python calls it
+    raise FrozenInstanceError(f"cannot delete field {name!r}")
+
+
+def _repr(self: Any) -> str:
+    shown: tuple[Field[Any], ...] = fields(self)
+    return f"{type(self).__qualname__}({', '.join(f'{each.name}={getattr(self, each.name)!r}' for each in shown if each.repr)})"
+
+
+if TYPE_CHECKING:
+    # By this name type checkers know what it makes.
+    from dataclasses import dataclass
+else:
+
+    def dataclass(*, frozen: bool, eq: bool = True) -> Callable[[type], type]:
+        """Return what makes a class a frozen dataclass."""
+        assert frozen
+        return lambda cls: _frozen(cls, eq=eq)
