@@ -15,6 +15,7 @@ from clsparse_py import programs
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.csr import csr_array
 from clsparse_py.device import Device, describe
+from clsparse_py.errors import BuildError
 from clsparse_py.operands import check_matrix, check_scale, dense_operand, result_for
 from clsparse_py.product import ProductKernel
 from clsparse_py.records import dataclass
@@ -122,8 +123,15 @@ def enqueue_spmm(
     arithmetic = Arithmetic(A.dtype.name, x.dtype.name, A.indptr.dtype.name, semiring.name)
     # Four columns a work-item read each entry of A a quarter as often; more would spill on small devices.
     columns = min(4, 1 << n_columns.bit_length() - 1)
-    record = Rows.legal(device, arithmetic, scaled, work_group, columns)
-    built = programs.build(A.queue.context, A.queue.device, record)
+    while True:
+        record = Rows.legal(device, arithmetic, scaled, work_group, columns)
+        try:
+            built = programs.build(A.queue.context, A.queue.device, record)
+            break
+        except BuildError:
+            if columns == 1:
+                raise
+            columns //= 2
     group = built.parameters.work_group
     x_item, y_item = x.dtype.itemsize, y.dtype.itemsize
     x_strides = (*x.strides, 0)[:2]

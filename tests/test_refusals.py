@@ -20,6 +20,7 @@ import scipy.sparse
 import clsparse_py
 from clsparse_py import BuildError, cli, programs, refusals
 from clsparse_py.refusals import Refusal
+from clsparse_py.spmv.features import inspected_on_host
 
 pytestmark = [pytest.mark.any_platform, pytest.mark.refusals]
 
@@ -339,3 +340,81 @@ def test_rows_of_a_refused_kernel_are_made_by_others(
     assert f"without {asked[0]}" in plan.explain().rule
     assert plan.explain().rule.endswith("which the driver's compiler refuses")
     assert sum(f"kernel {asked[0]} is refused" in record.message for record in caplog.records) == 1
+
+
+#: Kernels for all rows, bins, and what is refused of SpMV; of features, and where nothing of SpMV builds, too.
+VECTORS = [
+    ("single", "serial", "spmv_subvector"),
+    ("single", "vector", "spmv_subvector"),
+    ("single", "pieces", "spmv_pieces"),
+    ("single", "adaptive", "spmv_(adaptive|boundaries)"),
+    ("single", "split", "spmv_adaptive"),
+    ("single", "merge", "spmv_(merge|adaptive)"),
+    ("single", "chunked", "spmv_chunked"),
+    ("auto", None, "spmv_features"),
+    ("auto", None, "spmv_(chunked|subvector|merge|adaptive|pieces|boundaries)"),
+    ("fine", None, "spmv_subvector"),
+    ("coarse-10", None, "spmv_binning"),
+]
+
+
+@pytest.mark.parametrize(("scheme", "kernel", "pattern"), VECTORS)
+def test_a_refused_kernel_of_spmv_has_others_in_its_place(
+    queue: cl.CommandQueue, plant: Callable[..., list[str]], scheme: str, kernel: str | None, pattern: str
+) -> None:
+    asked = plant(pattern)
+    host = matrix()
+    A = clsparse_py.csr_array(host, queue=queue)
+    plan = clsparse_py.spmv_plan(A, scheme=scheme, kernel=kernel)
+    x = np.arange(60, dtype=np.float32)
+    for _ in range(2):
+        np.testing.assert_allclose(clsparse_py.spmv(A, x, plan=plan), host @ x, rtol=1e-4)
+    assert asked
+    assert len(asked) == len(set(asked))
+    if "features" not in pattern:
+        assert f"without {plan.refused[0]}" in plan.explain().rule
+        assert re.search(pattern, plan.refused[0])
+
+
+def test_features_are_told_by_the_host_too() -> None:
+    lengths = np.array([0, 1, 2, 3, 4, 5, 8, 9, 16, 17, 0, 64])
+    found = inspected_on_host((12, 70), int(lengths.sum()), np.concatenate(([0], np.cumsum(lengths))))
+    assert (found.shortest, found.longest, found.mean) == (0, 64, lengths.mean())
+    assert found.variance == pytest.approx(lengths.var())
+    assert found.classes == (2, 1, 1, 2, 2, 2, 1, 1)
+    assert inspected_on_host((0, 3), 0, np.zeros(1)).classes == (0,)
+
+
+TRANSPOSITIONS = [
+    ("auto", "radix_chunk"),
+    ("auto", "radix_chunk|transpose_(count|insert)"),
+    ("gather", "transpose_gather"),
+    ("gather", "transpose_sample"),
+    ("binned", "radix_chunk"),
+    ("atomics", "transpose_insert"),
+    ("binned", "transpose_permute"),
+]
+
+
+@pytest.mark.parametrize(("method", "pattern"), TRANSPOSITIONS)
+def test_a_refused_method_of_transposition_has_others_in_its_place(
+    queue: cl.CommandQueue, plant: Callable[..., list[str]], method: str, pattern: str
+) -> None:
+    asked = plant(pattern)
+    host = matrix()
+    host = scipy.sparse.csr_array(host + host.T)
+    A = clsparse_py.csr_array(host, queue=queue)
+    plan = clsparse_py.transpose_plan(A, method=method)
+    for found, factor in ((clsparse_py.transpose(A, method=method), 1), (plan(), 1), (plan(A.data * 2), 2)):
+        assert abs(found.get() - host.T * np.float32(factor)).nnz == 0
+    assert asked
+    assert len(asked) == len(set(asked))
+    if "permute" not in pattern:
+        assert any(re.search(f"refuses ({pattern})", each.why) for each in plan.explain().verdicts)
+
+
+def test_fewer_columns_at_a_time_where_more_are_refused(queue: cl.CommandQueue, plant: Callable[..., list[str]]) -> None:
+    asked, host = plant("spmm_.*_(c|k|n)?4"), matrix()
+    X = np.ones((60, 5), np.float32)
+    np.testing.assert_allclose(clsparse_py.spmm(clsparse_py.csr_array(host, queue=queue), X), host @ X, rtol=1e-4)
+    assert asked

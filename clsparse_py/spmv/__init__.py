@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from clsparse_py.csr import csr_array
+from clsparse_py.errors import BuildError
 from clsparse_py.operands import check_matrix, check_scale, dense_operand, result_for
 from clsparse_py.semiring import Semiring, plus_times
 from clsparse_py.spmm import enqueue_spmm
@@ -104,9 +105,13 @@ def spmv(
             return result.deliver()
         event = enqueue_spmm(A, operand, y, (y.dtype.itemsize, 0), 1, alpha, beta, semiring)
     else:
-        event = plan.execute(A, operand, y, alpha=alpha, beta=beta, semiring=semiring)[-1]
-        if operand is x and y is out:
-            plan.remember(A, x, y, alpha, beta, semiring)
+        try:
+            event = plan.execute(A, operand, y, alpha=alpha, beta=beta, semiring=semiring)[-1]
+            if operand is x and y is out:
+                plan.remember(A, x, y, alpha, beta, semiring)
+        except BuildError:
+            # The kernel of SpMM is another one; the plan has tried all of its own.
+            event = enqueue_spmm(A, operand, y, (y.dtype.itemsize, 0), 1, alpha, beta, semiring)
     # The newest event stands for all before it: it waits for them.
     y.events[:] = [event]
     return result.deliver()

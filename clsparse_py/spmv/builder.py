@@ -12,7 +12,7 @@ from pyopencl import array as cl_array
 from clsparse_py import programs
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.spmv.binning import N_BINS, Side, count_bins, list_rows
-from clsparse_py.spmv.choose import PIECE, KernelChoice, whole_rows
+from clsparse_py.spmv.choose import PIECE, Decision, KernelChoice, whole_rows
 from clsparse_py.spmv.executable import Executable, Launch
 from clsparse_py.spmv.explanation import Share
 from clsparse_py.spmv.kernels import Adaptive, Boundaries, Chunked, Combine, Merge, Subvector
@@ -175,14 +175,29 @@ class Builder:
         tables = (self._upload(rows[begins]), self._upload(pieces[begins]), self._upload(pieces[ends]))
         self._launch(built, begins.size * parameters.lanes, self.index(begins.size), *tables, partial)
 
-    def binned(self, bins: Container[int] = range(N_BINS)) -> None:
+    def all(self, decision: Decision) -> None:
+        """Add the launches for all rows.
+
+        Raises
+        ------
+        BuildError
+            A kernel of the decision is refused.
+        """
+        if not self.n_rows:
+            return
+        if decision.scheme.name == "single":
+            self.single(decision.kernels[0][0])
+        else:
+            self.binned(decision)
+
+    def binned(self, decision: Decision, bins: Container[int] = range(N_BINS)) -> None:
         """Rows in bins: those of one kernel form a list, and all lists of one shape but those of pieces share a launch.
 
         Rows of other ``bins`` are left out.
         """
         plan = self.plan
         lists: list[_List] = []
-        for side, choices in zip(plan.decision.scheme.sides, plan.decision.kernels, strict=True):
+        for side, choices in zip(decision.scheme.sides, decision.kernels, strict=True):
             counts = count_bins(self.queue, self.n_rows, plan.indptr, side)
             counts[[number not in bins for number in range(N_BINS)]] = 0
             used = [choice for choice, count in zip(choices, counts, strict=True) if count]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +17,7 @@ from clsparse_py.spmv.features import Features
 from clsparse_py.spmv.kernels import WIDTHS, Adaptive, Chunked, Merge, Pieces, Subvector
 from clsparse_py.tuning.profiles import decide, rules
 
-__all__ = ["BALANCED", "KERNELS", "Decision", "KernelChoice", "choose", "default_choice", "whole_rows"]
+__all__ = ["BALANCED", "KERNELS", "Decision", "KernelChoice", "alternatives", "choose", "default_choice", "whole_rows"]
 
 #: Kernels that balance entries by themselves: they take all rows in order.
 BALANCED = ("adaptive", "split", "merge", "chunked")
@@ -27,6 +28,11 @@ KERNELS = ("serial", *(f"subvector{width}" for width in WIDTHS[1:]), "vector", "
 _MOST = {"work_group": 1 << 16, "items": 64, "unroll": 64}
 _MOST_CHUNKS = 1 << 12
 
+#: Kernels for all rows that are tried where one is refused, on CPU devices and on others: few templates have all of them.
+_INSTEAD = {
+    True: ("chunked", "serial", "merge", "adaptive", "pieces"),
+    False: ("adaptive", "merge", "subvector8", "vector", "serial", "pieces", "chunked"),
+}
 #: Rows above this many entries are shared by several work-groups where rows are binned one by one.
 PIECE = 1 << 14
 
@@ -217,3 +223,10 @@ def default_choice(name: str, device: Device) -> KernelChoice:
     if name == "chunked":
         return replace(choice, items=32, work_group=1)
     return replace(choice, work_group=64) if device.is_cpu else choice
+
+
+def alternatives(decision: Decision, device: Device) -> Iterator[Decision]:
+    """Yield a decision, and those that come in its place where kernels of those before are refused: one kernel for all rows."""
+    yield decision
+    for name in _INSTEAD[device.is_cpu]:
+        yield Decision(Scheme("single"), ((default_choice(name, device),),), decision.rule)

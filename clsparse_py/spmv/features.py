@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pyopencl as cl
@@ -12,7 +13,7 @@ from clsparse_py.launch import Chain
 from clsparse_py.records import dataclass
 from clsparse_py.spmv.kernels import CountFeatures, TotalFeatures
 
-__all__ = ["Features", "inspect"]
+__all__ = ["Features", "inspect", "inspected_on_host"]
 
 #: Which classes of row lengths trees know: empty rows, and those of up to 1, 2, 8, 32, 128, 512 and 4096 entries.
 _SHARES = (0, 1, 2, 4, 6, 8, 10, 13)
@@ -156,3 +157,17 @@ def inspect(
         distance=distance / max(entries, 1),
         gap=gap / max(pairs, 1),
     )
+
+
+def inspected_on_host(shape: tuple[int, int], nnz: int, indptr: np.ndarray[Any, Any]) -> Features:
+    """Return the features that row lengths tell; columns are not looked at. For devices that refuse the kernels of `inspect`."""
+    n_rows, n_cols = shape
+    if not n_rows:
+        return Features(n_rows, n_cols, nnz, 0, 0, 0.0, (0,))
+    lengths = np.diff(indptr).astype(np.int64)
+    # Evenly spread rows are counted by class: by the number of bits of their length less one, empty ones first.
+    sample = lengths[np.arange(min(n_rows, _COUNTED)) * n_rows // min(n_rows, _COUNTED)]
+    classes = np.where(sample == 0, 0, 1 + np.frexp(np.maximum(sample - 1, 0))[1])
+    jumps = int(np.abs(np.diff(lengths)).sum()) / max(nnz, 1)
+    counted = tuple(np.bincount(classes).tolist())
+    return Features(n_rows, n_cols, nnz, int(lengths.min()), int(lengths.max()), float(lengths.var()), counted, jumps)

@@ -12,13 +12,14 @@ from pyopencl import array as cl_array
 
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device, describe, in_order
+from clsparse_py.errors import BuildError
 from clsparse_py.semiring import Semiring, plus_times
 from clsparse_py.set_once import SetOnce
 from clsparse_py.spmv.builder import Builder
-from clsparse_py.spmv.choose import Decision, KernelChoice, choose
+from clsparse_py.spmv.choose import Decision, KernelChoice, alternatives, choose
 from clsparse_py.spmv.executable import Executable
 from clsparse_py.spmv.explanation import Explanation, Share
-from clsparse_py.spmv.features import Features, inspect
+from clsparse_py.spmv.features import Features, inspect, inspected_on_host
 
 if TYPE_CHECKING:
     from clsparse_py.csr import csr_array
@@ -66,13 +67,18 @@ class SpmvPlan(SetOnce):
         self.decision = decision
         self._executables: dict[tuple[str, str, str, bool], Executable] = {}
         self._shares: list[Share] = []
+        # Kernels that are done without, in order.
+        self._refused: dict[str, None] = {}
         self._making = threading.Lock()
         self._last: _Checked | None = None
 
     @classmethod
     def of(cls, A: csr_array, scheme: str, kernel: str | KernelChoice | None) -> SpmvPlan:
         """Inspect a matrix and decide; see `spmv_plan`."""
-        features = inspect(in_order(A.queue), A.shape, A.nnz, A.indptr, A.indices)
+        try:
+            features = inspect(in_order(A.queue), A.shape, A.nnz, A.indptr, A.indices)
+        except BuildError:
+            features = inspected_on_host(A.shape, A.nnz, A.indptr.get(A.queue))
         return cls(A, features, choose(features, describe(A.queue.device), scheme, kernel, A.dtype.name))
 
     def matches(self, A: csr_array) -> bool:
@@ -87,6 +93,11 @@ class SpmvPlan(SetOnce):
         rows, columns = self.shape
         return f"<SpmvPlan of a {rows} x {columns} matrix with {self.nnz} entries on {self.device.name}: {self}>"
 
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """The kernels that this plan does without, as the driver's compiler refuses them."""
+        return tuple(self._refused)
+
     def explain(self) -> Explanation:
         """Return which rows go to which kernel with which parameters, and why."""
         if self._shares:
@@ -96,7 +107,10 @@ class SpmvPlan(SetOnce):
             names = dict.fromkeys(str(choice) for side in self.decision.kernels for choice in side)
             shares = tuple(Share(self.shape[0], name, "", why) for name in names)
         launches = max((len(each.launches) for each in self._executables.values()), default=0)
-        return Explanation(str(self.decision.scheme), self.decision.rule, shares, launches)
+        rule = self.decision.rule
+        if self._refused:
+            rule += f"; without {', '.join(self._refused)}, which the driver's compiler refuses"
+        return Explanation(str(self.decision.scheme), rule, shares, launches)
 
     def execute(
         self,
@@ -157,13 +171,30 @@ class SpmvPlan(SetOnce):
             kept = self._executables.get(key)
             if kept is not None:
                 return kept
-            builder = Builder(self, arithmetic, scaled)
-            if self.shape[0]:
-                if self.decision.scheme.name == "single":
-                    builder.single(self.decision.kernels[0][0])
-                else:
-                    builder.binned()
+            builder = self._built(arithmetic, scaled)
             self.queue.finish()
             self._shares = builder.shares
             self._executables[key] = builder.executable
             return builder.executable
+
+    def _built(self, arithmetic: Arithmetic, scaled: bool) -> Builder:
+        """Return the launches of what was decided or, where a kernel of that is refused, of the next alternative that builds.
+
+        Raises
+        ------
+        BuildError
+            None does; of the kernel that was decided on.
+        """
+        first: BuildError | None = None
+        for decision in alternatives(self.decision, self.device):
+            builder = Builder(self, arithmetic, scaled)
+            try:
+                builder.all(decision)
+            except BuildError as error:
+                self.queue.finish()
+                first = first or error
+                self._refused[error.kernel] = None
+            else:
+                return builder
+        assert first is not None  # there is at least one decision
+        raise first

@@ -118,7 +118,7 @@ class SpmvProblem:
         decision = Decision(bins.scheme, ((choice,) * N_BINS,), "measured alone")
         plan = SpmvPlan(self.A, self.features, decision)
         builder = Builder(plan, Arithmetic(self.dtype, self.dtype, self.A.indptr.dtype.name), scaled=False)
-        builder.binned(range(bins.begin, bins.end))
+        builder.binned(decision, range(bins.begin, bins.end))
         self._spoil()
         return lambda: builder.executable.run(self.queue, (self.A.data, self.x, self.y), ())
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
 from pyopencl import array as cl_array
 
-from clsparse_py import tables
+from clsparse_py import refusals, tables
+from clsparse_py.arithmetic import name_of
 from clsparse_py.csr import assembled, csr_array
 from clsparse_py.device import describe
+from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.parts import place_part, value_dtype
 from clsparse_py.records import dataclass
@@ -94,13 +97,17 @@ def run(A: csr_array, values: cl_array.Array | None, moved: cl_array.Array, meth
         chain.fill(indptr, 0, indptr.size)
         chain.finish(indptr)
         return Pattern(indptr, indices, ""), Explanation((), len(chain.events))
-    if method == "auto":
-        features = features_of(A, 0 if values is None else values.dtype.itemsize)
-        ruling = decide(chain.device, "transpose", "any", "method", features, parse)
-        pattern, taken, why_not = attempt(chain, A, values, moved, ruling.value)
-        rule = f"{ruling.label}, by {ruling.why}"
-    else:
-        pattern, taken, why_not, rule = _named(chain, A, values, moved, method), method, {}, "the method was named"
+    features = features_of(A, 0 if values is None else values.dtype.itemsize)
+    ruling = decide(chain.device, "transpose", "any", "method", features, parse)
+    rule = f"{ruling.label}, by {ruling.why}"
+    why_not: dict[str, str] = {}
+    found: tuple[Pattern, str] | None = None
+    if method != "auto":
+        rule, why_not = "the method was named", {}
+        found = _named(chain, A, values, moved, method, why_not)
+    if found is None:
+        found = attempt(chain, A, values, moved, ruling.value, why_not)
+    pattern, taken = found
     # What shares A's structure has nothing to wait for there.
     chain.finish(moved, *(each for each in (pattern.indptr, pattern.indices) if each is not A.indptr and each is not A.indices))
     whys = {**_WHY_NOT, **why_not, taken: pattern.why}
@@ -108,43 +115,86 @@ def run(A: csr_array, values: cl_array.Array | None, moved: cl_array.Array, meth
 
 
 def attempt(
-    chain: Chain, A: csr_array, values: cl_array.Array | None, moved: cl_array.Array, strategy: Strategy
-) -> tuple[Pattern, str, dict[str, str]]:
+    chain: Chain,
+    A: csr_array,
+    values: cl_array.Array | None,
+    moved: cl_array.Array,
+    strategy: Strategy,
+    why_not: dict[str, str],
+) -> tuple[Pattern, str]:
     """Try the methods of a strategy one after another; what decides is seen on the device, while it works.
 
-    Returns the pattern, the method that made it, and why those before it did not.
+    A method of which a kernel is refused is passed over; after those of the strategy come all others.
+
+    Returns the pattern and the method that made it; those before it are put into ``why_not``.
+
+    Raises
+    ------
+    BuildError
+        No method that takes this matrix builds.
     """
-    why_not: dict[str, str] = {}
-    for method, limit in strategy.limits:
-        tried = _gathered if method == "gather" else _inserted
-        try:
-            return tried(chain, A, values, moved, limit), method, why_not
-        except (NotSymmetricError, LongRowsError) as error:
-            why_not[method] = str(error)
-    return binned(chain, A, values, moved), "binned", why_not
+    refused = refusals.avoided(chain.device, _about(A, values))
+    for method, limit in (*strategy.limits, ("binned", None), ("atomics", None), ("gather", 0)):
+        if method not in refused:
+            try:
+                return _TRIED[method](chain, A, values, moved, limit), method
+            except (NotSymmetricError, LongRowsError) as error:
+                why_not[method] = str(error)
+            except BuildError as error:
+                _avoid(chain, A, values, method, error)
+                refused = refusals.avoided(chain.device, _about(A, values))
+        if method in refused:
+            why_not[method] = f"the driver's compiler refuses {refused[method].kernel}"
+    raise list(refused.values())[-1].again()
 
 
-def _named(chain: Chain, A: csr_array, values: cl_array.Array | None, moved: cl_array.Array, method: str) -> Pattern:
-    if method != "gather":
-        return METHODS[method](chain, A, values, moved)
+def _about(A: csr_array, values: cl_array.Array | None) -> Hashable:
+    """Return what a method's kernels are for."""
+    return "transpose", name_of(A.indptr.dtype), 0 if values is None else values.dtype.itemsize
+
+
+def _avoid(chain: Chain, A: csr_array, values: cl_array.Array | None, method: str, error: BuildError) -> None:
+    refusals.avoid(chain.device, _about(A, values), method, error)
+
+
+def _named(
+    chain: Chain, A: csr_array, values: cl_array.Array | None, moved: cl_array.Array, method: str, why_not: dict[str, str]
+) -> tuple[Pattern, str] | None:
+    """Transpose by the method that was named; None if a kernel of it is refused, which is put into ``why_not``."""
+    refused = refusals.avoided(chain.device, _about(A, values))
     try:
-        return _gathered(chain, A, values, moved, 0)
+        if method not in refused:
+            return (
+                _gathered(chain, A, values, moved, 0) if method == "gather" else METHODS[method](chain, A, values, moved)
+            ), method
     except NotSymmetricError as error:
         raise ValueError(f"method: gather does not take this matrix: {error}") from None
+    except BuildError as error:
+        _avoid(chain, A, values, method, error)
+        refused = refusals.avoided(chain.device, _about(A, values))
+    why_not[method] = f"the driver's compiler refuses {refused[method].kernel}"
+    return None
 
 
-def _gathered(chain: Chain, A: csr_array, values: cl_array.Array | None, moved: cl_array.Array, at_first: int) -> Pattern:
+def _gathered(chain: Chain, A: csr_array, values: cl_array.Array | None, moved: cl_array.Array, at_first: int | None) -> Pattern:
     if A.shape[0] != A.shape[1]:
         raise NotSymmetricError(f"it is {A.shape[0]} x {A.shape[1]}")
     if not A.has_canonical_format:
         raise NotSymmetricError("its rows are not sorted, or hold duplicates")
-    return gather(chain, A, values, moved, at_first=at_first)
+    return gather(chain, A, values, moved, at_first=at_first or 0)
 
 
-def _inserted(chain: Chain, A: csr_array, values: cl_array.Array | None, moved: cl_array.Array, longest: int) -> Pattern:
+def _inserted(chain: Chain, A: csr_array, values: cl_array.Array | None, moved: cl_array.Array, longest: int | None) -> Pattern:
     if max(A.shape[0], A.nnz) >= 1 << 32:
         raise LongRowsError("it counts in 32 bits")
     return atomics(chain, A, values, moved, longest=longest)
+
+
+def _binned(chain: Chain, A: csr_array, values: cl_array.Array | None, moved: cl_array.Array, limit: None) -> Pattern:  # noqa: ARG001
+    return binned(chain, A, values, moved)
+
+
+_TRIED: dict[str, Callable[..., Pattern]] = {"gather": _gathered, "binned": _binned, "atomics": _inserted}
 
 
 def _structure(A: csr_array) -> Structure | None:
@@ -226,8 +276,13 @@ class TransposePlan(SetOnce):
             target = self._target(out, values)
         chain = Chain(values.queue or self.queue, self.positions, values, target)
         if values.size:
-            enqueue_permute(chain, self.positions, values, target, values.size)
-            chain.finish(target)
+            try:
+                enqueue_permute(chain, self.positions, values, target, values.size)
+                chain.finish(target)
+            except BuildError:
+                # The permutation is not needed to transpose once more.
+                indptr, indices = self._of
+                run(assembled(self.queue, self.shape[::-1], (values, indices, indptr), None), values, target, "auto")
         if out is None:
             return assembled(self.queue, self.shape, (target, self.indices, self.indptr), self._structure, self._plans)
         out.data = target  # says that the values are others

@@ -118,7 +118,7 @@ class SpTransTunable(Tunable[TransposeProblem]):
 
         def transpose() -> list[cl.Event]:
             chain = Chain(problem.queue, A.data, A.indices, A.indptr)
-            pattern, *_ = attempt(chain, A, A.data, moved, strategy)
+            pattern, *_ = attempt(chain, A, A.data, moved, strategy, {})
             chain.finish(moved)
             problem.found = pattern, moved
             return chain.events
