@@ -13,6 +13,7 @@ from pyopencl import array as cl_array
 from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic
 from clsparse_py.csr import csr_array
 from clsparse_py.device import describe
+from clsparse_py.overlap import require_apart
 from clsparse_py.semiring import Semiring
 from clsparse_py.transfer import contexts_match, from_host, on_host
 
@@ -141,14 +142,22 @@ class Result:
 
 
 def result_for(
-    A: csr_array, x: cl_array.Array, given: Any, out: Any, dtype: np.dtype[Any], shape: tuple[int, ...], *, on_device: bool
+    A: csr_array,
+    name: str,
+    x: cl_array.Array,
+    given: Any,
+    out: Any,
+    dtype: np.dtype[Any],
+    shape: tuple[int, ...],
+    *,
+    on_device: bool,
 ) -> Result:
-    """Return where the result of ``A @ x`` goes: ``out``, or a new array. ``given`` is x as the caller gave it.
+    """Return where the result of ``A @ x`` goes: ``out``, or a new array. ``given`` is x, called ``name``, as the caller gave it.
 
     Raises
     ------
     ValueError, TypeError
-        ``out`` is no array of that shape and dtype beside x, or overlaps it.
+        ``out`` is no array of that shape and dtype beside x, or overlaps x or an array of A.
     """
     if out is None:
         if on_device:
@@ -170,16 +179,14 @@ def result_for(
     if isinstance(out, np.ndarray):
         if not out.flags.writeable:
             raise ValueError("out: is read-only")
-        if isinstance(given, np.ndarray) and np.may_share_memory(out, given):
-            raise ValueError("out: overlaps x, which is read while out is written")
-        return Result(from_host(A.queue, out, copy=False), out)
-    if not contexts_match(out, A.context):
+    elif not contexts_match(out, A.context):
         raise ValueError("out: lives in another context than A")
-    if out.offset % out.dtype.itemsize:
+    elif out.offset % out.dtype.itemsize:
         raise ValueError(f"out: must begin at a multiple of {out.dtype.itemsize} bytes in its buffer, begins at {out.offset}")
-    if _overlap(out, x):
-        raise ValueError("out: overlaps x, which is read while out is written")
-    return Result(out, None)
+    # A host array may have been copied to the device, there and not on others: what counts is what the caller gave.
+    operand = given if isinstance(given, np.ndarray) else x
+    require_apart(out, {name: operand, "A.data": A.data, "A.indices": A.indices, "A.indptr": A.indptr})
+    return Result(from_host(A.queue, out, copy=False), out) if isinstance(out, np.ndarray) else Result(out, None)
 
 
 def _c_contiguous(array: Any) -> bool:
@@ -190,13 +197,3 @@ def _c_contiguous(array: Any) -> bool:
             return False
         step *= length
     return True
-
-
-def _overlap(a: cl_array.Array, b: cl_array.Array) -> bool:
-    if a.base_data is None or b.base_data is None or a.base_data != b.base_data:
-        return False
-    reach = [
-        (each.offset, each.offset + sum((n - 1) * abs(s) for n, s in zip(each.shape, each.strides, strict=True)))
-        for each in (a, b)
-    ]
-    return reach[0][0] <= reach[1][1] and reach[1][0] <= reach[0][1]

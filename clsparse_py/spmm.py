@@ -97,7 +97,7 @@ def spmm(
     operand, on_device = dense_operand(A, "X", X, ndim=2)
     dtype = check_scale(A, operand, alpha, beta, out, semiring)
     shape = (A.shape[0], int(operand.shape[1]))
-    result = result_for(A, operand, X, out, dtype, shape, on_device=on_device)
+    result = result_for(A, "X", operand, X, out, dtype, shape, on_device=on_device)
     y = result.array
     if y.size:
         item = y.dtype.itemsize

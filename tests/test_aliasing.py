@@ -11,8 +11,9 @@ import scipy.sparse as sp
 import scipy.sparse.linalg
 from pyopencl import array as cl_array
 
-from clsparse_py import csr_array, spgemm_plan, transpose_plan
+from clsparse_py import csr_array, primitives, spgemm_plan, spmm, spmv, transpose_plan
 from clsparse_py.device import describe
+from clsparse_py.overlap import overlap
 
 
 def unsorted(n: int = 40) -> sp.csr_array:
@@ -94,3 +95,125 @@ def test_host_memory_is_shared_through_a_buffer_on_it(queue: cl.CommandQueue) ->
     A, x = csr_array((data, S.indices, S.indptr), shape=S.shape), np.ones(40, np.float32)
     S.data *= 3
     np.testing.assert_array_equal(A @ x, S @ x)
+
+
+# ---- what is written, and what is read
+
+
+def array_on(buffer: cl.Buffer, queue: cl.CommandQueue, n: int, dtype: type = np.float32) -> cl_array.Array:
+    return cl_array.Array(queue, (n,), dtype, data=buffer)
+
+
+def test_arrays_overlap_where_their_bytes_meet(queue: cl.CommandQueue) -> None:
+    whole, step = cl_array.zeros(queue, 4096, np.float32), 2048 * 4
+    lower, upper = (whole.base_data.get_sub_region(begin, step) for begin in (0, step))
+    low, high, other = array_on(lower, queue, 2048), array_on(upper, queue, 2048), cl_array.zeros(queue, 9, np.int8)
+    host = np.zeros(6, np.float32)
+    for a, b, wanted in (
+        (whole, whole, True),
+        (whole, low, True),
+        (whole, high, True),
+        (low, high, False),
+        (whole[:2048], high, False),
+        (whole[:2049], high, True),
+        (whole[2048:], high, True),
+        (whole[2048:], low, False),
+        (whole[4095:2047:-1], low, False),
+        (whole[4095:2046:-1], low, True),
+        (whole[::2], whole[1::2], True),  # interleaved: neither begins behind the other's end
+        (low, array_on(lower, queue, 3, np.int64), True),
+        (whole, other, False),
+        (whole[:0], whole, False),
+        (host[:3], host[3:], False),
+        (host[2::-1], host[3:], False),
+        (host[3::-1], host[3:], True),
+        (host, whole, False),
+    ):
+        assert overlap(a, b) is wanted
+        assert overlap(b, a) is wanted
+
+
+def test_buffers_on_host_memory_overlap_by_its_addresses(queue: cl.CommandQueue) -> None:
+    flags, host = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR, np.zeros(4096, np.float32)
+    one, two = (array_on(cl.Buffer(queue.context, flags, hostbuf=part), queue, 2048) for part in (host[:2048], host[2048:]))
+    again = array_on(cl.Buffer(queue.context, flags, hostbuf=host[1024:3072]), queue, 2048)
+    assert not overlap(one, two)
+    assert overlap(one, again)
+    assert overlap(again, two)
+    assert overlap(host[100:], one)
+    assert not overlap(host[:2048], two)
+
+
+def test_shared_virtual_memory_overlaps_by_its_addresses(queue: cl.CommandQueue) -> None:
+    if "coarse-grain-buffer" not in describe(queue.device).svm:
+        pytest.skip("no shared virtual memory")
+    allocator = cl.tools.SVMAllocator(queue.context, 0, queue=queue)
+    one, two = (cl_array.empty(queue, 100, np.float32, allocator=allocator) for _ in range(2))
+    assert overlap(one, one[99:])
+    assert not overlap(one, two)
+    assert not overlap(one[:50], one[50:])
+    A = csr_array(sp.eye_array(100, format="csr", dtype=np.float32), queue=queue)
+    with pytest.raises(ValueError, match=r"^out: overlaps x"):
+        spmv(A, one, out=one)
+
+
+@pytest.mark.parametrize("part", ["data", "indices", "indptr"])
+def test_out_overlaps_no_array_of_the_matrix(queue: cl.CommandQueue, part: str) -> None:
+    S, n = unsorted(), 40
+    taken = getattr(S, part)
+    memory = cl_array.zeros(queue, 4096, np.int32)
+    held = array_on(memory.base_data, queue, taken.size, taken.dtype)
+    held.set(taken)
+    parts = {name: cl_array.to_device(queue, getattr(S, name)) for name in ("data", "indices", "indptr")} | {part: held}
+    A = csr_array((parts["data"], parts["indices"], parts["indptr"]), shape=(n, n))
+    dtype = np.dtype(np.float32)
+    x, wide = cl_array.zeros(queue, n, dtype), cl_array.zeros(queue, (n, 2), dtype)
+    message = rf"^out: overlaps A\.{part}, which is read while out is written"
+    with pytest.raises(ValueError, match=message):
+        spmv(A, x, out=array_on(memory.base_data, queue, n))
+    with pytest.raises(ValueError, match=message):
+        spmm(A, wide, out=array_on(memory.base_data, queue, 2 * n).reshape(n, 2))
+    with pytest.raises(ValueError, match=message):
+        spmv(A, x, out=array_on(memory.base_data.get_sub_region(0, 4 * n), queue, n))
+    np.testing.assert_array_equal(A.toarray(), S.toarray())
+
+
+def test_a_host_result_overlaps_no_array_of_the_matrix(queue: cl.CommandQueue) -> None:
+    S, flags = unsorted(), cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
+    data = array_on(cl.Buffer(queue.context, flags, hostbuf=S.data), queue, S.data.size)
+    A = csr_array((data, S.indices, S.indptr), shape=S.shape)
+    with pytest.raises(ValueError, match=r"^out: overlaps A\.data"):
+        spmv(A, np.ones(40, np.float32), out=S.data[-40:])
+
+
+def test_results_of_plans_overlap_nothing_that_is_read(queue: cl.CommandQueue) -> None:
+    S = unsorted().astype(np.int32)
+    S.sort_indices()
+    A = csr_array(S, queue=queue)
+    transposition, product = transpose_plan(A), spgemm_plan(A, A)
+    T, C = transposition(), product()
+    T.data = transposition.positions
+    with pytest.raises(ValueError, match=r"^out: overlaps plan\.positions"):
+        transposition(out=T)
+    T.data = transposition.indices
+    with pytest.raises(ValueError, match=r"^out: overlaps plan\.indices"):
+        transposition(out=T)
+    C.data = product.indices
+    with pytest.raises(ValueError, match=r"^out: overlaps plan\.indices"):
+        product(out=C)
+    np.testing.assert_array_equal(product().toarray(), (S @ S).toarray())
+
+
+def test_results_of_primitives_may_overlap_operands_but_not_each_other(queue: cl.CommandQueue) -> None:
+    memory = cl_array.zeros(queue, 4096, np.int32)
+    rng = np.random.default_rng(0)
+    numbers = rng.integers(0, 1000, 2048 + 512).astype(np.int32)
+    memory[: numbers.size].set(numbers)
+    source, wanted = memory[:2048], np.cumsum(numbers[:2048], dtype=np.int32)
+    shifted = array_on(memory.base_data.get_sub_region(2048, 8192), queue, 2048, np.int32)  # begins 512 entries later
+    assert primitives.inclusive_scan(source, out=shifted) is shifted
+    np.testing.assert_array_equal(shifted.get(), wanted)
+    keys = cl_array.to_device(queue, numbers)
+    for out in ((keys, keys), (memory[: keys.size], memory[1 : keys.size + 1])):
+        with pytest.raises(ValueError, match=r"^out: its two arrays overlap"):
+            primitives.radix_sort(keys, keys, out=out)

@@ -14,6 +14,7 @@ from clsparse_py.arithmetic import OPENCL_TYPES, name_of, needs_fp64
 from clsparse_py.convert import converted
 from clsparse_py.device import describe
 from clsparse_py.launch import Chain
+from clsparse_py.overlap import overlap
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
 from clsparse_py.transfer import allocated, contexts_match
@@ -255,7 +256,7 @@ def output(
     chain : Chain
         The operation's; it was made with ``out`` as an operand too.
     name, out
-        Of the argument; None asks for a new array. One that begins inside its buffer, or that shares it with an operand, is
+        Of the argument; None asks for a new array. One that begins inside its buffer, or that overlaps an operand, is
         written at the end.
     n, dtype
         What it has to have.
@@ -285,9 +286,8 @@ def output(
         raise ValueError(f"{name}: must be contiguous, has strides {out.strides}")
     if out.offset % dtype.itemsize:
         raise ValueError(f"{name}: must begin at a multiple of {dtype.itemsize} bytes in its buffer, begins at {out.offset}")
-    may_share = in_place is not None and in_place.dtype == dtype
-    kept = [each.base_data for each in operands if not (may_share and each is in_place)]
-    if out.offset or any(buffer is not None and buffer == out.base_data for buffer in kept):
+    same = in_place is not None and in_place.dtype == dtype and in_place.base_data == out.base_data
+    if out.offset or any(overlap(out, each) for each in operands if not (same and each is in_place)):
         return Output(chain.scratch(n, dtype), out)
     return Output(out, None)
 
@@ -299,9 +299,13 @@ def pair_of_outputs(out: Any, second: bool) -> tuple[Any, Any]:
     ------
     TypeError
         There are values, and it is no pair.
+    ValueError
+        The two overlap.
     """
     if out is None or not second:
         return out, None
     if not isinstance(out, tuple) or len(out) != 2:
         raise TypeError(f"out: must be a tuple (keys, values), is {type(out).__name__}")
+    if all(isinstance(each, cl_array.Array) for each in out) and overlap(*out):
+        raise ValueError("out: its two arrays overlap")
     return out

@@ -12,6 +12,7 @@ from clsparse_py.csr import assembled, csr_array
 from clsparse_py.device import describe
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
+from clsparse_py.overlap import require_apart
 from clsparse_py.parts import place_part, value_dtype
 from clsparse_py.set_once import SetOnce
 from clsparse_py.spgemm.accumulator import Result
@@ -184,7 +185,7 @@ class SpgemmPlan(SetOnce):
             raise TypeError(f"{name}: must have the dtype that was planned for, {planned.dtype}, has {values.dtype}")
         return operand.values(place_part(self.queue, name, values, planned.dtype, copy=False))
 
-    def _target(self, out: Any, *operands: cl_array.Array) -> cl_array.Array:
+    def _target(self, out: Any, left: cl_array.Array, right: cl_array.Array) -> cl_array.Array:
         """Return where a result's values go."""
         if not isinstance(out, csr_array):
             raise TypeError(f"out: must be a csr_array that this plan returned, is {type(out).__name__}")
@@ -192,8 +193,10 @@ class SpgemmPlan(SetOnce):
             raise ValueError("out: must be a matrix that this plan returned, has another structure")
         if out.dtype != self._dtype:
             raise TypeError(f"out: must have the dtype of the product, {self._dtype}, has {out.dtype}")
-        if self.nnz and any(out.data.base_data == each.base_data for each in operands):
-            raise ValueError("out: overlaps an operand, which is read while out is written")
+        product, of_c = self._product, {"plan.indptr": self.indptr, "plan.indices": self.indices}
+        of_a = {"a_data": left, "A.indptr": product.a_indptr, "A.indices": product.a_indices}
+        of_b = {"b_data": right, "B.indptr": product.b_indptr, "B.indices": product.b_indices}
+        require_apart(out.data, {**of_a, **of_b, **of_c})
         return out.data
 
     def explain(self) -> Explanation:

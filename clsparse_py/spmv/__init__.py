@@ -69,7 +69,8 @@ def spmv(
     alpha, beta : scalar, optional
         With `plus_times` only. ``beta`` needs ``out``, which is not read where it is 0.
     out : pyopencl.array.Array or numpy.ndarray, shape (m,), optional
-        Takes the result, whose dtype it must have, and must not overlap ``x``. A device array for a device ``x``, else NumPy.
+        Takes the result, whose dtype it must have, and overlaps neither ``x`` nor A's arrays. A device array for a device ``x``,
+        else NumPy.
     plan : SpmvPlan, optional
         Of `spmv_plan` for this structure; by default the one that is kept on A.
     semiring : Semiring
@@ -97,7 +98,7 @@ def spmv(
         return out
     operand, on_device = dense_operand(A, "x", x, ndim=1)
     dtype = check_scale(A, operand, alpha, beta, out, semiring)
-    result = result_for(A, operand, x, out, dtype, (A.shape[0],), on_device=on_device)
+    result = result_for(A, "x", operand, x, out, dtype, (A.shape[0],), on_device=on_device)
     y = result.array
     if operand.size > 1 and operand.strides != (operand.dtype.itemsize,):
         # SpMV's kernels read neighbours; the one of SpMM takes any strides.

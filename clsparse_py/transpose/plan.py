@@ -14,6 +14,7 @@ from clsparse_py.csr import assembled, csr_array
 from clsparse_py.device import describe
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
+from clsparse_py.overlap import require_apart
 from clsparse_py.parts import place_part, value_dtype
 from clsparse_py.records import dataclass
 from clsparse_py.set_once import SetOnce
@@ -312,6 +313,8 @@ class TransposePlan(SetOnce):
             raise ValueError("out: must be a matrix that this plan returned, has another structure")
         if out.dtype != values.dtype:
             raise TypeError(f"out: must have the dtype of data, {values.dtype}, has {out.dtype}")
-        if values.size and out.data.base_data == values.base_data:
-            raise ValueError("out: overlaps data, which is read while out is written")
+        require_apart(
+            out.data,
+            {"data": values, "plan.positions": self.positions, "plan.indptr": self.indptr, "plan.indices": self.indices},
+        )
         return out.data

@@ -91,7 +91,7 @@ def test_pairs_of_outputs(queue: cl.CommandQueue) -> None:
     a = cl_array.zeros(queue, 3, np.int32)
     assert arguments.pair_of_outputs(None, second=True) == (None, None)
     assert arguments.pair_of_outputs(a, second=False) == (a, None)
-    assert arguments.pair_of_outputs((a, a[1:]), second=True)[0] is a
+    assert arguments.pair_of_outputs((a[:2], a[2:]), second=True)[1].shape == (1,)
     for bad in (a, (a,), [a, a], (a, a, a)):
         with pytest.raises(TypeError, match=r"out: must be a tuple \(keys, values\), is "):
             arguments.pair_of_outputs(bad, second=True)

@@ -131,7 +131,7 @@ def test_out_is_a_result_of_the_plan(queue: cl.CommandQueue, pair: Operands, on_
     twice = csr_array(sp.eye_array(9, format="csr", dtype=np.float32), queue=queue)
     square = spgemm_plan(twice, twice)
     C = square()
-    with pytest.raises(ValueError, match=r"^out: overlaps an operand"):
+    with pytest.raises(ValueError, match=r"^out: overlaps a_data, which is read while out is written"):
         square(C.data, out=C)
 
 
