@@ -33,6 +33,7 @@ from bench import (
 from bench.contestants import Contestant
 from bench.problems import Task
 from bench.results import Document
+from clsparse_py.console import plain
 from clsparse_py.files import write_text
 
 # Of the widest table, where no terminal says how wide it may be.
@@ -42,14 +43,14 @@ WIDTH = 170
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status."""
     options = _parser().parse_args(arguments)
-    console = Console(highlight=False)
+    console = plain()
     if not console.is_terminal:
         # Into a file or a pipe the tables go unfolded.
-        console = Console(highlight=False, width=WIDTH)
+        console = plain(width=WIDTH)
     try:
         status: int = options.command(options, console)
-    except (ValueError, results.CannotContinueError, subprocess.CalledProcessError) as error:
-        console.print(f"[red]error:[/red] {error}")
+    except (OSError, ValueError, results.CannotContinueError, subprocess.CalledProcessError) as error:
+        console.print(f"error: {error}", style="red", soft_wrap=True)
         return 2
     return status
 
@@ -168,7 +169,7 @@ def _run(options: argparse.Namespace, console: Console) -> int:
         document["first_product"] = first_product.in_new_processes(options.device)
 
     for name, reason in document["unavailable"].items():
-        console.print(f"without {name}: {reason}", markup=False)
+        console.print(f"without {name}: {reason}")
     console.print(f"{device.name.strip()}, copy {bandwidth / 1e9:.1f} GB/s, {len(tasks)} problems")
     failures = runner.run(
         document,

@@ -15,9 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from bench import opencl
+from clsparse_py.console import plain
 from clsparse_py.device import describe
 from clsparse_py.tuning import profiles
 from clsparse_py.tuning.checkpoint import Checkpoint
@@ -64,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if base["device"] != {"type": device.type}:
         whole.error(f"--out: {parsed.out} is for {base['device']}, not for any device of type {device.type}")
     outcomes = train(device, together(parsed.checkpoints), tunables())
-    Console(width=_WIDTH).print(summary(outcomes))
+    plain(width=_WIDTH).print(summary(outcomes))
     profiles.save(derived(dict(base), profile_of(device, outcomes, None)), parsed.out)
     return 0
 

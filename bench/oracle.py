@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 import pyopencl as cl
-from rich.console import Console
 
 from bench import opencl, scripts
 from bench.tune_device import held_out
+from clsparse_py.console import plain
 from clsparse_py.device import Device, describe
 from clsparse_py.files import write_text
 from clsparse_py.spmv import KernelChoice, Scheme, SpmvPlan
@@ -197,7 +197,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # No generated matrix but those named: none has a single entry.
     options = Options(parsed.budget * 60, dtypes, tuple(found), exhaustive=True, largest=1)
     context = cl.Context([device])  # kept: not every queue keeps its own
-    with Progress(Console(force_terminal=False, width=160), options.seconds) as progress:
+    with Progress(plain(force_terminal=False, width=160), options.seconds) as progress:
         complete = Session(
             profiling_queue(context, device), {tunable.operation: tunable}, options, checkpoint, progress
         ).measure()

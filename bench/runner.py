@@ -67,11 +67,11 @@ def run(
             if resident_copy is not None:
                 entry["resident_copy"] = resident_copy(task.minimal_bytes).as_json()
             entry["contestants"] = measure(task, contestants(operation), rounds)
-            console.print(_line(entry), soft_wrap=True, markup=False)
+            console.print(_line(entry), soft_wrap=True)
             for record in entry["contestants"]:
                 if "failure" in record:
                     failures += 1
-                    console.print(f"  {record['name']}: {record['failure']}", style="red", markup=False)
+                    console.print(f"  {record['name']}: {record['failure']}", style="red")
             results.put(document, entry)
             results.write(path, document)
             progress.advance(bar)

@@ -13,10 +13,10 @@ from functools import partial
 import numpy as np
 import pyopencl as cl
 import scipy.sparse as sp
-from rich.console import Console
 
 from bench import gallery, opencl
 from clsparse_py.cli import add_tune_options
+from clsparse_py.console import plain
 from clsparse_py.tuning.corpus import TEST, Case
 from clsparse_py.tuning.run import tune
 
@@ -55,15 +55,15 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the script, and return its exit code."""
     parsed = parser().parse_args(arguments)
-    console = Console(force_terminal=False, width=_WIDTH)
+    console = plain(force_terminal=False, width=_WIDTH)
     try:
         device = opencl.choose(parsed.device)
         cases = [case for suite in parsed.suite for case in held_out(suite, cpu=opencl.is_cpu(device))]
         return tune(
             device,
             console,
-            operations=parsed.operations.split(",") if parsed.operations else (),
-            dtypes=parsed.dtypes.split(",") if parsed.dtypes else (),
+            operations=parsed.operations,
+            dtypes=parsed.dtypes,
             minutes=parsed.budget,
             corpus=parsed.corpus,
             held_out=cases,
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             fresh=parsed.fresh,
         )
     except (ValueError, cl.Error) as error:
-        console.print(f"tune_device: {error}", markup=False, soft_wrap=True)
+        console.print(f"tune_device: {error}", soft_wrap=True)
         return 2
 
 

@@ -1,5 +1,5 @@
 """``python -m clsparse_py`` is ``clsparse``."""
 
-from clsparse_py.cli import main
+from clsparse_command import main
 
 raise SystemExit(main())

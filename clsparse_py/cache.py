@@ -50,10 +50,8 @@ def make_folder(below: str = "") -> Path:
     found = folder()
     if found.parts[:1] == ("~",):
         raise FileNotFoundError("the user has no home folder; CLSPARSE_CACHE_DIR may name a folder")
+    found /= below
     make_private(found)
-    if below:
-        found /= below
-        make_private(found)
     return found
 
 

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyopencl as cl
@@ -24,14 +24,17 @@ import clsparse_py
 from clsparse_py import demo, programs, refusals
 from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic
 from clsparse_py.catalogue import catalogue
+from clsparse_py.console import plain
 from clsparse_py.device import Device, choose_device, describe, devices, unusable
 from clsparse_py.errors import BuildError, NoDeviceError, ProfileError
-from clsparse_py.io import read_matrix, write_matrix
+from clsparse_py.io import read_matrix, suffix_of, write_matrix
 from clsparse_py.semiring import SEMIRINGS
 from clsparse_py.spgemm import METHODS as PRODUCT_METHODS
 from clsparse_py.transpose.methods import METHODS
 from clsparse_py.tuning import listing, profiles
 from clsparse_py.tuning.tunable import tunables
+
+T = TypeVar("T")
 
 __all__ = ["add_tune_options", "find_device", "main", "parser"]
 
@@ -88,7 +91,7 @@ def _queue(device: cl.Device) -> tuple[cl.Context, cl.CommandQueue]:
 
 
 def _console(*, stderr: bool = False) -> Console:
-    console = Console(stderr=stderr)
+    console = plain(stderr=stderr)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _WIDTH
     return console
@@ -235,6 +238,22 @@ def _read(file: str, queue: cl.CommandQueue) -> clsparse_py.csr_array:
     return clsparse_py.csr_array(host, queue=queue)
 
 
+def _check_output(file: str | None) -> None:
+    """Raise an error for a file that no matrix can be written to, before anything is computed for it."""
+    if file is not None:
+        suffix_of(Path(file))
+        if not Path(file).parent.is_dir():
+            raise FileNotFoundError(f"{file}: there is no folder {Path(file).parent}")
+
+
+def _timed(queue: cl.CommandQueue, action: Callable[[], T]) -> tuple[T, float]:
+    """Return what an action gives, and the seconds until all of it is done."""
+    begin = time.perf_counter()
+    found = action()
+    queue.finish()
+    return found, time.perf_counter() - begin
+
+
 def _multiply(arguments: argparse.Namespace) -> int:
     device = find_device(arguments.device)
     _context, queue = _queue(device)
@@ -246,19 +265,23 @@ def _multiply(arguments: argparse.Namespace) -> int:
         "max_nnz": arguments.max_nnz,
     }
     try:
+        _check_output(arguments.output)
         A = _read(arguments.left, queue)
         B = A if arguments.right == arguments.left else _read(arguments.right, queue)
         if arguments.transpose:
             B = B.T
-        C, phases = clsparse_py.spgemm(A, B, **options, profile=True)
-        if arguments.output:
+        (C, phases), first = _timed(queue, lambda: clsparse_py.spgemm(A, B, **options, profile=True))
+        if arguments.output is not None:
             write_matrix(arguments.output, C.get())
-        rows, columns = C.shape
+        (rows, columns), entries = C.shape, C.nnz
+        # The first one's memory, and what it had to build, is not part of what a product takes.
+        del C
+        phases = clsparse_py.spgemm(A, B, **options, profile=True)[1]
         seconds = sum(phases.values())
-        print(f"{rows} x {columns}, {C.nnz} entries, multiplied in {demo.duration(seconds)} on {_title(device)}")
+        print(f"{rows} x {columns}, {entries} entries, multiplied in {demo.duration(seconds)} on {_title(device)}")
         print(", ".join(f"{phase} {demo.duration(each)}" for phase, each in phases.items()))
+        print(f"The first product, which builds its kernels or loads them, took {demo.duration(first)}")
         if arguments.explain:
-            del C
             print(clsparse_py.spgemm_plan(A, B, **options).explain())
     except (OSError, ValueError, TypeError, MemoryError) as error:
         raise CommandError(str(error)) from None
@@ -269,17 +292,18 @@ def _transpose(arguments: argparse.Namespace) -> int:
     device = find_device(arguments.device)
     _context, queue = _queue(device)
     try:
+        _check_output(arguments.output)
         A = _read(arguments.file, queue)
-        start = time.perf_counter()
-        transposed = clsparse_py.transpose(A, method=arguments.method)
-        queue.finish()
-        seconds = time.perf_counter() - start
-        if arguments.output:
+        transposed, first = _timed(queue, lambda: clsparse_py.transpose(A, method=arguments.method))
+        if arguments.output is not None:
             write_matrix(arguments.output, transposed.get())
+        (rows, columns), entries = transposed.shape, transposed.nnz
+        del transposed
+        seconds = _timed(queue, lambda: clsparse_py.transpose(A, method=arguments.method))[1]
     except (OSError, ValueError, TypeError, MemoryError) as error:
         raise CommandError(str(error)) from None
-    rows, columns = transposed.shape
-    print(f"{rows} x {columns}, {transposed.nnz} entries, transposed in {demo.duration(seconds)} on {_title(device)}")
+    print(f"{rows} x {columns}, {entries} entries, transposed in {demo.duration(seconds)} on {_title(device)}")
+    print(f"The first call, which builds its kernels or loads them, took {demo.duration(first)}")
     print(clsparse_py.transpose_plan(A, method=arguments.method).explain())
     return 0
 
@@ -337,13 +361,12 @@ def _tune(arguments: argparse.Namespace) -> int:
     # The tuner is not what other commands wait for.
     from clsparse_py.tuning.run import tune
 
-    named = [tuple(each.split(",")) if each else () for each in (arguments.operations, arguments.dtypes)]
     try:
         return tune(
             find_device(arguments.device),
             _console(),
-            operations=named[0],
-            dtypes=named[1],
+            operations=arguments.operations,
+            dtypes=arguments.dtypes,
             minutes=arguments.budget,
             corpus=arguments.corpus,
             largest=arguments.largest,
@@ -356,13 +379,45 @@ def _tune(arguments: argparse.Namespace) -> int:
         raise CommandError(str(error)) from None
 
 
+def _positive(text: str) -> int:
+    """Return an integer from 1 on."""
+    found = int(text)
+    if found < 1:
+        raise argparse.ArgumentTypeError(f"must be positive, is {text}")
+    return found
+
+
+def _not_negative(text: str) -> int:
+    """Return an integer from 0 on."""
+    found = int(text)
+    if found < 0:
+        raise argparse.ArgumentTypeError(f"must not be negative, is {text}")
+    return found
+
+
+def _minutes(text: str) -> float:
+    """Return a positive number of minutes, of a year at most."""
+    found = float(text)
+    if not 0 < found < 525_600:
+        raise argparse.ArgumentTypeError(f"must be positive, and less than a year, is {text} minutes")
+    return found
+
+
+def _names(text: str) -> tuple[str, ...]:
+    """Return names with commas between."""
+    found = tuple(each.strip() for each in text.split(",") if each.strip())
+    if not found:
+        raise argparse.ArgumentTypeError(f"must name something, is {text!r}")
+    return found
+
+
 def add_tune_options(command: argparse.ArgumentParser) -> None:
     """Add the options of ``clsparse tune`` but for the device."""
-    command.add_argument("--operations", metavar="A,B", help="tune only these, such as spmv,spgemm")
-    command.add_argument("--dtypes", metavar="A,B", help="tune only for these, such as float64")
-    command.add_argument("--budget", type=float, metavar="MINUTES", help="that measuring may take (8.5, on a CPU 18)")
+    command.add_argument("--operations", type=_names, default=(), metavar="A,B", help="tune only these, such as spmv,spgemm")
+    command.add_argument("--dtypes", type=_names, default=(), metavar="A,B", help="tune only for these, such as float64")
+    command.add_argument("--budget", type=_minutes, metavar="MINUTES", help="that measuring may take (8.5, on a CPU 18)")
     command.add_argument("--corpus", type=Path, metavar="DIR", help="measure with the matrices in this folder, too")
-    command.add_argument("--largest", type=int, metavar="N", help="most entries of a generated matrix")
+    command.add_argument("--largest", type=_positive, metavar="N", help="most entries of a generated matrix")
     command.add_argument("--exhaustive", action="store_true", help="measure all that could win, not the promising alone")
     command.add_argument("--report", type=Path, metavar="DIR", help="write tables and plots of what it brings")
     command.add_argument("--out", type=Path, metavar="FILE", help="write the profile there, and go on using the present one")
@@ -410,8 +465,8 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--method", default="auto", choices=("auto", *PRODUCT_METHODS), help="(auto)")
     command.add_argument("--semiring", default="plus_times", choices=SEMIRINGS, help="(plus_times)")
     command.add_argument("--loose", action="store_true", help="allow forms whose result may differ in the last bits each time")
-    command.add_argument("--memory-limit", type=int, metavar="BYTES", help="that the workspace may have (half of the device's)")
-    command.add_argument("--max-nnz", type=int, metavar="N", help="refuse a product with more entries")
+    command.add_argument("--memory-limit", type=_positive, metavar="BYTES", help="of the workspace (half of the device's)")
+    command.add_argument("--max-nnz", type=_not_negative, metavar="N", help="refuse a product with more entries")
     command.add_argument("--explain", action="store_true", help="print which methods make which rows")
     command.set_defaults(run=_multiply)
 
@@ -465,8 +520,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (NoDeviceError, BuildError, cl.Error) as error:
         print(f"clsparse: {error}", file=sys.stderr)
         return 1
-    except BrokenPipeError:
-        # Who reads, such as `head`, has seen enough.
-        sys.stderr.close()
-        return 0
     return code

@@ -412,7 +412,7 @@ def _reason(case: Case, error: Exception) -> str:
 
 def _say(console: Console, text: str, style: str) -> None:
     """Print text as it is, whatever names are in it."""
-    console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+    console.print(text, style=style, soft_wrap=True)
 
 
 def _table(found: Sequence[Measurement]) -> Table:

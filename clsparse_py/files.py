@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import os
 import secrets
 import stat
@@ -75,14 +76,16 @@ def _mode(path: Path) -> int | None:
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder that only its owner may enter, unless it is there; folders above it are made like any others.
+    """Make a folder that only its owner may enter, unless it is there; likewise those above it that are missing.
 
     Raises
     ------
     OSError
         It cannot be made.
     """
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    missing = itertools.takewhile(lambda each: not each.exists(), (folder, *folder.parents))
+    for each in reversed([*missing]):
+        each.mkdir(mode=0o700, exist_ok=True)
 
 
 def distrust(found: os.stat_result, owner: int | None = None) -> str | None:

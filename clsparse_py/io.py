@@ -15,7 +15,7 @@ import scipy.sparse
 from clsparse_py.arithmetic import OPENCL_TYPES
 from clsparse_py.files import replacing
 
-__all__ = ["SUFFIXES", "read_matrix", "write_matrix"]
+__all__ = ["SUFFIXES", "read_matrix", "suffix_of", "write_matrix"]
 
 #: What the names of files that `read_matrix` takes end with.
 SUFFIXES = (".mtx", ".mtx.gz", ".npz")
@@ -46,7 +46,7 @@ def read_matrix(path: str | os.PathLike[str]) -> scipy.sparse.csr_array:
         It holds no sparse matrix; the message names the file and says why.
     """
     path = Path(path)
-    suffix = _suffix(path)
+    suffix = suffix_of(path)
     # The readers' own errors for such files differ, and not all of them name the file.
     with path.open("rb"):
         pass
@@ -78,7 +78,7 @@ def write_matrix(path: str | os.PathLike[str], matrix: scipy.sparse.csr_array) -
         The name ends otherwise.
     """
     path = Path(path)
-    suffix = _suffix(path)
+    suffix = suffix_of(path)
     numbers = matrix.astype("int8") if matrix.dtype.kind == "b" and suffix != ".npz" else matrix
     with replacing(path) as file:
         if suffix == ".npz":
@@ -90,7 +90,7 @@ def write_matrix(path: str | os.PathLike[str], matrix: scipy.sparse.csr_array) -
                 scipy.io.mmwrite(compressed, numbers, symmetry="general")
 
 
-def _suffix(path: Path) -> str:
+def suffix_of(path: Path) -> str:
     """Return which of `SUFFIXES` a name ends with, in upper or lower case.
 
     Raises

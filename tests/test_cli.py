@@ -330,7 +330,8 @@ def test_multiply_writes_the_product(
         (["a.npz", "a.npz"], "B: must have 3 rows, as A is 2 x 3, is 2 x 3"),
         (["a.npz", "a.npz", "-T", "-o", "t.txt"], "not a name of a matrix file"),
         (["a.npz", "a.npz", "-T", "--max-nnz", "3"], "max_nnz: the product has 4 entries, more than 3"),
-        (["a.npz", "a.npz", "-T", "--memory-limit", "0"], "memory_limit: must be at least 1, is 0"),
+        (["a.npz", "a.npz", "-T", "-o", ""], "not a name of a matrix file"),
+        (["a.npz", "a.npz", "-T", "-o", "none/t.npz"], "none/t.npz: there is no folder none"),
     ],
 )
 def test_multiply_says_what_is_wrong(

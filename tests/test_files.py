@@ -92,7 +92,7 @@ def test_who_may_have_written_a_file_decides_whether_it_is_trusted(tmp_path: Pat
         make_private(folder)
     finally:
         os.umask(before)
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert [stat.S_IMODE(each.stat().st_mode) for each in (folder, folder.parent)] == [0o700, 0o700]
     make_private(folder)
     assert distrust(folder.stat()) is None
     for mode, trusted in ((0o755, True), (0o775, False), (0o702, False), (0o1777, False)):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import logging
 import math
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import field
@@ -15,11 +17,19 @@ from typing import Any
 import clsparse_py
 from clsparse_py import cache
 from clsparse_py.device import Device
+from clsparse_py.files import make_private
 from clsparse_py.records import dataclass
 
-__all__ = ["Checkpoint", "Observation", "path_for"]
+__all__ = ["BusyError", "Checkpoint", "Observation", "alone", "path_for"]
+
+try:
+    import fcntl
+except ImportError:  # Windows has no locks that end with their process in the standard library
+    fcntl = None  # type: ignore[assignment]
 
 _log = logging.getLogger(__name__)
+#: More than any number that is measured, and less than arithmetic overflows at.
+_MANY = 10**30
 
 
 @dataclass(frozen=True)
@@ -66,10 +76,21 @@ class Observation:
     overheads: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not all(isinstance(each, (int, float)) and 0 < each < math.inf for each in self.times.values()):
-            raise ValueError(f"times: must be positive numbers of seconds, are {self.times}")
-        if not isinstance(self.features, dict) or not isinstance(self.noise, (int, float)):
-            raise TypeError("features: must be an object, and noise a number")
+        """Check all of it: what is read from a file may be anything."""
+        named = (self.operation, self.dtype, self.question, self.case, self.family, self.split, self.default, *self.rough)
+        if not all(isinstance(each, str) for each in named):
+            raise TypeError("names and labels must be strings")
+        if type(self.subject) is not int or not 0 <= self.subject < _MANY:
+            raise ValueError(f"subject: must be a number from 0, is {str(self.subject)[:40]}")
+        numbers = {"times": (self.times, 0.0), "overheads": (self.overheads, -math.inf), "features": (self.features, -math.inf)}
+        for what, (by_name, above) in {**numbers, "noise": ({"noise": self.noise}, -1.0)}.items():
+            if not isinstance(by_name, dict):
+                raise TypeError(f"{what}: must be an object")
+            wrong = [name for name, value in by_name.items() if not _is_number(value) or not above < value]
+            if wrong:
+                raise ValueError(f"{what}: must be numbers{' above 0' if above == 0 else ''}, but {wrong[0][:40]} is not")
+        if not isinstance(self.failed, dict) or not all(isinstance(each, str) for each in self.failed.values()):
+            raise TypeError("failed: must be an object of strings")
 
     @property
     def key(self) -> tuple[str, str, str, str, int]:
@@ -80,6 +101,48 @@ class Observation:
     def best(self) -> float:
         """Seconds of the fastest label."""
         return min(self.times.values())
+
+
+def _is_number(value: object) -> bool:
+    """Return whether something is a number that arithmetic does not overflow at."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and -_MANY < value < _MANY
+
+
+class BusyError(RuntimeError):
+    """Another process measures the same device."""
+
+
+@contextlib.contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Keep other processes from measuring the same device meanwhile, so that none disturbs or judges what another one tries.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        Of the measurements.
+
+    Raises
+    ------
+    BusyError
+        Another process does.
+    """
+    with contextlib.ExitStack() as stack:
+        if fcntl is not None:
+            try:
+                make_private(path.parent)
+                # The lock is the file's, and goes with the process that holds it, however that ends.
+                file = stack.enter_context(path.with_suffix(".lock").open("a+"))
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                raise BusyError(f"process {file.read(20).strip() or 'of unknown number'} measures this device") from None
+            except OSError as error:
+                _log.info("%s cannot be locked: %s", path, error)  # what cannot be kept is said when it comes to that
+            else:
+                file.truncate(0)
+                file.write(str(os.getpid()))
+                file.flush()
+        yield
 
 
 def path_for(device: Device) -> Path:
@@ -173,7 +236,7 @@ class Checkpoint:
             return
         line = json.dumps({kind: value}, separators=(",", ":")) + "\n"
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            make_private(self.path.parent)
             with self.path.open("a") as file:
                 # A line that an earlier process did not write to its end stays a line of its own.
                 file.write(line if self._ends_whole else "\n" + line)

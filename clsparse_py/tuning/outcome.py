@@ -23,10 +23,10 @@ from clsparse_py.tuning import profiles, training
 from clsparse_py.tuning.checkpoint import Checkpoint, Observation
 from clsparse_py.tuning.corpus import TEST, TRAIN
 from clsparse_py.tuning.training import Answer, Losses
-from clsparse_py.tuning.tree import Tree, evaluate, features_of
+from clsparse_py.tuning.tree import Tree, bare, evaluate, features_of, from_json
 from clsparse_py.tuning.tunable import Tunable
 
-__all__ = ["Outcome", "Whole", "existing", "profile_of", "train"]
+__all__ = ["Outcome", "Whole", "changed", "existing", "profile_of", "train"]
 
 _log = logging.getLogger(__name__)
 
@@ -217,6 +217,26 @@ def profile_of(device: Device, outcomes: Mapping[tuple[str, str], Outcome], base
         "evidence": evidence,
         "scores": scores,
     }
+
+
+def changed(device: Device, operations: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> bool:
+    """Return whether trees, by operation, dtype and question, decide anything otherwise than is decided on a device now."""
+    return any(
+        _decided_now(device, operation, dtype, question) != bare(from_json(tree))
+        for operation, by_dtype in operations.items()
+        for dtype, by_question in by_dtype.items()
+        for question, tree in by_question.items()
+    )
+
+
+def _decided_now(device: Device, operation: str, dtype: str, question: str) -> Tree | None:
+    """Return the tree that decides, without what training knew of it; None if none does."""
+    for profile in profiles.find(device):
+        with contextlib.suppress(ValueError):
+            found = profile.tree(operation, dtype, question)
+            if found is not None:
+                return bare(found)
+    return None
 
 
 def _versions() -> dict[str, str]:

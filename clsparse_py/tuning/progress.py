@@ -6,7 +6,6 @@ import time
 from types import TracebackType
 
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
@@ -47,7 +46,8 @@ class Progress:
 
     def __enter__(self) -> Progress:
         if self._console.is_terminal:
-            columns = (TextColumn("{task.description}"), BarColumn(24), TextColumn("{task.fields[left]}"), TimeElapsedColumn())
+            said, left = (TextColumn(f"{{task.{each}}}", markup=False) for each in ("description", "fields[left]"))
+            columns = (said, BarColumn(24), left, TimeElapsedColumn())
             self._bar = Bar(*columns, console=self._console, transient=True)
             self._task = self._bar.add_task("warming up", total=self._seconds, left="")
             self._bar.start()
@@ -82,7 +82,7 @@ class Progress:
         if self._bar is not None:
             left = max(self._end - time.monotonic(), 0.0)
             words = f"{self._done} matrices, {duration(left)} left"
-            self._bar.update(self._task, description=escape(what), completed=self._seconds - left, left=words)
+            self._bar.update(self._task, description=what, completed=self._seconds - left, left=words)
 
     def skipped(self, operation: str, case: Case, why: str) -> None:
         """Say that an operation does not take a matrix: once, whatever the dtypes."""
@@ -99,4 +99,4 @@ class Progress:
         self._case, self._best = None, []
 
     def _say(self, line: str) -> None:
-        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+        self._console.print(line, soft_wrap=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import json
+import os
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -19,10 +19,10 @@ from rich.table import Table
 from clsparse_py.device import describe
 from clsparse_py.errors import ProfileError
 from clsparse_py.tuning import profiles
-from clsparse_py.tuning.checkpoint import Checkpoint, path_for
+from clsparse_py.tuning.checkpoint import BusyError, Checkpoint, alone, path_for
 from clsparse_py.tuning.clock import DeviceLostError, profiling_queue
 from clsparse_py.tuning.corpus import Case, from_folder
-from clsparse_py.tuning.outcome import Outcome, existing, profile_of, train
+from clsparse_py.tuning.outcome import Outcome, changed, existing, profile_of, train
 from clsparse_py.tuning.progress import Progress, duration
 from clsparse_py.tuning.session import Options, Session, default_budget
 from clsparse_py.tuning.training import Losses
@@ -93,44 +93,65 @@ def tune(
     if corpus is not None and not corpus.is_dir():
         raise ValueError(f"corpus: {corpus} is no folder")
     more = (*held_out, *(from_folder(corpus) if corpus is not None else ()))
-    checkpoint = Checkpoint(path_for(described), fresh=fresh)
+    options = Options(seconds, tuple(dtypes), more, exhaustive, largest)
+    path = path_for(described)
+    try:
+        with alone(path):
+            return _tuned(device, console, chosen, options, Checkpoint(path, fresh=fresh), report, out)
+    except BusyError as error:
+        console.print(f"{error} already: two would disturb each other's times. Try again when that one is done.")
+        return 1
+
+
+def _tuned(
+    device: cl.Device,
+    console: Console,
+    chosen: Mapping[str, Tunable[Any]],
+    options: Options,
+    checkpoint: Checkpoint,
+    report: Path | None,
+    out: Path | None,
+) -> int:
+    """Measure, train, write the profile and report; return the exit code."""
+    described, seconds = describe(device), options.seconds
     console.print(
         f"Tuning {', '.join(chosen)} on {described.name} ({described.platform}, driver {described.driver_version}) "
         f"for at most {duration(seconds)}.\nMeasurements are kept in {checkpoint.path}"
         + (f"; {len(checkpoint.observations):,} are there." if checkpoint.observations else "."),
-        markup=False, highlight=False, soft_wrap=True,
+        soft_wrap=True,
     )  # fmt: skip
     context = cl.Context([device])
     begin = time.monotonic()
-    options = Options(seconds, tuple(dtypes), more, exhaustive, largest)
     try:
         with Progress(console, seconds) as progress:
             session = Session(profiling_queue(context, device), chosen, options, checkpoint, progress)
             complete = session.measure()
     except KeyboardInterrupt:
-        console.print(f"Stopped. {_kept(checkpoint)}", markup=False, soft_wrap=True)
+        console.print(f"Stopped. {_kept(checkpoint)}", soft_wrap=True)
         return INTERRUPTED
     except DeviceLostError as error:
         left = f" {error.label} is left out from now on." if error.label else ""
-        console.print(f"{error}\n{_kept(checkpoint)}{left}", markup=False, soft_wrap=True)
+        console.print(f"{error}\n{_kept(checkpoint)}{left}", soft_wrap=True)
         return 1
     measured = time.monotonic() - begin
     # What earlier runs measured of other operations is part of the profile.
     earlier = {operation for operation, *_ in checkpoint.observations}
     outcomes = train(described, checkpoint, tunables(each for each in OPERATIONS if each in chosen or each in earlier))
-    if not outcomes:
+    asked = {key: outcome for key, outcome in outcomes.items() if key[0] in chosen}
+    if not asked:
         console.print("Nothing could be measured to train with: give it more time by --budget.")
         return 1
     content = profile_of(described, outcomes, existing(described))
-    console.print(summary(outcomes))
+    console.print(summary(asked))
     all_of_it = "all of the corpus" if complete else "as much of the corpus as there was time for"
     console.print(f"Measured {all_of_it} in {duration(measured)}, trained in {duration(time.monotonic() - begin - measured)}.")
-    code = 0 if _saved(content, out, console) else 1
+    changes = changed(described, content["operations"])
+    code = 0 if _saved(content, out, console, changes) else 1
     if report is not None:
         from clsparse_py.tuning.report import write
 
         try:
-            console.print(f"Report: {write(report, described, outcomes)}", soft_wrap=True)
+            console.print(f"Report: {write(report, described, asked)}", soft_wrap=True)
         except OSError as error:
             console.print(f"report: {report} cannot be written: {error.strerror or error}")
             code = 1
@@ -155,23 +176,39 @@ def _require(modules: Sequence[str]) -> None:
         raise ValueError(f'{", ".join(missing)} is needed for tuning: pip install "clsparse_py[tune]"')
 
 
-def _saved(content: Mapping[str, Any], out: Path | None, console: Console) -> bool:
-    """Write the profile; where that cannot be done, put it where it isn't lost."""
+def _saved(content: Mapping[str, Any], out: Path | None, console: Console, changes: bool) -> bool:
+    """Write the profile, and say whether it ``changes`` a decision; where that cannot be done, put it where it isn't lost."""
     try:
         path = profiles.save(content, out)
     except ProfileError as error:
-        console.print(str(error), markup=False, soft_wrap=True)
+        console.print(str(error), soft_wrap=True)
     else:
         used = "The next product uses it." if out is None else "`clsparse profile import` makes products use it."
-        console.print(f"Profile: {path}\n{used}", markup=False, soft_wrap=True)
+        if not changes:
+            used = "It decides as is decided without it: nothing else was found to be faster."
+        console.print(f"Profile: {path}\n{used}", soft_wrap=True)
         return True
-    rescued = Path(tempfile.gettempdir()) / f"{content['name']}.json"
-    with contextlib.suppress(ProfileError):
-        console.print(f"The profile is in {profiles.save(content, rescued)} instead.", markup=False, soft_wrap=True)
+    rescued = _rescued(content)
+    if rescued is not None:
+        console.print(f"The profile is in {rescued} instead.", soft_wrap=True)
         return False
     console.print("This is the profile, to be put where there is room:")
-    console.print(json.dumps({**content, "evidence": []}), markup=False, highlight=False, soft_wrap=True)
+    console.print(json.dumps({**content, "evidence": []}), soft_wrap=True)
     return False
+
+
+def _rescued(content: Mapping[str, Any]) -> Path | None:
+    """Write a profile to a temporary file of a name that nobody knows before, and return it; None if there is no room either."""
+    try:
+        handle, name = tempfile.mkstemp(prefix=f"{content['name']}-", suffix=".json")
+    except OSError:
+        return None
+    os.close(handle)
+    try:
+        return profiles.save(content, Path(name))
+    except ProfileError:
+        Path(name).unlink()
+        return None
 
 
 def summary(outcomes: Mapping[tuple[str, str], Outcome]) -> Table:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["MAX_DEPTH", "Leaf", "Split", "Step", "Tree", "evaluate", "features_of", "from_json", "given", "leaves", "words"]
+__all__ = ["Leaf", "Split", "Step", "Tree", "bare", "evaluate", "features_of", "from_json", "given", "leaves", "words"]
 
 
 @dataclass(frozen=True)
@@ -119,6 +119,13 @@ def given(tree: Tree, features: Mapping[str, float]) -> Tree:
     if isinstance(tree, Leaf):
         return tree
     return Split(tree.feature, tree.at_most, given(tree.then, features), given(tree.otherwise, features))
+
+
+def bare(tree: Tree) -> Tree:
+    """Return what a tree decides, without what training knew of it: two that decide alike by the same comparisons are equal."""
+    if isinstance(tree, Leaf):
+        return Leaf(tree.label)
+    return Split(tree.feature, tree.at_most, bare(tree.then), bare(tree.otherwise))
 
 
 def words(path: tuple[Step, ...]) -> str:

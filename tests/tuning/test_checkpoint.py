@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from made_up import observed
@@ -25,6 +27,12 @@ def test_what_is_added_is_there_the_next_time(tmp_path: Path) -> None:
     assert not path.exists()
 
 
+def changed(**fields: Any) -> bytes:
+    """Return a line of a measurement of which some fields are something else."""
+    whole = dataclasses.asdict(observed({"a": 1e-3}, {"mean": 3.0}))
+    return json.dumps({"observation": {**whole, **fields}}).encode() + b"\n"
+
+
 @pytest.mark.parametrize(
     "damage",
     [
@@ -37,6 +45,29 @@ def test_what_is_added_is_there_the_next_time(tmp_path: Path) -> None:
         b'{"observation": {"operation": "made-up", "dtype": "float3',
         b'{"a": 1, "b": 2}\n',
         b"null\n",
+        changed(operation=[]),
+        changed(dtype={}),
+        changed(case=None),
+        changed(split=1),
+        changed(default=[1]),
+        changed(rough=[1]),
+        changed(rough=3),
+        changed(subject="1"),
+        changed(subject=True),
+        changed(subject=10**400),
+        changed(times=[1]),
+        changed(times={"a": 10**400}),
+        changed(times={"a": True}),
+        changed(features=[1]),
+        changed(features={"mean": "3"}),
+        changed(features={"mean": float("nan")}),
+        changed(features={"mean": 1e300}),
+        changed(noise=None),
+        changed(noise=float("inf")),
+        changed(failed=["a"]),
+        changed(failed={"a": 1}),
+        changed(overheads={"a": None}),
+        changed(colour="red"),
     ],
 )
 def test_damaged_lines_are_left_out_and_said(tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: bytes) -> None:

@@ -8,6 +8,7 @@ import pytest
 from made_up import observed
 from rich.console import Console
 
+from clsparse_py.console import plain
 from clsparse_py.tuning.corpus import TRAIN, Case
 from clsparse_py.tuning.progress import Progress, duration
 
@@ -29,7 +30,7 @@ def run(console: Console) -> None:
 
 def test_without_a_terminal_there_is_a_line_for_each_matrix() -> None:
     text = io.StringIO()
-    run(Console(file=text, width=80))
+    run(plain(file=text, width=80))
     first, second = text.getvalue().splitlines()
     assert first.startswith("spmv: first in ")
     assert first.endswith("float32 method: better 2 ms (1.50x)")
@@ -38,7 +39,7 @@ def test_without_a_terminal_there_is_a_line_for_each_matrix() -> None:
 
 def test_on_a_terminal_there_is_a_bar() -> None:
     text = io.StringIO()
-    run(Console(file=text, width=160, force_terminal=True))
+    run(plain(file=text, width=160, force_terminal=True))
     assert "2 matrices, 40 s left" in text.getvalue()
     assert "left out" not in text.getvalue()
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import io
 import itertools
 import json
+import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -172,12 +175,20 @@ def test_a_profile_that_cannot_be_written_is_not_lost(
     queue: cl.CommandQueue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "profiles").write_text("no folder")
-    monkeypatch.setattr(run.tempfile, "gettempdir", lambda: str(tmp_path / "rescued"))
+    (tmp_path / "rescued").mkdir()
+    monkeypatch.setattr(run.tempfile, "tempdir", str(tmp_path / "rescued"))
+    # Others write to such a folder, too: a name that they can guess is not taken, and no link is followed.
+    (tmp_path / "planted").write_text("planted")
+    name = profiles.name_for(describe(queue.device))
+    (tmp_path / "rescued" / f"{name}.json").symlink_to(tmp_path / "planted")
     code, said = tuned(queue, MadeUp(), monkeypatch)
     assert code == 1
     assert "instead" in said
-    (rescued,) = (tmp_path / "rescued").iterdir()
-    assert profiles.read(rescued).name
+    assert (tmp_path / "planted").read_text() == "planted"
+    (rescued,) = (path for path in (tmp_path / "rescued").iterdir() if not path.is_symlink())
+    assert profiles.read(rescued).name == name
+    assert str(rescued) in said
+    assert rescued.stat().st_mode & 0o077 == 0
 
     def full(*_: Any) -> Path:
         raise ProfileError("profile: no space left on device")
@@ -186,6 +197,74 @@ def test_a_profile_that_cannot_be_written_is_not_lost(
     code, said = tuned(queue, MadeUp(), monkeypatch)
     assert code == 1
     assert '"take": "fill/1"' in said
+    assert len(list((tmp_path / "rescued").iterdir())) == 2
+
+    def nowhere(**_: Any) -> tuple[int, str]:
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    monkeypatch.setattr(run.tempfile, "mkstemp", nowhere)
+    code, said = tuned(queue, MadeUp(), monkeypatch)
+    assert code == 1
+    assert '"take": "fill/1"' in said
+
+
+@pytest.mark.skipif(os.name != "posix", reason="locks that end with their process")
+def test_what_another_process_tries_is_not_judged(
+    queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = path_for(describe(queue.device))
+    script = """
+import pathlib, sys, time
+from clsparse_py.tuning.checkpoint import Checkpoint, alone
+path = pathlib.Path(sys.argv[1])
+with alone(path):
+    Checkpoint(path).trying("made-up", "float32", "method", "fill/16")
+    print("trying", flush=True)
+    time.sleep(600)
+"""
+    with subprocess.Popen([sys.executable, "-c", script, str(path)], stdout=subprocess.PIPE, text=True) as other:
+        try:
+            assert other.stdout is not None
+            assert other.stdout.readline() == "trying\n"
+            made_up = MadeUp()
+            code, said = tuned(queue, made_up, monkeypatch)
+            assert code == 1
+            assert f"process {other.pid} measures this device already" in said
+            assert made_up.prepared == []
+            assert not caplog.records
+        finally:
+            other.kill()
+    # It is gone, and what it tried may be why.
+    code, _ = tuned(queue, made_up, monkeypatch)
+    assert code == 0
+    assert "while fill/16 ran" in caplog.text
+    assert "fill/16" not in {label for _, label in made_up.prepared}
+
+
+def test_other_operations_are_not_reported_and_what_changes_nothing_says_so(
+    queue: cl.CommandQueue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, said = tuned(queue, MadeUp(), monkeypatch)
+    assert (code, "The next product uses it." in said) == (0, True)
+    code, said = tuned(queue, MadeUp(), monkeypatch)
+    assert (code, "The next product uses it." in said) == (0, False)
+    assert "It decides as is decided without it" in said
+    code, said = tuned(queue, MadeUp(), monkeypatch, out=tmp_path / "out.json")
+    assert (code, "makes products use it" in said) == (0, False)
+
+    class Other(MadeUp):
+        operation = "other"
+
+    monkeypatch.setattr(run, "OPERATIONS", ("made-up", "other"))
+    monkeypatch.setattr(run, "tunables", lambda names: {name: {"made-up": MadeUp(), "other": Other()}[name] for name in names})
+    text = io.StringIO()
+    report = tmp_path / "report"
+    assert run.tune(queue.device, Console(file=text, width=200), operations=["other"], minutes=1, report=report) == 0
+    table = text.getvalue().partition("Time relative")[2]
+    assert "other" in table
+    assert "made-up" not in table
+    assert "made-up" not in (report / "report.md").read_text()
+    assert set(profiles.load(profiles.name_for(describe(queue.device))).operations) == {"made-up", "other"}
 
 
 def test_other_operations_of_a_profile_are_kept(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:

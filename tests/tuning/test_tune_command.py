@@ -50,7 +50,6 @@ def test_after_tuning_products_say_so(queue: cl.CommandQueue, tmp_path: Path, ca
     ("arguments", "message"),
     [
         (["--operations", "flying"], "operations: flying cannot be tuned; there are spmv,"),
-        (["--budget", "-1"], "budget: must be positive"),
         (["--corpus", "no-such-folder"], "corpus: no-such-folder is no folder"),
         (["--device", "no such card"], "no such card"),
         (["--dtypes", "float16"], "dtypes: float16"),
@@ -58,6 +57,25 @@ def test_after_tuning_products_say_so(queue: cl.CommandQueue, tmp_path: Path, ca
 )
 def test_what_cannot_be_tuned_is_refused(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["tune", "--operations", "spmv", *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--largest", "0"], "--largest: must be positive, is 0"),
+        (["--largest", "many"], "--largest: invalid"),
+        (["--budget", "-1"], "--budget: must be positive"),
+        (["--budget", "nan"], "--budget: must be positive"),
+        (["--budget", "inf"], "--budget: must be positive, and less than a year"),
+        (["--operations", ","], "--operations: must name something"),
+        (["--dtypes", ""], "--dtypes: must name something"),
+    ],
+)
+def test_what_is_no_number_and_no_name_is_refused(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["tune", *arguments])
+    assert caught.value.code == 2
     assert message in capsys.readouterr().err
 
 
