@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from clang import PACKAGE, PROGRAM
 from lane import Lane
 from made_up_devices import by_name, gpu, records, variants
 
@@ -74,7 +75,7 @@ def compiled(tools: tuple[str, str], target: str, name: str, text: str, folder: 
 @pytest.fixture
 def tools(lane: Lane) -> tuple[str, str]:
     """Return AMD's compiler and the folder of its libraries."""
-    clang = lane.require(shutil.which("clang-15"), "the compiler is not installed (Debian: clang-15)")
+    clang = lane.require(shutil.which(PROGRAM), PACKAGE)
     return clang, lane.require(bitcode(), "the device libraries are not installed (Debian: rocm-device-libs)")
 
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import clang
 import pytest
 from lane import Lane
 from made_up_devices import CPU, by_name, gpu, records, variants
@@ -69,30 +69,20 @@ class Read:
     warnings: list[str]
 
 
-def read(clang: str, target: str, sources: dict[str, str], folder: Path) -> Read:
+def read(program: str, target: str, sources: dict[str, str], folder: Path) -> Read:
     """Let one process compile sources to LLVM's language as they are written, unoptimised.
 
     Functions keep their arguments and results there, built-ins are declared as they are called, and vectors are not taken apart.
     """
-    folder.mkdir()
-    for name, source in sources.items():
-        (folder / f"{name}.cl").write_text(source)
-    # The driver makes a process for each source, which takes longer than to compile it; the compiler behind it takes many.
-    root = subprocess.run([clang, "-print-resource-dir"], capture_output=True, text=True, check=True).stdout.strip()
-    options = ["-triple", target, "-x", "cl", "-cl-std=CL2.0", "-resource-dir", root, "-internal-isystem", f"{root}/include"]
-    options += ["-finclude-default-header", "-fdeclare-opencl-builtins", "-O0", "-disable-llvm-passes", "-emit-llvm"]
-    # What NVIDIA's compiler knows and clang's target for it does not: `asm`, and atomics of 64 bits.
-    options += ["-fgnu-keywords", "-cl-ext=+cl_khr_int64_base_atomics"]
-    command = [clang, "-cc1", *options, *(f"{name}.cl" for name in sources)]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"not all sources compile for {target}:\n{done.stderr[-4000:]}"
+    options = ["-cl-std=CL2.0", "-O0", "-disable-llvm-passes", "-emit-llvm"]
+    made, warnings = clang.compile_together(program, target, options, sources, folder)
     long_vectors = []
-    for name in sources:
-        for signature in re.findall(r"^(?:define|declare) .*", (folder / f"{name}.ll").read_text(), flags=re.MULTILINE):
+    for name, text in made.items():
+        for signature in re.findall(r"^(?:define|declare) .*", text, flags=re.MULTILINE):
             if any(size > LONGEST for size in vectors(signature)):
                 function = re.search(r"@([\w.]+)", signature)
                 long_vectors.append(f"{name} for {target}: {function[1] if function else signature}")
-    return Read(long_vectors, [line for line in done.stderr.splitlines() if "warning:" in line])
+    return Read(long_vectors, warnings)
 
 
 def vectors(signature: str) -> list[int]:
@@ -109,27 +99,27 @@ def kernels(on: Device) -> dict[str, str]:
 
 
 @pytest.fixture
-def clang(lane: Lane) -> str:
+def program(lane: Lane) -> str:
     """Return the compiler."""
-    return lane.require(shutil.which("clang-15"), "the compiler is not installed (Debian: clang-15)")
+    return lane.require(shutil.which(clang.PROGRAM), clang.PACKAGE)
 
 
 @pytest.mark.parametrize("target", DEVICES)
-def test_planted_faults_are_found(clang: str, target: str, tmp_path: Path) -> None:
-    found = read(clang, target, LONG_VECTORS | {"short": SHORT_VECTORS}, tmp_path / "vectors")
+def test_planted_faults_are_found(program: str, target: str, tmp_path: Path) -> None:
+    found = read(program, target, LONG_VECTORS | {"short": SHORT_VECTORS}, tmp_path / "vectors")
     assert {line.partition(" ")[0] for line in found.long_vectors} == set(LONG_VECTORS)
-    warns = read(clang, target, {"warns": "kernel void K(global uint *p) { *p = 1u << *p - 1; }"}, tmp_path / "warnings")
+    warns = read(program, target, {"warns": "kernel void K(global uint *p) { *p = 1u << *p - 1; }"}, tmp_path / "warnings")
     assert len(warns.warnings) == 1
 
 
 def test_no_function_has_a_long_vector_and_no_source_draws_a_warning(
-    lane: Lane, clang: str, templates: set[str], tmp_path: Path
+    lane: Lane, program: str, templates: set[str], tmp_path: Path
 ) -> None:
     jobs = [(target, on) for target, devices in DEVICES.items() for on in devices]
     assert templates == {record.template for record in records(CPU)}, "these templates were not read"
     with ThreadPoolExecutor(2) as pool:
         sources = [kernels(on) for _, on in jobs]
-        found = list(pool.map(lambda job, of: read(clang, job[0], of, tmp_path / job[1].name), jobs, sources))
+        found = list(pool.map(lambda job, of: read(program, job[0], of, tmp_path / job[1].name), jobs, sources))
     numbers = ", ".join(f"{len(of)} for a made-up {on.name}" for (_, on), of in zip(jobs, sources, strict=True))
     lane.say(f"kernels read for vectors over {LONGEST} bytes and for warnings: {numbers}")
     long_vectors = [line for of in found for line in of.long_vectors]
