@@ -9,6 +9,7 @@ import pyopencl as cl
 import scipy.sparse
 from pyopencl import array as cl_array
 
+from clsparse_py.forked import use_device
 from clsparse_py.parts import parts_of, place, place_part, queue_for, require_device_array, shape_of, value_dtype
 from clsparse_py.structure import Plans, Structure, check_structure
 
@@ -337,6 +338,7 @@ class csr_array:  # noqa: N801 - SciPy's name for it
 
     def get(self) -> scipy.sparse.csr_array:
         """Return the matrix as a `scipy.sparse.csr_array` of its own memory."""
+        use_device()
         self.require_valid()
         parts = (self._data.get(), self._indices.get(), self._indptr.get())
         return scipy.sparse.csr_array(parts, shape=self.shape)

@@ -18,6 +18,7 @@ import pyopencl as cl
 
 from clsparse_py import cache, programs, runtimes, sources
 from clsparse_py.errors import NoDeviceError
+from clsparse_py.forked import use_device
 from clsparse_py.records import dataclass
 
 __all__ = ["Device", "Portability", "choose_device", "default_queue", "describe", "devices", "in_order", "unusable"]
@@ -353,7 +354,6 @@ def _probe(device: cl.Device) -> _Probed:
     return found
 
 
-@functools.cache
 def describe(device: cl.Device) -> Device:
     """Describe a device by its capabilities.
 
@@ -361,7 +361,18 @@ def describe(device: cl.Device) -> Device:
     ----------
     device : pyopencl.Device
         Any device. What only a kernel can tell is probed once and kept on disk.
+
+    Raises
+    ------
+    RuntimeError
+        This process was forked from one that had used a device.
     """
+    use_device()
+    return _described(device)
+
+
+@functools.cache
+def _described(device: cl.Device) -> Device:
     found = _probe(device)
     svm = int(_query(device, "svm_capabilities", 0))
     kinds = cl.device_svm_capabilities
@@ -400,7 +411,13 @@ def devices() -> list[cl.Device]:
     GPUs come before accelerators before CPUs; among equals, those with memory of their own before those that share the host's,
     then the one with more compute units times clock rate, then in the order of the platforms. A platform without devices is
     skipped, and one that an OpenCL loader shows twice is listed once.
+
+    Raises
+    ------
+    RuntimeError
+        As for `describe`.
     """
+    use_device()
     try:
         platforms = cl.get_platforms()
     except cl.Error:  # the loader's way to say that there is none
@@ -486,7 +503,10 @@ def default_queue() -> cl.CommandQueue:
     ------
     NoDeviceError
         As for `choose_device`.
+    RuntimeError
+        As for `describe`.
     """
+    use_device()
     return _chosen(os.environ.get("PYOPENCL_CTX"))[1]
 
 

@@ -10,6 +10,7 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py.device import describe
+from clsparse_py.forked import is_forked, use_device
 
 __all__ = ["Waits", "allocated", "array_of", "contexts_match", "from_host", "on_host", "pending"]
 
@@ -61,7 +62,7 @@ class _Lent(np.ndarray):
     queue: cl.CommandQueue | None = None
 
     def __del__(self) -> None:
-        if self.queue is not None:
+        if self.queue is not None and not is_forked():
             self.queue.finish()
 
 
@@ -116,7 +117,13 @@ class Waits:
 
         In order, those of the queue itself need no waiting; naming them would cost time on the host and on the device. The queues
         of others are flushed, as OpenCL asks.
+
+        Raises
+        ------
+        RuntimeError
+            This process was forked from one that had used a device.
         """
+        use_device()
         if queue is not self._queue:
             self._queue, self._own = queue, []
             self.ordered = not queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
+from clsparse_py.forked import is_forked
 from clsparse_py.transfer import Waits
 
 __all__ = ["Executable", "Launch"]
@@ -95,5 +96,5 @@ class Executable:
 
     def __del__(self) -> None:
         # What is kept here goes with it, and a buffer on host memory goes at once: not while a kernel uses it.
-        if self.last is not None:
+        if self.last is not None and not is_forked():
             self.last[1].wait()
