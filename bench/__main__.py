@@ -28,6 +28,7 @@ from bench import (
     results,
     runner,
     scripts,
+    times,
     verdicts,
 )
 from bench.contestants import Contestant
@@ -38,6 +39,7 @@ from clsparse_py.files import write_text
 
 # Of the widest table, where no terminal says how wide it may be.
 WIDTH = 170
+_BUDGET = f"for all problems: rounds beyond {times.FEWEST_ROUNDS} of a problem are left out, problems never"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -71,14 +73,16 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--variants",
         type=_list,
-        default=["auto"],
-        help="of our SpMV: auto, scheme or scheme:kernel, then :parameter=number; commas between, '' for none (default: auto)",
+        default=["plain", "auto"],
+        help="of our SpMV: plain, auto, scheme or scheme:kernel, then :parameter=number; commas between, '' for none "
+        "(default: plain,auto)",
     )
     run.add_argument(
         "--methods", type=_list, help=f"of our SpTRANS and SpGEMM: of {', '.join(_methods())} (default: see README.md)"
     )
     run.add_argument("--device", default="", metavar="SUBSTRING", help="of the device's or platform's name")
     run.add_argument("--rounds", type=int, default=9, help="samples of each contestant on each matrix (default: 9)")
+    run.add_argument("--budget", type=float, metavar="SECONDS", help=_BUDGET)
     run.add_argument("--commit", metavar="REVISION", help="what is measured, where the tree has no repository")
     run.add_argument("--fresh", action="store_true", help="start the results file anew")
     run.add_argument("--skip-first-product", action="store_true", help="do not time new processes")
@@ -96,7 +100,7 @@ def _parser() -> argparse.ArgumentParser:
     of_folders.add_argument("--dtypes", type=_list, default=["float64"], help=f"of {dtypes} (default: float64)")
     of_folders.add_argument("--device", default="", metavar="SUBSTRING", help="of the device's or platform's name")
     of_folders.add_argument("--rounds", type=int, default=9, help="samples of each process on each problem (default: 9)")
-    of_folders.add_argument("--budget", type=float, metavar="SECONDS", help="for all: it leaves out rounds, never problems")
+    of_folders.add_argument("--budget", type=float, metavar="SECONDS", help=_BUDGET)
     of_folders.add_argument("--out", type=Path, help="a file for all samples, as JSON")
 
     show = commands.add_parser("report", help="print tables; write them and plots beside the results file")
@@ -112,6 +116,7 @@ def _parser() -> argparse.ArgumentParser:
     build = commands.add_parser("gallery", help="build matrices, keep those that take long, print their statistics")
     build.set_defaults(command=_gallery)
     build.add_argument("--device", default="", metavar="SUBSTRING", help="of the device that a suite is for")
+    build.add_argument("--list", action="store_true", help="build nothing: tell where each comes from, and its file's size")
     _add_selection(build)
     return parser
 
@@ -179,6 +184,7 @@ def _run(options: argparse.Namespace, console: Console) -> int:
         bandwidth=bandwidth,
         resident_copy=(lambda size: opencl.copy_of_size(queue, size)) if cpu else None,
         rounds=options.rounds,
+        budget=options.budget,
         console=console,
     )
     return 1 if failures else 0
@@ -234,7 +240,7 @@ def _of_folders(options: argparse.Namespace, console: Console) -> list[verdicts.
         options.suite = "quick"
     names = _selected(options, cpu=opencl.is_cpu(device))
     tasks = compare.tasks(names, options.ops or compare.DEFAULT, options.dtypes)
-    console.print(f"{device.name.strip()} ({device.platform.name.strip()}), {len(tasks)} problems", markup=False)
+    console.print(f"{device.name.strip()} ({device.platform.name.strip()}), {len(tasks)} problems")
     found = compare.of_folders(
         options.old.resolve(), options.new.resolve(), tasks, device, rounds=options.rounds, budget=options.budget, console=console
     )
@@ -259,6 +265,8 @@ def _pages(options: argparse.Namespace, console: Console) -> int:
 
 
 def _gallery(options: argparse.Namespace, console: Console) -> int:
+    if options.list:
+        return _list_gallery(options, console)
     table = Table("matrix", *("rows", "columns", "nnz", "shortest", "mean", "longest", "empty"))
     for name in _selected(options, cpu=opencl.is_cpu(opencl.choose(options.device))):
         matrix = gallery.load(name)
@@ -266,6 +274,17 @@ def _gallery(options: argparse.Namespace, console: Console) -> int:
         counts = (*matrix.shape, matrix.nnz, lengths.min(), round(lengths.mean(), 2), lengths.max(), (lengths == 0).sum())
         table.add_row(gallery.title(name), *(f"{count:,}" for count in counts))
     console.print(table)
+    return 0
+
+
+def _list_gallery(options: argparse.Namespace, console: Console) -> int:
+    table = Table("matrix", "from", "bytes of its file")
+    sources = {name: gallery.source(name) for name in _selected(options, cpu=opencl.is_cpu(opencl.choose(options.device)))}
+    for name, (where, size) in sources.items():
+        table.add_row(gallery.title(name), where, f"{size:,}" if size else "")
+    console.print(table)
+    of_files = [size for _, size in sources.values() if size]
+    console.print(f"{len(sources)} matrices, {len(of_files)} of them from files of {sum(of_files):,} bytes together")
     return 0
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import tempfile
-import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -22,7 +20,7 @@ from bench.problems.spgemm import Spgemm
 from bench.report import Sheet
 from bench.results import Document
 from bench.runner import progress_bar
-from bench.times import PLAIN, POOLED, geometric_mean
+from bench.times import PLAIN, POOLED, Budget, geometric_mean
 from bench.turns import ProcessError, Trio
 from bench.verdicts import Judged, Pair, Run
 
@@ -62,19 +60,17 @@ def of_folders(
     rounds
         Samples of each process on each problem.
     budget
-        Seconds for all together: they cut rounds, never problems. None for no limit.
+        Seconds for all together, see `bench.times.Budget`.
     """
-    end = time.monotonic() + budget if budget is not None else math.inf
+    time = Budget(budget, len(tasks))
     found = []
     with contextlib.ExitStack() as stack:
         progress = stack.enter_context(progress_bar(console))
         bar = progress.add_task("", total=len(tasks))
         trios = [stack.enter_context(Trio(old, new, device)) for _ in range(RUNS)]
-        for number, task in enumerate(tasks):
+        for task in tasks:
             progress.update(bar, description=" ".join((gallery.title(task[0]), *task[1:])))
-            begin = time.monotonic()
-            share = (end - begin) / (len(tasks) - number)
-            found.append(_measured(task, trios, [begin + share * (run + 1) / RUNS for run in range(RUNS)], rounds))
+            found.append(_measured(task, trios, time.deadlines(RUNS), rounds))
             progress.advance(bar)
     return found
 

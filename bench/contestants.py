@@ -15,6 +15,8 @@ from bench.problems.base import Result
 
 # How many calls are made back to back for one sample, and how long a sample may take before there are fewer.
 BACK_TO_BACK = 20
+# Calls of a sample that are timed one by one, at most.
+CALLS = 10
 LONGEST_SAMPLE = 0.4
 
 

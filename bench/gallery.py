@@ -205,6 +205,16 @@ def expand(name: str) -> list[str]:
     return _files(Path(name)) if Path(name).is_dir() else [name]
 
 
+def source(name: str) -> tuple[str, int]:
+    """Return where a matrix comes from, and the bytes of the file that it is read from, 0 if there is none."""
+    if name in _MESHES:
+        kept = _kept(name)
+        return ("kept", kept.stat().st_size) if kept.exists() else ("generated in minutes, then kept", 0)
+    if name not in _ALL and Path(name).is_file():
+        return "file", Path(name).stat().st_size
+    return "generated", 0
+
+
 def title(name: str) -> str:
     """Return what to call a matrix in a report: a file's name without folder and suffixes, else its own."""
     return Path(name).name.split(".")[0] if os.sep in name else name
@@ -234,9 +244,14 @@ def _canonical(matrix: sp.csr_array) -> sp.csr_array:
     return canonical
 
 
-def _cached(name: str) -> sp.csr_array:
+def _kept(name: str) -> Path:
+    """Return the file that a mesh is kept in."""
     folder = Path(os.environ.get("CLSPARSE_GALLERY") or platformdirs.user_cache_path("clsparse_py") / "gallery")
-    path = folder / f"{name}.npz"
+    return folder / f"{name}.npz"
+
+
+def _cached(name: str) -> sp.csr_array:
+    path = _kept(name)
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as file:

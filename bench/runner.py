@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from bench.contestants import Contestant, DeclinedError, Prepared, calls_a_sampl
 from bench.opencl import Copy
 from bench.problems import Problem, Task
 from bench.results import Document
+from bench.times import Budget, rounds_until
 
 # Copies as many bytes as an operation moves, where a device's caches may hold them; None where they never matter.
 ResidentCopy = Callable[[int], Copy]
@@ -35,6 +37,7 @@ def run(
     bandwidth: float,
     resident_copy: ResidentCopy | None,
     rounds: int,
+    budget: float | None,
     console: Console,
 ) -> int:
     """Measure what is not yet measured and return how many contestants failed.
@@ -53,20 +56,24 @@ def run(
         Where given, measures a copy of the size of each problem besides.
     rounds
         How many samples each contestant gives of each problem.
+    budget
+        Seconds for all problems, see `bench.times.Budget`.
     """
     pending = [task for task in tasks if not _is_done(document, task, contestants(task[1]))]
     if len(pending) < len(tasks):
         console.print(f"{len(tasks) - len(pending)} of {len(tasks)} are in {path} already")
     failures = 0
+    time = Budget(budget, len(pending))
     with progress_bar(console) as progress:
         bar = progress.add_task("", total=len(pending))
         for name, operation, dtype in pending:
             progress.update(bar, description=f"{gallery.title(name)} {operation} {dtype}")
+            (deadline,) = time.deadlines()
             task = problems.make(name, operation, dtype)
             entry = _entry(task, bandwidth)
             if resident_copy is not None:
                 entry["resident_copy"] = resident_copy(task.minimal_bytes).as_json()
-            entry["contestants"] = measure(task, contestants(operation), rounds)
+            entry["contestants"] = measure(task, contestants(operation), rounds, deadline)
             console.print(_line(entry), soft_wrap=True)
             for record in entry["contestants"]:
                 if "failure" in record:
@@ -84,8 +91,8 @@ def progress_bar(console: Console) -> Progress:
     return Progress(*columns, console=console)
 
 
-def measure(task: Problem, contestants: Sequence[Contestant], rounds: int) -> list[Document]:
-    """Let all contestants compute a problem in turn, ``rounds`` times, and return a record of each.
+def measure(task: Problem, contestants: Sequence[Contestant], rounds: int, deadline: float = math.inf) -> list[Document]:
+    """Let all contestants compute a problem in turn, ``rounds`` times unless the deadline passes, and return a record of each.
 
     In turn: what changes over time, a clock or a busy neighbour, then touches all of them alike. A contestant that declines,
     fails, or whose result is wrong once, is out and leaves no samples.
@@ -100,7 +107,7 @@ def measure(task: Problem, contestants: Sequence[Contestant], rounds: int) -> li
             record |= {"detail": prepared.detail, "once": prepared.once, "error": error}
             record |= {"repeat": calls_a_sample(seconds["back_to_back"]), "samples": {way: [] for way in seconds}}
             running.append((prepared, record))
-    for _ in range(rounds):
+    for _ in rounds_until(deadline, rounds):
         for prepared, record in running:
             if "failure" in record:
                 continue

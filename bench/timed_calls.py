@@ -2,7 +2,7 @@
 
     python timed_calls.py FOLDER
 
-It stands alone and uses public names of the package only, since the folder may be of any commit. Each line of the standard input
+It stands alone and uses public names of the package, since the folder may be of any commit. Each line of the standard input
 is a command in JSON, and gets one line of JSON back: its result, or ``{"error": message}``.
 
 =========  =====================================================================================================================
@@ -200,11 +200,12 @@ class _Operations:
         return lambda: _parts(self._package.csr_array(parts, shape=shape, check=False).T)
 
     def allocate(self) -> Callable[[], Arrays]:
-        """Allocate an array like y of A @ x, where results get theirs."""
-        from pyopencl import array as cla
-
+        """Allocate an array like y of A @ x as the package does, which has no public name."""
         y = self._operand() @ self._vector()
-        return lambda: (cla.empty(self._queue, y.shape, y.dtype, allocator=y.allocator),)
+        # In commits that have no memory of their own it is in the other module.
+        home = "memory" if importlib.util.find_spec("clsparse_py.memory") else "transfer"
+        allocated = importlib.import_module(f"clsparse_py.{home}").allocated
+        return lambda: (allocated(self._queue, "an array", y.size, y.dtype),)
 
 
 def _parts(matrix: Any) -> Arrays:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Iterator
 
 from bench.results import Document
 
@@ -50,3 +51,38 @@ def best_peer(times: dict[str, float]) -> str | None:
 def geometric_mean(values: Iterable[float]) -> float:
     """Return the geometric mean of positive numbers."""
     return math.exp(statistics.fmean(map(math.log, values)))
+
+
+# Rounds of each problem, however little time is left.
+FEWEST_ROUNDS = 3
+
+
+class Budget:
+    """Time for several problems, of which each has an equal share of what is left; it cuts rounds, never problems.
+
+    Parameters
+    ----------
+    seconds
+        For all problems; None for no limit.
+    problems
+        How many there are.
+    """
+
+    def __init__(self, seconds: float | None, problems: int) -> None:
+        self._end = math.inf if seconds is None else time.monotonic() + seconds
+        self._left = problems
+
+    def deadlines(self, parts: int = 1) -> list[float]:
+        """Return when the parts of the next problem shall end, by the clock of `time.monotonic`."""
+        now = time.monotonic()
+        share = (self._end - now) / self._left
+        self._left -= 1
+        return [now + share * (part + 1) / parts for part in range(parts)]
+
+
+def rounds_until(deadline: float, rounds: int) -> Iterator[int]:
+    """Count rounds until the deadline or their number is reached; the first `FEWEST_ROUNDS` take place in any case."""
+    for done in range(rounds):
+        if done >= FEWEST_ROUNDS and time.monotonic() > deadline:
+            return
+        yield done

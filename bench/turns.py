@@ -10,7 +10,6 @@ import selectors
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -20,13 +19,12 @@ import pyopencl as cl
 
 from bench.problems import Problem
 from bench.problems.base import WrongResultError
+from bench.times import rounds_until
 from bench.verdicts import Run, Samples
 
 _SCRIPT = Path(__file__).with_name("timed_calls.py")
 # How long an answer may take, in seconds: the first one builds kernels.
 _PATIENCE = 600.0
-# Of each process on each problem, however little time is left.
-FEWEST_ROUNDS = 3
 
 
 class ProcessError(Exception):
@@ -152,7 +150,7 @@ class Trio:
         inputs
             The folder of the operands.
         deadline
-            By the clock of `time.monotonic`: after it, and after `FEWEST_ROUNDS`, there are no more rounds.
+            See `bench.times.rounds_until`.
 
         Raises
         ------
@@ -164,9 +162,7 @@ class Trio:
             samples: dict[str, Samples] = {name: {} for name in self._processes}
             # Every order as often as any other: each process finds caches and clocks as the one before it leaves them.
             orders = itertools.cycle(itertools.permutations(self._processes))
-            for done, order in zip(range(rounds), orders, strict=False):
-                if done >= FEWEST_ROUNDS and time.monotonic() > deadline:
-                    break
+            for _, order in zip(rounds_until(deadline, rounds), orders, strict=False):
                 for name in order:
                     for way, value in self._asked(name, "sample", seconds=seconds).items():
                         samples[name].setdefault(way, []).append(value)

@@ -1,10 +1,11 @@
-"""SpGEMM by the library: what it chooses, each method that is named, and a kept plan with new values."""
+"""SpGEMM by the library: as users write it, with a pool of the caller's, by each method that is named, and by a kept plan."""
 
 from __future__ import annotations
 
 import functools
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import pyopencl as cl
 
@@ -15,13 +16,15 @@ from bench.opencl_calls import Arrays, OpenclCalls, to_device
 from bench.problems.spgemm import Spgemm
 from clsparse_py.spgemm import METHODS
 
+# As users write it: `A @ B`, with matrices made of SciPy's. All others have arrays of the caller's pool.
+PLAIN = "plain"
 # Not a method: computes new values by a plan that knows the structure of C.
 KEPT_PLAN = "kept-plan"
 #: Not deterministic: the forms that are allowed to be faster.
 LOOSE = "auto-loose"
-ALL = ("auto", LOOSE, KEPT_PLAN, *METHODS)
+ALL = (PLAIN, "auto", LOOSE, KEPT_PLAN, *METHODS)
 #: Who takes part where no methods are named: all of them take long.
-DEFAULT = ("auto", LOOSE, KEPT_PLAN)
+DEFAULT = (PLAIN, "auto", LOOSE, KEPT_PLAN)
 
 
 def contestants(queue: cl.CommandQueue, methods: list[str] | None) -> list[Contestant]:
@@ -30,7 +33,7 @@ def contestants(queue: cl.CommandQueue, methods: list[str] | None) -> list[Conte
 
 
 def _contestant(queue: cl.CommandQueue, method: str) -> Contestant:
-    prepare = _with_kept_plan if method == KEPT_PLAN else functools.partial(_by_method, method)
+    prepare = {PLAIN: _plain, KEPT_PLAN: _with_kept_plan}.get(method) or functools.partial(_by_method, method)
     return Contestant(f"clsparse/{method}", lambda problem: prepare(problem, queue))
 
 
@@ -40,6 +43,19 @@ class Operands:
 
     by_queue: dict[cl.CommandQueue, tuple[cs.csr_array, cs.csr_array]]
     transfer: float
+
+
+def _plain(problem: Spgemm, queue: cl.CommandQueue) -> OpenclCalls:
+    start = time.perf_counter()
+    by_queue = {on: _operands(problem, problem.matrix, problem.right, on) for on in (queue, opencl.profiling_queue(queue))}
+    queue.finish()
+    transfer = time.perf_counter() - start
+
+    def multiply(on: cl.CommandQueue) -> Arrays:
+        left, right = by_queue[on]
+        return _arrays(left @ right)
+
+    return OpenclCalls(problem, queue, multiply, {"transfer": transfer}, detail="A @ B")
 
 
 def _by_method(method: str, problem: Spgemm, queue: cl.CommandQueue) -> OpenclCalls:
@@ -81,13 +97,16 @@ def _arrays(matrix: cs.csr_array) -> Arrays:
 @functools.lru_cache(maxsize=1)
 def _on_device(problem: Spgemm, queue: cl.CommandQueue) -> Operands:
     start = time.perf_counter()
-    parts = [to_device(queue, (each.data, each.indices, each.indptr)) for each in (problem.matrix, problem.right)]
+    matrices = {id(each): each for each in (problem.matrix, problem.right)}
+    parts = {name: to_device(queue, (each.data, each.indices, each.indptr)) for name, each in matrices.items()}
     queue.finish()
     transfer = time.perf_counter() - start
+    left, right = (parts[id(each)] for each in (problem.matrix, problem.right))
+    queues = (queue, opencl.profiling_queue(queue))
+    return Operands({on: _operands(problem, left, right, on) for on in queues}, transfer)
 
-    def operands(on: cl.CommandQueue) -> tuple[cs.csr_array, cs.csr_array]:
-        shapes = problem.matrix.shape, problem.right.shape
-        left, right = (cs.csr_array(each, shape=shape, queue=on) for each, shape in zip(parts, shapes, strict=True))
-        return left, right
 
-    return Operands({on: operands(on) for on in (queue, opencl.profiling_queue(queue))}, transfer)
+def _operands(problem: Spgemm, left: Any, right: Any, queue: cl.CommandQueue) -> tuple[cs.csr_array, cs.csr_array]:
+    """Return A and B on a queue, made of what they are given as; B is A where that is the same."""
+    a = cs.csr_array(left, shape=problem.matrix.shape, queue=queue)
+    return a, a if right is left else cs.csr_array(right, shape=problem.right.shape, queue=queue)

@@ -1,4 +1,4 @@
-"""SpMV by the library: the plan that it chooses, and any that is named."""
+"""SpMV by the library: as users write it, by a plan of its choice into memory that is kept, and by any plan that is named."""
 
 from __future__ import annotations
 
@@ -10,15 +10,19 @@ import pyopencl as cl
 import pyopencl.array as cla
 
 import clsparse_py as cs
+from bench import opencl
 from bench.contestants import Contestant
 from bench.opencl_calls import Arrays, OpenclCalls
 from bench.problems.spmv import Spmv
 from clsparse_py.spmv import KernelChoice
 
+# As users write it: `A @ x`, a new y each time. The plan that A itself keeps is part of that.
+PLAIN = "plain"
+
 
 @dataclass(frozen=True)
 class Variant:
-    """A way of ours to compute a product: ``auto``, ``scheme``, or ``scheme:kernel`` with ``:parameter=number`` after it."""
+    """A plan: ``auto``, ``scheme``, or ``scheme:kernel`` with ``:parameter=number`` after it."""
 
     name: str
     scheme: str
@@ -54,8 +58,28 @@ def _on_device(problem: Spmv, queue: cl.CommandQueue) -> tuple[cs.csr_array, cla
 
 
 def contestants(queue: cl.CommandQueue, variants: list[str]) -> list[Contestant]:
-    """Return a contestant for each variant, given as `Variant.parse` reads it."""
-    return [_contestant(queue, Variant.parse(text)) for text in variants]
+    """Return a contestant for each variant: ``plain``, or one that `Variant.parse` reads."""
+    return [_plain_contestant(queue) if text == PLAIN else _contestant(queue, Variant.parse(text)) for text in variants]
+
+
+def _plain_contestant(queue: cl.CommandQueue) -> Contestant:
+    return Contestant(f"clsparse/{PLAIN}", lambda problem: _plain(problem, queue))
+
+
+def _plain(problem: Spmv, queue: cl.CommandQueue) -> OpenclCalls:
+    start = time.perf_counter()
+    queues = (queue, opencl.profiling_queue(queue))
+    operands = {on: (cs.csr_array(problem.matrix, queue=on), cla.to_device(on, problem.x)) for on in queues}
+    queue.finish()
+    once = {"transfer": time.perf_counter() - start}
+
+    def multiply(on: cl.CommandQueue) -> Arrays:
+        matrix, x = operands[on]
+        return (matrix @ x,)
+
+    # Made by the first call, which is not to be profiled.
+    multiply(queues[1])
+    return OpenclCalls(problem, queue, multiply, once, detail="A @ x")
 
 
 def _contestant(queue: cl.CommandQueue, variant: Variant) -> Contestant:

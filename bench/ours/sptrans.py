@@ -1,4 +1,4 @@
-"""SpTRANS by the library: the method that it chooses, each that is named, and a kept plan with new values."""
+"""SpTRANS by the library: as users write it, with a pool of the caller's, by each method that is named, and by a kept plan."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from bench.opencl_calls import Arrays, OpenclCalls, to_device
 from bench.problems.sptrans import Sptrans
 from clsparse_py.transpose import METHODS
 
+# As users write it: `transpose(A)`, with a matrix made of SciPy's. All others have arrays of the caller's pool.
+PLAIN = "plain"
 # Not a method: transposes new values by a plan that knows the structure's permutation.
 KEPT_PLAN = "kept-plan"
-ALL = ("auto", *METHODS, KEPT_PLAN)
+ALL = (PLAIN, "auto", *METHODS, KEPT_PLAN)
 
 
 def contestants(queue: cl.CommandQueue, methods: list[str] | None) -> list[Contestant]:
@@ -25,8 +27,21 @@ def contestants(queue: cl.CommandQueue, methods: list[str] | None) -> list[Conte
 
 
 def _contestant(queue: cl.CommandQueue, method: str) -> Contestant:
-    prepare = _with_kept_plan if method == KEPT_PLAN else functools.partial(_by_method, method)
+    prepare = {PLAIN: _plain, KEPT_PLAN: _with_kept_plan}.get(method) or functools.partial(_by_method, method)
     return Contestant(f"clsparse/{method}", lambda problem: prepare(problem, queue))
+
+
+def _plain(problem: Sptrans, queue: cl.CommandQueue) -> OpenclCalls:
+    start = time.perf_counter()
+    matrices = {on: cs.csr_array(problem.matrix, queue=on) for on in (queue, opencl.profiling_queue(queue))}
+    queue.finish()
+    once = {"transfer": time.perf_counter() - start}
+
+    def transpose(on: cl.CommandQueue) -> Arrays:
+        return _arrays(cs.transpose(matrices[on]))
+
+    shared = tuple(part for matrix in matrices.values() for part in _arrays(matrix))
+    return OpenclCalls(problem, queue, transpose, once, detail="transpose(A)", shared=shared)
 
 
 def _by_method(method: str, problem: Sptrans, queue: cl.CommandQueue) -> OpenclCalls:

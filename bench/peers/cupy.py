@@ -41,12 +41,13 @@ def _prepared(problem: Primitive) -> cuda.CudaCalls:
 def _spgemm(problem: Spgemm) -> cuda.CudaCalls:
     import cupyx.scipy.sparse
 
-    operands, transfer = [], 0.0
-    for each in (problem.matrix, problem.right):
+    matrices = {id(each): each for each in (problem.matrix, problem.right)}
+    operands, transfer = {}, 0.0
+    for name, each in matrices.items():
         parts, seconds = cuda.to_device((each.data, each.indices, each.indptr))
-        operands.append(cupyx.scipy.sparse.csr_matrix(parts, shape=each.shape))
+        operands[name] = cupyx.scipy.sparse.csr_matrix(parts, shape=each.shape)
         transfer += seconds
-    left, right = operands
+    left, right = (operands[id(each)] for each in (problem.matrix, problem.right))
 
     def multiply() -> cuda.Arrays:
         product = left @ right

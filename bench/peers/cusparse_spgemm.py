@@ -56,12 +56,14 @@ class _Product:
         a, b = problem.matrix, problem.right
         if a.indices.dtype != b.indices.dtype or problem.reference[1].dtype.name != "int32":
             raise DeclinedError("its products have 32-bit indices")
-        arrays, transfer = cuda.to_device((a.indptr, a.indices, a.data, b.indptr, b.indices, b.data))
-        self.once = {"transfer": transfer}
+        arrays, transfer = cuda.to_device((a.indptr, a.indices, a.data))
+        # Of a square, B's arrays are A's, as with all who take part.
+        others, more = (arrays, 0.0) if b is a else cuda.to_device((b.indptr, b.indices, b.data))
+        self.once = {"transfer": transfer + more}
         self._dtype = problem.dtype
         self._shape = (a.shape[0], b.shape[1])
-        self._left = CsrDescriptor(a.shape, problem.dtype, *arrays[:3])
-        self._right = CsrDescriptor(b.shape, problem.dtype, *arrays[3:])
+        self._left = CsrDescriptor(a.shape, problem.dtype, *arrays)
+        self._right = CsrDescriptor(b.shape, problem.dtype, *others)
         scalar = SCALARS[problem.dtype]
         self._one, self._zero = scalar(1.0), scalar(0.0)
 

@@ -27,7 +27,7 @@ class Spgemm(MatrixProblem):
     Attributes
     ----------
     right
-        B, in the precision that is measured.
+        B, in the precision that is measured; of a square, A itself.
     products
         Intermediate products.
     bound
@@ -89,7 +89,9 @@ def inputs(name: str) -> list[str]:
 
 def make(name: str, dtype: str) -> Spgemm:
     """Load a matrix and square it with SciPy; A A^T where it is not square."""
-    return of_operands(name, "spgemm", *(each.astype(dtype, copy=False) for each in square(name)))
+    left, right = square(name)
+    matrix = left.astype(dtype, copy=False)
+    return of_operands(name, "spgemm", matrix, matrix if right is left else right.astype(dtype, copy=False))
 
 
 def make_amg(name: str, dtype: str) -> Spgemm:

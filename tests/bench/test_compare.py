@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench import __main__ as command_line
-from bench import compare, machine, opencl, problems, results, turns
+from bench import compare, machine, opencl, problems, results, times, turns
 from bench.verdicts import LEAST_NOISE, Pair, Run, judged
 
 # A package whose products are SciPy's.
@@ -114,7 +114,7 @@ def test_source_folders_are_compared(tmp_path: Path, capsys: pytest.CaptureFixtu
     (problem,) = json.loads((tmp_path / "out.json").read_text())["problems"]
     assert problem["verdict"] == "slower"
     assert problem["ratio"] > 5
-    assert [[len(side["back_to_back"]) for side in run.values()] for run in problem["runs"]] == [[turns.FEWEST_ROUNDS] * 3] * 2
+    assert [[len(side["back_to_back"]) for side in run.values()] for run in problem["runs"]] == [[times.FEWEST_ROUNDS] * 3] * 2
 
 
 @pytest.mark.parametrize(

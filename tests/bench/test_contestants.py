@@ -9,9 +9,10 @@ import pyopencl as cl
 import pyopencl.array as cla
 import pytest
 
-from bench import opencl, ours, peers, problems, runner
+from bench import opencl, opencl_calls, ours, peers, problems, runner
 from bench.ours import spmv
 from bench.problems import Problem
+from bench.problems.base import WrongResultError
 
 WAYS = {"back_to_back", "single", "host", "wall"}
 SMALL = [
@@ -47,14 +48,18 @@ def made(task: problems.Task, queue: cl.CommandQueue) -> Problem:
 
 @pytest.mark.parametrize("task", SMALL, ids=" ".join)
 def test_ours_is_right_and_timed_in_every_way(task: problems.Task, first_queue: cl.CommandQueue) -> None:
-    contestants = ours.contestants(task[1], first_queue, variants=["auto", "single:subvector4:work_group=64"], methods=None)
+    contestants = ours.contestants(
+        task[1], first_queue, variants=["plain", "auto", "single:subvector4:work_group=64"], methods=None
+    )
     records = runner.measure(made(task, first_queue), contestants, rounds=2)
-    assert records[0]["name"] == "clsparse/auto"
+    names = ["clsparse/auto"] if problems.PRIMITIVES.get(task[1]) else ["clsparse/plain", "clsparse/auto"]
+    assert [record["name"] for record in records[: len(names)]] == names
     assert "samples" in records[0], records[0]
     for record in records:
         assert "failure" not in record, record
         if "declined" not in record:
-            assert set(record["samples"]) == WAYS | (set() if task[1] == "spmv" else {"busy"})
+            by_plan = task[1] == "spmv" and record["name"] != "clsparse/plain"
+            assert set(record["samples"]) == WAYS | (set() if by_plan else {"busy"})
             assert {len(samples) for samples in record["samples"].values()} == {2}
             assert {"transfer", "first_call"} <= set(record["once"]) <= {"transfer", "plan", "first_call"}
 
@@ -87,11 +92,37 @@ def test_wrong_bits_are_found_on_the_device(first_queue: cl.CommandQueue) -> Non
     values = np.arange(1001, dtype=np.float32)
     values[-1] = np.nan
     a, b = (cla.to_device(first_queue, values) for _ in range(2))
-    assert opencl.same_bits(first_queue, a, b)
+
+    def digest(array: cla.Array) -> int:
+        return opencl.digest(first_queue, array)
+
+    assert digest(a) == digest(b)
+    # The same elements at other places.
+    b[1:3] = cla.to_device(first_queue, values[2:0:-1].copy())
+    assert digest(a) != digest(b)
+    assert digest(a[3:]) == digest(b[3:]) != digest(a[2:])
     b[500] = -1
-    assert not opencl.same_bits(first_queue, a, b)
+    assert digest(a[3:]) != digest(b[3:])
+    assert digest(a[:0]) == digest(b[:0])
     opencl.fill_with_ones(first_queue, a)
     assert np.isnan(a.get()).all()
+
+
+def test_a_result_that_changes_is_checked_again(first_queue: cl.CommandQueue) -> None:
+    task = made(("qcd4", "spgemm", "float32"), first_queue)
+    right = opencl_calls.to_device(
+        first_queue, tuple(part.astype(like.dtype) for part, like in zip(task.reference, task.like, strict=True))
+    )
+    calls = opencl_calls.OpenclCalls(task, first_queue, lambda _: right, {})
+    checks: list[int] = []
+    check = type(task).error
+    object.__setattr__(task, "error", lambda result: (checks.append(1), check(task, result))[1])
+    assert calls.error() == calls.error() <= 1
+    assert len(checks) == 1
+    right[2][7] = 1e6
+    with pytest.raises(WrongResultError, match="value 7"):
+        calls.error()
+    assert len(checks) == 2
 
 
 def test_commands_are_timed_by_the_devices_clock(first_queue: cl.CommandQueue) -> None:
@@ -135,10 +166,10 @@ def test_methods_are_those_of_the_operation(first_queue: cl.CommandQueue) -> Non
     def names(operation: str, methods: list[str] | None) -> list[str]:
         return [each.name for each in ours.contestants(operation, first_queue, variants=[], methods=methods)]
 
-    assert names("spgemm", None) == ["clsparse/auto", "clsparse/auto-loose", "clsparse/kept-plan"]
+    assert names("spgemm", None) == ["clsparse/plain", "clsparse/auto", "clsparse/auto-loose", "clsparse/kept-plan"]
     assert names("amg", ["binned", "reg-merge", "auto"]) == ["clsparse/reg-merge", "clsparse/auto"]
     assert names("sptrans", ["binned", "reg-merge"]) == ["clsparse/binned"]
-    with pytest.raises(ValueError, match="binned, spgemm needs some of auto"):
+    with pytest.raises(ValueError, match="binned, spgemm needs some of plain"):
         names("spgemm", ["binned"])
 
 

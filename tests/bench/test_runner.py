@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from bench import __main__ as command_line
-from bench import machine, opencl, problems, results, runner
+from bench import machine, opencl, problems, results, runner, times
 from bench.contestants import BACK_TO_BACK, Contestant, DeclinedError, HostPrepared, calls_a_sample
 from bench.peers import scipy as scipy_peer
 from bench.problems.base import Result
@@ -35,7 +35,14 @@ def new_document(**changes: Any) -> results.Document:
     return {**document, **changes}
 
 
-def run(document: results.Document, path: Path, *contestants: Contestant, tasks: list[tuple[str, str, str]]) -> int:
+def run(
+    document: results.Document,
+    path: Path,
+    *contestants: Contestant,
+    tasks: list[tuple[str, str, str]],
+    rounds: int = 2,
+    budget: float | None = None,
+) -> int:
     return runner.run(
         document,
         path,
@@ -43,7 +50,8 @@ def run(document: results.Document, path: Path, *contestants: Contestant, tasks:
         contestants=lambda _: list(contestants),
         bandwidth=1e10,
         resident_copy=None,
-        rounds=2,
+        rounds=rounds,
+        budget=budget,
         console=CONSOLE,
     )
 
@@ -173,6 +181,27 @@ def test_a_file_that_is_no_results_file_is_named(tmp_path: Path) -> None:
     path.write_text(json.dumps({"schema": 1}))
     with pytest.raises(ValueError, match=r"broken\.json"):
         results.read(path)
+
+
+def test_a_budget_cuts_rounds_and_no_problems(tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    tasks = [(name, "spmv", "float64") for name in ("qcd4", "rmat12")]
+    assert run(new_document(), path, *scipy_peer.contestants("spmv", None), tasks=tasks, rounds=20, budget=0) == 0
+    entries = results.read(path)["entries"]
+    assert [len(entry["contestants"][0]["samples"]["back_to_back"]) for entry in entries] == [times.FEWEST_ROUNDS] * 2
+
+
+def test_problems_share_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [100.0]
+    monkeypatch.setattr(times.time, "monotonic", lambda: clock[0])
+    budget = times.Budget(60.0, 3)
+    assert budget.deadlines(2) == [110.0, 120.0]
+    clock[0] = 150.0
+    # The first problem took longer than its share.
+    assert budget.deadlines() == [155.0]
+    clock[0] = 200.0
+    assert list(times.rounds_until(budget.deadlines()[0], 9)) == [0, 1, 2]
+    assert len(list(times.rounds_until(times.Budget(None, 1).deadlines()[0], 9))) == 9
 
 
 def test_samples_are_neither_too_short_nor_too_long() -> None:
