@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from bench.results import Document
 from bench.times import BEST_OF_CUSPARSE, best_peer, ours_of, times_of
+from clsparse_py.tuning.plots import legend_beside, literal, plain_ticks
 
 
 def share_plot(entries: Sequence[Document], way: str, what: str) -> Figure | None:
@@ -28,13 +29,13 @@ def share_plot(entries: Sequence[Document], way: str, what: str) -> Figure | Non
             across, down, label=name, marker="D" if ours else "o", s=46 if ours else 26, color=colour, zorder=3 if ours else 2
         )
     axes.axvline(1.0, color="grey", linewidth=0.8)
-    axes.set_yticks(range(len(entries)), [_label(entry) for entry in entries])
+    axes.set_yticks(range(len(entries)), [literal(_label(entry)) for entry in entries])
     axes.invert_yaxis()
     axes.set_xlim(left=0)
     axes.grid(axis="y", linewidth=0.4)
     axes.set_xlabel("share of the copy bandwidth (minimal bytes)")
     axes.set_title(what)
-    axes.legend(fontsize="small")
+    legend_beside(figure)
     return figure
 
 
@@ -46,7 +47,7 @@ def ratio_plot(entries: Sequence[Document], way: str, what: str) -> Figure | Non
         times = times_of(entry, way)
         peer = best_peer(times)
         if peer is not None and own in times:
-            bars.append((_label(entry), times[peer] / times[own], peer))
+            bars.append((literal(_label(entry)), times[peer] / times[own], peer))
     if not bars:
         return None
     figure = Figure(figsize=(9, 1.6 + 0.28 * len(bars)), layout="constrained")
@@ -59,8 +60,7 @@ def ratio_plot(entries: Sequence[Document], way: str, what: str) -> Figure | Non
             f" {ratio:.2f}  {peer} ", (ratio, row), va="center", ha="left" if ratio >= 1 else "right", fontsize="x-small"
         )
     axes.set_xscale("log")
-    for each in (axes.xaxis.set_major_formatter, axes.xaxis.set_minor_formatter):
-        each("{x:g}")
+    plain_ticks(axes.xaxis)
     axes.axvline(1.0, color="black", linewidth=0.8)
     axes.margins(x=0.3)
     axes.invert_yaxis()

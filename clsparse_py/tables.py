@@ -24,8 +24,9 @@ def as_text(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], r
     """
     # Here, as few processes show tables and all of them import the package.
     import rich.box
-    from rich.console import Console
     from rich.table import Table
+
+    from clsparse_py.console import plain
 
     table = Table(title=title, box=rich.box.SIMPLE)
     for column in columns:
@@ -33,8 +34,9 @@ def as_text(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], r
     for row in rows:
         table.add_row(*row)
     text = io.StringIO()
-    console = Console(file=text, width=140)
+    # Text without colours, whatever the environment says of terminals.
+    console = plain(file=text, width=140, force_terminal=False, color_system=None)
     console.print(table)
     if rule:
-        console.print(f"Decided: {rule}", soft_wrap=True, markup=False, highlight=False)
+        console.print(f"Decided: {rule}", soft_wrap=True)
     return text.getvalue().rstrip()

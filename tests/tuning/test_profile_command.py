@@ -96,6 +96,20 @@ def test_show_prints_trees(capsys: pytest.CaptureFixture[str]) -> None:
     assert "no profile is named 'none'" in capsys.readouterr().err
 
 
+def test_names_are_shown_as_they_are(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Whatever looks like markup of rich's or like an emoji is a part of the name."""
+    odd = "[/red] :warning: [bold]x[/bold] [link=file]"
+    named = {**profiles.identity(DEVICE), "platform": odd, "driver": odd, "vendor": odd}
+    split = {"feature": "mean", "at_most": 4, "then": {"take": "serial/64/2", "note": odd}, "else": {"take": "adaptive/64/4"}}
+    content = made(device=named, date=odd, versions={odd: odd}, operations={"spmv": {"float64": {"single": split}}})
+    file = profiles.save(content, tmp_path / "odd.json")
+    assert run("import", str(file)) == 0
+    for arguments in (("show",), ("show", "mine")):
+        capsys.readouterr()
+        assert run(*arguments) == 0
+        assert odd in " ".join(capsys.readouterr().out.split())
+
+
 def test_export_and_import(capsys: pytest.CaptureFixture[str], tmp_path: Path, mine: Path) -> None:
     profiles.save(made())
     file = tmp_path / "out.json"

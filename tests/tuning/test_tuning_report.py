@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyopencl as cl
@@ -90,7 +92,53 @@ def test_a_plot_of_hundreds_of_families_names_the_largest(recwarn: pytest.Warnin
     points = [(10.0 * n, 1.0 + n / 100, f"family-{n if n > 20 else n % 3}") for n in range(1, 300)]
     figure = plots.single_or_binned(points, "made up")
     figure.draw_without_rendering()
-    named = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    named = [text.get_text() for text in figure.legends[0].get_texts()]
     assert {"family-0", "family-1", "family-2", "others"} <= set(named)
     assert len(named) == 16
     assert not [each for each in recwarn if "constrained_layout" in str(each.message)]
+
+
+def labels_of(figure: Any) -> list[Any]:
+    """Return where the labels of the first axis stand, in order, of those that are in sight."""
+    figure.canvas.draw()
+    axis = figure.axes[0].xaxis
+    low, high = axis.get_view_interval()
+    ticks = [tick for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high and tick.label1.get_text()]
+    return [tick.label1.get_window_extent() for tick in ticks]
+
+
+@pytest.mark.parametrize("highest", [1.01, 1.3, 3, 10, 80, 1e3, 1e5, 1e9])
+@pytest.mark.parametrize("lowest", [1, 0.97, 0.5, 1e-3])
+def test_marks_do_not_collide_and_are_two_at_least(lowest: float, highest: float) -> None:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    from clsparse_py.tuning import plots  # needs matplotlib
+
+    figure = plots.speed_ups({"a": {"one": lowest}, "b": {"one": highest, "untuned": 1.0}}, "made up")
+    FigureCanvasAgg(figure)
+    boxes = labels_of(figure)
+    assert 2 <= len(boxes) <= 12
+    assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
+    assert not any(label.get_text() for label in figure.axes[0].xaxis.get_minorticklabels())
+
+
+def test_a_legend_hides_nothing_and_curves_that_coincide_are_all_seen() -> None:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    from clsparse_py.tuning import plots  # needs matplotlib
+
+    values = [1.0, 1.1, 1.2]
+    shown = {
+        "speed": plots.speed_ups({"$a$b$": {"one": 1.5, "untuned": 1.5, "$": 2.0}}, "made up"),
+        "bins": plots.single_or_binned([(10.0, 1.0, "$family"), (20.0, 2.0, "b$c$")], "made up"),
+        "lost": plots.distribution({"tuned": values, "untuned": values, "third": values}, "made up"),
+    }
+    for figure in shown.values():
+        FigureCanvasAgg(figure)
+        figure.canvas.draw()
+        (legend,) = figure.legends
+        assert not legend.get_window_extent().overlaps(figure.axes[0].get_window_extent())
+    widths = [line.get_linewidth() for line in shown["lost"].axes[0].lines[:3]]
+    assert all(below >= above + 1 for below, above in itertools.pairwise(widths))
+    hollow = shown["speed"].axes[0].collections[0]
+    assert hollow.get_facecolors().size == 0
