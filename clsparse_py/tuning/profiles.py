@@ -65,29 +65,29 @@ class Profile:
 
     Attributes
     ----------
-    content : mapping
-        All of it, as JSON has it; see ``profile.schema.json``.
     path : pathlib.Path
         Where it was read from.
     shipped : bool
         Whether it came with the package.
+    device : mapping
+        What it is for.
     """
 
-    content: Mapping[str, Any] = field(repr=False)
     path: Path
     shipped: bool
+    device: Mapping[str, Any]
+    _content: Callable[[], Mapping[str, Any]] = field(repr=False)
     _trees: dict[tuple[str, str, str], trees.Tree] = field(default_factory=dict, repr=False)
+
+    @functools.cached_property
+    def content(self) -> Mapping[str, Any]:
+        """All of it, as JSON has it; see ``profile.schema.json``."""
+        return self._content()
 
     @property
     def name(self) -> str:
         """Its name, by which the user exports or removes it."""
-        return str(self.content["name"])
-
-    @property
-    def device(self) -> Mapping[str, Any]:
-        """What it is for."""
-        found: Mapping[str, Any] = self.content["device"]
-        return found
+        return self.path.stem if self.shipped else str(self.content["name"])
 
     @property
     def date(self) -> str:
@@ -174,14 +174,18 @@ def read(path: Path, *, shipped: bool = False) -> Profile:
         It cannot be read, or is damaged, or of another version; the message says why.
     """
     try:
+        if shipped:
+            text = path.read_text(encoding="utf-8")
+            # Checked by the tests. Few of them suit a device, and all that others need to tell is that.
+            device = json.JSONDecoder().raw_decode(text, text.index("{", text.index('"device":')))[0]
+            return Profile(path, shipped, device, lambda: json.loads(text))
         content = json.loads(path.read_bytes(), parse_constant=_no_number)
     except OSError as error:
         raise ProfileError(f"it cannot be read: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:  # UnicodeDecodeError is a ValueError, too
         raise ProfileError(f"it is damaged: {error}") from None
-    if not shipped:  # those are checked by the tests
-        check(content)
-    return Profile(content, path, shipped)
+    check(content)
+    return Profile(path, shipped, content["device"], lambda: content)
 
 
 def _no_number(text: str) -> Any:

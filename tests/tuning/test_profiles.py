@@ -320,7 +320,9 @@ def test_shipped_profiles_are_whole(tmp_path: Path) -> None:
     assert {"generic-gpu", "generic-cpu"} <= names
     for path in profiles.shipped():
         profile = profiles.read(path, shipped=True)
-        assert profile.name == path.stem
+        profiles.check(profile.content)
+        assert profile.name == profile.content["name"]
+        assert profile.device == profile.content["device"]
         assert profiles.save(profile.content, tmp_path / path.name).read_bytes() == path.read_bytes()
 
 
