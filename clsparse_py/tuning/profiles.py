@@ -69,13 +69,13 @@ class Profile:
         Where it was read from.
     shipped : bool
         Whether it came with the package.
-    device : mapping
-        What it is for.
+    head : mapping
+        What decisions need of its content: all but evidence and scores.
     """
 
     path: Path
     shipped: bool
-    device: Mapping[str, Any]
+    head: Mapping[str, Any] = field(repr=False)
     _content: Callable[[], Mapping[str, Any]] = field(repr=False)
     _trees: dict[tuple[str, str, str], trees.Tree] = field(default_factory=dict, repr=False)
 
@@ -87,17 +87,23 @@ class Profile:
     @property
     def name(self) -> str:
         """Its name, by which the user exports or removes it."""
-        return self.path.stem if self.shipped else str(self.content["name"])
+        return str(self.head["name"])
+
+    @property
+    def device(self) -> Mapping[str, Any]:
+        """What it is for."""
+        found: Mapping[str, Any] = self.head["device"]
+        return found
 
     @property
     def date(self) -> str:
         """The day when it was made; "" where it does not say."""
-        return str(self.content.get("date", ""))[:10]
+        return str(self.head.get("date", ""))[:10]
 
     @property
     def operations(self) -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
         """Trees as JSON has them, by operation, dtype and question."""
-        found: Mapping[str, Mapping[str, Mapping[str, Any]]] = self.content["operations"]
+        found: Mapping[str, Mapping[str, Mapping[str, Any]]] = self.head["operations"]
         return found
 
     def tree(self, operation: str, dtype: str, question: str) -> trees.Tree | None:
@@ -176,16 +182,27 @@ def read(path: Path, *, shipped: bool = False) -> Profile:
     try:
         if shipped:
             text = path.read_text(encoding="utf-8")
-            # Checked by the tests. Few of them suit a device, and all that others need to tell is that.
-            device = json.JSONDecoder().raw_decode(text, text.index("{", text.index('"device":')))[0]
-            return Profile(path, shipped, device, lambda: json.loads(text))
+            return Profile(path, shipped, _head(text), lambda: json.loads(text))
         content = json.loads(path.read_bytes(), parse_constant=_no_number)
     except OSError as error:
         raise ProfileError(f"it cannot be read: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:  # UnicodeDecodeError is a ValueError, too
         raise ProfileError(f"it is damaged: {error}") from None
     check(content)
-    return Profile(path, shipped, content["device"], lambda: content)
+    return Profile(path, shipped, content, lambda: content)
+
+
+# How `save` writes what lies at the top.
+_MEMBER = re.compile(r'^ "(name|device|date|operations)": ', flags=re.MULTILINE)
+
+
+def _head(text: str) -> dict[str, Any]:
+    """Return what decisions need of a shipped profile, which tests check: nearly all of it is evidence, and never parsed."""
+    decoder = json.JSONDecoder()
+    head = {found.group(1): decoder.raw_decode(text, found.end())[0] for found in _MEMBER.finditer(text)}
+    if not {"name", "device", "operations"} <= head.keys():
+        raise ValueError("its members are not where they belong")
+    return head
 
 
 def _no_number(text: str) -> Any:
