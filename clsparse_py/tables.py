@@ -1,42 +1,82 @@
-"""Explanations of plans as tables in text."""
+"""What plans say of themselves, as tables in text and HTML."""
 
 from __future__ import annotations
 
+import abc
+import html
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-__all__ = ["as_text"]
+from clsparse_py.records import dataclass
+
+__all__ = ["Shown", "Table"]
 
 
-def as_text(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], rule: str = "", *, numbers: str = "") -> str:
-    """Return a table, and below it what decided.
+@dataclass(frozen=True)
+class Table:
+    """A table, and below it what decided.
 
-    Parameters
+    Attributes
     ----------
     title : str
     columns : sequence of str
         Their heads.
-    rows : iterable of sequences of str
+    rows : sequence of sequences of str
     rule : str
         What decided; "" if nothing had to.
     numbers : str
         The column whose entries stand at its right.
     """
-    # Here, as few processes show tables and all of them import the package.
-    import rich.box
-    from rich.table import Table
 
-    from clsparse_py.console import plain
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    rule: str = ""
+    numbers: str = ""
 
-    table = Table(title=title, box=rich.box.SIMPLE)
-    for column in columns:
-        table.add_column(column, justify="right" if column == numbers else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    text = io.StringIO()
-    # Text without colours, whatever the environment says of terminals.
-    console = plain(file=text, width=140, force_terminal=False, color_system=None)
-    console.print(table)
-    if rule:
-        console.print(f"Decided: {rule}", soft_wrap=True)
-    return text.getvalue().rstrip()
+    def as_text(self) -> str:
+        """Return it for a terminal."""
+        # Here, as few processes show tables and all of them import the package.
+        import rich.box
+        from rich.table import Table as RichTable
+
+        from clsparse_py.console import plain
+
+        table = RichTable(title=self.title, box=rich.box.SIMPLE)
+        for column in self.columns:
+            table.add_column(column, justify="right" if column == self.numbers else "left", overflow="fold")
+        for row in self.rows:
+            table.add_row(*row)
+        text = io.StringIO()
+        # Text without colours, whatever the environment says of terminals.
+        console = plain(file=text, width=140, force_terminal=False, color_system=None)
+        console.print(table)
+        if self.rule:
+            console.print(f"Decided: {self.rule}", soft_wrap=True)
+        return text.getvalue().rstrip()
+
+    def as_html(self) -> str:
+        """Return it for a notebook."""
+
+        def line(tag: str, cells: Sequence[str]) -> str:
+            return f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)}</tr>"
+
+        caption, head = f"<caption>{html.escape(self.title)}</caption>", f"<thead>{line('th', self.columns)}</thead>"
+        body = f"<tbody>{''.join(line('td', row) for row in self.rows)}</tbody>"
+        rule = f"<p>Decided: {html.escape(self.rule)}</p>" if self.rule else ""
+        return f"<table>{caption}{head}{body}</table>{rule}"
+
+
+class Shown(abc.ABC):
+    """What shows as its table in terminals and notebooks. Records that inherit say ``__repr__ = Shown.__repr__``."""
+
+    @property
+    @abc.abstractmethod
+    def table(self) -> Table:
+        """What is shown."""
+
+    def __repr__(self) -> str:
+        return self.table.as_text()
+
+    def _repr_html_(self) -> str:
+        return self.table.as_html()

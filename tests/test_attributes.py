@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from pyopencl import array as cl_array
 
 from clsparse_py import csr_array, spgemm_plan, transpose_plan
+from clsparse_py.tables import Table
 
 S = sp.csr_array(np.array([[1, 0, 2], [0, 0, 0], [3, 4, 0]], np.float32))
 
@@ -75,3 +76,35 @@ def test_plans_show_what_they_are(queue: cl.CommandQueue) -> None:
     assert shown[0].startswith(f"<SpmvPlan of a 3 x 3 matrix with 4 entries on {device}: ")
     assert shown[1].startswith(f"<TransposePlan of a 3 x 3 matrix with 4 entries on {device}: ")
     assert shown[2] == f"<SpgemmPlan of a 3 x 3 product with {(S @ S).nnz} entries on {device}>"
+
+
+def test_explanations_show_as_tables(queue: cl.CommandQueue) -> None:
+    A = csr_array(S, queue=queue)
+    A @ np.ones(3, np.float32)
+    plans = {"SpMV: ": A.spmv_plan(), "SpTRANS: ": transpose_plan(A), "SpGEMM, method auto: ": spgemm_plan(A, A)}
+    for title, plan in plans.items():
+        explanation = plan.explain()
+        assert repr(explanation) == str(explanation)
+        assert title in repr(explanation)
+        assert f"Decided: {explanation.rule}" in repr(explanation)
+        shown = explanation._repr_html_()
+        assert shown.startswith(f"<table><caption>{title}")
+        assert shown.count("<tr>") == 1 + len(explanation.table.rows)
+
+
+def test_tables_are_what_they_say() -> None:
+    table = Table("a [b]title[/b] & more", ("n", "<what>"), [("1", "[red]x[/red]"), ("22", "<i>")], "x < y", numbers="n")
+    text = [line.strip() for line in table.as_text().splitlines()]
+    assert [line for line in text if line and "──" not in line] == [
+        "a [b]title[/b] & more",
+        "n   <what>",
+        "1   [red]x[/red]",
+        "22   <i>",
+        "Decided: x < y",
+    ]
+    assert table.as_html() == (
+        "<table><caption>a [b]title[/b] &amp; more</caption><thead><tr><th>n</th><th>&lt;what&gt;</th></tr></thead>"
+        "<tbody><tr><td>1</td><td>[red]x[/red]</td></tr><tr><td>22</td><td>&lt;i&gt;</td></tr></tbody></table>"
+        "<p>Decided: x &lt; y</p>"
+    )
+    assert "Decided" not in Table("a", ("b",), []).as_html()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from clsparse_py import tables
+from typing_extensions import override
+
 from clsparse_py.records import dataclass
+from clsparse_py.tables import Shown, Table
 
 __all__ = ["Bin", "Explanation"]
 
@@ -31,7 +33,7 @@ class Bin:
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(Shown):
     """Which methods made which rows of C. Prints as a table.
 
     Attributes
@@ -66,7 +68,11 @@ class Explanation:
         """Products to an entry of C."""
         return self.n_products / max(self.nnz, 1)
 
-    def __str__(self) -> str:
+    __repr__ = Shown.__repr__
+
+    @property
+    @override
+    def table(self) -> Table:
         title = (
             f"SpGEMM, method {self.method}: {self.n_products:,} products, {self.nnz:,} entries, "
             f"expansion {self.expansion_factor:.2f}, compression {self.compression_ratio:.2f}"
@@ -75,4 +81,4 @@ class Explanation:
         for each in self.bins:
             limits = ("" if limit is None else f"{limit:,}" for limit in (each.max_products, each.max_length))
             rows.append((each.method, each.parameters, *limits, f"{each.n_rows:,}"))
-        return tables.as_text(title, ("method", "parameters", "products up to", "row of A up to", "rows"), rows, self.rule)
+        return Table(title, ("method", "parameters", "products up to", "row of A up to", "rows"), rows, self.rule)

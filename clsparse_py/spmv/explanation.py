@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from clsparse_py import tables
+from typing_extensions import override
+
 from clsparse_py.records import dataclass
+from clsparse_py.tables import Shown, Table
 
 __all__ = ["Explanation", "Share"]
 
@@ -19,7 +21,7 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(Shown):
     """Which rows go to which kernel with which parameters, and why. Prints as a table.
 
     Attributes
@@ -39,7 +41,11 @@ class Explanation:
     shares: tuple[Share, ...]
     launches: int
 
-    def __str__(self) -> str:
+    __repr__ = Shown.__repr__
+
+    @property
+    @override
+    def table(self) -> Table:
         title = f"SpMV: {self.scheme}. Launches: {self.launches}"
         rows = [(f"{share.rows:,}", share.kernel, share.built, share.why) for share in self.shares]
-        return tables.as_text(title, ("rows", "kernel", "built as", "why"), rows, self.rule, numbers="rows")
+        return Table(title, ("rows", "kernel", "built as", "why"), rows, self.rule, numbers="rows")

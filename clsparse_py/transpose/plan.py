@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 from pyopencl import array as cl_array
+from typing_extensions import override
 
-from clsparse_py import refusals, tables
+from clsparse_py import refusals
 from clsparse_py.arithmetic import name_of
 from clsparse_py.csr import assembled, csr_array
 from clsparse_py.device import describe
@@ -19,6 +20,7 @@ from clsparse_py.parts import place_part, value_dtype
 from clsparse_py.records import dataclass
 from clsparse_py.set_once import SetOnce
 from clsparse_py.structure import Plans, Structure
+from clsparse_py.tables import Shown, Table
 from clsparse_py.transfer import contexts_match
 from clsparse_py.transpose.choose import Strategy, features_of, parse
 from clsparse_py.transpose.methods import (
@@ -53,7 +55,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(Shown):
     """Which method transposes, and why. Prints as a table.
 
     Attributes
@@ -75,10 +77,14 @@ class Explanation:
         """The method taken; "" where there was nothing to move."""
         return next((each.method for each in self.verdicts if each.taken), "")
 
-    def __str__(self) -> str:
+    __repr__ = Shown.__repr__
+
+    @property
+    @override
+    def table(self) -> Table:
         title = f"SpTRANS: {self.method or 'no entries'}. Launches: {self.launches}"
         rows = [(each.method, "yes" if each.taken else "no", each.why) for each in self.verdicts]
-        return tables.as_text(title, ("method", "taken", "why"), rows, self.rule)
+        return Table(title, ("method", "taken", "why"), rows, self.rule)
 
 
 def run(A: csr_array, values: cl_array.Array | None, moved: cl_array.Array, method: str) -> tuple[Pattern, Explanation]:
