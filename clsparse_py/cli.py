@@ -75,7 +75,7 @@ def find_device(substring: str | None) -> cl.Device:
     for matches in ways:
         for device in filter(matches, present):
             if reason := unusable(device):
-                raise CommandError(f"--device: {_title(device)} cannot be used, as its compiler builds nothing: {reason}")
+                raise CommandError(f"--device: {_title(device)} cannot be used: {reason}")
             return device
     raise CommandError(f"--device: {substring!r} is in none of {', '.join(_title(device) for device in present)}")
 
@@ -158,14 +158,15 @@ def _devices(_arguments: argparse.Namespace) -> int:
         console.print()
     for device, reason in usable:
         if reason is not None:
-            console.print(Text(f"{_title(device)} cannot be used, as its compiler builds nothing: {reason}."))
-    for device in columns:
-        known = refusals.kept(programs.identity(device)).values()
+            console.print(Text(f"{_title(device)} cannot be used: {reason}."))
+    for device, _ in usable:
+        kept = refusals.kept(programs.identity(device))
+        known = [each for digest, each in kept.items() if digest != refusals.DEVICE]
         if known:
             console.print(Text(f"The compiler of {_title(device)} refuses (clsparse warmup --retry tries again):"))
         for each in known:
             believed = "" if each.trusted else " (seen by one process: the next one tries again)"
-            console.print(Text(f"  {each.kernel}: {each.reason}{believed}"), soft_wrap=True)
+            console.print(Text(f"  {each.kernel}: {each.reason}{believed}"))
     console.print(Text(f"{_title(chosen)} is used by default: {why}."), soft_wrap=True)
     return 0
 

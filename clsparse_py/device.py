@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
-from clsparse_py import cache, programs, runtimes, sources
+from clsparse_py import cache, programs, refusals, runtimes, sources, trial
 from clsparse_py.errors import NoDeviceError
 from clsparse_py.forked import use_device
 from clsparse_py.records import dataclass
@@ -333,6 +333,9 @@ def _probe(device: cl.Device) -> _Probed:
     kept = cache.load(key, _probed)
     if kept is not None:
         return kept
+    if _type_of(device) == "cpu":
+        # Its compiler runs in this process, which it could end or stop: a child tries it first.
+        trial.examine(programs.identity(device))
     context = cl.Context([device])
     queue = cl.CommandQueue(context, device)
     extensions = device.extensions.split()
@@ -366,6 +369,8 @@ def describe(device: cl.Device) -> Device:
     ------
     RuntimeError
         This process was forked from one that had used a device.
+    NoDeviceError
+        The device's compiler was seen to end or stop the process that uses it, or to be wrong.
     """
     use_device()
     return _described(device)
@@ -373,7 +378,11 @@ def describe(device: cl.Device) -> Device:
 
 @functools.cache
 def _described(device: cl.Device) -> Device:
-    found = _probe(device)
+    try:
+        found = _probe(device)
+    except trial.UnfitError as verdict:
+        retry = "clsparse warmup --retry has it tried again"
+        raise NoDeviceError(f"{device.name.strip()} cannot be used: {verdict}; {retry}") from None
     svm = int(_query(device, "svm_capabilities", 0))
     kinds = cl.device_svm_capabilities
     extensions = device.extensions.split()
@@ -448,7 +457,7 @@ def choose_device() -> cl.Device:
     Raises
     ------
     NoDeviceError
-        There is no OpenCL platform with a device, or the compilers of all of them build nothing, and the message says what to
+        There is no OpenCL platform with a device, or the compilers of all of them cannot be used, and the message says what to
         install; or ``PYOPENCL_CTX`` names none of them.
     """
     present = devices()
@@ -468,22 +477,24 @@ def choose_device() -> cl.Device:
         if reason is None:
             return device
         refused.append(f"{device.name.strip()} of platform {device.platform.name.strip()}: {reason}")
-        _log.warning("%s is passed over: its compiler builds nothing (%s)", device.name.strip(), reason)
-    said = f"no OpenCL device can be used, as their compilers build nothing ({'; '.join(refused)})"
+        _log.warning("%s is passed over: %s", device.name.strip(), reason)
+    said = f"no OpenCL device can be used ({'; '.join(refused)})"
     raise NoDeviceError(f"{said}. {runtimes.advice()}")
 
 
 @functools.cache
 def unusable(device: cl.Device) -> str | None:
-    """Return why a device's compiler builds nothing at all; None where it builds, as almost all do.
+    """Return why a device's compiler cannot be used; None where it can, as almost all can.
 
-    PoCL 3.0, which is the one on PyPI, is such on processors that are newer than its compiler: "unknown target CPU".
+    PoCL 3.0, which is the one on PyPI, builds nothing on processors that are newer than its compiler: "unknown target CPU". Other
+    compilers end or stop the process that uses them, which `trial` finds out.
     """
     try:
         _probe(device)
+    except trial.UnfitError as verdict:
+        return str(verdict)
     except cl.Error as error:
-        said = [line.strip() for line in str(error).splitlines() if "error" in line.lower()]
-        return said[-1] if said else str(error)
+        return f"its compiler builds nothing: {refusals.summary(refusals.said_by(error)) or error}"
     return None
 
 

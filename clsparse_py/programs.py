@@ -297,7 +297,7 @@ def _build(context: cl.Context, device: cl.Device, asked: Parameters) -> Built:
     while True:
         source, lanes, limit = render(parameters), parameters.lane_width, parameters.work_group // 2
         digest = refusals.digest_of(source, parameters.options)
-        known = refusals.trusted(identity(device), digest)
+        known = refusals.known(identity(device), digest)
         if known is not None:
             first_error = first_error or _build_error(device, parameters, None, known.reason, "refused before", remembered=True)
         else:
@@ -311,7 +311,7 @@ def _build(context: cl.Context, device: cl.Device, asked: Parameters) -> Built:
             except cl.Error as error:
                 said, code = refusals.said_by(error), _name_of(error)
                 if refusals.is_verdict(error):
-                    verdicts.append((digest, parameters.name, _summary(said) or code))
+                    verdicts.append((digest, parameters.name, refusals.summary(said) or code))
                 first_error = first_error or _build_error(device, parameters, source, said, code)
             else:
                 # A driver that does not tell its sub-group size was verified by the probe of its device.
@@ -369,12 +369,6 @@ def _name_of(error: cl.Error) -> str:
     return str(cl.status_code.to_string(code)) if isinstance(code, int) else type(error).__name__  # type: ignore[operator]
 
 
-def _summary(said: str) -> str:
-    """Return the line of a compiler's log that tells most."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    return next((line for line in lines if "error" in line.lower()), lines[0] if lines else "")
-
-
 def _build_error(
     device: cl.Device, parameters: Parameters, source: str | None, said: str, code: str, *, remembered: bool = False
 ) -> BuildError:
@@ -389,7 +383,7 @@ def _build_error(
     except OSError as error:
         _log.warning("the source of %s cannot be kept: %s", parameters.name, error)
     where = f"; its source is in {path}" if path else ""
-    reason = f"{code}: {_summary(said)}" if said else code
+    reason = f"{code}: {refusals.summary(said)}" if said else code
     rest = f"The compiler says:\n{said}" if said else f"The compiler says nothing but {code}."
     head = f"kernel {parameters.name} does not build on {device.name.strip()} ({reason}){where}."
     return BuildError(

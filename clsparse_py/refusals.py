@@ -33,11 +33,12 @@ __all__ = [
     "forget",
     "is_verdict",
     "kept",
+    "known",
     "note",
     "parsed",
     "said_by",
     "seen",
-    "trusted",
+    "summary",
 ]
 
 _log = logging.getLogger(__name__)
@@ -105,6 +106,12 @@ def said_by(error: cl.Error) -> str:
     return re.sub(r"\n\n\((options|source saved as).*", "", log, flags=re.DOTALL).strip()
 
 
+def summary(said: str) -> str:
+    """Return the line of a compiler's log that tells most."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    return next((line for line in lines if "error" in line.lower()), lines[0] if lines else "")
+
+
 def is_verdict(error: cl.Error) -> bool:
     """Return whether an error is a compiler's verdict on a source, and not the result of missing memory, a full disk or time."""
     return getattr(error, "code", None) in _VERDICTS and not _CIRCUMSTANCES.search(str(error))
@@ -128,11 +135,11 @@ def parsed(payload: bytes | None) -> dict[str, Refusal]:
     return found
 
 
-def seen(known: Mapping[str, Refusal], digest: str, kernel: str, reason: str, process: str) -> dict[str, Refusal]:
+def seen(before: Mapping[str, Refusal], digest: str, kernel: str, reason: str, process: str) -> dict[str, Refusal]:
     """Return refusals with one more that a process saw, or with one more process that saw it; the oldest go if there are many."""
-    before = known.get(digest, Refusal(kernel, reason[:_MAX_REASON], ()))
-    witnesses = tuple(dict.fromkeys((*before.seen_by, process)))[:_WITNESSES]
-    after = {**known, digest: replace(before, seen_by=witnesses)}
+    refusal = before.get(digest, Refusal(kernel, reason[:_MAX_REASON], ()))
+    witnesses = tuple(dict.fromkeys((*refusal.seen_by, process)))[:_WITNESSES]
+    after = {**before, digest: replace(refusal, seen_by=witnesses)}
     return dict(list(after.items())[-_MAX_KEPT:])
 
 
@@ -148,42 +155,46 @@ def kept(identity: str) -> Mapping[str, Refusal]:
     identity : str
         Of platform, device and driver.
     """
-    known = _known.get(identity)
-    if known is None:
-        known = _known[identity] = parsed(cache.read(_key(identity)))
-    return known
+    found = _known.get(identity)
+    if found is None:
+        found = _known[identity] = parsed(cache.read(_key(identity)))
+    return found
 
 
-def trusted(identity: str, digest: str) -> Refusal | None:
-    """Return the refusal of a source that other processes saw; None if there is none that can be trusted."""
+def known(identity: str, digest: str) -> Refusal | None:
+    """Return the refusal of a source that this process saw, or two others did; None if there is none."""
     found = kept(identity).get(digest)
-    return found if found is not None and found.trusted else None
+    return found if found is not None and (found.trusted or _PROCESS in found.seen_by) else None
 
 
-def note(identity: str, verdicts: Iterable[tuple[str, str, str]]) -> None:
-    """Keep on disk what this process saw refused: the digest, the kernel's name and the reason of each."""
+def note(identity: str, verdicts: Iterable[tuple[str, str, str]], *, certain: bool = False) -> None:
+    """Keep on disk what this process saw refused: the digest, the kernel's name and the reason of each.
+
+    What is ``certain`` needs no second process: a child of this one was the first.
+    """
     given = list(verdicts)
     if not given:
         return
     # Other processes may have written since it was read.
     now = parsed(cache.read(_key(identity)))
     for digest, kernel, reason in given:
-        now = seen(now, digest, kernel, reason, _PROCESS)
+        for process in (_PROCESS, f"child of {_PROCESS}")[: 1 + certain]:
+            now = seen(now, digest, kernel, reason, process)
     _known[identity] = now
     _write(identity, now)
 
 
-def _write(identity: str, known: Mapping[str, Refusal]) -> None:
-    cache.write(_key(identity), json.dumps({digest: asdict(each) for digest, each in known.items()}).encode())
+def _write(identity: str, now: Mapping[str, Refusal]) -> None:
+    cache.write(_key(identity), json.dumps({digest: asdict(each) for digest, each in now.items()}).encode())
 
 
 def forget(identity: str) -> int:
     """Forget the refusals of a device, so that its kernels are tried again; return how many there were."""
-    known = kept(identity)
-    if known:
+    before = kept(identity)
+    if before:
         _known[identity] = {}
         _write(identity, {})
-    return len(known)
+    return len(before)
 
 
 def avoid(device: Hashable, about: Hashable, what: Hashable, error: BuildError) -> None:

@@ -291,6 +291,7 @@ def test_smaller_work_group_where_the_driver_allows_less(
     assert len([source for source in probe if "probe_wg" in source]) == 2
 
 
+@pytest.mark.refusals
 @pytest.mark.usefixtures("probe")
 def test_smaller_work_group_where_the_compiler_refuses(queue: cl.CommandQueue) -> None:
     body = "\n#if WORK_GROUP > 16\n#error too large\n#endif\nout[get_global_id(0)] = WORK_GROUP;"
