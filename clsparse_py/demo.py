@@ -8,7 +8,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyopencl as cl
@@ -29,12 +29,16 @@ from clsparse_py.records import dataclass
 from clsparse_py.spmv import spmv_plan
 from clsparse_py.transpose import transpose, transpose_plan
 
-__all__ = ["Case", "Measurement", "copy_bandwidth", "generated", "given", "measure", "run", "samples"]
+T = TypeVar("T")
+
+__all__ = ["Case", "Measurement", "Product", "Transposition", "copy_bandwidth", "generated", "given", "measure", "run", "samples"]
 
 #: How long one time is measured: at most this many repeats, and this many seconds beyond the first few.
 REPEATS = 20
 SECONDS = 0.25
 _NO_TIME = 1e-7
+#: How an operation fails without the others.
+_FAILURES = (ValueError, TypeError, MemoryError, BuildError, cl.Error)
 _COPY_ITEM = 16
 _COPY = """
 kernel void copy(global const uint4 *restrict from, global uint4 *restrict to)
@@ -107,16 +111,13 @@ class Transposition:
 
 
 @dataclass(frozen=True)
-class Measurement:
-    """What was found for one matrix.
+class Product:
+    """What was found of a product with a vector.
 
     Attributes
     ----------
-    case : Case
-    shape : tuple of int
-    nnz : int
     plan : str
-        What was chosen to multiply it.
+        What was chosen to multiply the matrix.
     seconds, scipy_seconds : float
         Of one product, the median: the device's own time, and SciPy's on the host.
     minimal_bytes : int
@@ -125,33 +126,57 @@ class Measurement:
         Bytes a second of a copy that moves as many bytes on the same device.
     error : float
         Of the worst row, as a share of what rounding explains; above 1, or NaN, the result is wrong.
-    transposition : Transposition
-        What was found of its transposed.
-    square : Square or None
-        What was found of its product with itself; None where that is left out.
     """
 
-    case: Case
-    shape: tuple[int, int]
-    nnz: int
     plan: str
     seconds: float
     scipy_seconds: float
     minimal_bytes: int
     copy_bandwidth: float
     error: float
-    transposition: Transposition
-    square: Square | None = None
 
     @property
     def right(self) -> bool:
-        """Whether the products are SciPy's up to rounding, and the transposed SciPy's own."""
-        return self.error <= 1 and self.transposition.right and (self.square is None or self.square.right)
+        """Whether it is SciPy's up to rounding."""
+        return self.error <= 1
 
     @property
     def bandwidth(self) -> float:
         """Minimal bytes a second."""
         return self.minimal_bytes / self.seconds
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What was found for one matrix.
+
+    Attributes
+    ----------
+    case : Case
+    shape : tuple of int
+    nnz : int
+    product : Product or None
+        What was found of its product with a vector; None if that failed, and so for the others.
+    transposition : Transposition or None
+        What was found of its transposed.
+    square : Square or None
+        What was found of its product with itself; None also where that is left out.
+    failures : tuple of (str, Exception)
+        What failed: the operation and its error.
+    """
+
+    case: Case
+    shape: tuple[int, int]
+    nnz: int
+    product: Product | None
+    transposition: Transposition | None
+    square: Square | None
+    failures: tuple[tuple[str, Exception], ...] = ()
+
+    @property
+    def right(self) -> bool:
+        """Whether all results that there are are SciPy's: products up to rounding, the transposed entry by entry."""
+        return all(each.right for each in (self.product, self.transposition, self.square) if each is not None)
 
 
 def samples() -> list[Case]:
@@ -281,6 +306,8 @@ def _value_dtype(matrix: scipy.sparse.csr_array, *, fp64: bool) -> np.dtype[Any]
 def measure(queue: cl.CommandQueue, case: Case) -> Measurement:
     """Multiply one matrix with a vector and itself, transpose it, check the results against SciPy, and time both.
 
+    An operation that fails leaves the others as they are.
+
     Raises
     ------
     OSError, ValueError
@@ -288,28 +315,40 @@ def measure(queue: cl.CommandQueue, case: Case) -> Measurement:
     """
     read = case.load()
     host = read.astype(_value_dtype(read, fp64=describe(queue.device).fp64))
+    A = csr_array(host, queue=queue)
+    failures: list[tuple[str, Exception]] = []
+
+    def found(operation: str, action: Callable[[], T]) -> T | None:
+        try:
+            return action()
+        except _FAILURES as error:
+            failures.append((operation, error))
+            return None
+
+    product = found("A @ x", lambda: _product(queue, A, host))
+    transposition = found("A.T", lambda: _transposition(queue, A, host))
+    square = found("A @ A", lambda: squared(A, host, lambda action: _median(_repeated(lambda: _wall(action)))))
+    return Measurement(case, host.shape, host.nnz, product, transposition, square, tuple(failures))
+
+
+def _product(queue: cl.CommandQueue, A: csr_array, host: scipy.sparse.csr_array) -> Product:
+    """Multiply one matrix with a vector, compare with SciPy, and time both."""
     rng = np.random.default_rng(1)
     # Signs so that sums cancel: a product that is left out or taken twice then shows.
     x = ((rng.random(host.shape[1]) + 0.5) * rng.choice((-1, 1), host.shape[1])).astype(host.dtype)
-    A = csr_array(host, queue=queue)
     plan = spmv_plan(A)
     operand = cl_array.to_device(queue, x)
     result = cl_array.to_device(queue, np.full(host.shape[0], np.nan, host.dtype))
     plan.execute(A, operand, result)
     error = _error(host, x, result.get(queue))
     minimal = sum(part.nbytes for part in (host.indptr, host.indices, host.data, x, result))
-    return Measurement(
-        case,
-        host.shape,
-        host.nnz,
+    return Product(
         str(plan),
         _seconds(queue, lambda: plan.profile(A, operand, result), lambda: plan.execute(A, operand, result)),
         _median(_repeated(lambda: _wall(lambda: host @ x))),
         minimal,
         copy_bandwidth(queue, minimal),
         error,
-        _transposition(queue, A, host),
-        squared(A, host, lambda action: _median(_repeated(lambda: _wall(action)))),
     )
 
 
@@ -378,9 +417,12 @@ def run(queue: cl.CommandQueue, files: Sequence[str], console: Console, errors: 
         with errors.status(Text(f"{case.name} ...")):
             try:
                 found.append(measure(queue, case))
-            except (OSError, ValueError, TypeError, MemoryError, BuildError, cl.Error) as error:
+            except (OSError, *_FAILURES) as error:
                 failed += 1
                 _say(errors, f"error: {_reason(case, error)}", "red")
+            else:
+                for operation, failure in found[-1].failures:
+                    _say(errors, f"error: {operation} of {_reason(case, failure)}", "red")
     device = describe(queue.device)
     where = f"{device.name} ({device.platform})"
     _say(console, f"SpMV, y = A @ x, in {'double' if device.fp64 else 'single'} precision on {where}\n", "bold")
@@ -393,13 +435,17 @@ def run(queue: cl.CommandQueue, files: Sequence[str], console: Console, errors: 
     console.print(_squares(found))
     _say(console, _SQUARES_LEGEND, "dim")
     wrong = [each.case.name for each in found if not each.right]
-    summary = f"{len(found) - len(wrong)} of {len(found)} results verified against SciPy on {where}"
+    verified = sum(each.right and not each.failures for each in found)
+    summary = f"{verified} of {len(found)} results verified against SciPy on {where}"
     if wrong:
         summary += f"; WRONG: {', '.join(wrong)}"
     if failed:
         summary += f"; {failed} not multiplied, see above"
+    broken = sum(len(each.failures) for each in found)
+    if broken:
+        summary += f"; operations that failed: {broken}, see above"
     _say(console, summary, "bold red" if wrong else "bold")
-    return 1 if wrong or failed else 0
+    return 1 if wrong or failed or broken else 0
 
 
 def _reason(case: Case, error: Exception) -> str:
@@ -425,6 +471,9 @@ def _table(found: Sequence[Measurement]) -> Table:
         )
     origin = None
     for each in found:
+        of = each.product
+        if of is None:
+            continue
         if origin != each.case.origin:
             table.add_section()
             table.add_row(Text(each.case.origin), style="dim italic")
@@ -433,13 +482,13 @@ def _table(found: Sequence[Measurement]) -> Table:
             Text(each.case.name),
             f"{each.shape[0]:,}",
             f"{each.nnz:,}",
-            Text(each.plan),
-            duration(each.seconds),
-            _three_digits(each.bandwidth / 1e9),
-            _share(each.bandwidth / each.copy_bandwidth),
-            f"{each.error:.2f}" if each.right else "WRONG",
-            duration(each.scipy_seconds),
-            style=None if each.right else "red",
+            Text(of.plan),
+            duration(of.seconds),
+            _three_digits(of.bandwidth / 1e9),
+            _share(of.bandwidth / of.copy_bandwidth),
+            f"{of.error:.2f}" if of.right else "WRONG",
+            duration(of.scipy_seconds),
+            style=None if of.right else "red",
         )
     return table
 
@@ -450,6 +499,8 @@ def _transpositions(found: Sequence[Measurement]) -> Table:
         table.add_column(column, justify="left" if column in ("matrix", "method") else "right", no_wrap=True, overflow="ellipsis")
     for each in found:
         of = each.transposition
+        if of is None:
+            continue
         table.add_row(
             Text(each.case.name),
             f"{each.shape[0]:,}",
@@ -472,6 +523,8 @@ def _squares(found: Sequence[Measurement]) -> Table:
         )
     for each in found:
         of = each.square
+        if any(operation == "A @ A" for operation, _ in each.failures):
+            continue
         if of is None:
             table.add_row(Text(each.case.name), "many", "", Text("left to the benchmarks"), style="dim")
             continue

@@ -17,7 +17,7 @@ import pytest
 import scipy.sparse as sp
 from rich.console import Console
 
-from clsparse_py import demo, demo_spgemm
+from clsparse_py import BuildError, demo, demo_spgemm
 from clsparse_py.csr import csr_array
 from clsparse_py.io import read_matrix
 
@@ -26,6 +26,7 @@ pytestmark = pytest.mark.any_platform
 SAMPLES = {case.name: case for case in demo.samples()}
 
 
+MULTIPLIED = demo.Product("single: chunked", 6.82e-3, 6.2e-3, 10**8, 2e10, 0.1)
 TRANSPOSED = demo.Transposition("gather", 1.2e-3, 2.5e-2, 10**8, True)
 
 
@@ -106,9 +107,7 @@ def test_all_samples_are_verified_and_shown(queue: cl.CommandQueue, monkeypatch:
 @pytest.mark.parametrize("width", [100, 160])
 def test_the_table_fits(width: int) -> None:
     found = [
-        demo.Measurement(
-            each, (1_048_576, 1_048_576), 5_238_784, "single: chunked", 6.82e-3, 6.2e-3, 10**8, 2e10, 0.1, TRANSPOSED
-        )
+        demo.Measurement(each, (1_048_576, 1_048_576), 5_238_784, MULTIPLIED, TRANSPOSED, None)
         for each in (*demo.samples(), *demo.generated())
     ]
     out, _ = consoles(width)
@@ -148,6 +147,26 @@ def test_a_wrong_result_is_found(queue: cl.CommandQueue, monkeypatch: pytest.Mon
     assert demo.run(queue, [], out, errors) == 1
     assert "0 of 1" in text(out)
     assert "WRONG" in text(out)
+
+
+@pytest.mark.parametrize(("broken", "operation"), [("spmv_plan", "A @ x"), ("transpose", "A.T"), ("squared", "A @ A")])
+def test_an_operation_that_fails_leaves_the_others(
+    queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch, broken: str, operation: str
+) -> None:
+    monkeypatch.setattr(demo, "samples", list)
+    monkeypatch.setattr(demo, "generated", small_generated)
+
+    def fail(*_: Any) -> None:
+        raise BuildError("kernel k does not build\nas its log says", log="", parameters=None, source=None)
+
+    monkeypatch.setattr(demo, broken, fail)
+    out, errors = consoles()
+    assert demo.run(queue, [], out, errors) == 1
+    assert text(errors) == f"error: {operation} of grid: kernel k does not build\n"
+    shown = text(out)
+    assert len(re.findall(r"^grid .*(?: \d\S* \S?s| ns)\s*$", shown, flags=re.MULTILINE)) == 2
+    assert "0 of 1 results verified" in shown
+    assert "operations that failed: 1" in shown
 
 
 def test_a_kernel_that_writes_nothing_is_found() -> None:
