@@ -31,7 +31,7 @@ OPERATIONS = (*DEFAULT, *OF_HOST)
 # Of new processes each; of a results file, how many parts its rounds are divided into.
 RUNS = 2
 # Ways of timing that are shown beside the one that decides.
-_BESIDE = ("wall", "cpu")
+_BESIDE = ("wall", "host", "cpu")
 
 
 def tasks(names: Sequence[str], operations: Sequence[str], dtypes: Sequence[str]) -> list[Task]:

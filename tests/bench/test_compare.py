@@ -139,6 +139,19 @@ def prepared(folder: Path, inputs: Path) -> float:
         return process.result_of("prepare", inputs=str(inputs), operation="spmv")
 
 
+def test_every_operation_is_timed(tmp_path: Path) -> None:
+    for operation in compare.DEFAULT:
+        (tmp_path / operation).mkdir()
+        compare.write_operands(problems.make("qcd4", operation, "float32"), tmp_path / operation)
+    with contextlib.closing(turns.TimedProcess(machine.ROOT, opencl.choose())) as process:
+        for operation in compare.OPERATIONS:
+            inputs = tmp_path / (operation if operation in compare.DEFAULT else "spmv")
+            seconds = process.result_of("prepare", inputs=str(inputs), operation=operation)
+            found = process.result_of("sample", seconds=seconds)
+            assert set(found) == {"back_to_back", "wall", "host", "cpu"}
+            assert all(found.values())
+
+
 def test_a_process_uses_the_kernels_of_its_folder(tmp_path: Path) -> None:
     for name in ("clsparse_py", "cl", "templates"):
         shutil.copytree(machine.ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
