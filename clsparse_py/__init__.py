@@ -1,7 +1,7 @@
 """Sparse linear algebra on any OpenCL device, with SciPy's vocabulary."""
 
 try:
-    from clsparse_py import primitives, runtimes
+    from clsparse_py import homes, primitives, runtimes
 except ModuleNotFoundError as error:
     needed = f"clsparse_py needs {error.name}, which this Python lacks: pip install '.[pocl]' in clsparse_py's folder brings all"
     raise ModuleNotFoundError(needed, name=error.name) from None
@@ -18,7 +18,8 @@ from clsparse_py.warmup import warmup
 
 __version__ = "0.1.0"
 
-# Before PyOpenCL is first asked for platforms: the loader looks for them once.
+# Before PyOpenCL is first asked for platforms: the loader looks for them once, and PoCL for its folders.
+homes.provide()
 runtimes.register()
 
 __all__ = [

@@ -75,9 +75,7 @@ def test_the_users_choice_of_runtimes_stays(monkeypatch: pytest.MonkeyPatch) -> 
 @needs_intel
 @pytest.mark.usefixtures("as_installed")
 @pytest.mark.parametrize("named", ["libintelocl.so", INTEL])
-def test_what_the_system_names_is_not_named_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: Any
-) -> None:
+def test_what_the_system_names_is_not_named_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: Any) -> None:
     (tmp_path / "of_a_driver.icd").write_text("libnvidia-opencl.so.1\n")
     (tmp_path / "no_text.icd").write_bytes(b"\xff\xfe")
     (tmp_path / "left_behind.icd").write_text("/opt/removed/lib/libintelocl.so\n")

@@ -46,5 +46,3 @@ def test_a_later_process_fills_in_no_template(queue: cl.CommandQueue, tmp_path: 
     named = queue.device.platform.name, queue.device.name
     assert "mako.template" in modules(MULTIPLY, tmp_path, *named)
     assert not LATER & modules(MULTIPLY, tmp_path, *named) - {"importlib.resources"}
-
-

@@ -1,0 +1,66 @@
+"""The cache folders of PyOpenCL and PoCL, which raise, or find no device, where they cannot write to them.
+
+A home folder may not be there, may be a file, may belong to root after a ``sudo``, or lie on a disk that is read only. Then a
+temporary folder takes its place for this process, so that a product costs the time to build its kernels and nothing else.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import platformdirs
+
+__all__ = ["provide"]
+
+_log = logging.getLogger(__name__)
+
+#: Below the user's cache folder: of the library that PyOpenCL keeps its launchers by, and of PoCL.
+_NEEDED = ("pytools", "pocl/kcache")
+
+
+def provide() -> None:
+    """Let a temporary folder be the user's cache folder, or PoCL's, in this process if that cannot be written to.
+
+    What cannot be had (no temporary folder either) is left to PyOpenCL to report.
+    """
+    if sys.platform in ("darwin", "win32"):
+        return  # their cache folders are not named by the environment
+    cache = Path(platformdirs.user_cache_dir())
+    of_pocl = os.environ.get("POCL_CACHE_DIR")
+    if not all(_can_be_written(cache / needed) for needed in _NEEDED):
+        _replace("XDG_CACHE_HOME", cache)
+    if of_pocl and not _can_be_written(Path(of_pocl)):
+        _replace("POCL_CACHE_DIR", Path(of_pocl))
+
+
+def _can_be_written(folder: Path) -> bool:
+    """Return whether a folder is there and can be written to, or can be made."""
+    try:
+        there = next((each for each in (folder, *folder.parents) if each.exists()), None)
+        known = folder.parts[:1] != ("~",)  # else the user has no home folder
+        return known and there is not None and there.is_dir() and os.access(there, os.W_OK | os.X_OK)
+    except OSError:
+        return False
+
+
+def _replace(variable: str, folder: Path) -> None:
+    try:
+        temporary = tempfile.mkdtemp(prefix="clsparse_py-")
+    except OSError as error:
+        _log.warning("%s cannot be written to, and there is no temporary folder either: %s", folder, error)
+        return
+    atexit.register(_remove, temporary, os.getpid())
+    os.environ[variable] = temporary
+    _log.warning("%s cannot be written to: kernels are kept in a temporary folder, and built anew by the next process", folder)
+
+
+def _remove(folder: str, owner: int) -> None:
+    """Remove a temporary folder, unless this is a child that was forked: its parent goes on using it."""
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
