@@ -1,54 +1,140 @@
-"""How long a new process waits for its first product: run as a module, it prints the seconds since context creation.
+"""How long a new process waits for its first product, and what for: ``python -m bench.first_product`` prints a table.
 
-Run twice, the second process shows whether the first one left all it built on disk.
+Two kinds of processes: the very first one, for which nothing was built (all caches are empty folders, the drivers' too), and later
+ones, whose kernels an earlier one has left. Each multiplies once. Phases: *import* of clsparse_py beyond NumPy, SciPy and PyOpenCL;
+the *context* with its queue; then, within the first product, *render* (templates filled in), *build* (the driver's compiler, or
+its loading of binaries) and the *rest*. *first* is the product with its csr_array, all after the context.
 """
 
 from __future__ import annotations
 
+# Imports stand within functions, as a process that measures its own imports may not have them before.
+import argparse
+import json
+import os
+import statistics
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-import numpy as np
-import pyopencl as cl
-
-import clsparse_py as cs
-from bench import gallery, machine, opencl
+from bench import machine
 
 MATRIX = "cantilever_26"
+OPERATIONS = ("spmv", "spgemm")
+PHASES = ("import", "context", "render", "build", "rest", "first")
+# Where drivers keep what they built, as their environment variables name it.
+DRIVER_CACHES = ("CUDA_CACHE_PATH", "POCL_CACHE_DIR", "NEO_CACHE_DIR", "MESA_SHADER_CACHE_DIR", "XDG_CACHE_HOME")
 
 
 def in_new_processes(device: str, processes: int = 2) -> list[float]:
-    """Return the seconds to the first product of one new process after the other.
+    """Return the seconds from the context's creation to the first A @ x of one new process after the other.
 
     Raises
     ------
     subprocess.CalledProcessError
         If one fails; what it wrote to its standard error goes to ours.
     """
-    command = [sys.executable, "-m", "bench.first_product", device]
-    return [
-        float(subprocess.run(command, cwd=machine.ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout.split()[-1])
-        for _ in range(processes)
-    ]
+    found = [_process("spmv", device) for _ in range(processes)]
+    return [phases["context"] + phases["first"] for phases in found]
 
 
-def main(device: str) -> None:
-    """Print the seconds from context creation to the first product."""
+def _process(operation: str, device: str, environment: Mapping[str, str] | None = None) -> dict[str, float]:
+    """Return the seconds of each phase of a new process."""
+    command = [sys.executable, "-m", "bench.first_product", "--child", operation, "--device", device]
+    done = subprocess.run(command, cwd=machine.ROOT, env=environment, check=True, stdout=subprocess.PIPE, text=True)
+    phases: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return phases
+
+
+def _with_empty_caches(operation: str, device: str) -> dict[str, float]:
+    from bench import gallery
+
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        own = dict.fromkeys(("CLSPARSE_CACHE_DIR", *DRIVER_CACHES), folder)
+        return _process(operation, device, {**os.environ, "CLSPARSE_GALLERY": str(gallery.folder()), **own})
+
+
+def _child(operation: str, device: str) -> None:
+    """Print the phases of this process as JSON."""
+    import numpy as np
+    import pyopencl as cl
+    import pyopencl.array  # likewise
+    import scipy.sparse  # noqa: F401 - what the package needs in any case is not its own time
+
+    start = time.perf_counter()
+    import clsparse_py as cs
+
+    phases = {"import": time.perf_counter() - start}
+    from bench import gallery, opencl
+    from clsparse_py import programs
+
     matrix = gallery.load(MATRIX)
-    x = np.ones(matrix.shape[1])
     chosen = opencl.choose(device)
     if "cl_khr_fp64" not in chosen.extensions.split():
-        matrix, x = matrix.astype(np.float32), x.astype(np.float32)
+        matrix = matrix.astype(np.float32)
+    x = np.ones(matrix.shape[1], matrix.dtype)
+
     start = time.perf_counter()
     # Named, since Intel's runtime lets a context go that only its queues refer to.
     context = cl.Context([chosen])
-    y = cs.csr_array(matrix, queue=cl.CommandQueue(context)) @ x
-    seconds = time.perf_counter() - start
-    if not np.allclose(y, matrix @ x, rtol=1e-4):
-        raise SystemExit(f"first product of {MATRIX} is wrong")
-    print(seconds)
+    queue = cl.CommandQueue(context)
+    phases["context"] = time.perf_counter() - start
+    def timed(phase: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        phases[phase] = 0.0
+
+        def call(*arguments: Any) -> Any:
+            begin = time.perf_counter()
+            try:
+                return function(*arguments)
+            finally:
+                phases[phase] += time.perf_counter() - begin
+
+        return call
+
+    programs.render = timed("render", programs.render)
+    programs.compile_source = timed("build", programs.compile_source)
+    start = time.perf_counter()
+    A = cs.csr_array(matrix, queue=queue)
+    product = A @ x if operation == "spmv" else A @ A
+    queue.finish()
+    phases["first"] = time.perf_counter() - start
+    phases["rest"] = phases["first"] - phases["render"] - phases["build"]
+    # Before the check, which builds kernels of its own.
+    measured = json.dumps(phases)
+    found = product if operation == "spmv" else product @ x
+    wanted = matrix @ x if operation == "spmv" else matrix @ (matrix @ x)
+    if not np.allclose(found, wanted, rtol=1e-4):
+        raise SystemExit(f"the first product of {MATRIX} is wrong")
+    print(measured)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure and print, or be one of the processes."""
+    parser = argparse.ArgumentParser(prog="python -m bench.first_product", description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--device", default="", metavar="SUBSTRING", help="of the device's or platform's name")
+    parser.add_argument("--runs", type=int, default=5, help="processes of each kind (default: 5)")
+    parser.add_argument("--child", choices=OPERATIONS, help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if options.child:
+        _child(options.child, options.device)
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    rows: dict[str, list[dict[str, float]]] = {}
+    for operation, product in zip(OPERATIONS, ("A @ x", "A @ A"), strict=True):
+        rows[f"very first process, {product}"] = [_with_empty_caches(operation, options.device) for _ in range(options.runs)]
+        _process(operation, options.device)
+        rows[f"later process, {product}"] = [_process(operation, options.device) for _ in range(options.runs)]
+    table = Table("ms, median (largest)", *PHASES, title=f"The first product of {MATRIX}")
+    for name, found in rows.items():
+        cells = ([1e3 * each[phase] for each in found] for phase in PHASES)
+        table.add_row(name, *(f"{statistics.median(cell):.0f} ({max(cell):.0f})" for cell in cells))
+    Console(width=None if sys.stdout.isatty() else 140).print(table)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:] or [""])
+    main()

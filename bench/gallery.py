@@ -244,10 +244,14 @@ def _canonical(matrix: sp.csr_array) -> sp.csr_array:
     return canonical
 
 
+def folder() -> Path:
+    """Return the folder where meshes are kept."""
+    return Path(os.environ.get("CLSPARSE_GALLERY") or platformdirs.user_cache_path("clsparse_py") / "gallery")
+
+
 def _kept(name: str) -> Path:
     """Return the file that a mesh is kept in."""
-    folder = Path(os.environ.get("CLSPARSE_GALLERY") or platformdirs.user_cache_path("clsparse_py") / "gallery")
-    return folder / f"{name}.npz"
+    return folder() / f"{name}.npz"
 
 
 def _cached(name: str) -> sp.csr_array:
