@@ -1,9 +1,9 @@
 """How long a new process waits for its first product, and what for: ``python -m bench.first_product`` prints a table.
 
-Two kinds of processes: the very first one, for which nothing was built (all caches are empty folders, the drivers' too), and later
-ones, whose kernels an earlier one has left. Each multiplies once. Phases: *import* of clsparse_py beyond NumPy, SciPy and PyOpenCL;
-the *context* with its queue; then, within the first product, *render* (templates filled in), *build* (the driver's compiler, or
-its loading of binaries) and the *rest*. *first* is the product with its csr_array, all after the context.
+Two kinds of processes: the very first one, for which nothing was built (all caches are empty folders, the drivers' too), and
+later ones, whose kernels an earlier one has left. Each multiplies once. Phases: *import* of clsparse_py beyond NumPy, SciPy and
+PyOpenCL; the *context* with its queue; then, within the first product, *render* (templates filled in), *build* (the driver's
+compiler, or its loading of binaries) and the *rest*. *first* is the product with its csr_array, all after the context.
 """
 
 from __future__ import annotations
