@@ -16,6 +16,7 @@ import numpy as np
 import pyopencl as cl
 import rich.box
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
@@ -226,7 +227,12 @@ def _warmup(arguments: argparse.Namespace) -> int:
     device = find_device(arguments.device)
     _context, queue = _queue(device)
     dtypes = arguments.dtype or ["float32", "float64"]
-    count = clsparse_py.warmup(queue, [np.dtype(each) for each in dtypes])
+    columns = (TextColumn("{task.description}"), BarColumn(24), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=_console(stderr=True), transient=True) as bar:
+        task = bar.add_task("warming up", total=None)
+        count = clsparse_py.warmup(
+            queue, [np.dtype(each) for each in dtypes], lambda done, of: bar.update(task, completed=done, total=of)
+        )
     print(f"{count} kernels built for {_title(device)}")
     return 0
 
