@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from clsparse_py.errors import DtypeError
 from clsparse_py.records import dataclass
 from clsparse_py.semiring import SEMIRINGS
 
-__all__ = ["OPENCL_TYPES", "Arithmetic", "conversion", "name_of", "needs_fp64", "type_of_sums"]
+__all__ = ["OPENCL_TYPES", "Arithmetic", "conversion", "name_of", "needs_fp64", "type_of_sums", "unsupported"]
 
 #: NumPy's dtypes that kernels take, and what they are in OpenCL C. A bool is a byte of 0 or 1; a complex is a pair.
 OPENCL_TYPES = {
@@ -57,6 +58,11 @@ def type_of_sums(dtype: np.dtype[Any]) -> list[str]:
         f"#define T_BITS(v) as_{bits}(v)",
         f"#define T_FROM_BITS(v) as_{kind}(v)",
     ]
+
+
+def unsupported(name: str, dtype: Any) -> DtypeError:
+    """Return the error for an argument of a dtype that kernels do not take."""
+    return DtypeError(f"{name}: dtype {dtype} is not supported; use one of {', '.join(OPENCL_TYPES)}")
 
 
 @functools.cache

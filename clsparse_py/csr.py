@@ -30,7 +30,7 @@ class csr_array:  # noqa: N801 - SciPy's name for it
     ----------
     arg1 : scipy.sparse array or matrix, csr_array, array_like or tuple
         A SciPy sparse matrix of any format; a `csr_array`; a dense two-dimensional array; ``(data, indices, indptr)``, NumPy or
-        `pyopencl.array.Array`; or ``(data, (row, col))``, whose duplicates are summed.
+        `pyopencl.array.Array`; ``(data, (row, col))``, whose duplicates are summed; or ``(rows, columns)``, for no entries.
     shape : tuple of int, optional
         Rows and columns. By default what ``arg1`` has, or the smallest that holds its entries.
     dtype : dtype, optional
@@ -86,18 +86,16 @@ class csr_array:  # noqa: N801 - SciPy's name for it
         queue: cl.CommandQueue | None = None,
         check: bool = True,
     ) -> None:
-        if queue is not None and not isinstance(queue, cl.CommandQueue):
-            raise TypeError(f"queue: must be a pyopencl.CommandQueue, is {type(queue).__name__}")
         shape = None if shape is None else shape_of(shape)
         vouched = False
         structure: Structure | None = None
         if isinstance(arg1, csr_array):
             parts, own_shape, vouched = (arg1.data, arg1.indices, arg1.indptr), arg1.shape, arg1._vouched
-            if shape not in (None, own_shape):
-                raise ValueError(f"shape: {shape} differs from that of arg1, {own_shape}")
         else:
             parts, own_shape, structure = parts_of(arg1, shape, dtype, queue)
-        shape = own_shape if shape is None else shape
+        if shape not in (None, own_shape):
+            raise ValueError(f"shape: {shape} differs from that of arg1, {own_shape}")
+        shape = own_shape
         queue = queue_for(parts, queue)
         # What was made here, with a structure that is known, is no one else's.
         self._hold(queue, shape, place(queue, parts, shape, dtype, copy=copy and structure is None))
@@ -332,7 +330,7 @@ class csr_array:  # noqa: N801 - SciPy's name for it
         ValueError
             ``axes`` are others.
         """
-        if axes is not None and tuple(axes) != (1, 0):
+        if axes is not None and not (isinstance(axes, (tuple, list)) and tuple(axes) == (1, 0)):
             raise ValueError(f"axes: must be None or (1, 0), are {axes!r}")
         return self.T.copy() if copy else self.T
 
@@ -361,7 +359,8 @@ class csr_array:  # noqa: N801 - SciPy's name for it
         copy : bool
             False: a matrix that has the dtype is returned as it is.
         """
-        if not copy and self.dtype == np.dtype(dtype):
+        dtype = value_dtype("dtype", dtype)
+        if not copy and self.dtype == dtype:
             return self
         return csr_array(self, dtype=dtype, copy=copy)
 
@@ -373,15 +372,15 @@ class csr_array:  # noqa: N801 - SciPy's name for it
         from clsparse_py.spmm import spmm
         from clsparse_py.spmv import spmv
 
-        if isinstance(other, cl_array.Array):  # first, as it is what has to be fast
+        if isinstance(other, cl_array.Array) and other.ndim in (1, 2):  # first, as it is what has to be fast
             return spmm(self, other) if other.ndim == 2 else spmv(self, other)
         if isinstance(other, csr_array) or scipy.sparse.issparse(other):
             from clsparse_py.spgemm import spgemm
 
             return spgemm(self, other)
-        if np.isscalar(other):
-            raise ValueError("x: must be an array; a scalar cannot be an operand of @, use * on the values instead")
-        dense = np.asarray(other)
+        dense = _dense(other)
+        if dense is None:
+            return NotImplemented
         return spmm(self, dense) if dense.ndim == 2 else spmv(self, dense)
 
     def __rmatmul__(self, other: Any) -> Any:
@@ -391,11 +390,11 @@ class csr_array:  # noqa: N801 - SciPy's name for it
         """
         if scipy.sparse.issparse(other):
             return csr_array(other, queue=self.queue) @ self
-        if np.isscalar(other):
-            raise ValueError("x: must be an array; a scalar cannot be an operand of @, use * on the values instead")
-        dense = other if isinstance(other, cl_array.Array) else np.asarray(other)
-        if dense.ndim not in (1, 2) or dense.shape[-1] != self.shape[0]:
-            of = f"{self.shape[0]} entries" if dense.ndim == 1 else f"one or two dimensions, and {self.shape[0]} columns"
+        dense = _dense(other)
+        if dense is None:
+            return NotImplemented
+        if dense.shape[-1] != self.shape[0]:
+            of = f"{self.shape[0]} {'entries' if dense.ndim == 1 else 'columns'}"
             raise ValueError(f"x: must have {of}, as A is {self.shape[0]} x {self.shape[1]}, has shape {dense.shape}")
         return self.T @ dense if dense.ndim == 1 else (self.T @ dense.T).T
 
@@ -419,6 +418,23 @@ class csr_array:  # noqa: N801 - SciPy's name for it
         kind = f"{self.dtype} values, {self._indptr.dtype} indices"
         rows, cols = self.shape
         return f"<csr_array of {rows} x {cols}, {self._nnz} stored entries, {kind}, on {self.queue.device.name}>"
+
+
+def _dense(other: Any) -> Any:
+    """Return a dense operand of @ as an array of one or two dimensions; None where it is no array, which is left to Python.
+
+    Raises
+    ------
+    ValueError
+        It is a scalar, or has other dimensions.
+    """
+    dense = other if isinstance(other, cl_array.Array) else np.asarray(other)
+    if dense.ndim in (1, 2):
+        return dense
+    if dense.ndim == 0 and dense.dtype.kind == "O":
+        return None
+    what = f"is a scalar of type {type(other).__name__}" if dense.ndim == 0 else f"has shape {dense.shape}"
+    raise ValueError(f"x: must be an array of one or two dimensions, {what}")
 
 
 def assembled(

@@ -378,6 +378,8 @@ def describe(device: cl.Device) -> Device:
 
 @functools.cache
 def _described(device: cl.Device) -> Device:
+    if not isinstance(device, cl.Device):
+        raise TypeError(f"device: must be a pyopencl.Device, is {type(device).__name__}")
     try:
         found = _probe(device)
     except trial.UnfitError as verdict:

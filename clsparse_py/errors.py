@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["BuildError", "NoDeviceError", "ProfileError"]
+__all__ = ["BuildError", "DtypeError", "NoDeviceError", "ProfileError", "class_of"]
+
+
+def class_of(value: object) -> str:
+    """Return the name of a value's class with its module's: SciPy, too, has a ``csr_array``."""
+    cls = type(value)
+    return cls.__name__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__name__}"
 
 
 class NoDeviceError(RuntimeError):
     """No OpenCL device can be used; the message says what to install, or which there are."""
+
+
+class DtypeError(TypeError, ValueError):
+    """Values have a dtype that kernels do not take. SciPy raises a ValueError for it, NumPy a TypeError."""
 
 
 class ProfileError(ValueError):

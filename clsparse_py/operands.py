@@ -10,10 +10,11 @@ import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
-from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic
+from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic, unsupported
 from clsparse_py.csr import csr_array
 from clsparse_py.device import describe
-from clsparse_py.overlap import require_apart
+from clsparse_py.errors import class_of
+from clsparse_py.overlap import require_apart, require_writable
 from clsparse_py.semiring import Semiring
 from clsparse_py.transfer import contexts_match, from_host, on_host
 
@@ -25,7 +26,7 @@ _DTYPES = frozenset(np.dtype(name) for name in OPENCL_TYPES)
 def check_matrix(A: Any) -> None:
     """Check that A is a `csr_array` with a valid structure."""
     if not isinstance(A, csr_array):
-        raise TypeError(f"A: must be a clsparse_py.csr_array, is {type(A).__name__}")
+        raise TypeError(f"A: must be a clsparse_py.csr_array, is {class_of(A)}")
     A.require_valid()
 
 
@@ -42,7 +43,7 @@ def dense_operand(A: csr_array, name: str, values: Any, ndim: int) -> tuple[cl_a
         values = np.asarray(values)
     # By value where it is one of ours: the name of a dtype takes long to make.
     if values.dtype not in _DTYPES and values.dtype.name not in OPENCL_TYPES:
-        raise TypeError(f"{name}: dtype {values.dtype} is not supported; use one of {', '.join(OPENCL_TYPES)}")
+        raise unsupported(name, values.dtype)
     if values.ndim != ndim:
         raise ValueError(f"{name}: must have {ndim} dimension{'s' * (ndim > 1)}, has {values.ndim} (shape {values.shape})")
     if values.shape[0] != A.shape[1]:
@@ -97,6 +98,8 @@ def _fits(value: Any, dtype: np.dtype[Any]) -> bool:
     """Return whether alpha or beta can be a scalar of ``dtype``: a Python integer by its value, all else by its type."""
     if isinstance(value, int) and dtype.kind in "iu":
         return bool(np.iinfo(dtype).min <= value <= np.iinfo(dtype).max)
+    if dtype.kind in "fc" and np.isfinite(value) and max(abs(np.real(value)), abs(np.imag(value))) > float(np.finfo(dtype).max):
+        return False
     return np.can_cast(np.asarray(value).dtype, dtype, "same_kind")
 
 
@@ -176,17 +179,20 @@ def result_for(
         raise TypeError(f"out: must have the result's dtype {dtype}, has {out.dtype}")
     if out.size and not _c_contiguous(out):
         raise ValueError(f"out: must be C-contiguous, has strides {out.strides}")
+    require_writable(out)
     if isinstance(out, np.ndarray):
-        if not out.flags.writeable:
-            raise ValueError("out: is read-only")
-    elif not contexts_match(out, A.context):
+        target = Result(from_host(A.queue, out, copy=False), out)
+    elif contexts_match(out, A.context):
+        target = Result(out, None)
+    else:
         raise ValueError("out: lives in another context than A")
-    elif out.offset % out.dtype.itemsize:
-        raise ValueError(f"out: must begin at a multiple of {out.dtype.itemsize} bytes in its buffer, begins at {out.offset}")
+    if target.array.offset % out.dtype.itemsize:
+        begin = target.array.offset
+        raise ValueError(f"out: must begin at a multiple of {out.dtype.itemsize} bytes in its buffer, begins at {begin}")
     # A host array may have been copied to the device, there and not on others: what counts is what the caller gave.
     operand = given if isinstance(given, np.ndarray) else x
     require_apart(out, {name: operand, "A.data": A.data, "A.indices": A.indices, "A.indptr": A.indptr})
-    return Result(from_host(A.queue, out, copy=False), out) if isinstance(out, np.ndarray) else Result(out, None)
+    return target
 
 
 def _c_contiguous(array: Any) -> bool:

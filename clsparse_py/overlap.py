@@ -9,7 +9,7 @@ import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
-__all__ = ["overlap", "require_apart"]
+__all__ = ["overlap", "require_apart", "require_writable"]
 
 _ASSOCIATED, _FLAGS, _OFFSET = cl.mem_info.ASSOCIATED_MEMOBJECT, cl.mem_info.FLAGS, cl.mem_info.OFFSET
 _USE_HOST_PTR = cl.mem_flags.USE_HOST_PTR
@@ -64,6 +64,24 @@ def overlap(a: _Array, b: _Array) -> bool:
         return False
     (a_begin, a_end), (b_begin, b_end) = _reach(a), _reach(b)
     return a_begin < b_end and b_begin < a_end
+
+
+def require_writable(out: _Array, name: str = "out") -> None:
+    """Check that kernels may write to an array.
+
+    Raises
+    ------
+    ValueError
+        It is read-only, or its buffer is.
+    """
+    if isinstance(out, np.ndarray):
+        writable = out.flags.writeable
+    else:
+        memory: Any = out.base_data
+        flags: Any = memory.get_info(_FLAGS) if isinstance(memory, cl.MemoryObjectHolder) else 0
+        writable = not flags & cl.mem_flags.READ_ONLY
+    if not writable:
+        raise ValueError(f"{name}: is read-only")
 
 
 def require_apart(out: _Array, read: Mapping[str, _Array], name: str = "out") -> None:

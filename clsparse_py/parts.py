@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,9 +11,10 @@ import pyopencl as cl
 import scipy.sparse
 from pyopencl import array as cl_array
 
-from clsparse_py.arithmetic import OPENCL_TYPES, name_of
+from clsparse_py.arithmetic import OPENCL_TYPES, name_of, unsupported
 from clsparse_py.convert import converted
 from clsparse_py.device import default_queue, describe
+from clsparse_py.errors import DtypeError
 from clsparse_py.structure import Structure
 from clsparse_py.transfer import contexts_match, from_host
 
@@ -24,20 +26,25 @@ Parts = tuple[Any, Any, Any]
 def shape_of(shape: Any) -> tuple[int, int]:
     """Return a shape as two Python integers."""
     try:
-        rows, cols = (int(length) for length in shape)
+        rows, cols = (operator.index(length) for length in shape)
     except (TypeError, ValueError):
         raise TypeError(f"shape: must be two integers, is {shape!r}") from None
     if rows < 0 or cols < 0:
         raise ValueError(f"shape: must not be negative, is {(rows, cols)}")
+    if max(rows, cols) > np.iinfo(np.int64).max:
+        raise ValueError(f"shape: must fit 64-bit indices, is {(rows, cols)}")
     return rows, cols
 
 
 def value_dtype(name: str, dtype: Any) -> np.dtype[Any]:
     """Return a dtype that kernels take."""
-    given: np.dtype[Any] = np.dtype(dtype)
+    try:
+        given: np.dtype[Any] = np.dtype(dtype)
+    except TypeError:
+        raise DtypeError(f"{name}: {dtype!r} is no dtype") from None
     native = given if given.isnative else given.newbyteorder("=")
     if name_of(native) not in OPENCL_TYPES:
-        raise TypeError(f"{name}: dtype {native} is not supported; use one of {', '.join(OPENCL_TYPES)}")
+        raise unsupported(name, native)
     return native
 
 
@@ -50,7 +57,15 @@ def require_device_array(name: str, values: Any, context: cl.Context) -> None:
 
 
 def queue_for(parts: Iterable[Any], queue: cl.CommandQueue | None) -> cl.CommandQueue:
-    """Return the queue given, or that of the first part on a device, or the default one."""
+    """Return the queue given, or that of the first part on a device, or the default one.
+
+    Raises
+    ------
+    TypeError
+        It is no queue.
+    """
+    if queue is not None and not isinstance(queue, cl.CommandQueue):
+        raise TypeError(f"queue: must be a pyopencl.CommandQueue, is {type(queue).__name__}")
     own = (part.queue for part in parts if isinstance(part, cl_array.Array) and part.queue is not None)
     return queue or next(own, None) or default_queue()
 
@@ -74,6 +89,8 @@ def parts_of(
         return *_from_scipy(arg1), None
     if not isinstance(arg1, tuple):
         return *_from_scipy(_from_dense(arg1)), None
+    if arg1 and all(isinstance(each, (int, np.integer)) for each in arg1):
+        return *_empty(shape_of(arg1), dtype), None
     if len(arg1) == 2 and isinstance(arg1[1], (tuple, list)) and len(arg1[1]) == 2:
         data, (row, col) = arg1
         return _from_coordinates(data, row, col, shape, dtype, queue)
@@ -150,6 +167,12 @@ def _index_vector(name: str, part: Any) -> Any:
     return part
 
 
+def _empty(shape: tuple[int, int], dtype: Any) -> tuple[Parts, tuple[int, int]]:
+    """Return the parts of a matrix without entries, of float64 where no dtype is given, as SciPy's."""
+    index = np.int64 if max(shape) > np.iinfo(np.int32).max else np.int32
+    return (np.zeros(0, dtype), np.zeros(0, index), np.zeros(shape[0] + 1, index)), shape
+
+
 def _from_scipy(matrix: Any) -> tuple[Parts, tuple[int, int]]:
     if matrix.ndim != 2:
         raise ValueError(f"arg1: must have two dimensions, has {matrix.ndim}")
@@ -164,7 +187,7 @@ def _from_dense(values: Any) -> scipy.sparse.csr_array:
         raise TypeError(f"arg1: must be a sparse matrix, a dense array or a tuple of arrays, is {type(values).__name__}")
     dense = np.asarray(values)
     if dense.dtype.name not in OPENCL_TYPES:
-        raise TypeError(f"arg1: dtype {dense.dtype} is not supported; use one of {', '.join(OPENCL_TYPES)}")
+        raise unsupported("arg1", dense.dtype)
     if dense.ndim != 2:
         raise ValueError(f"arg1: a dense array must have two dimensions, has {dense.ndim} (shape {dense.shape})")
     return scipy.sparse.csr_array(dense)
@@ -173,7 +196,7 @@ def _from_dense(values: Any) -> scipy.sparse.csr_array:
 def _from_tuple(arg1: tuple[Any, ...], shape: tuple[int, int] | None) -> tuple[Parts, tuple[int, int]]:
     """Return the three arrays and the shape of a tuple of three parts."""
     if len(arg1) != 3:
-        raise ValueError(f"arg1: a tuple must be (data, indices, indptr) or (data, (row, col)), has {len(arg1)} parts")
+        raise ValueError(f"arg1: a tuple must be (data, indices, indptr) or (data, (row, col)) or a shape, has {len(arg1)} parts")
     data, indices, indptr = _vector("data", arg1[0]), _index_vector("indices", arg1[1]), _index_vector("indptr", arg1[2])
     value_dtype("data", data.dtype)
     if not indptr.size:

@@ -94,6 +94,8 @@ def spmm(
         A wrong shape, dtype or context; the message names the argument.
     """
     check_matrix(A)
+    if not isinstance(work_group, (int, np.integer)):
+        raise TypeError(f"work_group: must be an integer, is {type(work_group).__name__}")
     operand, on_device = dense_operand(A, "X", X, ndim=2)
     dtype = check_scale(A, operand, alpha, beta, out, semiring)
     shape = (A.shape[0], int(operand.shape[1]))

@@ -13,7 +13,8 @@ from pyopencl import array as cl_array
 
 from clsparse_py import programs
 from clsparse_py.csr import csr_array
-from clsparse_py.device import Device, default_queue, describe
+from clsparse_py.device import Device, describe
+from clsparse_py.parts import queue_for
 from clsparse_py.semiring import plus_times
 from clsparse_py.spgemm import SpgemmPlan, spgemm_plan
 from clsparse_py.spgemm.arguments import form_of
@@ -80,9 +81,9 @@ def warmup(
     NoDeviceError
         No queue was given, and there is no device.
     TypeError
-        A dtype is not supported.
+        A dtype is not supported, or ``queue`` is no queue.
     """
-    queue = default_queue() if queue is None else queue
+    queue = queue_for((), queue)
     device = describe(queue.device)
     before = sum(1 for _ in programs.built())
     wanted = dict.fromkeys(np.dtype(each) for each in dtypes)

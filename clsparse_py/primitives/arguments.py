@@ -10,11 +10,11 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 from typing_extensions import override
 
-from clsparse_py.arithmetic import OPENCL_TYPES, name_of, needs_fp64
+from clsparse_py.arithmetic import OPENCL_TYPES, name_of, needs_fp64, unsupported
 from clsparse_py.convert import converted
 from clsparse_py.device import describe
 from clsparse_py.launch import Chain
-from clsparse_py.overlap import overlap
+from clsparse_py.overlap import overlap, require_writable
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
 from clsparse_py.transfer import allocated, contexts_match
@@ -163,7 +163,7 @@ def values(
     """
     _check_vector(name, array)
     if name_of(array.dtype) not in OPENCL_TYPES:
-        raise TypeError(f"{name}: dtype {array.dtype} is not supported; use one of {', '.join(OPENCL_TYPES)}")
+        raise unsupported(name, array.dtype)
     if added and needs_fp64(array.dtype) and not describe(queue.device).fp64:
         raise TypeError(f"{name}: {array.dtype} needs double precision, which {queue.device.name} lacks; use single precision")
     if beside is not None and array.size != beside[1]:
@@ -286,6 +286,7 @@ def output(
         raise ValueError(f"{name}: must be contiguous, has strides {out.strides}")
     if out.offset % dtype.itemsize:
         raise ValueError(f"{name}: must begin at a multiple of {dtype.itemsize} bytes in its buffer, begins at {out.offset}")
+    require_writable(out, name)
     same = in_place is not None and in_place.dtype == dtype and in_place.base_data == out.base_data
     if out.offset or any(overlap(out, each) for each in operands if not (same and each is in_place)):
         return Output(chain.scratch(n, dtype), out)

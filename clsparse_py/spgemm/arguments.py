@@ -14,6 +14,7 @@ from clsparse_py.arithmetic import Arithmetic, name_of
 from clsparse_py.convert import converted
 from clsparse_py.csr import csr_array
 from clsparse_py.device import Device
+from clsparse_py.errors import class_of
 from clsparse_py.semiring import Semiring, plus_times
 from clsparse_py.spgemm.kernels import Form
 
@@ -33,8 +34,10 @@ def check_operands(A: Any, B: Any, semiring: Any) -> tuple[csr_array, csr_array]
         They are no such matrices; the message names the argument.
     """
     if not isinstance(A, csr_array):
-        raise TypeError(f"A: must be a csr_array, is {type(A).__name__}")
+        raise TypeError(f"A: must be a clsparse_py.csr_array, is {class_of(A)}")
     if scipy.sparse.issparse(B):
+        if B.ndim != 2:
+            raise ValueError(f"B: must have two dimensions, has {B.ndim} (shape {B.shape})")
         B = csr_array(B, queue=A.queue)
     if not isinstance(B, csr_array):
         raise TypeError(f"B: must be a csr_array or a SciPy sparse matrix, is {type(B).__name__}")

@@ -73,6 +73,6 @@ def transpose_plan(A: csr_array, *, method: str = "auto") -> TransposePlan:
 
 
 def _checked(method: str) -> str:
-    if method != "auto" and method not in METHODS:
+    if method not in ("auto", *METHODS):
         raise ValueError(f"method: must be one of auto, {', '.join(METHODS)}, is {method!r}")
     return method

@@ -106,7 +106,7 @@ def test_one_read(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_bad_operands(queue: cl.CommandQueue) -> None:
     A = csr_array(sp.eye_array(5, dtype=np.float32, format="csr"), queue=queue)
-    with pytest.raises(TypeError, match=r"^A: must be a csr_array, is int"):
+    with pytest.raises(TypeError, match=r"^A: must be a clsparse_py.csr_array, is int"):
         spgemm_estimate(3, A)
     with pytest.raises(ValueError, match=r"^B: must have 5 rows"):
         spgemm_estimate(A, sp.eye_array(4, format="csr"))

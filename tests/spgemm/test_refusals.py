@@ -42,9 +42,9 @@ def on_device(queue: cl.CommandQueue, pair: Operands) -> tuple[csr_array, csr_ar
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"A": 3}, TypeError, r"^A: must be a csr_array, is int"),
-        ({"A": None}, TypeError, r"^A: must be a csr_array, is NoneType"),
-        ({"A": np.ones((3, 3))}, TypeError, r"^A: must be a csr_array, is ndarray"),
+        ({"A": 3}, TypeError, r"^A: must be a clsparse_py.csr_array, is int"),
+        ({"A": None}, TypeError, r"^A: must be a clsparse_py.csr_array, is NoneType"),
+        ({"A": np.ones((3, 3))}, TypeError, r"^A: must be a clsparse_py.csr_array, is numpy.ndarray"),
         ({"B": np.ones((40, 3))}, TypeError, r"^B: must be a csr_array or a SciPy sparse matrix, is ndarray"),
         ({"B": "B"}, TypeError, r"^B: must be a csr_array or a SciPy sparse matrix, is str"),
         ({"B": sp.csr_array((41, 3))}, ValueError, r"^B: must have 40 rows, as A is 50 x 40, is 41 x 3"),
