@@ -82,6 +82,7 @@ def _child(operation: str, device: str) -> None:
     context = cl.Context([chosen])
     queue = cl.CommandQueue(context)
     phases["context"] = time.perf_counter() - start
+
     def timed(phase: str, function: Callable[..., Any]) -> Callable[..., Any]:
         phases[phase] = 0.0
 

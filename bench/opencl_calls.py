@@ -16,7 +16,7 @@ from bench import opencl
 from bench.contestants import CALLS, Prepared, seconds_of
 from bench.problems.base import ExactProblem, Problem, Result
 from bench.problems.primitives import Primitive
-from clsparse_py.launch import free_scratch
+from clsparse_py.memory import free_memory
 
 Arrays = tuple[cla.Array, ...]
 # Of each array: its dtype, its shape, and its digest.
@@ -152,7 +152,7 @@ def _right_digests(problem: Problem, queue: cl.CommandQueue) -> Digests:
 def _let_go(_problem: Problem, queue: cl.CommandQueue) -> None:
     """Give back the memory that the problem before left unused, once a problem."""
     _pool(queue).free_held()
-    free_scratch()
+    free_memory()
 
 
 @functools.lru_cache(maxsize=1)

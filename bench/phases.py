@@ -131,7 +131,7 @@ def measured(queue: cl.CommandQueue, name: str, operands: Operands, rounds: int)
             found["seconds"][method] = phases(left, right, method, rounds)
         except MemoryError as error:
             found["seconds"][method] = {"refused": str(error)}
-        cs.free_scratch()
+        cs.free_memory()
     return found | {"sort": sorts(queue, found["products"], found["shape"], rounds)}
 
 

@@ -8,7 +8,7 @@ except ModuleNotFoundError as error:
 from clsparse_py.csr import csr_array
 from clsparse_py.device import default_queue, describe, devices
 from clsparse_py.errors import BuildError, NoDeviceError
-from clsparse_py.launch import free_scratch
+from clsparse_py.memory import free_memory, memory_info, record_use
 from clsparse_py.semiring import max_times, min_plus, or_and, plus_pair, plus_times
 from clsparse_py.spgemm import spgemm, spgemm_estimate, spgemm_plan
 from clsparse_py.spmm import spmm
@@ -29,13 +29,15 @@ __all__ = [
     "default_queue",
     "describe",
     "devices",
-    "free_scratch",
+    "free_memory",
     "max_times",
+    "memory_info",
     "min_plus",
     "or_and",
     "plus_pair",
     "plus_times",
     "primitives",
+    "record_use",
     "spgemm",
     "spgemm_estimate",
     "spgemm_plan",

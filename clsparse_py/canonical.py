@@ -18,6 +18,7 @@ from typing_extensions import Self, override
 from clsparse_py.arithmetic import OPENCL_TYPES, needs_fp64
 from clsparse_py.convert import converted
 from clsparse_py.launch import Chain, spread
+from clsparse_py.memory import allocated
 from clsparse_py.parts import place_part
 from clsparse_py.primitives.addition import sum_dtype
 from clsparse_py.primitives.radix_sort import enqueue_sort_by_key
@@ -27,7 +28,6 @@ from clsparse_py.primitives.segmented_sort import enqueue_segmented_sort
 from clsparse_py.programs import Parameters
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure, Structure, check_structure
-from clsparse_py.transfer import allocated
 from clsparse_py.transpose.kernels import Moving
 from clsparse_py.transpose.methods import enqueue_permute
 

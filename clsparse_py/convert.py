@@ -11,11 +11,11 @@ from typing_extensions import Self
 
 from clsparse_py import programs
 from clsparse_py.arithmetic import OPENCL_TYPES
-from clsparse_py.device import describe
+from clsparse_py.launch import Chain
+from clsparse_py.memory import allocated, array_of
 from clsparse_py.records import dataclass
-from clsparse_py.transfer import pending
 
-__all__ = ["converted"]
+__all__ = ["converted", "copied"]
 
 
 @dataclass(frozen=True)
@@ -73,17 +73,25 @@ def converted(
     item = values.dtype.itemsize
     if values.offset % item or values.strides[0] % item:
         raise ValueError(f"{name}: must begin at a multiple of {item} bytes in its buffer, begins at {values.offset}")
-    result = cl_array.empty(queue, values.size, dtype)
-    if not values.size:
-        return result
-    device = describe(queue.device)
-    built = programs.build(
-        queue.context, queue.device, Convert(min(work_group, device.max_work_group), values.dtype.name, dtype.name)
-    )
-    group = built.parameters.work_group
-    groups = min(-(-values.size // group), device.compute_units * 64)
-    begin, step = (np.int64(number // item) for number in (values.offset, values.strides[0]))
-    kernel = built.kernel(np.uint64(values.size), values.base_data, begin, step, result.data)
-    _, wait_for = pending(queue, values)
-    result.add_event(cl.enqueue_nd_range_kernel(queue, kernel, (groups * group,), (group,), wait_for=wait_for))
+    result = allocated(queue, name, values.size, dtype)
+    if values.size:
+        chain = Chain(queue, values)
+        built, record = chain.build(Convert(min(work_group, chain.device.max_work_group), values.dtype.name, dtype.name))
+        groups = min(-(-values.size // record.work_group), chain.device.compute_units * 64)
+        begin, step = (np.int64(number // item) for number in (values.offset, values.strides[0]))
+        chain.launch(built, groups, np.uint64(values.size), values, begin, step, result)
+        chain.finish(result)
+    return result
+
+
+def copied(queue: cl.CommandQueue, name: str, values: cl_array.Array) -> cl_array.Array:
+    """Return a copy of a contiguous device array, of the same strides, in a buffer of its own."""
+    result = allocated(queue, name, values.shape, values.dtype, values.allocator)
+    result.strides = values.strides
+    if values.nbytes:
+        chain = Chain(queue, values)
+        # By bytes: a view may begin between two entries.
+        source, target = (array_of(queue, values.nbytes, np.dtype(np.uint8), each.base_data) for each in (values, result))
+        chain.copy(target, source, values.nbytes, 0, values.offset)
+        chain.finish(result)
     return result

@@ -12,6 +12,7 @@ from pyopencl import array as cl_array
 from clsparse_py.forked import use_device
 from clsparse_py.parts import parts_of, place, place_part, queue_for, require_device_array, shape_of, value_dtype
 from clsparse_py.structure import Plans, Structure, check_structure
+from clsparse_py.transfer import fetched
 
 if TYPE_CHECKING:
     from clsparse_py.spmv.plan import SpmvPlan
@@ -338,7 +339,7 @@ class csr_array:  # noqa: N801 - SciPy's name for it
         """Return the matrix as a `scipy.sparse.csr_array` of its own memory."""
         use_device()
         self.require_valid()
-        parts = (self._data.get(), self._indices.get(), self._indptr.get())
+        parts = tuple(fetched(part, self.queue) for part in self._parts)
         return scipy.sparse.csr_array(parts, shape=self.shape)
 
     def toarray(self) -> np.ndarray[Any, Any]:

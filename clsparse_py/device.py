@@ -19,6 +19,7 @@ import pyopencl as cl
 from clsparse_py import cache, programs, refusals, runtimes, sources, trial
 from clsparse_py.errors import NoDeviceError
 from clsparse_py.forked import use_device
+from clsparse_py.memory import beside
 from clsparse_py.records import dataclass
 
 __all__ = ["Device", "Portability", "choose_device", "default_queue", "describe", "devices", "in_order", "unusable"]
@@ -524,10 +525,10 @@ def default_queue() -> cl.CommandQueue:
 
 
 def in_order(queue: cl.CommandQueue) -> cl.CommandQueue:
-    """Return ``queue`` where it keeps the order of its commands, else a queue beside it that does.
+    """Return ``queue`` where it keeps the order of its commands, else the queue beside it that does.
 
     Inspection and planning, which read from the device anyway, run on it, so that their steps need no events.
     """
     if queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE:
-        return cl.CommandQueue(queue.context, queue.device)
+        return beside(queue)
     return queue

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from collections import deque
+import ctypes
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar, cast
@@ -11,44 +10,18 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
-from pyopencl.tools import ImmediateAllocator, MemoryPool
 
 from clsparse_py import programs
 from clsparse_py.device import Device, describe
-from clsparse_py.transfer import array_of, pending
+from clsparse_py.memory import allocated, arena_of, beside, note_use, note_written, submit, unordered
+from clsparse_py.transfer import pending
 
-__all__ = ["Chain", "free_scratch", "spread"]
+__all__ = ["Chain", "spread"]
 
 #: Numbers that are kept as zeros together.
 _COUNTERS = 1024
 
 _Record = TypeVar("_Record", bound=programs.Parameters)
-
-
-@functools.lru_cache(maxsize=16)
-def _scratch_pool(queue: cl.CommandQueue) -> tuple[MemoryPool, cl.Context]:
-    """Return the pool that operations on a queue take scratch memory from, and the context, which not every queue keeps."""
-    return MemoryPool(ImmediateAllocator(queue)), queue.context
-
-
-@functools.lru_cache(maxsize=16)
-def _counters(queue: cl.CommandQueue) -> deque[cl_array.Array]:  # noqa: ARG001 - what it is kept by
-    """Return the counters of a queue that no chain has, zeros by the time a later command sees them."""
-    return deque()
-
-
-@functools.lru_cache(maxsize=16)
-def _queue_beside(queue: cl.CommandQueue) -> tuple[cl.CommandQueue, cl.Context]:
-    """Return the queue whose commands run at the same time as those of a queue, and the context, which not every queue keeps."""
-    context = queue.context
-    return cl.CommandQueue(context, queue.device, queue.properties), context
-
-
-def free_scratch() -> None:
-    """Give back the scratch memory that operations keep for their next call."""
-    _scratch_pool.cache_clear()
-    _counters.cache_clear()
-    _queue_beside.cache_clear()
 
 
 def spread(device: Device, n: int, work_group: int, groups_per_unit: int = 16) -> tuple[int, tuple[np.uint64, ...]]:
@@ -64,6 +37,14 @@ def spread(device: Device, n: int, work_group: int, groups_per_unit: int = 16) -
     return groups, tuple(map(np.uint64, (n, 1, groups * work_group, n)))
 
 
+def _part(data: Any, begin: int, n_bytes: int) -> tuple[Any, int]:
+    """Return an array's memory from a byte on: buffers with the offset, shared virtual memory as a pointer of its own."""
+    if isinstance(data, cl.MemoryObjectHolder):
+        return data, begin
+    memory = (ctypes.c_uint8 * n_bytes).from_address(data.svm_ptr + begin)
+    return cl.SVM(np.ctypeslib.as_array(memory)), 0
+
+
 class Chain:
     """Commands that run one after another on a queue, whether the queue keeps their order or not.
 
@@ -72,7 +53,9 @@ class Chain:
     queue : pyopencl.CommandQueue
         Where they run.
     operands : pyopencl.array.Array
-        The first command waits for what still writes to these.
+        What the commands read. The first waits for what still writes to these.
+    writes : tuple of pyopencl.array.Array
+        What they write to, if it is not allocated for them. The first waits for what still reads or writes these.
 
     Attributes
     ----------
@@ -83,13 +66,14 @@ class Chain:
         One for each command so far.
     """
 
-    def __init__(self, queue: cl.CommandQueue, *operands: cl_array.Array) -> None:
+    def __init__(self, queue: cl.CommandQueue, *operands: cl_array.Array, writes: tuple[cl_array.Array, ...] = ()) -> None:
         self.queue = queue
         self.device: Device = describe(queue.device)
         self.events: list[cl.Event] = []
         self._context = queue.context
-        self._ordered, self._wait_for = pending(queue, *operands)
+        self._ordered, self._wait_for = pending(queue, *operands, *writes, writes=writes)
         self._counters: list[cl_array.Array] = []
+        self._noted = unordered(queue, *operands, *writes)
 
     @property
     def wait_for(self) -> list[cl.Event] | None:
@@ -97,6 +81,12 @@ class Chain:
         if not self.events:
             return self._wait_for
         return None if self._ordered else self.events[-1:]
+
+    def _add(self, event: cl.Event) -> None:
+        """Take note of a command."""
+        self.events.append(event)
+        if self._noted:
+            note_use(self.queue, self._noted, event)
 
     def scratch(self, n: int, dtype: Any) -> cl_array.Array:
         """Return ``n`` entries of memory that later commands of this chain may use, and that is taken back when it is let go.
@@ -106,18 +96,7 @@ class Chain:
         MemoryError
             The device has not so much; the message says how much that is.
         """
-        # A pool hands out again what a command may still use: harmless only where commands keep their order.
-        dtype, n = np.dtype(dtype), max(n, 1)
-        n_bytes = n * dtype.itemsize
-        try:
-            if self._ordered:
-                data: Any = _scratch_pool(self.queue)[0].allocate(n_bytes)
-            else:
-                data = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, n_bytes)
-        except cl.Error as error:
-            has = f"{self.device.name} has {self.device.global_memory:,} in all"
-            raise MemoryError(f"workspace: {n:,} entries of {dtype} need {n_bytes:,} bytes; {has}") from error
-        return array_of(self.queue, n, dtype, data)
+        return allocated(self.queue, "workspace", max(n, 1), dtype)
 
     def counters(self, n: int) -> cl_array.Array:
         """Return ``n`` zeros, uint32, that commands of this chain may count in.
@@ -129,7 +108,7 @@ class Chain:
             found = self.scratch(n, np.uint32)
             self.fill(found, 0, n)
             return found
-        kept = _counters(self.queue)
+        kept = arena_of(self.queue).counters
         try:
             found = kept.pop()
         except IndexError:
@@ -137,11 +116,6 @@ class Chain:
             self.fill(found, 0, _COUNTERS)
         self._counters.append(found)
         return found
-
-    def free_scratch(self) -> None:
-        """Give back the scratch memory that is kept for later calls, not what is in use."""
-        if self._ordered:
-            _scratch_pool(self.queue)[0].free_held()
 
     def build(self, parameters: _Record) -> tuple[programs.Built, _Record]:
         """Return the built kernel for a record, and the record that it was built with."""
@@ -153,40 +127,43 @@ class Chain:
         if groups <= 0:
             return
         passed = [each.base_data if isinstance(each, cl_array.Array) else each for each in arguments]
-        try:
-            self.events.append(built.enqueue(self.queue, groups, *passed, wait_for=self.wait_for))
-        except cl.MemoryError as error:
-            # Some drivers find memory for a buffer at its first use.
-            raise MemoryError(
-                f"{built.parameters.name}: {self.device.name} has not the memory for its arrays: {error}"
-            ) from error
+        self._add(built.enqueue(self.queue, groups, *passed, wait_for=self.wait_for))
 
     def copy(self, target: cl_array.Array, source: cl_array.Array, n: int, target_begin: int = 0, source_begin: int = 0) -> None:
         """Enqueue a copy of ``n`` entries, counted from the beginning of the arrays' buffers."""
         if n <= 0:
             return
         item = source.dtype.itemsize
-        to, of = cast("cl.Buffer", target.base_data), cast("cl.Buffer", source.base_data)
-        places = {"byte_count": n * item, "src_offset": source_begin * item, "dst_offset": target_begin * item}
-        self.events.append(cl.enqueue_copy(self.queue, to, of, **places, wait_for=self.wait_for))
+        to, to_begin = _part(target.base_data, target_begin * item, n * item)
+        of, begin = _part(source.base_data, source_begin * item, n * item)
+        named: dict[str, Any] = {"wait_for": self.wait_for}
+        if isinstance(to, cl.MemoryObjectHolder) and isinstance(of, cl.MemoryObjectHolder):
+            named |= {"byte_count": n * item, "src_offset": begin, "dst_offset": to_begin}
+        elif isinstance(to, cl.MemoryObjectHolder):
+            of, named = of.mem, named | {"dst_offset": to_begin, "is_blocking": False}
+        elif isinstance(of, cl.MemoryObjectHolder):
+            to, named = to.mem, named | {"src_offset": begin, "is_blocking": False}
+        else:
+            named["is_blocking"] = False
+        self._add(submit("a copy", cl.enqueue_copy, self.queue, to, of, **named))
 
     def fill(self, target: cl_array.Array, value: Any, n: int) -> None:
         """Enqueue setting the first ``n`` entries of an array's buffer to a value."""
         if n <= 0:
             return
-        buffer, pattern = cast("cl.Buffer", target.base_data), np.array(value, target.dtype)
-        self.events.append(
-            cl.enqueue_fill_buffer(self.queue, buffer, pattern, 0, n * target.dtype.itemsize, wait_for=self.wait_for)
-        )
+        pattern, n_bytes = np.array(value, target.dtype), n * target.dtype.itemsize
+        to, wait_for = target.base_data, self.wait_for
+        if isinstance(to, cl.MemoryObjectHolder):
+            event = submit("a fill", cl.enqueue_fill_buffer, self.queue, to, pattern, 0, n_bytes, wait_for)
+        else:
+            event = submit("a fill", cl.enqueue_svm_memfill, self.queue, to, pattern, n_bytes, wait_for)
+        self._add(event)
 
     def read(self, source: cl_array.Array, n: int, begin: int = 0) -> np.ndarray[Any, Any]:
         """Wait for all commands so far, and return ``n`` entries of an array's buffer."""
         host = np.empty(n, source.dtype)
         if n:
-            buffer = cast("cl.Buffer", source.base_data)
-            cl.enqueue_copy(
-                self.queue, host, buffer, src_offset=begin * source.dtype.itemsize, wait_for=self.wait_for, is_blocking=True
-            )
+            self._enqueue_read(source, host, begin, is_blocking=True)
         return host
 
     def read_later(self, source: cl_array.Array, n: int) -> Callable[[], np.ndarray[Any, Any]]:
@@ -196,15 +173,19 @@ class Chain:
         """
         # Not to mapped memory, which spares a copy: a runtime hangs where a queue is let go before its last unmapping has ended.
         host = np.empty(n, source.dtype)
-        buffer = cast("cl.Buffer", source.base_data)
-        event = cl.enqueue_copy(self.queue, host, buffer, wait_for=self.wait_for, is_blocking=False)
-        self.events.append(event)
+        event = self._enqueue_read(source, host, 0, is_blocking=False)
+        self._add(event)
 
         def wait() -> np.ndarray[Any, Any]:
             event.wait()
             return host
 
         return wait
+
+    def _enqueue_read(self, source: cl_array.Array, host: np.ndarray[Any, Any], begin: int, *, is_blocking: bool) -> cl.Event:
+        of, begin = _part(source.base_data, begin * host.itemsize, host.nbytes)
+        named = {"wait_for": self.wait_for, "is_blocking": is_blocking} | ({"src_offset": begin} if begin else {})
+        return submit("a read", cl.enqueue_copy, self.queue, host, of, **named)
 
     @contextmanager
     def beside(self, wanted: bool = True) -> Iterator[Chain]:
@@ -216,7 +197,7 @@ class Chain:
         if not wanted or not self._ordered:
             yield self
             return
-        other = Chain(_queue_beside(self.queue)[0])
+        other = Chain(beside(self.queue))
         # The queue's order is no other's: what was enqueued before this chain has to be waited for, too.
         other._wait_for = self.events[-1:] or [cl.enqueue_marker(self.queue, wait_for=self._wait_for)]
         # What a command of another queue waits for has to be on its way.
@@ -226,14 +207,14 @@ class Chain:
         finally:
             if other.events:
                 other.queue.flush()
-                self.events.append(cl.enqueue_barrier(self.queue, wait_for=other.events[-1:]))
+                self._add(cl.enqueue_barrier(self.queue, wait_for=other.events[-1:]))
 
     def finish(self, *results: cl_array.Array) -> None:
         """Tell the arrays that this chain writes which command they have to be waited for by."""
         if self.events:
             for result in results:
-                result.add_event(self.events[-1])
+                note_written(result, self.events[-1])
         while self._counters:
             used = self._counters.pop()
             self.fill(used, 0, _COUNTERS)
-            _counters(self.queue).append(used)
+            arena_of(self.queue).counters.append(used)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 from typing import Any
 
 import numpy as np
-import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic, unsupported
+from clsparse_py.convert import copied
 from clsparse_py.csr import csr_array
 from clsparse_py.device import describe
 from clsparse_py.errors import class_of
+from clsparse_py.memory import allocated
 from clsparse_py.overlap import require_apart, require_writable
 from clsparse_py.semiring import Semiring
-from clsparse_py.transfer import contexts_match, from_host, on_host
+from clsparse_py.transfer import contexts_match, from_host, on_host, to_host
 
 __all__ = ["Result", "check_matrix", "check_scale", "dense_operand", "result_for"]
 
@@ -55,7 +55,7 @@ def dense_operand(A: csr_array, name: str, values: Any, ndim: int) -> tuple[cl_a
             raise TypeError(f"{name}: must be in the host's byte order, is {values.dtype.str}")
         if values.offset % values.dtype.itemsize:
             # Kernels count entries, not bytes: a view that begins between two is copied to a buffer of its own.
-            values = values.copy()
+            values = copied(A.queue, name, values)
         return values, True
     if not values.dtype.isnative:
         values = values.astype(values.dtype.newbyteorder("="))
@@ -112,20 +112,6 @@ def _result(a: np.dtype[Any], x: np.dtype[Any], semiring: Semiring) -> tuple[np.
     return arithmetic.result, arithmetic.needs_fp64
 
 
-@functools.lru_cache(maxsize=64)
-def _blank(shape: tuple[int, ...], dtype: np.dtype[Any]) -> cl_array.Array:
-    """Return an array of no queue and no memory."""
-    return cl_array.Array(None, shape, dtype, data=b"")
-
-
-def _new_array(queue: cl.CommandQueue, context: cl.Context, shape: tuple[int, ...], dtype: np.dtype[Any]) -> cl_array.Array:
-    """Return what ``pyopencl.array.empty`` does, which takes several times as long to find out strides and sizes again."""
-    array = copy.copy(_blank(shape, dtype))
-    array.queue, array.context, array.events = queue, context, []
-    array.base_data = cl.Buffer(context, cl.mem_flags.READ_WRITE, array.nbytes) if array.nbytes else None
-    return array
-
-
 class Result:
     """Where an operation's result goes, and how it reaches the caller.
 
@@ -164,12 +150,9 @@ def result_for(
     """
     if out is None:
         if on_device:
-            queue = x.queue or A.queue
-            if x.allocator is None:
-                return Result(_new_array(queue, A.context, shape, dtype), None)
-            return Result(cl_array.empty(queue, shape, dtype, allocator=x.allocator), None)
+            return Result(allocated(x.queue or A.queue, "the product", shape, dtype, x.allocator), None)
         host = np.empty(shape, dtype)
-        return Result(from_host(A.queue, host, copy=False), host)
+        return Result(to_host(A.queue, host), host)
     wanted = cl_array.Array if on_device else np.ndarray
     if not isinstance(out, wanted):
         raise TypeError(f"out: must be a {wanted.__module__}.{wanted.__name__}, as x is, is {type(out).__name__}")

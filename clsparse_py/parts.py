@@ -12,7 +12,7 @@ import scipy.sparse
 from pyopencl import array as cl_array
 
 from clsparse_py.arithmetic import OPENCL_TYPES, name_of, unsupported
-from clsparse_py.convert import converted
+from clsparse_py.convert import converted, copied
 from clsparse_py.device import default_queue, describe
 from clsparse_py.errors import DtypeError
 from clsparse_py.structure import Structure
@@ -144,7 +144,7 @@ def place_part(queue: cl.CommandQueue, name: str, part: Any, dtype: np.dtype[Any
         if part.dtype != dtype or (part.size > 1 and part.strides != (dtype.itemsize,)):
             return converted(queue, name, part, dtype)
         # Kernels take the beginning of a buffer: a part that begins inside one is copied to a buffer of its own.
-        return part.copy(queue=queue) if copy or part.offset else part
+        return copied(queue, name, part) if copy or part.offset else part
     values = np.ascontiguousarray(part, dtype=dtype)
     return from_host(queue, values, copy=np.may_share_memory(values, part))
 

@@ -29,6 +29,7 @@ from typing_extensions import Self
 
 from clsparse_py import cache, refusals, sources
 from clsparse_py.errors import BuildError
+from clsparse_py.memory import submit
 from clsparse_py.records import dataclass
 
 __all__ = [
@@ -134,7 +135,9 @@ class Built:
             kernel.set_arg_types([each.dtype if isinstance(each, np.generic) else None for each in arguments])
         kernel.set_args(*arguments)
         group = self.parameters.work_group
-        event: cl.Event = cl.enqueue_nd_range_kernel(queue, kernel, (groups * group,), (group,), wait_for=wait_for)
+        event: cl.Event = submit(
+            kernel, cl.enqueue_nd_range_kernel, queue, kernel, (groups * group,), (group,), wait_for=wait_for
+        )
         self._idle.append(kernel)
         return event
 

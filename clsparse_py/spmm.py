@@ -7,20 +7,18 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pyopencl as cl
 from pyopencl import array as cl_array
 from typing_extensions import Self, override
 
-from clsparse_py import programs
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.csr import csr_array
-from clsparse_py.device import Device, describe
+from clsparse_py.device import Device
 from clsparse_py.errors import BuildError
+from clsparse_py.launch import Chain
 from clsparse_py.operands import check_matrix, check_scale, dense_operand, result_for
 from clsparse_py.product import ProductKernel
 from clsparse_py.records import dataclass
 from clsparse_py.semiring import Semiring, plus_times
-from clsparse_py.transfer import pending
 
 __all__ = ["spmm"]
 
@@ -103,7 +101,7 @@ def spmm(
     y = result.array
     if y.size:
         item = y.dtype.itemsize
-        y.events[:] = [enqueue_spmm(A, operand, y, (shape[1] * item, item), shape[1], alpha, beta, semiring, work_group)]
+        enqueue_spmm(A, operand, y, (shape[1] * item, item), shape[1], alpha, beta, semiring, work_group)
     return result.deliver()
 
 
@@ -117,35 +115,31 @@ def enqueue_spmm(
     beta: Any,
     semiring: Semiring,
     work_group: int = 64,
-) -> cl.Event:
+) -> None:
     """Enqueue a product with checked operands of any strides; a vector counts as one column."""
-    queue = x.queue or A.queue
-    device = describe(queue.device)
+    chain = Chain(x.queue or A.queue, A.data, A.indices, A.indptr, x, writes=(y,))
     scaled = alpha is not None or beta is not None
     arithmetic = Arithmetic(A.dtype.name, x.dtype.name, A.indptr.dtype.name, semiring.name)
     # Four columns a work-item read each entry of A a quarter as often; more would spill on small devices.
     columns = min(4, 1 << n_columns.bit_length() - 1)
     while True:
-        record = Rows.legal(device, arithmetic, scaled, work_group, columns)
         try:
-            built = programs.build(A.queue.context, A.queue.device, record)
+            built, record = chain.build(Rows.legal(chain.device, arithmetic, scaled, work_group, columns))
             break
         except BuildError:
             if columns == 1:
                 raise
             columns //= 2
-    group = built.parameters.work_group
     x_item, y_item = x.dtype.itemsize, y.dtype.itemsize
     x_strides = (*x.strides, 0)[:2]
     index = A.indptr.dtype.type
-    scale = [np.array(given if given is not None else default, y.dtype) for given, default in ((alpha, 1), (beta, 0))]
-    kernel = built.kernel(
-        A.data.base_data, x.base_data, np.uint64(x.offset // x_item), y.base_data, np.uint64(y.offset // y_item),
+    scale = [np.array(given if given is not None else default, y.dtype)[()] for given, default in ((alpha, 1), (beta, 0))]
+    work_items = A.shape[0] * -(-n_columns // columns)
+    chain.launch(
+        built, -(-work_items // record.work_group), A.data, x, np.uint64(x.offset // x_item), y, np.uint64(y.offset // y_item),
         *(scale if scaled else ()),
         np.int64(x_strides[0] // x_item), np.int64(x_strides[1] // x_item),
         np.int64(y_strides[0] // y_item), np.int64(y_strides[1] // y_item),
-        index(A.shape[0]), np.int64(n_columns), A.indptr.base_data, A.indices.base_data,
+        index(A.shape[0]), np.int64(n_columns), A.indptr, A.indices,
     )  # fmt: skip
-    work_items = A.shape[0] * -(-n_columns // columns)
-    _, wait_for = pending(queue, A.data, x, y)
-    return cl.enqueue_nd_range_kernel(queue, kernel, (-(-work_items // group) * group,), (group,), wait_for=wait_for)
+    chain.finish(y)

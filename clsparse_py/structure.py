@@ -14,8 +14,8 @@ from typing_extensions import Self, override
 
 from clsparse_py import programs
 from clsparse_py.arithmetic import OPENCL_TYPES
-from clsparse_py.device import describe, in_order
-from clsparse_py.transfer import pending
+from clsparse_py.device import in_order
+from clsparse_py.launch import Chain
 
 if TYPE_CHECKING:
     from clsparse_py.spmv.plan import SpmvPlan
@@ -106,19 +106,15 @@ def check_structure(
     ValueError
         It is no CSR structure of that shape; the message says why.
     """
-    queue = in_order(queue)
-    device = describe(queue.device)
-    parameters = Check(min(work_group, device.max_work_group), indptr.dtype.name)
-    built = programs.build(queue.context, queue.device, parameters)
-    group = built.parameters.work_group
+    chain = Chain(in_order(queue), indptr, indices)
+    built, record = chain.build(Check(min(work_group, chain.device.max_work_group), indptr.dtype.name))
     work = max(shape[0], indices.size, 1)
-    groups = max(1, min(-(-work // group), device.compute_units * 16))
-    counts = cl_array.empty(queue, (groups, 8), np.int64)
+    groups = max(1, min(-(-work // record.work_group), chain.device.compute_units * 16))
+    counts = chain.scratch(groups * 8, np.int64)
     index = indptr.dtype.type
-    sizes = index(shape[0]), index(shape[1]), index(indices.size), np.uint32(device.is_cpu)
-    kernel = built.kernel(*sizes, indptr.base_data, indices.base_data, counts.data)
-    cl.enqueue_nd_range_kernel(queue, kernel, (groups * group,), (group,), wait_for=pending(queue, indptr, indices)[1])
-    found = counts.get()
+    sizes = index(shape[0]), index(shape[1]), index(indices.size), np.uint32(chain.device.is_cpu)
+    chain.launch(built, groups, *sizes, indptr, indices, counts)
+    found = chain.read(counts, groups * 8).reshape(groups, 8)
     decreasing, outside, falls, not_rises, first, last, adjacent = (int(total) for total in found[:, :7].sum(axis=0))
     if first != 0:
         raise ValueError(f"indptr: must start with 0, starts with {first}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -11,49 +10,14 @@ from pyopencl import array as cl_array
 
 from clsparse_py.device import describe
 from clsparse_py.forked import is_forked, use_device
+from clsparse_py.memory import allocated, forget_ended, on_host_memory, submit, uses_before_writing
 
-__all__ = ["Waits", "allocated", "array_of", "contexts_match", "from_host", "on_host", "pending"]
-
-_COMPLETE = cl.command_execution_status.COMPLETE
+__all__ = ["Waits", "contexts_match", "fetched", "from_host", "on_host", "pending", "to_host"]
 
 
 def contexts_match(array: cl_array.Array, context: cl.Context) -> bool:
     """Return whether an array lives in a context."""
     return array.context is context or bool(array.context == context)
-
-
-def array_of(queue: cl.CommandQueue, n: int, dtype: np.dtype[Any], data: Any, allocator: Any = None) -> cl_array.Array:
-    """Return the array of ``n`` entries that a buffer holds.
-
-    As PyOpenCL's own operations make arrays: its constructor takes longer to look at a shape than a launch takes.
-    """
-    made: dict[str, Any] = {"_fast": True, "_size": n, "_context": queue.context, "_queue": queue}
-    return cl_array.Array(None, (n,), dtype, data=data, strides=(dtype.itemsize,), allocator=allocator, **made)
-
-
-def allocated(queue: cl.CommandQueue, what: str, n: int, dtype: Any, allocator: Any = None) -> cl_array.Array:
-    """Return a new device array of ``n`` entries.
-
-    Raises
-    ------
-    MemoryError
-        The device has not enough memory; the message says ``what`` needs it, how much, and how much there is.
-    """
-    device = describe(queue.device)
-    needed = n * np.dtype(dtype).itemsize
-    reason: Exception | None = None
-    if needed <= device.global_memory:
-        try:
-            if not n:
-                return cl_array.empty(queue, n, dtype, allocator=allocator)
-            data = allocator(needed) if allocator else cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, needed)
-            return array_of(queue, n, np.dtype(dtype), data, allocator)
-        except cl.Error as error:
-            reason = error
-    raise MemoryError(
-        f"{what}: {n:,} entries of {np.dtype(dtype)} need {needed:,} bytes; "
-        f"{device.name} has {device.global_memory:,} in all and allows {device.max_allocation:,} in one array"
-    ) from reason
 
 
 class _Lent(np.ndarray):
@@ -80,7 +44,11 @@ def from_host(queue: cl.CommandQueue, values: np.ndarray[Any, Any], *, copy: boo
         writes to the other.
     """
     if not _in_place(queue, values):
-        return cl_array.to_device(queue, values)
+        array = allocated(queue, "a copy of host memory", values.shape, values.dtype)
+        if values.size:
+            submit("a copy of host memory", cl.enqueue_copy, queue, array.base_data, values, is_blocking=True)
+            array.strides = values.strides
+        return array
     if copy:
         # In memory of NumPy's, which asks for large pages: 60 MB take 4.5 ms, and 25 in memory that a CPU runtime allocates.
         values = values.copy(order="K")
@@ -88,9 +56,16 @@ def from_host(queue: cl.CommandQueue, values: np.ndarray[Any, Any], *, copy: boo
     access = flags.READ_WRITE if values.flags.writeable else flags.READ_ONLY
     lent = values.view(_Lent)
     lent.queue = queue
-    buffer = cl.Buffer(queue.context, access | flags.USE_HOST_PTR, hostbuf=lent)
+    buffer = on_host_memory(queue, lent, access)
     order = "C" if values.flags.c_contiguous else "F"
     return cl_array.Array(queue, values.shape, values.dtype, order=order, data=buffer)
+
+
+def to_host(queue: cl.CommandQueue, host: np.ndarray[Any, Any]) -> cl_array.Array:
+    """Return a device array for values that `on_host` brings to a C-contiguous host array; it holds none yet."""
+    if _in_place(queue, host):
+        return from_host(queue, host, copy=False)
+    return allocated(queue, "the result", host.shape, host.dtype)
 
 
 def _in_place(queue: cl.CommandQueue, values: np.ndarray[Any, Any]) -> bool:
@@ -112,11 +87,13 @@ class Waits:
         self._queue: cl.CommandQueue | None = None
         self._own: list[cl.Event] = []
 
-    def before(self, queue: cl.CommandQueue, *arrays: cl_array.Array) -> list[cl.Event] | None:
+    def before(
+        self, queue: cl.CommandQueue, *arrays: cl_array.Array, writes: tuple[cl_array.Array, ...] = ()
+    ) -> list[cl.Event] | None:
         """Return the events that a command on a queue, which uses these arrays, has to wait for explicitly.
 
         In order, those of the queue itself need no waiting; naming them would cost time on the host and on the device. The queues
-        of others are flushed, as OpenCL asks.
+        of others are flushed, as OpenCL asks. Those of the arrays that it ``writes`` to wait for what reads them, too.
 
         Raises
         ------
@@ -142,6 +119,7 @@ class Waits:
                     if other is not None:  # a user's own event has none
                         other.flush()
         self._own = own
+        foreign += uses_before_writing(queue, *writes) if writes else ()
         return (foreign if self.ordered else own + foreign) or None
 
     def made(self, event: cl.Event) -> None:
@@ -149,20 +127,33 @@ class Waits:
         self._own.append(event)
 
 
-def pending(queue: cl.CommandQueue, *arrays: cl_array.Array) -> tuple[bool, list[cl.Event] | None]:
+def pending(
+    queue: cl.CommandQueue, *arrays: cl_array.Array, writes: tuple[cl_array.Array, ...] = ()
+) -> tuple[bool, list[cl.Event] | None]:
     """Return whether a queue keeps its commands in order, and the events that a command on it has to wait for explicitly.
 
-    Arrays forget events that are complete: who uses them often would ask for their queues each time.
+    ``writes`` are those of the arrays that the command writes to.
+
+    Arrays forget events when all are complete: who uses them often would ask for their queues each time.
     """
     for array in arrays:
-        for event in tuple(array.events):
-            if event.command_execution_status == _COMPLETE:
-                # One by one: another thread may add an event meanwhile, or have taken this one out.
-                with suppress(ValueError):
-                    array.events.remove(event)
+        forget_ended(array)
     waits = Waits()
-    events = waits.before(queue, *arrays)
+    events = waits.before(queue, *arrays, writes=writes)
     return waits.ordered, events
+
+
+def fetched(array: cl_array.Array, queue: cl.CommandQueue | None = None) -> np.ndarray[Any, Any]:
+    """Return the values of a contiguous array that begins its buffer, as `Array.get` does; threads may do so at once.
+
+    It is read on the array's queue or, if it has none, on ``queue``.
+    """
+    host = np.empty(array.shape, array.dtype)
+    if host.size:
+        events = tuple(array.events)
+        on: Any = array.queue or queue
+        submit("a read", cl.enqueue_copy, on, host, array.base_data, wait_for=events, is_blocking=True)
+    return host
 
 
 def on_host(array: cl_array.Array, host: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -174,7 +165,7 @@ def on_host(array: cl_array.Array, host: np.ndarray[Any, Any]) -> np.ndarray[Any
     buffer: Any = array.base_data
     if _in_place(queue, host):
         # Mapping is what makes the device's writes visible in memory that both use.
-        mapped, _ = cl.enqueue_map_buffer(queue, buffer, cl.map_flags.READ, 0, host.shape, host.dtype, wait_for=array.events)
+        mapped, _ = cl.enqueue_map_buffer(queue, buffer, cl.map_flags.READ, 0, host.shape, host.dtype, wait_for=[*array.events])
         mapped.base.release(queue)
         return host
     array.get(ary=host)

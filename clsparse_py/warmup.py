@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 import scipy.sparse
-from pyopencl import array as cl_array
 
 from clsparse_py import programs
 from clsparse_py.csr import csr_array
@@ -27,6 +26,7 @@ from clsparse_py.spmv import spmv_plan
 from clsparse_py.spmv.binning import Scheme
 from clsparse_py.spmv.choose import KernelChoice
 from clsparse_py.spmv.features import Features
+from clsparse_py.transfer import from_host
 from clsparse_py.transpose import transpose
 from clsparse_py.tuning.profiles import rules
 
@@ -132,7 +132,7 @@ def _multiply_vector(matrices: list[csr_array], scheme: str, kernel: KernelChoic
     """Multiply a vector by a scheme and its kernels, with alpha and without."""
     for A in matrices:
         plan = spmv_plan(A, scheme=scheme, kernel=kernel)
-        x, y = (cl_array.zeros(A.queue, n, A.dtype) for n in (1, A.shape[0]))
+        x, y = (from_host(A.queue, np.zeros(n, A.dtype), copy=True) for n in (1, A.shape[0]))
         for scale in (None, 1):
             plan.execute(A, x, y, alpha=scale)
         # What the launches read belongs to the plan.
@@ -141,7 +141,7 @@ def _multiply_vector(matrices: list[csr_array], scheme: str, kernel: KernelChoic
 
 def _multiply_columns(A: csr_array, columns: int) -> None:
     """Multiply a dense matrix, with alpha and without."""
-    X = cl_array.zeros(A.queue, (1, columns), A.dtype)
+    X = from_host(A.queue, np.zeros((1, columns), A.dtype), copy=True)
     for scale in (None, 1):
         spmm(A, X, alpha=scale)
 

@@ -9,12 +9,13 @@ import pyopencl as cl
 import pytest
 from pyopencl import array as cl_array
 
-from clsparse_py.launch import Chain, free_scratch
+from clsparse_py.launch import Chain
+from clsparse_py.memory import free_memory
 
 
 @pytest.mark.parametrize("ordered", [True, False])
 def test_counters_are_zeros_for_every_chain(queue: cl.CommandQueue, ordered: bool) -> None:
-    free_scratch()
+    free_memory()
     properties = cl.command_queue_properties
     if not ordered and not queue.device.queue_properties & properties.OUT_OF_ORDER_EXEC_MODE_ENABLE:
         pytest.skip("the device keeps commands in order")
@@ -28,11 +29,11 @@ def test_counters_are_zeros_for_every_chain(queue: cl.CommandQueue, ordered: boo
             chain.fill(each, 9, n)
             np.testing.assert_array_equal(chain.read(each, n), 9)
         chain.finish()
-    free_scratch()
+    free_memory()
 
 
 def test_counters_of_a_chain_that_never_ends_are_no_one_elses(queue: cl.CommandQueue) -> None:
-    free_scratch()
+    free_memory()
     left = Chain(queue)
     counted = left.counters(4)
     left.fill(counted, 5, 4)
@@ -69,7 +70,7 @@ def test_commands_beside_come_after_what_was_before_and_before_what_comes_after(
     chain.fill(first, 0, n)
     np.testing.assert_array_equal(chain.read(copied, n), 7)
     np.testing.assert_array_equal(chain.read(second, n), 3)
-    free_scratch()
+    free_memory()
 
 
 def test_commands_beside_come_after_those_of_other_chains(queue: cl.CommandQueue) -> None:
@@ -86,7 +87,7 @@ def test_commands_beside_come_after_those_of_other_chains(queue: cl.CommandQueue
         with chain.beside() as beside:
             beside.copy(target, written, n)
         np.testing.assert_array_equal(chain.read(target, n), round_)
-    free_scratch()
+    free_memory()
 
 
 def test_nothing_runs_beside_where_it_is_not_wanted(queue: cl.CommandQueue) -> None:

@@ -14,10 +14,11 @@ from clsparse_py.arithmetic import OPENCL_TYPES, name_of, needs_fp64, unsupporte
 from clsparse_py.convert import converted
 from clsparse_py.device import describe
 from clsparse_py.launch import Chain
+from clsparse_py.memory import allocated
 from clsparse_py.overlap import overlap, require_writable
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
-from clsparse_py.transfer import allocated, contexts_match
+from clsparse_py.transfer import contexts_match
 
 __all__ = [
     "CheckPointers",
@@ -96,9 +97,10 @@ def queue_of(**arrays: Any) -> cl.CommandQueue:
     return queue
 
 
-def chain_of(queue: cl.CommandQueue, *arrays: Any) -> Chain:
-    """Return a chain that waits for what still writes to operands and outputs; what is no device array is left out."""
-    return Chain(queue, *(array for array in arrays if isinstance(array, cl_array.Array)))
+def chain_of(queue: cl.CommandQueue, *operands: Any, outs: tuple[Any, ...] = ()) -> Chain:
+    """Return a chain that waits for what still uses operands and outputs; what is no device array is left out."""
+    read, written = (tuple(each for each in arrays if isinstance(each, cl_array.Array)) for arrays in (operands, outs))
+    return Chain(queue, *read, writes=written)
 
 
 def _placed(queue: cl.CommandQueue, name: str, array: cl_array.Array) -> cl_array.Array:

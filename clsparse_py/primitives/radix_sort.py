@@ -18,11 +18,11 @@ from pyopencl import array as cl_array
 from clsparse_py.arithmetic import name_of
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain
+from clsparse_py.memory import array_of
 from clsparse_py.primitives import arguments
 from clsparse_py.primitives.radix_kernels import RadixChunkCount, RadixChunkScatter, RadixChunkStarts, RadixCount, RadixScatter
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.records import dataclass
-from clsparse_py.transfer import array_of
 
 __all__ = ["Shape", "enqueue_radix_sort", "enqueue_sort_by_key", "radix_sort", "scratch_bytes"]
 
@@ -434,7 +434,7 @@ def radix_sort(
     """
     outs = arguments.pair_of_outputs(out, values is not None)
     queue = arguments.queue_of(keys=keys, values=values)
-    chain = arguments.chain_of(queue, keys, values, *outs)
+    chain = arguments.chain_of(queue, keys, values, outs=outs)
     n, given = keys.size, [arguments.keys(queue, "keys", keys)]
     if values is not None:
         given.append(arguments.values(queue, "values", values, beside=("keys", n)))

@@ -103,7 +103,7 @@ def reduce_by_key(
     entries = arguments.keys(queue, "keys", keys)
     added = arguments.values(queue, "values", values, beside=("keys", keys.size), added=True)
     outs = arguments.pair_of_outputs(out, second=True)
-    chain, n = arguments.chain_of(queue, entries, added, *outs), keys.size
+    chain, n = arguments.chain_of(queue, entries, added, outs=outs), keys.size
     runs = Runs(chain, entries, n) if n else None
     n_runs = runs.n_runs if runs else 0
     dtypes = keys.dtype, sum_dtype(values.dtype)

@@ -378,7 +378,7 @@ def inclusive_scan(a: cl_array.Array, *, out: cl_array.Array | None = None) -> c
 def _scan(a: cl_array.Array, out: Any, kind: str) -> cl_array.Array:
     queue = arguments.queue_of(a=a)
     entries = arguments.values(queue, "a", a, added=True)
-    chain = arguments.chain_of(queue, entries, out)
+    chain = arguments.chain_of(queue, entries, outs=(out,))
     result = arguments.output(chain, "out", out, a.size, sum_dtype(a.dtype), entries, in_place=entries)
     enqueue_scan(chain, entries, result.array, a.size, kind=kind)
     return result.deliver(chain)

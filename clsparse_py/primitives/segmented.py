@@ -293,7 +293,7 @@ def segmented_sum(segment_ptr: cl_array.Array, values: cl_array.Array, *, out: c
     queue = arguments.queue_of(segment_ptr=segment_ptr, values=values)
     pointers = arguments.pointers(queue, "segment_ptr", segment_ptr)
     entries = arguments.values(queue, "values", values, added=True)
-    chain, n_segments = arguments.chain_of(queue, pointers, entries, out), pointers.size - 1
+    chain, n_segments = arguments.chain_of(queue, pointers, entries, outs=(out,)), pointers.size - 1
     result = arguments.output(chain, "out", out, n_segments, sum_dtype(values.dtype), entries, pointers)
     arguments.check_pointers(chain, "segment_ptr", pointers, entries.size)
     if n_segments:
@@ -334,7 +334,7 @@ def segmented_scan(
     queue = arguments.queue_of(segment_ptr=segment_ptr, values=values)
     pointers = arguments.pointers(queue, "segment_ptr", segment_ptr)
     entries = arguments.values(queue, "values", values, added=True)
-    chain, n, dtype = arguments.chain_of(queue, pointers, entries, out), entries.size, sum_dtype(values.dtype)
+    chain, n, dtype = arguments.chain_of(queue, pointers, entries, outs=(out,)), entries.size, sum_dtype(values.dtype)
     result = arguments.output(chain, "out", out, n, dtype, entries, pointers, in_place=entries)
     arguments.check_pointers(chain, "segment_ptr", pointers, n)
     if n:

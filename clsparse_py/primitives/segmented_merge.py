@@ -99,7 +99,7 @@ def segmented_merge(
         raise ValueError(f"algorithm: must be one of {', '.join(ALGORITHMS)}, is {algorithm!r}")
     outs = arguments.pair_of_outputs(out, values is not None)
     queue = arguments.queue_of(segment_ptr=segment_ptr, subsegment_ptr=subsegment_ptr, keys=keys, values=values)
-    chain = arguments.chain_of(queue, segment_ptr, subsegment_ptr, keys, values, *outs)
+    chain = arguments.chain_of(queue, segment_ptr, subsegment_ptr, keys, values, outs=outs)
     given = _pointers(queue, segment_ptr, subsegment_ptr)
     n = keys.size
     x: Arrays = (arguments.keys(queue, "keys", keys),)

@@ -401,7 +401,7 @@ def segmented_sort(
     """
     outs = arguments.pair_of_outputs(out, values is not None)
     queue = arguments.queue_of(segment_ptr=segment_ptr, keys=keys, values=values)
-    chain = arguments.chain_of(queue, segment_ptr, keys, values, *outs)
+    chain = arguments.chain_of(queue, segment_ptr, keys, values, outs=outs)
     bounds = arguments.pointers(queue, "segment_ptr", segment_ptr)
     n = keys.size
     x: Arrays = (arguments.keys(queue, "keys", keys),)

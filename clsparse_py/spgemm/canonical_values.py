@@ -10,10 +10,10 @@ from pyopencl import array as cl_array
 from clsparse_py.convert import converted
 from clsparse_py.csr import assembled, csr_array
 from clsparse_py.launch import Chain
+from clsparse_py.memory import allocated
 from clsparse_py.primitives.addition import sum_dtype
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.primitives.segmented import enqueue_segmented_sum
-from clsparse_py.transfer import allocated
 from clsparse_py.transpose.methods import enqueue_permute
 
 __all__ = ["CanonicalOperand"]

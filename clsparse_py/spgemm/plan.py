@@ -12,6 +12,7 @@ from clsparse_py.csr import assembled, csr_array
 from clsparse_py.device import describe
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
+from clsparse_py.memory import allocated
 from clsparse_py.overlap import require_apart
 from clsparse_py.parts import place_part, value_dtype
 from clsparse_py.set_once import SetOnce
@@ -23,7 +24,6 @@ from clsparse_py.spgemm.one_phase import enqueue_compaction
 from clsparse_py.spgemm.rules import Rules
 from clsparse_py.spgemm.symbolic import Settings, Symbolic, Timer, enqueue_numeric
 from clsparse_py.structure import Plans, Structure
-from clsparse_py.transfer import allocated
 
 __all__ = ["SpgemmPlan"]
 
@@ -112,12 +112,7 @@ class SpgemmPlan(SetOnce):
     def _allocated(self, chain: Chain, part: str, n: int, dtype: Any) -> cl_array.Array:
         """Return a new array for C."""
         what = f"{part} of the {self.shape[0]} x {self.shape[1]} product"
-        try:
-            return allocated(self.queue, what, n, dtype, self._allocator)
-        except MemoryError:
-            # What is kept of workspaces may be what is missing.
-            chain.free_scratch()
-            return allocated(self.queue, what, n, dtype, self._allocator)
+        return allocated(chain.queue, what, n, dtype, self._allocator)
 
     def _assembled(self, data: cl_array.Array) -> csr_array:
         known = Structure(self.nnz, sorted=True, canonical=True)
@@ -141,7 +136,8 @@ class SpgemmPlan(SetOnce):
         left = self._placed("a_data", a_data, self._a, self._product.a_data)
         right = self._placed("b_data", b_data, self._b, self._product.b_data)
         product = self._product._replace(a_data=left, b_data=right)
-        chain = Chain(self.queue, left, right, self.indices, *(() if out is None else (self._target(out, left, right),)))
+        writes = () if out is None else (self._target(out, left, right),)
+        chain = Chain(self.queue, left, right, *self._product.structure, self.indices, self.indptr, writes=writes)
         data = self._allocated(chain, "values", self.nnz, self._dtype) if out is None else out.data
         try:
             C = Result(self.indptr, self.indices, data)

@@ -8,9 +8,9 @@ import numpy as np
 from pyopencl import array as cl_array
 
 from clsparse_py.launch import Chain
+from clsparse_py.memory import allocated
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.spgemm.accumulator import Product
-from clsparse_py.transfer import allocated
 
 __all__ = ["enqueue_pointers"]
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from clsparse_py.csr import csr_array
 from clsparse_py.errors import BuildError
+from clsparse_py.memory import note_written
 from clsparse_py.operands import check_matrix, check_scale, dense_operand, result_for
 from clsparse_py.semiring import Semiring, plus_times
 from clsparse_py.spmm import enqueue_spmm
@@ -94,7 +95,7 @@ def spmv(
     elif not plan.matches(A):
         raise ValueError("plan: was made for another structure than A's")
     if out is not None and (event := plan.repeat(A, x, out, alpha, beta, semiring)) is not None:
-        out.events[:] = [event]
+        note_written(out, event)
         return out
     operand, on_device = dense_operand(A, "x", x, ndim=1)
     dtype = check_scale(A, operand, alpha, beta, out, semiring)
@@ -104,15 +105,14 @@ def spmv(
         # SpMV's kernels read neighbours; the one of SpMM takes any strides.
         if not y.size:
             return result.deliver()
-        event = enqueue_spmm(A, operand, y, (y.dtype.itemsize, 0), 1, alpha, beta, semiring)
+        enqueue_spmm(A, operand, y, (y.dtype.itemsize, 0), 1, alpha, beta, semiring)
     else:
         try:
-            event = plan.execute(A, operand, y, alpha=alpha, beta=beta, semiring=semiring)[-1]
+            # The newest event stands for all before it: it waits for them.
+            note_written(y, plan.execute(A, operand, y, alpha=alpha, beta=beta, semiring=semiring)[-1])
             if operand is x and y is out:
                 plan.remember(A, x, y, alpha, beta, semiring)
         except BuildError:
             # The kernel of SpMM is another one; the plan has tried all of its own.
-            event = enqueue_spmm(A, operand, y, (y.dtype.itemsize, 0), 1, alpha, beta, semiring)
-    # The newest event stands for all before it: it waits for them.
-    y.events[:] = [event]
+            enqueue_spmm(A, operand, y, (y.dtype.itemsize, 0), 1, alpha, beta, semiring)
     return result.deliver()

@@ -9,10 +9,12 @@ import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
-from clsparse_py import programs
-from clsparse_py.device import Device, describe
+from clsparse_py.device import Device
+from clsparse_py.launch import Chain
+from clsparse_py.memory import allocated
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
+from clsparse_py.transfer import from_host
 from clsparse_py.tuning.labels import MOST, number
 
 __all__ = ["GRANULARITIES", "N_BINS", "Scheme", "Side", "count_bins", "list_rows"]
@@ -115,16 +117,6 @@ def _chunks(device: Device, n_virtual: int) -> int:
     return max(1, min(wanted, -(-n_virtual // 16)))
 
 
-def _launch(
-    queue: cl.CommandQueue, parameters: OfStructure, work_items: int, indptr: cl_array.Array | None, *arguments: Any
-) -> None:
-    built = programs.build(queue.context, queue.device, parameters)
-    group = built.parameters.work_group
-    kernel = built.kernel(*arguments)
-    wait_for = indptr.events if indptr is not None else None
-    cl.enqueue_nd_range_kernel(queue, kernel, (-(-work_items // group) * group,), (group,), wait_for=wait_for)
-
-
 def _where(n_rows: int, side: Side) -> tuple[Any, ...]:
     return np.int64(n_rows), np.int64(side.granularity), np.int64(side.block), np.int64(side.threshold), np.int32(side.side)
 
@@ -133,14 +125,14 @@ def count_bins(
     queue: cl.CommandQueue, n_rows: int, indptr: cl_array.Array, side: Side, work_group: int = 128
 ) -> np.ndarray[Any, Any]:
     """Return how many virtual rows each bin holds: one launch, one read."""
-    device = describe(queue.device)
-    parameters = Binning(min(work_group, device.max_work_group), indptr.dtype.name, "histogram")
-    group = programs.build(queue.context, queue.device, parameters).parameters.work_group
+    chain = Chain(queue, indptr)
+    device = chain.device
+    built, record = chain.build(Binning(min(work_group, device.max_work_group), indptr.dtype.name, "histogram"))
     n_virtual = -(-n_rows // side.granularity)
-    groups = max(1, min(-(-n_virtual // group), device.compute_units * 8))
-    found = cl_array.empty(queue, (groups, N_BINS), np.int32)
-    _launch(queue, parameters, groups * group, indptr, *_where(n_rows, side), indptr.data, found.data)
-    return np.asarray(found.get().sum(axis=0, dtype=np.int64))
+    groups = max(1, min(-(-n_virtual // record.work_group), device.compute_units * 8))
+    found = chain.scratch(groups * N_BINS, np.int32)
+    chain.launch(built, groups, *_where(n_rows, side), indptr, found)
+    return np.asarray(chain.read(found, groups * N_BINS).reshape(groups, N_BINS).sum(axis=0, dtype=np.int64))
 
 
 def list_rows(
@@ -163,16 +155,23 @@ def list_rows(
     n_virtual : int
         How many virtual rows the lists hold together.
     """
-    device = describe(queue.device)
-    work_group = min(work_group, device.max_work_group)
+    chain = Chain(queue, indptr)
+    work_group = min(work_group, chain.device.max_work_group)
     index = indptr.dtype
-    chunks = _chunks(device, -(-n_rows // side.granularity))
+    chunks = _chunks(chain.device, -(-n_rows // side.granularity))
     n_lists = int(list_of_bin.max()) + 1
-    to_list = cl_array.to_device(queue, list_of_bin.astype(np.int32))
-    counts = cl_array.empty(queue, n_lists * chunks, index)
-    rows = cl_array.empty(queue, max(n_virtual, 1), index)
-    shared = (*_where(n_rows, side), indptr.data, np.int64(chunks), np.int32(n_lists), to_list.data, counts.data)
-    _launch(queue, Binning(work_group, index.name, "count"), chunks, indptr, *shared)
-    _launch(queue, ScanCounts(work_group, index.name), 1, None, np.int64(counts.size), counts.data)
-    _launch(queue, Binning(work_group, index.name, "place"), chunks, None, *shared, rows.data)
+    to_list = from_host(queue, list_of_bin.astype(np.int32), copy=True)
+    counts = chain.scratch(n_lists * chunks, index)
+    rows = allocated(queue, "lists of rows", max(n_virtual, 1), index)
+    shared = (*_where(n_rows, side), indptr, np.int64(chunks), np.int32(n_lists), to_list, counts)
+    _over_chunks(chain, Binning(work_group, index.name, "count"), chunks, *shared)
+    _over_chunks(chain, ScanCounts(work_group, index.name), 1, np.int64(counts.size), counts)
+    _over_chunks(chain, Binning(work_group, index.name, "place"), chunks, *shared, rows)
+    chain.finish(rows)
     return rows
+
+
+def _over_chunks(chain: Chain, parameters: OfStructure, n: int, *arguments: Any) -> None:
+    """Enqueue a kernel whose work-items take a chunk each."""
+    built, record = chain.build(parameters)
+    chain.launch(built, -(-n // record.work_group), *arguments)

@@ -6,16 +6,18 @@ from collections.abc import Container
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
-import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py import programs
 from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.launch import Chain
+from clsparse_py.memory import allocated
 from clsparse_py.spmv.binning import N_BINS, Side, count_bins, list_rows
 from clsparse_py.spmv.choose import PIECE, Decision, KernelChoice, whole_rows
 from clsparse_py.spmv.executable import Executable, Launch
 from clsparse_py.spmv.explanation import Share
 from clsparse_py.spmv.kernels import Adaptive, Boundaries, Chunked, Combine, Merge, Subvector
+from clsparse_py.transfer import fetched, from_host
 
 if TYPE_CHECKING:
     from clsparse_py.spmv.plan import SpmvPlan
@@ -67,14 +69,14 @@ class Builder:
         self.shares.append(Share(rows, choice, built.parameters.name, why))
 
     def _upload(self, values: Any) -> cl_array.Array:
-        return cl_array.to_device(self.queue, np.ascontiguousarray(values, dtype=self.index))
+        return from_host(self.queue, np.ascontiguousarray(values, dtype=self.index), copy=True)
 
     def single(self, choice: KernelChoice) -> None:
         """All rows, in order, to one kernel."""
         plan, structure = self.plan, (self.plan.indptr, self.plan.indices)
         why = "all rows, in order"
         if choice.name == "pieces":
-            built = self._pieces(choice, plan.indptr.get(), np.arange(self.n_rows))
+            built = self._pieces(choice, fetched(plan.indptr, self.queue), np.arange(self.n_rows))
             self._share(self.n_rows, str(choice), built, why)
             return
         asked = choice.record(self.device, self.arithmetic, self.scaled)
@@ -115,13 +117,13 @@ class Builder:
         """Add the launches of a kernel that takes parts of equal weight, a work-group or a work-item to each."""
         plan, index, record = self.plan, self.index, built.parameters
         n_parts, (rows, entries, cuts) = self._cut(step, row_weight, slack)
-        part_row = rows.get()
+        part_row = fetched(rows)
         even = isinstance(record, Adaptive) and record.parts == "even"
         if not (row_weight or even) and np.diff(part_row).max() > _MOST_ROWS * step:
             # A part with many rows for its entries, empty ones, would take long: rows are made to weigh.
             n_parts, (rows, entries, cuts) = self._cut(step, 1, slack)
-            part_row = rows.get()
-        partial = cl_array.empty(self.queue, n_parts, self.arithmetic.result)
+            part_row = fetched(rows)
+        partial = allocated(self.queue, "sums of parts", n_parts, self.arithmetic.result)
         structure = (partial, plan.indptr, plan.indices)
         if isinstance(record, Chunked):
             self._launch(built, n_parts, index(n_parts), index(plan.nnz), rows, entries, *structure)
@@ -130,7 +132,7 @@ class Builder:
         else:
             self._launch(built, n_parts * record.work_group, rows, entries, *structure)
         # A cut row's number is one below the row of the parts that begin inside it; its later pieces are those parts.
-        cut = np.flatnonzero(cuts.get())
+        cut = np.flatnonzero(fetched(cuts))
         if cut.size:
             self._combine(part_row[cut] - 1, cut, partial)
 
@@ -138,14 +140,15 @@ class Builder:
         """Return the number of parts, and where they begin: arrays of rows, entries, and whether a row is cut there."""
         plan, index = self.plan, self.index
         n_parts = max(1, -(-(plan.nnz + row_weight * self.n_rows) // step))
-        built, parameters = self._built(Boundaries(min(64, self.device.max_work_group), plan.indptr.dtype.name))
-        found = [cl_array.empty(self.queue, n_parts + 1, plan.indptr.dtype) for _ in range(3)]
-        kernel = built.kernel(
+        chain = Chain(self.queue, plan.indptr)
+        built, parameters = chain.build(Boundaries(min(64, self.device.max_work_group), plan.indptr.dtype.name))
+        found = [allocated(self.queue, "ends of parts", n_parts + 1, plan.indptr.dtype) for _ in range(3)]
+        chain.launch(
+            built, -(-(n_parts + 1) // parameters.work_group),
             index(self.n_rows), index(plan.nnz), np.int64(step), np.int64(row_weight), index(slack), index(n_parts),
-            plan.indptr.data, *(array.data for array in found),
+            plan.indptr, *found,
         )  # fmt: skip
-        group = parameters.work_group
-        cl.enqueue_nd_range_kernel(self.queue, kernel, (-(-(n_parts + 1) // group) * group,), (group,))
+        chain.finish(*found)
         return n_parts, found
 
     def _pieces(self, choice: KernelChoice, indptr: np.ndarray[Any, Any], rows: np.ndarray[Any, Any]) -> programs.Built:
@@ -157,7 +160,7 @@ class Builder:
         number = np.arange(row.size) - np.repeat(np.cumsum(n_pieces) - n_pieces, n_pieces)
         piece_begin = begin[row] + number * PIECE
         piece_end = np.minimum(piece_begin + PIECE, end[row])
-        partial = cl_array.empty(self.queue, max(row.size, 1), self.arithmetic.result)
+        partial = allocated(self.queue, "sums of pieces", max(row.size, 1), self.arithmetic.result)
         tables = (self._upload(rows[row]), self._upload(piece_begin), self._upload(piece_end))
         self._launch(built, row.size * parameters.work_group, *tables, partial, self.plan.indptr, self.plan.indices)
         later = np.flatnonzero(number > 0)
@@ -213,10 +216,10 @@ class Builder:
             for i, choice in enumerate(kernels):
                 n_virtual = int(counts[list_of_bin == i].sum())
                 if choice.name == "pieces":
-                    numbers = rows.get()[begin : begin + n_virtual].astype(np.int64)
+                    numbers = fetched(rows)[begin : begin + n_virtual].astype(np.int64)
                     single = (numbers[:, None] * side.granularity + np.arange(side.granularity)).ravel()
                     single = single[single < self.n_rows]
-                    built = self._pieces(choice, plan.indptr.get(), single)
+                    built = self._pieces(choice, fetched(plan.indptr, self.queue), single)
                     self._share(single.size, str(choice), built, f"rows of more than {PIECE} entries are cut")
                 else:
                     lists.append(_List(choice, rows, begin, n_virtual, side))
@@ -225,12 +228,12 @@ class Builder:
             self._subvectors(lists)
 
     def _joined(self, arrays: list[cl_array.Array]) -> cl_array.Array:
-        joined = cl_array.empty(self.queue, sum(array.size for array in arrays), self.index)
-        begin, target = 0, cast("cl.Buffer", joined.data)
+        chain, begin = Chain(self.queue, *arrays), 0
+        joined = allocated(self.queue, "lists of rows", sum(array.size for array in arrays), self.index)
         for array in arrays:
-            source = cast("cl.Buffer", array.data)
-            cl.enqueue_copy(self.queue, target, source, byte_count=array.nbytes, dst_offset=begin)
-            begin += array.nbytes
+            chain.copy(joined, array, array.size, begin)
+            begin += array.size
+        chain.finish(joined)
         return joined
 
     def _subvectors(self, lists: list[_List]) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import operator
 import threading
+import weakref
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pyopencl as cl
 
 from clsparse_py.forked import is_forked
+from clsparse_py.memory import note_use, submit, unordered
 from clsparse_py.transfer import Waits
 
 __all__ = ["Executable", "Launch"]
@@ -43,39 +45,51 @@ class Launch:
 
 @dataclass
 class Executable:
-    """The launches of one product for one arithmetic, and the arrays that their arguments point to.
+    """The launches of one product for one arithmetic, and the arrays of the plan that their arguments point to.
 
-    Arguments belong to one execution at a time: `lock` is held from setting them to the last enqueue. So does what launches hand
-    to each other in `keep`: where no queue's order sees to it, an execution waits for `last`, the one before it.
+    The operands are the caller's to keep: a command that was enqueued keeps what it uses, and no argument is used again that
+    points to what is gone. Arguments belong to one execution at a time: `lock` is held from setting them to the last enqueue. So
+    does what launches hand to each other in `keep`: where no queue's order sees to it, an execution waits for `last`, the one
+    before it.
     """
 
     launches: list[Launch] = field(default_factory=list)
     keep: list[Any] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
-    operands: tuple[Any, ...] = (None, None, None)
+    operands: tuple[Callable[[], Any], ...] = (lambda: None,) * 3
     scale: tuple[Any, ...] = ()
     waits: Waits = field(default_factory=Waits)
+    queue: cl.CommandQueue | None = None
+    noted: tuple[int, ...] = ()
     last: tuple[cl.CommandQueue, cl.Event] | None = None
 
     def run(self, queue: cl.CommandQueue, operands: tuple[Any, ...], scale: tuple[Any, ...]) -> list[cl.Event]:
         """Enqueue a product and return an event for each command."""
         with self.lock:
-            wait_for = self.waits.before(queue, *operands)
+            wait_for = self.waits.before(queue, *operands, writes=operands[2:])
             ordered = self.waits.ordered
             if not self.launches:
                 return [cl.enqueue_marker(queue, wait_for=wait_for)]
-            if scale is not self.scale or not all(map(operator.is_, operands, self.operands)):
+            same = scale is self.scale and all(ref() is each for ref, each in zip(self.operands, operands, strict=True))
+            if not same:
                 self._set(operands, scale)
+            if not same or queue is not self.queue:
+                self.queue, self.noted = queue, unordered(queue, *operands, *self.keep[:2])
             if len(self.launches) > 1 and self.last is not None and not (ordered and self.last[0] is queue):
                 self.last[0].flush()  # OpenCL asks for it where one queue waits for another
                 wait_for = [*(wait_for or ()), self.last[1]]
             events: list[cl.Event] = []
             for launch in self.launches:
-                event = cl.enqueue_nd_range_kernel(queue, launch.kernel, launch.global_size, launch.local_size, None, wait_for)
+                event = submit(
+                    launch.kernel, cl.enqueue_nd_range_kernel, queue, launch.kernel, launch.global_size, launch.local_size, None,
+                    wait_for,
+                )  # fmt: skip
                 events.append(event)
+                self.last = queue, event
+                if self.noted:
+                    note_use(queue, self.noted, event)
                 wait_for = None if ordered else [event]
             self.waits.made(event)
-            self.last = queue, event
             return events
 
     def _set(self, operands: tuple[Any, ...], scale: tuple[Any, ...]) -> None:
@@ -91,8 +105,7 @@ class Executable:
         )
         for launch in self.launches:
             launch.set(arguments)
-        # PyOpenCL does not keep alive what arguments point to: this does.
-        self.operands, self.scale = operands, scale
+        self.operands, self.scale = tuple(map(weakref.ref, operands)), scale
 
     def __del__(self) -> None:
         # What is kept here goes with it, and a buffer on host memory goes at once: not while a kernel uses it.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import threading
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,9 +31,10 @@ __all__ = ["SpmvPlan"]
 
 @dataclass(frozen=True)
 class _Checked:
-    """A product whose operands were checked: values, x, y, alpha, beta and semiring, and what they make."""
+    """A product that was checked: values, x and y, which it does not keep, alpha, beta and semiring, and what they make."""
 
-    operands: tuple[Any, ...]
+    arrays: tuple[weakref.ref[cl_array.Array], ...]
+    others: tuple[Any, ...]
     executable: Executable
     scale: tuple[Any, ...]
 
@@ -130,16 +132,19 @@ class SpmvPlan(SetOnce):
     def remember(self, A: csr_array, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any, semiring: Semiring) -> None:
         """Take note that these operands were checked, so that `repeat` knows them."""
         if all(value is None or isinstance(value, (int, float, complex, np.generic)) for value in (alpha, beta)):  # immutable
-            self._last = _Checked((A.data, x, y, alpha, beta, semiring), *self._ready(A, x, y, alpha, beta, semiring))
+            arrays = tuple(map(weakref.ref, (A.data, x, y)))
+            self._last = _Checked(arrays, (alpha, beta, semiring), *self._ready(A, x, y, alpha, beta, semiring))
 
     def repeat(
         self, A: csr_array, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any, semiring: Semiring
     ) -> cl.Event | None:
         """Enqueue the product that was remembered and return its event; None where an operand is another than was checked."""
-        last = self._last
-        if last is None or not all(map(operator.is_, (A.data, x, y, alpha, beta, semiring), last.operands)):
+        last, arrays = self._last, (A.data, x, y)
+        if last is None or not all(map(operator.is_, (alpha, beta, semiring), last.others)):
             return None
-        return last.executable.run(x.queue or self.queue, last.operands[:3], last.scale)[-1]
+        if not all(ref() is each for ref, each in zip(last.arrays, arrays, strict=True)):
+            return None
+        return last.executable.run(x.queue or self.queue, arrays, last.scale)[-1]
 
     def _ready(
         self, A: csr_array, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any, semiring: Semiring

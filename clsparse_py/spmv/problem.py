@@ -129,7 +129,7 @@ class SpmvProblem:
 
     def _spoil(self) -> None:
         """See to it that what an earlier run left is not taken for a result."""
-        chain = Chain(self.queue, self.y)
+        chain = Chain(self.queue, writes=(self.y,))
         chain.fill(self.y, np.nan, self.y.size)
         chain.finish(self.y)
 

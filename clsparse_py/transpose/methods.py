@@ -16,12 +16,12 @@ from pyopencl import array as cl_array
 from clsparse_py.arithmetic import name_of
 from clsparse_py.csr import csr_array
 from clsparse_py.launch import Chain, spread
+from clsparse_py.memory import allocated
 from clsparse_py.primitives.radix_sort import enqueue_sort_by_key
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.primitives.segmented_sort import enqueue_segmented_sort
 from clsparse_py.records import dataclass
 from clsparse_py.spmv.kernels import Boundaries
-from clsparse_py.transfer import allocated
 from clsparse_py.transpose.kernels import Count, Gather, GatherChunked, Insert, Order, Permute, Sample, Unpack, tile
 
 __all__ = [

@@ -15,6 +15,7 @@ from clsparse_py.csr import assembled, csr_array
 from clsparse_py.device import describe
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
+from clsparse_py.memory import allocated
 from clsparse_py.overlap import require_apart
 from clsparse_py.parts import place_part, value_dtype
 from clsparse_py.records import dataclass
@@ -277,11 +278,13 @@ class TransposePlan(SetOnce):
             A wrong shape, dtype or context, or an ``out`` that is none of this plan's results; the message names the argument.
         """
         values = self._placed(self._data if data is None else data)
+        queue = values.queue or self.queue
         if out is None:
-            target = cl_array.empty(self.queue, values.size, values.dtype, allocator=self._data.allocator)
+            chain = Chain(queue, self.positions, values)
+            target = allocated(queue, "values of the transposed", values.size, values.dtype, self._data.allocator)
         else:
             target = self._target(out, values)
-        chain = Chain(values.queue or self.queue, self.positions, values, target)
+            chain = Chain(queue, self.positions, values, writes=(target,))
         if values.size:
             try:
                 enqueue_permute(chain, self.positions, values, target, values.size)

@@ -15,7 +15,7 @@ import scipy.sparse
 
 from clsparse_py.device import Device, describe
 from clsparse_py.errors import BuildError
-from clsparse_py.launch import free_scratch
+from clsparse_py.memory import free_memory
 from clsparse_py.tuning.checkpoint import Checkpoint, Observation
 from clsparse_py.tuning.clock import Clock, DeviceLostError
 from clsparse_py.tuning.corpus import Case, cases, with_values
@@ -198,7 +198,7 @@ class Session:
                 if matrix.nnz >= _LARGE:
                     # What refers to itself, and the memory kept for operations, would be missed by the next one.
                     gc.collect()
-                    free_scratch()
+                    free_memory()
                 took = time.monotonic() - begin
                 course.spent += took
                 course.costs[case.nnz] = took
@@ -209,7 +209,7 @@ class Session:
             self.checkpoint.stopped()
             matrices.close()
             # What the last case left to be freed is freed before the queue is.
-            free_scratch()
+            free_memory()
         return coming is None and self._complete
 
     def _left(self) -> float:

@@ -14,8 +14,7 @@ import scipy.sparse as sp
 from problems import assert_product, device_matrix, pattern_product, random_matrix
 from pyopencl import array as cl_array
 
-from clsparse_py import csr_array, max_times, min_plus, plus_times, spgemm, spgemm_plan
-from clsparse_py.launch import Chain, _scratch_pool
+from clsparse_py import csr_array, free_memory, max_times, memory, memory_info, min_plus, plus_times, spgemm, spgemm_plan
 from clsparse_py.spgemm import METHODS
 
 pytestmark = pytest.mark.any_platform
@@ -209,15 +208,14 @@ def test_kept_workspace_gives_way_to_the_result(queue: cl.CommandQueue, pair: Op
     A, B = pair
     left, right = device_matrix(queue, A), device_matrix(queue, B)
     spgemm(left, right)
-    pool = _scratch_pool(queue)[0]
-    assert pool.held_blocks
 
     def allocate(size: int) -> cl.Buffer:
-        if pool.held_blocks:
+        if memory_info(queue).pooled:
             raise cl.MemoryError("there is no more")
         return cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, size)
 
     plan = spgemm_plan(left, right)
+    assert memory_info(queue).pooled
     plan._allocator = allocate
     assert_product(plan(), A, B)
 
@@ -232,31 +230,29 @@ def test_allocation_of_the_workspace_fails(
     assert left.has_canonical_format
     assert right.has_canonical_format
     spgemm(left, right, method=method)
-    scratch = Chain.scratch
     state = {"left": 0}
 
-    class Pool:
-        def allocate(self, size: int) -> Any:
-            if state["left"] == 0:
-                raise cl.MemoryError("there is no more")
-            state["left"] -= 1
-            return cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, size)
+    def create(context: cl.Context, n_bytes: int) -> cl.Buffer:
+        if state["left"] == 0:
+            raise cl.MemoryError("there is no more")
+        state["left"] -= 1
+        return cl.Buffer(context, cl.mem_flags.READ_WRITE, n_bytes)
 
-    monkeypatch.setattr("clsparse_py.launch._scratch_pool", lambda _queue: (Pool(), queue.context))
     messages: list[str] = []
     C = None
-    while C is None and len(messages) < 100:
-        state["left"] = len(messages)
-        try:
-            C = spgemm(left, right, method=method)
-        except MemoryError as error:
-            messages.append(str(error))
+    with monkeypatch.context() as patch:
+        patch.setattr(memory, "_create", create)
+        while C is None and len(messages) < 100:
+            free_memory(queue)
+            state["left"] = len(messages)
+            try:
+                C = spgemm(left, right, method=method)
+            except MemoryError as error:
+                messages.append(str(error))
     assert messages
-    assert all(re.match(r"workspace: [\d,]+ entries of \w+ need [\d,]+ bytes", message) for message in messages)
+    assert all(re.search(r": [\d,]+ entries of \w+ need [\d,]+ bytes; .* has [\d,]+ in all", message) for message in messages)
     assert C is not None
     assert_product(C, A, B)
-    monkeypatch.undo()
-    assert Chain.scratch is scratch
     gc.collect()
     assert_product(spgemm(left, right, method=method), A, B)
     np.testing.assert_array_equal(left.data.get(), A.data)

@@ -1,0 +1,659 @@
+"""Device memory: results, copies and scratch come from here, and what is let go is kept for the next.
+
+There is one pool for each context and device, and one arena in it for each queue. A block is used again at once on the queue of
+its arena, whose order sees to it that earlier commands come first. Where commands of other queues may still use it, the queue
+waits for them; the host never does. Queues that keep no order take memory from the driver, and give it back there.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import sys
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from types import SimpleNamespace
+from typing import Any, NamedTuple, TypeVar, cast
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+__all__ = [
+    "MemoryInfo",
+    "allocated",
+    "arena_of",
+    "array_of",
+    "beside",
+    "forget_ended",
+    "free_memory",
+    "memory_info",
+    "note_use",
+    "note_written",
+    "on_host_memory",
+    "record_use",
+    "submit",
+    "unordered",
+    "uses_before_writing",
+]
+
+#: By default, what is kept unused takes this share of a device's memory at most.
+_SHARE = 0.25
+#: Blocks are a multiple of this many bytes, and of an eighth of the largest power of two in their size: what is wasted is less.
+_LEAST_STEP_BITS = 8
+#: Uses of one memory on a queue without order, above which they are put together.
+_MANY_USES = 16
+
+#: Events of an array that shares its list, above which the list is shortened.
+_MANY_EVENTS = 64
+
+_COMPLETE = cl.command_execution_status.COMPLETE
+_MAPPED = cl.mem_info.MAP_COUNT
+
+_Made = TypeVar("_Made")
+
+
+class MemoryInfo(NamedTuple):
+    """What `memory_info` tells, in bytes but for `blocks`.
+
+    Attributes
+    ----------
+    used : int
+        Of arrays and scratch that are alive.
+    pooled : int
+        Of what was let go and is kept for the next.
+    peak : int
+        The most that was used so far.
+    blocks : int
+        Pieces of memory that are used.
+    """
+
+    used: int
+    pooled: int
+    peak: int
+    blocks: int
+
+
+class _Block:
+    """A piece of device memory: lent, or idle in the arena that it belongs to."""
+
+    __slots__ = ("arena", "buffer", "idle_since", "pointer", "pool", "size")
+
+    def __init__(self, arena: Arena, buffer: cl.Buffer, size: int) -> None:
+        self.buffer, self.size, self.pointer = buffer, size, buffer.int_ptr
+        self.pool, self.arena = arena.pool, arena.itself
+        self.idle_since: int | None = None
+
+    def __del__(self) -> None:
+        self.pool.gone.append((self.size, self.idle_since is not None))
+
+
+#: The blocks that are lent, by the identity of what was lent; and whose part a sub-buffer is.
+_lent: dict[int, _Block] = {}
+_wholes: dict[int, cl.Buffer] = {}
+
+
+class _Lent(cl.Buffer):
+    """The memory of a block for as long as an array or a view has it."""
+
+    # PyOpenCL's buffers have no weak references: only a class of our own sees the end of one. It takes the place of `cl.Buffer`
+    # in an object made from a handle, and so must not have attributes.
+    __slots__ = ()
+
+    def get_sub_region(self, origin: int, size: int, flags: int = 0) -> cl.Buffer:
+        """Return a part of the memory, which keeps the whole."""
+        return _kept_with(self, super().get_sub_region(origin, size, flags))
+
+    def __getitem__(self, part: slice) -> cl.Buffer:
+        return _kept_with(self, super().__getitem__(part))
+
+    def release(self) -> None:
+        """Let go of the memory before the object goes."""
+        self.__del__()
+        super().release()
+
+    def __del__(self, blocks: dict[int, _Block] = _lent) -> None:
+        block = blocks.pop(id(self), None)
+        # What is mapped to the host is read there for longer than the array lives: it is let go, and the mapping keeps it.
+        if block is not None and not self.get_info(_MAPPED):
+            block.pool.take_back(block)
+
+
+class _Part(cl.Buffer):
+    """A part of lent memory."""
+
+    __slots__ = ()
+
+    def __del__(self, wholes: dict[int, cl.Buffer] = _wholes) -> None:
+        wholes.pop(id(self), None)
+
+
+def _kept_with(whole: cl.Buffer, part: cl.Buffer) -> cl.Buffer:
+    part.__class__ = _Part
+    _wholes[id(part)] = whole
+    return part
+
+
+def _create(context: cl.Context, n_bytes: int, host: np.ndarray[Any, Any] | None = None, access: int = 0) -> cl.Buffer:
+    """Ask the driver for memory, or for a buffer that is a host array's memory: the only place that does."""
+    if host is not None:
+        return cl.Buffer(context, access | cl.mem_flags.USE_HOST_PTR, hostbuf=host)
+    return cl.Buffer(context, cl.mem_flags.READ_WRITE, n_bytes)
+
+
+def _block_size(n_bytes: int) -> int:
+    step = max(n_bytes.bit_length() - 4, _LEAST_STEP_BITS)
+    return -(-n_bytes >> step) << step
+
+
+def _cap(device: cl.Device) -> int:
+    """Return how many bytes may be kept unused."""
+    given = os.environ.get("CLSPARSE_POOL_BYTES")
+    if given is None:
+        return int(device.global_mem_size * _SHARE)
+    if not given.strip().isdecimal():
+        raise ValueError(f"CLSPARSE_POOL_BYTES: must be a number of bytes, 0 for no pool, is {given!r}")
+    return int(given)
+
+
+class Pool:
+    """The memory of a context on a device.
+
+    It keeps the context, which not every driver's queues and buffers do, and is kept by its arenas and blocks: when the last of
+    them goes, the context is let go.
+
+    Attributes
+    ----------
+    context : pyopencl.Context
+    device_name : str
+    device_bytes, largest : int
+        Memory of the device, and of one allocation.
+    gone : deque
+        Sizes of blocks that were given back to the driver, and whether they were idle; not counted yet.
+    uses : dict
+        The commands that use memory, by its handle and by the handle of their queue, where no queue's order tells about them.
+    """
+
+    def __init__(self, context: cl.Context, device: cl.Device) -> None:
+        self.context = context
+        self.device_name = device.name.strip()
+        self.device_bytes: int = device.global_mem_size
+        self.largest: int = device.max_mem_alloc_size
+        self.gone: deque[tuple[int, bool]] = deque()
+        self.uses: dict[int, dict[int, list[cl.Event]]] = {}
+        self._cap = _cap(device)
+        self._arenas: weakref.WeakSet[Arena] = weakref.WeakSet()
+        self._returned: deque[_Block] = deque()
+        # What lets go may be the garbage collector, at any time: it never waits for this lock.
+        self._lock = threading.Lock()
+        self._clock = itertools.count()
+        self._total = self._pooled = self._peak = 0
+
+    def add(self, arena: Arena) -> None:
+        """Take in the arena of another queue."""
+        with self._lock:
+            self._arenas.add(arena)
+
+    def block(self, arena: Arena, n_bytes: int) -> tuple[_Block, list[cl.Event]]:
+        """Return a block of at least so many bytes, and the events that the queue of its arena has to wait for.
+
+        Raises
+        ------
+        pyopencl.Error
+            The driver has no memory, not even after all that is kept unused was given back.
+        """
+        size = min(_block_size(n_bytes), max(self.largest, n_bytes)) if arena.ordered and self._cap else n_bytes
+        with self._lock:
+            self._settle()
+            idle = arena.idle.get(size)
+            if idle:
+                at, events = self._first_free(idle) if self.uses else (-1, [])
+                block = idle.pop(at)
+                block.idle_since = None
+                self._pooled -= size
+                self._peak = max(self._peak, self._total - self._pooled)
+                return block, events
+        try:
+            buffer = _create(self.context, size)
+        except cl.Error:
+            self.empty()
+            size = n_bytes
+            buffer = _create(self.context, size)
+        block = _Block(arena, buffer, size)
+        with self._lock:
+            self._total += size
+            self._peak = max(self._peak, self._total - self._pooled)
+            return block, self._uses_of(block.pointer) if self.uses else []
+
+    def _first_free(self, idle: list[_Block]) -> tuple[int, list[cl.Event]]:
+        """Return the place of the block that was idle for the shortest time and has no uses; or of one that has, and these."""
+        for at in reversed(range(len(idle))):
+            if not self._uses_of(idle[at].pointer):
+                return at, []
+        return 0, self._uses_of(idle[0].pointer)
+
+    def take_back(self, block: _Block) -> None:
+        """Keep a block that was let go."""
+        self._returned.append(block)
+        if self._lock.acquire(blocking=False):
+            try:
+                self._settle()
+            finally:
+                self._lock.release()
+
+    def _settle(self) -> None:
+        """Put blocks that came back where they belong, and count what went."""
+        while self._returned:
+            block = self._returned.popleft()
+            arena = block.arena()
+            if arena is not None and arena.ordered and block.size <= self._cap:
+                block.idle_since = next(self._clock)
+                arena.idle.setdefault(block.size, []).append(block)
+                self._pooled += block.size
+            del block, arena
+        while self._pooled > self._cap:
+            self._give_up_one()
+            self._count_gone()
+        self._count_gone()
+
+    def _count_gone(self) -> None:
+        while self.gone:
+            size, was_idle = self.gone.popleft()
+            self._total -= size
+            self._pooled -= size * was_idle
+
+    def _give_up_one(self) -> None:
+        """Give the block that was idle for the longest back to the driver."""
+        lists = [idle for arena in self._arenas for idle in arena.idle.values() if idle]
+        del min(lists, key=lambda idle: idle[0].idle_since or 0)[0]
+
+    def empty(self) -> None:
+        """Give back to the driver all that is kept unused."""
+        for arena in tuple(self._arenas):
+            arena.counters.clear()
+        with self._lock:
+            self._settle()
+            for arena in self._arenas:
+                arena.idle.clear()
+            self._count_gone()
+
+    def info(self) -> MemoryInfo:
+        """Return what is used and kept."""
+        with self._lock:
+            self._settle()
+            lent = sum(block.pool is self for block in tuple(_lent.values()))
+            return MemoryInfo(self._total - self._pooled, self._pooled, self._peak, lent)
+
+    def note(self, pointers: Iterable[int], queue: cl.CommandQueue, event: cl.Event, ordered: bool) -> None:
+        """Take note of a command on a queue that uses memory."""
+        of = queue.int_ptr
+        with self._lock:
+            if len(self.uses) > _MANY_USES:
+                for pointer in tuple(self.uses):
+                    self._uses_of(pointer)
+            for pointer in pointers:
+                by_queue = self.uses.setdefault(pointer, {})
+                # The newest of a queue that keeps its order stands for those before it.
+                events = [] if ordered else by_queue.get(of, [])
+                if len(events) >= _MANY_USES:
+                    events = [cl.enqueue_marker(queue, wait_for=events)]
+                by_queue[of] = [*events, event]
+
+    def uses_before_writing(self, pointers: Iterable[int], queue: cl.CommandQueue, ordered: bool) -> list[cl.Event]:
+        """Return the events of commands that use memory, but for those that the order of a queue sees to."""
+        own = queue.int_ptr if ordered else None
+        with self._lock:
+            return [event for pointer in pointers for event in self._uses_of(pointer, own)]
+
+    def _uses_of(self, pointer: int, own: int | None = None) -> list[cl.Event]:
+        """Return the events of commands that use a memory and have not ended, and forget those that have."""
+        by_queue = self.uses.get(pointer)
+        if by_queue is None:
+            return []
+        left: dict[int, list[cl.Event]] = {}
+        for of, events in by_queue.items():
+            if running := [event for event in events if event.command_execution_status > _COMPLETE]:
+                left[of] = running
+        if left:
+            self.uses[pointer] = left
+        else:
+            del self.uses[pointer]
+        return [event for of, events in left.items() if of != own for event in events]
+
+
+class Arena:
+    """What is kept for a queue, and goes with it.
+
+    Attributes
+    ----------
+    pool : Pool
+    ordered : bool
+        Whether the queue keeps its commands in order.
+    idle : dict of int to list of blocks
+        Blocks of each size that no one has, those idle for longest first.
+    counters : deque of pyopencl.array.Array
+        Numbers that `launch.Chain.counters` keeps as zeros.
+    beside : pyopencl.CommandQueue or None
+        A queue on the same device that keeps its commands in order, if one was asked for.
+    former : list of pyopencl.Event
+        What `note_written` took out of a list last.
+    itself : weakref.ref
+    """
+
+    def __init__(self, pool: Pool, ordered: bool) -> None:
+        self.pool, self.ordered = pool, ordered
+        self.idle: dict[int, list[_Block]] = {}
+        self.counters: deque[cl_array.Array] = deque()
+        self.beside: cl.CommandQueue | None = None
+        self.former: list[cl.Event] = []
+        self.itself = weakref.ref(self)
+
+    def allocate(self, queue: cl.CommandQueue, n_bytes: int) -> cl.Buffer:
+        """Return memory that the next commands of a queue, which this is the arena of, may use; raises as `Pool.block`."""
+        block, events = self.pool.block(self, n_bytes)
+        if events:
+            _flush(events)
+            cl.enqueue_barrier(queue, wait_for=events)
+        lent: Any = cl.Buffer.from_int_ptr(block.pointer, retain=True)
+        lent.__class__ = _Lent
+        _lent[id(lent)] = block
+        return cast("cl.Buffer", lent)
+
+
+_pools: weakref.WeakValueDictionary[tuple[int, int], Pool] = weakref.WeakValueDictionary()
+_lock = threading.Lock()
+
+
+def arena_of(queue: cl.CommandQueue) -> Arena:
+    """Return the arena of a queue, which the queue itself keeps."""
+    keeper: Any = queue  # as it keeps what PyOpenCL knows of it
+    try:
+        found: Arena = keeper._clsparse_py
+    except AttributeError:
+        with _lock:
+            if hasattr(keeper, "_clsparse_py"):
+                return arena_of(queue)
+            context, device = queue.context, queue.device
+            key = context.int_ptr, device.int_ptr
+            pool = _pools.get(key)
+            if pool is None:
+                pool = _pools[key] = Pool(context, device)
+            found = Arena(pool, not queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE)
+            pool.add(found)
+            keeper._clsparse_py = found
+    return found
+
+
+def array_of(
+    queue: cl.CommandQueue, shape: int | tuple[int, ...], dtype: np.dtype[Any], data: Any, allocator: Any = None
+) -> cl_array.Array:
+    """Return the C-contiguous array that a buffer holds.
+
+    As PyOpenCL's own operations make arrays: its constructor takes longer to look at a shape than a launch takes.
+    """
+    size, strides, step = 1, [], dtype.itemsize
+    lengths = (shape,) if isinstance(shape, int) else shape
+    for length in reversed(lengths):
+        strides.append(step)
+        size *= length
+        step *= max(length, 1)
+    made: dict[str, Any] = {"_fast": True, "_size": size, "_context": queue.context, "_queue": queue}
+    return cl_array.Array(None, lengths, dtype, data=data, strides=tuple(reversed(strides)), allocator=allocator, **made)
+
+
+def allocated(
+    queue: cl.CommandQueue, what: str, shape: int | tuple[int, ...], dtype: Any, allocator: Any = None
+) -> cl_array.Array:
+    """Return a new C-contiguous device array, whose memory commands on the queue may use.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+        Of the first command that uses it.
+    what : str
+        What needs it, for the error.
+    shape : int or tuple of int
+    dtype : dtype
+    allocator : callable, optional
+        Of the caller; by default memory comes from the pool.
+
+    Raises
+    ------
+    MemoryError
+        The device has not enough memory; the message says ``what`` needs it, how much, and how much there is.
+    """
+    dtype = np.dtype(dtype)
+    n = shape if isinstance(shape, int) else math.prod(shape)
+    n_bytes = n * dtype.itemsize
+    if not n_bytes:
+        return array_of(queue, shape, dtype, None, allocator)
+    arena = arena_of(queue)
+    reason: Exception | None = None
+    if n_bytes <= arena.pool.device_bytes:
+        try:
+            data = arena.allocate(queue, n_bytes) if allocator is None else _from(allocator, n_bytes, arena.pool)
+            return array_of(queue, shape, dtype, data, allocator)
+        except cl.Error as error:
+            reason = error
+    raise MemoryError(f"{what}: {n:,} entries of {dtype} need {n_bytes:,} bytes; {_there_is(arena.pool)}") from reason
+
+
+def on_host_memory(queue: cl.CommandQueue, host: np.ndarray[Any, Any], access: int) -> cl.Buffer:
+    """Return a buffer that is a host array's memory.
+
+    Raises
+    ------
+    MemoryError
+        The driver refuses, for lack of memory of its own.
+    """
+    pool = arena_of(queue).pool
+    try:
+        return _create(pool.context, host.nbytes, host, access)
+    except cl.Error:
+        pool.empty()
+        try:
+            return _create(pool.context, host.nbytes, host, access)
+        except cl.Error as error:
+            raise MemoryError(f"a buffer on {host.nbytes:,} bytes of host memory: {error}; {_there_is(pool)}") from error
+
+
+def beside(queue: cl.CommandQueue) -> cl.CommandQueue:
+    """Return a queue on the same device that keeps the order of its commands, the same one at each call."""
+    arena = arena_of(queue)
+    if arena.beside is None:
+        properties: Any = queue.properties & ~cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
+        arena.beside = cl.CommandQueue(arena.pool.context, queue.device, properties)
+    return arena.beside
+
+
+def _from(allocator: Any, n_bytes: int, pool: Pool) -> Any:
+    try:
+        return allocator(n_bytes)
+    except cl.Error:
+        pool.empty()
+        return allocator(n_bytes)
+
+
+def _there_is(pool: Pool) -> str:
+    has = f"{pool.device_name} has {pool.device_bytes:,} in all and allows {pool.largest:,} in one array"
+    return f"{has}; clsparse_py uses {pool.info().used:,} there"
+
+
+def submit(what: str | cl.Kernel, command: Callable[..., _Made], queue: cl.CommandQueue, *arguments: Any, **named: Any) -> _Made:
+    """Return what a command gives that is enqueued on a queue. Some drivers find memory for a buffer at its first use.
+
+    Parameters
+    ----------
+    what : str or pyopencl.Kernel
+        What needs the memory, for the error.
+    command : callable
+        Takes the queue, and what else is given.
+
+    Raises
+    ------
+    MemoryError
+        There is none, not even after all that is kept unused was given back.
+    """
+    try:
+        return command(queue, *arguments, **named)
+    except cl.MemoryError:
+        pool = arena_of(queue).pool
+        pool.empty()
+        try:
+            return command(queue, *arguments, **named)
+        except cl.MemoryError as error:
+            name = what.function_name if isinstance(what, cl.Kernel) else what
+            raise MemoryError(f"{name}: the device has not the memory for its arrays ({error}); {_there_is(pool)}") from error
+
+
+def _flush(events: Iterable[cl.Event]) -> None:
+    """Have commands begin that a queue is going to wait for, as OpenCL asks."""
+    for event in events:
+        queue = event.command_queue
+        if queue is not None:  # a user's own event has none
+            queue.flush()
+
+
+def _whole(data: Any) -> Any:
+    """Return the memory that an array's buffer is, or is a part of."""
+    return _wholes.get(id(data), data)
+
+
+def _handle(data: Any) -> int:
+    """Return what tells memory apart: the handle of the buffer, or the address of shared virtual memory."""
+    data = _whole(data)
+    if isinstance(data, cl.MemoryObjectHolder):
+        of: Any = data.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT)
+        return int((data if of is None else of).int_ptr)
+    return int(data.svm_ptr)
+
+
+def unordered(queue: cl.CommandQueue, *arrays: cl_array.Array) -> tuple[int, ...]:
+    """Return the handles of memory whose uses on a queue have to be noted, as no order of commands tells about them.
+
+    That is all of it on a queue without order, and on another what belongs to other queues.
+    """
+    arena = arena_of(queue)
+    return tuple(
+        _handle(array.base_data) for array in arrays if array.base_data is not None and not _is_ordered(arena, queue, array)
+    )
+
+
+def _is_ordered(arena: Arena, queue: cl.CommandQueue, array: cl_array.Array) -> bool:
+    if not arena.ordered:
+        return False
+    block = _lent.get(id(array.base_data)) or (_lent.get(id(_whole(array.base_data))) if _wholes else None)
+    if block is not None:
+        return block.arena is arena.itself
+    return array.queue is queue or array.queue is None or bool(array.queue == queue)
+
+
+def note_use(queue: cl.CommandQueue, handles: Iterable[int], event: cl.Event) -> None:
+    """Take note that a command uses memory, as `unordered` told it."""
+    arena = arena_of(queue)
+    arena.pool.note(handles, queue, event, arena.ordered)
+
+
+def uses_before_writing(queue: cl.CommandQueue, *arrays: cl_array.Array) -> list[cl.Event]:
+    """Return the events of noted uses that a command has to wait for which writes to arrays; their queues are flushed."""
+    arena = arena_of(queue)
+    if not arena.pool.uses:
+        return []
+    handles = [_handle(array.base_data) for array in arrays if array.base_data is not None]
+    events = arena.pool.uses_before_writing(handles, queue, arena.ordered)
+    _flush(events)
+    return events
+
+
+def _references(array: Any) -> int:
+    """Return how many references there are to an array's list of events, those of this function included."""
+    events = array.events
+    return sys.getrefcount(events)
+
+
+#: To a list that nothing but its array has.
+_ALONE = _references(SimpleNamespace(events=[]))
+
+
+def note_written(array: cl_array.Array, event: cl.Event) -> None:
+    """Take note of the command that writes to an array, after all that wrote to it before.
+
+    Threads may be about to wait for what a list of events holds, and so it is replaced. Only a list that others have too grows in
+    place: views, and arrays `with_queue`, share it, and have to learn of the command.
+    """
+    if _references(array) == _ALONE:
+        array.events = [event]
+        return
+    events = array.events
+    events.append(event)
+    if len(events) > _MANY_EVENTS:
+        # The newest waits for those before it. They are kept until next time, by when no thread is about to wait for them.
+        assert array.queue is not None  # it was written to on one
+        arena_of(array.queue).former, events[:-1] = events[:-1], []
+
+
+def forget_ended(array: cl_array.Array) -> None:
+    """Forget the events of an array when all have ended, unless others share the list: they would not learn of the next."""
+    if not array.events or any(event.command_execution_status != _COMPLETE for event in tuple(array.events)):
+        return
+    if _references(array) == _ALONE:
+        array.events = []
+
+
+def record_use(array: cl_array.Array, queue: cl.CommandQueue) -> None:
+    """Say that commands of your own, enqueued on a queue so far, use an array that lives on another queue.
+
+    The memory of an array that you let go is used again by the queue that made it, and an array that you pass as ``out`` is
+    written to: both wait for what is said here. Operations of this package see to it themselves.
+
+    Parameters
+    ----------
+    array : pyopencl.array.Array
+    queue : pyopencl.CommandQueue
+        Of the array's context.
+
+    Raises
+    ------
+    TypeError, ValueError
+        They are no such things, or of two contexts.
+    """
+    if not isinstance(array, cl_array.Array):
+        raise TypeError(f"array: must be a pyopencl.array.Array, is {type(array).__name__}")
+    if not isinstance(queue, cl.CommandQueue):
+        raise TypeError(f"queue: must be a pyopencl.CommandQueue, is {type(queue).__name__}")
+    if array.context != queue.context:
+        raise ValueError("queue: is of another context than the array")
+    if handles := unordered(queue, array):
+        note_use(queue, handles, cl.enqueue_marker(queue))
+
+
+def _asked(queue: cl.CommandQueue | None) -> Iterator[Pool]:
+    if queue is not None and not isinstance(queue, cl.CommandQueue):
+        raise TypeError(f"queue: must be a pyopencl.CommandQueue or None, is {type(queue).__name__}")
+    return iter(list(_pools.values()) if queue is None else [arena_of(queue).pool])
+
+
+def free_memory(queue: cl.CommandQueue | None = None) -> None:
+    """Give back to the driver the memory that is kept for the next results and scratch.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue, optional
+        Of which context and device; by default of all.
+    """
+    for pool in _asked(queue):
+        pool.empty()
+
+
+def memory_info(queue: cl.CommandQueue | None = None) -> MemoryInfo:
+    """Return how much device memory is used, and how much is kept for the next results and scratch.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue, optional
+        Of which context and device; by default the sum over all.
+    """
+    return MemoryInfo(*map(sum, zip(*(pool.info() for pool in _asked(queue)), (0, 0, 0, 0), strict=True)))

@@ -1,0 +1,401 @@
+"""Device memory: what is used again, when, and what waits for what."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+import scipy.sparse as sp
+from pyopencl import array as cl_array
+
+from clsparse_py import csr_array, free_memory, memory, memory_info, record_use, spgemm, spmv, transpose
+from clsparse_py.launch import Chain
+
+pytestmark = pytest.mark.any_platform
+
+N = 50_000
+OUT_OF_ORDER = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
+
+
+@pytest.fixture
+def own(queue: cl.CommandQueue) -> cl.CommandQueue:
+    """Return a queue in order that no other test has."""
+    return cl.CommandQueue(queue.context, queue.device)
+
+
+@pytest.fixture
+def other(queue: cl.CommandQueue) -> cl.CommandQueue:
+    return cl.CommandQueue(queue.context, queue.device)
+
+
+@pytest.fixture
+def unordered(queue: cl.CommandQueue) -> cl.CommandQueue:
+    if not queue.device.queue_properties & OUT_OF_ORDER:
+        pytest.skip("the device keeps commands in order")
+    return cl.CommandQueue(queue.context, queue.device, OUT_OF_ORDER)
+
+
+@pytest.fixture
+def gate(queue: cl.CommandQueue) -> Iterator[cl.UserEvent]:
+    """Return an event that holds back what waits for it, until the test opens it or ends."""
+    event = cl.UserEvent(queue.context)
+    yield event
+    if event.command_execution_status != cl.command_execution_status.COMPLETE:
+        event.set_status(cl.command_execution_status.COMPLETE)
+
+
+def opened(gate: cl.UserEvent) -> None:
+    gate.set_status(cl.command_execution_status.COMPLETE)
+
+
+def handle(array: cl_array.Array) -> int:
+    return int(array.base_data.int_ptr)
+
+
+def new(queue: cl.CommandQueue, n: int = N) -> cl_array.Array:
+    return memory.allocated(queue, "a test", n, np.float32)
+
+
+def filled(queue: cl.CommandQueue, value: float, n: int = N) -> cl_array.Array:
+    chain, array = Chain(queue), new(queue, n)
+    chain.fill(array, value, n)
+    chain.finish(array)
+    return array
+
+
+def identity(queue: cl.CommandQueue, factor: float = 1) -> csr_array:
+    """Return a multiple of the identity, with a plan: making one waits."""
+    A = csr_array(sp.eye_array(N, format="csr", dtype=np.float32) * np.float32(factor), queue=queue)
+    A @ np.zeros(N, np.float32)
+    return A
+
+
+# ---- on one queue
+
+
+def test_memory_is_used_again_at_once(own: cl.CommandQueue, gate: cl.UserEvent) -> None:
+    """Also while commands that use it have not begun."""
+    cl.enqueue_barrier(own, wait_for=[gate])
+    first = filled(own, 1)
+    before = handle(first)
+    kept = Chain(own).scratch(N, np.float32)
+    Chain(own, first).copy(kept, first, N)
+    del first
+    second = filled(own, 2)
+    assert handle(second) == before
+    opened(gate)
+    np.testing.assert_array_equal(kept.get(), 1)
+    np.testing.assert_array_equal(second.get(), 2)
+
+
+@pytest.mark.parametrize("n_bytes", [1, 255, 257, 4096, 4097, 100_000, (1 << 20) + 1, 3_000_000])
+def test_blocks_waste_an_eighth_at_most(n_bytes: int) -> None:
+    size = memory._block_size(n_bytes)
+    assert n_bytes <= size <= max(n_bytes * 1.125, -(-n_bytes // 256) * 256)
+    assert memory._block_size(size) == size
+
+
+def test_views_and_parts_keep_their_memory(own: cl.CommandQueue) -> None:
+    for part_of in (
+        lambda array: array[100:200],
+        lambda array: array.reshape(N // 2, 2),
+        lambda array: array.with_queue(None),
+        lambda array: array.base_data[4096:8192],
+        lambda array: array.base_data.get_sub_region(4096, 4096),
+    ):
+        array = filled(own, 3)
+        before, part = handle(array), part_of(array)
+        del array
+        assert handle(filled(own, 4)) != before
+        del part
+        gc.collect()
+        assert handle(filled(own, 5)) == before
+
+
+def test_what_is_mapped_to_the_host_stays(own: cl.CommandQueue) -> None:
+    array = filled(own, 3)
+    mapped, _ = cl.enqueue_map_buffer(own, array.base_data, cl.map_flags.READ, 0, (N,), np.float32)
+    del array
+    filled(own, 4).finish()
+    own.finish()
+    np.testing.assert_array_equal(mapped, 3)
+
+
+def test_memory_may_be_released_by_hand(own: cl.CommandQueue) -> None:
+    array = filled(own, 3)
+    own.finish()
+    used = memory_info(own).blocks
+    array.base_data.release()
+    del array
+    gc.collect()
+    assert memory_info(own).blocks == used - 1
+
+
+def test_an_allocator_of_the_callers_wins(own: cl.CommandQueue) -> None:
+    asked: list[int] = []
+
+    def allocate(n_bytes: int) -> cl.Buffer:
+        asked.append(n_bytes)
+        return cl.Buffer(own.context, cl.mem_flags.READ_WRITE, n_bytes)
+
+    x = cl_array.to_device(own, np.ones(N, np.float32), allocator=allocate)
+    asked.clear()
+    y = identity(own, 2) @ x
+    assert asked == [4 * N]
+    np.testing.assert_array_equal(y.get(), 2)
+
+
+# ---- on several queues
+
+
+def test_a_queue_waits_for_another_that_uses_its_memory(own: cl.CommandQueue, other: cl.CommandQueue, gate: cl.UserEvent) -> None:
+    """An array `with_queue` that an operation reads on that queue, and is let go before it does."""
+    A, x = identity(other, 2), filled(own, 1)
+    before = handle(x)
+    cl.enqueue_barrier(other, wait_for=[gate])
+    y = A @ x.with_queue(other)
+    del x
+    again = filled(own, 5)
+    if handle(again) != before:
+        pytest.fail("there is one block, and it is to be used again")
+    assert again.events[-1].command_execution_status != cl.command_execution_status.COMPLETE
+    opened(gate)
+    np.testing.assert_array_equal(y.get(), 2)
+    np.testing.assert_array_equal(again.get(), 5)
+
+
+def test_memory_without_uses_is_taken_first(own: cl.CommandQueue, other: cl.CommandQueue, gate: cl.UserEvent) -> None:
+    A, x, free = identity(other, 2), filled(own, 1), filled(own, 3)
+    before = handle(free)
+    cl.enqueue_barrier(other, wait_for=[gate])
+    y = A @ x.with_queue(other)
+    del free, x
+    again = filled(own, 5)
+    assert handle(again) == before
+    np.testing.assert_array_equal(again.get(), 5)
+    opened(gate)
+    np.testing.assert_array_equal(y.get(), 2)
+
+
+def test_a_use_of_the_callers_own_is_recorded(own: cl.CommandQueue, other: cl.CommandQueue, gate: cl.UserEvent) -> None:
+    x, copy = filled(own, 1), cl_array.empty(other, N, np.float32)
+    own.finish()
+    before = handle(x)
+    cl.enqueue_barrier(other, wait_for=[gate])
+    cl.enqueue_copy(other, copy.base_data, x.base_data, byte_count=4 * N)
+    record_use(x, other)
+    record_use(x, own)  # of no consequence
+    del x
+    again = filled(own, 5)
+    assert handle(again) == before
+    opened(gate)
+    np.testing.assert_array_equal(copy.get(), 1)
+    np.testing.assert_array_equal(again.get(), 5)
+
+
+def test_record_use_refuses_what_it_cannot_record(own: cl.CommandQueue) -> None:
+    x = filled(own, 1)
+    with pytest.raises(TypeError, match=r"^array: must be a pyopencl.array.Array, is list"):
+        record_use([1], own)
+    with pytest.raises(TypeError, match=r"^queue: must be a pyopencl.CommandQueue, is NoneType"):
+        record_use(x, None)
+    context = cl.Context([own.device])
+    with pytest.raises(ValueError, match=r"^queue: is of another context than the array"):
+        record_use(x, cl.CommandQueue(context))
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_what_is_written_waits_for_what_is_read(unordered: cl.CommandQueue, gate: cl.UserEvent, ours: bool) -> None:
+    """On a queue that keeps no order: B1."""
+    A, D = identity(unordered, 2), identity(unordered, 3)
+    make = filled if ours else lambda queue, value: cl_array.to_device(queue, np.full(N, value, np.float32))
+    X, Y, w = make(unordered, 1), make(unordered, 0), make(unordered, 1)
+    unordered.finish()
+    Y.add_event(cl.enqueue_marker(unordered, wait_for=[gate]))
+    spmv(A, X, out=Y)  # held back
+    spmv(D, w, out=X[:])
+    opened(gate)
+    np.testing.assert_array_equal(Y.get(), 2)
+    np.testing.assert_array_equal(X.get(), 3)
+
+
+def test_reads_do_not_wait_for_reads(unordered: cl.CommandQueue, gate: cl.UserEvent) -> None:
+    A, X, Y = identity(unordered, 2), filled(unordered, 1), filled(unordered, 0)
+    unordered.finish()
+    Y.add_event(cl.enqueue_marker(unordered, wait_for=[gate]))
+    spmv(A, X, out=Y)
+    second = A @ X
+    unordered.flush()
+    second.events[-1].wait()  # not by reading it, where a runtime waits for all of the queue
+    opened(gate)
+    np.testing.assert_array_equal(Y.get(), 2)
+    np.testing.assert_array_equal(second.get(), 2)
+
+
+def test_many_uses_are_put_together(unordered: cl.CommandQueue, gate: cl.UserEvent) -> None:
+    A, X = identity(unordered, 2), filled(unordered, 1)
+    held = new(unordered)
+    held.add_event(cl.enqueue_marker(unordered, wait_for=[gate]))
+    results = [spmv(A, X, out=held) for _ in range(100)]
+    uses = memory.uses_before_writing(unordered, X)
+    assert 0 < len(uses) <= memory._MANY_USES
+    opened(gate)
+    unordered.finish()
+    np.testing.assert_array_equal(results[-1].get(), 2)
+    assert not memory.uses_before_writing(unordered, X)
+
+
+def test_views_and_aliases_learn_of_what_is_written(own: cl.CommandQueue, other: cl.CommandQueue, gate: cl.UserEvent) -> None:
+    A, B, x, y = identity(own, 2), identity(other), filled(own, 1), filled(own, 0)
+    view, alias = y[10:20], y.with_queue(other)
+    for _ in range(100):
+        spmv(A, x, out=y)
+    cl.enqueue_barrier(own, wait_for=[gate])
+    spmv(A, x, out=y)
+    assert view.events is y.events
+    assert len(y.events) <= memory._MANY_EVENTS
+    doubled = B @ alias  # on the other queue, after it
+    opened(gate)
+    np.testing.assert_array_equal(doubled.get(), 2)
+    del view, alias, doubled
+    spmv(A, x, out=y)
+    assert len(y.events) == 1
+
+
+# ---- what is kept
+
+
+def test_what_is_used_and_kept_is_told(own: cl.CommandQueue) -> None:
+    context = cl.Context([own.device])
+    queue = cl.CommandQueue(context)
+    assert memory_info(queue) == (0, 0, 0, 0)
+    array = new(queue, 1 << 18)
+    assert memory_info(queue) == (1 << 20, 0, 1 << 20, 1)
+    del array
+    assert memory_info(queue) == (0, 1 << 20, 1 << 20, 0)
+    total = memory_info()
+    assert total.pooled >= 1 << 20
+    free_memory(queue)
+    assert memory_info(queue) == (0, 0, 1 << 20, 0)
+    assert memory_info().pooled == total.pooled - (1 << 20)
+    free_memory()
+    assert memory_info().pooled == 0
+    for function in (free_memory, memory_info):
+        with pytest.raises(TypeError, match=r"^queue: must be a pyopencl.CommandQueue or None, is int"):
+            function(3)
+
+
+@pytest.mark.parametrize("n_bytes", [0, 1 << 20])
+def test_what_is_kept_is_bounded(own: cl.CommandQueue, n_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLSPARSE_POOL_BYTES", str(n_bytes))
+    context = cl.Context([own.device])
+    queue = cl.CommandQueue(context)
+    arrays = [filled(queue, i, 1 << 16) for i in range(8)]
+    used = memory_info(queue).used
+    for n, array in enumerate(arrays):
+        np.testing.assert_array_equal(array.get(), n)
+    assert used >= 8 << 18
+    del arrays, array
+    info = memory_info(queue)
+    assert info.used == used - (8 << 18)
+    assert info.pooled == n_bytes
+    # What was idle for longest went first: another size finds room.
+    large = new(queue, 200_000)
+    del large
+    assert memory_info(queue).pooled <= n_bytes
+    if n_bytes:
+        before = memory_info(queue).pooled
+        large = new(queue, 200_000)
+        assert memory_info(queue).pooled < before, large.size
+
+
+@pytest.mark.parametrize("given", ["-1", "1G", "", "1e9"])
+def test_a_bound_that_is_no_number_is_refused(own: cl.CommandQueue, given: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLSPARSE_POOL_BYTES", given)
+    context = cl.Context([own.device])
+    with pytest.raises(ValueError, match=r"^CLSPARSE_POOL_BYTES: must be a number of bytes, 0 for no pool, is '"):
+        memory_info(cl.CommandQueue(context))
+
+
+def test_queues_without_order_keep_nothing(unordered: cl.CommandQueue) -> None:
+    array = filled(unordered, 1)
+    unordered.finish()
+    before = memory_info(unordered)
+    del array
+    after = memory_info(unordered)
+    assert after.used == before.used - 4 * N
+    assert after.pooled == before.pooled
+
+
+def test_a_queue_takes_its_memory_along(own: cl.CommandQueue) -> None:
+    context = cl.Context([own.device])
+    first, second = (cl.CommandQueue(context) for _ in range(2))
+    kept = new(second, 1 << 16)
+    left = new(first, 1 << 16)
+    del kept
+    kept = new(first, 1 << 18)
+    del kept
+    assert memory_info(second).pooled == (1 << 20) + (1 << 18)
+    arena = weakref.ref(memory.arena_of(first))
+    left.queue = None
+    del first
+    gc.collect()
+    assert arena() is None
+    assert memory_info(second)[:2] == (1 << 18, 1 << 18)
+    # What is let go after its queue goes back to the driver.
+    del left
+    assert memory_info(second)[:2] == (0, 1 << 18)
+
+
+def test_contexts_are_let_go(queue: cl.CommandQueue) -> None:
+    matrix = sp.random_array((300, 300), density=0.05, format="csr", dtype=np.float32, rng=np.random.default_rng(2))
+    pools: list[Any] = []
+    for properties in (0, OUT_OF_ORDER & queue.device.queue_properties):
+        context = cl.Context([queue.device])
+        own = cl.CommandQueue(context, queue.device, properties)
+        A = csr_array(matrix, queue=own)
+        y = A @ cl_array.to_device(own, np.ones(300, np.float32))
+        products = A @ A, A.T, transpose(A), spgemm(A, A)
+        own.finish()
+        pools.append(weakref.ref(memory.arena_of(own).pool))
+        del A, y, products, own, context
+        gc.collect()
+        assert pools[-1]() is None
+
+
+def test_a_matrix_keeps_no_operand(own: cl.CommandQueue) -> None:
+    A = identity(own)
+    x, out = filled(own, 1), new(own)
+    for _ in range(3):
+        spmv(A, x, out=out)
+    watched = [weakref.ref(each) for each in (x, out)]
+    before = memory_info(own).blocks
+    del x, out
+    assert [each() for each in watched] == [None, None]
+    assert memory_info(own).blocks == before - 2
+    # What was set before is not used again.
+    x, out = filled(own, 7), new(own)
+    np.testing.assert_array_equal(spmv(A, x, out=out).get(), 7)
+
+
+def test_matrices_in_shared_virtual_memory(queue: cl.CommandQueue) -> None:
+    """E5."""
+    capabilities = queue.device.svm_capabilities
+    if not capabilities & cl.device_svm_capabilities.COARSE_GRAIN_BUFFER:
+        pytest.skip("the device has no shared virtual memory")
+    from pyopencl.tools import SVMAllocator
+
+    allocate = SVMAllocator(queue.context, queue=queue)
+    host = sp.random_array((200, 200), density=0.05, format="csr", dtype=np.float32, rng=np.random.default_rng(2))
+    parts = (host.data, host.indices.astype(np.int32), host.indptr.astype(np.int32))
+    A = csr_array(tuple(cl_array.to_device(queue, part, allocator=allocate) for part in parts), shape=host.shape)
+    found, wanted = (A @ A).get(), host @ host
+    np.testing.assert_allclose(found.toarray(), wanted.toarray(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(transpose(A).get().toarray(), host.T.toarray())
+    empty = csr_array(sp.csr_array((3, 4), dtype=np.float32), queue=queue)
+    assert transpose(empty).nnz == 0
