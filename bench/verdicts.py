@@ -87,11 +87,13 @@ def judged(pairs: Sequence[Pair]) -> list[Judged]:
     """Return each pair with its verdict: slower or faster is what is so by more than the noise in every run.
 
     The noise of a problem is the largest difference between the old side and itself on that problem, and at least what nine
-    tenths of all such differences stay within: with one number a run, chance alone makes some of them small.
+    tenths of all such differences of the operation stay within: with one number a run, chance alone makes some of them small.
     """
-    spreads = [_spread(run.noise) for pair in pairs for run in pair.runs]
-    common = max(float(np.quantile(spreads, _QUANTILE)) if spreads else 1.0, 1 + LEAST_NOISE)
-    return [_judged(pair, common) for pair in pairs]
+    spreads: dict[str, list[float]] = {}
+    for pair in pairs:
+        spreads.setdefault(pair.key[1], []).extend(_spread(run.noise) for run in pair.runs)
+    common = {operation: float(np.quantile(each, _QUANTILE)) if each else 1.0 for operation, each in spreads.items()}
+    return [_judged(pair, max(common[pair.key[1]], 1 + LEAST_NOISE)) for pair in pairs]
 
 
 def _judged(pair: Pair, common: float) -> Judged:
