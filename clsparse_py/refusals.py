@@ -31,6 +31,7 @@ __all__ = [
     "clear",
     "digest_of",
     "forget",
+    "in_words",
     "is_verdict",
     "kept",
     "known",
@@ -218,6 +219,12 @@ def avoid(device: Hashable, about: Hashable, what: Hashable, error: BuildError) 
 def avoided(device: Hashable, about: Hashable) -> Mapping[Any, BuildError]:
     """Return what `avoid` was called with: methods, and the refusal of each."""
     return _avoided.get((device, about), {}) if _avoided else {}
+
+
+def in_words(kernels: Iterable[str]) -> str:
+    """Return that some kernels are done without, in words that follow others; "" if there are none."""
+    named = dict.fromkeys(kernels)
+    return f"; without {', '.join(named)}, which the driver's compiler refuses" if named else ""
 
 
 def clear() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import os
@@ -387,10 +388,11 @@ def test_features_are_told_by_the_host_too() -> None:
 
 TRANSPOSITIONS = [
     ("auto", "radix_chunk"),
-    ("auto", "radix_chunk|transpose_(count|insert)"),
+    ("auto", "radix_"),
+    ("auto", "radix_|transpose_(count|insert)"),
     ("gather", "transpose_gather"),
     ("gather", "transpose_sample"),
-    ("binned", "radix_chunk"),
+    ("binned", "radix_"),
     ("atomics", "transpose_insert"),
     ("binned", "transpose_permute"),
 ]
@@ -410,7 +412,9 @@ def test_a_refused_method_of_transposition_has_others_in_its_place(
     assert asked
     assert len(asked) == len(set(asked))
     if "permute" not in pattern:
-        assert any(re.search(f"refuses ({pattern})", each.why) for each in plan.explain().verdicts)
+        why = [f"refuses {found}" for found in re.findall("without (.*), which", plan.explain().rule)]
+        why += [each.why for each in plan.explain().verdicts]
+        assert any(re.search(f"refuses ({pattern})", each) for each in why)
 
 
 def test_fewer_columns_at_a_time_where_more_are_refused(queue: cl.CommandQueue, plant: Callable[..., list[str]]) -> None:
@@ -418,3 +422,79 @@ def test_fewer_columns_at_a_time_where_more_are_refused(queue: cl.CommandQueue, 
     X = np.ones((60, 5), np.float32)
     np.testing.assert_allclose(clsparse_py.spmm(clsparse_py.csr_array(host, queue=queue), X), host @ X, rtol=1e-4)
     assert asked
+
+
+#: Primitives, and the kernels that are refused of them on a kind of device: some of them after others were built.
+PRIMITIVES = [
+    ("scan", "primitives_scan_chunks", "cpu"),
+    ("scan", "primitives_(scan|tile).*tile|primitives_scan_tiles", "gpu"),
+    ("segmented", "segmented_chunks", "cpu"),
+    ("segmented", "segmented_chunks_(add|scan|exclusive)", "cpu"),
+    ("segmented", "segmented_tiles", "gpu"),
+    ("by_key", "primitives_scan_chunks.*runs|segmented_chunks", "cpu"),
+    ("by_key", "scan_tiles_runs", "gpu"),
+    ("radix", "radix_chunk", "cpu"),
+    ("radix", "radix_chunk_scatter.*last", "cpu"),
+    ("radix", "radix_(scatter|count)", "gpu"),
+    ("radix", "primitives_scan|tile_sums", "gpu"),
+    ("sort", "merge_serial", "cpu"),
+    ("sort", "sort_network", "gpu"),
+    ("sort", "merge_splits", "gpu"),
+    ("merge", "merge_serial_segments", "cpu"),
+    ("merge", "sort_network_tiles|sort_network_segments", "gpu"),
+]
+
+
+@pytest.mark.parametrize(("primitive", "pattern", "kind"), PRIMITIVES, ids=["-".join(each) for each in PRIMITIVES])
+def test_a_refused_primitive_takes_the_kernels_of_other_devices(
+    queue: cl.CommandQueue,
+    plant: Callable[..., list[str]],
+    take_for: Callable[[str], None],
+    primitive: str,
+    pattern: str,
+    kind: str,
+) -> None:
+    take_for(kind)
+    asked, rng, n = plant(pattern), np.random.default_rng(5), 20_000
+    keys, values = rng.integers(0, 1 << 30, n, dtype=np.int32), rng.integers(0, 9, n, dtype=np.int32)
+    ptr = np.concatenate(([0], np.sort(rng.integers(0, n, 40)), [n])).astype(np.int32)
+    ptr[5:35] = ptr[5]  # makes a segment long
+    place = lambda array: cl.array.to_device(queue, array)  # noqa: E731 - said three times a line
+    segment = np.repeat(np.arange(ptr.size - 1), np.diff(ptr))
+    for _ in range(2):
+        if primitive == "scan":
+            a = place(values)
+            clsparse_py.primitives.inclusive_scan(a, out=a)
+            np.testing.assert_array_equal(a.get(), np.cumsum(values))
+        elif primitive == "segmented":
+            found = clsparse_py.primitives.segmented_sum(place(ptr), place(values))
+            np.testing.assert_array_equal(found.get(), np.bincount(segment, values, ptr.size - 1))
+            a, sums = place(values), np.cumsum(values)
+            clsparse_py.primitives.segmented_scan(place(ptr), a, out=a)
+            np.testing.assert_array_equal(a.get(), sums - np.concatenate(([0], sums))[ptr[segment]])
+        elif primitive == "by_key":
+            unique, found = clsparse_py.primitives.reduce_by_key(place(segment.astype(np.int32)), place(values))
+            np.testing.assert_array_equal(unique.get(), np.unique(segment))
+            np.testing.assert_array_equal(found.get(), np.bincount(segment, values)[np.unique(segment)])
+        elif primitive == "radix":
+            a, b = place(keys), place(values)
+            clsparse_py.primitives.radix_sort(a, b, out=(a, b))
+            order = np.argsort(keys, kind="stable")
+            np.testing.assert_array_equal(a.get(), keys[order])
+            np.testing.assert_array_equal(b.get(), values[order])
+        elif primitive == "sort":
+            a, b = place(values), place(keys)
+            clsparse_py.primitives.segmented_sort(place(ptr), a, b, out=(a, b))
+            order = np.lexsort((values, segment))
+            np.testing.assert_array_equal(a.get(), values[order])
+            np.testing.assert_array_equal(b.get(), keys[order])
+        else:
+            starts = np.append(np.arange(0, n, 7), n).astype(np.int32)
+            runs = keys[np.lexsort((keys, np.arange(n) // 7))]
+            segments = np.array([0, 1, 3, 100, 101, starts.size - 1], np.int32)
+            found = clsparse_py.primitives.segmented_merge(place(segments), place(starts), place(runs))
+            bounds = starts[segments]
+            wanted = [np.sort(runs[begin:end]) for begin, end in itertools.pairwise(bounds)]
+            np.testing.assert_array_equal(found.get(), np.concatenate(wanted))
+    assert asked
+    assert len(asked) == len(set(asked))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from clsparse_py.device import Device
 from clsparse_py.launch import Chain
 from clsparse_py.memory import array_of
 from clsparse_py.primitives import arguments
+from clsparse_py.primitives.either_way import either_way
 from clsparse_py.primitives.radix_kernels import RadixChunkCount, RadixChunkScatter, RadixChunkStarts, RadixCount, RadixScatter
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.records import dataclass
@@ -168,7 +169,8 @@ def _together(device: Device, tiles: int, bits: int) -> int:
     return together
 
 
-def _enqueue_tiles(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]) -> None:
+def _tiled(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]) -> Callable[[], None]:
+    """Build the kernels of a pass by tiles; what is returned enqueues them."""
     types = name_of(index), name_of(each.words.dtype)
     scatter, parameters = chain.build(
         _scatter(
@@ -179,14 +181,19 @@ def _enqueue_tiles(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]
     tiles = -(-each.n // parameters.tile)
     together = _together(chain.device, tiles, each.bits)
     count, _ = chain.build(_count(shape.work_group, *types, each.bits, parameters.tile, together))
-    counts = chain.scratch(tiles << each.bits, index)
-    n, digit = np.uint64(each.n), (np.uint32(each.shift), np.uint64(each.flip), each.words, counts)
-    chain.launch(count, -(-tiles // together), n, np.uint64(tiles), *digit)
-    enqueue_scan(chain, counts, counts, tiles << each.bits, kind="exclusive")
-    chain.launch(scatter, tiles, n, *digit, *each.arguments(lower=not each.first))
+
+    def enqueue() -> None:
+        counts = chain.scratch(tiles << each.bits, index)
+        n, digit = np.uint64(each.n), (np.uint32(each.shift), np.uint64(each.flip), each.words, counts)
+        chain.launch(count, -(-tiles // together), n, np.uint64(tiles), *digit)
+        enqueue_scan(chain, counts, counts, tiles << each.bits, kind="exclusive")
+        chain.launch(scatter, tiles, n, *digit, *each.arguments(lower=not each.first))
+
+    return enqueue
 
 
-def _enqueue_chunks(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]) -> None:
+def _chunked(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]) -> Callable[[], None]:
+    """Build the kernels of a pass by chunks; what is returned enqueues them."""
     group, word = shape.work_group, name_of(each.words.dtype)
     count, _ = chain.build(RadixChunkCount(group, name_of(index), word))
     sum_ranges, _ = chain.build(RadixChunkStarts(group, name_of(index), "sum"))
@@ -205,26 +212,31 @@ def _enqueue_chunks(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any
             tells,
         )
     )
-    per_chunk = -(-each.n // min(shape.chunks, each.n))
-    chunks = -(-each.n // per_chunk)  # none is empty: the last one tells where keys without entries after it begin
-    groups = -(-chunks // group)
-    ranges = chain.device.compute_units * 4
-    counts, sums = chain.scratch(chunks << each.bits, index), chain.scratch(ranges, index)
-    bits, n_chunks = np.uint32(each.bits), np.uint64(chunks)
-    common = np.uint64(each.n), np.uint64(per_chunk), n_chunks, np.uint32(each.shift), bits, np.uint64(each.flip)
-    chain.launch(count, groups, *common, each.words, counts)
-    range_groups = -(-ranges // group)
-    chain.launch(sum_ranges, range_groups, n_chunks, bits, np.uint64(ranges), counts, sums)
-    # The first pass's keys are its digits: where they begin is where the scan says.
-    known = each.first and each.pointers is not None
-    told = np.uint64(each.n_keys if known else 0), each.pointers if known else sums
-    chain.launch(scan, range_groups, n_chunks, bits, np.uint64(ranges), counts, sums, *told)
-    arguments = each._replace(pointers=each.pointers if tells else None).arguments(lower=True)
-    chain.launch(scatter, groups, *common, each.words, counts, *arguments)
+
+    def enqueue() -> None:
+        per_chunk = -(-each.n // min(shape.chunks, each.n))
+        chunks = -(-each.n // per_chunk)  # none is empty: the last one tells where keys without entries after it begin
+        groups = -(-chunks // group)
+        ranges = chain.device.compute_units * 4
+        counts, sums = chain.scratch(chunks << each.bits, index), chain.scratch(ranges, index)
+        bits, n_chunks = np.uint32(each.bits), np.uint64(chunks)
+        common = np.uint64(each.n), np.uint64(per_chunk), n_chunks, np.uint32(each.shift), bits, np.uint64(each.flip)
+        chain.launch(count, groups, *common, each.words, counts)
+        range_groups = -(-ranges // group)
+        chain.launch(sum_ranges, range_groups, n_chunks, bits, np.uint64(ranges), counts, sums)
+        # The first pass's keys are its digits: where they begin is where the scan says.
+        known = each.first and each.pointers is not None
+        told = np.uint64(each.n_keys if known else 0), each.pointers if known else sums
+        chain.launch(scan, range_groups, n_chunks, bits, np.uint64(ranges), counts, sums, *told)
+        arguments = each._replace(pointers=each.pointers if tells else None).arguments(lower=True)
+        chain.launch(scatter, groups, *common, each.words, counts, *arguments)
+
+    return enqueue
 
 
-def _enqueue_pass(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]) -> None:
-    (_enqueue_chunks if shape.chunked else _enqueue_tiles)(chain, each, shape, index)
+def _built_pass(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]) -> Callable[[], None]:
+    """Build the kernels of a pass; what is returned enqueues them."""
+    return (_chunked if shape.chunked else _tiled)(chain, each, shape, index)
 
 
 # Kept: rows are listed while a device waits.
@@ -244,6 +256,7 @@ def _cut_by_key(
     raise ValueError(f"keys and items: {n_keys} keys and {n_items} items do not fit in 64 bits")
 
 
+@either_way
 def enqueue_sort_by_key(
     chain: Chain,
     keys: cl_array.Array,
@@ -304,11 +317,12 @@ def enqueue_sort_by_key(
             sorted=target, making=(np.uint32(item_bits), *making) if first else (), kept=(1 << item_bits) - 1, values=moved,
             sorted_values=target_values, n_lower=n_lower, lower=lower, n_keys=n_keys if last else n_lower << bits, pointers=told,
         )  # fmt: skip
-        _enqueue_pass(chain, each, cut, index)
+        _built_pass(chain, each, cut, index)()
         words, moved, lower, n_lower = target, target_values, told, n_lower << bits
         shift = item_bits if first else shift + bits
 
 
+@either_way
 def enqueue_radix_sort(
     chain: Chain,
     keys: cl_array.Array,
@@ -362,6 +376,8 @@ def enqueue_radix_sort(
 
     # Where passes go to and fro, the last one still has to end in what is wanted.
     other = None if not overwrites else wanted if len(digits) % 2 else fresh()
+    # A pass that overwrites what it was given comes after all are built.
+    passes: list[Callable[[], None]] = []
     for i, digit in enumerate(digits):
         last = i + 1 == len(digits)
         target, target_values = wanted if last else fresh() if other is None else given if i % 2 else other
@@ -370,9 +386,15 @@ def enqueue_radix_sort(
             making=(), kept=(1 << 8 * word.itemsize) - 1, values=moved, sorted_values=target_values, n_lower=1, lower=None,
             n_keys=0, pointers=None,
         )  # fmt: skip
-        _enqueue_pass(chain, each, cut, index)
-        del each  # which keeps what the pass read from being used again
+        enqueue = _built_pass(chain, each, cut, index)
+        if overwrites:
+            passes.append(enqueue)
+        else:
+            enqueue()
+        del each, enqueue  # which keep what the pass read from being used again
         words, moved, shift = target, target_values, shift + digit
+    for enqueue in passes:
+        enqueue()
 
 
 def _cut(

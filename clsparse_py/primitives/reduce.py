@@ -12,6 +12,7 @@ from clsparse_py.arithmetic import name_of
 from clsparse_py.launch import Chain
 from clsparse_py.primitives import arguments
 from clsparse_py.primitives.addition import sum_dtype
+from clsparse_py.primitives.either_way import either_way
 from clsparse_py.primitives.scan import ScanChunks, ScanTiles, chunks, enqueue_carries
 from clsparse_py.primitives.segmented import enqueue_segmented_sum
 
@@ -41,7 +42,6 @@ class Runs:
         self._chain, self._keys, self._n = chain, keys, n
         self._index = np.dtype(np.int32 if n < 2**31 else np.int64)
         types = name_of(keys.dtype), name_of(self._index)
-        self._record: ScanChunks | ScanTiles
         if chain.device.is_cpu:
             portability = chain.device.portability.at_most(1)
             summing, chunked = chain.build(ScanChunks(work_group or 1, *types, portability, True, "sums", True))
@@ -51,22 +51,26 @@ class Runs:
             self._sums = chain.scratch(self._n_pieces, self._index)
             chain.launch(summing, self._groups, *self._sizes, keys, self._sums)
             self.n_runs = int(chain.read(self._sums, self._n_pieces).sum())
-            self._record = replace(chunked, step="scan")
+            self._listing, _ = chain.build(replace(chunked, step="scan"))
         else:
             record = replace(ScanTiles.legal(chain.device, *types, True, work_group, runs=True), carried=True)
-            _, tiles = chain.build(record)
+            self._listing, tiles = chain.build(record)
             self._groups = -(-n // tiles.tile)
             self._sizes = np.uint64(n), np.uint64(n)
             self._sums = enqueue_carries(chain, tiles, keys, n, self._groups + 1)
             self.n_runs = int(chain.read(self._sums, 1, self._groups)[0])
-            self._record = tiles
 
     def enqueue_list(self, unique: cl_array.Array) -> cl_array.Array:
         """Enqueue the listing: each run's key goes to ``unique``, where it begins to the array returned, which ends with n."""
         starts = self._chain.scratch(self.n_runs + 1, self._index)
-        built, _ = self._chain.build(self._record)
-        self._chain.launch(built, self._groups, *self._sizes, self._keys, self._sums, unique, starts)
+        self._chain.launch(self._listing, self._groups, *self._sizes, self._keys, self._sums, unique, starts)
         return starts
+
+
+@either_way
+def runs_of(chain: Chain, keys: cl_array.Array, n: int) -> Runs:
+    """Return the runs of some keys; waits for the device."""
+    return Runs(chain, keys, n)
 
 
 def reduce_by_key(
@@ -104,7 +108,7 @@ def reduce_by_key(
     added = arguments.values(queue, "values", values, beside=("keys", keys.size), added=True)
     outs = arguments.pair_of_outputs(out, second=True)
     chain, n = arguments.chain_of(queue, entries, added, outs=outs), keys.size
-    runs = Runs(chain, entries, n) if n else None
+    runs = runs_of(chain, entries, n) if n else None
     n_runs = runs.n_runs if runs else 0
     dtypes = keys.dtype, sum_dtype(values.dtype)
     unique, sums = (

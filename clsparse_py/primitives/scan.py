@@ -20,6 +20,7 @@ from clsparse_py.device import Device
 from clsparse_py.launch import Chain
 from clsparse_py.primitives import arguments
 from clsparse_py.primitives.addition import Addition, Tiles, fitting, sum_dtype
+from clsparse_py.primitives.either_way import either_way
 from clsparse_py.records import dataclass
 
 __all__ = [
@@ -206,6 +207,7 @@ def summed_tile(device: Device, source: np.dtype[Any], target: np.dtype[Any], n_
     return record.tile if adds else 0
 
 
+@either_way
 def enqueue_scan(
     chain: Chain,
     source: cl_array.Array,

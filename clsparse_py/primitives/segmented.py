@@ -19,6 +19,7 @@ from clsparse_py.device import Device
 from clsparse_py.launch import Chain
 from clsparse_py.primitives import arguments
 from clsparse_py.primitives.addition import Addition, Tiles, fitting, sum_dtype
+from clsparse_py.primitives.either_way import either_way
 from clsparse_py.primitives.scan import ScanTiles, chunks, enqueue_tiles
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
@@ -145,6 +146,7 @@ class SegmentedChunks(OfSegments):
         return {**super().arguments(), "step": self.step, "inclusive": self.inclusive}
 
 
+@either_way
 def enqueue_segmented_sum(
     chain: Chain,
     segment_ptr: cl_array.Array,
@@ -183,6 +185,7 @@ def enqueue_segmented_sum(
         chain.launch(adding, -(-n_parts // adding.parameters.work_group), np.uint64(n_parts), cuts, partial, target)
 
 
+@either_way
 def enqueue_segmented_scan(
     chain: Chain,
     segment_ptr: cl_array.Array,

@@ -17,6 +17,7 @@ from clsparse_py.arithmetic import name_of
 from clsparse_py.convert import converted
 from clsparse_py.launch import Chain
 from clsparse_py.primitives import arguments
+from clsparse_py.primitives.either_way import either_way
 from clsparse_py.primitives.merge_rounds import Arrays, spare_for
 from clsparse_py.primitives.segment_classes import Totals, inspect_segments
 from clsparse_py.primitives.segmented_sort import enqueue_by_length, enqueue_serial
@@ -120,6 +121,7 @@ def _pointers(queue: cl.CommandQueue, *pair: cl_array.Array) -> tuple[cl_array.A
     return tuple(placed)
 
 
+@either_way
 def enqueue_segmented_merge(
     chain: Chain,
     given: tuple[cl_array.Array, ...],

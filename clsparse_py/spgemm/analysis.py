@@ -12,6 +12,7 @@ from pyopencl import array as cl_array
 from clsparse_py.arithmetic import name_of
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain, spread
+from clsparse_py.primitives.either_way import either_way
 from clsparse_py.primitives.radix_sort import enqueue_sort_by_key
 from clsparse_py.records import dataclass
 from clsparse_py.spgemm.accumulator import Rows
@@ -81,6 +82,7 @@ def _record(device: Device, rules: Rules, index: str, lanes: int, work_group: in
     return legal
 
 
+@either_way
 def analyse(
     chain: Chain,
     shape: tuple[int, int],

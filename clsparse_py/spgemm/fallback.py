@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from clsparse_py import refusals
 from clsparse_py.device import Device
 from clsparse_py.errors import BuildError
+from clsparse_py.primitives import either_way
 from clsparse_py.spgemm.arguments import memory_limit_of
 from clsparse_py.spgemm.choose import auto, decided, dense_chunked
 from clsparse_py.spgemm.dense_windows import DenseWindows
@@ -76,8 +77,8 @@ def refused_of(device: Device, form: Form) -> Mapping[Hashable, BuildError]:
 
 def described(device: Device, form: Form) -> str:
     """Return which kernels are done without, in words that follow others."""
-    kernels = dict.fromkeys(error.kernel for error in refused_of(device, form).values())
-    return f"; without {', '.join(kernels)}, which the driver's compiler refuses" if kernels else ""
+    refused = (*refused_of(device, form).values(), *either_way.refused_of(device).values())
+    return refusals.in_words(error.kernel for error in refused)
 
 
 def without_refused(rules: Rules, device: Device, form: Form, n_columns: int, memory_limit: int | None) -> Rules:

@@ -19,7 +19,7 @@ from clsparse_py.set_once import SetOnce
 from clsparse_py.spgemm.accumulator import Result
 from clsparse_py.spgemm.canonical_values import CanonicalOperand
 from clsparse_py.spgemm.explanation import Bin, Explanation
-from clsparse_py.spgemm.fallback import ONE_PHASE, RefusedError, until_built
+from clsparse_py.spgemm.fallback import ONE_PHASE, RefusedError, described, until_built
 from clsparse_py.spgemm.one_phase import enqueue_compaction
 from clsparse_py.spgemm.rules import Rules
 from clsparse_py.spgemm.symbolic import Settings, Symbolic, Timer, enqueue_numeric
@@ -54,7 +54,8 @@ class SpgemmPlan(SetOnce):
         found, self.indices, data = until_built(lambda: self._made(A, B, timer))
         self.indptr, self.nnz, self.n_products = found.indptr, found.nnz, found.product.n_products
         self._a, self._b, self._steps = found.a, found.b, found.steps
-        self._product, self._why = found.product, found.why
+        self._product = found.product
+        self._why = found.why + described(found.chain.device, found.product.form)
         found.chain.finish(self.indptr, self.indices, data)
         self._first: csr_array | None = self._assembled(data)
 
@@ -166,7 +167,7 @@ class SpgemmPlan(SetOnce):
         enqueue_numeric(chain, found.product, found.steps, Result(self.indptr, columns, data), "numeric")
         chain.finish(data)
         planned = self._product
-        self._steps, self._why = found.steps, found.why
+        self._steps, self._why = found.steps, found.why + described(chain.device, found.product.form)
         self._product = found.product._replace(a_data=planned.a_data, b_data=planned.b_data)
 
     def _placed(self, name: str, given: Any, operand: CanonicalOperand, planned: cl_array.Array) -> cl_array.Array:

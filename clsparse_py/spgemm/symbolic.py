@@ -35,7 +35,7 @@ from clsparse_py.spgemm.choose import (
     side_by_side,
     small,
 )
-from clsparse_py.spgemm.fallback import ONE_PHASE, RefusedError, described, refused_of, without_refused
+from clsparse_py.spgemm.fallback import ONE_PHASE, RefusedError, refused_of, without_refused
 from clsparse_py.spgemm.guess import tried
 from clsparse_py.spgemm.kernels import Form
 from clsparse_py.spgemm.one_phase import roomy
@@ -215,7 +215,6 @@ class Symbolic:
                 known = self._guessed(chain, left, right, counts, allocator)
             if known:
                 self.why = "rows of A are short or alike: made as they come, with no analysis"
-                self.why += described(chain.device, self.product.form)
                 return
         with timer("analysis"):
             recipe = None
@@ -226,7 +225,6 @@ class Symbolic:
             if rules is None:
                 rules = rules_for(settings.method, chain.device, self.product.form, n, settings.memory_limit, recipe)
             rules = without_refused(rules, chain.device, self.product.form, n, settings.memory_limit)
-            self.why += described(chain.device, self.product.form)
             uneven = settings.method == "auto" and is_uneven(chain.device, m, left.known_structure)
             work = analyse(chain, shape, left.nnz, structure, rules, uneven=uneven) if any_products else None
             if work is not None:

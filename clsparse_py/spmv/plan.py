@@ -11,6 +11,7 @@ import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
+from clsparse_py import refusals
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device, describe, in_order
 from clsparse_py.errors import BuildError
@@ -109,9 +110,7 @@ class SpmvPlan(SetOnce):
             names = dict.fromkeys(str(choice) for side in self.decision.kernels for choice in side)
             shares = tuple(Share(self.shape[0], name, "", why) for name in names)
         launches = max((len(each.launches) for each in self._executables.values()), default=0)
-        rule = self.decision.rule
-        if self._refused:
-            rule += f"; without {', '.join(self._refused)}, which the driver's compiler refuses"
+        rule = self.decision.rule + refusals.in_words(self._refused)
         return Explanation(str(self.decision.scheme), rule, shares, launches)
 
     def execute(

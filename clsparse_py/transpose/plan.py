@@ -18,6 +18,7 @@ from clsparse_py.launch import Chain
 from clsparse_py.memory import allocated
 from clsparse_py.overlap import require_apart
 from clsparse_py.parts import place_part, value_dtype
+from clsparse_py.primitives.either_way import refused_of
 from clsparse_py.records import dataclass
 from clsparse_py.set_once import SetOnce
 from clsparse_py.structure import Plans, Structure
@@ -116,6 +117,7 @@ def run(A: csr_array, values: cl_array.Array | None, moved: cl_array.Array, meth
     if found is None:
         found = attempt(chain, A, values, moved, ruling.value, why_not)
     pattern, taken = found
+    rule += refusals.in_words(error.kernel for error in refused_of(chain.device).values())
     # What shares A's structure has nothing to wait for there.
     chain.finish(moved, *(each for each in (pattern.indptr, pattern.indices) if each is not A.indptr and each is not A.indices))
     whys = {**_WHY_NOT, **why_not, taken: pattern.why}
