@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from pathlib import Path
 
 __all__ = ["INTERRUPTED", "main"]
 
@@ -15,6 +16,10 @@ INTERRUPTED = 130
 def main() -> int:
     """Run the command and return its exit code."""
     try:
+        for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+            if getattr(sys, name) is None:
+                # A shell's `>&-` closes them. In this order, so that no file gets the number that a driver prints to.
+                setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115 - open to the end
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
                 # Names and units have letters that not every terminal has.
@@ -27,10 +32,20 @@ def main() -> int:
         print("clsparse: stopped", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        # Who reads, such as `head`, has seen enough. What is left is written to nowhere, when the interpreter ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Who reads, such as `head`, has seen enough.
+        _drop_output()
         return 0
+    except OSError as error:
+        print(f"clsparse: {error}", file=sys.stderr)
+        _drop_output()
+        return 1
     return code
+
+
+def _drop_output() -> None:
+    """Let what is left be written to nowhere, when the interpreter ends."""
+    with Path(os.devnull).open("w") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

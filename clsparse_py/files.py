@@ -38,12 +38,12 @@ def replacing(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
         It cannot be written; the error names ``path``.
     """
     try:
-        target = path.resolve() if path.is_symlink() and not private else path
-        old = _mode(target) if not private else None
+        old = _mode(path) if not private else None
         if old is not None and not stat.S_ISREG(old):
-            with target.open("wb") as file:
+            with path.open("wb") as file:
                 yield file
             return
+        target = path.resolve() if path.is_symlink() and not private else path
         # In the same folder, as only there one step moves it. Never an existing file or a link: "x" makes a new one.
         temporary = target.with_name(f".writing-{secrets.token_hex(8)}")
         try:

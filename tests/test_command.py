@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -29,14 +30,6 @@ class Stop:
 sys.meta_path.insert(0, Stop())
 sys.exit(clsparse_command.main())
 """
-
-
-def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the command in a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", "clsparse_command", *arguments],
-        cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
 
 
 @pytest.mark.parametrize("when", ["clsparse_py", "numpy", "pyopencl", "clsparse_py.cli", "clsparse_py.demo"])
@@ -67,3 +60,46 @@ def test_a_reader_that_has_seen_enough_is_no_error(arguments: list[str]) -> None
         done.stdout.close()
         assert done.stderr.read() == b""
     assert done.returncode == 0
+
+
+def shell(command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a line of the shell in which `clsparse` is the command."""
+    line = f'clsparse() {{ "{sys.executable}" -m clsparse_command "$@"; }}; {command}'
+    given = {**os.environ, **environment}
+    return subprocess.run(["/bin/sh", "-c", line], cwd=ROOT, env=given, capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_output_that_is_closed_is_no_error(closed: str) -> None:
+    done = shell(f"clsparse profile show generic-cpu {closed}")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("arguments", ["source", "profile show generic-cpu"])
+def test_output_that_cannot_be_written_is_a_line(arguments: str) -> None:
+    done = shell(f"clsparse {arguments} > /dev/full")
+    assert (done.returncode, done.stderr) == (1, "clsparse: [Errno 28] No space left on device\n")
+
+
+def test_a_profile_is_exported_to_a_pipe_and_to_where_the_output_goes(tmp_path: Path) -> None:
+    done = shell("clsparse profile export /dev/stdout generic-cpu | cat")
+    assert '"name": "generic-cpu"' in done.stdout
+    done = shell(f"clsparse profile export /dev/stdout generic-cpu > {tmp_path}/out.json")
+    assert done.returncode == 0
+    assert json.loads((tmp_path / "out.json").read_text())["name"] == "generic-cpu"
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"COLUMNS": "1"},
+        {"COLUMNS": "abc", "NO_COLOR": "1", "FORCE_COLOR": "1"},
+        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+        {"PYTHONIOENCODING": "ascii", "TERM": "dumb"},
+    ],
+)
+def test_any_terminal_and_locale_will_do(environment: dict[str, str]) -> None:
+    done = shell("clsparse profile show", **environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "generic-cpu" in "".join(done.stdout.split())

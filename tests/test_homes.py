@@ -42,7 +42,7 @@ HOMES = {
 
 
 # Each case on one platform, in turns; that of PoCL's own folder is the fifth and falls to PoCL.
-@pytest.mark.parametrize(("wrong", "platform"), zip(HOMES, itertools.cycle(sorted(PLATFORMS, reverse=True)), strict=False))
+@pytest.mark.parametrize(("wrong", "platform"), [*zip(HOMES, itertools.cycle(sorted(PLATFORMS, reverse=True)), strict=False)])
 def test_products_are_right_whatever_the_home_is(tmp_path: Path, wrong: str, platform: str) -> None:
     (tmp_path / "file").touch()
     environment = {name: value for name, value in os.environ.items() if name not in ("CLSPARSE_CACHE_DIR", "XDG_CACHE_HOME")}

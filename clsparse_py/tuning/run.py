@@ -92,6 +92,8 @@ def tune(
         raise ValueError(f"dtypes: {', '.join(unknown)} is not what any of {', '.join(chosen)} is tuned for on this device")
     if corpus is not None and not corpus.is_dir():
         raise ValueError(f"corpus: {corpus} is no folder")
+    if report is not None and report.exists() and not report.is_dir():
+        raise ValueError(f"report: {report} is no folder")
     more = (*held_out, *(from_folder(corpus) if corpus is not None else ()))
     options = Options(seconds, tuple(dtypes), more, exhaustive, largest)
     path = path_for(described)

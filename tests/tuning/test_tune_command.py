@@ -51,6 +51,7 @@ def test_after_tuning_products_say_so(queue: cl.CommandQueue, tmp_path: Path, ca
     [
         (["--operations", "flying"], "operations: flying cannot be tuned; there are spmv,"),
         (["--corpus", "no-such-folder"], "corpus: no-such-folder is no folder"),
+        (["--report", __file__], "is no folder"),
         (["--device", "no such card"], "no such card"),
         (["--dtypes", "float16"], "dtypes: float16"),
     ],
