@@ -22,6 +22,8 @@ import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
+from clsparse_py.overlap import whole_of
+
 __all__ = [
     "MemoryInfo",
     "allocated",
@@ -526,8 +528,7 @@ def _handle(data: Any) -> int:
     """Return what tells memory apart: the handle of the buffer, or the address of shared virtual memory."""
     data = _whole(data)
     if isinstance(data, cl.MemoryObjectHolder):
-        of: Any = data.get_info(cl.mem_info.ASSOCIATED_MEMOBJECT)
-        return int((data if of is None else of).int_ptr)
+        return int((whole_of(data) or data).int_ptr)
     return int(data.svm_ptr)
 
 

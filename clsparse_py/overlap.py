@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
-__all__ = ["overlap", "require_apart", "require_writable"]
+__all__ = ["overlap", "require_apart", "require_writable", "whole_of"]
 
 _ASSOCIATED, _FLAGS, _OFFSET = cl.mem_info.ASSOCIATED_MEMOBJECT, cl.mem_info.FLAGS, cl.mem_info.OFFSET
 _USE_HOST_PTR = cl.mem_flags.USE_HOST_PTR
@@ -17,6 +17,14 @@ _USE_HOST_PTR = cl.mem_flags.USE_HOST_PTR
 _HOST = 0
 
 _Array = np.ndarray[Any, Any] | cl_array.Array
+
+
+def whole_of(buffer: cl.MemoryObjectHolder) -> cl.MemoryObjectHolder | None:
+    """Return the buffer that a buffer is a part of; None where it is none, or that one was let go and the runtime forgot it."""
+    try:
+        return cast("cl.MemoryObjectHolder | None", buffer.get_info(_ASSOCIATED))
+    except cl.LogicError:  # Intel's runtime
+        return None
 
 
 def _space(array: _Array) -> int:
@@ -29,7 +37,7 @@ def _space(array: _Array) -> int:
     asked: Any = memory.get_info  # its answers have many types
     if asked(_FLAGS) & _USE_HOST_PTR:
         return _HOST
-    whole = asked(_ASSOCIATED)
+    whole = whole_of(memory)
     return int(memory.int_ptr if whole is None else whole.int_ptr)
 
 
@@ -46,7 +54,7 @@ def _reach(array: _Array) -> tuple[int, int]:
             asked: Any = memory.get_info
             if asked(_FLAGS) & _USE_HOST_PTR:
                 begin += memory.get_host_array((memory.size,), np.dtype(np.uint8)).ctypes.data
-            elif asked(_ASSOCIATED) is not None:
+            elif whole_of(memory) is not None:
                 begin += asked(_OFFSET)
     end = begin + array.dtype.itemsize
     for length, stride in zip(array.shape, array.strides, strict=True):

@@ -133,6 +133,23 @@ def test_arrays_overlap_where_their_bytes_meet(queue: cl.CommandQueue) -> None:
         assert overlap(b, a) is wanted
 
 
+def test_parts_of_a_buffer_that_was_let_go_are_memory_as_any(queue: cl.CommandQueue) -> None:
+    def part(values: np.ndarray) -> cl_array.Array:
+        whole = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, 16384)
+        array = array_on(whole.get_sub_region(8192, 4096), queue, values.size, values.dtype)
+        array.set(values)
+        return array
+
+    S, x = unsorted(), np.arange(40, dtype=np.float32)
+    A = csr_array((part(S.data), part(S.indices), part(S.indptr)), shape=S.shape)
+    held, out = part(x), part(np.zeros(40, np.float32))
+    other = cl.CommandQueue(queue.context, queue.device)
+    for vector in (held, held.with_queue(other)):
+        np.testing.assert_array_equal(spmv(A, vector, out=out).get(), S @ x)
+    with pytest.raises(ValueError, match=r"^out: overlaps x"):
+        spmv(A, held, out=held)
+
+
 def test_buffers_on_host_memory_overlap_by_its_addresses(queue: cl.CommandQueue) -> None:
     flags, host = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR, np.zeros(4096, np.float32)
     one, two = (array_on(cl.Buffer(queue.context, flags, hostbuf=part), queue, 2048) for part in (host[:2048], host[2048:]))
