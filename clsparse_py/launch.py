@@ -13,7 +13,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py import programs
 from clsparse_py.device import Device, describe
-from clsparse_py.memory import allocated, arena_of, beside, note_use, note_written, submit, unordered
+from clsparse_py.memory import allocated, arena_of, array_of, beside, note_use, note_written, submit, unordered
 from clsparse_py.transfer import pending
 
 __all__ = ["Chain", "spread"]
@@ -110,7 +110,7 @@ class Chain:
             return found
         kept = arena_of(self.queue).counters
         try:
-            found = kept.pop()
+            found = array_of(self.queue, _COUNTERS, np.dtype(np.uint32), kept.pop())
         except IndexError:
             found = self.scratch(_COUNTERS, np.uint32)
             self.fill(found, 0, _COUNTERS)
@@ -217,4 +217,4 @@ class Chain:
         while self._counters:
             used = self._counters.pop()
             self.fill(used, 0, _COUNTERS)
-            arena_of(self.queue).counters.append(used)
+            arena_of(self.queue).counters.append(cast("cl.Buffer", used.base_data))

@@ -336,8 +336,8 @@ class Arena:
         Whether the queue keeps its commands in order.
     idle : dict of int to list of blocks
         Blocks of each size that no one has, those idle for longest first.
-    counters : deque of pyopencl.array.Array
-        Numbers that `launch.Chain.counters` keeps as zeros.
+    counters : deque of pyopencl.Buffer
+        Numbers that `launch.Chain.counters` keeps as zeros. Not as arrays, which would keep the queue.
     beside : pyopencl.CommandQueue or None
         A queue on the same device that keeps its commands in order, if one was asked for.
     former : list of pyopencl.Event
@@ -348,7 +348,7 @@ class Arena:
     def __init__(self, pool: Pool, ordered: bool) -> None:
         self.pool, self.ordered = pool, ordered
         self.idle: dict[int, list[_Block]] = {}
-        self.counters: deque[cl_array.Array] = deque()
+        self.counters: deque[cl.Buffer] = deque()
         self.beside: cl.CommandQueue | None = None
         self.former: list[cl.Event] = []
         self.itself = weakref.ref(self)

@@ -16,6 +16,7 @@ import re
 import tempfile
 import threading
 import warnings
+import weakref
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import field
@@ -48,10 +49,10 @@ __all__ = [
 
 _log = logging.getLogger(__name__)
 _lock = threading.RLock()
-# The contexts are kept too: a key holds a context's handle, which must not be given to another context.
-_built: dict[tuple[int, int, Parameters], tuple[cl.Context, Built]] = {}
+# By the handles of context and device. What a context has goes with it: its handle may then be another's.
+_built: dict[tuple[int, int, Parameters], Built] = {}
 _recorders: list[list[Built]] = []
-_refused: dict[tuple[int, int, Parameters], tuple[cl.Context, BuildError]] = {}
+_refused: dict[tuple[int, int, Parameters], BuildError] = {}
 #: With this option a driver takes a source for another one than before, and finds nothing of it in its own cache.
 _ANEW = "-DBUILT_ANEW=1"
 # The head of a kernel, which begins a line in all that is rendered.
@@ -207,7 +208,8 @@ def _loaded(context: cl.Context, device: cl.Device, binary: bytes, source: str, 
     pyopencl.Error
         The driver does not take it.
     """
-    program = _compiled(cl.Program(context, [device], [binary]), device, options)
+    # As in `_uncached`: a program that is made otherwise keeps the Python object of its context.
+    program = _compiled(cl.Program(cl._cl._Program(context, [device], [binary])), device, options)
     lacking = set(_KERNEL.findall(source)) - set(program.kernel_names.split(";"))
     if lacking:
         raise ValueError(f"it has no kernel {', '.join(sorted(lacking))}")
@@ -223,11 +225,39 @@ def _work_group_limit(kernel: cl.Kernel, device: cl.Device) -> int:
     return int(kernel.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, device))
 
 
+class _Life:
+    """Kept by all Python objects of a context that were seen: when the last of them goes, so does what was built in it."""
+
+    def __init__(self, handle: int) -> None:
+        self.handle = handle
+
+    def __del__(self) -> None:
+        # No lock: this runs whenever the garbage collector does. The handle is the context's until this has ended.
+        for kept in (_built, _refused):
+            for key in [key for key in tuple(kept) if key[0] == self.handle]:
+                kept.pop(key, None)
+
+
+_lives: weakref.WeakValueDictionary[int, _Life] = weakref.WeakValueDictionary()
+
+
+def _handle_of(context: cl.Context) -> int:
+    """Return the handle of a context, and see to it that what is kept by it goes with the context."""
+    keeper: Any = context  # as it keeps what PyOpenCL knows of it
+    try:
+        life: _Life = keeper._clsparse_py
+    except AttributeError:
+        handle = context.int_ptr
+        life = keeper._clsparse_py = _lives.get(handle) or _lives.setdefault(handle, _Life(handle))
+    return life.handle
+
+
 @functools.cache
-def _understates_limit(context: cl.Context, device: cl.Device, work_group: int) -> bool:
+def _understates_limit(device: cl.Device, work_group: int) -> bool:
     """Return whether a driver tells too small a limit for kernels that demand a size: it takes an empty one of that size."""
     source = f"kernel __attribute__((reqd_work_group_size({work_group}, 1, 1))) void empty(global int *out) {{ }}\n"
     try:
+        context = cl.Context([device])
         kernel = cl.Kernel(compile_source(context, device, source), "empty")
         if int(kernel.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, device)) >= work_group:
             return False
@@ -271,17 +301,17 @@ def build(context: cl.Context, device: cl.Device, parameters: Parameters) -> Bui
     MemoryError
         The compiler ran out of memory.
     """
-    key = (context.int_ptr, device.int_ptr, parameters)
+    key = (_handle_of(context), device.int_ptr, parameters)
     with _lock:
         kept = _built.get(key)
         if kept is None:
             if key in _refused:
-                raise _refused[key][1].again()
+                raise _refused[key].again()
             try:
-                kept = _built[key] = (context, _build(context, device, parameters))
+                kept = _built[key] = _build(context, device, parameters)
             except BuildError as error:
                 # A copy: an error that was raised holds what its callers had in hands.
-                _refused[key] = (context, error.again())
+                _refused[key] = error.again()
                 _log.log(
                     logging.INFO if error.remembered else logging.WARNING,
                     "kernel %s is refused by the compiler of %s, and done without where there is another way: %s",
@@ -289,8 +319,8 @@ def build(context: cl.Context, device: cl.Device, parameters: Parameters) -> Bui
                 )  # fmt: skip
                 raise
         for recorder in _recorders:
-            recorder.append(kept[1])
-        return kept[1]
+            recorder.append(kept)
+        return kept
 
 
 def _build(context: cl.Context, device: cl.Device, asked: Parameters) -> Built:
@@ -307,7 +337,7 @@ def _build(context: cl.Context, device: cl.Device, asked: Parameters) -> Built:
             try:
                 program, kernel = _kernel(context, device, parameters, source)
                 limit = _work_group_limit(kernel, device)
-                if limit < parameters.work_group and _understates_limit(context, device, parameters.work_group):
+                if limit < parameters.work_group and _understates_limit(device, parameters.work_group):
                     limit = parameters.work_group
             except cl.MemoryError as error:
                 raise MemoryError(f"{device.name.strip()}: no memory to build the kernel {parameters.name}: {error}") from error
@@ -415,7 +445,7 @@ class recording:  # noqa: N801 - used as a with statement, where lower case is t
 
 
 def clear() -> None:
-    """Forget all built and refused kernels of this process, and with them the contexts that they were built in."""
+    """Forget all built and refused kernels of this process."""
     with _lock:
         _built.clear()
     forget_refused()
@@ -424,7 +454,7 @@ def clear() -> None:
 def built() -> Iterator[Built]:
     """Iterate over the kernels that this process has built so far."""
     with _lock:
-        return iter([kept for _, kept in _built.values()])
+        return iter(tuple(_built.values()))
 
 
 def forget_refused() -> None:
@@ -437,4 +467,4 @@ def forget_refused() -> None:
 def refused() -> Iterator[BuildError]:
     """Iterate over the refusals of kernels that this process met so far."""
     with _lock:
-        return iter([error for _, error in _refused.values()])
+        return iter(tuple(_refused.values()))

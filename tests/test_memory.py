@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pyopencl as cl
@@ -13,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 from pyopencl import array as cl_array
 
-from clsparse_py import csr_array, free_memory, memory, memory_info, record_use, spgemm, spmv, transpose
+from clsparse_py import csr_array, free_memory, memory, memory_info, programs, record_use, spgemm, spmv, transpose
 from clsparse_py.launch import Chain
 
 pytestmark = pytest.mark.any_platform
@@ -354,7 +353,6 @@ def test_a_queue_takes_its_memory_along(own: cl.CommandQueue) -> None:
 
 def test_contexts_are_let_go(queue: cl.CommandQueue) -> None:
     matrix = sp.random_array((300, 300), density=0.05, format="csr", dtype=np.float32, rng=np.random.default_rng(2))
-    pools: list[Any] = []
     for properties in (0, OUT_OF_ORDER & queue.device.queue_properties):
         context = cl.Context([queue.device])
         own = cl.CommandQueue(context, queue.device, properties)
@@ -362,10 +360,14 @@ def test_contexts_are_let_go(queue: cl.CommandQueue) -> None:
         y = A @ cl_array.to_device(own, np.ones(300, np.float32))
         products = A @ A, A.T, transpose(A), spgemm(A, A)
         own.finish()
-        pools.append(weakref.ref(memory.arena_of(own).pool))
+        pool = weakref.ref(memory.arena_of(own).pool)
+        watched, handle = weakref.ref(own.context), context.int_ptr
+        assert any(key[0] == handle for key in programs._built)
         del A, y, products, own, context
         gc.collect()
-        assert pools[-1]() is None
+        assert pool() is None
+        assert watched() is None
+        assert not any(key[0] == handle for key in programs._built)
 
 
 def test_a_matrix_keeps_no_operand(own: cl.CommandQueue) -> None:

@@ -131,7 +131,7 @@ def plant(monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> Iterator[Callable
             return compile_source(context, device, source, options)
 
         monkeypatch.setattr(programs, "compile_source", refusing)
-        for key, (_, each) in built.items():
+        for key, each in built.items():
             if re.search(pattern, each.parameters.name):
                 programs._built.pop(key, None)
         return asked
