@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyopencl as cl
 
-from clsparse_py import programs
+from clsparse_py import programs, refusals
 from clsparse_py.trial import BEGINS, GOOD, NONE, REFUSED, WRONG
 
 __all__: list[str] = []
@@ -109,7 +109,7 @@ def _verdict(identity: str) -> tuple[str, str]:
     except cl.MemoryError as error:
         return NONE, str(error)
     except cl.Error as error:
-        return REFUSED, str(error)
+        return REFUSED, refusals.summary(refusals.said_by(error)) or str(error)
     except Exception as error:
         return NONE, repr(error)
 

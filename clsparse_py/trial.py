@@ -63,7 +63,7 @@ def judged(output: str, code: int | None) -> UnfitError | None:
     if word == WRONG:
         return UnfitError(f"its compiler gets a small kernel wrong: {reason}", certain=True)
     if word == REFUSED:
-        return UnfitError(f"its compiler builds nothing: {refusals.summary(reason)}", certain=False)
+        return UnfitError(f"its compiler builds nothing: {reason}", certain=False)
     if code is None:
         return UnfitError(f"its compiler takes more than {LIMIT:.0f} s for a small kernel", certain=False)
     fatal = {-int(getattr(signal, name)): name for name in _FATAL if hasattr(signal, name)}

@@ -17,6 +17,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 import scipy.sparse
+from platforms import PLATFORMS
 
 import clsparse_py
 from clsparse_py import BuildError, cli, programs, refusals
@@ -498,3 +499,30 @@ def test_a_refused_primitive_takes_the_kernels_of_other_devices(
             np.testing.assert_array_equal(found.get(), np.concatenate(wanted))
     assert asked
     assert len(asked) == len(set(asked))
+
+
+FROM_POCLS_CACHE = """
+import sys
+import pyopencl as cl
+from clsparse_py import devices, programs
+from clsparse_py.structure import Check
+device = next(each for each in devices() if programs.identity(each) == sys.argv[1])
+programs.build(cl.Context([device]), device, Check(64, "int32")).kernel()
+"""
+
+
+def test_an_empty_entry_of_pocls_cache_is_built_around(tmp_path: Path) -> None:
+    if "pocl" not in PLATFORMS:
+        pytest.skip("PoCL is not there")
+    cached = tmp_path / "pocl"
+    cached.mkdir()
+    command = [sys.executable, "-c", FROM_POCLS_CACHE, programs.identity(PLATFORMS["pocl"])]
+    environment = {**os.environ, "POCL_CACHE_DIR": str(cached), "CLSPARSE_CACHE_DIR": str(tmp_path / "ours")}
+    said = []
+    for _ in range(2):
+        said.append(subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=300).stderr)
+        # As a process leaves it that ends while it writes.
+        for entry in cached.rglob("program.bc"):
+            entry.write_bytes(b"")
+    assert "built anew" not in said[0]
+    assert "built anew" in said[1]

@@ -127,4 +127,4 @@ def test_bad_arguments(queue: cl.CommandQueue) -> None:
     with pytest.raises(ValueError, match=r"out: must have shape \(7,\), has \(6,\)"):
         primitives.reduce_by_key(k, v, out=(cl_array.empty(queue, 6, np.int32), v))
     with pytest.raises(TypeError, match="out: must have the result's dtype int32, has float32"):
-        primitives.reduce_by_key(k, v, out=(v, v))
+        primitives.reduce_by_key(k, v, out=(cl_array.empty(queue, 7, np.float32), v))
