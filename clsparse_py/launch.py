@@ -15,6 +15,7 @@ from clsparse_py import programs
 from clsparse_py.device import Device, describe
 from clsparse_py.memory import allocated, arena_of, array_of, beside, note_use, note_written, submit, unordered
 from clsparse_py.transfer import pending
+from clsparse_py.workspace import current
 
 __all__ = ["Chain", "spread"]
 
@@ -94,7 +95,7 @@ class Chain:
         Raises
         ------
         MemoryError
-            The device has not so much; the message says how much that is.
+            The device, or the workspace that is counted, has not so much; the message says how much that is.
         """
         return allocated(self.queue, "workspace", max(n, 1), dtype)
 
@@ -102,9 +103,9 @@ class Chain:
         """Return ``n`` zeros, uint32, that commands of this chain may count in.
 
         To set them takes as long as a launch. Those of few are kept, and set to zero again by `finish`, when the device is busy
-        with what the chain is for.
+        with what the chain is for; not where memory is counted, of which they would take more than is asked for.
         """
-        if not self._ordered or n > _COUNTERS:
+        if not self._ordered or n > _COUNTERS or current() is not None:
             found = self.scratch(n, np.uint32)
             self.fill(found, 0, n)
             return found

@@ -23,6 +23,7 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py.overlap import whole_of
+from clsparse_py.workspace import current
 
 __all__ = [
     "MemoryInfo",
@@ -425,19 +426,24 @@ def allocated(
     Raises
     ------
     MemoryError
-        The device has not enough memory; the message says ``what`` needs it, how much, and how much there is.
+        The device, or the workspace that is counted, has not enough memory; the message says ``what`` needs it, how much, and how
+        much there is.
     """
     dtype = np.dtype(dtype)
     n = shape if isinstance(shape, int) else math.prod(shape)
     n_bytes = n * dtype.itemsize
     if not n_bytes:
         return array_of(queue, shape, dtype, None, allocator)
+    workspace = current()
+    if workspace is not None:
+        workspace.require(n_bytes)
     arena = arena_of(queue)
     reason: Exception | None = None
     if n_bytes <= arena.pool.device_bytes:
         try:
             data = arena.allocate(queue, n_bytes) if allocator is None else _from(allocator, n_bytes, arena.pool)
-            return array_of(queue, shape, dtype, data, allocator)
+            found = array_of(queue, shape, dtype, data, allocator)
+            return found if workspace is None else workspace.count(found, n_bytes)
         except cl.Error as error:
             reason = error
     raise MemoryError(f"{what}: {n:,} entries of {dtype} need {n_bytes:,} bytes; {_there_is(arena.pool)}") from reason

@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from clsparse_py.csr import csr_array
+from clsparse_py.device import describe
 from clsparse_py.semiring import Semiring, plus_times
-from clsparse_py.spgemm.arguments import check_limits, check_operands
+from clsparse_py.spgemm.arguments import check_limits, check_operands, form_of, memory_limit_of
 from clsparse_py.spgemm.choose import METHODS
 from clsparse_py.spgemm.estimate import Estimate, spgemm_estimate
 from clsparse_py.spgemm.explanation import Explanation
+from clsparse_py.spgemm.least import least_bytes
 from clsparse_py.spgemm.plan import SpgemmPlan
 from clsparse_py.spgemm.symbolic import Settings, Timer
+from clsparse_py.workspace import Workspace
 
 __all__ = ["METHODS", "Estimate", "Explanation", "SpgemmPlan", "spgemm", "spgemm_estimate", "spgemm_plan"]
 
@@ -67,7 +70,8 @@ def spgemm(
     spgemm_plan : For several sets of values.
     spgemm_estimate : What a product takes, before it is made.
     """
-    plan, timer = _planned(A, B, method, semiring, deterministic, memory_limit, max_nnz, profile=profile)
+    # To count memory takes time, which a single product without a limit spares.
+    plan, timer = _planned(A, B, method, semiring, deterministic, memory_limit, max_nnz, profile=profile, counts=False)
     return (plan.take_first(), timer.seconds) if profile else plan.take_first()
 
 
@@ -103,7 +107,7 @@ def spgemm_plan(
     ValueError, TypeError, MemoryError
         As for `spgemm`.
     """
-    return _planned(A, B, method, semiring, deterministic, memory_limit, max_nnz, profile=False)[0].drop_first()
+    return _planned(A, B, method, semiring, deterministic, memory_limit, max_nnz, profile=False, counts=True)[0].drop_first()
 
 
 def _planned(
@@ -116,11 +120,18 @@ def _planned(
     max_nnz: Any,
     *,
     profile: bool,
+    counts: bool,
 ) -> tuple[SpgemmPlan, Timer]:
     A, B = check_operands(A, B, semiring)
     if method not in ("auto", *METHODS):
         raise ValueError(f"method: must be one of auto, {', '.join(METHODS)}, is {method!r}")
     check_limits(memory_limit, max_nnz)
+    device = describe(A.queue.device)
+    workspace = Workspace(memory_limit_of(device, memory_limit)) if counts or memory_limit is not None else None
+    if memory_limit is not None and A.nnz and B.nnz:
+        least = least_bytes(device, form_of(A, B, semiring), A, B)
+        if memory_limit < least:
+            raise MemoryError(f"memory_limit: the product needs {least:,} bytes of workspace, the limit is {memory_limit:,}")
     settings = Settings(method, semiring, bool(deterministic), memory_limit, max_nnz)
     timer = Timer(A.queue, measures=profile)
-    return SpgemmPlan(A, B, settings, None, timer), timer
+    return SpgemmPlan(A, B, settings, None, timer, workspace), timer

@@ -12,8 +12,12 @@ from pyopencl import array as cl_array
 
 from clsparse_py.launch import Chain
 from clsparse_py.spgemm.kernels import Form
+from clsparse_py.workspace import current
 
-__all__ = ["Accumulator", "Product", "Result", "Rows"]
+__all__ = ["Accumulator", "Product", "Result", "Rows", "bounded"]
+
+#: Bytes that the workspace may have besides.
+_SPARED = 1 << 20
 
 
 class Product(NamedTuple):
@@ -35,7 +39,7 @@ class Product(NamedTuple):
     form : Form
         For the "numeric" phase; its ``c_index`` is C's.
     memory_limit : int
-        Bytes that the workspace may have.
+        Bytes that the workspace may have at a time, see `free`.
     deterministic : bool
     """
 
@@ -60,9 +64,32 @@ class Product(NamedTuple):
         return self.n_products * (self.form.arithmetic.result.itemsize + np.dtype(self.form.c_index).itemsize)
 
     @property
+    def free(self) -> int:
+        """Bytes of the workspace that are left, as far as they are counted."""
+        workspace = current()
+        return self.memory_limit if workspace is None else workspace.room
+
+    def spare(self, entries: int = 0) -> int:
+        """Return the bytes that an accumulator may take of them where the workspace is to be bounded, see `bounded`.
+
+        ``entries``: what C is likely to have.
+        """
+        arithmetic, index = self.form.arithmetic, np.dtype(self.form.index).itemsize
+        assert arithmetic is not None  # of a numeric phase
+        m = self.shape[0]
+        c_bytes = (m + entries) * np.dtype(self.form.c_index).itemsize + entries * arithmetic.result.itemsize
+        # Of each row: products, entries, rule and place in a list.
+        return min(self.free, bounded(*self.structure, self.a_data, self.b_data) + 2 * c_bytes - (12 + 2 * index) * m)
+
+    @property
     def structure(self) -> tuple[cl_array.Array, ...]:
         """The arrays of ``SPGEMM_STRUCTURE`` in ``cl/spgemm.cl``."""
         return self.a_indptr, self.a_indices, self.b_indptr, self.b_indices
+
+
+def bounded(*operands: cl_array.Array) -> int:
+    """Return twice the bytes of the operands and 1 MiB: what the workspace may have, with twice the bytes of C."""
+    return 2 * sum(each.nbytes for each in operands) + _SPARED
 
 
 class Rows(NamedTuple):

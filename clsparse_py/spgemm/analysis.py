@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 from collections.abc import Sequence
@@ -14,10 +15,10 @@ from clsparse_py.device import Device
 from clsparse_py.launch import Chain, spread
 from clsparse_py.primitives.either_way import either_way
 from clsparse_py.primitives.radix_sort import enqueue_sort_by_key
-from clsparse_py.records import dataclass
 from clsparse_py.spgemm.accumulator import Rows
 from clsparse_py.spgemm.kernels import Analysis
 from clsparse_py.spgemm.rules import Rule, Rules
+from clsparse_py.workspace import suffices
 
 __all__ = ["Work", "analyse", "grouped"]
 
@@ -25,7 +26,7 @@ __all__ = ["Work", "analyse", "grouped"]
 _LONG = 32
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass
 class Work:
     """What `analyse` found.
 
@@ -33,8 +34,8 @@ class Work:
     ----------
     products : pyopencl.array.Array
         uint64: the intermediate products of each row.
-    rule : pyopencl.array.Array
-        Of the index type: the number of the rule that takes it.
+    rule : pyopencl.array.Array or None
+        Of the index type: the number of the rule that takes it; None once rows are shared out.
     n_products : int
         Of all rows.
     most_products, longest_row : int
@@ -50,7 +51,7 @@ class Work:
     """
 
     products: cl_array.Array
-    rule: cl_array.Array
+    rule: cl_array.Array | None
     n_products: int
     most_products: int
     longest_row: int
@@ -125,12 +126,15 @@ def analyse(
     seen = (b_indptr, b_indices) if record.spans or record.samples else (b_indptr,)
     chain.launch(built, groups, *sizes, np.uint64(shape[1]), a_indptr, a_indices, *seen, products, rule, found)
     numbers = chain.read_later(found, n_found)
-    listed = _listed(chain, n_rows, rule, len(rules)) if uneven else None
+    listed: list[cl_array.Array] = []
+    if uneven:
+        # Without memory for it rows may need no list.
+        suffices(lambda: listed.append(_listed(chain, n_rows, rule, len(rules))))
     low, high, most, longest, bound, bound_high, *rest = numbers().tolist()
     sampled, sampled_entries, *taken = rest if record.samples else (0, 0, *rest)
     compression = sampled / sampled_entries if sampled_entries else 1.0
     bound += bound_high << 32
-    return Work(products, rule, (high << 32) + low, most, longest, bound, compression, tuple(taken), listed)
+    return Work(products, rule, (high << 32) + low, most, longest, bound, compression, tuple(taken), *listed)
 
 
 def _listed(chain: Chain, n_rows: int, rule: cl_array.Array, n_rules: int) -> cl_array.Array:
@@ -159,6 +163,9 @@ def grouped(chain: Chain, n_rows: int, work: Work, shares: Sequence[tuple[Rule, 
     for rule, n in shares:
         if n == n_rows or (rule.takes_empty and 0 < n == n_rows - n_empty):
             return [(rule, Rows(n_rows, n_empty=n_rows - n))]
-    listed = _listed(chain, n_rows, work.rule, len(work.taken)) if work.listed is None else work.listed
+    listed = work.listed
+    if listed is None:
+        assert work.rule is not None  # rows are shared out once
+        listed = _listed(chain, n_rows, work.rule, len(work.taken))
     firsts = itertools.accumulate((n for _, n in shares), initial=0)
     return [(rule, Rows(n, first, listed)) for (rule, n), first in zip(shares, firsts, strict=False) if n]

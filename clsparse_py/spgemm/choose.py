@@ -30,16 +30,19 @@ from clsparse_py.structure import Structure
 from clsparse_py.tuning import profiles
 
 __all__ = [
+    "DENSE_CHUNKED",
     "FEW_PRODUCTS",
+    "IN_WINDOWS",
     "METHODS",
+    "WINDOWS",
     "alone",
     "are_long",
     "auto",
     "choosable",
     "decided",
-    "dense_chunked",
     "guessed",
     "in_one_phase",
+    "is_narrow",
     "is_uneven",
     "parse",
     "rules_for",
@@ -87,6 +90,11 @@ _LIKELY = 0.5
 _TYPICAL = features_of((1 << 20, 1 << 20, 1 << 20), (1 << 23, 1 << 23))
 #: Entries of a row of B in a window of columns, from which on windows are better than expansion.
 _DENSE = 4
+#: What makes any row on CPU devices, with an accumulator as wide as B.
+DENSE_CHUNKED = Rule("dense", DenseChunked(), takes_empty=True, as_wide=True)
+#: What makes any row with no workspace of its own.
+WINDOWS = Rule("dense", DenseWindows(parts=1), takes_empty=True)
+IN_WINDOWS = Rules((EMPTY, WINDOWS))
 
 
 def reg_merge(device: Device, form: Form) -> tuple[Rule, ...]:
@@ -120,13 +128,7 @@ def dense(device: Device, form: Form) -> tuple[Rule, ...]:
     if not device.is_cpu or form.arithmetic is None:
         spans = (Rule("dense", each, max_span=each.columns) for each in dense_spans(device, form))
         return *spans, Rule("dense", DenseWindows())
-    return (dense_chunked(form),)
-
-
-def dense_chunked(form: Form) -> Rule:
-    """Return the rule of "dense" on CPU devices, which takes any row."""
-    assert form.arithmetic is not None  # of a numeric phase
-    return Rule("dense", DenseChunked(), takes_empty=True, column_bytes=form.arithmetic.result.itemsize + 1)
+    return (DENSE_CHUNKED,)
 
 
 def esc(device: Device, form: Form) -> tuple[Rule, ...]:  # noqa: ARG001
@@ -397,7 +399,8 @@ def in_one_phase(device: Device, work: Work, product: Product, rules: Sequence[R
     """
     room = product.room
     short = 0 < work.n_products <= _SHORT_ROWS * product.shape[0] and max(work.n_products, product.shape[0]) <= _MOST_ROOM
-    fits = room + max(room, *(rule.least_bytes for rule in rules)) <= product.memory_limit
+    least = max((rule.least_bytes for rule in rules), default=0)
+    fits = room + max(room, least) <= product.free and room + least <= product.spare(int(work.n_products / work.compression))
     sorted_all = all(isinstance(rule.accumulator, _ROOMY) for rule in rules)
     return short and work.compression <= _UNCONTRACTED and fits and sorted_all and not device.is_cpu
 
@@ -416,6 +419,7 @@ def rules_for(
     n_columns: int = 0,
     memory_limit: int | None = None,
     recipe: Recipe | None = None,
+    accumulator_limit: int | None = None,
 ) -> Rules:
     """Return the rules of a method, rows without products first; rows that it cannot hold go to the rules of "auto".
 
@@ -432,9 +436,18 @@ def rules_for(
         Bytes that the workspace may have.
     recipe : Recipe, optional
         Of "auto"; by default the one that the profile has for a product of which nothing is known.
+    accumulator_limit : int, optional
+        Bytes that an accumulator as wide as B may have; by default as many as the workspace.
     """
     room, chosen = memory_limit_of(device, memory_limit), recipe or decided(device, form).value
-    return _rules(None if method == "auto" else METHODS[method], device, form, n_columns, room, chosen)
+    narrow = is_narrow(form, n_columns, room if accumulator_limit is None else min(room, accumulator_limit))
+    return _rules(None if method == "auto" else METHODS[method], device, form, n_columns, room, narrow, chosen)
+
+
+def is_narrow(form: Form, n_columns: int, limit: int) -> bool:
+    """Return whether an accumulator as wide as B, a value and a bit for each column and some more, has so many bytes at most."""
+    assert form.arithmetic is not None  # of a numeric phase
+    return (form.arithmetic.result.itemsize + 1) * n_columns <= limit
 
 
 # Kept: to ask what each bin takes on a device costs more than to make a small product.
@@ -445,13 +458,14 @@ def _rules(
     form: Form,
     n_columns: int,
     room: int,
+    narrow: bool,
     recipe: Recipe,
 ) -> Rules:
     """Return the rules of a method, or of a recipe alone, where the workspace may have so many bytes."""
     named = of_method(device, form) if of_method else ()
     rules: list[Rule] = []
     for rule in (EMPTY, *named, *auto(device, form, recipe)):
-        if not rule.holds(n_columns, room) or any(earlier.covers(rule) for earlier in rules):
+        if not rule.holds(n_columns, room, narrow=narrow) or any(earlier.covers(rule) for earlier in rules):
             continue
         rules.append(rule)
         if rule.takes_all:

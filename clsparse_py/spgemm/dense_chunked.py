@@ -24,6 +24,8 @@ __all__ = ["DenseChunked", "DenseChunkedKernel", "Masks"]
 
 #: Columns to a word of bits.
 _BITS = 64
+#: Of the counter of chunks that are claimed.
+_CLAIMED_BYTES = 4
 #: Chunks of rows to a worker, and what a row weighs for itself, in products.
 _CHUNKS = 32
 _ROW_WEIGHT = 8
@@ -35,6 +37,8 @@ _BLOCK = 4
 _DISTANCE = 12
 #: Entries of a row of B that are not worth masks.
 _FEW = 4
+#: Words of masks of a row that has none: more than three to an entry, so that columns are set one by one.
+_NO_MASKS = 0xFFFFFFFC
 
 
 @dataclass(frozen=True)
@@ -103,6 +107,14 @@ class _State:
     masks: tuple[cl_array.Array, ...]
 
 
+def _worker_bytes(product: Product, form: Form) -> int:
+    """Return the bytes of a worker's arrays in a phase."""
+    n_words = -(-product.shape[1] // _BITS)
+    value = form.arithmetic.result.itemsize if form.arithmetic else 0
+    bits = 8 * (n_words + -(-n_words // _BITS)) if form.phase != "values" else 0
+    return value * (_BITS * n_words + _ROOM) + bits + 8 * _ROOM
+
+
 @dataclass(frozen=True)
 class DenseChunked:
     """An accumulator for rows of any kind, in workspace that grows with the columns of B.
@@ -116,7 +128,7 @@ class DenseChunked:
     workers: int | None = None
 
     def prepare(self, chain: Chain, product: Product, rows: Rows) -> _State:  # noqa: ARG002 - chunks are cut from all rows
-        """Enqueue the cut of the rows into chunks of equal work, and B's masks.
+        """Enqueue the cut of the rows into chunks of equal work, and B's masks if they are worth their time and memory.
 
         Raises
         ------
@@ -124,7 +136,7 @@ class DenseChunked:
             The memory limit does not hold one worker's arrays; the message says how much is needed.
         """
         n_rows = product.shape[0]
-        n_chunks = min(n_rows, _CHUNKS * self._workers(chain, product, product.form.of("numeric")))
+        n_chunks = min(n_rows, _CHUNKS * self._workers(chain, product, product.form))
         before = chain.scratch(n_rows + 1, np.int64)
         enqueue_scan(chain, product.products, before, n_rows, kind="pointers")
         chunk_row, *unused = (chain.scratch(n_chunks + 1, np.int64) for _ in range(3))
@@ -133,13 +145,20 @@ class DenseChunked:
         sizes = (n_rows, product.n_products, -(-weight // n_chunks), _ROW_WEIGHT, never, n_chunks)
         cut, _ = chain.build(Boundaries(1, "int64"))
         chain.launch(cut, n_chunks + 1, *map(np.int64, sizes), before, chunk_row, *unused)
+        del before, unused
         n_rows_b, nnz_b = product.b_indptr.size - 1, product.b_indices.size
-        masks = chain.scratch(nnz_b, np.uint32), chain.scratch(nnz_b, np.uint64)
-        state = _State(n_chunks, chunk_row, chain.scratch(n_rows_b, np.uint32), masks)
-        compress, _ = chain.build(Masks(1, product.form.index))
-        groups, strides = spread(chain.device, n_rows_b, 1)
-        chain.launch(compress, groups, *strides, product.b_indptr, product.b_indices, *masks, state.n_words)
-        return state
+        n_words = chain.scratch(n_rows_b, np.uint32)
+        fits = 12 * nnz_b <= min(product.spare(), product.free - _worker_bytes(product, product.form))
+        # A product that hardly reads B is made before its masks were.
+        n_masks = nnz_b if fits and product.n_products >= nnz_b else 0
+        masks = chain.scratch(n_masks, np.uint32), chain.scratch(n_masks, np.uint64)
+        if n_masks:
+            compress, _ = chain.build(Masks(1, product.form.index))
+            groups, strides = spread(chain.device, n_rows_b, 1)
+            chain.launch(compress, groups, *strides, product.b_indptr, product.b_indices, *masks, n_words)
+        else:
+            chain.fill(n_words, _NO_MASKS, n_rows_b)
+        return _State(n_chunks, chunk_row, n_words, masks)
 
     def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: Any, counts: cl_array.Array) -> None:
         """Enqueue the number of entries of each row."""
@@ -170,14 +189,12 @@ class DenseChunked:
 
     def _workers(self, chain: Chain, product: Product, form: Form) -> int:
         """Return how many workers there are arrays for."""
-        n_words = -(-product.shape[1] // _BITS)
-        size = form.arithmetic.result.itemsize * _BITS * n_words if form.arithmetic else 0
-        size += 8 * (n_words + -(-n_words // _BITS)) if form.phase != "values" else 0
-        most = product.memory_limit // size
-        if not most:
+        size = _worker_bytes(product, form)
+        most = (product.free - _CLAIMED_BYTES) // size
+        if most < 1:
             raise MemoryError(
                 f"memory_limit: a dense accumulator of {product.shape[1]:,} columns needs {size:,} bytes, "
-                f"the limit is {product.memory_limit:,}"
+                f"of the limit {product.free:,} are left"
             )
         return min(most, self.workers or chain.device.compute_units + 1)
 

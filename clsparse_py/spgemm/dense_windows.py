@@ -16,7 +16,7 @@ from clsparse_py.records import dataclass
 from clsparse_py.spgemm.accumulator import Product, Result, Rows
 from clsparse_py.spgemm.fenced import FencedKernel
 from clsparse_py.spgemm.kernels import Form, OfRows
-from clsparse_py.spgemm.team import Team
+from clsparse_py.spgemm.team import Team, varied
 
 __all__ = ["DenseParts", "DenseWindows", "DenseWindowsKernel"]
 
@@ -134,38 +134,37 @@ class DenseWindows(Team):
             found = replace(found, columns=max(found.columns // 64 * 32, _FEWEST_COLUMNS))
         return found.fitting(device)
 
-    def _parts(self, product: Product, rows: Rows) -> int:
-        """Return into how many parts columns are cut."""
-        windows = -(-product.shape[1] // self.columns_of(product.form))
-        return max(min(self.parts, windows, _MANY_GROUPS // rows.n, product.memory_limit // (4 * rows.n)), 1)
-
     @override
     def prepare(self, chain: Chain, product: Product, rows: Rows) -> cl_array.Array | None:
         """Return where the parts of each row begin in it, once they are counted; None where there is one."""
-        parts = self._parts(product, rows)
+        windows = -(-product.shape[1] // self.columns_of(product.form))
+        # Half of what may be taken.
+        parts = min(self.parts, windows, _MANY_GROUPS // rows.n, product.spare() // (8 * rows.n))
         return chain.scratch(rows.n * parts, np.uint32) if parts > 1 else None
+
+    def _in_parts(self, rows: Rows, state: cl_array.Array | None) -> DenseWindows:
+        """Return the accumulator with as many parts as there are places for."""
+        found: DenseWindows = varied(self, "parts", 1 if state is None else state.size // rows.n)
+        return found
 
     @override
     def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: Any, counts: cl_array.Array) -> None:
-        if state is None:
-            super().enqueue_symbolic(chain, product, rows, state, counts)
-            return
-        super().enqueue_symbolic(chain, product, rows, state, state)
-        built, record = chain.build(DenseParts(128, product.form.index, rows.listed is not None))
-        parts = np.uint32(self._parts(product, rows))
-        chain.launch(built, -(-rows.n // record.work_group), *rows.where, parts, state, counts)
+        form, team = product.form.of("symbolic"), self._in_parts(rows, state)
+        team._enqueue(chain, product, rows, form, counts if state is None else state)
+        if state is not None:
+            built, record = chain.build(DenseParts(128, product.form.index, rows.listed is not None))
+            chain.launch(built, -(-rows.n // record.work_group), *rows.where, np.uint32(team.parts), state, counts)
 
     @override
     def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: Any, C: Result, phase: str) -> None:
         places = (state,) if phase == "numeric" else ()
         form, results = product.form.of(phase), (product.a_data, product.b_data, C.indptr, C.indices, C.data)
-        self._enqueue(chain, product, rows, form, *results, *places)
+        self._in_parts(rows, state)._enqueue(chain, product, rows, form, *results, *places)
 
     @override
     def _spread(self, chain: Chain, product: Product, rows: Rows, record: Any) -> tuple[int, tuple[Any, ...]]:
-        parts = self._parts(product, rows)
-        columns = -(-product.shape[1] // (32 * parts)) * 32
-        return rows.n * parts, (np.uint32(parts), np.uint64(columns))
+        columns = -(-product.shape[1] // (32 * self.parts)) * 32
+        return rows.n * self.parts, (np.uint32(self.parts), np.uint64(columns))
 
     @override
     def describe(self) -> str:

@@ -25,10 +25,12 @@ from clsparse_py.spgemm.slices import Slice, cut_into_slices
 
 __all__ = ["NUMBER_BYTES", "Esc"]
 
+#: Slices up to which their sizes do not matter; products of a mean slice below which its launches take longer than its work.
+_FEW_SLICES = 16
+_FEW_PRODUCTS = 1 << 13
+
 #: Bytes of the number of a product.
 NUMBER_BYTES = 4
-#: Bytes that a slice may take in any case where memory is to be spared.
-_SPARED = 8 << 20
 
 
 @dataclasses.dataclass
@@ -92,8 +94,8 @@ class Esc:
     work_group : int
         Of its own kernels, at most.
     sparing : bool
-        Whether slices, and what is kept of them, take no more than twice the memory of A, B and what C is likely to have, but for
-        single rows that need it. Else the fewer slices, the better.
+        Whether slices, and what is kept of them, take no more than `Product.spare` says, but for single rows that need it.
+        Else the fewer slices, the better.
     likely : float
         The share of the bound of C's entries that C is taken to have.
     """
@@ -153,12 +155,9 @@ class Esc:
 
     def _budget(self, product: Product, rows: Rows, entries: int) -> int:
         """Return the bytes that slices may have, and what is kept of them, where C has so many entries."""
-        limit = product.memory_limit - 16 * (rows.n + 1)
         if not self.sparing:
-            return limit
-        arrays = *product.structure, product.a_data, product.b_data
-        c_entry = np.dtype(product.form.c_index).itemsize + values_of(product.form).itemsize
-        return min(limit, max(2 * (sum(each.nbytes for each in arrays) + entries * c_entry), _SPARED))
+            return product.free
+        return product.spare(entries) - 16 * (rows.n + 1)
 
     def prepare(self, chain: Chain, product: Product, rows: Rows) -> object:
         """Return slices of the rows, each of which fits in the workspace. Waits for the device, but for all rows in one slice.
@@ -166,7 +165,7 @@ class Esc:
         Raises
         ------
         MemoryError
-            A row does not fit; the message names ``memory_limit``, what is needed and what there is.
+            A row does not fit, or slices are too small to be worth their launches; the message names ``memory_limit``.
         """
         group = self._group(chain)
         before = chain.scratch(rows.n + 1, np.uint64), chain.scratch(rows.n + 1, np.uint64)
@@ -176,7 +175,7 @@ class Esc:
             enqueue_scan(chain, each, each, rows.n, kind="pointers")
         column_bits = max(1, (product.shape[1] - 1).bit_length())
         state = _State(*before, (), column_bits)
-        limit, aim = product.memory_limit - 16 * (rows.n + 1), self._budget(product, rows, int(self.likely * product.bound))
+        limit, aim = product.free, self._budget(product, rows, int(self.likely * product.bound))
 
         def needs(part: Slice) -> int:
             return self._needs(chain, product, part, state.key(part).itemsize, column_bits)
@@ -190,6 +189,9 @@ class Esc:
         else:
             entries, products = (chain.read(each, rows.n + 1) for each in before)
             state.slices = tuple(cut_into_slices(entries, products, column_bits, needs, limit, aim))
+            n = len(state.slices)
+            if n > _FEW_SLICES and n * _FEW_PRODUCTS > whole.n:
+                raise MemoryError(f"memory_limit: expansion in {limit:,} bytes takes {n:,} slices, of too few products each")
         state.most_needed = max(map(needs, state.slices))
         return state
 

@@ -286,8 +286,8 @@ class EscGroup(_SortingTeam):
 
     @override
     def _spread(self, chain: Chain, product: Product, rows: Rows, record: Any) -> tuple[int, tuple[Any, ...]]:
-        # As much memory as the operands have: products of a few rows at a time.
-        room = min(product.memory_limit, sum(each.nbytes for each in (*product.structure, product.a_data, product.b_data)))
+        # Products of a few rows at a time.
+        room = product.spare() // 2
         groups = max(min(rows.n, self._RESIDENT * chain.device.compute_units, room // record.scratch_bytes), 1)
         scratch = chain.scratch(groups * record.scratch_bytes // 8, np.uint64)
         columns = self.columns or product.shape[1]

@@ -16,7 +16,7 @@ from clsparse_py.spgemm.arguments import check_operands, form_of, with_index
 from clsparse_py.spgemm.canonical_values import CanonicalOperand
 from clsparse_py.spgemm.fallback import until_built
 from clsparse_py.spgemm.rules import EMPTY, Rule, Rules
-from clsparse_py.spgemm.symbolic import Settings, Symbolic, Timer
+from clsparse_py.spgemm.symbolic import Settings, Symbolic, Timer, with_memory
 
 __all__ = ["Estimate", "spgemm_estimate"]
 
@@ -131,4 +131,4 @@ def _counted(left: csr_array, right: csr_array) -> int:
     """Return the entries of C, by the symbolic phase."""
     settings = Settings("auto", plus_times, deterministic=True, memory_limit=None, max_nnz=None)
     timer = Timer(left.queue, measures=False)
-    return until_built(lambda: Symbolic(left, right, settings, None, timer, counting=True).nnz)
+    return with_memory(lambda rules: until_built(lambda: Symbolic(left, right, settings, rules, timer, counting_only=True).nnz))

@@ -12,7 +12,7 @@ from clsparse_py.device import Device
 from clsparse_py.errors import BuildError
 from clsparse_py.primitives import either_way
 from clsparse_py.spgemm.arguments import memory_limit_of
-from clsparse_py.spgemm.choose import auto, decided, dense_chunked
+from clsparse_py.spgemm.choose import DENSE_CHUNKED, auto, decided, is_narrow
 from clsparse_py.spgemm.dense_windows import DenseWindows
 from clsparse_py.spgemm.esc import Esc
 from clsparse_py.spgemm.kernels import Form
@@ -93,8 +93,13 @@ def without_refused(rules: Rules, device: Device, form: Form, n_columns: int, me
 @functools.lru_cache(maxsize=256)
 def _without(rules: Rules, refused: frozenset[Hashable], device: Device, form: Form, n_columns: int, room: int) -> Rules:
     last = (Rule("esc", Esc(sparing=True)), Rule("long-rows", LongRows(sparing=True)), Rule("dense", DenseWindows()))
-    others = (*rules, *auto(device, form, decided(device, form).value), *last, dense_chunked(form))
-    able = [rule for rule in others if rule.accumulator not in refused and rule.accumulator and rule.holds(n_columns, room)]
+    others = (*rules, *auto(device, form, decided(device, form).value), *last, DENSE_CHUNKED)
+    narrow = is_narrow(form, n_columns, room)
+    able = [
+        rule
+        for rule in others
+        if rule.accumulator and rule.accumulator not in refused and rule.holds(n_columns, room, narrow=narrow)
+    ]
     return Rules(_replaced(rule, able) if rule.accumulator in refused else rule for rule in rules)
 
 

@@ -22,8 +22,9 @@ from clsparse_py.spgemm.explanation import Bin, Explanation
 from clsparse_py.spgemm.fallback import ONE_PHASE, RefusedError, described, until_built
 from clsparse_py.spgemm.one_phase import enqueue_compaction
 from clsparse_py.spgemm.rules import Rules
-from clsparse_py.spgemm.symbolic import Settings, Symbolic, Timer, enqueue_numeric
+from clsparse_py.spgemm.symbolic import Settings, Symbolic, Timer, enqueued, with_memory
 from clsparse_py.structure import Plans, Structure
+from clsparse_py.workspace import Workspace, counting
 
 __all__ = ["SpgemmPlan"]
 
@@ -45,13 +46,23 @@ class SpgemmPlan(SetOnce):
         The structure of C, which all results share.
     """
 
-    def __init__(self, A: csr_array, B: csr_array, settings: Settings, rules: Rules | None, timer: Timer) -> None:
+    def __init__(
+        self,
+        A: csr_array,
+        B: csr_array,
+        settings: Settings,
+        rules: Rules | None,
+        timer: Timer,
+        workspace: Workspace | None = None,
+    ) -> None:
         self.queue = A.queue
         self.shape = (A.shape[0], B.shape[1])
         self._settings, self._rules = settings, rules
         self._allocator = A.data.allocator
         self._plans = Plans()
-        found, self.indices, data = until_built(lambda: self._made(A, B, timer))
+        self._workspace = workspace
+        with counting(workspace):
+            found, self.indices, data = until_built(lambda: self._made(A, B, timer))
         self.indptr, self.nnz, self.n_products = found.indptr, found.nnz, found.product.n_products
         self._a, self._b, self._steps = found.a, found.b, found.steps
         self._product = found.product
@@ -62,7 +73,7 @@ class SpgemmPlan(SetOnce):
     def _made(self, A: csr_array, B: csr_array, timer: Timer) -> tuple[Symbolic, cl_array.Array, cl_array.Array]:
         """Return the structure of the product, and its columns and values."""
         settings = self._settings
-        found = Symbolic(A, B, settings, self._rules, timer)
+        found = with_memory(lambda rules: Symbolic(A, B, settings, rules, timer), self._rules)
         chain = found.chain
         if settings.max_nnz is not None and found.nnz > settings.max_nnz:
             raise ValueError(f"max_nnz: the product has {found.nnz:,} entries, more than {settings.max_nnz:,}")
@@ -78,7 +89,7 @@ class SpgemmPlan(SetOnce):
         C = Result(found.indptr, indices, data)
         with timer("numeric"):
             if found.made is None:
-                enqueue_numeric(chain, found.product, found.steps if found.nnz else (), C, "numeric")
+                found.steps = enqueued(chain, found.product, found.steps, C, "numeric")
             else:
                 try:
                     enqueue_compaction(chain, found.product, found.made, C, found.nnz)
@@ -113,7 +124,8 @@ class SpgemmPlan(SetOnce):
     def _allocated(self, chain: Chain, part: str, n: int, dtype: Any) -> cl_array.Array:
         """Return a new array for C."""
         what = f"{part} of the {self.shape[0]} x {self.shape[1]} product"
-        return allocated(chain.queue, what, n, dtype, self._allocator)
+        with counting(None):
+            return allocated(chain.queue, what, n, dtype, self._allocator)
 
     def _assembled(self, data: cl_array.Array) -> csr_array:
         known = Structure(self.nnz, sorted=True, canonical=True)
@@ -134,19 +146,19 @@ class SpgemmPlan(SetOnce):
         ValueError, TypeError
             A wrong shape, dtype or context, or an ``out`` that is none of this plan's results; the message names the argument.
         """
-        left = self._placed("a_data", a_data, self._a, self._product.a_data)
-        right = self._placed("b_data", b_data, self._b, self._product.b_data)
-        product = self._product._replace(a_data=left, b_data=right)
-        writes = () if out is None else (self._target(out, left, right),)
-        chain = Chain(self.queue, left, right, *self._product.structure, self.indices, self.indptr, writes=writes)
-        data = self._allocated(chain, "values", self.nnz, self._dtype) if out is None else out.data
-        try:
-            C = Result(self.indptr, self.indices, data)
-            enqueue_numeric(chain, product, self._steps if self.nnz else (), C, "values")
-            chain.finish(data)
-        except RefusedError as refusal:
-            refusal.avoid()
-            until_built(lambda: self._make_values(left, right, data))
+        with counting(self._left()):
+            left = self._placed("a_data", a_data, self._a, self._product.a_data)
+            right = self._placed("b_data", b_data, self._b, self._product.b_data)
+            product = self._product._replace(a_data=left, b_data=right)
+            writes = () if out is None else (self._target(out, left, right),)
+            chain = Chain(self.queue, left, right, *self._product.structure, self.indices, self.indptr, writes=writes)
+            data = self._allocated(chain, "values", self.nnz, self._dtype) if out is None else out.data
+            try:
+                self._steps = enqueued(chain, product, self._steps, Result(self.indptr, self.indices, data), "values")
+                chain.finish(data)
+            except RefusedError as refusal:
+                refusal.avoid()
+                until_built(lambda: self._make_values(left, right, data))
         if out is None:
             return self._assembled(data)
         out.data = data  # says that the values are others
@@ -162,13 +174,19 @@ class SpgemmPlan(SetOnce):
         )
         # Where C is there already, it is not made with room for all products.
         settings = replace(self._settings, max_nnz=self.nnz)
-        found = Symbolic(A, B, settings, self._rules, Timer(self.queue, measures=False))
+        timer = Timer(self.queue, measures=False)
+        found = with_memory(lambda rules: Symbolic(A, B, settings, rules, timer), self._rules)
         chain, columns = found.chain, self._allocated(found.chain, "indices", self.nnz, self.indices.dtype)
-        enqueue_numeric(chain, found.product, found.steps, Result(self.indptr, columns, data), "numeric")
+        found.steps = enqueued(chain, found.product, found.steps, Result(self.indptr, columns, data), "numeric")
         chain.finish(data)
         planned = self._product
         self._steps, self._why = found.steps, found.why + described(chain.device, found.product.form)
         self._product = found.product._replace(a_data=planned.a_data, b_data=planned.b_data)
+
+    def _left(self) -> Workspace | None:
+        """Return the workspace of one call, beside what the plan keeps: calls of several threads are not in each other's way."""
+        kept = self._workspace
+        return None if kept is None else Workspace(kept.limit, kept.held)
 
     def _placed(self, name: str, given: Any, operand: CanonicalOperand, planned: cl_array.Array) -> cl_array.Array:
         """Return values on the device, in the order of the canonical operand and in the dtype planned for."""

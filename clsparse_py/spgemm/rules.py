@@ -30,8 +30,8 @@ class Rule:
         The most products of a row, and the longest row of A, that it takes; None for no limit.
     takes_empty : bool
         Whether rows without products, where there are some among all others, are worth no list of those that have some.
-    column_bytes : int
-        Workspace that it needs for each column of B, whatever the rows are; where there is not so much, the rule does not hold.
+    as_wide : bool
+        Whether it needs workspace for each column of B, whatever the rows are; where that is too much, the rule does not hold.
     least_bytes : int
         Workspace that it needs at least; where there is not so much, the rule does not hold.
     max_columns : int or None
@@ -47,7 +47,7 @@ class Rule:
     max_products: int | None = None
     max_length: int | None = None
     takes_empty: bool = False
-    column_bytes: int = 0
+    as_wide: bool = False
     least_bytes: int = 0
     max_columns: int | None = None
     max_span: int | None = None
@@ -63,10 +63,13 @@ class Rule:
         """Whether this one takes every row that another does, so that none is left for it."""
         return all(mine < 0 or 0 <= other <= mine for mine, other in zip(self.limits, later.limits, strict=True))
 
-    def holds(self, n_columns: int, room: int) -> bool:
-        """Whether it holds where B has so many columns, and the workspace may have so many bytes."""
+    def holds(self, n_columns: int, room: int, *, narrow: bool) -> bool:
+        """Whether it holds where B has so many columns, and the workspace may have so many bytes.
+
+        ``narrow``: whether these are enough for an accumulator as wide as B.
+        """
         too_wide = self.max_columns is not None and n_columns > self.max_columns
-        return not too_wide and max(self.column_bytes * n_columns, self.least_bytes) <= room
+        return not too_wide and self.least_bytes <= room and (narrow or not self.as_wide)
 
     @property
     def takes_all(self) -> bool:

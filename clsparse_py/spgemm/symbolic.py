@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from pyopencl import array as cl_array
@@ -17,12 +17,14 @@ from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.records import dataclass
 from clsparse_py.semiring import Semiring
-from clsparse_py.spgemm.accumulator import Accumulator, Product, Result, Rows
+from clsparse_py.spgemm.accumulator import Accumulator, Product, Result, Rows, bounded
 from clsparse_py.spgemm.analysis import Work, analyse, grouped
 from clsparse_py.spgemm.arguments import form_of, memory_limit_of, with_index
 from clsparse_py.spgemm.canonical_values import CanonicalOperand
 from clsparse_py.spgemm.choose import (
     FEW_PRODUCTS,
+    IN_WINDOWS,
+    WINDOWS,
     alone,
     are_long,
     decided,
@@ -39,15 +41,18 @@ from clsparse_py.spgemm.fallback import ONE_PHASE, RefusedError, refused_of, wit
 from clsparse_py.spgemm.guess import tried
 from clsparse_py.spgemm.kernels import Form
 from clsparse_py.spgemm.one_phase import roomy
-from clsparse_py.spgemm.pointers import enqueue_pointers
+from clsparse_py.spgemm.pointers import enqueue_pointers, new_pointers
 from clsparse_py.spgemm.recipe import features_of
 from clsparse_py.spgemm.rules import Rule, Rules
+from clsparse_py.workspace import counting, suffices
 
-__all__ = ["Settings", "Step", "Symbolic", "Timer", "enqueue_numeric"]
+__all__ = ["Settings", "Step", "Symbolic", "Timer", "enqueued", "with_memory"]
 
 _INT32_MAX = np.iinfo(np.int32).max
 _UNMEASURED = nullcontext()
 _log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -135,6 +140,16 @@ def enqueue_numeric(chain: Chain, product: Product, steps: Sequence[Step], C: Re
     enqueue_steps(chain, product.form, steps, enqueue)
 
 
+def enqueued(chain: Chain, product: Product, steps: Sequence[Step], C: Result, phase: str) -> Sequence[Step]:
+    """Enqueue columns and values of all rows, or values alone, and return the steps that did: others if memory was missing."""
+    if not C.data.size or suffices(lambda: enqueue_numeric(chain, product, steps, C, phase)):
+        return steps
+    n_rows, n_made = product.shape[0], sum(step.rows.n - step.rows.n_empty for step in steps)
+    windows = [Step(WINDOWS, Rows(n_rows, n_empty=n_rows - n_made), None)]
+    enqueue_numeric(chain, product, windows, C, phase)
+    return windows
+
+
 def prepared(chain: Chain, product: Product, rule: Rule, rows: Rows) -> Step:
     """Return the step of a rule's rows.
 
@@ -151,6 +166,16 @@ def prepared(chain: Chain, product: Product, rule: Rule, rows: Rows) -> Step:
     return Step(rule, rows, state, are_long(chain.device, rule, rows.n, product.shape[0]))
 
 
+def with_memory(make: Callable[[Rules | None], T], rules: Rules | None = None) -> T:
+    """Return what is made by rules or, where there is not the memory for that, by windows of columns, which need the least."""
+    try:
+        return make(rules)
+    except MemoryError as error:
+        _log.info("all rows go through windows of columns: %s", error)
+    # Not in the handler: the error keeps what was allocated so far.
+    return make(IN_WINDOWS)
+
+
 class Symbolic:
     """The analysis of a product and its symbolic phase. Waits for the device twice, or once where a guess of its rule holds.
 
@@ -161,7 +186,7 @@ class Symbolic:
     rules : Rules or None
         The last takes all. None: those of the method, or for "auto" of the recipe that the device's profile has for this product.
     timer : Timer
-    counting : bool
+    counting_only : bool
         Whether nothing is asked for but the entries of C.
 
     Attributes
@@ -169,7 +194,7 @@ class Symbolic:
     a, b : CanonicalOperand
     product : Product
         With the dtype of C's indices.
-    steps : list of Step
+    steps : sequence of Step
     made : Result or None
         C, made already with room for all products in each row; its ``indptr`` tells where.
     indptr : pyopencl.array.Array
@@ -188,11 +213,13 @@ class Symbolic:
     """
 
     def __init__(
-        self, A: csr_array, B: csr_array, settings: Settings, rules: Rules | None, timer: Timer, *, counting: bool = False
+        self, A: csr_array, B: csr_array, settings: Settings, rules: Rules | None, timer: Timer, *, counting_only: bool = False
     ) -> None:
         self.why = "the method was named" if settings.method != "auto" else "the recipe was given"
         self.made: Result | None = None
-        queue, allocator = A.queue, A.data.allocator
+        self.steps: Sequence[Step] = ()
+        self._settings, self._allocator = settings, A.data.allocator
+        queue = A.queue
         m, n = shape = (A.shape[0], B.shape[1])
         with timer("analysis"):
             self.a, self.b = CanonicalOperand(A), CanonicalOperand(B)
@@ -200,62 +227,71 @@ class Symbolic:
             form = form_of(left, right, settings.semiring)
             index = np.dtype(form.index)
             structure = [with_index(queue, part, index) for part in (left.indptr, left.indices, right.indptr, right.indices)]
-            chain = Chain(queue, *structure, left.data, right.data)
-            counts = chain.scratch(m, np.uint32)
+            chain = self.chain = Chain(queue, *structure, left.data, right.data)
             self._refused = refused_of(chain.device, form)
-            limit = memory_limit_of(chain.device, settings.memory_limit)
+            limit, any_products = memory_limit_of(chain.device, settings.memory_limit), bool(left.nnz and right.nnz)
+            counts = chain.scratch(m, np.uint32) if any_products else structure[0]
             self.product = Product(
                 shape, structure[0], structure[1], left.data, structure[2], structure[3], right.data, counts, 0, 0,
                 form, limit, settings.deterministic,
             )  # fmt: skip
-            any_products = bool(left.nnz and right.nnz)
-            self._inputs = side_by_side(chain.device, m, left.known_structure, right.nnz / right.shape[0]) if any_products else 0
-        if any_products and settings.method == "auto":
+            if not any_products:
+                self.indptr, self.nnz = new_pointers(chain, self.product, self._allocator), 0
+                chain.fill(self.indptr, 0, m + 1)
+                return
+            self._inputs = side_by_side(chain.device, m, left.known_structure, right.nnz / right.shape[0])
+        if settings.method == "auto":
             with timer("symbolic"):
-                known = self._guessed(chain, left, right, counts, allocator)
+                known = suffices(lambda: self._guess(chain, left, right, counts)) and bool(self.steps)
             if known:
                 self.why = "rows of A are short or alike: made as they come, with no analysis"
                 return
         with timer("analysis"):
-            recipe = None
-            if rules is None and settings.method == "auto":
-                features = features_of((m, left.shape[1], n), (left.nnz, right.nnz), left.known_structure)
-                ruling = decided(chain.device, self.product.form, features)
-                recipe, self.why = ruling.value, f"{ruling.label}, by {ruling.why}"
-            if rules is None:
-                rules = rules_for(settings.method, chain.device, self.product.form, n, settings.memory_limit, recipe)
-            rules = without_refused(rules, chain.device, self.product.form, n, settings.memory_limit)
+            rules = self._able(chain, rules, left, right)
             uneven = settings.method == "auto" and is_uneven(chain.device, m, left.known_structure)
-            work = analyse(chain, shape, left.nnz, structure, rules, uneven=uneven) if any_products else None
-            if work is not None:
-                c_index = "int32" if max(work.n_products, m, n) <= _INT32_MAX and form.index == "int32" else "int64"
-                self.product = self.product._replace(
-                    products=work.products, n_products=work.n_products, bound=work.bound,
-                    form=form_of(left, right, settings.semiring, c_index),
-                )  # fmt: skip
-            if work is None or work.taken[0]:
+            work = analyse(chain, shape, left.nnz, structure, rules, uneven=uneven)
+            c_index = "int32" if max(work.n_products, m, n) <= _INT32_MAX and form.index == "int32" else "int64"
+            self.product = self.product._replace(
+                products=work.products, n_products=work.n_products, bound=work.bound,
+                form=form_of(left, right, settings.semiring, c_index),
+            )  # fmt: skip
+            if work.taken[0]:
                 chain.fill(counts, 0, m)
-            self.steps = [
-                prepared(chain, self.product, rule, each)
-                for rule, each in (self._shared(chain, work, settings.method, rules) if work else ())
-                if rule.accumulator is not None
-            ]
+            shared = self._shared(chain, work, settings.method, rules)
+            work.rule = None
+            self.steps = [prepared(chain, self.product, rule, each) for rule, each in shared if rule.accumulator is not None]
         # Where C may be refused, or is not wanted, its entries come before its values.
-        free = settings.method == "auto" and settings.max_nnz is None and not counting and ONE_PHASE not in self._refused
-        if work is not None and free and in_one_phase(chain.device, work, self.product, [each.rule for each in self.steps]):
+        free = settings.method == "auto" and settings.max_nnz is None and not counting_only and ONE_PHASE not in self._refused
+        if free and in_one_phase(chain.device, work, self.product, [each.rule for each in self.steps]):
             with timer("numeric"):
                 self.made = self._in_one_phase(chain, counts)
         with timer("symbolic"):
             if self.made is None:
                 enqueue_symbolic(chain, self.product, self.steps, counts)
-            indptr = enqueue_pointers(chain, self.product, counts, allocator)
+            indptr = enqueue_pointers(chain, self.product, counts, self._allocator)
             self.nnz = int(chain.read(indptr, 1, m)[0])
             if indptr.dtype.itemsize == 8 and form.index == "int32" and max(self.nnz, m, n) <= _INT32_MAX:
                 # Its products could have needed 64 bits; its entries, as they turn out, do not.
-                indptr = converted(queue, "indptr", indptr, np.dtype(np.int32))
-                chain = Chain(queue, indptr)
+                with counting(None):
+                    indptr = converted(queue, "indptr", indptr, np.dtype(np.int32))
+                self.chain = Chain(queue, indptr)
                 self.product = self.product._replace(form=form_of(left, right, settings.semiring, "int32"))
-        self.indptr, self.chain = indptr, chain
+        self.indptr = indptr
+
+    def _able(self, chain: Chain, rules: Rules | None, left: csr_array, right: csr_array) -> Rules:
+        """Return the rules that were given, or those of the method, by accumulators whose kernels are not refused."""
+        method, limit, form, n = self._settings.method, self._settings.memory_limit, self.product.form, self.product.shape[1]
+        if rules is None:
+            recipe = None
+            if method == "auto":
+                features = features_of((*left.shape, n), (left.nnz, right.nnz), left.known_structure)
+                ruling = decided(chain.device, form, features)
+                recipe, self.why = ruling.value, f"{ruling.label}, by {ruling.why}"
+            widest = bounded(*self.product.structure, left.data, right.data)
+            rules = rules_for(method, chain.device, form, n, limit, recipe, widest)
+        elif rules is IN_WINDOWS:
+            self.why = "windows of columns, as memory is missing for what was chosen"
+        return without_refused(rules, chain.device, form, n, limit)
 
     def _in_one_phase(self, chain: Chain, counts: cl_array.Array) -> Result | None:
         """Enqueue rows with room for all their products, and return them; None where memory is missing for that."""
@@ -272,26 +308,25 @@ class Symbolic:
         self.why += "; in one phase, as its products hardly contract"
         return made
 
-    def _guessed(self, chain: Chain, A: csr_array, B: csr_array, counts: cl_array.Array, allocator: Any) -> bool:
-        """Return whether a guess told all that there is to be known."""
+    def _guess(self, chain: Chain, A: csr_array, B: csr_array, counts: cl_array.Array) -> None:
+        """Find all that there is to be known by a guess, if it is right."""
         m, mean = A.shape[0], A.nnz / A.shape[0]
         known = A.known_structure, B.known_structure
         guess = guessed(chain.device, self.product.form, m, mean, mean * B.nnz / B.shape[0], *known)
         if guess is None or guess in self._refused or guess[0] in self._refused:
-            return False
+            return
         accumulator, most = guess
         try:
-            found = tried(chain, self.product, accumulator, min(most or _INT32_MAX, _INT32_MAX), counts, allocator)
+            found = tried(chain, self.product, accumulator, min(most or _INT32_MAX, _INT32_MAX), counts, self._allocator)
         except BuildError as error:
             RefusedError(chain.device, self.product.form, guess, error).avoid()
-            return False
+            return
         rule = settled(accumulator, found, self._inputs) if found else None
         if found is None or rule is None or rule.accumulator in self._refused:
-            return False
+            return
         self.product = self.product._replace(n_products=found.n_products, bound=found.n_products)
         self.steps = [Step(rule, Rows(m, n_empty=found.n_empty), None)]
-        self.indptr, self.nnz, self.chain = found.indptr, found.nnz, chain
-        return True
+        self.indptr, self.nnz = found.indptr, found.nnz
 
     def _shared(self, chain: Chain, work: Work, method: str, rules: Rules) -> list[tuple[Rule, Rows]]:
         """Return the rules with their rows."""

@@ -95,10 +95,11 @@ def test_listed_rows(queue: cl.CommandQueue) -> None:
 def test_room_for_fewer_workers(queue: cl.CommandQueue) -> None:
     rng = np.random.default_rng(0)
     A, B = random_matrix((60, 40), 4, rng, np.float32), random_matrix((40, 64 * 100), 20, rng, np.float32)
-    one = 64 * 100 * 4 + 8 * 102
-    assert_product(planned(queue, A, B, whole(), limit=one).take_first(), A, B)
-    with pytest.raises(MemoryError, match=rf"memory_limit: .* needs {one:,} bytes"):
-        planned(queue, A, B, whole(), limit=one - 1)
+    one = (64 * 100 + 40) * 4 + 8 * 102 + 8 * 40 + 4
+    for limit, made in ((one, "chunks of rows"), (one - 1, "windows of columns")):
+        plan = planned(queue, A, B, whole(), limit=limit)
+        assert_product(plan.take_first(), A, B)
+        assert plan.explain().bins[0].parameters.startswith(made)
 
 
 def test_many_columns_make_no_gigabytes(queue: cl.CommandQueue) -> None:

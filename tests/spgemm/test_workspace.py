@@ -1,23 +1,52 @@
-"""The workspace of every method beside A, B and C: under twice their bytes, but for the reference ESC."""
+"""The memory in use beside A, B and C, counted buffer by buffer: never above the limit and, where there is none, bounded."""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pyopencl as cl
 import pytest
 import scipy.sparse as sp
-from problems import device_matrix, rows_of
-from scratch import most_scratch
+from pairs import exhaustive
+from platforms import PLATFORMS, queue_on
+from problems import device_matrix, random_matrix, rows_of
+from scratch import counted
 
-from clsparse_py.spgemm import METHODS, spgemm
+from clsparse_py import csr_array, plus_times, spgemm, spgemm_plan
+from clsparse_py.device import describe
+from clsparse_py.spgemm import METHODS
+from clsparse_py.spgemm.plan import SpgemmPlan
+from clsparse_py.spgemm.symbolic import Settings, Timer
+from clsparse_py.workspace import Workspace
+
+#: Methods that take memory of the device beside lists of rows; others have few bins of rows, each with kernels of its own, in
+#: these cases alone.
+TAKING = ("auto", "dense", "esc", "esc-local", "long-rows", "large-hash")
+OF_FEW_BINS = ("tall", "empty", "inner")
+LIMITS = (1, 10**4, 10**5, 10**6, 10**8, None)
+#: Devices taken for GPUs are not PoCL's, which gets loops wrong in which work-items meet.
+DEVICES = [(name, kind) for name in PLATFORMS for kind in ("cpu", "gpu") if kind == "cpu" or not name.startswith("pocl")]
+if not exhaustive():
+    DEVICES = [(name, kind) for name, kind in DEVICES if (kind == "cpu") == name.startswith("pocl")] or DEVICES
+
+Operands = tuple[sp.csr_array, sp.csr_array]
 
 
 def grid(side: int) -> sp.csr_array:
-    """Return the nine-point stencil on a square grid."""
-    line = sp.diags_array([np.ones(side - 1), np.ones(side), np.ones(side - 1)], offsets=[-1, 0, 1])
+    """Return the nine-point stencil on a square grid that goes round: all rows are alike."""
+    line = sp.diags_array(
+        [np.ones(1), np.ones(side - 1), np.ones(side), np.ones(side - 1), np.ones(1)], offsets=[1 - side, -1, 0, 1, side - 1]
+    )
     found = sp.csr_array(sp.kron(line, line), dtype=np.float32)
     found.sort_indices()
     return found
+
+
+def ones(n: int) -> sp.csr_array:
+    return sp.csr_array(np.ones((n, n), np.float32))
 
 
 def powers(n: int) -> sp.csr_array:
@@ -26,13 +55,211 @@ def powers(n: int) -> sp.csr_array:
     return rows_of(np.minimum(2 + rng.pareto(1.2, n).astype(int), n // 4), n, rng, np.float32)
 
 
-@pytest.mark.parametrize("method", ["auto", *METHODS])
-@pytest.mark.parametrize("A", [grid(220), powers(20_000)], ids=["grid", "powers"])
-def test_workspace(queue: cl.CommandQueue, method: str, A: sp.csr_array, monkeypatch: pytest.MonkeyPatch) -> None:
+def one_long_row() -> sp.csr_array:
+    lengths = np.full(3000, 2)
+    lengths[7] = 2000
+    return rows_of(lengths, 3000, np.random.default_rng(2), np.float32)
+
+
+def wide(columns: int) -> Operands:
+    """Return a product whose rows of C have few entries in many columns."""
+    rng = np.random.default_rng(3)
+    A, B = rows_of(np.full(2000, 10), 2000, rng, np.float32), rows_of(np.full(2000, 6), 50_000, rng, np.float32)
+    return A, sp.csr_array((B.data, B.indices * (columns // 50_000), B.indptr), shape=(2000, columns))
+
+
+def tall() -> Operands:
+    """Return a product most of whose rows are empty."""
+    rng = np.random.default_rng(4)
+    some = (np.arange(20_000) % 50 == 0).astype(int)
+    return rows_of(some, 30, rng, np.float32), rows_of(np.full(30, 5), 40, rng, np.float32)
+
+
+def inner() -> Operands:
+    """Return a column times a row."""
+    rng = np.random.default_rng(5)
+    return rows_of(np.ones(300, int), 1, rng, np.float32), rows_of([200], 300, rng, np.float32)
+
+
+CASES: dict[str, Callable[[], sp.csr_array | Operands]] = {
+    "grid": lambda: grid(60),
+    "ones": lambda: ones(120),
+    "powers": lambda: powers(1000),
+    "one-long-row": one_long_row,
+    "wide": lambda: wide(3_000_000),
+    "tall": tall,
+    "empty": lambda: (sp.csr_array((50, 40), dtype=np.float32), sp.csr_array((40, 30), dtype=np.float32)),
+    "inner": inner,
+}
+
+
+def operands(case: str) -> Operands:
+    made = CASES[case]()
+    return made if isinstance(made, tuple) else (made, made)
+
+
+def placed(queue: cl.CommandQueue, A: sp.csr_array, B: sp.csr_array) -> tuple[csr_array, csr_array]:
+    """Return both on the device, their structure checked: that takes memory of its own."""
     left = device_matrix(queue, A)
-    with most_scratch(monkeypatch) as most:
-        C = spgemm(left, left, method=method)
-    arrays = sum(part.nbytes for each in (left, left, C) for part in (each.data, each.indices, each.indptr))
-    assert most() > 0
-    if method != "esc":
-        assert most() < 2 * arrays
+    right = left if B is A else device_matrix(queue, B)
+    assert left.has_canonical_format
+    assert right.has_canonical_format
+    return left, right
+
+
+def bytes_of(*matrices: csr_array) -> int:
+    return sum(part.nbytes for each in matrices for part in (each.data, each.indices, each.indptr))
+
+
+def assert_same(C: csr_array, wanted: sp.csr_array) -> None:
+    """Assert that C is SciPy's product, of small whole numbers without a sign: exactly."""
+    found = C.get()
+    np.testing.assert_array_equal(found.indptr, wanted.indptr)
+    np.testing.assert_array_equal(found.indices, wanted.indices)
+    np.testing.assert_array_equal(found.data, wanted.data)
+
+
+def product(A: sp.csr_array, B: sp.csr_array) -> sp.csr_array:
+    found = sp.csr_array(A @ B)
+    found.sort_indices()
+    return found
+
+
+def needed(error: MemoryError) -> int:
+    """Return the bytes that a message says are needed."""
+    found = re.search(r"^memory_limit: the product needs ([\d,]+) bytes of workspace, the limit is [\d,]+$", str(error))
+    assert found, error
+    return int(found[1].replace(",", ""))
+
+
+@pytest.mark.parametrize("case", list(CASES))
+@pytest.mark.parametrize("device", DEVICES, ids="-".join)
+def test_a_limit_is_kept_or_what_is_needed_is_said(
+    case: str, device: tuple[str, str], take_for: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over all methods; without a limit the workspace is bounded by what A, B and C take, but for the reference ESC."""
+    name, kind = device
+    take_for(kind)
+    (A, B), queue = operands(case), queue_on(name)
+    (left, right), wanted = placed(queue, A, B), product(A, B)
+    accumulators = (describe(queue.device).compute_units + 1) * (B.shape[1] * 4 + B.shape[1] // 7 + 1024)
+
+    def peak(method: str, limit: int | None) -> int:
+        with counted(monkeypatch) as allocations:
+            C = spgemm(left, right, method=method, memory_limit=limit)
+        assert_same(C, wanted)
+        return allocations.peak(C)
+
+    for method in ("auto", *METHODS) if case in OF_FEW_BINS else TAKING:
+        least = 0
+        for limit in LIMITS:
+            try:
+                found = peak(method, limit)
+            except MemoryError as error:  # noqa: PERF203 - products take far longer
+                least = needed(error)
+                assert limit is not None
+                assert least > limit
+            else:
+                if limit is not None:
+                    assert found <= limit, method
+                elif method != "esc":
+                    arrays = bytes_of(left, right) + wanted.nnz * 8 + wanted.indptr.nbytes
+                    assert found <= 2 * arrays + (1 << 20) + (accumulators if kind == "cpu" and case != "wide" else 0), method
+        if A.nnz:
+            assert peak(method, least) <= least
+            with pytest.raises(MemoryError, match=f"needs {least:,} bytes"):
+                spgemm(left, right, method=method, memory_limit=least - 1)
+        else:
+            assert peak(method, 1) == 0
+
+
+@pytest.mark.parametrize("device", DEVICES, ids="-".join)
+def test_new_values_keep_the_limit(
+    device: tuple[str, str], take_for: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a plan keeps counts, and it knows how much that is."""
+    take_for(device[1])
+    (A, B), queue = operands("powers"), queue_on(device[0])
+    (left, right), wanted = placed(queue, A, B), product(A, B)
+    for method in ("auto", "esc", "dense", "long-rows"):
+        for limit in (10**5, 10**6, 10**8):
+            settings, workspace = Settings(method, plus_times, True, limit, None), Workspace(limit)
+            with counted(monkeypatch) as allocations:
+                plan = SpgemmPlan(left, right, settings, None, Timer(queue, measures=False), workspace)
+                first = plan.take_first()
+                C = plan()
+            assert_same(first, wanted)
+            assert_same(C, wanted)
+            assert allocations.peak(first, C) <= limit, method
+            assert workspace.held <= workspace.peak <= limit
+            del plan
+            assert workspace.held == 0
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("value", [np.int8, np.complex64])
+def test_copies_of_operands_count(queue: cl.CommandQueue, index: type, value: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Operands that are unsorted, duplicated, and of different index types are copied: what is needed is said, and is enough."""
+    rng = np.random.default_rng(6)
+    lengths = rng.integers(0, 40, 300)
+    parts = rng.integers(0, 300, lengths.sum()), np.concatenate(([0], np.cumsum(lengths)))
+    values = rng.integers(1, 3, lengths.sum()).astype(value)
+    A = sp.csr_array((values, *(part.astype(np.int32) for part in parts)), shape=(300, 300))
+    left, right = device_matrix(queue, A, np.int32), device_matrix(queue, A, index)
+    assert not left.has_canonical_format
+    assert not right.has_canonical_format
+    try:
+        spgemm(left, right, memory_limit=1000)
+    except MemoryError as error:
+        least = needed(error)
+    with counted(monkeypatch) as allocations:
+        plan = spgemm_plan(left, right, memory_limit=least)
+        C = plan()
+    assert allocations.peak(C) <= least
+    A.sum_duplicates()
+    assert_same(C, product(A, A))
+
+
+def test_dense_ones_of_600_rows(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each worker has an accumulator: they are as many as the limit holds."""
+    left, right = placed(queue, *(ones(600),) * 2)
+    for limit in (10**5, 10**6):
+        with counted(monkeypatch) as allocations:
+            C = spgemm(left, right, memory_limit=limit)
+        assert 0 < allocations.peak(C) <= limit
+        assert C.nnz == 360_000
+        np.testing.assert_array_equal(C.data.get(), np.full(360_000, 600, np.float32))
+
+
+def test_many_columns_with_few_entries(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Accumulators as wide as B would take forty times the memory of A, B and C."""
+    A, B = wide(3_000_000)
+    left, right = placed(queue, A, B)
+    with counted(monkeypatch) as allocations:
+        C = spgemm(left, right)
+    assert_same(C, product(A, B))
+    assert allocations.peak(C) <= 2 * bytes_of(left, right, C) + (1 << 20)
+
+
+def test_rows_that_are_too_long_for_the_limit_go_through_windows(queue: cl.CommandQueue) -> None:
+    """A row of 20,000 products is not expanded in 100 kB."""
+    A, B = (sp.csr_array(np.ones(shape, np.float32)) for shape in ((3, 100), (100, 200)))
+    left, right = placed(queue, A, B)
+    for method in ("esc", "long-rows"):
+        plan = spgemm_plan(left, right, method=method, memory_limit=100_000)
+        (made,) = plan.explain().bins
+        assert made.method == "dense"
+        assert "windows of columns, as memory is missing" in plan.explain().rule
+        assert_same(plan(), product(A, B))
+
+
+def test_masks_of_columns_are_done_without(queue: cl.CommandQueue, take_for: Callable[[str], None], monkeypatch: Any) -> None:
+    """On CPU devices: B's masks are not made where little of B is read."""
+    take_for("cpu")
+    rng = np.random.default_rng(7)
+    A, B = random_matrix((50, 20_000), 2, rng, np.float32), random_matrix((20_000, 300), 30, rng, np.float32)
+    left, right = placed(queue, A, B)
+    with counted(monkeypatch) as allocations:
+        C = spgemm(left, right, method="dense")
+    assert_same(C, product(A, B))
+    assert allocations.peak(C) < right.nnz

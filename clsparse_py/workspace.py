@@ -1,0 +1,108 @@
+"""How much memory an operation has in use beside its operands and results: counted, and refused where there is a limit.
+
+What allocates (`launch.Chain`, `transfer.allocated`, `convert`) asks here. Where no operation counts, that costs a look-up.
+"""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections import deque
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import TypeVar
+
+from pyopencl import array as cl_array
+
+__all__ = ["Workspace", "counting", "current", "suffices"]
+
+_Array = TypeVar("_Array", bound=cl_array.Array)
+
+_log = logging.getLogger(__name__)
+_current: ContextVar[Workspace | None] = ContextVar("workspace", default=None)
+
+
+class Workspace:
+    """The memory that one call has in use, of what it may have. For one thread at a time.
+
+    Parameters
+    ----------
+    limit : int
+        Bytes that may be in use at a time.
+    held : int
+        Bytes that are in use already, and stay so.
+
+    Attributes
+    ----------
+    limit : int
+    peak : int
+        The most bytes that were in use at a time.
+    """
+
+    def __init__(self, limit: int, held: int = 0) -> None:
+        self.limit = limit
+        self.peak = self._held = held
+        # Sizes of arrays that were let go: by any thread, and at any time, as the garbage collector does.
+        self._let_go: deque[int] = deque()
+
+    @property
+    def held(self) -> int:
+        """Bytes in use."""
+        while self._let_go:
+            self._held -= self._let_go.popleft()
+        return self._held
+
+    @property
+    def room(self) -> int:
+        """Bytes that are left."""
+        return max(self.limit - self.held, 0)
+
+    def require(self, n_bytes: int) -> None:
+        """Refuse an array that does not fit.
+
+        Raises
+        ------
+        MemoryError
+            The message says how much it needs, and how much there is.
+        """
+        if n_bytes > self.room:
+            raise MemoryError(
+                f"memory_limit: {n_bytes:,} bytes are needed beside the {self.held:,} in use; the limit is {self.limit:,}"
+            )
+
+    def count(self, array: _Array, n_bytes: int) -> _Array:
+        """Return an array, whose memory is in use until it is let go."""
+        self._held += n_bytes
+        self.peak = max(self.peak, self.held)
+        weakref.finalize(array, self._let_go.append, n_bytes).atexit = False
+        return array
+
+
+class counting:  # noqa: N801 - used as a function is
+    """Count what this thread allocates inside the block as part of a workspace; with None nothing is counted, as of results."""
+
+    __slots__ = ("_token", "_workspace")
+
+    def __init__(self, workspace: Workspace | None) -> None:
+        self._workspace = workspace
+
+    def __enter__(self) -> None:
+        self._token = _current.set(self._workspace)
+
+    def __exit__(self, *_: object) -> None:
+        _current.reset(self._token)
+
+
+def suffices(phase: Callable[[], None]) -> bool:
+    """Enqueue a phase of an operation, and return whether there was memory for it; if not, there has to be another way."""
+    try:
+        phase()
+    except MemoryError as error:
+        _log.info("done another way: %s", error)
+        return False
+    return True
+
+
+def current() -> Workspace | None:
+    """Return the workspace that this thread's allocations are part of."""
+    return _current.get()
