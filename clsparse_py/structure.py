@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyopencl as cl
@@ -15,6 +15,7 @@ from typing_extensions import Self, override
 from clsparse_py import programs
 from clsparse_py.arithmetic import OPENCL_TYPES
 from clsparse_py.device import in_order
+from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 
 if TYPE_CHECKING:
@@ -96,6 +97,33 @@ class Plans:
     transpose: TransposePlan | None = None
 
 
+def _counted(
+    chain: Chain, shape: tuple[int, int], indices: cl_array.Array, indptr: cl_array.Array, work_group: int
+) -> np.ndarray[Any, Any]:
+    """Return what ``templates/csr/check.mako`` counts, a row for each work-group."""
+    built, record = chain.build(Check(min(work_group, chain.device.max_work_group), indptr.dtype.name))
+    work = max(shape[0], indices.size, 1)
+    groups = max(1, min(-(-work // record.work_group), chain.device.compute_units * 16))
+    counts = chain.scratch(groups * 8, np.int64)
+    index = indptr.dtype.type
+    sizes = index(shape[0]), index(shape[1]), index(indices.size), np.uint32(chain.device.is_cpu)
+    chain.launch(built, groups, *sizes, indptr, indices, counts)
+    return chain.read(counts, groups * 8).reshape(groups, 8)
+
+
+def counted_by_host(shape: tuple[int, int], indices: np.ndarray[Any, Any], indptr: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the same for a structure on the host, as if one work-group had counted all."""
+    columns, lengths = indices.astype(np.int64), np.diff(indptr.astype(np.int64))
+    steps = np.diff(columns)
+    begins = indptr[:-1][lengths > 0]
+    # Entries behind another row's: what falls there is no fault.
+    behind = steps[begins[(begins > 0) & (begins < columns.size)] - 1]
+    falls, not_rises = (int(np.sum(test(steps, 0)) - np.sum(test(behind, 0))) for test in (np.less, np.less_equal))
+    outside, adjacent = np.sum((columns < 0) | (columns >= shape[1])), np.sum((steps == 1) & (columns[1:] > 0))
+    longest = lengths.max(initial=0)
+    return np.array([[np.sum(lengths < 0), outside, falls, not_rises, indptr[0], indptr[-1], adjacent, longest]], np.int64)
+
+
 def check_structure(
     queue: cl.CommandQueue, shape: tuple[int, int], indices: cl_array.Array, indptr: cl_array.Array, work_group: int = 128
 ) -> Structure:
@@ -107,14 +135,11 @@ def check_structure(
         It is no CSR structure of that shape; the message says why.
     """
     chain = Chain(in_order(queue), indptr, indices)
-    built, record = chain.build(Check(min(work_group, chain.device.max_work_group), indptr.dtype.name))
-    work = max(shape[0], indices.size, 1)
-    groups = max(1, min(-(-work // record.work_group), chain.device.compute_units * 16))
-    counts = chain.scratch(groups * 8, np.int64)
-    index = indptr.dtype.type
-    sizes = index(shape[0]), index(shape[1]), index(indices.size), np.uint32(chain.device.is_cpu)
-    chain.launch(built, groups, *sizes, indptr, indices, counts)
-    found = chain.read(counts, groups * 8).reshape(groups, 8)
+    try:
+        found = _counted(chain, shape, indices, indptr, work_group)
+    except BuildError:
+        # Without the kernel the host looks at the structure, which has to be copied to it.
+        found = counted_by_host(shape, chain.read(indices, indices.size), chain.read(indptr, shape[0] + 1))
     decreasing, outside, falls, not_rises, first, last, adjacent = (int(total) for total in found[:, :7].sum(axis=0))
     if first != 0:
         raise ValueError(f"indptr: must start with 0, starts with {first}")

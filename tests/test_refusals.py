@@ -23,6 +23,7 @@ import clsparse_py
 from clsparse_py import BuildError, cli, programs, refusals
 from clsparse_py.refusals import Refusal
 from clsparse_py.spmv.features import inspected_on_host
+from clsparse_py.structure import check_structure
 
 pytestmark = [pytest.mark.any_platform, pytest.mark.refusals]
 
@@ -132,7 +133,7 @@ def plant(monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> Iterator[Callable
             return compile_source(context, device, source, options)
 
         monkeypatch.setattr(programs, "compile_source", refusing)
-        for key, each in built.items():
+        for key, each in list(programs._built.items()):
             if re.search(pattern, each.parameters.name):
                 programs._built.pop(key, None)
         return asked
@@ -385,6 +386,29 @@ def test_features_are_told_by_the_host_too() -> None:
     assert found.variance == pytest.approx(lengths.var())
     assert found.classes == (2, 1, 1, 2, 2, 2, 1, 1)
     assert inspected_on_host((0, 3), 0, np.zeros(1)).classes == (0,)
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_a_structure_is_checked_by_the_host_too(queue: cl.CommandQueue, plant: Callable[..., list[str]], index: Any) -> None:
+    host = matrix(40, 0.2)
+    shuffled = scipy.sparse.csr_array((host.data, host.indices.copy(), host.indptr), shape=host.shape)
+    shuffled.indices[shuffled.indptr[3] : shuffled.indptr[4]] = 7
+    structures = []
+    for refused in (False, True):
+        asked = plant("csr_check") if refused else []
+        found = []
+        for given in (host, shuffled):
+            parts = [cl.array.to_device(queue, part.astype(index)) for part in (given.indices, given.indptr)]
+            found.append(check_structure(queue, given.shape, *parts))
+        for part, place, value, message in ((0, 5, 40, "indices: must lie"), (1, 2, 400, "must not decrease")):
+            arrays = [host.indices.astype(index), host.indptr.astype(index)]
+            arrays[part][place] = value
+            with pytest.raises(ValueError, match=message):
+                check_structure(queue, host.shape, *(cl.array.to_device(queue, each) for each in arrays))
+        structures.append(found)
+        assert bool(asked) == refused
+    assert structures[0] == structures[1]
+    np.testing.assert_allclose(clsparse_py.csr_array(host, queue=queue) @ np.ones(40, np.float32), host.sum(axis=1), rtol=1e-5)
 
 
 TRANSPOSITIONS = [

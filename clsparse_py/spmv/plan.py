@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import operator
 import threading
 import weakref
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 from clsparse_py.records import dataclass
 
 __all__ = ["SpmvPlan"]
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,8 @@ class SpmvPlan(SetOnce):
         """Inspect a matrix and decide; see `spmv_plan`."""
         try:
             features = inspect(in_order(A.queue), A.shape, A.nnz, A.indptr, A.indices)
-        except BuildError:
+        except BuildError as error:
+            _log.info("the host tells the features of a matrix, as %s is refused", error.kernel)
             features = inspected_on_host(A.shape, A.nnz, A.indptr.get(A.queue))
         return cls(A, features, choose(features, describe(A.queue.device), scheme, kernel, A.dtype.name))
 
