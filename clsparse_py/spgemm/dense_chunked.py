@@ -10,7 +10,7 @@ import numpy as np
 from pyopencl import array as cl_array
 from typing_extensions import Self, override
 
-from clsparse_py.device import Portability
+from clsparse_py.device import Device, Portability
 from clsparse_py.launch import Chain, spread
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.programs import Parameters
@@ -20,7 +20,7 @@ from clsparse_py.spgemm.kernels import Form
 from clsparse_py.spmv.kernels import Boundaries
 from clsparse_py.structure import OfStructure
 
-__all__ = ["DenseChunked", "DenseChunkedKernel", "Masks"]
+__all__ = ["DenseChunked", "DenseChunkedKernel", "Masks", "worker_bytes", "workers_on"]
 
 #: Columns to a word of bits.
 _BITS = 64
@@ -107,9 +107,14 @@ class _State:
     masks: tuple[cl_array.Array, ...]
 
 
-def _worker_bytes(product: Product, form: Form) -> int:
-    """Return the bytes of a worker's arrays in a phase."""
-    n_words = -(-product.shape[1] // _BITS)
+def workers_on(device: Device) -> int:
+    """Return how many workers a device has: one more than compute units, as a runtime may give one of them two."""
+    return device.compute_units + 1
+
+
+def worker_bytes(n_columns: int, form: Form) -> int:
+    """Return the bytes of a worker's arrays in a phase of a product with so many columns."""
+    n_words = -(-n_columns // _BITS)
     value = form.arithmetic.result.itemsize if form.arithmetic else 0
     bits = 8 * (n_words + -(-n_words // _BITS)) if form.phase != "values" else 0
     return value * (_BITS * n_words + _ROOM) + bits + 8 * _ROOM
@@ -122,7 +127,7 @@ class DenseChunked:
     Attributes
     ----------
     workers : int, optional
-        Work-items that claim chunks, at most; by default one more than compute units, as a runtime may give one of them two.
+        Work-items that claim chunks, at most; by default what `workers_on` says.
     """
 
     workers: int | None = None
@@ -148,7 +153,7 @@ class DenseChunked:
         del before, unused
         n_rows_b, nnz_b = product.b_indptr.size - 1, product.b_indices.size
         n_words = chain.scratch(n_rows_b, np.uint32)
-        fits = 12 * nnz_b <= min(product.spare(), product.free - _worker_bytes(product, product.form))
+        fits = 12 * nnz_b <= min(product.spare(), product.free - worker_bytes(product.shape[1], product.form))
         # A product that hardly reads B is made before its masks were.
         n_masks = nnz_b if fits and product.n_products >= nnz_b else 0
         masks = chain.scratch(n_masks, np.uint32), chain.scratch(n_masks, np.uint64)
@@ -189,14 +194,14 @@ class DenseChunked:
 
     def _workers(self, chain: Chain, product: Product, form: Form) -> int:
         """Return how many workers there are arrays for."""
-        size = _worker_bytes(product, form)
+        size = worker_bytes(product.shape[1], form)
         most = (product.free - _CLAIMED_BYTES) // size
         if most < 1:
             raise MemoryError(
                 f"memory_limit: a dense accumulator of {product.shape[1]:,} columns needs {size:,} bytes, "
                 f"of the limit {product.free:,} are left"
             )
-        return min(most, self.workers or chain.device.compute_units + 1)
+        return min(most, self.workers or workers_on(chain.device))
 
     def describe(self) -> str:
         """Return its parameters in a few words."""

@@ -8,13 +8,19 @@ import numpy as np
 
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.csr import csr_array
+from clsparse_py.device import Device, describe
 from clsparse_py.launch import Chain
 from clsparse_py.records import dataclass
 from clsparse_py.semiring import plus_times
+from clsparse_py.spgemm.accumulator import bounded
 from clsparse_py.spgemm.analysis import Work, analyse
 from clsparse_py.spgemm.arguments import check_operands, form_of, with_index
 from clsparse_py.spgemm.canonical_values import CanonicalOperand
+from clsparse_py.spgemm.choose import is_narrow
+from clsparse_py.spgemm.dense_chunked import worker_bytes, workers_on
 from clsparse_py.spgemm.fallback import until_built
+from clsparse_py.spgemm.kernels import Form
+from clsparse_py.spgemm.least import copy_bytes, least_bytes
 from clsparse_py.spgemm.rules import EMPTY, Rule, Rules
 from clsparse_py.spgemm.symbolic import Settings, Symbolic, Timer, with_memory
 
@@ -42,7 +48,9 @@ class Estimate:
     c_bytes : int
         Of C's three arrays.
     workspace_bytes : int
-        Of what every method keeps for each row: its number of products, its rule and its place in a list.
+        At most in use beside A, B and C at a time, if there is no limit and the method is "auto".
+    least_bytes : int
+        The least ``memory_limit`` that is enough, for any method.
     expansion_bytes : int
         Of all products with their columns, expanded at once. Methods that expand in global memory take at most this, and never
         more than ``memory_limit``.
@@ -58,6 +66,7 @@ class Estimate:
     exact: bool
     c_bytes: int
     workspace_bytes: int
+    least_bytes: int
     expansion_bytes: int
     histogram: tuple[tuple[int, int], ...]
 
@@ -113,18 +122,29 @@ def spgemm_estimate(A: csr_array, B: Any, *, exact: bool = False) -> Estimate:
     taken = work.taken if work else (m, *(0 for _ in CLASSES))
     nnz = _counted(left, right) if exact and work else bound
     c_index = index.itemsize if max(nnz, m, n) <= _INT32_MAX else 8
+    c_bytes = (m + 1) * c_index + nnz * (c_index + arithmetic.result.itemsize)
     column = 8 if form.wide else 4
+    device = describe(A.queue.device)
     return Estimate(
         shape,
         left.nnz,
         n_products,
         nnz,
         exact,
-        c_bytes=(m + 1) * c_index + nnz * (c_index + arithmetic.result.itemsize),
-        workspace_bytes=m * (8 + 2 * index.itemsize + 4),
+        c_bytes=c_bytes,
+        workspace_bytes=_most_bytes(device, form, A, B, n) + 2 * c_bytes if work else 0,
+        least_bytes=least_bytes(device, form, A, B) if work else 0,
         expansion_bytes=n_products * (column + arithmetic.result.itemsize),
         histogram=tuple((most, rows) for most, rows in zip((*CLASSES, -1), taken, strict=True) if rows),
     )
+
+
+def _most_bytes(device: Device, form: Form, A: csr_array, B: csr_array, n_columns: int) -> int:
+    """Return the bytes of workspace that "auto" takes at most beside twice those of C."""
+    found = bounded(*(part for each in (A, B) for part in (each.indptr, each.indices, each.data)))
+    if device.is_cpu and is_narrow(form, n_columns, found):
+        found += workers_on(device) * worker_bytes(n_columns, form)
+    return found + copy_bytes(A, B, form)
 
 
 def _counted(left: csr_array, right: csr_array) -> int:

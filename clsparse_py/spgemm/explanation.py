@@ -48,6 +48,11 @@ class Explanation(Shown):
         Entries of A, intermediate products, entries of C.
     rule : str
         What decided on the methods: the recipe, and which profile has it; "" where there are no products.
+    c_bytes : int
+        Of C's three arrays.
+    workspace_bytes, kept_bytes : int or None
+        The most that planning and the first product had in use beside A, B and C at a time, and what the plan keeps of it for new
+        values; None where memory was not counted.
     """
 
     method: str
@@ -57,6 +62,9 @@ class Explanation(Shown):
     n_products: int
     nnz: int
     rule: str = ""
+    c_bytes: int = 0
+    workspace_bytes: int | None = None
+    kept_bytes: int | None = None
 
     @property
     def expansion_factor(self) -> float:
@@ -77,6 +85,8 @@ class Explanation(Shown):
             f"SpGEMM, method {self.method}: {self.n_products:,} products, {self.nnz:,} entries, "
             f"expansion {self.expansion_factor:.2f}, compression {self.compression_ratio:.2f}"
         )
+        if self.workspace_bytes is not None:
+            title += f"; bytes: C {self.c_bytes:,}, workspace {self.workspace_bytes:,}, kept {self.kept_bytes:,}"
         rows = []
         for each in self.bins:
             limits = ("" if limit is None else f"{limit:,}" for limit in (each.max_products, each.max_length))

@@ -8,7 +8,7 @@ from clsparse_py.csr import csr_array
 from clsparse_py.device import Device
 from clsparse_py.spgemm.kernels import Form
 
-__all__ = ["least_bytes"]
+__all__ = ["copy_bytes", "least_bytes"]
 
 #: Bytes for counters and the like, and those for each compute unit.
 _FIXED, _OF_UNIT = 4096, 512
@@ -23,12 +23,15 @@ def least_bytes(device: Device, form: Form, A: csr_array, B: csr_array) -> int:
     index type.
     """
     index, m = np.dtype(form.index).itemsize, A.shape[0]
-    copies = sum(_copy_bytes(each, index) for each in (A, B))
-    return copies + (12 + index) * m + m // _OF_TILES + _OF_UNIT * device.compute_units + _FIXED
+    return copy_bytes(A, B, form) + (12 + index) * m + m // _OF_TILES + _OF_UNIT * device.compute_units + _FIXED
+
+
+def copy_bytes(A: csr_array, B: csr_array, form: Form) -> int:
+    """Return what it takes at most to put operands into the form that kernels take."""
+    return sum(_copy_bytes(each, np.dtype(form.index).itemsize) for each in (A, B))
 
 
 def _copy_bytes(matrix: csr_array, index: int) -> int:
-    """Return what it takes at most to put an operand into the form that kernels take."""
     n, rows, own = matrix.nnz, matrix.shape[0] + 1, matrix.indptr.dtype.itemsize
     needed = 0 if own == index else index * (n + rows)
     if not matrix.has_canonical_format:

@@ -222,7 +222,10 @@ class SpgemmPlan(SetOnce):
             if rule.accumulator is not None
         )
         nnz_a = self._a.matrix.nnz
-        return Explanation(self._settings.method, bins, self.shape, nnz_a, self.n_products, self.nnz, self._why)
+        c_bytes = self.indptr.nbytes + self.indices.nbytes + self.nnz * self._dtype.itemsize
+        used = (None, None) if self._workspace is None else (self._workspace.peak, self._workspace.held)
+        sizes = self.shape, nnz_a, self.n_products, self.nnz
+        return Explanation(self._settings.method, bins, *sizes, self._why, c_bytes, *used)
 
     def __repr__(self) -> str:
         rows, columns = self.shape

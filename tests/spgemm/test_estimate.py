@@ -6,9 +6,10 @@ import numpy as np
 import pyopencl as cl
 import pytest
 import scipy.sparse as sp
-from problems import device_matrix, pattern_product, random_matrix
+from problems import assert_product, device_matrix, pattern_product, random_matrix
+from scratch import counted
 
-from clsparse_py import csr_array, spgemm, spgemm_estimate
+from clsparse_py import csr_array, spgemm, spgemm_estimate, spgemm_plan
 from clsparse_py.launch import Chain
 
 
@@ -29,13 +30,37 @@ def test_products_bound_and_histogram(queue: cl.CommandQueue, columns: int) -> N
     assert found.nnz == np.minimum(products, columns).sum() >= pattern_product(A, B).nnz
     assert found.expansion_factor == pytest.approx(products.sum() / A.nnz)
     assert found.c_bytes == 301 * 4 + found.nnz * 8
-    assert found.workspace_bytes == 300 * 20
     assert found.expansion_bytes == found.n_products * 8
     assert sum(rows for _, rows in found.histogram) == 300
     below = -1
     for most, rows in found.histogram:
         assert rows == np.count_nonzero((products > below if most else products == 0) & (products <= most)), most
         below = most if below < 0 or most else 0
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("columns", [300, 3_000_000])
+def test_workspace_is_told(queue: cl.CommandQueue, columns: int, exact: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No product takes more, by counting, and the least limit is enough."""
+    rng = np.random.default_rng(2)
+    A, B = random_matrix((2000, 300), 9, rng, np.float32), random_matrix((300, 300), 9, rng, np.float32)
+    wide = sp.csr_array((B.data, B.indices * (columns // 300), B.indptr), shape=(300, columns))
+    left, right = device_matrix(queue, A), device_matrix(queue, wide)
+    assert left.has_canonical_format
+    assert right.has_canonical_format
+    found = spgemm_estimate(left, right, exact=exact)
+    for limit in (None, found.least_bytes):
+        with counted(monkeypatch) as allocations:
+            C = spgemm(left, right, memory_limit=limit)
+        assert 0 < allocations.peak(C) <= (found.workspace_bytes if limit is None else limit)
+        assert_product(C, A, wide)
+    with pytest.raises(MemoryError, match=f"needs {found.least_bytes:,} bytes of workspace"):
+        spgemm(left, right, memory_limit=found.least_bytes - 1)
+    plan = spgemm_plan(left, right)
+    explanation = plan.explain()
+    assert 0 <= explanation.kept_bytes <= explanation.workspace_bytes <= found.workspace_bytes
+    assert explanation.c_bytes == sum(part.nbytes for part in (C.data, C.indices, C.indptr)) <= found.c_bytes
+    assert f"workspace {explanation.workspace_bytes:,}, kept {explanation.kept_bytes:,}" in " ".join(str(explanation).split())
 
 
 @pytest.mark.parametrize("index", [np.int32, np.int64])
