@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar, cast
 
@@ -122,6 +122,14 @@ class Chain:
         """Return the built kernel for a record, and the record that it was built with."""
         built = programs.build(self._context, self.queue.device, parameters)
         return built, cast("_Record", built.parameters)  # `within` adapts a record to another of its class
+
+    def build_together(self, what: Hashable, make: Callable[[], Iterable[programs.Parameters]]) -> None:
+        """Build kernels that will be asked for, several at a time; see `programs.build_together`.
+
+        Not on CPU devices, whose compilers take one at a time, or the cores that the host computes with.
+        """
+        if not self.device.is_cpu:
+            programs.build_together(self._context, self.queue.device, what, make)
 
     def launch(self, built: programs.Built, groups: int, *arguments: Any) -> None:
         """Enqueue ``groups`` work-groups of a kernel, none being no command; arrays are passed from the start of their buffer."""

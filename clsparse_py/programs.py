@@ -18,7 +18,7 @@ import threading
 import warnings
 import weakref
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -37,6 +37,7 @@ __all__ = [
     "Built",
     "Parameters",
     "build",
+    "build_together",
     "built",
     "clear",
     "compile_source",
@@ -52,9 +53,12 @@ _lock = threading.RLock()
 # By the handles of context and device. What a context has goes with it: its handle may then be another's.
 _built: dict[tuple[int, int, Parameters], Built] = {}
 _recorders: list[list[Built]] = []
+_together: dict[tuple[int, int, Hashable], bool] = {}
 _refused: dict[tuple[int, int, Parameters], BuildError] = {}
 #: With this option a driver takes a source for another one than before, and finds nothing of it in its own cache.
 _ANEW = "-DBUILT_ANEW=1"
+#: Kernels that are built at the same time, at most: a compiler takes some 100 MB of memory each.
+_AT_A_TIME = 8
 # The head of a kernel, which begins a line in all that is rendered.
 _KERNEL = re.compile(r"^kernel\b[^;{]*?\bvoid\s+(\w+)\(", flags=re.MULTILINE)
 
@@ -233,7 +237,8 @@ class _Life:
 
     def __del__(self) -> None:
         # No lock: this runs whenever the garbage collector does. The handle is the context's until this has ended.
-        for kept in (_built, _refused):
+        of_contexts: tuple[dict[Any, Any], ...] = (_built, _refused, _together)
+        for kept in of_contexts:
             for key in [key for key in tuple(kept) if key[0] == self.handle]:
                 kept.pop(key, None)
 
@@ -321,6 +326,49 @@ def build(context: cl.Context, device: cl.Device, parameters: Parameters) -> Bui
         for recorder in _recorders:
             recorder.append(kept)
         return kept
+
+
+def build_together(context: cl.Context, device: cl.Device, what: Hashable, make: Callable[[], Iterable[Parameters]]) -> None:
+    """Build kernels that will be asked for, several at a time, and wait for them.
+
+    A compiler that takes one at a time is no slower for it. What is refused is told by `build`, which tries it once more.
+
+    Parameters
+    ----------
+    context, device
+        Where they are to run.
+    what : hashable
+        Tells which they are: they are built when it is given for the first time.
+    make : callable
+        Returns their records.
+    """
+    handle = _handle_of(context)
+    asked = handle, device.int_ptr, what
+    if asked in _together:
+        return
+    records = make()
+    with _lock:
+        _together[asked] = True
+        keys = {(handle, device.int_ptr, record): record for record in records}
+        missing = [(key, record) for key, record in keys.items() if key not in _built and key not in _refused]
+        if len(missing) < 2:
+            return
+
+        # Here, as it is imported by few processes: most find what they need built.
+        from concurrent.futures import ThreadPoolExecutor
+
+        def attempt(record: Parameters) -> Built | None:
+            try:
+                return _build(context, device, record)
+            except (BuildError, MemoryError):
+                return None
+
+        # Outside of the threads, as those within restore each other's filters.
+        with warnings.catch_warnings(), ThreadPoolExecutor(min(len(missing), os.cpu_count() or 1, _AT_A_TIME)) as pool:
+            warnings.simplefilter("ignore", cl.CompilerWarning)
+            for (key, _), made in zip(missing, pool.map(attempt, [record for _, record in missing]), strict=True):
+                if made is not None:
+                    _built[key] = made
 
 
 def _build(context: cl.Context, device: cl.Device, asked: Parameters) -> Built:
@@ -448,6 +496,7 @@ def clear() -> None:
     """Forget all built and refused kernels of this process."""
     with _lock:
         _built.clear()
+        _together.clear()
     forget_refused()
 
 

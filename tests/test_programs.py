@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import uuid
+import warnings
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from pathlib import Path
@@ -272,6 +274,26 @@ def test_a_kernel_is_built_once(queue: cl.CommandQueue, probe: list[str]) -> Non
     context = cl.Context([queue.device])
     assert programs.build(context, queue.device, Probe(8)) is not first
     assert len(probe) == 3
+
+
+def test_kernels_are_built_together(queue: cl.CommandQueue, probe: list[str]) -> None:
+    first = programs.build(queue.context, queue.device, Probe(2))
+    # A new one each time: what other processes saw refused is not compiled.
+    refused = Probe(1, body=f"no OpenCL C {uuid.uuid4()};")
+    filters = list(warnings.filters)
+    made = [Probe(2), Probe(4), Probe(8), Probe(8), refused]
+    programs.build_together(queue.context, queue.device, "some", lambda: made)
+    assert warnings.filters == filters
+    compiled = len(probe)
+    assert sorted(source.split("probe_wg")[1][0] for source in probe if "probe_wg" in source) == ["1", "2", "4", "8"]
+    programs.build_together(queue.context, queue.device, "some", lambda: pytest.fail("they were made before"))
+    for record in made[:4]:
+        built = programs.build(queue.context, queue.device, record)
+        np.testing.assert_array_equal(run(queue, built), np.full(record.work_group, record.work_group))
+    assert programs.build(queue.context, queue.device, Probe(2)) is first
+    assert len(probe) == compiled
+    with pytest.raises(BuildError):
+        programs.build(queue.context, queue.device, refused)
 
 
 def test_what_was_rendered_is_what_was_compiled(queue: cl.CommandQueue, probe: list[str]) -> None:

@@ -179,8 +179,9 @@ class _SortingTeam(Team):
     columns: int | None = None
 
     @override
-    def _enqueue(self, chain: Chain, product: Product, rows: Rows, form: Form, *results: Any) -> None:
-        Team._enqueue(varied(self, "columns", self.columns or product.shape[1]), chain, product, rows, form, *results)
+    def suited(self, product: Product) -> Self:
+        suited: Self = varied(self, "columns", self.columns or product.shape[1])
+        return suited
 
     @property
     def bits(self) -> int:

@@ -186,6 +186,12 @@ class Merge(Team):
         return legal
 
     @override
+    def foreseen(self, device: Device, product: Product, rows: Rows, phase: str) -> MergeKernel | None:
+        # How many entries of C one work-item stages is told by their number.
+        staging = self.outputs is None and self.lanes == 1 and phase != "symbolic" and rows.listed is None
+        return None if staging else self.legal(device, product.form.of(phase), listed=rows.listed is not None)
+
+    @override
     def _enqueue(self, chain: Chain, product: Product, rows: Rows, form: Form, *results: Any) -> None:
         outputs = self.outputs
         if outputs is None and results[1:] and not chain.device.is_cpu:

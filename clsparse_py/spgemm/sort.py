@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from typing_extensions import Self, override
 
 from clsparse_py.device import Device
-from clsparse_py.launch import Chain
 from clsparse_py.records import dataclass
-from clsparse_py.spgemm.accumulator import Product, Rows
+from clsparse_py.spgemm.accumulator import Product
 from clsparse_py.spgemm.fenced import FencedKernel
 from clsparse_py.spgemm.kernels import Form
 from clsparse_py.spgemm.team import Team, varied
@@ -144,8 +143,9 @@ class Sort(Team):
         return legal
 
     @override
-    def _enqueue(self, chain: Chain, product: Product, rows: Rows, form: Form, *results: Any) -> None:
-        Team._enqueue(varied(self, "columns", self.columns or product.shape[1]), chain, product, rows, form, *results)
+    def suited(self, product: Product) -> Self:
+        suited: Self = varied(self, "columns", self.columns or product.shape[1])
+        return suited
 
     @override
     def describe(self) -> str:

@@ -13,6 +13,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py.convert import converted
 from clsparse_py.csr import csr_array
+from clsparse_py.device import Device
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.records import dataclass
@@ -39,11 +40,12 @@ from clsparse_py.spgemm.choose import (
 )
 from clsparse_py.spgemm.fallback import ONE_PHASE, RefusedError, refused_of, without_refused
 from clsparse_py.spgemm.guess import tried
-from clsparse_py.spgemm.kernels import Form
+from clsparse_py.spgemm.kernels import Form, RowKernel
 from clsparse_py.spgemm.one_phase import roomy
 from clsparse_py.spgemm.pointers import enqueue_pointers, new_pointers
 from clsparse_py.spgemm.recipe import features_of
 from clsparse_py.spgemm.rules import Rule, Rules
+from clsparse_py.spgemm.team import Team
 from clsparse_py.workspace import counting, suffices
 
 __all__ = ["Settings", "Step", "Symbolic", "Timer", "enqueued", "with_memory"]
@@ -176,6 +178,16 @@ def with_memory(make: Callable[[Rules | None], T], rules: Rules | None = None) -
     return make(IN_WINDOWS)
 
 
+def foreseen(device: Device, product: Product, steps: Sequence[Step], phases: Sequence[str]) -> Iterator[RowKernel]:
+    """Yield the records of kernels that some phases will take, of those steps that tell."""
+    for step in steps:
+        if isinstance(step.rule.accumulator, Team):
+            for phase in phases:
+                record = step.rule.accumulator.foreseen(device, product, step.rows, phase)
+                if record is not None:
+                    yield record
+
+
 class Symbolic:
     """The analysis of a product and its symbolic phase. Waits for the device twice, or once where a guess of its rule holds.
 
@@ -262,7 +274,11 @@ class Symbolic:
             self.steps = [prepared(chain, self.product, rule, each) for rule, each in shared if rule.accumulator is not None]
         # Where C may be refused, or is not wanted, its entries come before its values.
         free = settings.method == "auto" and settings.max_nnz is None and not counting_only and ONE_PHASE not in self._refused
-        if free and in_one_phase(chain.device, work, self.product, [each.rule for each in self.steps]):
+        one_phase = free and in_one_phase(chain.device, work, self.product, [each.rule for each in self.steps])
+        phases = ("roomy",) if one_phase else ("symbolic",) if counting_only else ("symbolic", "numeric")
+        what = self.product.form, phases, tuple((step.rule.accumulator, step.rows.listed is None) for step in self.steps)
+        chain.build_together(what, lambda: foreseen(chain.device, self.product, self.steps, phases))
+        if one_phase:
             with timer("numeric"):
                 self.made = self._in_one_phase(chain, counts)
         with timer("symbolic"):

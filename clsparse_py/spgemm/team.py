@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from pyopencl import array as cl_array
+from typing_extensions import Self
 
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain
@@ -48,8 +49,16 @@ class Team(abc.ABC):
         results = C[:3] if C.counts is None else C
         self._enqueue(chain, product, rows, product.form.of(phase), product.a_data, product.b_data, *results)
 
+    def suited(self, product: Product) -> Self:  # noqa: ARG002 - most make rows of all products alike
+        """Return the team as it makes rows of a product."""
+        return self
+
+    def foreseen(self, device: Device, product: Product, rows: Rows, phase: str) -> RowKernel | None:
+        """Return the record of the kernel that a phase will take; None if that is not known yet."""
+        return _record(self.suited(product), device, product.form.of(phase), rows.listed is not None)
+
     def _enqueue(self, chain: Chain, product: Product, rows: Rows, form: Form, *results: Any) -> None:
-        built, record = chain.build(_record(self, chain.device, form, rows.listed is not None))
+        built, record = chain.build(_record(self.suited(product), chain.device, form, rows.listed is not None))
         groups, own = self._spread(chain, product, rows, record)
         chain.launch(built, groups, *rows.where, *product.structure, *results, *own)
 
