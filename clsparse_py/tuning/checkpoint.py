@@ -19,6 +19,7 @@ from clsparse_py import cache
 from clsparse_py.device import Device
 from clsparse_py.files import make_private
 from clsparse_py.records import dataclass
+from clsparse_py.tuning.corpus import TEST, TRAIN
 
 __all__ = ["BusyError", "Checkpoint", "Observation", "alone", "path_for"]
 
@@ -80,6 +81,8 @@ class Observation:
         named = (self.operation, self.dtype, self.question, self.case, self.family, self.split, self.default, *self.rough)
         if not all(isinstance(each, str) for each in named):
             raise TypeError("names and labels must be strings")
+        if self.split not in (TRAIN, TEST):
+            raise ValueError(f"split: must be {TRAIN} or {TEST}, is {self.split[:40]!r}")
         if type(self.subject) is not int or not 0 <= self.subject < _MANY:
             raise ValueError(f"subject: must be a number from 0, is {str(self.subject)[:40]}")
         numbers = {"times": (self.times, 0.0), "overheads": (self.overheads, -math.inf), "features": (self.features, -math.inf)}

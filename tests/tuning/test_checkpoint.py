@@ -49,6 +49,7 @@ def changed(**fields: Any) -> bytes:
         changed(dtype={}),
         changed(case=None),
         changed(split=1),
+        changed(split="both"),
         changed(default=[1]),
         changed(rough=[1]),
         changed(rough=3),
