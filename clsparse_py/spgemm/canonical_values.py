@@ -69,7 +69,8 @@ class CanonicalOperand:
         if self._positions is None:
             return data
         queue, n = self.matrix.queue, self.n_values
-        chain = Chain(queue, data, self._positions)
+        starts = () if self._starts is None else (self._starts,)
+        chain = Chain(queue, data, self._positions, *starts)
         ordered = allocated(queue, _WHAT, n, data.dtype)
         enqueue_permute(chain, self._positions, data, ordered, n)
         chain.finish(ordered)
