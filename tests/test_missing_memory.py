@@ -1,0 +1,162 @@
+"""The N-th allocation or command finds no memory: the result is right, or the error says how much there is; nothing is harmed."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import os
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+import scipy.sparse as sp
+from pyopencl import array as cl_array
+
+import clsparse_py
+from clsparse_py import csr_array, free_memory, memory, memory_info, primitives
+
+pytestmark = pytest.mark.any_platform
+
+N = 60
+#: Whether one fails or all from the N-th on, and whether the pool has what an earlier call let go.
+MODES = tuple(itertools.product((True, False), repeat=2)) if os.environ.get("CLSPARSE_FULL") else ((True, True), (False, False))
+COMMANDS = ("enqueue_nd_range_kernel", "enqueue_copy", "enqueue_fill_buffer")
+
+
+class Operands:
+    """Matrices and vectors of a queue, and what they hold."""
+
+    def __init__(self, queue: cl.CommandQueue) -> None:
+        rng = np.random.default_rng(5)
+        self.queue = queue
+        self.host = sp.random_array((N, N), density=0.08, format="csr", dtype=np.float32, rng=rng)
+        self.host.data[:] = rng.integers(1, 5, self.host.nnz)
+        self.host.data[::7] = 0
+        self.arrays = {
+            "values": self.host.data, "columns": self.host.indices.astype(np.int32), "offsets": self.host.indptr.astype(np.int32),
+            "x": rng.integers(0, 5, N).astype(np.float32), "X": rng.integers(0, 5, (N, 3)).astype(np.float32),
+            "keys": rng.integers(0, 9, 500).astype(np.uint32), "numbers": np.arange(500, dtype=np.uint32),
+            "segments": np.array([0, 40, 40, 300, 500], np.int32), "merged": np.array([0, 1, 4], np.int32),
+            "rows": rng.integers(0, N, 200).astype(np.int32), "cols": rng.integers(0, N, 200).astype(np.int32),
+            "ones": np.ones(200, np.float32),
+        }  # fmt: skip
+        self.on = {name: cl_array.to_device(queue, each) for name, each in self.arrays.items()}
+        self.out = cl_array.to_device(queue, self.arrays["x"])
+        self.A = self.matrix()
+        assert self.A.has_canonical_format
+        self.product, self.permutation = clsparse_py.spgemm_plan(self.A, self.A), clsparse_py.transpose_plan(self.A)
+
+    def matrix(self, **options: Any) -> csr_array:
+        return csr_array(tuple(self.on[name] for name in ("values", "columns", "offsets")), shape=(N, N), **options)
+
+
+def without_zeros(o: Operands) -> csr_array:
+    A = o.matrix(copy=True)
+    A.eliminate_zeros()
+    return A
+
+
+FUNCTIONS: dict[str, Callable[[Operands], Any]] = {
+    "csr_array": lambda o: o.matrix(),
+    "csr_array copy": lambda o: o.matrix(copy=True),
+    "csr_array astype": lambda o: o.A.astype(np.complex64),
+    "csr_array host": lambda o: csr_array(o.host, queue=o.queue),
+    "csr_array coordinates": lambda o: csr_array((o.on["ones"], (o.on["rows"], o.on["cols"])), shape=(N, N)),
+    "eliminate_zeros": without_zeros,
+    "spmv": lambda o: o.A @ o.on["x"],
+    "spmv new plan": lambda o: o.matrix() @ o.on["x"],
+    "spmv host": lambda o: o.A @ o.arrays["x"],
+    "spmv out": lambda o: clsparse_py.spmv(o.A, o.on["x"], alpha=2, beta=0, out=o.out),
+    "spmv binned": lambda o: clsparse_py.spmv(
+        o.A, o.on["x"], plan=clsparse_py.spmv_plan(o.A, scheme="fine", kernel="subvector4")
+    ),
+    "spmm": lambda o: o.A @ o.on["X"],
+    "spmv strided": lambda o: o.A @ o.on["X"][:, 1],
+    "rmatmul": lambda o: o.arrays["x"] @ o.matrix(),
+    "spgemm": lambda o: o.A @ o.A,
+    "spgemm plan": lambda o: o.product(o.on["values"]),
+    "spgemm exact": lambda o: clsparse_py.spgemm_estimate(o.A, o.A, exact=True).nnz,
+    "transpose": lambda o: clsparse_py.transpose(o.A),
+    "transpose binned": lambda o: clsparse_py.transpose(o.A, method="binned"),
+    "transpose atomics": lambda o: clsparse_py.transpose(o.A, method="atomics"),
+    "transpose plan": lambda o: o.permutation(o.on["values"]),
+    "T": lambda o: o.matrix().T,
+    "radix_sort": lambda o: primitives.radix_sort(o.on["keys"], o.on["numbers"]),
+    "scan": lambda o: primitives.exclusive_scan(o.on["numbers"]),
+    "segmented_sum": lambda o: primitives.segmented_sum(o.on["segments"], o.on["numbers"]),
+    "segmented_scan": lambda o: primitives.segmented_scan(o.on["segments"], o.on["numbers"]),
+    "segmented_sort": lambda o: primitives.segmented_sort(o.on["segments"], o.on["keys"], o.on["numbers"]),
+    "segmented_merge": lambda o: primitives.segmented_merge(o.on["merged"], o.on["segments"], o.on["numbers"], o.on["keys"]),
+    "reduce_by_key": lambda o: primitives.reduce_by_key(o.on["keys"], o.on["numbers"]),
+}
+
+
+def host_of(result: Any) -> list[np.ndarray[Any, Any]]:
+    """Return what a result holds."""
+    if isinstance(result, csr_array):
+        return [each.get() for each in (result.data, result.indices, result.indptr)]
+    if isinstance(result, tuple):
+        return [value for each in result for value in host_of(each)]
+    return [result.get() if isinstance(result, cl_array.Array) else np.asarray(result)]
+
+
+def same(result: Any, wanted: list[np.ndarray[Any, Any]]) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(host_of(result), wanted, strict=True))
+
+
+class Fails:
+    """Counts calls, and fails the N-th, or all from it on."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+        self.nth, self.once, self.seen = 0, True, 0
+        places = [(memory, "_create")] if what == "allocation" else [(cl, name) for name in COMMANDS]
+        for owner, name in places:
+            monkeypatch.setattr(owner, name, self.counted(getattr(owner, name)))
+
+    def counted(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def counting(*given: Any, **named: Any) -> Any:
+            self.seen += 1
+            if self.nth and (self.seen == self.nth or (self.seen > self.nth and not self.once)):
+                raise cl.MemoryError("there is no more")
+            return call(*given, **named)
+
+        return counting
+
+
+@pytest.mark.parametrize("what", ["allocation", "command"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_memory_is_missing(queue: cl.CommandQueue, name: str, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    function, operands = FUNCTIONS[name], Operands(cl.CommandQueue(queue.context, queue.device))
+    wanted = host_of(function(operands))
+    gc.collect()
+    free_memory(operands.queue)
+    blocks = memory_info(operands.queue).blocks
+    fails = Fails(monkeypatch, what)
+    for once, warm in MODES:
+        for nth in itertools.count(1):
+            if warm:
+                function(operands)
+            else:
+                free_memory(operands.queue)
+            fails.nth, fails.once, fails.seen = nth, once, 0
+            try:
+                result, failed = function(operands), ""
+            except MemoryError as error:
+                result, failed = None, str(error)
+            reached, fails.nth = fails.seen >= nth, 0
+            if failed:
+                assert not once, failed
+                assert re.search(r"[\d,]+ (bytes|in all)", failed), failed
+                assert all(np.array_equal(each.get(), operands.arrays[of]) for of, each in operands.on.items())
+                assert same(function(operands), wanted)
+            else:
+                assert same(result, wanted)
+            del result
+            if not reached:
+                break
+            gc.collect()
+            free_memory(operands.queue)
+            assert memory_info(operands.queue).blocks == blocks
