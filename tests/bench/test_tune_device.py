@@ -46,7 +46,7 @@ def test_the_options_are_those_of_the_command(queue: cl.CommandQueue, monkeypatc
     ]
     assert tune_device.main(given) == 7
     assert asked["device"].platform.name == platform
-    assert asked["operations"] == ["spmv", "spgemm"]
+    assert asked["operations"] == ("spmv", "spgemm")
     assert asked["minutes"] == 3
     assert asked["fresh"] is True
     assert asked["exhaustive"] is False
