@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 
 from bench import machine, pages, report, results, times
+from bench.__main__ import main
 from bench.results import Document
 
 
@@ -168,3 +169,12 @@ def test_pages_hold_the_tables_of_results_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize("page", sorted((machine.ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
 def test_tables_of_pages_are_those_of_the_results(page: Path) -> None:
     assert page.read_text() == pages.filled(page), "python -m bench pages docs/*.md makes them anew"
+
+
+@pytest.mark.parametrize("arguments", [["report", "no file[red]"], ["report", "."], ["pages", "no-page.md"]])
+def test_files_that_are_not_there_are_told_in_a_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 2
+    said = capsys.readouterr().out
+    assert said.startswith("error: ")
+    assert arguments[1] in said
+    assert len(said.splitlines()) == 1
