@@ -148,7 +148,9 @@ def _create(context: cl.Context, n_bytes: int, host: np.ndarray[Any, Any] | None
 
 
 def _block_size(n_bytes: int) -> int:
-    step = max(n_bytes.bit_length() - 4, _LEAST_STEP_BITS)
+    step = n_bytes.bit_length() - 4
+    if step < _LEAST_STEP_BITS:
+        step = _LEAST_STEP_BITS
     return -(-n_bytes >> step) << step
 
 
@@ -208,16 +210,23 @@ class Pool:
         pyopencl.Error
             The driver has no memory, not even after all that is kept unused was given back.
         """
-        size = min(_block_size(n_bytes), max(self.largest, n_bytes)) if arena.ordered and self._cap else n_bytes
+        size = n_bytes
+        if arena.ordered and self._cap:
+            size = _block_size(n_bytes)
+            if size > self.largest:
+                size = n_bytes
         with self._lock:
-            self._settle()
+            if self._returned or self.gone:
+                self._settle()
             idle = arena.idle.get(size)
             if idle:
                 at, events = self._first_free(idle) if self.uses else (-1, [])
                 block = idle.pop(at)
                 block.idle_since = None
                 self._pooled -= size
-                self._peak = max(self._peak, self._total - self._pooled)
+                used = self._total - self._pooled
+                if used > self._peak:
+                    self._peak = used
                 return block, events
         try:
             buffer = _create(self.context, size)
@@ -251,16 +260,20 @@ class Pool:
         """Put blocks that came back where they belong, and count what went."""
         while self._returned:
             block = self._returned.popleft()
-            arena = block.arena()
-            if arena is not None and arena.ordered and block.size <= self._cap:
+            arena, size = block.arena(), block.size
+            if arena is not None and arena.ordered and size <= self._cap:
                 block.idle_since = next(self._clock)
-                arena.idle.setdefault(block.size, []).append(block)
-                self._pooled += block.size
+                idle = arena.idle.get(size)
+                if idle is None:
+                    idle = arena.idle[size] = []
+                idle.append(block)
+                self._pooled += size
             del block, arena
         while self._pooled > self._cap:
             self._give_up_one()
             self._count_gone()
-        self._count_gone()
+        if self.gone:
+            self._count_gone()
 
     def _count_gone(self) -> None:
         while self.gone:
@@ -391,20 +404,29 @@ def arena_of(queue: cl.CommandQueue) -> Arena:
 
 
 def array_of(
-    queue: cl.CommandQueue, shape: int | tuple[int, ...], dtype: np.dtype[Any], data: Any, allocator: Any = None
+    queue: cl.CommandQueue,
+    shape: int | tuple[int, ...],
+    dtype: np.dtype[Any],
+    data: Any,
+    allocator: Any = None,
+    context: cl.Context | None = None,
 ) -> cl_array.Array:
     """Return the C-contiguous array that a buffer holds.
 
-    As PyOpenCL's own operations make arrays: its constructor takes longer to look at a shape than a launch takes.
+    As PyOpenCL's own operations make arrays: its constructor takes longer to look at a shape than a launch takes. So does a
+    queue to tell its ``context``, for those who have it at hand.
     """
-    size, strides, step = 1, [], dtype.itemsize
-    lengths = (shape,) if isinstance(shape, int) else shape
-    for length in reversed(lengths):
-        strides.append(step)
-        size *= length
-        step *= max(length, 1)
-    made: dict[str, Any] = {"_fast": True, "_size": size, "_context": queue.context, "_queue": queue}
-    return cl_array.Array(None, lengths, dtype, data=data, strides=tuple(reversed(strides)), allocator=allocator, **made)
+    lengths: tuple[int, ...]
+    strides: tuple[int, ...]
+    if isinstance(shape, int):
+        size, lengths, strides = shape, (shape,), (dtype.itemsize,)
+    else:
+        steps = [dtype.itemsize]
+        for length in shape[:0:-1]:
+            steps.append(steps[-1] * max(length, 1))
+        size, lengths, strides = math.prod(shape), shape, tuple(steps[::-1])
+    made: dict[str, Any] = {"_fast": True, "_size": size, "_context": context or queue.context, "_queue": queue}
+    return cl_array.Array(None, lengths, dtype, data=data, strides=strides, allocator=allocator, **made)
 
 
 def allocated(
@@ -442,7 +464,7 @@ def allocated(
     if n_bytes <= arena.pool.device_bytes:
         try:
             data = arena.allocate(queue, n_bytes) if allocator is None else _from(allocator, n_bytes, arena.pool)
-            found = array_of(queue, shape, dtype, data, allocator)
+            found = array_of(queue, shape, dtype, data, allocator, arena.pool.context)
             return found if workspace is None else workspace.count(found, n_bytes)
         except cl.Error as error:
             reason = error
@@ -544,18 +566,22 @@ def unordered(queue: cl.CommandQueue, *arrays: cl_array.Array) -> tuple[int, ...
     That is all of it on a queue without order, and on another what belongs to other queues.
     """
     arena = arena_of(queue)
-    return tuple(
-        _handle(array.base_data) for array in arrays if array.base_data is not None and not _is_ordered(arena, queue, array)
-    )
-
-
-def _is_ordered(arena: Arena, queue: cl.CommandQueue, array: cl_array.Array) -> bool:
     if not arena.ordered:
-        return False
-    block = _lent.get(id(array.base_data)) or (_lent.get(id(_whole(array.base_data))) if _wholes else None)
-    if block is not None:
-        return block.arena is arena.itself
-    return array.queue is queue or array.queue is None or bool(array.queue == queue)
+        return tuple(_handle(array.base_data) for array in arrays if array.base_data is not None)
+    found: list[int] = []
+    own = arena.itself
+    for array in arrays:
+        data = array.base_data
+        block = _lent.get(id(data))
+        if block is None and _wholes:
+            block = _lent.get(id(_whole(data)))
+        if block is not None:
+            ours = block.arena is own
+        else:
+            ours = data is None or array.queue is queue or array.queue is None or bool(array.queue == queue)
+        if not ours:
+            found.append(_handle(data))
+    return tuple(found)
 
 
 def note_use(queue: cl.CommandQueue, handles: Iterable[int], event: cl.Event) -> None:

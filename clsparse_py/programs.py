@@ -140,9 +140,11 @@ class Built:
             kernel.set_arg_types([each.dtype if isinstance(each, np.generic) else None for each in arguments])
         kernel.set_args(*arguments)
         group = self.parameters.work_group
-        event: cl.Event = submit(
-            kernel, cl.enqueue_nd_range_kernel, queue, kernel, (groups * group,), (group,), wait_for=wait_for
-        )
+        sizes = (groups * group,), (group,)
+        try:
+            event: cl.Event = cl.enqueue_nd_range_kernel(queue, kernel, *sizes, wait_for=wait_for)
+        except cl.MemoryError:
+            event = submit(kernel, cl.enqueue_nd_range_kernel, queue, kernel, *sizes, wait_for=wait_for)
         self._idle.append(kernel)
         return event
 

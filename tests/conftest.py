@@ -171,7 +171,7 @@ def narrow_lanes(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
             found = describe(device)
             return replace(found, portability=found.portability.at_most(lane_width))
 
-        for name in ("clsparse_py.spmv.plan", "clsparse_py.spmm"):
+        for name in ("clsparse_py.spmv.plan", "clsparse_py.launch"):
             # Not by attribute: the functions `spmv` and `spmm` hide the modules of their names.
             monkeypatch.setattr(importlib.import_module(name), "describe", described)
 

@@ -16,7 +16,7 @@ from clsparse_py.device import describe
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.memory import allocated
-from clsparse_py.overlap import require_apart, require_inside
+from clsparse_py.overlap import require_apart
 from clsparse_py.parts import place_part, value_dtype
 from clsparse_py.primitives.either_way import refused_of
 from clsparse_py.records import dataclass
@@ -89,8 +89,12 @@ class Explanation(Shown):
         return Table(title, ("method", "taken", "why"), rows, self.rule)
 
 
-def run(A: csr_array, values: cl_array.Array | None, moved: cl_array.Array, method: str) -> tuple[Pattern, Explanation]:
+def run(
+    A: csr_array, values: cl_array.Array | None, moved: cl_array.Array, method: str
+) -> tuple[Pattern, Callable[[], Explanation]]:
     """Transpose by the method asked for or, with "auto", by the strategy that the device's profile has.
+
+    Returns the pattern, and what tells which method was taken and why: most callers do not ask.
 
     See `methods` for what is moved.
 
@@ -105,23 +109,25 @@ def run(A: csr_array, values: cl_array.Array | None, moved: cl_array.Array, meth
         indptr, indices = empty(A, "indptr", A.shape[1] + 1, index), empty(A, "indices", 0, index)
         chain.fill(indptr, 0, indptr.size)
         chain.finish(indptr)
-        return Pattern(indptr, indices, ""), Explanation((), len(chain.events))
+        return Pattern(indptr, indices, ""), lambda: Explanation((), len(chain.events))
     features = features_of(A, 0 if values is None else values.dtype.itemsize)
     ruling = decide(chain.device, "transpose", "any", "method", features, parse)
-    rule = f"{ruling.label}, by {ruling.why}"
     why_not: dict[str, str] = {}
-    found: tuple[Pattern, str] | None = None
-    if method != "auto":
-        rule, why_not = "the method was named", {}
-        found = _named(chain, A, values, moved, method, why_not)
+    found = None if method == "auto" else _named(chain, A, values, moved, method, why_not)
     if found is None:
         found = attempt(chain, A, values, moved, ruling.value, why_not)
     pattern, taken = found
-    rule += refusals.in_words(error.kernel for error in refused_of(chain.device).values())
     # What shares A's structure has nothing to wait for there.
     chain.finish(moved, *(each for each in (pattern.indptr, pattern.indices) if each is not A.indptr and each is not A.indices))
-    whys = {**_WHY_NOT, **why_not, taken: pattern.why}
-    return pattern, Explanation(tuple(Verdict(name, name == taken, whys[name]) for name in METHODS), len(chain.events), rule)
+    device, launches, why = chain.device, len(chain.events), pattern.why
+
+    def explanation() -> Explanation:
+        rule = f"{ruling.label}, by {ruling.why}" if method == "auto" else "the method was named"
+        rule += refusals.in_words(error.kernel for error in refused_of(device).values())
+        whys = {**_WHY_NOT, **why_not, taken: why}
+        return Explanation(tuple(Verdict(name, name == taken, whys[name]) for name in METHODS), launches, rule)
+
+    return pattern, explanation
 
 
 def attempt(
@@ -241,7 +247,8 @@ class TransposePlan(SetOnce):
         self.queue = A.queue
         self.shape = A.shape[::-1]
         self.positions = empty(A, "permutation", A.nnz, A.indptr.dtype)
-        pattern, self._explanation = run(A, None, self.positions, method)
+        pattern, explain = run(A, None, self.positions, method)
+        self._explanation = explain()
         self.indptr, self.indices = pattern.indptr, pattern.indices
         self._data = A.data
         self._of = A.indptr, A.indices
@@ -313,7 +320,6 @@ class TransposePlan(SetOnce):
             and contexts_match(values, self.queue.context)
             and (values.dtype == dtype and values.strides == (dtype.itemsize,) and values.offset % dtype.itemsize == 0)
         ):
-            require_inside("data", values)
             return values  # kernels count from where it begins in its buffer
         return place_part(self.queue, "data", values, dtype, copy=False)
 
