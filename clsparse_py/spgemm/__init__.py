@@ -128,7 +128,7 @@ def _planned(
     check_limits(memory_limit, max_nnz)
     device = describe(A.queue.device)
     workspace = Workspace(memory_limit_of(device, memory_limit)) if counts or memory_limit is not None else None
-    if memory_limit is not None and A.nnz and B.nnz:
+    if memory_limit is not None:
         least = least_bytes(device, form_of(A, B, semiring), A, B)
         if memory_limit < least:
             raise MemoryError(f"memory_limit: the product needs {least:,} bytes of workspace, the limit is {memory_limit:,}")

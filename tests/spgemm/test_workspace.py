@@ -220,6 +220,16 @@ def test_copies_of_operands_count(queue: cl.CommandQueue, index: type, value: ty
     assert_same(C, product(A, A))
 
 
+def test_copies_count_where_nothing_is_multiplied(queue: cl.CommandQueue) -> None:
+    twice = sp.csr_array((np.ones(500, np.float32), np.zeros(500, np.int32), np.array([0, 500], np.int32)), shape=(1, 3))
+    left, right = csr_array(sp.csr_array((2, 1), dtype=np.float32), queue=queue), device_matrix(queue, twice)
+    try:
+        spgemm(left, right, memory_limit=1000)
+    except MemoryError as error:
+        least = needed(error)
+    assert spgemm(left, right, memory_limit=least).nnz == 0
+
+
 def test_dense_ones_of_600_rows(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each worker has an accumulator: they are as many as the limit holds."""
     left, right = placed(queue, *(ones(600),) * 2)
