@@ -133,7 +133,7 @@ def spgemm_estimate(A: csr_array, B: Any, *, exact: bool = False) -> Estimate:
         exact,
         c_bytes=c_bytes,
         workspace_bytes=_most_bytes(device, form, A, B, n) + 2 * c_bytes if work else 0,
-        least_bytes=least_bytes(device, form, A, B) if work else 0,
+        least_bytes=least_bytes(device, form, A, B),
         expansion_bytes=n_products * (column + arithmetic.result.itemsize),
         histogram=tuple((most, rows) for most, rows in zip((*CLASSES, -1), taken, strict=True) if rows),
     )
