@@ -134,19 +134,31 @@ class Built:
         """
         try:
             kernel = self._idle.pop()
+            kernel.set_args(*arguments)
         except IndexError:
-            kernel = cl.Kernel(self.program, self.parameters.name)
-            # Without types PyOpenCL tries each argument's: six microseconds a number.
-            kernel.set_arg_types([each.dtype if isinstance(each, np.generic) else None for each in arguments])
-        kernel.set_args(*arguments)
+            kernel = self._typed(arguments)
         group = self.parameters.work_group
         sizes = (groups * group,), (group,)
         try:
             event: cl.Event = cl.enqueue_nd_range_kernel(queue, kernel, *sizes, wait_for=wait_for)
         except cl.MemoryError:
             event = submit(kernel, cl.enqueue_nd_range_kernel, queue, kernel, *sizes, wait_for=wait_for)
+        except cl.LogicError as error:
+            if error.code != cl.status_code.INVALID_KERNEL_ARGS:
+                raise
+            # A driver was seen to want a new kernel for no memory where the one before had shared virtual memory.
+            kernel = self._typed(arguments)
+            event = submit(kernel, cl.enqueue_nd_range_kernel, queue, kernel, *sizes, wait_for=wait_for)
         self._idle.append(kernel)
         return event
+
+    def _typed(self, arguments: tuple[Any, ...]) -> cl.Kernel:
+        """Return a new kernel object with these arguments, which takes others of their types."""
+        kernel = cl.Kernel(self.program, self.parameters.name)
+        # Without types PyOpenCL tries each argument's: six microseconds a number.
+        kernel.set_arg_types([each.dtype if isinstance(each, np.generic) else None for each in arguments])
+        kernel.set_args(*arguments)
+        return kernel
 
     def kernel(self, *arguments: Any) -> cl.Kernel:
         """Return a kernel object of its own, with all its arguments or none set: those set on it are seen by no one else."""
@@ -317,23 +329,27 @@ def build(context: cl.Context, device: cl.Device, parameters: Parameters) -> Bui
             try:
                 kept = _built[key] = _build(context, device, parameters)
             except BuildError as error:
-                # A copy: an error that was raised holds what its callers had in hands.
-                _refused[key] = error.again()
-                _log.log(
-                    logging.INFO if error.remembered else logging.WARNING,
-                    "kernel %s is refused by the compiler of %s, and done without where there is another way: %s",
-                    parameters.name, device.name.strip(), error.reason,
-                )  # fmt: skip
+                _note_refused(key, device, error)
                 raise
         for recorder in _recorders:
             recorder.append(kept)
         return kept
 
 
+def _note_refused(key: tuple[int, int, Parameters], device: cl.Device, error: BuildError) -> None:
+    # A copy: an error that was raised holds what its callers had in hands.
+    _refused[key] = error.again()
+    _log.log(
+        logging.INFO if error.remembered else logging.WARNING,
+        "kernel %s is refused by the compiler of %s, and done without where there is another way: %s",
+        key[2].name, device.name.strip(), error.reason,
+    )  # fmt: skip
+
+
 def build_together(context: cl.Context, device: cl.Device, what: Hashable, make: Callable[[], Iterable[Parameters]]) -> None:
     """Build kernels that will be asked for, several at a time, and wait for them.
 
-    A compiler that takes one at a time is no slower for it. What is refused is told by `build`, which tries it once more.
+    A compiler that takes one at a time is no slower for it. What is refused is told by `build`.
 
     Parameters
     ----------
@@ -359,17 +375,21 @@ def build_together(context: cl.Context, device: cl.Device, what: Hashable, make:
         # Here, as it is imported by few processes: most find what they need built.
         from concurrent.futures import ThreadPoolExecutor
 
-        def attempt(record: Parameters) -> Built | None:
+        def attempt(record: Parameters) -> Built | BuildError | None:
             try:
                 return _build(context, device, record)
-            except (BuildError, MemoryError):
-                return None
+            except BuildError as error:
+                return error
+            except MemoryError:
+                return None  # one at a time there may be enough
 
         # Outside of the threads, as those within restore each other's filters.
         with warnings.catch_warnings(), ThreadPoolExecutor(min(len(missing), os.cpu_count() or 1, _AT_A_TIME)) as pool:
             warnings.simplefilter("ignore", cl.CompilerWarning)
             for (key, _), made in zip(missing, pool.map(attempt, [record for _, record in missing]), strict=True):
-                if made is not None:
+                if isinstance(made, BuildError):
+                    _note_refused(key, device, made)
+                elif made is not None:
                     _built[key] = made
 
 

@@ -168,5 +168,5 @@ def on_host(array: cl_array.Array, host: np.ndarray[Any, Any]) -> np.ndarray[Any
         mapped, _ = cl.enqueue_map_buffer(queue, buffer, cl.map_flags.READ, 0, host.shape, host.dtype, wait_for=[*array.events])
         mapped.base.release(queue)
         return host
-    array.get(ary=host)
+    submit("a read", cl.enqueue_copy, queue, host, buffer, wait_for=[*array.events], is_blocking=True)
     return host

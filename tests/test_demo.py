@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from rich.console import Console
 
 from clsparse_py import BuildError, demo, demo_spgemm
+from clsparse_py.console import plain
 from clsparse_py.csr import csr_array
 from clsparse_py.io import read_matrix
 
@@ -35,7 +36,7 @@ def case_of(matrix: Any, name: str = "a") -> demo.Case:
 
 
 def consoles(width: int = 100) -> tuple[Console, Console]:
-    return Console(file=io.StringIO(), width=width), Console(file=io.StringIO(), width=width)
+    return plain(file=io.StringIO(), width=width), plain(file=io.StringIO(), width=width)
 
 
 def text(console: Console) -> str:

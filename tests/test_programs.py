@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import uuid
 import warnings
 from collections.abc import Iterator
@@ -411,7 +412,8 @@ def test_a_binary_that_does_not_load_is_built_anew(
 
     monkeypatch.setattr(cl, "Program", Refusing)
     assert value_of(queue) == 7
-    assert "cannot be used (LogicError: clCreateProgramWithBinary failed: INVALID_BINARY)" in caplog.text
+    # Drivers find out at different times.
+    assert re.search(r"cannot be used \(\w+Error: cl\w+ failed: INVALID_BINARY", caplog.text)
     assert len(cache.read(entry.name) or b"") > 20  # replaced
 
 
