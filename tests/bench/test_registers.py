@@ -23,6 +23,11 @@ def test_warnings_of_a_log() -> None:
     assert found["warnings"] == ["<kernel>:3:5: warning: unused variable 'a'"]
 
 
+def test_what_is_said_of_every_kernel_is_no_warning() -> None:
+    said = "(): Warning: Function sort is a kernel, so overriding noinline attribute. The function may be inlined when called.\n"
+    assert not registers.usage(said + _LOG)["warnings"]
+
+
 def test_a_log_that_says_nothing() -> None:
     assert not any(registers.usage("").values())
 
