@@ -70,12 +70,13 @@ class Profile:
     shipped : bool
         Whether it came with the package.
     head : mapping
-        What decisions need of its content: all but evidence and scores.
+        Its name, device and date: what tells whether it is asked at all.
     """
 
     path: Path
     shipped: bool
     head: Mapping[str, Any] = field(repr=False)
+    _operations: Callable[[], Mapping[str, Mapping[str, Mapping[str, Any]]]] = field(repr=False)
     _content: Callable[[], Mapping[str, Any]] = field(repr=False)
     _trees: dict[tuple[str, str, str], trees.Tree] = field(default_factory=dict, repr=False)
 
@@ -100,11 +101,10 @@ class Profile:
         """The day when it was made; "" where it does not say."""
         return str(self.head.get("date", ""))[:10]
 
-    @property
+    @functools.cached_property
     def operations(self) -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
         """Trees as JSON has them, by operation, dtype and question."""
-        found: Mapping[str, Mapping[str, Mapping[str, Any]]] = self.head["operations"]
-        return found
+        return self._operations()
 
     def tree(self, operation: str, dtype: str, question: str) -> trees.Tree | None:
         """Return the tree for a question; None where there is none.
@@ -181,28 +181,39 @@ def read(path: Path, *, shipped: bool = False) -> Profile:
     """
     try:
         if shipped:
-            text = path.read_text(encoding="utf-8")
-            return Profile(path, shipped, _head(text), lambda: json.loads(text))
+            with path.open(encoding="utf-8") as file:
+                head = _members(file.read(_HEAD), "name", "device", "date")
+            return Profile(path, shipped, head, lambda: _operations_in(path), lambda: json.loads(path.read_bytes()))
         content = json.loads(path.read_bytes(), parse_constant=_no_number)
     except OSError as error:
         raise ProfileError(f"it cannot be read: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:  # UnicodeDecodeError is a ValueError, too
         raise ProfileError(f"it is damaged: {error}") from None
     check(content)
-    return Profile(path, shipped, content, lambda: content)
+    return Profile(path, shipped, content, lambda: content["operations"], lambda: content)
 
 
-# How `save` writes what lies at the top.
-_MEMBER = re.compile(r'^ "(name|device|date|operations)": ', flags=re.MULTILINE)
+#: Characters in which `save` writes what stands before the trees.
+_HEAD = 2048
 
 
-def _head(text: str) -> dict[str, Any]:
-    """Return what decisions need of a shipped profile, which tests check: nearly all of it is evidence, and never parsed."""
+def _members(text: str, *names: str) -> dict[str, Any]:
+    """Return members of a shipped profile, which tests check: nearly all of it is evidence, and never parsed."""
     decoder = json.JSONDecoder()
-    head = {found.group(1): decoder.raw_decode(text, found.end())[0] for found in _MEMBER.finditer(text)}
-    if not {"name", "device", "operations"} <= head.keys():
-        raise ValueError("its members are not where they belong")
-    return head
+    found: dict[str, Any] = {}
+    for name in names:
+        # How `save` writes what lies at the top.
+        member = f'\n "{name}": '
+        at = text.find(member)
+        if at < 0:
+            raise ValueError(f"its {name} is not where it belongs")
+        found[name] = decoder.raw_decode(text, at + len(member))[0]
+    return found
+
+
+def _operations_in(path: Path) -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
+    found: Mapping[str, Mapping[str, Mapping[str, Any]]] = _members(path.read_text(encoding="utf-8"), "operations")["operations"]
+    return found
 
 
 def _no_number(text: str) -> Any:
