@@ -14,7 +14,7 @@ from clsparse_py.csr import csr_array
 from clsparse_py.device import describe
 from clsparse_py.errors import class_of
 from clsparse_py.memory import allocated
-from clsparse_py.overlap import require_apart, require_writable
+from clsparse_py.overlap import require_apart, require_inside, require_writable
 from clsparse_py.semiring import Semiring
 from clsparse_py.transfer import contexts_match, from_host, on_host, to_host
 
@@ -51,6 +51,7 @@ def dense_operand(A: csr_array, name: str, values: Any, ndim: int) -> tuple[cl_a
     if on_device:
         if not contexts_match(values, A.context):
             raise ValueError(f"{name}: lives in another context than A")
+        require_inside(name, values)
         if not values.dtype.isnative:
             raise TypeError(f"{name}: must be in the host's byte order, is {values.dtype.str}")
         if values.offset % values.dtype.itemsize:
@@ -166,6 +167,7 @@ def result_for(
     if isinstance(out, np.ndarray):
         target = Result(from_host(A.queue, out, copy=False), out)
     elif contexts_match(out, A.context):
+        require_inside("out", out)
         target = Result(out, None)
     else:
         raise ValueError("out: lives in another context than A")

@@ -9,7 +9,7 @@ import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
-__all__ = ["overlap", "require_apart", "require_writable", "whole_of"]
+__all__ = ["overlap", "require_apart", "require_inside", "require_writable", "whole_of"]
 
 _ASSOCIATED, _FLAGS, _OFFSET = cl.mem_info.ASSOCIATED_MEMOBJECT, cl.mem_info.FLAGS, cl.mem_info.OFFSET
 _USE_HOST_PTR = cl.mem_flags.USE_HOST_PTR
@@ -56,6 +56,11 @@ def _reach(array: _Array) -> tuple[int, int]:
                 begin += memory.get_host_array((memory.size,), np.dtype(np.uint8)).ctypes.data
             elif whole_of(memory) is not None:
                 begin += asked(_OFFSET)
+    return _bytes_from(begin, array)
+
+
+def _bytes_from(begin: int, array: _Array) -> tuple[int, int]:
+    """Return the first byte of an array whose first entry begins at a byte, and the one behind its last."""
     end = begin + array.dtype.itemsize
     for length, stride in zip(array.shape, array.strides, strict=True):
         if stride < 0:
@@ -63,6 +68,23 @@ def _reach(array: _Array) -> tuple[int, int]:
         else:
             end += (length - 1) * stride
     return begin, end
+
+
+def require_inside(name: str, array: cl_array.Array) -> None:
+    """Check that an array lies within its buffer, which PyOpenCL leaves to who makes it.
+
+    Raises
+    ------
+    ValueError
+        It does not, or has entries and no buffer.
+    """
+    if not array.size:
+        return
+    memory: Any = array.base_data
+    begin, end = _bytes_from(array.offset, array)
+    if memory is None or begin < 0 or end > memory.size:
+        has = 0 if memory is None else memory.size
+        raise ValueError(f"{name}: needs bytes {begin} to {end} of its buffer, which has {has}")
 
 
 def overlap(a: _Array, b: _Array) -> bool:

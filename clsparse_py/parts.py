@@ -15,6 +15,7 @@ from clsparse_py.arithmetic import OPENCL_TYPES, name_of, unsupported
 from clsparse_py.convert import converted, copied
 from clsparse_py.device import default_queue, describe
 from clsparse_py.errors import DtypeError
+from clsparse_py.overlap import require_inside
 from clsparse_py.structure import Structure
 from clsparse_py.transfer import contexts_match, from_host
 
@@ -141,6 +142,7 @@ def place_part(queue: cl.CommandQueue, name: str, part: Any, dtype: np.dtype[Any
     if isinstance(part, cl_array.Array):
         if not contexts_match(part, queue.context):
             raise ValueError(f"{name}: lives in another context than the queue of the matrix")
+        require_inside(name, part)
         if part.dtype != dtype or (part.size > 1 and part.strides != (dtype.itemsize,)):
             return converted(queue, name, part, dtype)
         # Kernels take the beginning of a buffer: a part that begins inside one is copied to a buffer of its own.

@@ -99,3 +99,28 @@ class Answers:
 def test_products_with_other_classes_are_theirs(queue: cl.CommandQueue) -> None:
     A = csr_array(S, queue=queue)
     assert (A @ Answers(), Answers() @ A) == ("behind a csr_array", "before a csr_array")
+
+
+def test_arrays_that_reach_past_their_buffers_are_refused(queue: cl.CommandQueue) -> None:
+    buffer = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, 16)
+
+    def past(n: int, dtype: type = np.float32, **options: Any) -> cl_array.Array:
+        return cl_array.Array(queue, (n,), dtype, data=buffer, **options)
+
+    A, message = csr_array(S, queue=queue), "needs bytes .* of its buffer, which has 16"
+    wide = csr_array((3, 5), dtype=np.float32, queue=queue)
+    uses: dict[str, Callable[[], Any]] = {
+        "x": lambda: wide @ past(5),
+        "out": lambda: spmv(csr_array((5, 3), dtype=np.float32, queue=queue), on_device(queue, 3), out=past(5)),
+        "data": lambda: csr_array((past(5), np.zeros(5, int), [0, 5]), shape=(1, 1)),
+        "indices": lambda: csr_array((np.zeros(5), past(5, np.int32), [0, 5]), shape=(1, 1), dtype=np.float32),
+        "a": lambda: primitives.inclusive_scan(past(5)),
+    }
+    for name, use in uses.items():
+        with pytest.raises(ValueError, match=rf"^{name}: {message}"):
+            use()
+    with pytest.raises(ValueError, match=rf"^data: {message}"):
+        clsparse_py.transpose_plan(A)(past(4, offset=4))
+    fits = past(4)
+    fits.fill(0)
+    np.testing.assert_array_equal((A @ fits[1:]).get(), 0)

@@ -15,7 +15,7 @@ from clsparse_py.convert import converted
 from clsparse_py.device import describe
 from clsparse_py.launch import Chain
 from clsparse_py.memory import allocated
-from clsparse_py.overlap import overlap, require_writable
+from clsparse_py.overlap import overlap, require_inside, require_writable
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
 from clsparse_py.transfer import contexts_match
@@ -69,6 +69,7 @@ def _check_vector(name: str, array: Any) -> None:
         raise ValueError(f"{name}: must have one dimension, has {array.ndim} (shape {array.shape})")
     if not array.dtype.isnative:
         raise TypeError(f"{name}: must be in the host's byte order, is {array.dtype.str}")
+    require_inside(name, array)
 
 
 def queue_of(**arrays: Any) -> cl.CommandQueue:
@@ -288,6 +289,7 @@ def output(
         raise ValueError(f"{name}: must be contiguous, has strides {out.strides}")
     if out.offset % dtype.itemsize:
         raise ValueError(f"{name}: must begin at a multiple of {dtype.itemsize} bytes in its buffer, begins at {out.offset}")
+    require_inside(name, out)
     require_writable(out, name)
     same = in_place is not None and in_place.dtype == dtype and in_place.base_data == out.base_data
     if out.offset or any(overlap(out, each) for each in operands if not (same and each is in_place)):

@@ -16,7 +16,7 @@ from clsparse_py.device import describe
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.memory import allocated
-from clsparse_py.overlap import require_apart
+from clsparse_py.overlap import require_apart, require_inside
 from clsparse_py.parts import place_part, value_dtype
 from clsparse_py.primitives.either_way import refused_of
 from clsparse_py.records import dataclass
@@ -320,6 +320,7 @@ class TransposePlan(SetOnce):
             and contexts_match(values, self.queue.context)
             and (values.dtype == dtype and values.strides == (dtype.itemsize,) and values.offset % dtype.itemsize == 0)
         ):
+            require_inside("data", values)
             return values  # kernels count from where it begins in its buffer
         return place_part(self.queue, "data", values, dtype, copy=False)
 
