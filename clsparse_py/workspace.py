@@ -21,6 +21,9 @@ _Array = TypeVar("_Array", bound=cl_array.Array)
 _log = logging.getLogger(__name__)
 _current: ContextVar[Workspace | None] = ContextVar("workspace", default=None)
 
+#: Return the workspace that this thread's allocations are part of, or None. Not a function of ours, as each allocation asks.
+current = _current.get
+
 
 class Workspace:
     """The memory that one call has in use, of what it may have. For one thread at a time.
@@ -101,8 +104,3 @@ def suffices(phase: Callable[[], None]) -> bool:
         _log.info("done another way: %s", error)
         return False
     return True
-
-
-def current() -> Workspace | None:
-    """Return the workspace that this thread's allocations are part of."""
-    return _current.get()

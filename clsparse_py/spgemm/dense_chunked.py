@@ -153,9 +153,10 @@ class DenseChunked:
         del before, unused
         n_rows_b, nnz_b = product.b_indptr.size - 1, product.b_indices.size
         n_words = chain.scratch(n_rows_b, np.uint32)
-        fits = 12 * nnz_b <= min(product.spare(), product.free - worker_bytes(product.shape[1], product.form))
         # A product that hardly reads B is made before its masks were.
-        n_masks = nnz_b if fits and product.n_products >= nnz_b else 0
+        n_masks = nnz_b if product.n_products >= nnz_b else 0
+        if 12 * n_masks > min(product.spare(), product.free - worker_bytes(product.shape[1], product.form)):
+            n_masks = 0
         masks = chain.scratch(n_masks, np.uint32), chain.scratch(n_masks, np.uint64)
         if n_masks:
             compress, _ = chain.build(Masks(1, product.form.index))

@@ -303,7 +303,8 @@ class Symbolic:
                 features = features_of((*left.shape, n), (left.nnz, right.nnz), left.known_structure)
                 ruling = decided(chain.device, form, features)
                 recipe, self.why = ruling.value, f"{ruling.label}, by {ruling.why}"
-            widest = bounded(*self.product.structure, left.data, right.data)
+            # Only on CPU devices are there accumulators as wide as B.
+            widest = bounded(*self.product.structure, left.data, right.data) if chain.device.is_cpu else None
             rules = rules_for(method, chain.device, form, n, limit, recipe, widest)
         elif rules is IN_WINDOWS:
             self.why = "windows of columns, as memory is missing for what was chosen"
