@@ -6,6 +6,8 @@
 //
 // Vectors have 32 bytes. A compiler whose built-in library was made for other registers than its own code passes longer ones to
 // functions, built-ins included, in the wrong place: PoCL 3 on processors with AVX-512 that its LLVM does not know by name.
+#include "vectors.cl"
+
 #define LANES_8 ((uint8)(0, 1, 2, 3, 4, 5, 6, 7))
 
 // By components: halves of vectors are shuffles, of which Oclgrind says that they are uninitialised.

@@ -13,6 +13,7 @@ Result        deterministic: a row is summed in the order that the chunks and th
 </%doc>
 #include "spmv.cl"
 #include "unaligned.cl"
+#include "vectors.cl"
 
 // Data and columns are asked for this far ahead: their stream begins anew at each row, which hides it from the hardware.
 % if ahead:

@@ -14,6 +14,7 @@ Local memory  work_group * sizeof(long) and a counter a class
 Result        exact
 </%doc>
 #include "group.cl"
+#include "vectors.cl"
 
 #define LOOK(LENGTH) \
     least = min(least, LENGTH); \

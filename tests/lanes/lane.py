@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -37,19 +38,30 @@ class Lane:
             pytest.fail(what)
         pytest.skip(what)
 
-    def run(self, script: str, *arguments: str, environment: dict[str, str]) -> str:
-        """Run a script of this folder in a process of its own and return what it printed."""
-        command = [sys.executable, str(HERE / script), *arguments]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1200, check=False)
-        assert done.returncode == 0, f"{script} ended with {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-8000:]}"
-        return done.stdout
+    def run(self, *words: str, environment: dict[str, str], before: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
+        """Run this Python in a process of its own and return what became of it.
 
-    def run_workload(self, *arguments: str, environment: dict[str, str]) -> dict[str, Any]:
-        """Run the workload, say what ran and what was skipped, and return its report."""
-        found: dict[str, Any] = json.loads(self.run("workload.py", *arguments, environment=environment).splitlines()[-1])
+        Parameters
+        ----------
+        words
+            Python's arguments: a script of this folder, and the script's own.
+        environment : dict of str to str
+            The process's environment.
+        before
+            Words before those: a program that runs another.
+        """
+        command = [*before, sys.executable, *words]
+        done = subprocess.run(command, cwd=HERE, env=environment, capture_output=True, text=True, timeout=1200, check=False)
+        assert done.returncode == 0, f"{words[0]} ended with {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-8000:]}"
+        return done
+
+    def run_workload(self, *words: str, environment: dict[str, str], before: Sequence[str] = ()) -> dict[str, Any]:
+        """Run the workload, or a script that reports as it does; say what ran and what was skipped, and return the report."""
+        done = self.run(*(words or ("workload.py",)), environment=environment, before=before)
+        found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
         kernels = found["kernels"]
         n_templates = len(set(kernels.values()))
         self.say(f"{found['device']}: {len(kernels)} kernels from {n_templates} templates ran in {found['cases']} cases")
         for what, reason in found["skipped"].items():
             self.say(f"skipped {what}: {reason}")
-        return found
+        return {**found, "stderr": done.stderr}

@@ -13,6 +13,8 @@ import shutil
 import sys
 from pathlib import Path
 
+import pyopencl
+
 RUSTICL = "rusticl"
 OCLGRIND = "Oclgrind"
 
@@ -47,10 +49,30 @@ def name_in(folder: Path, *libraries: str | Path) -> str:
     return f"{folder.resolve()}/"
 
 
-def environment(folder: Path, library: str, platform: str, **settings: str) -> dict[str, str]:
-    """Return the environment of a process whose default device is that of one platform, and which keeps nothing for others."""
-    chosen = {"OCL_ICD_VENDORS": name_in(folder / "vendors", library), "PYOPENCL_CTX": platform}
-    return {**os.environ, **chosen, "CLSPARSE_CACHE_DIR": str(folder / "cache"), "PYOPENCL_NO_CACHE": "1", **settings}
+def bundled_pocl() -> str | None:
+    """Return the library of PyPI's PoCL, which PyOpenCL's own loader finds beside itself, whatever else is named to it."""
+    found = (Path(pyopencl.__file__).parent / ".libs").glob("libpocl*.so*")
+    return next((str(path) for path in found), None)
+
+
+def environment(folder: Path, platform: str, *libraries: str, **settings: str) -> dict[str, str]:
+    """Return the environment of a process that sees PyPI's PoCL and these libraries alone, and which keeps nothing for others.
+
+    Parameters
+    ----------
+    folder : Path
+        For what the process keeps.
+    platform : str
+        What `PYOPENCL_CTX` names: a part of a platform's name, or its number, as these libraries come before PyPI's PoCL. Empty
+        for the default.
+    *libraries : str
+        Runtimes.
+    **settings : str
+        More variables.
+    """
+    chosen = {"OCL_ICD_VENDORS": name_in(folder / "vendors", *libraries), "PYOPENCL_CTX": platform, "PYOPENCL_NO_CACHE": "1"}
+    kept = {"CLSPARSE_CACHE_DIR": str(folder / "cache"), "POCL_CACHE_DIR": str(folder / "pocl")}
+    return {**os.environ, **chosen, **kept, **settings}
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ def environment(lane: Lane, tmp_path: Path) -> dict[str, str]:
         # Blocks of a pool are larger than what was asked for: an access beyond an array would go unseen.
         "CLSPARSE_POOL_BYTES": "0",
     }
-    return runtimes.environment(tmp_path, library, runtimes.OCLGRIND, **settings)
+    return runtimes.environment(tmp_path, runtimes.OCLGRIND, library, **settings)
 
 
 def faults(log: Path) -> list[str]:
@@ -57,7 +57,7 @@ def test_planted_faults_are_found(lane: Lane, environment: dict[str, str]) -> No
 
 
 def test_every_kernel_is_free_of_faults(lane: Lane, environment: dict[str, str], templates: set[str]) -> None:
-    found = lane.run_workload("--simulated", environment=environment)
+    found = lane.run_workload("workload.py", "--simulated", environment=environment)
     reported = faults(Path(environment["OCLGRIND_LOG"]))
     lane.say(f"found {len(reported)} races, accesses out of bounds, uninitialised reads and divergent barriers")
     assert not reported, "\n".join(reported)

@@ -10,7 +10,7 @@ from lane import Lane
 
 def test_every_kernel_runs_without_fp64(lane: Lane, templates: set[str], tmp_path: Path) -> None:
     library = lane.require(runtimes.rusticl(), "rusticl is not installed (Debian: mesa-opencl-icd)")
-    environment = runtimes.environment(tmp_path, library, runtimes.RUSTICL, RUSTICL_ENABLE="llvmpipe")
+    environment = runtimes.environment(tmp_path, runtimes.RUSTICL, library, RUSTICL_ENABLE="llvmpipe")
     found = lane.run_workload(environment=environment)
     assert not found["failures"], "\n".join(found["failures"])
     assert not found["fp64"], "the device has double precision: it does not show what a device without it does"
