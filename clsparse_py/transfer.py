@@ -150,9 +150,9 @@ def fetched(array: cl_array.Array, queue: cl.CommandQueue | None = None) -> np.n
     """
     host = np.empty(array.shape, array.dtype)
     if host.size:
-        events = tuple(array.events)
         on: Any = array.queue or queue
-        submit("a read", cl.enqueue_copy, on, host, array.base_data, wait_for=events, is_blocking=True)
+        wait_for = Waits().before(on, array)
+        submit("a read", cl.enqueue_copy, on, host, array.base_data, wait_for=wait_for, is_blocking=True)
     return host
 
 

@@ -197,6 +197,13 @@ def test_a_use_of_the_callers_own_is_recorded(own: cl.CommandQueue, other: cl.Co
     np.testing.assert_array_equal(again.get(), 5)
 
 
+def test_a_part_of_a_buffer_that_was_let_go_has_uses(own: cl.CommandQueue, other: cl.CommandQueue) -> None:
+    part = cl.Buffer(own.context, cl.mem_flags.READ_WRITE, 8192).get_sub_region(4096, 4096)
+    array = cl_array.Array(own, 1024, np.float32, data=part)
+    record_use(array, other)
+    memory.uses_before_writing(own, array)
+
+
 def test_record_use_refuses_what_it_cannot_record(own: cl.CommandQueue) -> None:
     x = filled(own, 1)
     with pytest.raises(TypeError, match=r"^array: must be a pyopencl.array.Array, is list"):
