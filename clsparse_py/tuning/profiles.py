@@ -183,6 +183,8 @@ def read(path: Path, *, shipped: bool = False) -> Profile:
         if shipped:
             with path.open(encoding="utf-8") as file:
                 head = _members(file.read(_HEAD), "name", "device", "date")
+            if not {"name", "device"} <= head.keys():
+                raise ValueError("its name or device is not where it belongs")
             return Profile(path, shipped, head, lambda: _operations_in(path), lambda: json.loads(path.read_bytes()))
         content = json.loads(path.read_bytes(), parse_constant=_no_number)
     except OSError as error:
@@ -198,16 +200,15 @@ _HEAD = 2048
 
 
 def _members(text: str, *names: str) -> dict[str, Any]:
-    """Return members of a shipped profile, which tests check: nearly all of it is evidence, and never parsed."""
+    """Return members of a shipped profile that are there; tests check it. Nearly all of it is evidence, and never parsed."""
     decoder = json.JSONDecoder()
     found: dict[str, Any] = {}
     for name in names:
         # How `save` writes what lies at the top.
         member = f'\n "{name}": '
         at = text.find(member)
-        if at < 0:
-            raise ValueError(f"its {name} is not where it belongs")
-        found[name] = decoder.raw_decode(text, at + len(member))[0]
+        if at >= 0:
+            found[name] = decoder.raw_decode(text, at + len(member))[0]
     return found
 
 
