@@ -181,11 +181,7 @@ def read(path: Path, *, shipped: bool = False) -> Profile:
     """
     try:
         if shipped:
-            with path.open(encoding="utf-8") as file:
-                head = _members(file.read(_HEAD), "name", "device", "date")
-            if not {"name", "device"} <= head.keys():
-                raise ValueError("its name or device is not where it belongs")
-            return Profile(path, shipped, head, lambda: _operations_in(path), lambda: json.loads(path.read_bytes()))
+            return Profile(path, shipped, _head(path), lambda: _operations_in(path), lambda: json.loads(path.read_bytes()))
         content = json.loads(path.read_bytes(), parse_constant=_no_number)
     except OSError as error:
         raise ProfileError(f"it cannot be read: {error.strerror or error}") from None
@@ -210,6 +206,14 @@ def _members(text: str, *names: str) -> dict[str, Any]:
         if at >= 0:
             found[name] = decoder.raw_decode(text, at + len(member))[0]
     return found
+
+
+def _head(path: Path) -> dict[str, Any]:
+    with path.open(encoding="utf-8") as file:
+        head = _members(file.read(_HEAD), "name", "device", "date")
+    if not {"name", "device"} <= head.keys():
+        raise ValueError("its name or device is not where it belongs")
+    return head
 
 
 def _operations_in(path: Path) -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
