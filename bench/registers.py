@@ -30,7 +30,7 @@ from clsparse_py.device import Device, describe
 from clsparse_py.files import write_text
 
 _EXTENSION = "cl_nv_compiler_options"
-#: What a driver says of every kernel, an empty one included.
+#: A remark that a driver makes about every kernel, an empty one included.
 _ALWAYS = "is a kernel, so overriding noinline attribute"
 _PATTERNS = {
     "registers": r"Used (\d+) registers",
@@ -78,7 +78,7 @@ def built(context: cl.Context, device: cl.Device, record: programs.Parameters) -
 def sheet(kernels: dict[str, dict[str, Any]]) -> Sheet:
     """Return the table of what kernels take, by name."""
     rows = ((name, *(str(found[column]) for column in _PATTERNS)) for name, found in sorted(kernels.items()))
-    return Sheet("registers, and bytes of each work-item", ("kernel", *_PATTERNS), tuple(rows))
+    return Sheet("registers, and bytes of stack, spills and local memory", ("kernel", *_PATTERNS), tuple(rows))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

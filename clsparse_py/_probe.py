@@ -110,7 +110,7 @@ def _verdict(identity: str) -> tuple[str, str]:
         return NONE, str(error)
     except cl.Error as error:
         return REFUSED, refusals.summary(refusals.said_by(error)) or str(error)
-    except Exception as error:
+    except Exception as error:  # of this package or its imports: no verdict on the compiler
         return NONE, repr(error)
 
 

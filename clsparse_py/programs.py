@@ -383,7 +383,7 @@ def build_together(context: cl.Context, device: cl.Device, what: Hashable, make:
             except MemoryError:
                 return None  # one at a time there may be enough
 
-        # What computes on the host's cores needs them, and a simulator's compiler was seen to die of a second thread.
+        # A device that computes on the host's cores needs them; a simulator's compiler was seen to die of a second thread.
         n_threads = 1 if device.type & cl.device_type.CPU else min(len(missing), os.cpu_count() or 1, _AT_A_TIME)
         # Outside of the threads, as those within restore each other's filters.
         with warnings.catch_warnings(), ThreadPoolExecutor(n_threads) as pool:

@@ -79,7 +79,7 @@ def test_explanation_says_what_was_built(queue: cl.CommandQueue, scheme: str) ->
     assert {launch.name for launch in executable.launches} <= names
     assert after.scheme == scheme
     text = str(after)
-    # What decided is a line of its own, which terminals wrap.
+    # The rule that decided is a line of its own, which terminals wrap.
     assert all(len(line) <= 140 for line in text.splitlines() if not line.startswith("Decided: "))
     for part in (scheme, f"Launches: {after.launches}", "rows", "kernel", "why", *(f"{share.rows:,}" for share in after.shares)):
         assert part in text
