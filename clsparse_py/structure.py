@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from clsparse_py.transpose.plan import TransposePlan
 from clsparse_py.records import dataclass
 
-__all__ = ["Check", "OfStructure", "Plans", "Structure", "check_structure"]
+__all__ = ["Check", "OfStructure", "Plans", "Structure", "Symmetry", "check_structure"]
 
 
 @dataclass(frozen=True)
@@ -89,12 +89,48 @@ class Structure:
     adjacent: int = 0
 
 
+@dataclass(frozen=True)
+class Symmetry:
+    """Whether the pattern of a square matrix is symmetric, as its first transposition by `gather` found it.
+
+    Attributes
+    ----------
+    sampled, missing, at_guess : int
+        Entries of the sample; how many of them have no mirror image; how many have theirs at the first place that is looked at.
+    verified : bool
+        Whether every entry has its mirror image; False as well if the sample decided and the others were not looked at.
+    missed : bool
+        Whether one beside the sample has none.
+    flags : pyopencl.array.Array
+        What ``templates/transpose/sample.mako`` put out: the kernels read there that they are to gather.
+    """
+
+    sampled: int
+    missing: int
+    at_guess: int
+    verified: bool
+    missed: bool
+    flags: cl_array.Array
+
+
 @dataclasses.dataclass
 class Plans:
-    """The plans that are kept for a structure: matrices that share its arrays share them."""
+    """The plans of a structure, and what transpositions found out about it, for all matrices that share its arrays.
+
+    Attributes
+    ----------
+    spmv, transpose
+        The plans; None before they are asked for.
+    symmetry : Symmetry or None
+        None before a transposition by `gather`.
+    longest_column : int or None
+        Entries of the column that has most; None before a transposition by `atomics`.
+    """
 
     spmv: SpmvPlan | None = None
     transpose: TransposePlan | None = None
+    symmetry: Symmetry | None = None
+    longest_column: int | None = None
 
 
 def _counted(

@@ -22,6 +22,7 @@ from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.primitives.segmented_sort import enqueue_segmented_sort
 from clsparse_py.records import dataclass
 from clsparse_py.spmv.kernels import Boundaries
+from clsparse_py.structure import Symmetry
 from clsparse_py.transpose.kernels import Count, Gather, GatherChunked, Insert, Order, Permute, Sample, Unpack, tile
 
 __all__ = [
@@ -125,8 +126,9 @@ def gather(
 ) -> Pattern:
     """Transpose a matrix of symmetric pattern: the value of each entry is searched where its mirror image stands.
 
-    Waits for the device once: a sample of entries is looked at, then all of them unless the sample decides against it, and one
-    read tells what was found. The result shares A's ``indptr`` and ``indices``.
+    The first transposition of a structure waits for the device once: a sample of entries is looked at, then all of them unless
+    the sample decides against it, and one read tells what was found. That is a fact of the structure and kept with it, so later
+    ones do not wait. The result shares A's ``indptr`` and ``indices``.
 
     Parameters
     ----------
@@ -142,10 +144,16 @@ def gather(
     NotSymmetricError
         An entry has no mirror image, or too few are found at first.
     """
+    known = A.plans.symmetry
+    if known is not None:
+        _require_symmetric(known, at_first)
     device, index = chain.device, name_of(A.indptr.dtype)
-    sample, _ = chain.build(Sample(min(Sample.ROWS, device.max_work_group), index))
-    found = chain.scratch(5, np.uint32)
-    chain.launch(sample, 1, A.indptr.dtype.type(A.shape[0]), np.uint32(at_first), A.indptr, A.indices, found)
+    if known is not None and known.verified:
+        found = known.flags
+    else:
+        found = allocated(chain.queue, "what is found out about the symmetry of a pattern", 5, np.uint32)
+        sample, _ = chain.build(Sample(min(Sample.ROWS, device.max_work_group), index))
+        chain.launch(sample, 1, A.indptr.dtype.type(A.shape[0]), np.uint32(at_first), A.indptr, A.indices, found)
     weight = A.nnz + A.shape[0]
     if device.is_cpu:
         built, _ = chain.build(GatherChunked(min(work_group or 1, device.max_work_group), index, _value_bytes(values)))
@@ -160,14 +168,25 @@ def gather(
         leading = ()
     given = () if values is None else (values,)
     chain.launch(built, groups, *leading, *parts, A.indptr, A.indices, *given, found, moved)
-    gathers, missed, sampled, missing, at_guess = (int(number) for number in chain.read(found, 5))
-    if missing or missed:
-        few = f"{missing} of {sampled} sampled entries have" if missing else "an entry has"
+    if known is None or not known.verified:
+        gathers, missed, sampled, missing, at_guess = (int(number) for number in chain.read(found, 5))
+        known = Symmetry(sampled, missing, at_guess, bool(gathers and not missed), bool(missed), found)
+        A.plans.symmetry = known
+        _require_symmetric(known, at_first)
+    return Pattern(A.indptr, A.indices, f"the pattern is symmetric, {_at_once(known)}")
+
+
+def _at_once(known: Symmetry) -> str:
+    return f"{known.at_guess} of {known.sampled} sampled entries are found at once"
+
+
+def _require_symmetric(known: Symmetry, at_first: int) -> None:
+    """Raise NotSymmetricError if the pattern is not symmetric, or fewer than ``at_first`` of 1024 entries are found at once."""
+    if known.missing or known.missed:
+        few = f"{known.missing} of {known.sampled} sampled entries have" if known.missing else "an entry has"
         raise NotSymmetricError(f"the pattern is not symmetric: {few} no mirror image")
-    at_once = f"{at_guess} of {sampled} sampled entries are found at once"
-    if not gathers:
-        raise NotSymmetricError(f"the pattern may be symmetric, but only {at_once}")
-    return Pattern(A.indptr, A.indices, f"the pattern is symmetric, {at_once}")
+    if not known.sampled or known.at_guess * 1024 < known.sampled * at_first:
+        raise NotSymmetricError(f"the pattern may be symmetric, but only {_at_once(known)}")
 
 
 def binned(chain: Chain, A: csr_array, values: cl_array.Array | None, moved: cl_array.Array) -> Pattern:
@@ -193,7 +212,8 @@ def atomics(
     """Transpose as SpTRANS of Ji et al. does: count by atomics, insert in any order, sort each row; long rows in pieces, merged.
 
     What is inserted and sorted are pairs of rows and positions of entries, which differ even where an entry has a duplicate, so
-    that the result is deterministic; values follow in the end. Waits for the device once or, where rows are long, twice.
+    that the result is deterministic; values follow in the end. The first transposition of a structure waits for the length of the
+    longest row, a fact of the structure that is kept with it; if rows are long, each transposition waits for their sort.
 
     Parameters
     ----------
@@ -218,6 +238,8 @@ def atomics(
     n, n_cols, device, index = A.nnz, A.shape[1], chain.device, name_of(A.indices.dtype)
     if max(n, A.shape[0]) >= 1 << 32:
         raise ValueError(f"method: atomics counts in 32 bits, but A has {A.shape[0]} rows and {n} entries; use binned")
+    if A.plans.longest_column is not None:
+        _require_short(A.plans.longest_column, longest)
     indptr = empty(A, "indptr", n_cols + 1, index)
     group = min(work_group or 256, device.max_work_group)
     count, _ = chain.build(Count(group, index))
@@ -227,9 +249,10 @@ def atomics(
     # The largest rank goes behind the counts: one fill and one buffer serve both.
     chain.launch(count, groups, np.uint64(n), np.uint64(n_cols), A.indices, counts, ranks)
     enqueue_scan(chain, counts, indptr, n_cols, kind="pointers")
-    found = int(chain.read(counts, 1, n_cols)[0]) + 1
-    if longest is not None and found > longest:
-        raise LongRowsError(f"the transposed has a row of {found} entries")
+    if A.plans.longest_column is None:
+        A.plans.longest_column = int(chain.read(counts, 1, n_cols)[0]) + 1
+        _require_short(A.plans.longest_column, longest)
+    found = A.plans.longest_column
     indices, pairs = empty(A, "indices", n, index), chain.scratch(n, np.uint64)
     insert_group, items = tile(device, work_group or 256)
     insert, inserted = chain.build(Insert(insert_group, index, items))
@@ -247,6 +270,11 @@ def atomics(
         unpack, _ = chain.build(Unpack(group, index, _value_bytes(values)))
         chain.launch(unpack, groups, np.uint64(n), pairs, *given, indices, moved)
     return Pattern(indptr, indices, f"the longest row of the transposed has {found} entries")
+
+
+def _require_short(found: int, longest: int | None) -> None:
+    if longest is not None and found > longest:
+        raise LongRowsError(f"the transposed has a row of {found} entries")
 
 
 METHODS: dict[str, Callable[..., Pattern]] = {"gather": gather, "binned": binned, "atomics": atomics}

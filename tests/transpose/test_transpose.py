@@ -20,7 +20,9 @@ from clsparse_py import csr_array, programs, transpose, transpose_plan
 from clsparse_py.device import describe
 from clsparse_py.launch import Chain
 from clsparse_py.transpose import METHODS
+from clsparse_py.transpose.choose import Strategy
 from clsparse_py.transpose.methods import empty
+from clsparse_py.transpose.plan import attempt
 
 AXES: Mapping[str, Any] = {
     "method": list(METHODS),
@@ -211,6 +213,39 @@ def test_a_symmetric_pattern_shares_what_is_known_of_it(queue: cl.CommandQueue, 
     assert found.indices is A.indices
     assert found.indptr is A.indptr
     assert found.spmv_plan() is A.spmv_plan()
+
+
+@pytest.mark.parametrize("method", ["gather", "atomics"])
+def test_facts_that_a_transposition_waits_for_are_kept_with_the_structure(
+    queue: cl.CommandQueue, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    matrix = sp.diags_array([1.0, 2.0, 3.0], offsets=[-9, 0, 9], shape=(500, 500), format="csr", dtype=np.float32)
+    A = on_device(queue, matrix)
+    reads, read = [], Chain.read
+    monkeypatch.setattr(Chain, "read", lambda *args: reads.append(args) or read(*args))
+    for _ in range(3):
+        assert_same(transpose(A, method=method), matrix.T.tocsr())
+        # Values are no part of the structure.
+        A.data, matrix = A.data * np.float32(2), matrix * np.float32(2)
+    assert len(reads) == 1
+    A.indices = A.indices.copy()
+    assert_same(transpose(A, method=method), matrix.T.tocsr())
+    assert len(reads) > 1
+
+
+def test_a_limit_is_held_against_facts_that_are_kept(queue: cl.CommandQueue) -> None:
+    matrix = sp.random_array((300, 300), density=0.02, format="csr", dtype=np.float32, rng=np.random.default_rng(1))
+    A = on_device(queue, sp.csr_array(matrix + matrix.T))
+    longest = int(np.diff(A.get().T.tocsr().indptr).max())
+    for limit in (longest - 1, longest, longest - 1):
+        strategy = Strategy((("gather", 1024), ("atomics", limit)))
+        chain, moved, why_not = Chain(queue, A.data), cl_array.empty_like(A.data), {}
+        _, method = attempt(chain, A, A.data, moved, strategy, why_not)
+        assert "only" in why_not["gather"]
+        assert method == ("binned" if limit < longest else "atomics")
+        chain.finish(moved)
+        np.testing.assert_array_equal(moved.get(), A.get().T.tocsr().data)
+    assert transpose_plan(A, method="gather").explain().method == "gather"
 
 
 def test_a_missing_mirror_image_is_found_wherever_it_is(queue: cl.CommandQueue) -> None:
