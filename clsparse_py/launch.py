@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 import pyopencl as cl
@@ -17,11 +17,12 @@ from clsparse_py.memory import allocated, arena_of, array_of, beside, note_use, 
 from clsparse_py.transfer import pending
 from clsparse_py.workspace import current
 
-__all__ = ["Chain", "spread"]
+__all__ = ["Chain", "Command", "enqueue_fill", "spread"]
 
 #: Numbers that are kept as zeros together.
 _COUNTERS = 1024
 
+_Made = TypeVar("_Made")
 _Record = TypeVar("_Record", bound=programs.Parameters)
 
 
@@ -44,6 +45,22 @@ def _part(data: Any, begin: int, n_bytes: int) -> tuple[Any, int]:
         return data, begin
     memory = (ctypes.c_uint8 * n_bytes).from_address(data.svm_ptr + begin)
     return cl.SVM(np.ctypeslib.as_array(memory)), 0
+
+
+def enqueue_fill(
+    queue: cl.CommandQueue, to: Any, pattern: np.ndarray[Any, Any], n_bytes: int, wait_for: list[cl.Event] | None
+) -> cl.Event:
+    """Enqueue setting the first bytes of an array's memory to a pattern."""
+    if isinstance(to, cl.MemoryObjectHolder):
+        return submit("a fill", cl.enqueue_fill_buffer, queue, to, pattern, 0, n_bytes, wait_for)
+    return submit("a fill", cl.enqueue_svm_memfill, queue, to, pattern, n_bytes, wait_for)
+
+
+class Command(Protocol):
+    """A command that is enqueued again and again; see `lowering`."""
+
+    def enqueue(self, queue: cl.CommandQueue, table: list[Any], wait_for: list[cl.Event] | None) -> cl.Event:
+        """Enqueue it with the arguments that stand in the table."""
 
 
 class Chain:
@@ -131,12 +148,24 @@ class Chain:
         if not self.device.is_cpu:
             programs.build_together(self._context, self.queue.device, what, make)
 
+    def worked_out(self, what: Hashable, work_out: Callable[[], _Made]) -> _Made:
+        """Return what is made of kernels of the queue's device, once; see `programs.worked_out`."""
+        return programs.worked_out(self._context, self.queue.device, what, work_out)
+
     def launch(self, built: programs.Built, groups: int, *arguments: Any) -> None:
         """Enqueue ``groups`` work-groups of a kernel, none being no command; arrays are passed from the start of their buffer."""
         if groups <= 0:
             return
         passed = [each.base_data if isinstance(each, cl_array.Array) else each for each in arguments]
-        self._add(built.enqueue(self.queue, groups, *passed, wait_for=self.wait_for))
+        self._add(built.enqueue(self.queue, built.sizes(groups), passed, self.wait_for))
+
+    def repeat(self, commands: Iterable[Command], table: list[Any]) -> None:
+        """Enqueue commands that were noted down; their arguments stand in a table."""
+        wait_for = self.wait_for
+        for command in commands:
+            event = command.enqueue(self.queue, table, wait_for)
+            self._add(event)
+            wait_for = None if self._ordered else [event]
 
     def copy(self, target: cl_array.Array, source: cl_array.Array, n: int, target_begin: int = 0, source_begin: int = 0) -> None:
         """Enqueue a copy of ``n`` entries, counted from the beginning of the arrays' buffers."""
@@ -161,12 +190,7 @@ class Chain:
         if n <= 0:
             return
         pattern, n_bytes = np.array(value, target.dtype), n * target.dtype.itemsize
-        to, wait_for = target.base_data, self.wait_for
-        if isinstance(to, cl.MemoryObjectHolder):
-            event = submit("a fill", cl.enqueue_fill_buffer, self.queue, to, pattern, 0, n_bytes, wait_for)
-        else:
-            event = submit("a fill", cl.enqueue_svm_memfill, self.queue, to, pattern, n_bytes, wait_for)
-        self._add(event)
+        self._add(enqueue_fill(self.queue, target.base_data, pattern, n_bytes, self.wait_for))
 
     def read(self, source: cl_array.Array, n: int, begin: int = 0) -> np.ndarray[Any, Any]:
         """Wait for all commands so far, and return ``n`` entries of an array's buffer."""

@@ -14,7 +14,7 @@ import sys
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -38,6 +38,7 @@ __all__ = [
     "note_written",
     "on_host_memory",
     "record_use",
+    "scratch",
     "submit",
     "unordered",
     "uses_before_writing",
@@ -122,7 +123,7 @@ class _Lent(cl.Buffer):
         block = blocks.pop(id(self), None)
         # What is mapped to the host is read there for longer than the array lives: it is let go, and the mapping keeps it.
         if block is not None and not self.get_info(_MAPPED):
-            block.pool.take_back(block)
+            block.pool.take_back((block,))
 
 
 class _Part(cl.Buffer):
@@ -247,9 +248,9 @@ class Pool:
                 return at, []
         return 0, self._uses_of(idle[0].pointer)
 
-    def take_back(self, block: _Block) -> None:
-        """Keep a block that was let go."""
-        self._returned.append(block)
+    def take_back(self, blocks: Iterable[_Block]) -> None:
+        """Keep blocks that were let go."""
+        self._returned.extend(blocks)
         if self._lock.acquire(blocking=False):
             try:
                 self._settle()
@@ -369,14 +370,19 @@ class Arena:
 
     def allocate(self, queue: cl.CommandQueue, n_bytes: int) -> cl.Buffer:
         """Return memory that the next commands of a queue, which this is the arena of, may use; raises as `Pool.block`."""
-        block, events = self.pool.block(self, n_bytes)
-        if events:
-            _flush(events)
-            cl.enqueue_barrier(queue, wait_for=events)
+        block = self.block(queue, n_bytes)
         lent: Any = cl.Buffer.from_int_ptr(block.pointer, retain=True)
         lent.__class__ = _Lent
         _lent[id(lent)] = block
         return cast("cl.Buffer", lent)
+
+    def block(self, queue: cl.CommandQueue, n_bytes: int) -> _Block:
+        """Return a block that the next commands of the queue may use; raises as `Pool.block`."""
+        block, events = self.pool.block(self, n_bytes)
+        if events:
+            _flush(events)
+            cl.enqueue_barrier(queue, wait_for=events)
+        return block
 
 
 _pools: weakref.WeakValueDictionary[tuple[int, int], Pool] = weakref.WeakValueDictionary()
@@ -469,6 +475,53 @@ def allocated(
         except cl.Error as error:
             reason = error
     raise MemoryError(f"{what}: {n:,} entries of {dtype} need {n_bytes:,} bytes; {_there_is(arena.pool)}") from reason
+
+
+class scratch:  # noqa: N801 - used as a with statement, where lower case is the custom
+    """Memory for commands that are enqueued in a ``with`` block: later commands of the queue may use it again.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+        Of all commands.
+    sizes : sequence of int
+        Bytes of each piece.
+
+    Raises
+    ------
+    MemoryError
+        The device, or the workspace that is counted, has not enough; the message says how much is needed, and how much there is.
+    """
+
+    __slots__ = ("_arena", "_blocks", "_held", "_queue", "_sizes", "_workspace")
+
+    def __init__(self, queue: cl.CommandQueue, sizes: Sequence[int]) -> None:
+        self._queue, self._sizes = queue, sizes
+        self._arena, self._workspace = arena_of(queue), current()
+        self._blocks: list[_Block] = []
+        self._held = 0
+
+    def __enter__(self) -> list[cl.Buffer]:
+        try:
+            for size in self._sizes:
+                if self._workspace is not None:
+                    self._workspace.hold(size)
+                    self._held += size
+                self._blocks.append(self._arena.block(self._queue, size))
+        except cl.Error as error:
+            self.__exit__()
+            needed = f"workspace: {sum(self._sizes):,} bytes are needed"
+            raise MemoryError(f"{needed}; {_there_is(self._arena.pool)}") from error
+        except BaseException:
+            self.__exit__()
+            raise
+        return [block.buffer for block in self._blocks]
+
+    def __exit__(self, *_: object) -> None:
+        if self._workspace is not None:
+            self._workspace.let_go(self._held)
+        blocks, self._blocks = self._blocks, []
+        self._arena.pool.take_back(blocks)
 
 
 def on_host_memory(queue: cl.CommandQueue, host: np.ndarray[Any, Any], access: int) -> cl.Buffer:

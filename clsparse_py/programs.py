@@ -18,10 +18,10 @@ import threading
 import warnings
 import weakref
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import pyopencl as cl
@@ -43,22 +43,28 @@ __all__ = [
     "compile_source",
     "forget_refused",
     "identity",
+    "note_asked",
     "recording",
     "refused",
     "render",
+    "worked_out",
 ]
 
 _log = logging.getLogger(__name__)
 _lock = threading.RLock()
+_Made = TypeVar("_Made")
 # By the handles of context and device. What a context has goes with it: its handle may then be another's.
 _built: dict[tuple[int, int, Parameters], Built] = {}
 _recorders: list[list[Built]] = []
 _together: dict[tuple[int, int, Hashable], bool] = {}
+_worked_out: dict[tuple[int, int, Hashable], Any] = {}
 _refused: dict[tuple[int, int, Parameters], BuildError] = {}
 #: With this option a driver takes a source for another one than before, and finds nothing of it in its own cache.
 _ANEW = "-DBUILT_ANEW=1"
 #: Kernels that are built at the same time, at most: a compiler takes some 100 MB of memory each.
 _AT_A_TIME = 8
+#: What `worked_out` keeps at a time.
+_KINDS = 1024
 # The head of a kernel, which begins a line in all that is rendered.
 _KERNEL = re.compile(r"^kernel\b[^;{]*?\bvoid\s+(\w+)\(", flags=re.MULTILINE)
 
@@ -127,8 +133,19 @@ class Built:
     preferred_multiple: int
     _idle: deque[cl.Kernel] = field(default_factory=deque, init=False, repr=False, compare=False)
 
-    def enqueue(self, queue: cl.CommandQueue, groups: int, *arguments: Any, wait_for: Any = None) -> cl.Event:
-        """Enqueue ``groups`` work-groups of the kernel with these arguments.
+    def sizes(self, groups: int) -> tuple[tuple[int], tuple[int]]:
+        """Return the global and the local size of so many work-groups."""
+        group = self.parameters.work_group
+        return (groups * group,), (group,)
+
+    def enqueue(
+        self,
+        queue: cl.CommandQueue,
+        sizes: tuple[tuple[int], tuple[int]],
+        arguments: Sequence[Any],
+        wait_for: list[cl.Event] | None = None,
+    ) -> cl.Event:
+        """Enqueue the kernel with these arguments; ``sizes`` are those of `sizes`.
 
         Kernel objects are kept: making one costs NVIDIA's driver more than a launch. Two threads never share one.
         """
@@ -137,8 +154,6 @@ class Built:
             kernel.set_args(*arguments)
         except IndexError:
             kernel = self._typed(arguments)
-        group = self.parameters.work_group
-        sizes = (groups * group,), (group,)
         try:
             event: cl.Event = cl.enqueue_nd_range_kernel(queue, kernel, *sizes, wait_for=wait_for)
         except cl.MemoryError:
@@ -152,7 +167,7 @@ class Built:
         self._idle.append(kernel)
         return event
 
-    def _typed(self, arguments: tuple[Any, ...]) -> cl.Kernel:
+    def _typed(self, arguments: Sequence[Any]) -> cl.Kernel:
         """Return a new kernel object with these arguments, which takes others of their types."""
         kernel = cl.Kernel(self.program, self.parameters.name)
         # Without types PyOpenCL tries each argument's: six microseconds a number.
@@ -251,7 +266,7 @@ class _Life:
 
     def __del__(self) -> None:
         # No lock: this runs whenever the garbage collector does. The handle is the context's until this has ended.
-        of_contexts: tuple[dict[Any, Any], ...] = (_built, _refused, _together)
+        of_contexts: tuple[dict[Any, Any], ...] = (_built, _refused, _together, _worked_out)
         for kept in of_contexts:
             for key in [key for key in tuple(kept) if key[0] == self.handle]:
                 kept.pop(key, None)
@@ -395,6 +410,36 @@ def build_together(context: cl.Context, device: cl.Device, what: Hashable, make:
                     _built[key] = made
 
 
+def worked_out(context: cl.Context, device: cl.Device, what: Hashable, work_out: Callable[[], _Made]) -> _Made:
+    """Return what ``work_out`` makes of built kernels; made once, and kept as they are.
+
+    Parameters
+    ----------
+    context, device
+        Where the kernels run.
+    what : hashable
+        Tells what it is.
+    work_out : callable
+    """
+    key = _handle_of(context), device.int_ptr, what
+    found: _Made | None = _worked_out.get(key)
+    if found is None:
+        found = work_out()
+        with _lock:
+            while len(_worked_out) >= _KINDS:
+                _worked_out.pop(next(iter(_worked_out)), None)
+            _worked_out[key] = found
+    return found
+
+
+def note_asked(kernels: Iterable[Built]) -> None:
+    """Tell those who record that kernels are asked for which were built before."""
+    if _recorders:
+        with _lock:
+            for recorder in _recorders:
+                recorder.extend(kernels)
+
+
 def _build(context: cl.Context, device: cl.Device, asked: Parameters) -> Built:
     parameters = asked
     first_error: BuildError | None = None
@@ -534,6 +579,7 @@ def forget_refused() -> None:
     """Forget what this process knows of refused kernels, so that it tries them again; what is on disk stays."""
     with _lock:
         _refused.clear()
+        _worked_out.clear()
         refusals.clear()
 
 

@@ -73,10 +73,22 @@ class Workspace:
                 f"memory_limit: {n_bytes:,} bytes are needed beside the {self.held:,} in use; the limit is {self.limit:,}"
             )
 
-    def count(self, array: _Array, n_bytes: int) -> _Array:
-        """Return an array, whose memory is in use until it is let go."""
+    def hold(self, n_bytes: int) -> None:
+        """Take note of memory that is in use until `let_go`; raises as `require`."""
+        self.require(n_bytes)
+        self._note(n_bytes)
+
+    def let_go(self, n_bytes: int) -> None:
+        """Take note of memory that is in use no longer."""
+        self._let_go.append(n_bytes)
+
+    def _note(self, n_bytes: int) -> None:
         self._held += n_bytes
         self.peak = max(self.peak, self.held)
+
+    def count(self, array: _Array, n_bytes: int) -> _Array:
+        """Return an array, whose memory is in use until it is let go."""
+        self._note(n_bytes)
         weakref.finalize(array, self._let_go.append, n_bytes).atexit = False
         return array
 

@@ -15,7 +15,9 @@ from pyopencl import array as cl_array
 
 from clsparse_py.arithmetic import name_of
 from clsparse_py.csr import csr_array
+from clsparse_py.device import Device
 from clsparse_py.launch import Chain, spread
+from clsparse_py.lowering import run
 from clsparse_py.memory import allocated
 from clsparse_py.primitives.radix_sort import enqueue_sort_by_key
 from clsparse_py.primitives.scan import enqueue_scan
@@ -147,28 +149,13 @@ def gather(
     known = A.plans.symmetry
     if known is not None:
         _require_symmetric(known, at_first)
-    device, index = chain.device, name_of(A.indptr.dtype)
     if known is not None and known.verified:
-        found = known.flags
+        look_for, found = None, known.flags
     else:
-        found = allocated(chain.queue, "what is found out about the symmetry of a pattern", 5, np.uint32)
-        sample, _ = chain.build(Sample(min(Sample.ROWS, device.max_work_group), index))
-        chain.launch(sample, 1, A.indptr.dtype.type(A.shape[0]), np.uint32(at_first), A.indptr, A.indices, found)
-    weight = A.nnz + A.shape[0]
-    if device.is_cpu:
-        built, _ = chain.build(GatherChunked(min(work_group or 1, device.max_work_group), index, _value_bytes(values)))
-        step = max(1, -(-weight // (device.compute_units * _CHUNKS_PER_CORE)))
-        n_parts, *parts = enqueue_parts(chain, A.indptr, A.shape[0], A.nnz, step)
-        groups = -(-n_parts // built.parameters.work_group)
-        leading: tuple[Any, ...] = (A.indptr.dtype.type(n_parts),)
-    else:
-        group, items = tile(device, work_group or 256, items)
-        built, parameters = chain.build(Gather(group, index, _value_bytes(values), items))
-        groups, *parts = enqueue_parts(chain, A.indptr, A.shape[0], A.nnz, parameters.work_group * parameters.items)
-        leading = ()
-    given = () if values is None else (values,)
-    chain.launch(built, groups, *leading, *parts, A.indptr, A.indices, *given, found, moved)
-    if known is None or not known.verified:
+        look_for, found = at_first, allocated(chain.queue, "what is found out about the symmetry of a pattern", 5, np.uint32)
+    arrays = A.indptr, A.indices, values, found, moved
+    run(chain, _enqueue_gather, arrays, A.shape[0], A.nnz, look_for, work_group, items)
+    if known is None or look_for is not None:
         gathers, missed, sampled, missing, at_guess = (int(number) for number in chain.read(found, 5))
         known = Symmetry(sampled, missing, at_guess, bool(gathers and not missed), bool(missed), found)
         A.plans.symmetry = known
@@ -189,15 +176,62 @@ def _require_symmetric(known: Symmetry, at_first: int) -> None:
         raise NotSymmetricError(f"the pattern may be symmetric, but only {_at_once(known)}")
 
 
+def _enqueue_gather(
+    chain: Chain,
+    indptr: cl_array.Array,
+    indices: cl_array.Array,
+    values: cl_array.Array | None,
+    found: cl_array.Array,
+    moved: cl_array.Array,
+    n_rows: int,
+    nnz: int,
+    at_first: int | None,
+    work_group: int | None,
+    items: int,
+) -> None:
+    """Enqueue `gather`; without ``at_first`` no sample is looked at, as ``found`` tells what is known."""
+    device, index = chain.device, name_of(indptr.dtype)
+    if at_first is not None:
+        sample, _ = chain.build(Sample(min(Sample.ROWS, device.max_work_group), index))
+        chain.launch(sample, 1, indptr.dtype.type(n_rows), np.uint32(at_first), indptr, indices, found)
+    if device.is_cpu:
+        built, _ = chain.build(GatherChunked(min(work_group or 1, device.max_work_group), index, _value_bytes(values)))
+        step = max(1, -(-(nnz + n_rows) // (device.compute_units * _CHUNKS_PER_CORE)))
+        n_parts, *parts = enqueue_parts(chain, indptr, n_rows, nnz, step)
+        groups = -(-n_parts // built.parameters.work_group)
+        leading: tuple[Any, ...] = (indptr.dtype.type(n_parts),)
+    else:
+        group, items = tile(device, work_group or 256, items)
+        built, parameters = chain.build(Gather(group, index, _value_bytes(values), items))
+        groups, *parts = enqueue_parts(chain, indptr, n_rows, nnz, parameters.work_group * parameters.items)
+        leading = ()
+    given = () if values is None else (values,)
+    chain.launch(built, groups, *leading, *parts, indptr, indices, *given, found, moved)
+
+
 def binned(chain: Chain, A: csr_array, values: cl_array.Array | None, moved: cl_array.Array) -> Pattern:
     """Transpose by a stable sort of the entries by column."""
     index = A.indices.dtype
     indptr, indices = empty(A, "indptr", A.shape[1] + 1, index), empty(A, "indices", A.nnz, index)
-    enqueue_sort_by_key(
-        chain, A.indices, A.nnz, A.shape[1], n_items=A.shape[0], sorted_items=indices, indptr=A.indptr, values=values,
-        sorted_values=moved, pointers=indptr,
-    )  # fmt: skip
+    run(chain, _enqueue_binned, (A.indptr, A.indices, values, indptr, indices, moved), A.shape, A.nnz)
     return Pattern(indptr, indices, "takes any matrix")
+
+
+def _enqueue_binned(
+    chain: Chain,
+    indptr: cl_array.Array,
+    indices: cl_array.Array,
+    values: cl_array.Array | None,
+    to_indptr: cl_array.Array,
+    to_indices: cl_array.Array,
+    moved: cl_array.Array,
+    shape: tuple[int, int],
+    nnz: int,
+) -> None:
+    enqueue_sort_by_key(
+        chain, indices, nnz, shape[1], n_items=shape[0], sorted_items=to_indices, indptr=indptr, values=values,
+        sorted_values=moved, pointers=to_indptr,
+    )  # fmt: skip
 
 
 def atomics(
@@ -235,46 +269,80 @@ def atomics(
     -----
     Ji et al., "Segmented Merge", Section 4.2.
     """
-    n, n_cols, device, index = A.nnz, A.shape[1], chain.device, name_of(A.indices.dtype)
+    n, n_cols, device, dtype = A.nnz, A.shape[1], chain.device, A.indices.dtype
     if max(n, A.shape[0]) >= 1 << 32:
         raise ValueError(f"method: atomics counts in 32 bits, but A has {A.shape[0]} rows and {n} entries; use binned")
     if A.plans.longest_column is not None:
         _require_short(A.plans.longest_column, longest)
-    indptr = empty(A, "indptr", n_cols + 1, index)
+    indptr = empty(A, "indptr", n_cols + 1, dtype)
     group = min(work_group or 256, device.max_work_group)
-    count, _ = chain.build(Count(group, index))
-    groups = min(-(-n // group), device.compute_units * 64)
     counts, ranks = chain.scratch(n_cols + 1, np.uint32), chain.scratch(n, np.uint32)
-    chain.fill(counts, 0, n_cols + 1)
-    # The largest rank goes behind the counts: one fill and one buffer serve both.
-    chain.launch(count, groups, np.uint64(n), np.uint64(n_cols), A.indices, counts, ranks)
-    enqueue_scan(chain, counts, indptr, n_cols, kind="pointers")
+    run(chain, _enqueue_counts, (A.indices, counts, ranks, indptr), n_cols, n, group)
     if A.plans.longest_column is None:
         A.plans.longest_column = int(chain.read(counts, 1, n_cols)[0]) + 1
         _require_short(A.plans.longest_column, longest)
     found = A.plans.longest_column
-    indices, pairs = empty(A, "indices", n, index), chain.scratch(n, np.uint64)
-    insert_group, items = tile(device, work_group or 256)
-    insert, inserted = chain.build(Insert(insert_group, index, items))
-    n_parts, *parts = enqueue_parts(chain, A.indptr, A.shape[0], n, inserted.work_group * inserted.items)
-    chain.launch(insert, n_parts, *parts, A.indptr, A.indices, ranks, indptr, pairs)
-    given = () if values is None else (values,)
+    indices, pairs = empty(A, "indices", n, dtype), chain.scratch(n, np.uint64)
+    run(chain, _enqueue_insertion, (A.indptr, A.indices, ranks, indptr, pairs), A.shape[0], n, work_group)
     order_group, items = tile(device, work_group or 256, 8, entry_bytes=12)
-    order, ordered = chain.build(Order(order_group, index, _value_bytes(values), items))
-    room = ordered.work_group * ordered.items
-    if found <= min(SHORT, room // 2):
-        n_parts, *parts = enqueue_parts(chain, indptr, n_cols, n, room - found, slack=found)
-        chain.launch(order, n_parts, *parts, indptr, pairs, *given, indices, moved)
+    order = chain.build(Order(order_group, name_of(dtype), _value_bytes(values), items))[1]
+    # Not up to what is found, which would be another kind of call each time.
+    short = min(SHORT, order.work_group * order.items // 2)
+    if found <= short:
+        run(chain, _enqueue_ordering, (indptr, pairs, values, indices, moved), n_cols, n, order, short)
     else:
         enqueue_segmented_sort(chain, indptr, n_cols, pairs, None, n)
-        unpack, _ = chain.build(Unpack(group, index, _value_bytes(values)))
-        chain.launch(unpack, groups, np.uint64(n), pairs, *given, indices, moved)
+        run(chain, _enqueue_unpacking, (pairs, values, indices, moved), n, group)
     return Pattern(indptr, indices, f"the longest row of the transposed has {found} entries")
 
 
 def _require_short(found: int, longest: int | None) -> None:
     if longest is not None and found > longest:
         raise LongRowsError(f"the transposed has a row of {found} entries")
+
+
+def _groups(device: Device, n: int, group: int) -> int:
+    return min(-(-n // group), device.compute_units * 64)
+
+
+def _enqueue_counts(
+    chain: Chain, indices: cl_array.Array, counts: cl_array.Array, ranks: cl_array.Array, indptr: cl_array.Array,
+    n_cols: int, n: int, group: int,
+) -> None:  # fmt: skip
+    count, _ = chain.build(Count(group, name_of(indices.dtype)))
+    chain.fill(counts, 0, n_cols + 1)
+    # The largest rank goes behind the counts: one fill and one buffer serve both.
+    chain.launch(count, _groups(chain.device, n, group), np.uint64(n), np.uint64(n_cols), indices, counts, ranks)
+    enqueue_scan(chain, counts, indptr, n_cols, kind="pointers")
+
+
+def _enqueue_insertion(
+    chain: Chain, indptr: cl_array.Array, indices: cl_array.Array, ranks: cl_array.Array, to_indptr: cl_array.Array,
+    pairs: cl_array.Array, n_rows: int, n: int, work_group: int | None,
+) -> None:  # fmt: skip
+    group, items = tile(chain.device, work_group or 256)
+    insert, inserted = chain.build(Insert(group, name_of(indices.dtype), items))
+    n_parts, *parts = enqueue_parts(chain, indptr, n_rows, n, inserted.work_group * inserted.items)
+    chain.launch(insert, n_parts, *parts, indptr, indices, ranks, to_indptr, pairs)
+
+
+def _enqueue_ordering(
+    chain: Chain, indptr: cl_array.Array, pairs: cl_array.Array, values: cl_array.Array | None, indices: cl_array.Array,
+    moved: cl_array.Array, n_cols: int, n: int, order: Order, short: int,
+) -> None:  # fmt: skip
+    built, record = chain.build(order)
+    n_parts, *parts = enqueue_parts(chain, indptr, n_cols, n, record.work_group * record.items - short, slack=short)
+    given = () if values is None else (values,)
+    chain.launch(built, n_parts, *parts, indptr, pairs, *given, indices, moved)
+
+
+def _enqueue_unpacking(
+    chain: Chain, pairs: cl_array.Array, values: cl_array.Array | None, indices: cl_array.Array, moved: cl_array.Array,
+    n: int, group: int,
+) -> None:  # fmt: skip
+    unpack, _ = chain.build(Unpack(group, name_of(indices.dtype), _value_bytes(values)))
+    given = () if values is None else (values,)
+    chain.launch(unpack, _groups(chain.device, n, group), np.uint64(n), pairs, *given, indices, moved)
 
 
 METHODS: dict[str, Callable[..., Pattern]] = {"gather": gather, "binned": binned, "atomics": atomics}

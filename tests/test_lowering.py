@@ -1,0 +1,165 @@
+"""Kinds of calls: worked out once, repeated with other arrays, on any queue, and whatever fails in between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+from pyopencl import array as cl_array
+
+from clsparse_py import lowering, memory_info, programs
+from clsparse_py.launch import Chain
+from clsparse_py.primitives.scan import enqueue_scan
+from clsparse_py.workspace import Workspace, counting
+
+pytestmark = pytest.mark.any_platform
+
+N = 100_000
+
+
+def twice(chain: Chain, source: cl_array.Array, target: cl_array.Array, n: int, calls: list[int]) -> None:
+    """Enqueue the scan of a scan."""
+    calls.append(n)
+    between = chain.scratch(n, source.dtype)
+    enqueue_scan(chain, source, between, n, kind="inclusive")
+    enqueue_scan(chain, between, target, n, kind="inclusive")
+
+
+class Calls(list[int]):
+    """How often a function was worked out: part of a kind of call, as itself."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+
+def scanned(queue: cl.CommandQueue, values: np.ndarray[Any, Any], calls: Calls) -> np.ndarray[Any, Any]:
+    source = cl_array.to_device(queue, values)
+    chain, target = Chain(queue, source), cl_array.empty_like(source)
+    lowering.run(chain, twice, (source, target), values.size, calls)
+    chain.finish(target)
+    return target.get()
+
+
+def wanted(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return np.cumsum(np.cumsum(values, dtype=values.dtype), dtype=values.dtype)
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_a_kind_is_worked_out_once(queue: cl.CommandQueue, ordered: bool) -> None:
+    properties = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
+    if not ordered and not queue.device.queue_properties & properties:
+        pytest.skip("the device keeps commands in order")
+    own, calls = cl.CommandQueue(queue.context, queue.device, 0 if ordered else properties), Calls()
+    for step in range(3):
+        values = np.arange(N, dtype=np.uint32) % 7 + np.uint32(step)
+        np.testing.assert_array_equal(scanned(own, values, calls), wanted(values))
+    assert calls == [N]
+    for values in (np.ones(N - 1, np.uint32), np.ones(N, np.int32)):
+        np.testing.assert_array_equal(scanned(own, values, calls), wanted(values))
+    assert calls == [N, N - 1, N]
+
+
+def test_kernels_that_are_repeated_are_recorded(queue: cl.CommandQueue) -> None:
+    calls, values = Calls(), np.ones(N, np.uint32)
+    with programs.recording() as first:
+        scanned(queue, values, calls)
+    with programs.recording() as second:
+        scanned(queue, values, calls)
+    assert set(first) == set(second)
+    assert second
+    programs.forget_refused()
+    scanned(queue, values, calls)
+    assert len(calls) == 2
+
+
+def nested(chain: Chain, source: cl_array.Array, target: cl_array.Array, n: int, calls: Calls) -> None:
+    lowering.run(chain, twice, (source, target), n, calls)
+    chain.fill(target, 3, 5)
+
+
+def test_a_kind_may_be_part_of_another(queue: cl.CommandQueue) -> None:
+    values, calls = np.ones(N, np.uint32), Calls()
+    source = cl_array.to_device(queue, values)
+    for _ in range(2):
+        chain, target = Chain(queue, source), cl_array.empty_like(source)
+        lowering.run(chain, nested, (source, target), N, calls)
+        chain.finish(target)
+        np.testing.assert_array_equal(target.get()[:5], 3)
+        np.testing.assert_array_equal(target.get()[5:], wanted(values)[5:])
+    assert calls == [N]
+
+
+def through(chain: Chain, source: cl_array.Array, target: cl_array.Array, n: int, times: int) -> None:
+    """Enqueue scans that hand on from one piece of scratch memory to the next."""
+    for step in range(times):
+        to = target if step == times - 1 else chain.scratch(n, source.dtype)
+        enqueue_scan(chain, source, to, n, kind="inclusive")
+        source = to
+
+
+def test_pieces_of_scratch_memory_share_blocks(queue: cl.CommandQueue) -> None:
+    """However many there are, one after another, two of them are enough, and what a scan takes itself."""
+    source = cl_array.to_device(queue, np.ones(N, np.uint32))
+    peaks = []
+    for times in (4, 9):
+        workspace, target = Workspace(1 << 40), cl_array.empty_like(source)
+        expected = source.get()
+        for _ in range(times):
+            expected = np.cumsum(expected, dtype=np.uint32)
+        with counting(workspace):
+            chain = Chain(queue, source)
+            lowering.run(chain, through, (source, target), N, times)
+            chain.finish(target)
+        np.testing.assert_array_equal(target.get(), expected)
+        assert workspace.held == 0
+        peaks.append(workspace.peak)
+    assert peaks[0] == peaks[1] < 3 * source.nbytes
+
+
+@pytest.mark.parametrize("room", [0, 5 * N])
+def test_scratch_memory_is_let_go_if_there_is_too_little(queue: cl.CommandQueue, room: int) -> None:
+    own, values = cl.CommandQueue(queue.context, queue.device), np.ones(N, np.uint32)
+    scanned(own, values, calls := Calls())
+    own.finish()
+    used = memory_info(own).used
+    workspace = Workspace(room)
+    with counting(workspace), pytest.raises(MemoryError, match="memory_limit"):
+        through_scratch(own, values)
+    assert workspace.held == 0
+    assert memory_info(own).used == used
+    np.testing.assert_array_equal(scanned(own, values, calls), wanted(values))
+
+
+def through_scratch(queue: cl.CommandQueue, values: np.ndarray[Any, Any]) -> None:
+    source = cl_array.to_device(queue, values)
+    lowering.run(Chain(queue, source), through, (source, cl_array.empty_like(source)), values.size, 3)
+
+
+def test_what_a_command_raises_lets_scratch_memory_go(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    own, values = cl.CommandQueue(queue.context, queue.device), np.ones(N, np.uint32)
+    scanned(own, values, calls := Calls())
+    own.finish()
+    used = memory_info(own).used
+
+    def fails(*_: Any, **__: Any) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cl, "enqueue_nd_range_kernel", fails)
+        with pytest.raises(ZeroDivisionError):
+            scanned(own, values, calls)
+    assert memory_info(own).used == used
+    np.testing.assert_array_equal(scanned(own, values, calls), wanted(values))
+
+
+def peeks(_: Chain, array: cl_array.Array, of: Callable[[cl_array.Array], Any]) -> None:
+    of(array)
+
+
+@pytest.mark.parametrize("of", [lambda array: array.size, lambda array: array.data, lambda array: array.queue])
+def test_a_kind_knows_only_the_dtypes_of_arrays(queue: cl.CommandQueue, of: Callable[[cl_array.Array], Any]) -> None:
+    array = cl_array.to_device(queue, np.ones(3, np.float32))
+    with pytest.raises(AttributeError):
+        lowering.run(Chain(queue, array), peeks, (array,), of)
