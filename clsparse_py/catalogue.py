@@ -68,7 +68,7 @@ def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -
         names that ``spmv_plan(kernel=...)`` takes ("subvector8"). Two names may stand for one record.
     """
     choices = {name: choose(_ANY_MATRIX, device, "auto", name).kernels[0][0] for name in KERNELS}
-    by_name = {name: choice.record(device, arithmetic, scaled) for name, choice in choices.items()}
+    by_name: dict[str, programs.Parameters] = {name: each.record(device, arithmetic, scaled) for name, each in choices.items()}
     columns = {
         f"spmm/rows:{columns}": Rows.legal(device, arithmetic, scaled, work_group=64, columns=columns) for columns in (1, 2, 4)
     }

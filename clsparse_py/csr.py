@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import pyopencl as cl
@@ -12,9 +12,13 @@ from pyopencl import array as cl_array
 from clsparse_py.forked import use_device
 from clsparse_py.parts import parts_of, place, place_part, queue_for, require_device_array, shape_of, value_dtype
 from clsparse_py.structure import Plans, Structure, check_structure
+from clsparse_py.tables import Table
 from clsparse_py.transfer import fetched
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from clsparse_py.annotations import SciPySparse
     from clsparse_py.spmv.plan import SpmvPlan
     from clsparse_py.transpose.plan import TransposePlan
 
@@ -342,7 +346,7 @@ class csr_array:  # noqa: N801 - SciPy's name for it
         parts = tuple(fetched(part, self.queue) for part in self._parts)
         return scipy.sparse.csr_array(parts, shape=self.shape)
 
-    def toarray(self) -> np.ndarray[Any, Any]:
+    def toarray(self) -> npt.NDArray[Any]:
         """Return the matrix as a dense NumPy array; duplicates are summed."""
         return np.asarray(self.get().toarray())
 
@@ -365,6 +369,15 @@ class csr_array:  # noqa: N801 - SciPy's name for it
             return self
         return csr_array(self, dtype=dtype, copy=copy)
 
+    @overload
+    def __matmul__(self, other: cl_array.Array) -> cl_array.Array: ...
+
+    @overload
+    def __matmul__(self, other: csr_array | SciPySparse) -> csr_array: ...
+
+    @overload
+    def __matmul__(self, other: npt.ArrayLike) -> npt.NDArray[Any]: ...
+
     def __matmul__(self, other: Any) -> Any:
         """Return ``A @ x`` for a dense vector or matrix x: NumPy for NumPy, device array, not waited for, for device array.
 
@@ -383,6 +396,15 @@ class csr_array:  # noqa: N801 - SciPy's name for it
         if dense is None:
             return NotImplemented
         return spmm(self, dense) if dense.ndim == 2 else spmv(self, dense)
+
+    @overload
+    def __rmatmul__(self, other: cl_array.Array) -> cl_array.Array: ...
+
+    @overload
+    def __rmatmul__(self, other: SciPySparse) -> csr_array: ...
+
+    @overload
+    def __rmatmul__(self, other: npt.ArrayLike) -> npt.NDArray[Any]: ...
 
     def __rmatmul__(self, other: Any) -> Any:
         """Return ``x @ A`` for a dense vector or matrix x, NumPy or device array, by way of ``A.T``, which is kept.
@@ -419,6 +441,12 @@ class csr_array:  # noqa: N801 - SciPy's name for it
         kind = f"{self.dtype} values, {self._indptr.dtype} indices"
         rows, cols = self.shape
         return f"<csr_array of {rows} x {cols}, {self._nnz} stored entries, {kind}, on {self.queue.device.name}>"
+
+    def _repr_html_(self) -> str:
+        rows, cols = self.shape
+        kinds = str(self.dtype), str(self._indptr.dtype)
+        heads = "rows", "columns", "stored entries", "values", "indices", "device"
+        return Table("csr_array", heads, [(f"{rows:,}", f"{cols:,}", f"{self._nnz:,}", *kinds, self.queue.device.name)]).as_html()
 
 
 def _dense(other: Any) -> Any:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["BuildError", "DtypeError", "NoDeviceError", "ProfileError", "class_of"]
+__all__ = ["BuildError", "DtypeError", "NoDeviceError", "ProfileError", "class_of", "require_name"]
 
 
 def class_of(value: object) -> str:
     """Return the name of a value's class with its module's: SciPy, too, has a ``csr_array``."""
     cls = type(value)
     return cls.__name__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__name__}"
+
+
+def require_name(argument: str, given: object, names: Sequence[str]) -> None:
+    """Raise a ValueError if an argument is none of the names that it may be: those of its ``Literal`` type."""
+    if not isinstance(given, str) or given not in names:
+        raise ValueError(f"{argument}: must be one of {', '.join(names)}, is {given!r}")
 
 
 class NoDeviceError(RuntimeError):

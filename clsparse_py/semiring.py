@@ -17,11 +17,16 @@ any of them.
 
 from __future__ import annotations
 
+from typing import Literal, get_args
+
 import numpy as np
 
+from clsparse_py.errors import require_name
 from clsparse_py.records import dataclass
 
-__all__ = ["SEMIRINGS", "Semiring", "max_times", "min_plus", "or_and", "plus_pair", "plus_times"]
+__all__ = ["SEMIRINGS", "Semiring", "SemiringName", "max_times", "min_plus", "or_and", "plus_pair", "plus_times"]
+
+SemiringName = Literal["plus_times", "min_plus", "max_times", "or_and", "plus_pair"]
 
 
 @dataclass(frozen=True)
@@ -32,11 +37,13 @@ class Semiring:
 
     Attributes
     ----------
-    name : str
-        One of `SEMIRINGS`.
+    name : {"plus_times", "min_plus", "max_times", "or_and", "plus_pair"}
     """
 
-    name: str
+    name: SemiringName
+
+    def __post_init__(self) -> None:
+        require_name("semiring", self.name, get_args(SemiringName))
 
     def __repr__(self) -> str:
         return f"semiring.{self.name}"
@@ -73,4 +80,4 @@ max_times = Semiring("max_times")
 or_and = Semiring("or_and")
 plus_pair = Semiring("plus_pair")
 
-SEMIRINGS = {each.name: each for each in (plus_times, min_plus, max_times, or_and, plus_pair)}
+SEMIRINGS: dict[str, Semiring] = {each.name: each for each in (plus_times, min_plus, max_times, or_and, plus_pair)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from pyopencl import array as cl_array
@@ -19,6 +19,11 @@ from clsparse_py.operands import check_matrix, check_scale, dense_operand, resul
 from clsparse_py.product import ProductKernel
 from clsparse_py.records import dataclass
 from clsparse_py.semiring import Semiring, plus_times
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from clsparse_py.annotations import Scalar
 
 __all__ = ["spmm"]
 
@@ -56,6 +61,32 @@ class Rows(ProductKernel):
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
         return replace(self, work_group=work_group) if work_group else None
+
+
+@overload
+def spmm(
+    A: csr_array,
+    X: cl_array.Array,
+    *,
+    alpha: Scalar | None = ...,
+    beta: Scalar | None = ...,
+    out: cl_array.Array | None = ...,
+    semiring: Semiring = ...,
+    work_group: int = ...,
+) -> cl_array.Array: ...
+
+
+@overload
+def spmm(
+    A: csr_array,
+    X: npt.ArrayLike,
+    *,
+    alpha: Scalar | None = ...,
+    beta: Scalar | None = ...,
+    out: npt.NDArray[Any] | None = ...,
+    semiring: Semiring = ...,
+    work_group: int = ...,
+) -> npt.NDArray[Any]: ...
 
 
 def spmm(

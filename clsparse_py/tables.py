@@ -6,10 +6,11 @@ import abc
 import html
 import io
 from collections.abc import Sequence
+from typing import Protocol
 
 from clsparse_py.records import dataclass
 
-__all__ = ["Shown", "Table"]
+__all__ = ["Explained", "Shown", "Table", "plan_as_html"]
 
 
 @dataclass(frozen=True)
@@ -80,3 +81,15 @@ class Shown(abc.ABC):
 
     def _repr_html_(self) -> str:
         return self.table.as_html()
+
+
+class Explained(Protocol):
+    """A plan, which explains what it decided."""
+
+    def explain(self) -> Shown:
+        """Return what it decided, and why."""
+
+
+def plan_as_html(plan: Explained) -> str:
+    """Return a plan for a notebook: its repr, and the table of what it decided. Plans say ``_repr_html_ = plan_as_html``."""
+    return f"<p>{html.escape(repr(plan))}</p>{plan.explain()._repr_html_()}"

@@ -128,7 +128,7 @@ def _matrices(queue: cl.CommandQueue, dtype: np.dtype[Any]) -> list[csr_array]:
     return made
 
 
-def _multiply_vector(matrices: list[csr_array], scheme: str, kernel: KernelChoice | None) -> None:
+def _multiply_vector(matrices: list[csr_array], scheme: Scheme, kernel: KernelChoice | None) -> None:
     """Multiply a vector by a scheme and its kernels, with alpha and without."""
     for A in matrices:
         plan = spmv_plan(A, scheme=scheme, kernel=kernel)
@@ -190,11 +190,11 @@ def _with_rows(queue: cl.CommandQueue, dtype: np.dtype[Any], lengths: list[int])
     return csr_array(left, queue=queue), csr_array(scipy.sparse.csr_array(np.ones((max(lengths), 1), dtype)), queue=queue)
 
 
-def _choices(device: Device, dtype: str) -> Iterator[tuple[str, KernelChoice | None]]:
+def _choices(device: Device, dtype: str) -> Iterator[tuple[Scheme, KernelChoice | None]]:
     """Yield the schemes and kernels that the profile of a device may choose for a matrix."""
     numbers = {**Features(1, 1, 1, 1, 1, 0.0, ()).numbers(device.compute_units, 1), "bin": 0, "granularity": 1}
     for kernel in rules(device, "spmv", dtype, "single", numbers, KernelChoice.parse).values.values():
-        yield "single", kernel
+        yield Scheme("single"), kernel
     for scheme in rules(device, "spmv", dtype, "scheme", numbers, Scheme.parse).values.values():
         if scheme.name != "single":
-            yield str(scheme), None
+            yield scheme, None

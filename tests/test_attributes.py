@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import operator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ import pytest
 import scipy.sparse as sp
 from pyopencl import array as cl_array
 
-from clsparse_py import csr_array, spgemm_plan, transpose_plan
+from clsparse_py import csr_array, spgemm_estimate, spgemm_plan, transpose_plan
 from clsparse_py.tables import Table
 
 S = sp.csr_array(np.array([[1, 0, 2], [0, 0, 0], [3, 4, 0]], np.float32))
@@ -90,6 +92,42 @@ def test_explanations_show_as_tables(queue: cl.CommandQueue) -> None:
         shown = explanation._repr_html_()
         assert shown.startswith(f"<table><caption>{title}")
         assert shown.count("<tr>") == 1 + len(explanation.table.rows)
+
+
+@pytest.mark.any_platform
+def test_notebooks_show_matrices_plans_and_estimates_escaped(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    A = csr_array(sp.csr_array((1000, 2000), dtype=np.float32), queue=queue)
+    device = html.escape(queue.device.name)
+    assert A._repr_html_() == (
+        "<table><caption>csr_array</caption><thead><tr><th>rows</th><th>columns</th><th>stored entries</th><th>values</th>"
+        "<th>indices</th><th>device</th></tr></thead><tbody><tr><td>1,000</td><td>2,000</td><td>0</td><td>float32</td>"
+        f"<td>int32</td><td>{device}</td></tr></tbody></table>"
+    )
+    B = csr_array(S, queue=queue)
+    for plan in (B.spmv_plan(), B.transpose_plan(), spgemm_plan(B, B)):
+        assert plan._repr_html_() == f"<p>{html.escape(repr(plan))}</p>{plan.explain()._repr_html_()}"
+        assert "<p>&lt;" in plan._repr_html_()
+        assert "<Spmv" not in plan._repr_html_()
+    monkeypatch.setattr(type(B.spmv_plan()), "__repr__", lambda _: "<script>")
+    assert B.spmv_plan()._repr_html_().startswith("<p>&lt;script&gt;</p><table>")
+
+
+@pytest.mark.any_platform
+def test_estimates_show_as_tables(queue: cl.CommandQueue) -> None:
+    A = csr_array(S, queue=queue)
+    counted, bounded = spgemm_estimate(A, A, exact=True), spgemm_estimate(A, A)
+    n_products, nnz = counted.n_products, counted.nnz
+    assert repr(counted) == str(counted)
+    assert "SpGEMM, estimate of a 3 x 3 product: " in one_line(counted)
+    assert f": {n_products} products, {nnz} entries; bytes: C {counted.c_bytes}, " in one_line(counted)
+    assert f"{n_products} products, at most {bounded.nnz} entries; bytes: C at most {bounded.c_bytes}" in one_line(bounded)
+    assert bounded._repr_html_().count("<tr>") == 1 + len(bounded.histogram)
+    assert replace(bounded, histogram=((-1, 7),)).table.rows == [("more", "7")]
+
+
+def one_line(shown: object) -> str:
+    """Return what is shown without its line breaks."""
+    return " ".join(repr(shown).split())
 
 
 def test_tables_are_what_they_say() -> None:

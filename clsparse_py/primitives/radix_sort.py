@@ -10,7 +10,7 @@ import functools
 import operator
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 from pyopencl import array as cl_array
@@ -24,6 +24,9 @@ from clsparse_py.primitives.either_way import either_way
 from clsparse_py.primitives.radix_kernels import RadixChunkCount, RadixChunkScatter, RadixChunkStarts, RadixCount, RadixScatter
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.records import dataclass
+
+if TYPE_CHECKING:
+    from clsparse_py.annotations import Pair
 
 __all__ = ["Shape", "enqueue_radix_sort", "enqueue_sort_by_key", "radix_sort", "scratch_bytes"]
 
@@ -419,9 +422,33 @@ def scratch_bytes(device: Device, n: int, bits: int, key_bytes: int, value_bytes
     return (n * (key_bytes + value_bytes) if len(digits) % 2 == 0 else 0) + counters + counters // 64 + 4096
 
 
+@overload
 def radix_sort(
-    keys: cl_array.Array, values: cl_array.Array | None = None, *, bits: tuple[int, int] | None = None, out: Any = None
-) -> Any:
+    keys: cl_array.Array,
+    values: None = ...,
+    *,
+    bits: tuple[int, int] | None = ...,
+    out: cl_array.Array | None = ...,
+) -> cl_array.Array: ...
+
+
+@overload
+def radix_sort(
+    keys: cl_array.Array,
+    values: cl_array.Array,
+    *,
+    bits: tuple[int, int] | None = ...,
+    out: Pair | None = ...,
+) -> Pair: ...
+
+
+def radix_sort(
+    keys: cl_array.Array,
+    values: cl_array.Array | None = None,
+    *,
+    bits: tuple[int, int] | None = None,
+    out: cl_array.Array | Pair | None = None,
+) -> cl_array.Array | Pair:
     """Sort integers, and move values with them.
 
     Parameters
@@ -465,7 +492,7 @@ def radix_sort(
     moved, to_values = (given[1], results[1].array) if values is not None else (None, None)
     enqueue_radix_sort(chain, given[0], n, bits=window, sorted_keys=results[0].array, values=moved, sorted_values=to_values)
     delivered = tuple(result.deliver(chain) for result in results)
-    return delivered if values is not None else delivered[0]
+    return delivered[0] if values is None else (delivered[0], delivered[1])
 
 
 def _window(bits: Any, width: int) -> tuple[int, int]:

@@ -100,8 +100,10 @@ def reduce_by_key(
     TypeError, ValueError
         An argument is no such array, or ``out`` has no room for all runs; the message names the argument.
 
-    Notes ----- Waits for the number of runs: one read. The order of the additions depends on the keys alone, so results are
-    bitwise the same at each call on a device.
+    Notes
+    -----
+    Waits for the number of runs: one read. The order of the additions depends on the keys alone, so results are bitwise the same
+    at each call on a device.
     """
     queue = arguments.queue_of(keys=keys, values=values)
     entries = arguments.keys(queue, "keys", keys)

@@ -7,7 +7,7 @@ Ji et al., "Segmented merge: a new primitive for parallel sparse matrix computat
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
 import numpy as np
 import pyopencl as cl
@@ -15,6 +15,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py.arithmetic import name_of
 from clsparse_py.convert import converted
+from clsparse_py.errors import require_name
 from clsparse_py.launch import Chain
 from clsparse_py.primitives import arguments
 from clsparse_py.primitives.either_way import either_way
@@ -24,9 +25,13 @@ from clsparse_py.primitives.segmented_sort import enqueue_by_length, enqueue_ser
 from clsparse_py.primitives.segments import NEVER, Elements, OfElements, Runs, Segments, Shape
 from clsparse_py.records import dataclass
 
-__all__ = ["ALGORITHMS", "SORT_ROUNDS", "MergePairs", "MergeUnsorted", "enqueue_segmented_merge", "segmented_merge"]
+if TYPE_CHECKING:
+    from clsparse_py.annotations import Pair
 
-ALGORITHMS = ("serial", "simple", "balanced")
+__all__ = ["ALGORITHMS", "SORT_ROUNDS", "Algorithm", "MergePairs", "MergeUnsorted", "enqueue_segmented_merge", "segmented_merge"]
+
+Algorithm = Literal["serial", "simple", "balanced"]
+ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
 
 #: Rounds that sorting a tile is worth. On CPU devices a round costs about as much in a core's cache, so that nothing is sorted.
 SORT_ROUNDS = 2
@@ -46,16 +51,42 @@ class MergePairs(OfElements):
     template = "primitives/merge_pairs"
 
 
+@overload
+def segmented_merge(
+    segment_ptr: cl_array.Array,
+    subsegment_ptr: cl_array.Array,
+    keys: cl_array.Array,
+    values: None = ...,
+    *,
+    algorithm: Algorithm = ...,
+    check: bool = ...,
+    out: cl_array.Array | None = ...,
+) -> cl_array.Array: ...
+
+
+@overload
+def segmented_merge(
+    segment_ptr: cl_array.Array,
+    subsegment_ptr: cl_array.Array,
+    keys: cl_array.Array,
+    values: cl_array.Array,
+    *,
+    algorithm: Algorithm = ...,
+    check: bool = ...,
+    out: Pair | None = ...,
+) -> Pair: ...
+
+
 def segmented_merge(
     segment_ptr: cl_array.Array,
     subsegment_ptr: cl_array.Array,
     keys: cl_array.Array,
     values: cl_array.Array | None = None,
     *,
-    algorithm: str = "balanced",
+    algorithm: Algorithm = "balanced",
     check: bool = False,
-    out: Any = None,
-) -> Any:
+    out: cl_array.Array | Pair | None = None,
+) -> cl_array.Array | Pair:
     """Merge the sorted sub-segments of each segment, and move values with the keys.
 
     Parameters
@@ -96,8 +127,7 @@ def segmented_merge(
     -----
     The host waits for the device once, to learn how many rounds there are, and not between rounds.
     """
-    if algorithm not in ALGORITHMS:
-        raise ValueError(f"algorithm: must be one of {', '.join(ALGORITHMS)}, is {algorithm!r}")
+    require_name("algorithm", algorithm, ALGORITHMS)
     outs = arguments.pair_of_outputs(out, values is not None)
     queue = arguments.queue_of(segment_ptr=segment_ptr, subsegment_ptr=subsegment_ptr, keys=keys, values=values)
     chain = arguments.chain_of(queue, segment_ptr, subsegment_ptr, keys, values, outs=outs)
@@ -109,7 +139,7 @@ def segmented_merge(
     results = [arguments.output(chain, "out", each, n, part.dtype, *given, *x) for each, part in zip(outs, x, strict=False)]
     enqueue_segmented_merge(chain, given, x, tuple(result.array for result in results), n, algorithm, check=check)
     delivered = tuple(result.deliver(chain) for result in results)
-    return delivered if values is not None else delivered[0]
+    return delivered[0] if values is None else (delivered[0], delivered[1])
 
 
 def _pointers(queue: cl.CommandQueue, *pair: cl_array.Array) -> tuple[cl_array.Array, ...]:

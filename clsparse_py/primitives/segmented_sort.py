@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar, overload
 
 import numpy as np
 from pyopencl import array as cl_array
@@ -26,6 +26,9 @@ from clsparse_py.primitives.segment_classes import Inspection, Tiles, Totals, in
 from clsparse_py.primitives.segments import BLOCK, FEW_REGISTERS, Elements, OfElements, Runs, Segments, Shape
 from clsparse_py.records import dataclass
 from clsparse_py.tuning.profiles import decide
+
+if TYPE_CHECKING:
+    from clsparse_py.annotations import Pair
 
 __all__ = ["MergeSerial", "SortNetwork", "enqueue_segmented_sort", "features_of", "segmented_sort"]
 
@@ -367,9 +370,33 @@ def enqueue_segmented_sort(
     enqueue_by_length(chain, segments, n, x, target, runs, legal, longest=longest, accept=accept)
 
 
+@overload
 def segmented_sort(
-    segment_ptr: cl_array.Array, keys: cl_array.Array, values: cl_array.Array | None = None, *, out: Any = None
-) -> Any:
+    segment_ptr: cl_array.Array,
+    keys: cl_array.Array,
+    values: None = ...,
+    *,
+    out: cl_array.Array | None = ...,
+) -> cl_array.Array: ...
+
+
+@overload
+def segmented_sort(
+    segment_ptr: cl_array.Array,
+    keys: cl_array.Array,
+    values: cl_array.Array,
+    *,
+    out: Pair | None = ...,
+) -> Pair: ...
+
+
+def segmented_sort(
+    segment_ptr: cl_array.Array,
+    keys: cl_array.Array,
+    values: cl_array.Array | None = None,
+    *,
+    out: cl_array.Array | Pair | None = None,
+) -> cl_array.Array | Pair:
     """Sort the keys of each segment, and move values with them.
 
     Parameters
@@ -421,4 +448,4 @@ def segmented_sort(
     moved = None if values is None else x[1]
     enqueue_segmented_sort(chain, bounds, bounds.size - 1, x[0], moved, n, out_keys=made[0], out_values=made[1], accept=accept)
     delivered = tuple(result.deliver(chain) for result in results)
-    return delivered if values is not None else delivered[0]
+    return delivered[0] if values is None else (delivered[0], delivered[1])

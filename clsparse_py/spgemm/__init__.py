@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
 from clsparse_py.csr import csr_array
 from clsparse_py.device import describe
+from clsparse_py.errors import require_name
 from clsparse_py.semiring import Semiring, plus_times
 from clsparse_py.spgemm.arguments import check_limits, check_operands, form_of, memory_limit_of
-from clsparse_py.spgemm.choose import METHODS
+from clsparse_py.spgemm.choose import METHODS, Method
 from clsparse_py.spgemm.estimate import Estimate, spgemm_estimate
 from clsparse_py.spgemm.explanation import Explanation
 from clsparse_py.spgemm.least import least_bytes
@@ -16,20 +17,65 @@ from clsparse_py.spgemm.plan import SpgemmPlan
 from clsparse_py.spgemm.symbolic import Settings, Timer
 from clsparse_py.workspace import Workspace
 
-__all__ = ["METHODS", "Estimate", "Explanation", "SpgemmPlan", "spgemm", "spgemm_estimate", "spgemm_plan"]
+if TYPE_CHECKING:
+    from clsparse_py.annotations import SciPySparse
+
+__all__ = ["METHODS", "Estimate", "Explanation", "Method", "SpgemmPlan", "spgemm", "spgemm_estimate", "spgemm_plan"]
+
+
+@overload
+def spgemm(
+    A: csr_array,
+    B: csr_array | SciPySparse,
+    *,
+    method: Method = ...,
+    semiring: Semiring = ...,
+    deterministic: bool = ...,
+    memory_limit: int | None = ...,
+    max_nnz: int | None = ...,
+    profile: Literal[False] = ...,
+) -> csr_array: ...
+
+
+@overload
+def spgemm(
+    A: csr_array,
+    B: csr_array | SciPySparse,
+    *,
+    method: Method = ...,
+    semiring: Semiring = ...,
+    deterministic: bool = ...,
+    memory_limit: int | None = ...,
+    max_nnz: int | None = ...,
+    profile: Literal[True],
+) -> tuple[csr_array, dict[str, float]]: ...
+
+
+@overload
+def spgemm(
+    A: csr_array,
+    B: csr_array | SciPySparse,
+    *,
+    method: Method = ...,
+    semiring: Semiring = ...,
+    deterministic: bool = ...,
+    memory_limit: int | None = ...,
+    max_nnz: int | None = ...,
+    profile: bool,
+) -> csr_array | tuple[csr_array, dict[str, float]]: ...
 
 
 def spgemm(
     A: csr_array,
-    B: Any,
+    B: csr_array | SciPySparse,
     *,
-    method: str = "auto",
+    method: Method = "auto",
     semiring: Semiring = plus_times,
     deterministic: bool = True,
     memory_limit: int | None = None,
     max_nnz: int | None = None,
     profile: bool = False,
-) -> Any:
+) -> csr_array | tuple[csr_array, dict[str, float]]:
     """Multiply two sparse matrices.
 
     Parameters
@@ -38,7 +84,7 @@ def spgemm(
         m x k. Rows may be unsorted, empty, and hold duplicates; so may B's.
     B : csr_array or SciPy sparse matrix
         k x n.
-    method : str
+    method : {"auto", "reg-merge", "merge", "reg-sort", "sort", "dense", "esc", "hash", "reg-hash", "large-hash", ...}
         "auto", what the device's profile chooses, or a name in `METHODS`. Rows that a named method cannot hold are made by what
         "auto" chooses; `SpgemmPlan.explain` lists them.
     semiring : Semiring
@@ -81,9 +127,9 @@ spgemm.__dict__["METHODS"] = METHODS
 
 def spgemm_plan(
     A: csr_array,
-    B: Any,
+    B: csr_array | SciPySparse,
     *,
-    method: str = "auto",
+    method: Method = "auto",
     semiring: Semiring = plus_times,
     deterministic: bool = True,
     memory_limit: int | None = None,
@@ -123,8 +169,7 @@ def _planned(
     counts: bool,
 ) -> tuple[SpgemmPlan, Timer]:
     A, B = check_operands(A, B, semiring)
-    if method not in ("auto", *METHODS):
-        raise ValueError(f"method: must be one of auto, {', '.join(METHODS)}, is {method!r}")
+    require_name("method", method, get_args(Method))
     check_limits(memory_limit, max_nnz)
     device = describe(A.queue.device)
     workspace = Workspace(memory_limit_of(device, memory_limit)) if counts or memory_limit is not None else None

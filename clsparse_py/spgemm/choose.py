@@ -7,6 +7,7 @@ import itertools
 import math
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
+from typing import Literal
 
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device
@@ -35,6 +36,7 @@ __all__ = [
     "IN_WINDOWS",
     "METHODS",
     "WINDOWS",
+    "Method",
     "alone",
     "are_long",
     "auto",
@@ -172,6 +174,9 @@ def large_hash(device: Device, form: Form) -> tuple[Rule, ...]:
     return _hash_rules("large-hash", large_hashes(device, form))
 
 
+Method = Literal[
+    "auto", "reg-merge", "merge", "reg-sort", "sort", "dense", "esc", "hash", "reg-hash", "large-hash", "esc-local", "long-rows"
+]
 METHODS: dict[str, Callable[[Device, Form], tuple[Rule, ...]]] = {
     "reg-merge": reg_merge,
     "merge": merge,

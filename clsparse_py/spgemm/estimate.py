@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from typing_extensions import override
 
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.csr import csr_array
@@ -23,6 +24,10 @@ from clsparse_py.spgemm.kernels import Form
 from clsparse_py.spgemm.least import copy_bytes, least_bytes
 from clsparse_py.spgemm.rules import EMPTY, Rule, Rules
 from clsparse_py.spgemm.symbolic import Settings, Symbolic, Timer, with_memory
+from clsparse_py.tables import Shown, Table
+
+if TYPE_CHECKING:
+    from clsparse_py.annotations import SciPySparse
 
 __all__ = ["Estimate", "spgemm_estimate"]
 
@@ -33,8 +38,8 @@ _INT32_MAX = np.iinfo(np.int32).max
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """What a product takes. Made by `spgemm_estimate`.
+class Estimate(Shown):
+    """What a product takes. Made by `spgemm_estimate`. Prints as a table.
 
     Attributes
     ----------
@@ -80,8 +85,23 @@ class Estimate:
         """Products to an entry of C; of a bound, the least that it can be."""
         return self.n_products / max(self.nnz, 1)
 
+    __repr__ = Shown.__repr__
 
-def spgemm_estimate(A: csr_array, B: Any, *, exact: bool = False) -> Estimate:
+    @property
+    @override
+    def table(self) -> Table:
+        rows, columns = self.shape
+        bound = "" if self.exact else "at most "
+        title = (
+            f"SpGEMM, estimate of a {rows} x {columns} product: {self.n_products:,} products, {bound}{self.nnz:,} entries; "
+            f"bytes: C {bound}{self.c_bytes:,}, workspace at most {self.workspace_bytes:,}, with the least memory_limit "
+            f"{self.least_bytes:,}"
+        )
+        classes = [("more" if most < 0 else f"{most:,}", f"{n_rows:,}") for most, n_rows in self.histogram]
+        return Table(title, ("products of a row up to", "rows"), classes, numbers="rows")
+
+
+def spgemm_estimate(A: csr_array, B: csr_array | SciPySparse, *, exact: bool = False) -> Estimate:
     """Tell what ``A @ B`` takes before it is made.
 
     Waits for the device once, or twice where ``exact``; an operand that is not in canonical format is copied into it.

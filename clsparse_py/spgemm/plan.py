@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pyopencl import array as cl_array
@@ -24,7 +24,11 @@ from clsparse_py.spgemm.one_phase import enqueue_compaction
 from clsparse_py.spgemm.rules import Rules
 from clsparse_py.spgemm.symbolic import Settings, Symbolic, Timer, enqueued, with_memory
 from clsparse_py.structure import Plans, Structure
+from clsparse_py.tables import plan_as_html
 from clsparse_py.workspace import Workspace, counting
+
+if TYPE_CHECKING:
+    from clsparse_py.annotations import Values
 
 __all__ = ["SpgemmPlan"]
 
@@ -131,7 +135,9 @@ class SpgemmPlan(SetOnce):
         known = Structure(self.nnz, sorted=True, canonical=True)
         return assembled(self.queue, self.shape, (data, self.indices, self.indptr), known, self._plans)
 
-    def __call__(self, a_data: Any = None, b_data: Any = None, *, out: csr_array | None = None) -> csr_array:
+    def __call__(
+        self, a_data: Values | None = None, b_data: Values | None = None, *, out: csr_array | None = None
+    ) -> csr_array:
         """Return the product of other values, which is not waited for: no analysis, no read.
 
         Parameters
@@ -213,6 +219,8 @@ class SpgemmPlan(SetOnce):
         of_b = {"b_data": right, "B.indptr": product.b_indptr, "B.indices": product.b_indices}
         require_apart(out.data, {**of_a, **of_b, **of_c})
         return out.data
+
+    _repr_html_ = plan_as_html
 
     def explain(self) -> Explanation:
         """Return which methods made which rows, and what the product is like."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from pyopencl import array as cl_array
 
 from clsparse_py.csr import csr_array
 from clsparse_py.errors import BuildError
@@ -10,26 +12,45 @@ from clsparse_py.memory import note_written
 from clsparse_py.operands import check_matrix, check_scale, dense_operand, result_for
 from clsparse_py.semiring import Semiring, plus_times
 from clsparse_py.spmm import enqueue_spmm
-from clsparse_py.spmv.binning import GRANULARITIES, Scheme
-from clsparse_py.spmv.choose import KERNELS, KernelChoice
+from clsparse_py.spmv.binning import GRANULARITIES, Scheme, SchemeName
+from clsparse_py.spmv.choose import KERNELS, KernelChoice, KernelName
 from clsparse_py.spmv.explanation import Explanation
 from clsparse_py.spmv.plan import SpmvPlan
 
-__all__ = ["GRANULARITIES", "KERNELS", "Explanation", "KernelChoice", "Scheme", "SpmvPlan", "spmv", "spmv_plan"]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from clsparse_py.annotations import Scalar
+
+__all__ = [
+    "GRANULARITIES",
+    "KERNELS",
+    "Explanation",
+    "KernelChoice",
+    "KernelName",
+    "Scheme",
+    "SchemeName",
+    "SpmvPlan",
+    "spmv",
+    "spmv_plan",
+]
 
 
-def spmv_plan(A: csr_array, *, scheme: str = "auto", kernel: str | KernelChoice | None = None) -> SpmvPlan:
+def spmv_plan(
+    A: csr_array, *, scheme: Literal["auto", SchemeName] | Scheme = "auto", kernel: KernelName | KernelChoice | None = None
+) -> SpmvPlan:
     """Plan products ``A @ x``: inspect A's structure on the device and decide which kernels take which rows.
 
     Parameters
     ----------
     A : csr_array
         Its values may change between products, its structure may not.
-    scheme : str
+    scheme : {"auto", "single", "fine", "coarse", "hybrid"} or Scheme
         How rows are binned: "auto" leaves it to the profile that serves the device; "single" (all rows in order); "fine";
-        "coarse-U" or "hybrid-U" with U adjacent rows to a virtual row, one of `GRANULARITIES` in the paper.
-    kernel : str or KernelChoice, optional
-        The kernel for all rows, one of `KERNELS`; by default the profile decides, for each bin.
+        "coarse" or "hybrid" with 100 adjacent rows to a virtual row. ``Scheme.parse("coarse-50")``, or the string itself, has
+        another granularity, one of `GRANULARITIES` in the paper.
+    kernel : {"serial", "subvector2", ..., "subvector128", "vector", "pieces", "adaptive", "split", "merge", "chunked"}, optional
+        The kernel for all rows, one of `KERNELS` or a KernelChoice; by default the profile decides, for each bin.
 
     Returns
     -------
@@ -47,6 +68,32 @@ def spmv_plan(A: csr_array, *, scheme: str = "auto", kernel: str | KernelChoice 
     """
     check_matrix(A)
     return SpmvPlan.of(A, scheme, kernel)
+
+
+@overload
+def spmv(
+    A: csr_array,
+    x: cl_array.Array,
+    *,
+    alpha: Scalar | None = ...,
+    beta: Scalar | None = ...,
+    out: cl_array.Array | None = ...,
+    plan: SpmvPlan | None = ...,
+    semiring: Semiring = ...,
+) -> cl_array.Array: ...
+
+
+@overload
+def spmv(
+    A: csr_array,
+    x: npt.ArrayLike,
+    *,
+    alpha: Scalar | None = ...,
+    beta: Scalar | None = ...,
+    out: npt.NDArray[Any] | None = ...,
+    plan: SpmvPlan | None = ...,
+    semiring: Semiring = ...,
+) -> npt.NDArray[Any]: ...
 
 
 def spmv(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py.device import Device
+from clsparse_py.errors import require_name
 from clsparse_py.launch import Chain
 from clsparse_py.memory import allocated
 from clsparse_py.records import dataclass
@@ -17,7 +18,7 @@ from clsparse_py.structure import OfStructure
 from clsparse_py.transfer import from_host
 from clsparse_py.tuning.labels import MOST, number
 
-__all__ = ["GRANULARITIES", "N_BINS", "Scheme", "Side", "count_bins", "list_rows"]
+__all__ = ["GRANULARITIES", "N_BINS", "Scheme", "SchemeName", "Side", "count_bins", "list_rows"]
 
 #: The granularities U of coarse binning (Hou, Feng and Che, Section III-B).
 GRANULARITIES = (*(factor * 10**power for power in range(1, 6) for factor in (1, 2, 5)), 10**6)
@@ -26,6 +27,8 @@ N_BINS = 101
 #: Hybrid binning takes the rows of a block one by one where the block has fewer entries a row than this.
 HYBRID_THRESHOLD = 32
 
+SchemeName = Literal["single", "fine", "coarse", "hybrid"]
+
 
 @dataclass(frozen=True)
 class Scheme:
@@ -33,15 +36,21 @@ class Scheme:
 
     Attributes
     ----------
-    name : str
+    name : {"single", "fine", "coarse", "hybrid"}
         "single": one bin, rows in order. "fine": every row on its own. "coarse": ``granularity`` adjacent rows form one virtual
         row. "hybrid": rows of blocks with short rows on their own, of blocks with long ones as virtual rows.
     granularity : int
         U; 1 for "single" and "fine".
     """
 
-    name: str
+    name: SchemeName
     granularity: int = 1
+
+    def __post_init__(self) -> None:
+        require_name("scheme", self.name, get_args(SchemeName))
+        most = MOST if self.name in ("coarse", "hybrid") else 1
+        if not isinstance(self.granularity, (int, np.integer)) or not 1 <= self.granularity <= most:
+            raise ValueError(f"scheme: the granularity of {self.name!r} must be from 1 to {most}, is {self.granularity!r}")
 
     @classmethod
     def parse(cls, text: str) -> Scheme:
@@ -54,8 +63,9 @@ class Scheme:
         """
         match = re.fullmatch(r"(single|fine)|(coarse|hybrid)(?:-([0-9]+))?", text) if isinstance(text, str) else None
         if match is None:
-            raise ValueError(f'scheme: must be "auto", "single", "fine", "coarse-U" or "hybrid-U", is {text!r}')
-        return cls(match[1]) if match[1] else cls(match[2], number(match[3] or "100", "scheme: U", 1, MOST))
+            raise ValueError(f'scheme: must be "auto", "single", "fine", "coarse-U", "hybrid-U" or a Scheme, is {text!r}')
+        name = cast("SchemeName", match[1] or match[2])
+        return cls(name) if match[1] else cls(name, number(match[3] or "100", "scheme: U", 1, MOST))
 
     def __str__(self) -> str:
         return f"{self.name}-{self.granularity}" if self.name in ("coarse", "hybrid") else self.name

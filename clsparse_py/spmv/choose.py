@@ -5,31 +5,38 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Literal, cast, get_args
 
 import numpy as np
 
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device
+from clsparse_py.errors import require_name
 from clsparse_py.product import ProductKernel
 from clsparse_py.records import dataclass
 from clsparse_py.spmv.binning import N_BINS, Scheme
 from clsparse_py.spmv.features import Features
-from clsparse_py.spmv.kernels import WIDTHS, Adaptive, Chunked, Merge, Pieces, Subvector
+from clsparse_py.spmv.kernels import Adaptive, Chunked, Merge, Pieces, Subvector
 from clsparse_py.tuning.profiles import decide, rules
 
 __all__ = ["BALANCED", "KERNELS", "Decision", "KernelChoice", "alternatives", "choose", "default_choice", "whole_rows"]
 
 #: Kernels that balance entries by themselves: they take all rows in order.
-BALANCED = ("adaptive", "split", "merge", "chunked")
-#: All kernels by name; "subvectorX" takes X work-items to a row, "pieces" several work-groups.
-KERNELS = ("serial", *(f"subvector{width}" for width in WIDTHS[1:]), "vector", "pieces", *BALANCED)
+BalancedName = Literal["adaptive", "split", "merge", "chunked"]
+BALANCED: tuple[BalancedName, ...] = get_args(BalancedName)
+#: All kernels by name; "subvectorX" takes X work-items to a row, and "pieces" several work-groups.
+KernelName = Literal[
+    "serial", "subvector2", "subvector4", "subvector8", "subvector16", "subvector32", "subvector64", "subvector128", "vector",
+    "pieces", BalancedName,
+]  # fmt: skip
+KERNELS: tuple[KernelName, ...] = get_args(KernelName)
 
 # The most that each parameter may be: compilers unroll loops over ``items`` and ``unroll``, but for the chunks of "chunked".
 _MOST = {"work_group": 1 << 16, "items": 64, "unroll": 64}
 _MOST_CHUNKS = 1 << 12
 
 #: Kernels for all rows that are tried where one is refused, on CPU devices and on others: few templates have all of them.
-_INSTEAD = {
+_INSTEAD: dict[bool, tuple[KernelName, ...]] = {
     True: ("chunked", "serial", "merge", "adaptive", "pieces"),
     False: ("adaptive", "merge", "subvector8", "vector", "serial", "pieces", "chunked"),
 }
@@ -43,7 +50,7 @@ class KernelChoice:
 
     Attributes
     ----------
-    name : str
+    name : {"serial", "subvector2", ..., "subvector128", "vector", "pieces", "adaptive", "split", "merge", "chunked"}
         One of `KERNELS`.
     work_group : int
         Work-items in a work-group.
@@ -53,14 +60,13 @@ class KernelChoice:
         Entries that a work-item reads ahead in the other kernels.
     """
 
-    name: str
+    name: KernelName
     work_group: int = 256
     items: int = 4
     unroll: int = 4
 
     def __post_init__(self) -> None:
-        if self.name not in KERNELS:
-            raise ValueError(f"kernel: must be one of {', '.join(KERNELS)}, is {self.name!r}")
+        require_name("kernel", self.name, KERNELS)
         for field, most in _MOST.items():
             highest = _MOST_CHUNKS if (self.name, field) == ("chunked", "items") else most
             if not 1 <= getattr(self, field) <= highest:
@@ -78,7 +84,8 @@ class KernelChoice:
         match = re.fullmatch(r"(\w+)/([0-9]{1,9})/([0-9]{1,9})", label)
         if match is None:
             raise ValueError(f'kernel: must be such as "adaptive/128/6", is {label!r}')
-        name, work_group, parameter = match[1], int(match[2]), int(match[3])
+        name = cast("KernelName", match[1])  # checked when the choice is made
+        work_group, parameter = int(match[2]), int(match[3])
         return cls(name, work_group, items=parameter) if name in BALANCED else cls(name, work_group, unroll=parameter)
 
     @classmethod
@@ -152,7 +159,7 @@ def whole_rows(features: Features, device: Device) -> bool:
 
 
 def choose(
-    features: Features, device: Device, scheme: str, kernel: str | KernelChoice | None, dtype: str = "float64"
+    features: Features, device: Device, scheme: str | Scheme, kernel: KernelName | KernelChoice | None, dtype: str = "float64"
 ) -> Decision:
     """Decide on a plan: what the caller names is taken, the rest is up to the profile that serves the device.
 
@@ -162,9 +169,9 @@ def choose(
         Of the matrix.
     device : Device
         That it is to run on.
-    scheme : str
-        "auto", or what `Scheme.parse` takes.
-    kernel : str, KernelChoice or None
+    scheme : str or Scheme
+        "auto", what `Scheme.parse` takes, or a scheme.
+    kernel : one of KERNELS, KernelChoice or None
         The kernel for all rows; None leaves it to the profile.
     dtype : str
         Of A's values.
@@ -174,11 +181,9 @@ def choose(
     ValueError
         An unknown scheme or kernel, or a kernel that balances by itself with bins.
     """
-    asked = KernelChoice(kernel) if isinstance(kernel, str) else kernel
+    asked = default_choice(kernel, device) if isinstance(kernel, str) else kernel
     if asked is not None and not isinstance(asked, KernelChoice):
         raise TypeError(f"kernel: must be a name, a KernelChoice or None, is {type(asked).__name__}")
-    if isinstance(kernel, str):
-        asked = default_choice(kernel, device)
     if scheme == "auto" and asked is not None:
         return Decision(Scheme("single"), ((asked,),), "the kernel was named")
     numbers = features.numbers(device.compute_units, np.dtype(dtype).itemsize)
@@ -186,7 +191,8 @@ def choose(
         ruled = decide(device, "spmv", dtype, "scheme", numbers, Scheme.parse)
         parsed, profile, why = ruled.value, ruled.profile, f"{ruled.profile}: {ruled}"
     else:
-        parsed, profile, why = Scheme.parse(scheme), "", "the scheme was named"
+        parsed = scheme if isinstance(scheme, Scheme) else Scheme.parse(scheme)
+        profile, why = "", "the scheme was named"
     if asked is not None:
         return Decision(parsed, _everywhere(parsed, asked), "the scheme and the kernel were named")
     if parsed.name == "single":
@@ -213,7 +219,7 @@ def _everywhere(scheme: Scheme, asked: KernelChoice) -> tuple[tuple[KernelChoice
     return ((asked,) * N_BINS,) * len(scheme.sides)
 
 
-def default_choice(name: str, device: Device) -> KernelChoice:
+def default_choice(name: KernelName, device: Device) -> KernelChoice:
     """Return the named kernel with the parameters that it takes where none are given."""
     choice = KernelChoice(name)
     if name == "adaptive":

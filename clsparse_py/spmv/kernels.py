@@ -28,7 +28,6 @@ __all__ = [
 ]
 
 #: The widths of Kernel-SubvectorX: work-items to a row.
-WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
 def _power_of_two_at_most(n: int) -> int:

@@ -18,11 +18,13 @@ from clsparse_py.device import Device, describe, in_order
 from clsparse_py.errors import BuildError
 from clsparse_py.semiring import Semiring, plus_times
 from clsparse_py.set_once import SetOnce
+from clsparse_py.spmv.binning import Scheme
 from clsparse_py.spmv.builder import Builder
-from clsparse_py.spmv.choose import Decision, KernelChoice, alternatives, choose
+from clsparse_py.spmv.choose import Decision, KernelChoice, KernelName, alternatives, choose
 from clsparse_py.spmv.executable import Executable
 from clsparse_py.spmv.explanation import Explanation, Share
 from clsparse_py.spmv.features import Features, inspect, inspected_on_host
+from clsparse_py.tables import plan_as_html
 
 if TYPE_CHECKING:
     from clsparse_py.csr import csr_array
@@ -79,7 +81,7 @@ class SpmvPlan(SetOnce):
         self._last: _Checked | None = None
 
     @classmethod
-    def of(cls, A: csr_array, scheme: str, kernel: str | KernelChoice | None) -> SpmvPlan:
+    def of(cls, A: csr_array, scheme: str | Scheme, kernel: KernelName | KernelChoice | None) -> SpmvPlan:
         """Inspect a matrix and decide; see `spmv_plan`."""
         try:
             features = inspect(in_order(A.queue), A.shape, A.nnz, A.indptr, A.indices)
@@ -104,6 +106,8 @@ class SpmvPlan(SetOnce):
     def refused(self) -> tuple[str, ...]:
         """The kernels that this plan does without, as the driver's compiler refuses them."""
         return tuple(self._refused)
+
+    _repr_html_ = plan_as_html
 
     def explain(self) -> Explanation:
         """Return which rows go to which kernel with which parameters, and why."""

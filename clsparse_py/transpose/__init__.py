@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 from clsparse_py.csr import csr_array
+from clsparse_py.errors import require_name
 from clsparse_py.operands import check_matrix
-from clsparse_py.transpose.methods import METHODS
+from clsparse_py.transpose.methods import METHODS, Method
 from clsparse_py.transpose.plan import Explanation, TransposePlan, transposed
 
-__all__ = ["METHODS", "Explanation", "TransposePlan", "transpose", "transpose_plan"]
+__all__ = ["METHODS", "Explanation", "Method", "TransposePlan", "transpose", "transpose_plan"]
 
 
-def transpose(A: csr_array, *, method: str = "auto") -> csr_array:
+def transpose(A: csr_array, *, method: Method = "auto") -> csr_array:
     """Transpose a sparse matrix.
 
     Parameters
     ----------
     A : csr_array
         m x n. Rows may be unsorted, empty, and hold duplicates.
-    method : str
+    method : {"auto", "gather", "binned", "atomics"}
         "auto" decides by a cost rule. "gather": where the pattern is symmetric, each value is looked up where its mirror image
         stands. "binned": a stable sort of the entries by column. "atomics": entries are counted by column, inserted in any order,
         and each row is sorted (Ji et al.).
@@ -45,17 +48,18 @@ def transpose(A: csr_array, *, method: str = "auto") -> csr_array:
     Ji, Lu, Hou, Niu, Liu and Vinter, "Segmented Merge: A New Primitive for Parallel Sparse Matrix Computations", Section 4.2.
     """
     check_matrix(A)
-    return transposed(A, _checked(method))
+    require_name("method", method, get_args(Method))
+    return transposed(A, method)
 
 
-def transpose_plan(A: csr_array, *, method: str = "auto") -> TransposePlan:
+def transpose_plan(A: csr_array, *, method: Method = "auto") -> TransposePlan:
     """Plan transpositions of a structure: find the permutation that takes the values of A to those of its transposed.
 
     Parameters
     ----------
     A : csr_array
         Its values may change between transpositions, its structure may not.
-    method : str
+    method : {"auto", "gather", "binned", "atomics"}
         As for `transpose`; how the permutation is found.
 
     Returns
@@ -69,10 +73,5 @@ def transpose_plan(A: csr_array, *, method: str = "auto") -> TransposePlan:
         As for `transpose`.
     """
     check_matrix(A)
-    return TransposePlan(A, _checked(method))
-
-
-def _checked(method: str) -> str:
-    if method not in ("auto", *METHODS):
-        raise ValueError(f"method: must be one of auto, {', '.join(METHODS)}, is {method!r}")
-    return method
+    require_name("method", method, get_args(Method))
+    return TransposePlan(A, method)

@@ -8,7 +8,7 @@ permutation that a plan keeps. A's structure is valid, and A has entries.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from pyopencl import array as cl_array
@@ -31,6 +31,7 @@ __all__ = [
     "METHODS",
     "SHORT",
     "LongRowsError",
+    "Method",
     "NotSymmetricError",
     "Pattern",
     "atomics",
@@ -345,4 +346,5 @@ def _enqueue_unpacking(
     chain.launch(unpack, _groups(chain.device, n, group), np.uint64(n), pairs, *given, indices, moved)
 
 
+Method = Literal["auto", "gather", "binned", "atomics"]
 METHODS: dict[str, Callable[..., Pattern]] = {"gather": gather, "binned": binned, "atomics": atomics}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pyopencl import array as cl_array
@@ -22,7 +22,7 @@ from clsparse_py.primitives.either_way import refused_of
 from clsparse_py.records import dataclass
 from clsparse_py.set_once import SetOnce
 from clsparse_py.structure import Plans, Structure
-from clsparse_py.tables import Shown, Table
+from clsparse_py.tables import Shown, Table, plan_as_html
 from clsparse_py.transfer import contexts_match
 from clsparse_py.transpose.choose import Strategy, features_of, parse
 from clsparse_py.transpose.methods import (
@@ -37,6 +37,9 @@ from clsparse_py.transpose.methods import (
     gather,
 )
 from clsparse_py.tuning.profiles import decide
+
+if TYPE_CHECKING:
+    from clsparse_py.annotations import Values
 
 __all__ = ["Explanation", "TransposePlan", "Verdict", "attempt", "run", "transposed"]
 
@@ -259,6 +262,8 @@ class TransposePlan(SetOnce):
         """Return whether this plan was made for A's present structure."""
         return A.indptr is self._of[0] and A.indices is self._of[1]
 
+    _repr_html_ = plan_as_html
+
     def explain(self) -> Explanation:
         """Return which method found the permutation, and why."""
         return self._explanation
@@ -271,7 +276,7 @@ class TransposePlan(SetOnce):
         device = describe(self.queue.device).name
         return f"<TransposePlan of a {rows} x {columns} matrix with {self.positions.size} entries on {device}: {self}>"
 
-    def __call__(self, data: Any = None, out: csr_array | None = None) -> csr_array:
+    def __call__(self, data: Values | None = None, out: csr_array | None = None) -> csr_array:
         """Return the transposed matrix with other values, which are not waited for.
 
         Parameters

@@ -1,0 +1,69 @@
+"""Types: what mypy knows of the public functions, and names that are types."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, get_args, get_origin
+
+import numpy as np
+import pyopencl as cl
+import pytest
+import scipy.sparse as sp
+import typed
+from mypy import api
+from pyopencl import array as cl_array
+
+from clsparse_py import csr_array
+from clsparse_py.semiring import SEMIRINGS, Semiring, SemiringName
+from clsparse_py.spgemm import METHODS as PRODUCT_METHODS
+from clsparse_py.spgemm import Method as ProductMethod
+from clsparse_py.spmv import Scheme
+from clsparse_py.transpose import METHODS, Method
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_mypy_knows_what_functions_give() -> None:
+    """One run; it uses what ``make lint`` has kept."""
+    found, errors, status = api.run(
+        ["--config-file", str(ROOT / "pyproject.toml"), "--cache-dir", str(ROOT / ".mypy_cache"), typed.__file__]
+    )
+    assert (status, errors) == (0, ""), found
+
+
+@pytest.mark.any_platform
+def test_functions_give_what_mypy_knows(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def look(value: Any, of: Any) -> None:
+        of = get_args(of)[0] if get_origin(of) not in (np.ndarray, tuple, None) else of
+        assert isinstance(value, get_origin(of) or of)
+        seen.append(of)
+
+    monkeypatch.setattr(typed, "assert_type", look)
+    S = sp.csr_array(np.array([[1, 2, 0], [0, 3, 0], [4, 0, 5]], np.float32))
+    A, host = csr_array(S, queue=queue), np.ones(3, np.float32)
+    x, X = (cl_array.to_device(queue, each) for each in (host, np.ones((3, 2), np.float32)))
+    keys, ptr = (cl_array.to_device(queue, np.arange(n, dtype=np.int32)) for n in (3, 4))
+    typed.products(A, x, X, host)
+    typed.sparse_products(A, profile=False)
+    typed.matrices(A)
+    typed.arrays(ptr, keys)
+    assert len(seen) == Path(typed.__file__).read_text().count("assert_type(") + 1  # one is in a loop of two
+
+
+def test_types_of_names_are_the_names() -> None:
+    assert get_args(Method) == ("auto", *METHODS)
+    assert get_args(ProductMethod) == ("auto", *PRODUCT_METHODS)
+    assert get_args(SemiringName) == tuple(SEMIRINGS)
+
+
+def test_what_is_no_name_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^semiring: must be one of plus_times, .*, is 'plus_plus'"):
+        Semiring("plus_plus")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"^scheme: must be one of single, fine, coarse, hybrid, is 'best'"):
+        Scheme("best")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"^scheme: the granularity of 'fine' must be from 1 to 1, is 2"):
+        Scheme("fine", 2)
+    with pytest.raises(ValueError, match=r"^scheme: the granularity of 'coarse' must be from 1 to .*, is 0"):
+        Scheme("coarse", 0)

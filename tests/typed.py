@@ -1,0 +1,113 @@
+"""What type checkers are to know of the public functions.
+
+mypy checks each `assert_type` (`test_types` runs it), and the same test runs these functions with `assert_type` looking at what
+came. A comment ``type: ignore`` stands where mypy has to object: one that is not needed is an error under ``--strict``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from pyopencl import array as cl_array
+from typing_extensions import assert_type
+
+from clsparse_py import (
+    csr_array,
+    default_queue,
+    min_plus,
+    primitives,
+    spgemm,
+    spgemm_estimate,
+    spgemm_plan,
+    spmm,
+    spmv,
+    spmv_plan,
+    transpose,
+    transpose_plan,
+)
+from clsparse_py.semiring import Semiring
+from clsparse_py.spgemm import Estimate, SpgemmPlan
+from clsparse_py.spmv import KernelChoice, Scheme, SpmvPlan
+from clsparse_py.transpose import TransposePlan
+
+Host = npt.NDArray[Any]
+Pair = tuple[cl_array.Array, cl_array.Array]
+
+
+def products(A: csr_array, x: cl_array.Array, X: cl_array.Array, host: npt.NDArray[np.float32]) -> None:
+    """Products of a 3 x 3 matrix with dense operands: what is on the device stays there."""
+    for dense in (x, X):
+        assert_type(A @ dense, cl_array.Array)
+    assert_type(x @ A, cl_array.Array)
+    assert_type(A @ host, Host)
+    assert_type(host @ A, Host)
+    assert_type(A @ [1.0, 2.0, 3.0], Host)
+    assert_type(spmv(A, x), cl_array.Array)
+    assert_type(spmv(A, x, alpha=2, beta=np.float32(1), out=x.copy()), cl_array.Array)
+    assert_type(spmv(A, host, semiring=min_plus), Host)
+    assert_type(spmv(A, host, out=host.copy()), Host)
+    assert_type(spmm(A, X, work_group=32), cl_array.Array)
+    assert_type(spmm(A, np.stack([host, host], axis=1)), Host)
+
+
+def sparse_products(A: csr_array, profile: bool) -> None:
+    """Products of sparse matrices."""
+    assert_type(A @ A, csr_array)
+    assert_type(spgemm(A, A), csr_array)
+    assert_type(spgemm(A, A, method="esc", profile=False), csr_array)
+    assert_type(spgemm(A, A, profile=True), tuple[csr_array, dict[str, float]])
+    assert_type(spgemm(A, A, profile=profile), csr_array | tuple[csr_array, dict[str, float]])
+    assert_type(spgemm_estimate(A, A, exact=True), Estimate)
+    plan = spgemm_plan(A, A)
+    assert_type(plan, SpgemmPlan)
+    assert_type(plan(), csr_array)
+    assert_type(plan(A.data, A.data.get(), out=plan()), csr_array)
+
+
+def matrices(A: csr_array) -> None:
+    """A matrix and its parts."""
+    assert_type(A.T, csr_array)
+    assert_type(A.transpose(copy=True), csr_array)
+    assert_type(A.astype(np.float32), csr_array)
+    assert_type(A.data, cl_array.Array)
+    assert_type(A.data.get(), Host)
+    assert_type(A.toarray(), Host)
+    assert_type(A.shape, tuple[int, int])
+    assert_type(transpose(A, method="binned"), csr_array)
+    plan = transpose_plan(A)
+    assert_type(plan, TransposePlan)
+    assert_type(plan(A.data), csr_array)
+    assert_type(A.spmv_plan(), SpmvPlan)
+    assert_type(spmv_plan(A, scheme="fine", kernel="subvector8"), SpmvPlan)
+    assert_type(spmv_plan(A, scheme=Scheme("coarse", 50), kernel=KernelChoice("serial")), SpmvPlan)
+    assert_type(min_plus, Semiring)
+
+
+def arrays(ptr: cl_array.Array, keys: cl_array.Array) -> None:
+    """Primitives: keys alone, or with values. ``ptr`` is 0, 1, ..., as many as there are keys."""
+    assert_type(primitives.exclusive_scan(keys), cl_array.Array)
+    assert_type(primitives.reduce_by_key(keys, keys), Pair)
+    assert_type(primitives.radix_sort(keys), cl_array.Array)
+    assert_type(primitives.radix_sort(keys, keys, bits=(0, 8)), Pair)
+    assert_type(primitives.segmented_sort(ptr, keys), cl_array.Array)
+    assert_type(primitives.segmented_sort(ptr, keys, keys), Pair)
+    assert_type(primitives.segmented_merge(ptr, ptr, keys), cl_array.Array)
+    assert_type(primitives.segmented_merge(ptr, ptr, keys, keys, algorithm="serial"), Pair)
+
+
+def mistakes() -> None:
+    """What mypy objects to; not to be run."""
+    A = csr_array((3, 3), queue=default_queue())
+    x = cl_array.zeros(A.queue, 3, np.float32)
+    A @ object()  # type: ignore[operator]
+    spmv(A, x, out=np.zeros(3))  # type: ignore[call-overload]
+    spgemm(A, A, method="fast")  # type: ignore[call-overload]
+    spgemm_plan(A, A, method="fast")  # type: ignore[arg-type]
+    transpose(A, method="fast")  # type: ignore[arg-type]
+    spmv_plan(A, scheme="fast")  # type: ignore[arg-type]
+    spmv_plan(A, kernel="subvector3")  # type: ignore[arg-type]
+    KernelChoice("subvector3")  # type: ignore[arg-type]
+    Semiring("plus_plus")  # type: ignore[arg-type]
+    primitives.segmented_merge(x, x, x, algorithm="fast")  # type: ignore[call-overload]
