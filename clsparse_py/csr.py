@@ -383,15 +383,17 @@ class csr_array:  # noqa: N801 - SciPy's name for it
 
         Of a sparse matrix, `csr_array` or SciPy's, the product is a `csr_array`, see `clsparse_py.spgemm`.
         """
-        from clsparse_py.spmm import spmm
-        from clsparse_py.spmv import spmv
-
-        if isinstance(other, cl_array.Array) and other.ndim in (1, 2):  # first, as it is what has to be fast
-            return spmm(self, other) if other.ndim == 2 else spmv(self, other)
-        if isinstance(other, csr_array) or scipy.sparse.issparse(other):
+        if isinstance(other, csr_array):
             from clsparse_py.spgemm import spgemm
 
             return spgemm(self, other)
+        from clsparse_py.spmm import spmm
+        from clsparse_py.spmv import spmv
+
+        if isinstance(other, cl_array.Array) and other.ndim in (1, 2):  # before SciPy is asked, which takes microseconds
+            return spmm(self, other) if other.ndim == 2 else spmv(self, other)
+        if scipy.sparse.issparse(other):
+            return self @ csr_array(other, queue=self.queue)
         dense = _dense(other)
         if dense is None:
             return NotImplemented

@@ -124,10 +124,6 @@ class Device:
     portability: Portability
     vendor: str = ""
 
-    # By a few fields, as it is asked for with every launch; devices that are alike in these are compared.
-    def __hash__(self) -> int:
-        return hash((self.name, self.platform, self.type))
-
     @property
     def fingerprint(self) -> tuple[str, str]:
         """Name and driver version: what a profile or a measurement belongs to."""

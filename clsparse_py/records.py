@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 __all__ = ["dataclass"]
 
+#: The attribute of a record that keeps its hash.
+_HASH = "_hash"
+
 
 def _frozen(cls: type, *, eq: bool = True) -> type:
     """Make a class what ``dataclass(frozen=True, eq=eq)`` makes it."""
@@ -34,8 +37,28 @@ def _frozen(cls: type, *, eq: bool = True) -> type:
         if "__eq__" not in own:
             made.__eq__ = equals
         if "__hash__" not in own:
-            made.__hash__ = lambda self: hash(key(self))
+            made.__hash__ = _hash_by(key)
+        if "__getstate__" not in own:
+            made.__getstate__ = _state
     return cls
+
+
+def _hash_by(key: Callable[[Any], Any]) -> Callable[[Any], int]:
+    """Return what hashes a record: once, as records are the keys of what every launch looks up."""
+
+    def hashed(self: Any) -> int:
+        kept: dict[str, Any] = self.__dict__
+        found: int | None = kept.get(_HASH)
+        if found is None:
+            found = kept[_HASH] = hash(key(self))
+        return found
+
+    return hashed
+
+
+def _state(self: Any) -> dict[str, Any]:
+    """Return what is pickled of a record: not its hash, as strings have other hashes in another process."""
+    return {name: value for name, value in self.__dict__.items() if name != _HASH}
 
 
 def _init(cls: Any) -> Callable[..., None]:

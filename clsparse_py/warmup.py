@@ -20,7 +20,7 @@ from clsparse_py.spgemm.arguments import form_of
 from clsparse_py.spgemm.choose import choosable, rules_for
 from clsparse_py.spgemm.merge import merges
 from clsparse_py.spgemm.recipe import Recipe
-from clsparse_py.spgemm.symbolic import Settings, Timer
+from clsparse_py.spgemm.settings import Settings, Timer
 from clsparse_py.spmm import spmm
 from clsparse_py.spmv import spmv_plan
 from clsparse_py.spmv.binning import Scheme

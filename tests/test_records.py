@@ -107,6 +107,16 @@ def test_they_are_pickled() -> None:
     assert pickle.loads(pickle.dumps(Kept(3))) == Kept(3)
 
 
+def test_the_hash_stays_in_the_process() -> None:
+    # Strings have other hashes in each process: a record that brought its own along would not be found in a dictionary.
+    found = pickle.dumps(Kept(3))
+    record = Kept(3)
+    assert {record: 1}[Kept(3)] == 1
+    assert pickle.dumps(record) == found
+    assert hash(dataclasses.replace(record, value=4)) == hash(Kept(4))
+    assert hash(copy.copy(record)) == hash(record)
+
+
 def test_without_equality_each_is_itself() -> None:
     one, other = Single(1), Single(1)
     assert one != other

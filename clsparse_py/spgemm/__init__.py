@@ -12,9 +12,10 @@ from clsparse_py.spgemm.arguments import check_limits, check_operands, form_of, 
 from clsparse_py.spgemm.choose import METHODS, Method
 from clsparse_py.spgemm.estimate import Estimate, spgemm_estimate
 from clsparse_py.spgemm.explanation import Explanation
+from clsparse_py.spgemm.fill import matrix_of, multiplied
 from clsparse_py.spgemm.least import least_bytes
 from clsparse_py.spgemm.plan import SpgemmPlan
-from clsparse_py.spgemm.symbolic import Settings, Timer
+from clsparse_py.spgemm.settings import Settings, Timer
 from clsparse_py.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -116,9 +117,12 @@ def spgemm(
     spgemm_plan : For several sets of values.
     spgemm_estimate : What a product takes, before it is made.
     """
+    A, B, settings, limit = _checked(A, B, method, semiring, deterministic, memory_limit, max_nnz)
+    timer = Timer(A.queue, measures=profile)
     # To count memory takes time, which a single product without a limit spares.
-    plan, timer = _planned(A, B, method, semiring, deterministic, memory_limit, max_nnz, profile=profile, counts=False)
-    return (plan.take_first(), timer.seconds) if profile else plan.take_first()
+    _, C = multiplied(A, B, settings, None, timer, None if memory_limit is None else Workspace(limit))
+    product = matrix_of(A.queue, (A.shape[0], B.shape[1]), C)
+    return (product, timer.seconds) if profile else product
 
 
 # In the package's namespace the function hides the module of its name: `clsparse_py.spgemm.METHODS` is to be found by both.
@@ -153,30 +157,20 @@ def spgemm_plan(
     ValueError, TypeError, MemoryError
         As for `spgemm`.
     """
-    return _planned(A, B, method, semiring, deterministic, memory_limit, max_nnz, profile=False, counts=True)[0].drop_first()
+    A, B, settings, limit = _checked(A, B, method, semiring, deterministic, memory_limit, max_nnz)
+    return SpgemmPlan(A, B, settings, None, Timer(A.queue, measures=False), Workspace(limit)).drop_first()
 
 
-def _planned(
-    A: Any,
-    B: Any,
-    method: Any,
-    semiring: Any,
-    deterministic: bool,
-    memory_limit: Any,
-    max_nnz: Any,
-    *,
-    profile: bool,
-    counts: bool,
-) -> tuple[SpgemmPlan, Timer]:
+def _checked(
+    A: Any, B: Any, method: Any, semiring: Any, deterministic: Any, memory_limit: Any, max_nnz: Any
+) -> tuple[csr_array, csr_array, Settings, int]:
+    """Return the operands and what is asked for, checked, and the bytes that the workspace may have."""
     A, B = check_operands(A, B, semiring)
     require_name("method", method, get_args(Method))
     check_limits(memory_limit, max_nnz)
     device = describe(A.queue.device)
-    workspace = Workspace(memory_limit_of(device, memory_limit)) if counts or memory_limit is not None else None
     if memory_limit is not None:
         least = least_bytes(device, form_of(A, B, semiring), A, B)
         if memory_limit < least:
             raise MemoryError(f"memory_limit: the product needs {least:,} bytes of workspace, the limit is {memory_limit:,}")
-    settings = Settings(method, semiring, bool(deterministic), memory_limit, max_nnz)
-    timer = Timer(A.queue, measures=profile)
-    return SpgemmPlan(A, B, settings, None, timer, workspace), timer
+    return A, B, Settings(method, semiring, bool(deterministic), memory_limit, max_nnz), memory_limit_of(device, memory_limit)

@@ -23,7 +23,8 @@ from clsparse_py.spgemm.fallback import until_built
 from clsparse_py.spgemm.kernels import Form
 from clsparse_py.spgemm.least import copy_bytes, least_bytes
 from clsparse_py.spgemm.rules import EMPTY, Rule, Rules
-from clsparse_py.spgemm.symbolic import Settings, Symbolic, Timer, with_memory
+from clsparse_py.spgemm.settings import Settings, Timer
+from clsparse_py.spgemm.symbolic import counted, with_memory
 from clsparse_py.tables import Shown, Table
 
 if TYPE_CHECKING:
@@ -171,4 +172,4 @@ def _counted(left: csr_array, right: csr_array) -> int:
     """Return the entries of C, by the symbolic phase."""
     settings = Settings("auto", plus_times, deterministic=True, memory_limit=None, max_nnz=None)
     timer = Timer(left.queue, measures=False)
-    return with_memory(lambda rules: until_built(lambda: Symbolic(left, right, settings, rules, timer, counting_only=True).nnz))
+    return with_memory(lambda rules: until_built(lambda: counted(left, right, settings, rules, timer, counting_only=True).nnz))

@@ -10,20 +10,22 @@ from pyopencl import array as cl_array
 
 from clsparse_py.csr import assembled, csr_array
 from clsparse_py.device import describe
-from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
-from clsparse_py.memory import allocated
 from clsparse_py.overlap import require_apart
 from clsparse_py.parts import place_part, value_dtype
 from clsparse_py.set_once import SetOnce
 from clsparse_py.spgemm.accumulator import Result
 from clsparse_py.spgemm.canonical_values import CanonicalOperand
+from clsparse_py.spgemm.esc_kernels import values_of
 from clsparse_py.spgemm.explanation import Bin, Explanation
-from clsparse_py.spgemm.fallback import ONE_PHASE, RefusedError, described, until_built
-from clsparse_py.spgemm.one_phase import enqueue_compaction
+from clsparse_py.spgemm.fallback import RefusedError, described, until_built
+from clsparse_py.spgemm.fill import matrix_of, multiplied
+from clsparse_py.spgemm.pointers import new_part
 from clsparse_py.spgemm.rules import Rules
-from clsparse_py.spgemm.symbolic import Settings, Symbolic, Timer, enqueued, with_memory
-from clsparse_py.structure import Plans, Structure
+from clsparse_py.spgemm.settings import Settings, Timer
+from clsparse_py.spgemm.steps import enqueued
+from clsparse_py.spgemm.symbolic import counted, with_memory
+from clsparse_py.structure import Plans
 from clsparse_py.tables import plan_as_html
 from clsparse_py.workspace import Workspace, counting
 
@@ -65,41 +67,12 @@ class SpgemmPlan(SetOnce):
         self._allocator = A.data.allocator
         self._plans = Plans()
         self._workspace = workspace
-        with counting(workspace):
-            found, self.indices, data = until_built(lambda: self._made(A, B, timer))
-        self.indptr, self.nnz, self.n_products = found.indptr, found.nnz, found.product.n_products
+        found, C = multiplied(A, B, settings, rules, timer, workspace)
+        self.indptr, self.indices, self.nnz, self.n_products = C.indptr, C.indices, found.nnz, found.product.n_products
         self._a, self._b, self._steps = found.a, found.b, found.steps
         self._product = found.product
-        self._why = found.why + described(found.chain.device, found.product.form)
-        found.chain.finish(self.indptr, self.indices, data)
-        self._first: csr_array | None = self._assembled(data)
-
-    def _made(self, A: csr_array, B: csr_array, timer: Timer) -> tuple[Symbolic, cl_array.Array, cl_array.Array]:
-        """Return the structure of the product, and its columns and values."""
-        settings = self._settings
-        found = with_memory(lambda rules: Symbolic(A, B, settings, rules, timer), self._rules)
-        chain = found.chain
-        if settings.max_nnz is not None and found.nnz > settings.max_nnz:
-            raise ValueError(f"max_nnz: the product has {found.nnz:,} entries, more than {settings.max_nnz:,}")
-        with timer("allocation"):
-            try:
-                indices, data = self._columns_and_values(found)
-            except MemoryError:
-                if found.made is None:
-                    raise
-                # What its rows were made in may be what is missing: they are made again.
-                found.made = None
-                indices, data = self._columns_and_values(found)
-        C = Result(found.indptr, indices, data)
-        with timer("numeric"):
-            if found.made is None:
-                found.steps = enqueued(chain, found.product, found.steps, C, "numeric")
-            else:
-                try:
-                    enqueue_compaction(chain, found.product, found.made, C, found.nnz)
-                except BuildError as error:
-                    raise RefusedError(chain.device, found.product.form, ONE_PHASE, error) from error
-        return found, indices, data
+        self._why = f"{found.why}{described(found.chain.device, found.product.form)}"
+        self._first: csr_array | None = self._assembled(C.data)
 
     def take_first(self) -> csr_array:
         """Return the product of the values that the plan was made with; once, as the plan does not keep it."""
@@ -113,27 +86,14 @@ class SpgemmPlan(SetOnce):
 
     @property
     def _dtype(self) -> np.dtype[Any]:
-        arithmetic = self._product.form.arithmetic
-        assert arithmetic is not None  # the form of a numeric phase has one
-        return arithmetic.result
-
-    def _columns_and_values(self, found: Symbolic) -> tuple[cl_array.Array, cl_array.Array]:
-        """Return new arrays for C."""
-        arithmetic = found.product.form.arithmetic
-        assert arithmetic is not None  # the form of a numeric phase has one
-        sizes = {"indices": found.indptr.dtype, "values": arithmetic.result}
-        indices, data = (self._allocated(found.chain, part, found.nnz, dtype) for part, dtype in sizes.items())
-        return indices, data
+        return values_of(self._product.form)
 
     def _allocated(self, chain: Chain, part: str, n: int, dtype: Any) -> cl_array.Array:
         """Return a new array for C."""
-        what = f"{part} of the {self.shape[0]} x {self.shape[1]} product"
-        with counting(None):
-            return allocated(chain.queue, what, n, dtype, self._allocator)
+        return new_part(chain, part, self.shape, n, dtype, self._allocator)
 
     def _assembled(self, data: cl_array.Array) -> csr_array:
-        known = Structure(self.nnz, sorted=True, canonical=True)
-        return assembled(self.queue, self.shape, (data, self.indices, self.indptr), known, self._plans)
+        return matrix_of(self.queue, self.shape, Result(self.indptr, self.indices, data), self._plans)
 
     def __call__(
         self, a_data: Values | None = None, b_data: Values | None = None, *, out: csr_array | None = None
@@ -181,12 +141,12 @@ class SpgemmPlan(SetOnce):
         # Where C is there already, it is not made with room for all products.
         settings = replace(self._settings, max_nnz=self.nnz)
         timer = Timer(self.queue, measures=False)
-        found = with_memory(lambda rules: Symbolic(A, B, settings, rules, timer), self._rules)
+        found = with_memory(lambda rules: counted(A, B, settings, rules, timer), self._rules)
         chain, columns = found.chain, self._allocated(found.chain, "indices", self.nnz, self.indices.dtype)
         found.steps = enqueued(chain, found.product, found.steps, Result(self.indptr, columns, data), "numeric")
         chain.finish(data)
         planned = self._product
-        self._steps, self._why = found.steps, found.why + described(chain.device, found.product.form)
+        self._steps, self._why = found.steps, f"{found.why}{described(chain.device, found.product.form)}"
         self._product = found.product._replace(a_data=planned.a_data, b_data=planned.b_data)
 
     def _left(self) -> Workspace | None:

@@ -1,4 +1,4 @@
-"""Where the rows of C begin."""
+"""The arrays of C: new ones, and where its rows begin."""
 
 from __future__ import annotations
 
@@ -13,14 +13,18 @@ from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.spgemm.accumulator import Product
 from clsparse_py.workspace import counting
 
-__all__ = ["enqueue_pointers", "new_pointers"]
+__all__ = ["enqueue_pointers", "new_part", "new_pointers"]
+
+
+def new_part(chain: Chain, part: str, shape: tuple[int, int], n: int, dtype: Any, allocator: Any) -> cl_array.Array:
+    """Return a new array for C: a result, which is no workspace."""
+    with counting(None):
+        return allocated(chain.queue, f"{part} of the {shape[0]} x {shape[1]} product", n, dtype, allocator)
 
 
 def new_pointers(chain: Chain, product: Product, allocator: Any) -> cl_array.Array:
-    """Return a new array for C's ``indptr``: a result, which is no workspace."""
-    m, n = product.shape
-    with counting(None):
-        return allocated(chain.queue, f"indptr of the {m} x {n} product", m + 1, np.dtype(product.form.c_index), allocator)
+    """Return a new array for C's ``indptr``."""
+    return new_part(chain, "indptr", product.shape, product.shape[0] + 1, np.dtype(product.form.c_index), allocator)
 
 
 def enqueue_pointers(

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Container, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -13,21 +11,16 @@ from pyopencl import array as cl_array
 
 from clsparse_py.convert import converted
 from clsparse_py.csr import csr_array
-from clsparse_py.device import Device
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
-from clsparse_py.records import dataclass
-from clsparse_py.semiring import Semiring
-from clsparse_py.spgemm.accumulator import Accumulator, Product, Result, Rows, bounded
+from clsparse_py.spgemm.accumulator import Product, Result, Rows, bounded
 from clsparse_py.spgemm.analysis import Work, analyse, grouped
 from clsparse_py.spgemm.arguments import form_of, memory_limit_of, with_index
 from clsparse_py.spgemm.canonical_values import CanonicalOperand
 from clsparse_py.spgemm.choose import (
     FEW_PRODUCTS,
     IN_WINDOWS,
-    WINDOWS,
     alone,
-    are_long,
     decided,
     guessed,
     in_one_phase,
@@ -40,132 +33,84 @@ from clsparse_py.spgemm.choose import (
 )
 from clsparse_py.spgemm.fallback import ONE_PHASE, RefusedError, refused_of, without_refused
 from clsparse_py.spgemm.guess import tried
-from clsparse_py.spgemm.kernels import Form, RowKernel
 from clsparse_py.spgemm.one_phase import roomy
 from clsparse_py.spgemm.pointers import enqueue_pointers, new_pointers
-from clsparse_py.spgemm.recipe import features_of
+from clsparse_py.spgemm.recipe import Recipe, features_of
 from clsparse_py.spgemm.rules import Rule, Rules
-from clsparse_py.spgemm.team import Team
-from clsparse_py.workspace import counting, suffices
+from clsparse_py.spgemm.settings import Settings, Timer
+from clsparse_py.spgemm.steps import Step, enqueue_numeric, enqueue_symbolic, foreseen, prepared
+from clsparse_py.tuning.profiles import Ruling
+from clsparse_py.workspace import counting
 
-__all__ = ["Settings", "Step", "Symbolic", "Timer", "enqueued", "with_memory"]
+__all__ = ["Counted", "Why", "counted", "with_memory"]
 
 _INT32_MAX = np.iinfo(np.int32).max
-_UNMEASURED = nullcontext()
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What a caller asks of a product, checked: the keyword arguments of `spgemm`."""
-
-    method: str
-    semiring: Semiring
-    deterministic: bool
-    memory_limit: int | None
-    max_nnz: int | None
-
-
-class Timer:
-    """The seconds that each phase takes, by the host's clock; the queue is finished at the end of each where it is to measure.
+class Why(NamedTuple):
+    """What decided on the rules of a product; put into words by who asks.
 
     Attributes
     ----------
-    seconds : dict of str to float
+    reason : str
+        What did, if no profile did.
+    ruling : Ruling or None
+    one_phase : bool
+        Whether rows were made in one phase.
     """
 
-    def __init__(self, queue: Any, *, measures: bool) -> None:
-        self.seconds: dict[str, float] = {}
-        self._queue = queue
-        self._measures = measures
-        if measures:
-            queue.finish()
+    reason: str
+    ruling: Ruling[Recipe] | None = None
+    one_phase: bool = False
 
-    def __call__(self, phase: str) -> AbstractContextManager[None]:
-        """Add what happens inside to a phase."""
-        return self._measured(phase) if self._measures else _UNMEASURED
-
-    @contextmanager
-    def _measured(self, phase: str) -> Iterator[None]:
-        begin = time.perf_counter()
-        yield
-        self._queue.finish()
-        self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - begin
+    def __str__(self) -> str:
+        ruling = self.ruling
+        how = "; in one phase, as its products hardly contract" if self.one_phase else ""
+        return (self.reason if ruling is None else f"{ruling.label}, by {ruling.why}") + how
 
 
-class Step(NamedTuple):
-    """The rows of one rule, and what its accumulator keeps for them.
+_GUESSED = Why("rows of A are short or alike: made as they come, with no analysis")
 
-    ``long``: they are few, and each takes long; those of other rules are made at the same time.
+
+class Counted:
+    """What is known of a product before anything of C's size is allocated.
+
+    Attributes
+    ----------
+    a, b : CanonicalOperand
+    chain : Chain
+        What the numeric phase goes on with.
+    product : Product
+        With the dtype of C's indices.
+    steps : sequence of Step
+    indptr : pyopencl.array.Array
+        Of C.
+    nnz : int
+        Entries of C.
+    made : Result or None
+        C, made already with room for all products in each row; its ``indptr`` tells where.
+    why : Why
     """
 
-    rule: Rule
-    rows: Rows
-    state: object
-    long: bool = False
+    __slots__ = ("a", "b", "chain", "indptr", "made", "nnz", "product", "steps", "why")
 
-
-def enqueue_steps(chain: Chain, form: Form, steps: Sequence[Step], enqueue: Callable[[Accumulator, Chain, Step], None]) -> None:
-    """Have each step's accumulator enqueue a phase of its rows. Long ones come first, and others are made at the same time.
-
-    Raises
-    ------
-    RefusedError
-        A kernel of an accumulator is refused.
-    """
-    with chain.beside(any(step.long for step in steps)) as beside:
-        for step in sorted(steps, key=lambda each: not each.long):
-            assert step.rule.accumulator is not None  # steps are made of rules that have one
-            try:
-                enqueue(step.rule.accumulator, beside if step.long else chain, step)
-            except BuildError as error:
-                raise RefusedError(chain.device, form, step.rule.accumulator, error) from error
-
-
-def enqueue_symbolic(chain: Chain, product: Product, steps: Sequence[Step], counts: cl_array.Array) -> None:
-    """Have each step's accumulator enqueue the entries of its rows."""
-
-    def enqueue(accumulator: Accumulator, on: Chain, step: Step) -> None:
-        accumulator.enqueue_symbolic(on, product, step.rows, step.state, counts)
-
-    enqueue_steps(chain, product.form, steps, enqueue)
-
-
-def enqueue_numeric(chain: Chain, product: Product, steps: Sequence[Step], C: Result, phase: str) -> None:
-    """Have each step's accumulator enqueue columns and values of its rows, or what else a phase makes of them."""
-
-    def enqueue(accumulator: Accumulator, on: Chain, step: Step) -> None:
-        accumulator.enqueue_numeric(on, product, step.rows, step.state, C, phase)
-
-    enqueue_steps(chain, product.form, steps, enqueue)
-
-
-def enqueued(chain: Chain, product: Product, steps: Sequence[Step], C: Result, phase: str) -> Sequence[Step]:
-    """Enqueue columns and values of all rows, or values alone, and return the steps that did: others if memory was missing."""
-    if not C.data.size or suffices(lambda: enqueue_numeric(chain, product, steps, C, phase)):
-        return steps
-    n_rows, n_made = product.shape[0], sum(step.rows.n - step.rows.n_empty for step in steps)
-    windows = [Step(WINDOWS, Rows(n_rows, n_empty=n_rows - n_made), None)]
-    enqueue_numeric(chain, product, windows, C, phase)
-    return windows
-
-
-def prepared(chain: Chain, product: Product, rule: Rule, rows: Rows) -> Step:
-    """Return the step of a rule's rows.
-
-    Raises
-    ------
-    RefusedError
-        A kernel of the accumulator is refused.
-    """
-    assert rule.accumulator is not None  # rows without products have no step
-    try:
-        state = rule.accumulator.prepare(chain, product, rows)
-    except BuildError as error:
-        raise RefusedError(chain.device, product.form, rule.accumulator, error) from error
-    return Step(rule, rows, state, are_long(chain.device, rule, rows.n, product.shape[0]))
+    def __init__(
+        self,
+        operands: tuple[CanonicalOperand, CanonicalOperand],
+        chain: Chain,
+        product: Product,
+        steps: Sequence[Step],
+        pointers: tuple[cl_array.Array, int],
+        why: Why,
+        made: Result | None = None,
+    ) -> None:
+        self.a, self.b = operands
+        self.chain, self.product, self.steps = chain, product, steps
+        self.indptr, self.nnz = pointers
+        self.why, self.made = why, made
 
 
 def with_memory(make: Callable[[Rules | None], T], rules: Rules | None = None) -> T:
@@ -178,18 +123,10 @@ def with_memory(make: Callable[[Rules | None], T], rules: Rules | None = None) -
     return make(IN_WINDOWS)
 
 
-def foreseen(device: Device, product: Product, steps: Sequence[Step], phases: Sequence[str]) -> Iterator[RowKernel]:
-    """Yield the records of kernels that some phases will take, of those steps that tell."""
-    for step in steps:
-        if isinstance(step.rule.accumulator, Team):
-            for phase in phases:
-                record = step.rule.accumulator.foreseen(device, product, step.rows, phase)
-                if record is not None:
-                    yield record
-
-
-class Symbolic:
-    """The analysis of a product and its symbolic phase. Waits for the device twice, or once where a guess of its rule holds.
+def counted(
+    A: csr_array, B: csr_array, settings: Settings, rules: Rules | None, timer: Timer, *, counting_only: bool = False
+) -> Counted:
+    """Analyse a product, and count the entries of C. Waits for the device twice, or once if a guess of the rule holds.
 
     Parameters
     ----------
@@ -201,160 +138,169 @@ class Symbolic:
     counting_only : bool
         Whether nothing is asked for but the entries of C.
 
-    Attributes
-    ----------
-    a, b : CanonicalOperand
-    product : Product
-        With the dtype of C's indices.
-    steps : sequence of Step
-    made : Result or None
-        C, made already with room for all products in each row; its ``indptr`` tells where.
-    indptr : pyopencl.array.Array
-        Of C.
-    nnz : int
-        Entries of C.
-    chain : Chain
-        What the numeric phase goes on with.
-    why : str
-        What decided on the rules.
-
     Raises
     ------
     RefusedError
         A kernel is refused that some rows need.
     """
+    operands = a, b = _canonical(A, B)
+    left, right = a.matrix, b.matrix
+    queue, shape = A.queue, (A.shape[0], B.shape[1])
+    m, n = shape
+    form = form_of(left, right, settings.semiring)
+    index = np.dtype(form.index)
+    of_a = with_index(queue, left.indptr, index), with_index(queue, left.indices, index)
+    of_b = of_a if right is left else (with_index(queue, right.indptr, index), with_index(queue, right.indices, index))
+    structure = *of_a, *of_b
+    chain = Chain(queue, *of_a, left.data) if right is left else Chain(queue, *structure, left.data, right.data)
+    any_products = bool(left.nnz and right.nnz)
+    counts = chain.scratch(m, np.uint32) if any_products else of_a[0]
+    limit = memory_limit_of(chain.device, settings.memory_limit)
+    product = Product(shape, *of_a, left.data, *of_b, right.data, counts, 0, 0, form, limit, settings.deterministic)
+    why = Why("the method was named" if settings.method != "auto" else "the recipe was given")
+    if not any_products:
+        indptr = new_pointers(chain, product, A.data.allocator)
+        chain.fill(indptr, 0, m + 1)
+        timer.ended("analysis")
+        return Counted(operands, chain, product, (), (indptr, 0), why)
+    known = left.known_structure
+    inputs = side_by_side(chain.device, m, known, right.nnz / right.shape[0])
+    refused = refused_of(chain.device, form)
+    timer.ended("analysis")
+    if settings.method == "auto":
+        found = _speculated(operands, chain, product, inputs, refused, A.data.allocator)
+        timer.ended("symbolic")
+        if found is not None:
+            return found
+    rules, why = _able(chain, product, rules, settings, operands, why)
+    work = analyse(
+        chain, shape, left.nnz, structure, rules, uneven=settings.method == "auto" and is_uneven(chain.device, m, known)
+    )
+    c_index = "int32" if max(work.n_products, m, n) <= _INT32_MAX and form.index == "int32" else "int64"
+    product = product._replace(
+        products=work.products, n_products=work.n_products, bound=work.bound,
+        form=form_of(left, right, settings.semiring, c_index),
+    )  # fmt: skip
+    if work.taken[0]:
+        chain.fill(counts, 0, m)
+    shared = _shared(chain, product, work, settings.method, rules, inputs, refused)
+    work.rule = None
+    steps = [prepared(chain, product, rule, each) for rule, each in shared if rule.accumulator is not None]
+    timer.ended("analysis")
+    # Where C may be refused, or is not wanted, its entries come before its values.
+    free = settings.method == "auto" and settings.max_nnz is None and not counting_only and ONE_PHASE not in refused
+    one_phase = free and in_one_phase(chain.device, work, product, [each.rule for each in steps])
+    phases = ("roomy",) if one_phase else ("symbolic",) if counting_only else ("symbolic", "numeric")
+    what = product.form, phases, tuple((step.rule.accumulator, step.rows.listed is None) for step in steps)
+    chain.build_together(what, lambda: foreseen(chain.device, product, steps, phases))
+    made = _in_one_phase(chain, product, steps, counts) if one_phase else None
+    if made is None:
+        enqueue_symbolic(chain, product, steps, counts)
+    else:
+        why = why._replace(one_phase=True)
+        timer.ended("numeric")
+    indptr = enqueue_pointers(chain, product, counts, A.data.allocator)
+    nnz = int(chain.read(indptr, 1, m)[0])
+    if indptr.dtype.itemsize == 8 and form.index == "int32" and max(nnz, m, n) <= _INT32_MAX:
+        # Its products could have needed 64 bits; its entries, as they turn out, do not.
+        with counting(None):
+            indptr = converted(queue, "indptr", indptr, np.dtype(np.int32))
+        chain = Chain(queue, indptr)
+        product = product._replace(form=form_of(left, right, settings.semiring, "int32"))
+    timer.ended("symbolic")
+    return Counted(operands, chain, product, steps, (indptr, nnz), why, made)
 
-    def __init__(
-        self, A: csr_array, B: csr_array, settings: Settings, rules: Rules | None, timer: Timer, *, counting_only: bool = False
-    ) -> None:
-        self.why = "the method was named" if settings.method != "auto" else "the recipe was given"
-        self.made: Result | None = None
-        self.steps: Sequence[Step] = ()
-        self._settings, self._allocator = settings, A.data.allocator
-        queue = A.queue
-        m, n = shape = (A.shape[0], B.shape[1])
-        with timer("analysis"):
-            self.a, self.b = CanonicalOperand(A), CanonicalOperand(B)
-            left, right = self.a.matrix, self.b.matrix
-            form = form_of(left, right, settings.semiring)
-            index = np.dtype(form.index)
-            structure = [with_index(queue, part, index) for part in (left.indptr, left.indices, right.indptr, right.indices)]
-            chain = self.chain = Chain(queue, *structure, left.data, right.data)
-            self._refused = refused_of(chain.device, form)
-            limit, any_products = memory_limit_of(chain.device, settings.memory_limit), bool(left.nnz and right.nnz)
-            counts = chain.scratch(m, np.uint32) if any_products else structure[0]
-            self.product = Product(
-                shape, structure[0], structure[1], left.data, structure[2], structure[3], right.data, counts, 0, 0,
-                form, limit, settings.deterministic,
-            )  # fmt: skip
-            if not any_products:
-                self.indptr, self.nnz = new_pointers(chain, self.product, self._allocator), 0
-                chain.fill(self.indptr, 0, m + 1)
-                return
-            self._inputs = side_by_side(chain.device, m, left.known_structure, right.nnz / right.shape[0])
+
+def _canonical(A: csr_array, B: csr_array) -> tuple[CanonicalOperand, CanonicalOperand]:
+    """Return both operands in canonical format: one, if they are the same matrix."""
+    a = CanonicalOperand(A)
+    return a, a if B is A else CanonicalOperand(B)
+
+
+def _able(
+    chain: Chain,
+    product: Product,
+    rules: Rules | None,
+    settings: Settings,
+    operands: tuple[CanonicalOperand, CanonicalOperand],
+    why: Why,
+) -> tuple[Rules, Why]:
+    """Return the rules that were given, or those of the method, by accumulators whose kernels are not refused; and the reason."""
+    device, form, n, limit = chain.device, product.form, product.shape[1], settings.memory_limit
+    if rules is None:
+        recipe = None
         if settings.method == "auto":
-            with timer("symbolic"):
-                known = suffices(lambda: self._guess(chain, left, right, counts)) and bool(self.steps)
-            if known:
-                self.why = "rows of A are short or alike: made as they come, with no analysis"
-                return
-        with timer("analysis"):
-            rules = self._able(chain, rules, left, right)
-            uneven = settings.method == "auto" and is_uneven(chain.device, m, left.known_structure)
-            work = analyse(chain, shape, left.nnz, structure, rules, uneven=uneven)
-            c_index = "int32" if max(work.n_products, m, n) <= _INT32_MAX and form.index == "int32" else "int64"
-            self.product = self.product._replace(
-                products=work.products, n_products=work.n_products, bound=work.bound,
-                form=form_of(left, right, settings.semiring, c_index),
-            )  # fmt: skip
-            if work.taken[0]:
-                chain.fill(counts, 0, m)
-            shared = self._shared(chain, work, settings.method, rules)
-            work.rule = None
-            self.steps = [prepared(chain, self.product, rule, each) for rule, each in shared if rule.accumulator is not None]
-        # Where C may be refused, or is not wanted, its entries come before its values.
-        free = settings.method == "auto" and settings.max_nnz is None and not counting_only and ONE_PHASE not in self._refused
-        one_phase = free and in_one_phase(chain.device, work, self.product, [each.rule for each in self.steps])
-        phases = ("roomy",) if one_phase else ("symbolic",) if counting_only else ("symbolic", "numeric")
-        what = self.product.form, phases, tuple((step.rule.accumulator, step.rows.listed is None) for step in self.steps)
-        chain.build_together(what, lambda: foreseen(chain.device, self.product, self.steps, phases))
-        if one_phase:
-            with timer("numeric"):
-                self.made = self._in_one_phase(chain, counts)
-        with timer("symbolic"):
-            if self.made is None:
-                enqueue_symbolic(chain, self.product, self.steps, counts)
-            indptr = enqueue_pointers(chain, self.product, counts, self._allocator)
-            self.nnz = int(chain.read(indptr, 1, m)[0])
-            if indptr.dtype.itemsize == 8 and form.index == "int32" and max(self.nnz, m, n) <= _INT32_MAX:
-                # Its products could have needed 64 bits; its entries, as they turn out, do not.
-                with counting(None):
-                    indptr = converted(queue, "indptr", indptr, np.dtype(np.int32))
-                self.chain = Chain(queue, indptr)
-                self.product = self.product._replace(form=form_of(left, right, settings.semiring, "int32"))
-        self.indptr = indptr
+            left, right = (each.matrix for each in operands)
+            ruling = decided(device, form, features_of((*left.shape, n), (left.nnz, right.nnz), left.known_structure))
+            recipe, why = ruling.value, Why("", ruling)
+        # Only on CPU devices are there accumulators as wide as B.
+        widest = bounded(*product.structure, product.a_data, product.b_data) if device.is_cpu else None
+        rules = rules_for(settings.method, device, form, n, limit, recipe, widest)
+    elif rules is IN_WINDOWS:
+        why = Why("windows of columns, as memory is missing for what was chosen")
+    return without_refused(rules, device, form, n, limit), why
 
-    def _able(self, chain: Chain, rules: Rules | None, left: csr_array, right: csr_array) -> Rules:
-        """Return the rules that were given, or those of the method, by accumulators whose kernels are not refused."""
-        method, limit, form, n = self._settings.method, self._settings.memory_limit, self.product.form, self.product.shape[1]
-        if rules is None:
-            recipe = None
-            if method == "auto":
-                features = features_of((*left.shape, n), (left.nnz, right.nnz), left.known_structure)
-                ruling = decided(chain.device, form, features)
-                recipe, self.why = ruling.value, f"{ruling.label}, by {ruling.why}"
-            # Only on CPU devices are there accumulators as wide as B.
-            widest = bounded(*self.product.structure, left.data, right.data) if chain.device.is_cpu else None
-            rules = rules_for(method, chain.device, form, n, limit, recipe, widest)
-        elif rules is IN_WINDOWS:
-            self.why = "windows of columns, as memory is missing for what was chosen"
-        return without_refused(rules, chain.device, form, n, limit)
 
-    def _in_one_phase(self, chain: Chain, counts: cl_array.Array) -> Result | None:
-        """Enqueue rows with room for all their products, and return them; None where memory is missing for that."""
-        try:
-            made = roomy(chain, self.product, counts)
-            left = self.product._replace(memory_limit=self.product.memory_limit - self.product.room)
-            enqueue_numeric(chain, left, self.steps, made, "roomy")
-        except MemoryError as error:
-            _log.info("rows are counted before they are made: %s", error)
-            return None
-        except RefusedError as refusal:
-            RefusedError(chain.device, self.product.form, ONE_PHASE, refusal.error).avoid()
-            return None
-        self.why += "; in one phase, as its products hardly contract"
-        return made
+def _in_one_phase(chain: Chain, product: Product, steps: Sequence[Step], counts: cl_array.Array) -> Result | None:
+    """Enqueue rows with room for all their products, and return them; None where memory is missing for that."""
+    try:
+        made = roomy(chain, product, counts)
+        enqueue_numeric(chain, product._replace(memory_limit=product.memory_limit - product.room), steps, made, "roomy")
+    except MemoryError as error:
+        _log.info("rows are counted before they are made: %s", error)
+        return None
+    except RefusedError as refusal:
+        RefusedError(chain.device, product.form, ONE_PHASE, refusal.error).avoid()
+        return None
+    return made
 
-    def _guess(self, chain: Chain, A: csr_array, B: csr_array, counts: cl_array.Array) -> None:
-        """Find all that there is to be known by a guess, if it is right."""
-        m, mean = A.shape[0], A.nnz / A.shape[0]
-        known = A.known_structure, B.known_structure
-        guess = guessed(chain.device, self.product.form, m, mean, mean * B.nnz / B.shape[0], *known)
-        if guess is None or guess in self._refused or guess[0] in self._refused:
-            return
-        accumulator, most = guess
-        try:
-            found = tried(chain, self.product, accumulator, min(most or _INT32_MAX, _INT32_MAX), counts, self._allocator)
-        except BuildError as error:
-            RefusedError(chain.device, self.product.form, guess, error).avoid()
-            return
-        rule = settled(accumulator, found, self._inputs) if found else None
-        if found is None or rule is None or rule.accumulator in self._refused:
-            return
-        self.product = self.product._replace(n_products=found.n_products, bound=found.n_products)
-        self.steps = [Step(rule, Rows(m, n_empty=found.n_empty), None)]
-        self.indptr, self.nnz = found.indptr, found.nnz
 
-    def _shared(self, chain: Chain, work: Work, method: str, rules: Rules) -> list[tuple[Rule, Rows]]:
-        """Return the rules with their rows."""
-        one: Rule | None = None
-        if method == "auto" and 0 < work.n_products <= FEW_PRODUCTS:
-            one = small(chain.device, self.product.form, work.longest_row)
-        elif method in ("auto", "reg-merge") and not chain.device.is_cpu:
-            one = alone(work.longest_row, work.most_products, self._inputs)
-        n_rows = self.product.shape[0]
-        if one is not None and one.accumulator not in self._refused:
-            return [(one, Rows(n_rows, n_empty=work.taken[0]))]
-        auto = method == "auto"
-        each = shares(rules, work, self.product, self._refused) if auto else list(zip(rules, work.taken, strict=True))
-        return grouped(chain, n_rows, work, each)
+def _speculated(
+    operands: tuple[CanonicalOperand, CanonicalOperand],
+    chain: Chain,
+    product: Product,
+    inputs: int,
+    refused: Container[object],
+    allocator: Any,
+) -> Counted | None:
+    """Return all that there is to be known by a guess, if there is one and it is right.
+
+    ``inputs``: as `side_by_side` says.
+    """
+    a, b = (each.matrix for each in operands)
+    m, mean = a.shape[0], a.nnz / a.shape[0]
+    known = a.known_structure, b.known_structure
+    guess = guessed(chain.device, product.form, m, mean, mean * b.nnz / b.shape[0], *known)
+    if guess is None or guess in refused or guess[0] in refused:
+        return None
+    accumulator, most = guess
+    try:
+        found = tried(chain, product, accumulator, min(most or _INT32_MAX, _INT32_MAX), product.products, allocator)
+    except BuildError as error:
+        RefusedError(chain.device, product.form, guess, error).avoid()
+        return None
+    except MemoryError as error:
+        _log.info("the product is analysed: %s", error)
+        return None
+    rule = settled(accumulator, found, inputs) if found else None
+    if found is None or rule is None or rule.accumulator in refused:
+        return None
+    product = product._replace(n_products=found.n_products, bound=found.n_products)
+    steps = [Step(rule, Rows(m, n_empty=found.n_empty), None)]
+    return Counted(operands, chain, product, steps, (found.indptr, found.nnz), _GUESSED)
+
+
+def _shared(
+    chain: Chain, product: Product, work: Work, method: str, rules: Rules, inputs: int, refused: Container[object]
+) -> list[tuple[Rule, Rows]]:
+    """Return the rules with their rows; ``inputs`` as `side_by_side` says."""
+    one: Rule | None = None
+    auto, n_rows = method == "auto", product.shape[0]
+    if auto and 0 < work.n_products <= FEW_PRODUCTS:
+        one = small(chain.device, product.form, work.longest_row)
+    elif method in ("auto", "reg-merge") and not chain.device.is_cpu:
+        one = alone(work.longest_row, work.most_products, inputs)
+    if one is not None and one.accumulator not in refused:
+        return [(one, Rows(n_rows, n_empty=work.taken[0]))]
+    each = shares(rules, work, product, refused) if auto else list(zip(rules, work.taken, strict=True))
+    return grouped(chain, n_rows, work, each)

@@ -18,7 +18,7 @@ from clsparse_py.spgemm.arguments import form_of
 from clsparse_py.spgemm.choose import FEW_PRODUCTS, parse, rules_for
 from clsparse_py.spgemm.plan import SpgemmPlan
 from clsparse_py.spgemm.recipe import Recipe, features_of
-from clsparse_py.spgemm.symbolic import Settings, Timer
+from clsparse_py.spgemm.settings import Settings, Timer
 from clsparse_py.tuning.profiles import default
 from clsparse_py.tuning.tunable import Parameter, Tunable
 

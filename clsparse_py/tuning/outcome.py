@@ -23,7 +23,7 @@ from clsparse_py.tuning import profiles, training
 from clsparse_py.tuning.checkpoint import Checkpoint, Observation
 from clsparse_py.tuning.corpus import TEST, TRAIN
 from clsparse_py.tuning.training import Answer, Losses
-from clsparse_py.tuning.tree import Tree, bare, evaluate, features_of, from_json
+from clsparse_py.tuning.tree import Tree, bare, features_of, from_json, leaf_of
 from clsparse_py.tuning.tunable import Tunable
 
 __all__ = ["Outcome", "Whole", "changed", "existing", "profile_of", "train"]
@@ -102,7 +102,7 @@ def _as_decided_now(observation: Observation, untuned: Tree | None) -> Observati
     """Return an observation with what is chosen untuned by now: it may come from an earlier version."""
     if untuned is None or not features_of(untuned) <= observation.features.keys():
         return observation
-    return replace(observation, default=evaluate(untuned, observation.features)[0].label)
+    return replace(observation, default=leaf_of(untuned, observation.features).label)
 
 
 def _untuned(device: Device, operation: str, dtype: str, question: str) -> Tree | None:
@@ -148,7 +148,7 @@ def whole(observations: Sequence[Observation], answers: Mapping[str, Answer]) ->
 
     def tuned(each: Observation) -> str:
         found = answers[each.question]
-        return evaluate(found.tree, each.features)[0].label if found.tuned else each.default
+        return leaf_of(found.tree, each.features).label if found.tuned else each.default
 
     made = []
     for each in observations:

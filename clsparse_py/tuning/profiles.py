@@ -320,27 +320,41 @@ def forget() -> None:
 
 @dataclass(frozen=True)
 class Ruling(Generic[T]):
-    """A decision.
+    """A decision. Most callers do not ask for its reasons, which take longer to put into words than to find.
 
     Attributes
     ----------
-    label : str
-        What to take.
-    value : object
-        What the operation's parser made of the label.
-    profile : str
-        Which one decided, and its date where it was measured.
-    path : str
-        The comparisons that led here, in words; "" where it always decides so.
-    note : str
-        The reason, where the profile gives one.
+    rules : Rules
+        The tree that decided, and its profile.
+    features : mapping of str to float
+        What it compared.
+    leaf : Leaf
+        Where that led.
     """
 
-    label: str
-    value: T
-    profile: str
-    path: str
-    note: str = ""
+    rules: Rules[T]
+    features: Mapping[str, float]
+    leaf: trees.Leaf
+
+    @property
+    def label(self) -> str:
+        """What to take."""
+        return self.leaf.label
+
+    @property
+    def value(self) -> T:
+        """What the operation's parser made of the label."""
+        return self.rules.values[self.leaf.label]
+
+    @property
+    def profile(self) -> str:
+        """Which one decided, and its date where it was measured."""
+        return str(self.rules.profile)
+
+    @property
+    def path(self) -> str:
+        """The comparisons that led here, in words; "" where it always decides so."""
+        return trees.words(trees.evaluate(self.rules.tree, self.features)[1])
 
     @property
     def why(self) -> str:
@@ -348,11 +362,12 @@ class Ruling(Generic[T]):
         return f"{self.profile}: {self.path or 'always'}{self._noted}"
 
     def __str__(self) -> str:
-        return f"{self.label} {f'where {self.path}' if self.path else 'always'}{self._noted}"
+        path = self.path
+        return f"{self.label} {f'where {path}' if path else 'always'}{self._noted}"
 
     @property
     def _noted(self) -> str:
-        return f" ({self.note})" if self.note else ""
+        return f" ({self.leaf.note})" if self.leaf.note else ""
 
 
 @dataclass(frozen=True)
@@ -365,8 +380,7 @@ class Rules(Generic[T]):
 
     def decide(self, features: Mapping[str, float]) -> Ruling[T]:
         """Return what to take, and why."""
-        leaf, path = trees.evaluate(self.tree, features)
-        return Ruling(leaf.label, self.values[leaf.label], str(self.profile), trees.words(path), leaf.note)
+        return Ruling(self, features, trees.leaf_of(self.tree, features))
 
     def given(self, features: Mapping[str, float]) -> Rules[T]:
         """Return the rules that are left where some features are known."""
@@ -374,7 +388,7 @@ class Rules(Generic[T]):
 
     def take(self, features: Mapping[str, float]) -> T:
         """Return what to take."""
-        return self.values[trees.evaluate(self.tree, features)[0].label]
+        return self.values[trees.leaf_of(self.tree, features).label]
 
 
 # By device, operation, dtype and question: which rules hold. By file and operation: what cannot be used.

@@ -25,7 +25,7 @@ import numpy as np
 from clsparse_py.records import dataclass
 from clsparse_py.tuning.checkpoint import Observation
 from clsparse_py.tuning.corpus import TEST, TRAIN
-from clsparse_py.tuning.tree import Leaf, Split, Tree, evaluate, leaves
+from clsparse_py.tuning.tree import Leaf, Split, Tree, leaf_of, leaves
 
 __all__ = ["Answer", "Losses", "answer", "losses"]
 
@@ -173,7 +173,7 @@ def answer(observations: Sequence[Observation], untuned: Tree | None) -> Answer 
 
 
 def _take(tree: Tree, observation: Observation) -> str:
-    return evaluate(tree, observation.features)[0].label
+    return leaf_of(tree, observation.features).label
 
 
 @dataclass(frozen=True)
@@ -455,5 +455,5 @@ def _left_out(table: _Table, folds: _Array, growth: _Growth) -> tuple[dict[int, 
         tree = table.tree(np.flatnonzero(folds != fold), growth)
         for row in np.flatnonzero(folds == fold).tolist():
             features = dict(zip(table.names, table.features[row].tolist(), strict=True))
-            chosen[row] = evaluate(tree, features)[0].label
+            chosen[row] = leaf_of(tree, features).label
     return chosen, np.array([table.measured[row, table.labels.index(chosen[row])] for row in range(len(folds))])

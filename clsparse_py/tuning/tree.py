@@ -11,7 +11,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Leaf", "Split", "Step", "Tree", "bare", "evaluate", "features_of", "from_json", "given", "leaves", "words"]
+__all__ = [
+    "Leaf",
+    "Split",
+    "Step",
+    "Tree",
+    "bare",
+    "evaluate",
+    "features_of",
+    "from_json",
+    "given",
+    "leaf_of",
+    "leaves",
+    "words",
+]
 
 
 @dataclass(frozen=True)
@@ -110,6 +123,13 @@ def evaluate(tree: Tree, features: Mapping[str, float]) -> tuple[Leaf, tuple[Ste
         path.append(Step(tree.feature, tree.at_most, holds))
         tree = tree.then if holds else tree.otherwise
     return tree, tuple(path)
+
+
+def leaf_of(tree: Tree, features: Mapping[str, float]) -> Leaf:
+    """Return the leaf that features lead to; raises as `evaluate`, which tells the comparisons too."""
+    while isinstance(tree, Split):
+        tree = tree.then if features[tree.feature] <= tree.at_most else tree.otherwise
+    return tree
 
 
 def given(tree: Tree, features: Mapping[str, float]) -> Tree:

@@ -30,8 +30,8 @@ from clsparse_py.spgemm.esc import Esc
 from clsparse_py.spgemm.esc_local import EscGroup, EscTeam
 from clsparse_py.spgemm.hash import Hash
 from clsparse_py.spgemm.rules import EMPTY, Rule, Rules
+from clsparse_py.spgemm.settings import Settings, Timer
 from clsparse_py.spgemm.sort import Sort
-from clsparse_py.spgemm.symbolic import Settings, Timer
 from clsparse_py.structure import Structure
 
 Case = partial[None]

@@ -17,7 +17,7 @@ from clsparse_py.semiring import plus_times
 from clsparse_py.spgemm.accumulator import Accumulator
 from clsparse_py.spgemm.plan import SpgemmPlan
 from clsparse_py.spgemm.rules import EMPTY, Rule, Rules
-from clsparse_py.spgemm.symbolic import Settings, Timer
+from clsparse_py.spgemm.settings import Settings, Timer
 
 __all__ = ["TEAMS", "Give", "Team", "check_accumulator", "narrow", "over_teams"]
 

@@ -16,7 +16,7 @@ from clsparse_py.spgemm.arguments import form_of
 from clsparse_py.spgemm.dense_chunked import DenseChunked
 from clsparse_py.spgemm.plan import SpgemmPlan
 from clsparse_py.spgemm.rules import EMPTY, Rule, Rules
-from clsparse_py.spgemm.symbolic import Settings, Timer
+from clsparse_py.spgemm.settings import Settings, Timer
 
 
 def planned(queue: cl.CommandQueue, A: sp.csr_array, B: sp.csr_array, *rules: Rule, limit: int | None = None) -> SpgemmPlan:

@@ -17,8 +17,8 @@ from clsparse_py.spgemm import spgemm, spgemm_plan
 from clsparse_py.spgemm.esc import Esc
 from clsparse_py.spgemm.plan import SpgemmPlan
 from clsparse_py.spgemm.rules import EMPTY, Rule, Rules
+from clsparse_py.spgemm.settings import Settings, Timer
 from clsparse_py.spgemm.slices import Slice, cut_into_slices
-from clsparse_py.spgemm.symbolic import Settings, Timer
 
 
 def planned(

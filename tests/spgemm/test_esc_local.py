@@ -22,7 +22,7 @@ from clsparse_py.spgemm.esc_local import EscGroup, EscItem, EscTeam, esc_bins
 from clsparse_py.spgemm.kernels import Form
 from clsparse_py.spgemm.plan import SpgemmPlan
 from clsparse_py.spgemm.rules import EMPTY, Rule, Rules
-from clsparse_py.spgemm.symbolic import Settings, Timer
+from clsparse_py.spgemm.settings import Settings, Timer
 
 DOUBLE = Form("numeric", "int32", arithmetic=Arithmetic("float64", "float64"), c_index="int32")
 

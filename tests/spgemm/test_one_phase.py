@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +17,7 @@ from problems import assert_product, device_matrix, random_matrix, rows_of
 from clsparse_py import programs
 from clsparse_py.launch import Chain
 from clsparse_py.semiring import SEMIRINGS
-from clsparse_py.spgemm import SpgemmPlan, spgemm, spgemm_estimate, spgemm_plan
+from clsparse_py.spgemm import spgemm, spgemm_estimate, spgemm_plan
 from clsparse_py.spgemm.one_phase import Compact
 
 
@@ -132,15 +133,16 @@ def test_memory_that_is_missing(
 
         monkeypatch.setattr(Chain, "scratch", little)
     else:
-        allocate = SpgemmPlan._allocated
+        fill = importlib.import_module("clsparse_py.spgemm.fill")
+        allocate = fill.new_part
 
-        def later(self: SpgemmPlan, chain: Chain, part: str, n: int, dtype: Any) -> Any:
+        def later(chain: Chain, part: str, shape: tuple[int, int], n: int, *of_what: Any) -> Any:
             if not refused:
                 refused.append(n)
                 raise MemoryError
-            return allocate(self, chain, part, n, dtype)
+            return allocate(chain, part, shape, n, *of_what)
 
-        monkeypatch.setattr(SpgemmPlan, "_allocated", later)
+        monkeypatch.setattr(fill, "new_part", later)
     C, phases = made(queue, A, A)
     assert refused
     assert {"numeric"} <= phases

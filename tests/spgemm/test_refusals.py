@@ -142,7 +142,7 @@ def test_max_nnz_refuses_before_anything_is_allocated(on_device: Any, pair: Oper
     assert spgemm(*on_device, max_nnz=nnz).nnz == nnz
 
     # Not by attribute: the function `spgemm` hides the package of its name.
-    monkeypatch.delattr(sys.modules["clsparse_py.spgemm.plan"], "allocated")
+    monkeypatch.delattr(sys.modules["clsparse_py.spgemm.fill"], "new_part")
     with pytest.raises(ValueError, match=rf"^max_nnz: the product has {nnz:,} entries, more than {nnz - 1:,}"):
         spgemm(*on_device, max_nnz=nnz - 1)
     with pytest.raises(ValueError, match=r"^max_nnz: "):

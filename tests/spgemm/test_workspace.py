@@ -19,7 +19,7 @@ from clsparse_py import csr_array, plus_times, spgemm, spgemm_plan
 from clsparse_py.device import describe
 from clsparse_py.spgemm import METHODS
 from clsparse_py.spgemm.plan import SpgemmPlan
-from clsparse_py.spgemm.symbolic import Settings, Timer
+from clsparse_py.spgemm.settings import Settings, Timer
 from clsparse_py.workspace import Workspace
 
 #: Methods that take memory of the device beside lists of rows; others have few bins of rows, each with kernels of its own, in

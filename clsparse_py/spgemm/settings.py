@@ -1,0 +1,46 @@
+"""What a caller asks of a product, and the seconds of its phases."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from clsparse_py.records import dataclass
+from clsparse_py.semiring import Semiring
+
+__all__ = ["Settings", "Timer"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a caller asks of a product, checked: the keyword arguments of `spgemm`."""
+
+    method: str
+    semiring: Semiring
+    deterministic: bool
+    memory_limit: int | None
+    max_nnz: int | None
+
+
+class Timer:
+    """The seconds that each phase takes, by the host's clock; if it measures, the queue is finished at the end of each.
+
+    Attributes
+    ----------
+    seconds : dict of str to float
+    """
+
+    def __init__(self, queue: Any, *, measures: bool) -> None:
+        self.seconds: dict[str, float] = {}
+        self._queue = queue
+        self._measures = measures
+        if measures:
+            queue.finish()
+            self._begin = time.perf_counter()
+
+    def ended(self, phase: str) -> None:
+        """Add the time since the phase before ended to a phase."""
+        if self._measures:
+            self._queue.finish()
+            begin, self._begin = self._begin, time.perf_counter()
+            self.seconds[phase] = self.seconds.get(phase, 0.0) + self._begin - begin
