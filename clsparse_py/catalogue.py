@@ -200,12 +200,16 @@ def _of_radix_sort(device: Device, arithmetic: Arithmetic) -> dict[str, programs
         "primitives/radix_count:together": RadixCount(tiles.work_group, index, "uint32", tiles.bits, made.tile, 4),
         "primitives/radix_scatter": made,
         "primitives/radix_scatter:items": replace(made, source="items", result=index, last=True),
+        "primitives/radix_scatter:listed": replace(
+            made, source="positions", result=index, last=True, value_bytes=0, pointers=False
+        ),
         "primitives/radix_scatter:positions": replace(made, value_bytes=np.dtype(index).itemsize, positions=True),
         "primitives/radix_scatter:words": words,
         "primitives/radix_chunk_count": RadixChunkCount(1, index, index),
         "primitives/radix_chunk_starts": RadixChunkStarts(1, index, "sum"),
         "primitives/radix_chunk_starts:scan": RadixChunkStarts(1, index, "scan"),
         "primitives/radix_chunk_scatter": rows,
+        "primitives/radix_chunk_scatter:listed": replace(rows, source="positions", value_bytes=0),
         "primitives/radix_chunk_scatter:words": replace(rows, source="words", word="uint32", pointers=True),
     }
 

@@ -88,7 +88,7 @@ class RadixScatter(Parameters):
     items : int
         Entries to a work-item; a tile is ``work_group * items`` entries.
     source : str
-        "rows" and "items" where words are made of keys and of rows or items; "words" where they are there.
+        "rows", "items" and "positions" if words are made of keys and of rows, items or positions; "words" if they are there.
     last : bool
         Whether what is written is the items (or whole words) alone.
     value_bytes : int

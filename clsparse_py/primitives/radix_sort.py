@@ -290,7 +290,7 @@ def enqueue_sort_by_key(
     indptr : pyopencl.array.Array, optional
         n_items + 1 offsets: the item of an entry is the row that it lies in. Else ``items`` gives them.
     items : pyopencl.array.Array, optional
-        n items of the index type.
+        n items of the index type. Without ``indptr`` and ``items`` an entry's item is its position, and ``n_items`` is n.
     values : pyopencl.array.Array, optional
         n values of any dtype. Without them ``sorted_values``, of the index type, takes the entries' positions.
     sorted_values : pyopencl.array.Array, optional
@@ -308,7 +308,10 @@ def enqueue_sort_by_key(
     value_bytes = 0 if sorted_values is None else sorted_values.dtype.itemsize
     item_bits = max(1, (n_items - 1).bit_length())
     cut, digits, word = _cut_by_key(chain.device, shape, n, n_keys, n_items, name_of(index), value_bytes, pointers is not None)
-    source, making = ("rows", (np.int64(n_items), indptr)) if items is None else ("items", (items,))
+    source: str = "positions" if items is None else "items"
+    making: tuple[Any, ...] = () if items is None else (items,)
+    if indptr is not None:
+        source, making = "rows", (np.int64(n_items), indptr)
     words, moved, lower, n_lower, shift = keys, values, None, 1, 0
     for i, bits in enumerate(digits):
         first, last = i == 0, i + 1 == len(digits)

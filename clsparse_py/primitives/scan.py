@@ -33,6 +33,7 @@ __all__ = [
     "enqueue_tiles",
     "exclusive_scan",
     "inclusive_scan",
+    "summed",
     "summed_tile",
 ]
 
@@ -312,6 +313,22 @@ def _enqueue_sums(
     found = chain.scratch(n_sums, sums.total)
     chain.launch(built, n_sums - 1, np.uint64(n), source, *keys, found)
     return found
+
+
+@either_way
+def summed(chain: Chain, source: cl_array.Array, n: int) -> int:
+    """Return the sum, in 64 bits, of the first ``n`` integers of an array's buffer, which are some. Waits for the device."""
+    types = name_of(source.dtype), "int64"
+    if chain.device.is_cpu:
+        built, record = chain.build(ScanChunks(1, *types, chain.device.portability.at_most(1), False, "sums", True))
+        n_sums = chunks(chain.device, n)
+        found = chain.scratch(n_sums, np.int64)
+        chain.launch(built, -(-n_sums // record.work_group), *map(np.uint64, (n, n, n_sums)), source, found)
+    else:
+        tiles = _legal(chain.device, *types, False, None)
+        n_sums = 1 + -(-n // tiles.tile)
+        found = _enqueue_sums(chain, tiles.sums, source, n, n_sums)
+    return int(chain.read(found, n_sums).sum())
 
 
 def enqueue_carries(

@@ -31,7 +31,7 @@ class Product(NamedTuple):
     a_data, b_data : pyopencl.array.Array
         The values, which may differ from call to call; the structure may not.
     products : pyopencl.array.Array
-        uint64: the intermediate products of each row.
+        uint32: the intermediate products of each row, 2^32 - 1 where there are more.
     n_products : int
         Of all rows.
     bound : int
@@ -78,8 +78,8 @@ class Product(NamedTuple):
         assert arithmetic is not None  # of a numeric phase
         m = self.shape[0]
         c_bytes = (m + entries) * np.dtype(self.form.c_index).itemsize + entries * arithmetic.result.itemsize
-        # Of each row: products, entries, rule and place in a list.
-        return min(self.free, bounded(*self.structure, self.a_data, self.b_data) + 2 * c_bytes - (12 + 2 * index) * m)
+        # Of each row: products, entries and place in a list.
+        return min(self.free, bounded(*self.structure, self.a_data, self.b_data) + 2 * c_bytes - (8 + index) * m)
 
     @property
     def structure(self) -> tuple[cl_array.Array, ...]:

@@ -33,7 +33,7 @@ class Work:
     Attributes
     ----------
     products : pyopencl.array.Array
-        uint64: the intermediate products of each row.
+        uint32: the intermediate products of each row; 2^32 - 1 where there are more, with which no accumulator expands a row.
     rule : pyopencl.array.Array or None
         Of the index type: the number of the rule that takes it; None once rows are shared out.
     n_products : int
@@ -117,7 +117,7 @@ def analyse(
     a_indptr, a_indices, b_indptr, b_indices = structure
     lanes = 1 if device.is_cpu else _lanes(nnz / n_rows, device.portability.lane_width)
     built, record = chain.build(_record(device, rules, name_of(a_indptr.dtype), lanes, work_group))
-    products, rule = chain.scratch(n_rows, np.uint64), chain.scratch(n_rows, a_indptr.dtype)
+    products, rule = chain.scratch(n_rows, np.uint32), chain.scratch(n_rows, a_indptr.dtype)
     n_found = 6 + 2 * record.samples + len(rules)
     found = chain.counters(n_found)
     groups, sizes = spread(device, n_rows, record.work_group)
@@ -139,11 +139,8 @@ def analyse(
 
 def _listed(chain: Chain, n_rows: int, rule: cl_array.Array, n_rules: int) -> cl_array.Array:
     """Enqueue, and return, row numbers in the order of their rules, stably."""
-    index = rule.dtype
-    listed = chain.scratch(n_rows, index)
-    enqueue_sort_by_key(
-        chain, rule, n_rows, n_rules, n_items=n_rules, items=rule, sorted_items=chain.scratch(n_rows, index), sorted_values=listed
-    )
+    listed = chain.scratch(n_rows, rule.dtype)
+    enqueue_sort_by_key(chain, rule, n_rows, n_rules, n_items=n_rows, sorted_items=listed)
     return listed
 
 

@@ -22,7 +22,7 @@ __all__ = ["check_limits", "check_operands", "form_of", "memory_limit_of", "with
 
 #: By default the workspace may take this share of the device's memory.
 WORKSPACE_SHARE = 0.5
-_UINT32_MAX = np.iinfo(np.uint32).max
+_INT32_MAX, _UINT32_MAX = np.iinfo(np.int32).max, np.iinfo(np.uint32).max
 
 
 def check_operands(A: Any, B: Any, semiring: Any) -> tuple[csr_array, csr_array]:
@@ -81,9 +81,15 @@ def with_index(queue: cl.CommandQueue, part: cl_array.Array, index: np.dtype[Any
 
 
 def form_of(A: csr_array, B: csr_array, semiring: Semiring = plus_times, c_index: str = "") -> Form:
-    """Return the form of the numeric phase of a product; by default C's indices are as those of A and B."""
-    index = "int64" if 8 in (A.indptr.dtype.itemsize, B.indptr.dtype.itemsize) else "int32"
-    return _form(index, B.shape[1] > _UINT32_MAX, name_of(A.dtype), name_of(B.dtype), semiring.name, c_index or index)
+    """Return the form of the numeric phase of a product; by default C's indices are the wider ones of A's and B's.
+
+    Kernels take A's indices as they are: a copy of A's ``indptr`` could take more memory than all else. B's are narrowed for them
+    if they can be.
+    """
+    widths = A.indptr.dtype.itemsize, B.indptr.dtype.itemsize
+    narrowed = widths == (4, 8) and max(B.nnz, B.shape[1]) <= _INT32_MAX
+    index, wider = "int64" if 8 in widths and not narrowed else "int32", "int64" if 8 in widths else "int32"
+    return _form(index, B.shape[1] > _UINT32_MAX, name_of(A.dtype), name_of(B.dtype), semiring.name, c_index or wider)
 
 
 @functools.lru_cache(maxsize=256)

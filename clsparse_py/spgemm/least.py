@@ -26,7 +26,7 @@ def least_bytes(device: Device, form: Form, A: csr_array, B: csr_array) -> int:
     copies = copy_bytes(A, B, form)
     if not (A.nnz and B.nnz):
         return copies
-    return copies + (12 + index) * m + m // _OF_TILES + _OF_UNIT * device.compute_units + _FIXED
+    return copies + (4 + index) * m + m // _OF_TILES + _OF_UNIT * device.compute_units + _FIXED
 
 
 def copy_bytes(A: csr_array, B: csr_array, form: Form) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import logging
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,8 +23,8 @@ from clsparse_py.spgemm.fill import matrix_of, multiplied
 from clsparse_py.spgemm.pointers import new_part
 from clsparse_py.spgemm.rules import Rules
 from clsparse_py.spgemm.settings import Settings, Timer
-from clsparse_py.spgemm.steps import enqueued
-from clsparse_py.spgemm.symbolic import counted, with_memory
+from clsparse_py.spgemm.steps import enqueued, in_windows
+from clsparse_py.spgemm.symbolic import counted
 from clsparse_py.structure import Plans
 from clsparse_py.tables import plan_as_html
 from clsparse_py.workspace import Workspace, counting
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from clsparse_py.annotations import Values
 
 __all__ = ["SpgemmPlan"]
+
+_log = logging.getLogger(__name__)
 
 
 class SpgemmPlan(SetOnce):
@@ -95,9 +97,7 @@ class SpgemmPlan(SetOnce):
     def _assembled(self, data: cl_array.Array) -> csr_array:
         return matrix_of(self.queue, self.shape, Result(self.indptr, self.indices, data), self._plans)
 
-    def __call__(
-        self, a_data: Values | None = None, b_data: Values | None = None, *, out: csr_array | None = None
-    ) -> csr_array:
+    def __call__(self, a_data: Values | None = None, b_data: Values | None = None, *, out: csr_array | None = None) -> csr_array:
         """Return the product of other values, which is not waited for: no analysis, no read.
 
         Parameters
@@ -131,23 +131,30 @@ class SpgemmPlan(SetOnce):
         return out
 
     def _make_values(self, left: cl_array.Array, right: cl_array.Array, data: cl_array.Array) -> None:
-        """Make new values by other accumulators, as one that was planned is refused, and keep to them. Waits."""
+        """Make new values by other accumulators, as one that was planned is refused, and keep to them. Waits.
+
+        Columns are made again with them, the same ones: a kernel that makes both may build if one for values alone does not.
+        """
         A, B = (
             assembled(
                 self.queue, each.matrix.shape, (values, each.matrix.indices, each.matrix.indptr), each.matrix.known_structure
             )
             for each, values in ((self._a, left), (self._b, right))
         )
-        # Where C is there already, it is not made with room for all products.
-        settings = replace(self._settings, max_nnz=self.nnz)
+        product, steps, why = self._product, self._steps, self._why
         timer = Timer(self.queue, measures=False)
-        found = with_memory(lambda rules: counted(A, B, settings, rules, timer), self._rules)
-        chain, columns = found.chain, self._allocated(found.chain, "indices", self.nnz, self.indices.dtype)
-        found.steps = enqueued(chain, found.product, found.steps, Result(self.indptr, columns, data), "numeric")
-        chain.finish(data)
-        planned = self._product
-        self._steps, self._why = found.steps, f"{found.why}{described(chain.device, found.product.form)}"
-        self._product = found.product._replace(a_data=planned.a_data, b_data=planned.b_data)
+        try:
+            found = counted(A, B, self._settings, self._rules, timer, pointers=(self.indptr, self.nnz))
+            product, steps, why = found.product, found.steps, str(found.why)
+        except MemoryError as error:
+            _log.info("rows are not shared out anew: %s", error)
+            steps = in_windows(product, steps)
+        chain = Chain(self.queue, left, right, *product.structure, self.indptr, writes=(self.indices, data))
+        now = product._replace(a_data=left, b_data=right)
+        self._steps = enqueued(chain, now, steps, Result(self.indptr, self.indices, data), "numeric")
+        chain.finish(self.indices, data)
+        self._why = f"{why}{described(chain.device, product.form)}"
+        self._product = product._replace(a_data=self._product.a_data, b_data=self._product.b_data)
 
     def _left(self) -> Workspace | None:
         """Return the workspace of one call, beside what the plan keeps: calls of several threads are not in each other's way."""

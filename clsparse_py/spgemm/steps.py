@@ -18,7 +18,7 @@ from clsparse_py.spgemm.kernels import RowKernel
 from clsparse_py.spgemm.rules import Rule
 from clsparse_py.spgemm.team import Team
 
-__all__ = ["Step", "enqueue_numeric", "enqueue_symbolic", "enqueued", "foreseen", "prepared"]
+__all__ = ["Step", "enqueue_numeric", "enqueue_symbolic", "enqueued", "foreseen", "in_windows", "prepared"]
 
 _log = logging.getLogger(__name__)
 
@@ -117,7 +117,12 @@ def enqueued(chain: Chain, product: Product, steps: Sequence[Step], C: Result, p
     else:
         return steps
     # Not in the handler: the error keeps what was allocated so far.
-    n_rows, n_made = product.shape[0], sum(step.rows.n - step.rows.n_empty for step in steps)
-    windows = [Step(WINDOWS, Rows(n_rows, n_empty=n_rows - n_made), None)]
+    windows = in_windows(product, steps)
     enqueue_numeric(chain, product, windows, C, phase)
     return windows
+
+
+def in_windows(product: Product, steps: Sequence[Step]) -> Sequence[Step]:
+    """Return the steps that make the rows of others with no workspace of their own."""
+    n_rows, n_made = product.shape[0], sum(step.rows.n - step.rows.n_empty for step in steps)
+    return [Step(WINDOWS, Rows(n_rows, n_empty=n_rows - n_made), None)]

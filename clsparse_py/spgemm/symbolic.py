@@ -9,10 +9,11 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from pyopencl import array as cl_array
 
-from clsparse_py.convert import converted
+from clsparse_py.arithmetic import name_of
 from clsparse_py.csr import csr_array
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
+from clsparse_py.primitives.scan import summed
 from clsparse_py.spgemm.accumulator import Product, Result, Rows, bounded
 from clsparse_py.spgemm.analysis import Work, analyse, grouped
 from clsparse_py.spgemm.arguments import form_of, memory_limit_of, with_index
@@ -40,7 +41,6 @@ from clsparse_py.spgemm.rules import Rule, Rules
 from clsparse_py.spgemm.settings import Settings, Timer
 from clsparse_py.spgemm.steps import Step, enqueue_numeric, enqueue_symbolic, foreseen, prepared
 from clsparse_py.tuning.profiles import Ruling
-from clsparse_py.workspace import counting
 
 __all__ = ["Counted", "Why", "counted", "with_memory"]
 
@@ -124,7 +124,14 @@ def with_memory(make: Callable[[Rules | None], T], rules: Rules | None = None) -
 
 
 def counted(
-    A: csr_array, B: csr_array, settings: Settings, rules: Rules | None, timer: Timer, *, counting_only: bool = False
+    A: csr_array,
+    B: csr_array,
+    settings: Settings,
+    rules: Rules | None,
+    timer: Timer,
+    *,
+    counting_only: bool = False,
+    pointers: tuple[cl_array.Array, int] | None = None,
 ) -> Counted:
     """Analyse a product, and count the entries of C. Waits for the device twice, or once if a guess of the rule holds.
 
@@ -137,6 +144,8 @@ def counted(
     timer : Timer
     counting_only : bool
         Whether nothing is asked for but the entries of C.
+    pointers : tuple of pyopencl.array.Array and int, optional
+        C's ``indptr`` and its entries, if they are known: then rows are shared out among the rules, and nothing is counted.
 
     Raises
     ------
@@ -154,9 +163,9 @@ def counted(
     structure = *of_a, *of_b
     chain = Chain(queue, *of_a, left.data) if right is left else Chain(queue, *structure, left.data, right.data)
     any_products = bool(left.nnz and right.nnz)
-    counts = chain.scratch(m, np.uint32) if any_products else of_a[0]
     limit = memory_limit_of(chain.device, settings.memory_limit)
-    product = Product(shape, *of_a, left.data, *of_b, right.data, counts, 0, 0, form, limit, settings.deterministic)
+    # Products of rows are not known yet; another array stands for them.
+    product = Product(shape, *of_a, left.data, *of_b, right.data, of_a[0], 0, 0, form, limit, settings.deterministic)
     why = Why("the method was named" if settings.method != "auto" else "the recipe was given")
     if not any_products:
         indptr = new_pointers(chain, product, A.data.allocator)
@@ -167,7 +176,7 @@ def counted(
     inputs = side_by_side(chain.device, m, known, right.nnz / right.shape[0])
     refused = refused_of(chain.device, form)
     timer.ended("analysis")
-    if settings.method == "auto":
+    if settings.method == "auto" and pointers is None:
         found = _speculated(operands, chain, product, inputs, refused, A.data.allocator)
         timer.ended("symbolic")
         if found is not None:
@@ -176,16 +185,21 @@ def counted(
     work = analyse(
         chain, shape, left.nnz, structure, rules, uneven=settings.method == "auto" and is_uneven(chain.device, m, known)
     )
-    c_index = "int32" if max(work.n_products, m, n) <= _INT32_MAX and form.index == "int32" else "int64"
+    c_index = form.c_index if max(work.bound, m, n) <= _INT32_MAX else "int64"
+    c_index = c_index if pointers is None else name_of(pointers[0].dtype)
     product = product._replace(
         products=work.products, n_products=work.n_products, bound=work.bound,
         form=form_of(left, right, settings.semiring, c_index),
     )  # fmt: skip
-    if work.taken[0]:
-        chain.fill(counts, 0, m)
     shared = _shared(chain, product, work, settings.method, rules, inputs, refused)
     work.rule = None
     steps = [prepared(chain, product, rule, each) for rule, each in shared if rule.accumulator is not None]
+    if pointers is not None:
+        return Counted(operands, chain, product, steps, pointers, why)
+    # Only now: beside what it took to list rows there may be no memory for it.
+    counts = chain.scratch(m, np.uint32)
+    if work.taken[0]:
+        chain.fill(counts, 0, m)
     timer.ended("analysis")
     # Where C may be refused, or is not wanted, its entries come before its values.
     free = settings.method == "auto" and settings.max_nnz is None and not counting_only and ONE_PHASE not in refused
@@ -196,17 +210,14 @@ def counted(
     made = _in_one_phase(chain, product, steps, counts) if one_phase else None
     if made is None:
         enqueue_symbolic(chain, product, steps, counts)
+        if c_index != form.c_index and max(m, n) <= _INT32_MAX and summed(chain, counts, m) <= _INT32_MAX:
+            # C could have needed 64 bits; its entries, as they turn out, do not.
+            product = product._replace(form=form)
     else:
         why = why._replace(one_phase=True)
         timer.ended("numeric")
     indptr = enqueue_pointers(chain, product, counts, A.data.allocator)
     nnz = int(chain.read(indptr, 1, m)[0])
-    if indptr.dtype.itemsize == 8 and form.index == "int32" and max(nnz, m, n) <= _INT32_MAX:
-        # Its products could have needed 64 bits; its entries, as they turn out, do not.
-        with counting(None):
-            indptr = converted(queue, "indptr", indptr, np.dtype(np.int32))
-        chain = Chain(queue, indptr)
-        product = product._replace(form=form_of(left, right, settings.semiring, "int32"))
     timer.ended("symbolic")
     return Counted(operands, chain, product, steps, (indptr, nnz), why, made)
 
@@ -275,7 +286,8 @@ def _speculated(
         return None
     accumulator, most = guess
     try:
-        found = tried(chain, product, accumulator, min(most or _INT32_MAX, _INT32_MAX), product.products, allocator)
+        counts = chain.scratch(m, np.uint32)
+        found = tried(chain, product, accumulator, min(most or _INT32_MAX, _INT32_MAX), counts, allocator)
     except BuildError as error:
         RefusedError(chain.device, product.form, guess, error).avoid()
         return None

@@ -10,6 +10,7 @@ Index space   a work-item for each of n_chunks chunks of per_chunk adjacent entr
 Inputs        cursors: radix_chunk_starts' scan, used up. Entries come as ${{
 "rows": "keys; the item of an entry is its row, and indptr has n_rows + 1 valid offsets",
 "items": "keys and items",
+"positions": "keys; the item of an entry is its position",
 "words": "words"}[source]}
 Local memory  none
 Result        stable, so deterministic
@@ -99,6 +100,8 @@ ${move(" " * 12)}\
 % endif
 % if source == "items":
         const I item = items[k];
+% elif source == "positions":
+        const I item = (I)k;
 % endif
 ${move(" " * 8)}\
     }

@@ -12,6 +12,7 @@ Index space   a work-group for each tile of ${tile} adjacent entries, ${items} t
 Inputs        starts: the exclusive scan of radix_count's counts. Entries come as ${{
 "rows": "keys; the item of an entry is its row, and indptr has n_rows + 1 valid offsets",
 "items": "keys and items",
+"positions": "keys; the item of an entry is its position",
 "words": "words"}[source]}
 Local memory  ${pool_bytes} bytes for what is exchanged, an offset for each of ${2 ** bits} digits, a uint for each work-item
 Result        stable, so deterministic
@@ -101,6 +102,8 @@ void ${name}(
     const uint digit_${i} = present_${i} ? (uint)((word_${i} ^ flipped) >> shift) & ${digits - 1} : ${digits - 1};
 % if source == "items":
     const I item_${i} = present_${i} ? items[begin + place_${i}] : 0;
+% elif source == "positions":
+    const I item_${i} = (I)(begin + place_${i});
 % endif
 % endfor
 

@@ -14,7 +14,7 @@ Source        the analysis of Dalton, Olson and Bell, Section 3.1; bins as in Li
               in spECK (Parger et al., 2020)
 Index space   ${f"any number of work-groups; {lanes} work-items take a row" if long else "any number of work-items, each with rows in strides, see launch.spread"}
 Inputs        columns of A in any order; found: ${first_rule + len(rules)} zeros
-Output        products[n_rows], rule[n_rows]; found: low and high half of the sum of products; the most products of a row and the
+Output        products[n_rows], ${"2^32 - 1"} where there are more, and rule[n_rows]; found: low and high half of the sum of products; the most products of a row and the
               longest row of A, ${"2^32 - 1"} where there are more; both halves of the bound${"; of the sample, products and entries" if long else ""}; rows of each rule
 Local memory  ${work_group} numbers of 64 bits and ${first_rule + len(rules)} of 32${f"; rows of more than {long} entries, which the whole work-group takes; a table of {2 * sampled} columns" if long else ""}
 Result        exact: integers are added in any order
@@ -75,7 +75,7 @@ ${indent}uint taker = ${len(rules) - 1};
 ${indent}if (${holds(limits)})
 ${indent}    taker = ${i};
 % endfor
-${indent}products[row] = sum;
+${indent}products[row] = (uint)min(sum, (ulong)UINT_MAX);
 ${indent}rule[row] = taker;
 ${indent}total += sum;
 ${indent}bound += min(sum, ${"min(n_columns, span)" if spans else "n_columns"});
@@ -99,7 +99,7 @@ void ${name}(
 % if long or spans:
     global const I *restrict b_indices,
 % endif
-    global ulong *restrict products, global I *restrict rule, global uint *restrict found)
+    global uint *restrict products, global I *restrict rule, global uint *restrict found)
 {
     local uint seen[${first_rule + len(rules)}];
     local long box[${work_group}];

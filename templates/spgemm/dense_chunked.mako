@@ -44,7 +44,7 @@ kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     SPGEMM_PARAMETERS,
     const uint n_chunks, global const long *restrict chunk_row, volatile global uint *restrict claimed,
-    const ulong n_words, const ulong b_nnz, global const ulong *restrict products,
+    const ulong n_words, const ulong b_nnz, global const uint *restrict products,
     global uint *restrict all_columns
 % if not symbolic:
     , global T *restrict all_values, global T *restrict all_accumulators
@@ -119,7 +119,7 @@ void ${name}(
 % endif
 % endif
 % if short:
-            const uint n_products = (uint)min(products[row], (ulong)UINT_MAX);
+            const uint n_products = products[row];
             if (${'' if symbolic else '!repeats && '}n_products <= 32) {
                 uint n = 0;
                 for (I a = a_begin; a < a_end; ++a) {

@@ -4,7 +4,7 @@ where the entries and the products of each begin.
 
 Source        Dalton, Olson and Bell, Section 3.1
 Index space   a work-item to a row
-Inputs        products: uint64, by row
+Inputs        products: by row
 Local memory  none
 Result        exact
 </%doc>
@@ -12,7 +12,7 @@ Result        exact
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
-    SPGEMM_ROWS global const I *restrict a_indptr, global const ulong *restrict products,
+    SPGEMM_ROWS global const I *restrict a_indptr, global const uint *restrict products,
     global ulong *restrict lengths, global ulong *restrict row_products)
 {
     const ulong slot = get_global_id(0);

@@ -148,7 +148,7 @@ AXES = {
     "size": [(100, 1, 50), (1, 300, 100), (70, 5000, 20_000), (40, 9, 0), (3000, 90_000, 9000)],
     "index": ["int32", "int64"],
     "value": ["float32", "complex64", "int8", "complex128"],
-    "source": ["rows", "items"],
+    "source": ["rows", "items", "positions"],
     "moves": ["values", "positions"],
 }
 
@@ -171,16 +171,17 @@ def test_sort_by_key(case: dict[str, Any]) -> None:
     moves = case["moves"] == "values"
     items = cl_array.empty(queue, count, index)
     moved, pointers = cl_array.empty(queue, count, matrix.dtype if moves else index), cl_array.empty(queue, n + 1, index)
-    source = matrix.indptr if case["source"] == "rows" else rows
+    # What gives the items; without it they are the entries' positions, and what is expected is their items.
+    given = {"rows": {"indptr": matrix.indptr}, "items": {"items": rows}, "positions": {}}[case["source"]]
     chain = Chain(queue)
     enqueue_sort_by_key(
-        chain, columns, count, n, n_items=m, sorted_items=items, values=values if moves else None, sorted_values=moved,
-        pointers=pointers, shape=case["shape"],
-        **{"indptr" if case["source"] == "rows" else "items": on_device(queue, source.astype(index))},
+        chain, columns, count, n, n_items=m if given else count, sorted_items=items, values=values if moves else None,
+        sorted_values=moved, pointers=pointers, shape=case["shape"],
+        **{name: on_device(queue, part.astype(index)) for name, part in given.items()},
     )  # fmt: skip
     chain.finish(items, moved, pointers)
     np.testing.assert_array_equal(pointers.get(), expected.indptr)
-    np.testing.assert_array_equal(items.get(), expected.indices)
+    np.testing.assert_array_equal(items.get() if given else rows[items.get()], expected.indices)
     np.testing.assert_array_equal(moved.get() if moves else matrix.data[moved.get()], expected.data)
 
 

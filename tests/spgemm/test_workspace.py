@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,15 @@ from platforms import PLATFORMS, queue_on
 from problems import device_matrix, random_matrix, rows_of
 from scratch import counted
 
-from clsparse_py import csr_array, plus_times, spgemm, spgemm_plan
+from clsparse_py import BuildError, csr_array, plus_times, refusals, spgemm, spgemm_plan
 from clsparse_py.device import describe
+from clsparse_py.launch import Chain
 from clsparse_py.spgemm import METHODS
+from clsparse_py.spgemm.accumulator import Product, Result
+from clsparse_py.spgemm.fallback import RefusedError
 from clsparse_py.spgemm.plan import SpgemmPlan
 from clsparse_py.spgemm.settings import Settings, Timer
+from clsparse_py.spgemm.steps import Step
 from clsparse_py.workspace import Workspace
 
 #: Methods that take memory of the device beside lists of rows; others have few bins of rows, each with kernels of its own, in
@@ -173,6 +178,62 @@ def test_a_limit_is_kept_or_what_is_needed_is_said(
             assert peak(method, 1) == 0
 
 
+def hypersparse(long: int) -> sp.csr_array:
+    """Return a matrix hardly a row of which has entries; so many are long."""
+    rng = np.random.default_rng(9)
+    lengths = np.zeros(400_000, int)
+    some = rng.choice(lengths.size, 1200, replace=False)
+    lengths[some], lengths[some[:long]] = 1, 40
+    return rows_of(lengths, 2000, rng, np.float32)
+
+
+@pytest.mark.parametrize("indices", [(np.int32, np.int32), (np.int64, np.int64), (np.int32, np.int64), (np.int64, np.int32)])
+@pytest.mark.parametrize("device", DEVICES, ids="-".join)
+def test_rows_without_entries_take_little(
+    device: tuple[str, str], indices: tuple[type, type], take_for: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The workspace is bounded where nearly all that A and C take is their row pointers."""
+    take_for(device[1])
+    A, B, queue = (
+        hypersparse(long=10),
+        rows_of(np.full(2000, 5), 3000, np.random.default_rng(10), np.float32),
+        queue_on(device[0]),
+    )
+    left, right = (device_matrix(queue, each, index) for each, index in zip((A, B), indices, strict=True))
+    assert left.has_canonical_format
+    assert right.has_canonical_format
+    wanted = product(A, B)
+    for method in ("auto", "merge", "sort", "large-hash", "long-rows", "dense"):
+        with counted(monkeypatch) as allocations:
+            C = spgemm(left, right, method=method)
+        assert_same(C, wanted)
+        assert C.indptr.dtype == max(left.indptr.dtype, right.indptr.dtype)
+        assert allocations.peak(C) <= 2 * bytes_of(left, right, C) + (1 << 20), method
+
+
+@pytest.mark.parametrize("device", DEVICES, ids="-".join)
+def test_pointers_that_turn_out_narrow_take_no_more(
+    device: tuple[str, str], take_for: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bound of C's entries asks for pointers of 64 bits, the entries do not: made here by a lower limit."""
+    take_for(device[1])
+    rng, queue = np.random.default_rng(10), queue_on(device[0])
+    A, B = hypersparse(long=1200), np.zeros((2000, 600), np.float32)
+    B[:, rng.choice(600, 20, replace=False)] = 1
+    B = sp.csr_array(B)
+    (left, right), wanted = placed(queue, A, B), product(A, B)
+    monkeypatch.setattr(sys.modules["clsparse_py.spgemm.symbolic"], "_INT32_MAX", wanted.shape[0])
+    assert wanted.nnz < wanted.shape[0] < 1200 * 500  # long rows have 800 products in a span of over 500 columns
+    with pytest.raises(MemoryError) as caught:
+        spgemm(left, right, memory_limit=1000)
+    least = needed(caught.value)
+    with counted(monkeypatch) as allocations:
+        C = spgemm(left, right, memory_limit=least)
+    assert_same(C, wanted)
+    assert C.indptr.dtype == np.int32
+    assert allocations.peak(C) <= least
+
+
 @pytest.mark.parametrize("device", DEVICES, ids="-".join)
 def test_new_values_keep_the_limit(
     device: tuple[str, str], take_for: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
@@ -194,6 +255,42 @@ def test_new_values_keep_the_limit(
             assert workspace.held <= workspace.peak <= limit
             del plan
             assert workspace.held == 0
+
+
+@pytest.mark.refusals
+@pytest.mark.parametrize("device", DEVICES, ids="-".join)
+def test_values_that_are_made_another_way_keep_the_limit(
+    device: tuple[str, str], take_for: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plan whose kernel for values alone is refused is made anew, beside what it keeps."""
+    take_for(device[1])
+    (A, B), queue = operands("ones"), queue_on(device[0])
+    (left, right), wanted = placed(queue, A, B), product(A, B)
+    module = sys.modules["clsparse_py.spgemm.plan"]
+    enqueued = module.enqueued
+
+    def refusing(chain: Chain, product: Product, steps: Sequence[Step], C: Result, phase: str) -> Sequence[Step]:
+        if phase == "values" and not refused:
+            refused.append(steps[0].rule.accumulator)
+            error = BuildError("planted", log="", parameters="planted", source=None)
+            raise RefusedError(chain.device, product.form, refused[0], error)
+        found: Sequence[Step] = enqueued(chain, product, steps, C, phase)
+        return found
+
+    monkeypatch.setattr(module, "enqueued", refusing)
+    for limit in (30_000, 50_000):
+        refused: list[Any] = []
+        refusals.clear()
+        with counted(monkeypatch) as allocations:
+            settings, workspace = Settings("auto", plus_times, True, limit, None), Workspace(limit)
+            plan = SpgemmPlan(left, right, settings, None, Timer(queue, measures=False), workspace)
+            first = plan.take_first()
+            C = plan()
+        assert refused
+        assert_same(C, wanted)
+        assert allocations.peak(first, C) <= limit
+        assert "planted" in plan.explain().rule
+    refusals.clear()
 
 
 @pytest.mark.parametrize("index", [np.int32, np.int64])
