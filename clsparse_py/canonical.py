@@ -16,6 +16,7 @@ from pyopencl import array as cl_array
 from typing_extensions import Self, override
 
 from clsparse_py.arithmetic import OPENCL_TYPES, needs_fp64
+from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.convert import converted
 from clsparse_py.launch import Chain, spread
 from clsparse_py.memory import allocated
@@ -28,6 +29,7 @@ from clsparse_py.primitives.segmented_sort import enqueue_segmented_sort
 from clsparse_py.programs import Parameters
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure, Structure, check_structure
+from clsparse_py.transfer import fetched
 from clsparse_py.transpose.kernels import Moving
 from clsparse_py.transpose.methods import enqueue_permute
 
@@ -197,19 +199,53 @@ def from_coordinates(
 
 def _largest(queue: cl.CommandQueue, name: str, numbers: cl_array.Array, length: int | None, work_group: int) -> int:
     """Return the largest of some rows or columns, after all were found to be in range."""
+    outside, largest = _range(queue, numbers, np.iinfo(np.int64).max if length is None else length, work_group)
+    if outside:
+        raise ValueError(f"{name}: must lie in [0, {'n' if length is None else length}), {outside} of {numbers.size} do not")
+    return largest
+
+
+def _range_by_host(queue: cl.CommandQueue, numbers: cl_array.Array, length: int, work_group: int) -> tuple[int, int]:  # noqa: ARG001
+    """Return what `_range` does."""
+    host = fetched(numbers, queue)
+    return int(np.sum((host < 0) | (host >= length))), int(host.max(initial=0)) if host.size else -1
+
+
+@or_by_host(_range_by_host)
+def _range(queue: cl.CommandQueue, numbers: cl_array.Array, length: int, work_group: int) -> tuple[int, int]:
+    """Return how many numbers lie outside [0, length), and the largest of all."""
     chain = Chain(queue, numbers)
     built, taken = chain.build(Range(min(work_group, chain.device.max_work_group), numbers.dtype.name))
     groups, sizes = spread(chain.device, numbers.size, taken.work_group)
     found = chain.scratch(2 * groups, np.int64)
-    end = np.iinfo(np.int64).max if length is None else length
-    chain.launch(built, groups, *sizes, np.int64(end), numbers, found)
+    chain.launch(built, groups, *sizes, np.int64(length), numbers, found)
     per_group = chain.read(found, 2 * groups).reshape(groups, 2)
-    outside = int(per_group[:, 0].sum())
-    if outside:
-        raise ValueError(f"{name}: must lie in [0, {'n' if length is None else length}), {outside} of {numbers.size} do not")
-    return int(per_group[:, 1].max(initial=-1))
+    return int(per_group[:, 0].sum()), int(per_group[:, 1].max(initial=-1))
 
 
+def _on_host(queue: cl.CommandQueue, parts: Parts) -> tuple[np.ndarray[Any, Any], ...]:
+    """Return the parts of a matrix on the host, and the row of each entry."""
+    data, indices, indptr = (fetched(part, queue) for part in parts)
+    return data, indices, indptr, np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
+
+
+def _placed_parts(queue: cl.CommandQueue, parts: Parts, data: Any, indices: Any, indptr: Any) -> Parts:
+    """Return new parts, of the dtypes and from the allocator of others."""
+    allocator = parts[0].allocator
+    dtypes = {"data": parts[0].dtype, "indices": parts[1].dtype, "indptr": parts[2].dtype}
+    values = (each.astype(dtype) for each, dtype in zip((data, indices, indptr), dtypes.values(), strict=True))
+    data, indices, indptr = (placed(queue, name, each, allocator) for name, each in zip(dtypes, values, strict=True))
+    return data, indices, indptr
+
+
+def _sorted_by_host(queue: cl.CommandQueue, parts: Parts) -> Parts:
+    """Return what `with_sorted_rows` does."""
+    data, indices, indptr, rows = _on_host(queue, parts)
+    order = np.lexsort((indices, rows))
+    return *_placed_parts(queue, parts, data[order], indices[order], indptr)[:2], parts[2]
+
+
+@or_by_host(_sorted_by_host)
 def with_sorted_rows(queue: cl.CommandQueue, parts: Parts) -> Parts:
     """Return the parts of the same matrix with the columns of each row in ascending order; duplicates keep their order.
 
@@ -229,6 +265,23 @@ def with_sorted_rows(queue: cl.CommandQueue, parts: Parts) -> Parts:
     return new_data, new_indices, indptr
 
 
+def _summed_by_host(queue: cl.CommandQueue, parts: Parts, work_group: int = _WORK_GROUP) -> Parts:  # noqa: ARG001
+    """Return what `without_duplicates` does."""
+    data, indices, indptr, rows = _on_host(queue, parts)
+    begins = np.ones(indices.size, bool)
+    begins[1:] = (indices[1:] != indices[:-1]) | (rows[1:] != rows[:-1])
+    if begins.all():
+        return parts
+    sums = np.add.reduceat(data.astype(sum_dtype(data.dtype)), np.flatnonzero(begins))
+    return _placed_parts(queue, parts, sums, indices[begins], _kept_before(begins)[indptr])
+
+
+def _kept_before(kept: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return how many entries are kept before each, and in all."""
+    return np.concatenate(([0], np.cumsum(kept)))
+
+
+@or_by_host(_summed_by_host)
 def without_duplicates(queue: cl.CommandQueue, parts: Parts, work_group: int = _WORK_GROUP) -> Parts:
     """Return the parts of a matrix with duplicates added up, in their order; the parts themselves where there are none.
 
@@ -262,6 +315,14 @@ def without_duplicates(queue: cl.CommandQueue, parts: Parts, work_group: int = _
     return sums if dtype == data.dtype else converted(queue, "data", sums, data.dtype), new_indices, new_indptr
 
 
+def _without_zeros_by_host(queue: cl.CommandQueue, parts: Parts, work_group: int = _WORK_GROUP) -> Parts:  # noqa: ARG001
+    """Return what `without_zeros` does."""
+    data, indices, indptr, _ = _on_host(queue, parts)
+    kept = data != 0
+    return parts if kept.all() else _placed_parts(queue, parts, data[kept], indices[kept], _kept_before(kept)[indptr])
+
+
+@or_by_host(_without_zeros_by_host)
 def without_zeros(queue: cl.CommandQueue, parts: Parts, work_group: int = _WORK_GROUP) -> Parts:
     """Return the parts of a matrix without the entries that are zero; the parts themselves where there are none.
 

@@ -11,6 +11,7 @@ from typing_extensions import Self
 
 from clsparse_py import programs
 from clsparse_py.arithmetic import OPENCL_TYPES
+from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.launch import Chain
 from clsparse_py.memory import allocated, array_of
 from clsparse_py.records import dataclass
@@ -73,12 +74,37 @@ def converted(
     item = values.dtype.itemsize
     if values.offset % item or values.strides[0] % item:
         raise ValueError(f"{name}: must begin at a multiple of {item} bytes in its buffer, begins at {values.offset}")
+    return _converted(queue, name, values, dtype, work_group)
+
+
+def _converted_by_host(
+    queue: cl.CommandQueue,
+    name: str,
+    values: cl_array.Array,
+    dtype: np.dtype[Any],
+    work_group: int,  # noqa: ARG001 - of the kernel's
+) -> cl_array.Array:
+    """Return what `_converted` does."""
+    n, item = values.size, values.dtype.itemsize
+    begin, step = values.offset // item, values.strides[0] // item
+    # The entries of the buffer from the first of the view to its last.
+    first, n_read = begin + min(0, (n - 1) * step), (n - 1) * abs(step) + 1
+    read = Chain(queue, values).read(values, n_read if n else 0, first)[:: step or 1]
+    with np.errstate(all="ignore"):
+        given = read.real if read.dtype.kind == "c" and dtype.kind not in "bc" else read
+        return placed(queue, name, np.broadcast_to(given, n).astype(dtype))
+
+
+@or_by_host(_converted_by_host)
+def _converted(
+    queue: cl.CommandQueue, name: str, values: cl_array.Array, dtype: np.dtype[Any], work_group: int
+) -> cl_array.Array:
     result = allocated(queue, name, values.size, dtype)
     if values.size:
         chain = Chain(queue, values)
         built, record = chain.build(Convert(min(work_group, chain.device.max_work_group), values.dtype.name, dtype.name))
         groups = min(-(-values.size // record.work_group), chain.device.compute_units * 64)
-        begin, step = (np.int64(number // item) for number in (values.offset, values.strides[0]))
+        begin, step = (np.int64(number // values.dtype.itemsize) for number in (values.offset, values.strides[0]))
         chain.launch(built, groups, np.uint64(values.size), values, begin, step, result)
         chain.finish(result)
     return result

@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from platforms import PLATFORMS
 
 import clsparse_py
 from clsparse_py import BuildError, cli, programs, refusals
+from clsparse_py.convert import Convert, converted
 from clsparse_py.refusals import Refusal
 from clsparse_py.spmv.features import inspected_on_host
 from clsparse_py.structure import check_structure
@@ -157,7 +159,8 @@ CONVERSION = "csr_convert_"
 
 
 def convert(queue: cl.CommandQueue) -> None:
-    clsparse_py.csr_array(matrix(), queue=queue).astype(np.float64)
+    """Build a kernel, and nothing else if it is refused."""
+    programs.build(queue.context, queue.device, Convert(min(64, queue.device.max_work_group_size), "float32", "float64"))
 
 
 @pytest.fixture
@@ -411,6 +414,81 @@ def test_a_structure_is_checked_by_the_host_too(queue: cl.CommandQueue, plant: C
         assert bool(asked) == refused
     assert structures[0] == structures[1]
     np.testing.assert_allclose(clsparse_py.csr_array(host, queue=queue) @ np.ones(40, np.float32), host.sum(axis=1), rtol=1e-5)
+
+
+#: Kernels that there is no other for: of conversion, of what makes a matrix canonical, and of new values for one; and all.
+OF_THE_HOST = [
+    "csr_convert",
+    "canonical_begins",
+    "canonical_compact",
+    "canonical_nonzeros",
+    "canonical_range",
+    "transpose_permute",
+]
+OF_THE_HOST += ["sort_network|merge_", "|".join(OF_THE_HOST)]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float32", "bool", "complex64"])
+@pytest.mark.parametrize("pattern", OF_THE_HOST)
+def test_the_host_does_what_no_other_kernel_does(
+    queue: cl.CommandQueue, plant: Callable[..., list[str]], pattern: str, dtype: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked, rng, n = plant(pattern), np.random.default_rng(3), 400
+    # Some entries three times, some of them zeros; rows are not sorted.
+    row, col = np.tile(rng.integers(0, 40, n), 3), np.tile(rng.integers(0, 50, n), 3)
+    values = rng.integers(0, 3, 3 * n).astype(dtype)
+    wanted = scipy.sparse.csr_array((values, (row, col)), shape=(40, 50))
+    order = np.argsort(row, kind="stable")
+    indptr = np.concatenate(([0], np.cumsum(np.bincount(row, minlength=40))))
+    shuffled = (values[order], col[order], indptr)
+
+    def same(found: clsparse_py.csr_array, of: scipy.sparse.csr_array) -> None:
+        got = found.get()
+        assert got.dtype == of.dtype
+        np.testing.assert_array_equal(got.indptr, of.indptr)
+        np.testing.assert_array_equal(got.indices, of.indices)
+        np.testing.assert_array_equal(got.data, of.data)
+
+    for first in (True, False):
+        same(clsparse_py.csr_array((values, (row, col)), shape=(40, 50), queue=queue), wanted)
+        parts = [cl.array.to_device(queue, each) for each in (shuffled[0], *(each.astype(np.int64) for each in shuffled[1:]))]
+        A = clsparse_py.csr_array(tuple(parts), shape=(40, 50), queue=queue)
+        # Unsorted, and with duplicates: in canonical format for the product, and new values of it.
+        plan = clsparse_py.spgemm_plan(
+            A, clsparse_py.csr_array(scipy.sparse.eye_array(50, dtype=dtype, format="csr"), queue=queue)
+        )
+        for data in (None, cl.array.to_device(queue, shuffled[0][::-1].copy())):
+            of = wanted if data is None else scipy.sparse.csr_array((shuffled[0][::-1], *shuffled[1:]), shape=(40, 50))
+            of = of.copy()
+            of.sum_duplicates()
+            same(plan(data), of)
+        A.sum_duplicates()
+        same(A, wanted)
+        A.eliminate_zeros()
+        without = wanted.copy()
+        without.eliminate_zeros()
+        same(A, without)
+        for to in ("float32", "complex64", "int16", "bool"):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of NumPy's, that a complex loses its imaginary part
+                np.testing.assert_array_equal(A.astype(to).data.get(), without.data.astype(to))
+        assert bool(caplog.records) == first
+        caplog.clear()
+    assert asked
+    assert len(asked) == len(set(asked))
+    with pytest.raises(ValueError, match=r"^row: must lie in \[0, 40\), 2 of 3 do not"):
+        clsparse_py.csr_array((np.ones(3, np.float32), ([40, 0, -1], [0, 1, 2])), shape=(40, 50), queue=queue)
+
+
+def test_views_are_converted_by_the_host_too(queue: cl.CommandQueue, plant: Callable[..., list[str]]) -> None:
+    asked, host = plant("csr_convert"), np.arange(20, dtype=np.float32)
+    array = cl.array.to_device(queue, host)
+    for part in (slice(None, None, 3), slice(15, 2, -4), slice(4, 4), slice(7, 8)):
+        found = converted(queue, "x", array[part], np.dtype(np.int32))
+        np.testing.assert_array_equal(found.get(), host[part].astype(np.int32))
+    assert len(asked) == len(set(asked)) > 0
+    with pytest.raises(ValueError, match=r"^x: must begin at a multiple of 4 bytes"):
+        converted(queue, "x", cl.array.Array(queue, 2, np.float32, data=array.base_data, offset=2), np.dtype(np.int32))
 
 
 TRANSPOSITIONS = [

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyopencl as cl
 from pyopencl import array as cl_array
 
+from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.convert import converted
 from clsparse_py.csr import assembled, csr_array
 from clsparse_py.launch import Chain
@@ -68,17 +70,35 @@ class CanonicalOperand:
         """Return the values of `matrix` where A has these; nothing is waited for."""
         if self._positions is None:
             return data
-        queue, n = self.matrix.queue, self.n_values
         starts = () if self._starts is None else (self._starts,)
-        chain = Chain(queue, data, self._positions, *starts)
-        ordered = allocated(queue, _WHAT, n, data.dtype)
-        enqueue_permute(chain, self._positions, data, ordered, n)
-        chain.finish(ordered)
-        if self._starts is None:
-            return ordered
-        dtype: np.dtype[Any] = sum_dtype(data.dtype)
-        n_kept = self._starts.size - 1
-        sums = allocated(queue, _WHAT, n_kept, dtype)
-        enqueue_segmented_sum(chain, self._starts, n_kept, ordered, n, sums)
-        chain.finish(sums)
-        return sums if dtype == data.dtype else converted(queue, "data", sums, data.dtype)
+        return _canonical_values(self.matrix.queue, data, self._positions, starts)
+
+
+def _canonical_values_by_host(
+    queue: cl.CommandQueue, data: cl_array.Array, positions: cl_array.Array, starts: tuple[cl_array.Array, ...]
+) -> cl_array.Array:
+    """Return what `_canonical_values` does."""
+    chain = Chain(queue, data, positions, *starts)
+    values = chain.read(data, data.size, data.offset // data.dtype.itemsize)[chain.read(positions, positions.size)]
+    for each in starts:
+        values = np.add.reduceat(values.astype(sum_dtype(data.dtype)), chain.read(each, each.size - 1)).astype(data.dtype)
+    return placed(queue, _WHAT, values)
+
+
+@or_by_host(_canonical_values_by_host)
+def _canonical_values(
+    queue: cl.CommandQueue, data: cl_array.Array, positions: cl_array.Array, starts: tuple[cl_array.Array, ...]
+) -> cl_array.Array:
+    """Return the values at some positions or, if it is told where they start, the sums of those that are one entry."""
+    n, chain = positions.size, Chain(queue, data, positions, *starts)
+    ordered = allocated(queue, _WHAT, n, data.dtype)
+    enqueue_permute(chain, positions, data, ordered, n)
+    chain.finish(ordered)
+    if not starts:
+        return ordered
+    dtype: np.dtype[Any] = sum_dtype(data.dtype)
+    n_kept = starts[0].size - 1
+    sums = allocated(queue, _WHAT, n_kept, dtype)
+    enqueue_segmented_sum(chain, starts[0], n_kept, ordered, n, sums)
+    chain.finish(sums)
+    return sums if dtype == data.dtype else converted(queue, "data", sums, data.dtype)

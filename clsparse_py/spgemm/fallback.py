@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from clsparse_py import refusals
+from clsparse_py import by_host, refusals
 from clsparse_py.device import Device
 from clsparse_py.errors import BuildError
 from clsparse_py.primitives import either_way
@@ -77,7 +77,7 @@ def refused_of(device: Device, form: Form) -> Mapping[Hashable, BuildError]:
 
 def described(device: Device, form: Form) -> str:
     """Return which kernels are done without, in words that follow others."""
-    refused = (*refused_of(device, form).values(), *either_way.refused_of(device).values())
+    refused = (*refused_of(device, form).values(), *either_way.refused_of(device).values(), *by_host.refused_of(device).values())
     return refusals.in_words(error.kernel for error in refused)
 
 

@@ -1,0 +1,74 @@
+"""What the host computes with NumPy where a device's compiler refuses the one kernel that there is for it."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py import refusals
+from clsparse_py.device import describe
+from clsparse_py.errors import BuildError
+from clsparse_py.memory import allocated, submit
+
+__all__ = ["or_by_host", "placed", "refused_of"]
+
+_ABOUT = "by the host"
+
+_log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def refused_of(device: Any) -> Mapping[Any, BuildError]:
+    """Return what the host does for a device, and the refusal of each."""
+    return refusals.avoided(device, _ABOUT)
+
+
+def or_by_host(
+    host: Callable[Concatenate[cl.CommandQueue, P], T],
+) -> Callable[[Callable[Concatenate[cl.CommandQueue, P], T]], Callable[Concatenate[cl.CommandQueue, P], T]]:
+    """Make a function give its arguments to one that computes the same on the host where a kernel of it is refused.
+
+    Until all its kernels were built it must not change what it reads. The host waits for the device then.
+    """
+
+    def decorate(
+        run: Callable[Concatenate[cl.CommandQueue, P], T],
+    ) -> Callable[Concatenate[cl.CommandQueue, P], T]:
+        @functools.wraps(run)
+        def either(queue: cl.CommandQueue, /, *arguments: P.args, **named: P.kwargs) -> T:
+            device = describe(queue.device)
+            avoided = refused_of(device)
+            if not avoided or _what(run.__name__, arguments) not in avoided:
+                try:
+                    return run(queue, *arguments, **named)
+                except BuildError as error:
+                    refusals.avoid(device, _ABOUT, _what(run.__name__, arguments), error)
+                    _log.warning("the host does what %s is for, with copies to and from %s", error.kernel, device.name)
+            return host(queue, *arguments, **named)
+
+        return either
+
+    return decorate
+
+
+def _what(name: str, arguments: tuple[Any, ...]) -> tuple[str, ...]:
+    """Return the name of a function, and the dtypes that it is called with."""
+    flat = (part for each in arguments for part in (each if isinstance(each, tuple) else (each,)))
+    dtypes = (each.dtype if isinstance(each, cl_array.Array) else each for each in flat)
+    return name, *(each.str for each in dtypes if isinstance(each, np.dtype))
+
+
+def placed(queue: cl.CommandQueue, what: str, values: np.ndarray[Any, Any], allocator: Any = None) -> cl_array.Array:
+    """Return a new device array with the values of one-dimensional ones on the host, which it does not keep."""
+    found = allocated(queue, what, values.size, values.dtype, allocator)
+    if values.size:
+        submit(f"a copy of {what}", cl.enqueue_copy, queue, found.base_data, np.ascontiguousarray(values), is_blocking=True)
+    return found
