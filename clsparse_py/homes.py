@@ -16,7 +16,7 @@ from pathlib import Path
 
 import platformdirs
 
-__all__ = ["provide"]
+__all__ = ["pocl_cache", "provide"]
 
 _log = logging.getLogger(__name__)
 
@@ -37,6 +37,12 @@ def provide() -> None:
         _replace("XDG_CACHE_HOME", cache)
     if of_pocl and not _can_be_written(Path(of_pocl)):
         _replace("POCL_CACHE_DIR", Path(of_pocl))
+
+
+def pocl_cache() -> Path:
+    """Return the folder in which PoCL keeps what it built."""
+    named = os.environ.get("POCL_CACHE_DIR")
+    return Path(named) if named else Path(platformdirs.user_cache_dir()) / "pocl/kcache"
 
 
 def _can_be_written(folder: Path) -> bool:

@@ -28,7 +28,7 @@ import pyopencl as cl
 from pyopencl.characterize import has_src_build_cache
 from typing_extensions import Self
 
-from clsparse_py import cache, refusals, sources
+from clsparse_py import cache, driver_cache, refusals, sources
 from clsparse_py.errors import BuildError
 from clsparse_py.memory import submit
 from clsparse_py.records import dataclass
@@ -214,6 +214,7 @@ def compile_source(context: cl.Context, device: cl.Device, source: str, options:
         # Drivers remark on every build ("optimised for 8 lanes"); the log reaches the caller where a build fails.
         warnings.simplefilter("ignore", cl.CompilerWarning)
         if has_src_build_cache(device):
+            driver_cache.look_through()
             return _compiled(_uncached(context, source), device, options)
         key = cache.key_of("program", source, *options, identity(device), cl.VERSION_TEXT)
         kept = cache.load(key, lambda binary: _loaded(context, device, binary, source, options))

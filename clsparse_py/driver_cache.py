@@ -1,0 +1,122 @@
+"""Entries of PoCL's own cache that were cut short: removed before PoCL meets them, which they would end.
+
+A full disk cuts files short, or a machine that stops. To look at all entries takes too long for every process. So a process that
+builds with PoCL leaves a mark, which it takes away when it ends in order; who finds the mark of one that did not looks at them.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import hashlib
+import logging
+import os
+import secrets
+import shutil
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+try:
+    import fcntl
+except ImportError:  # Windows has no locks that end with their process in the standard library
+    fcntl = None  # type: ignore[assignment]
+
+from clsparse_py import cache, homes
+
+__all__ = ["look_through"]
+
+_log = logging.getLogger(__name__)
+
+#: What a block of LLVM's bitcode begins with outside of all others: the number "enter" in two bits.
+_ENTER = 1
+
+
+@functools.cache
+def look_through() -> None:
+    """Have this process leave its mark and, if an earlier one did not end in order, remove what is cut short. Once a process."""
+    entries = homes.pocl_cache()
+    if fcntl is None or not entries.is_dir():
+        return
+    try:
+        marks = cache.make_folder(f"building-{hashlib.sha256(os.fsencode(entries)).hexdigest()[:16]}")
+        left = [each for each in marks.iterdir() if _is_left(each)]
+        mark = marks / secrets.token_hex(8)
+        file = mark.open("xb")
+        fcntl.flock(file, fcntl.LOCK_EX)
+        atexit.register(_take_away, mark, file, os.getpid())
+        if left:
+            for entry in _cut_short(entries):
+                _log.warning("%s is cut short: removed, and its kernels are built anew", entry)
+                shutil.rmtree(entry, ignore_errors=True)
+            for each in left:
+                each.unlink(missing_ok=True)
+    except OSError as error:
+        _log.info("PoCL's cache is not looked at: %s", error)
+
+
+def _is_left(mark: Path) -> bool:
+    """Return whether the process that left a mark has ended: its lock went with it."""
+    with mark.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
+
+
+def _take_away(mark: Path, file: IO[bytes], owner: int) -> None:
+    """Remove the mark, unless this is a child that was forked: its parent goes on."""
+    if os.getpid() == owner:
+        mark.unlink(missing_ok=True)
+    file.close()
+
+
+def _cut_short(entries: Path) -> Iterator[Path]:
+    """Yield the folders of programs of which a file is not whole."""
+    for folder, _, names in os.walk(entries):
+        for name in names:
+            path = Path(folder, name)
+            whole = _WHOLE.get(path.suffix)
+            if whole is None:
+                continue
+            try:
+                with path.open("rb") as file:
+                    if whole(file, os.fstat(file.fileno()).st_size):
+                        continue
+            except OSError:
+                continue  # another process's doing
+            yield entries.joinpath(*path.relative_to(entries).parts[:2])
+
+
+def _is_whole_bitcode(file: IO[bytes], size: int) -> bool:
+    """Return whether a file holds LLVM bitcode up to the end of its last block."""
+    if file.read(4) != b"BC\xc0\xde":
+        return False
+    at = 4
+    while at < size:
+        head = file.read(8)
+        if len(head) < 8:
+            return False
+        begin, n_words = struct.unpack("<II", head)
+        if begin & 3 != _ENTER:
+            return True  # of a form that is not known here
+        at += 8 + 4 * n_words
+        file.seek(at)
+    return at == size
+
+
+def _is_whole_elf(file: IO[bytes], size: int) -> bool:
+    """Return whether a file holds a shared object with its table of sections, which is its end."""
+    head = file.read(64)
+    if len(head) < 64 or head[:4] != b"\x7fELF":
+        return False
+    if head[4:6] != b"\x02\x01":
+        return True  # not of 64 bits, little-endian
+    (begin,) = struct.unpack_from("<Q", head, 0x28)
+    bytes_of_one, n = struct.unpack_from("<HH", head, 0x3A)
+    return bool(begin + bytes_of_one * n <= size)
+
+
+_WHOLE = {".bc": _is_whole_bitcode, ".so": _is_whole_elf}
