@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import inspect
 import os
 import zipfile
 import zlib
@@ -22,6 +23,9 @@ SUFFIXES = (".mtx", ".mtx.gz", ".npz")
 
 # What the readers raise on files that hold something else, or only a part. A file may also claim more entries than fit in memory.
 _DAMAGED = (OSError, ValueError, TypeError, KeyError, EOFError, OverflowError, MemoryError, zipfile.BadZipFile, zlib.error)
+
+# Asks for an array: older versions of SciPy have no such option, and later ones warn if it is not given.
+_AS_ARRAY: dict[str, Any] = {"spmatrix": False} if "spmatrix" in inspect.signature(scipy.io.mmread).parameters else {}
 
 
 def read_matrix(path: str | os.PathLike[str]) -> scipy.sparse.csr_array:
@@ -107,11 +111,11 @@ def suffix_of(path: Path) -> str:
 def _load(path: Path, suffix: str) -> Any:
     """Return what SciPy reads, in any format, dense included."""
     if suffix == ".mtx":
-        return scipy.io.mmread(path)
+        return scipy.io.mmread(path, **_AS_ARRAY)
     if suffix == ".mtx.gz":
         # SciPy takes a name for that of a compressed file in lower case alone.
         with gzip.open(path, "rb") as file:
-            return scipy.io.mmread(file)
+            return scipy.io.mmread(file, **_AS_ARRAY)
     if not zipfile.is_zipfile(path):
         raise ValueError("not a file that numpy.savez wrote")
     return scipy.sparse.load_npz(path)

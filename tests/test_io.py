@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import inspect
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,17 @@ def test_reads_every_field(tmp_path: Path, field: str) -> None:
     values = sp.coo_array(np.array([[1, 0], [3, 4]]).astype(complex if field == "complex" else int))
     found = read_matrix(written(tmp_path / "a.mtx", values, field=field))
     assert equal(found, values if field != "pattern" else values.astype(bool).astype(int))
+
+
+@pytest.mark.parametrize("name", ["a.mtx", "a.mtx.gz"])
+def test_scipy_is_asked_for_an_array(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some versions warn if they are not told which of their kinds to give."""
+    path, mmread = tmp_path / name, scipy.io.mmread
+    write_matrix(path, sp.csr_array(np.eye(2)))
+    asked: list[Any] = []
+    monkeypatch.setattr(scipy.io, "mmread", lambda source, **options: (asked.append(options), mmread(source, **options))[1])
+    read_matrix(path)
+    assert asked == [{"spmatrix": False} if "spmatrix" in inspect.signature(mmread).parameters else {}]
 
 
 def test_symmetry_is_expanded_and_duplicates_are_summed(tmp_path: Path) -> None:
