@@ -26,9 +26,10 @@ test: lint ## lint, then the tests on PoCL and Intel's runtime, and the lanes wh
 test-full: export CLSPARSE_FULL := 1
 test-full: test ## the same with every combination of what is covered pairwise
 
-lint: $(VENV)/test ## ruff and mypy
+lint: $(VENV)/test ## ruff, mypy and the layers of modules
 	$(IN_VENV)/ruff check .
 	$(IN_VENV)/mypy
+	$(IN_VENV)/lint-imports
 
 clean: ## remove the virtual environment and what the tools keep
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,4 +1,4 @@
-// Which rows the entries of a tile lie in. A tile is a part of boundaries.mako: it begins with entry `begin`; `row_begin` is the first
+// Which rows the entries of a tile lie in. A tile is a part of partition.mako: it begins with entry `begin`; `row_begin` is the first
 // row that begins at or after that; n_rows rows from `first` on have entries in it, or begin in it.
 //
 // tile_first_row(row_begin, begin, indptr):               the row that the tile's first entry lies in.

@@ -20,18 +20,17 @@ from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.convert import converted
 from clsparse_py.launch import Chain, spread
 from clsparse_py.memory import allocated
-from clsparse_py.parts import place_part
+from clsparse_py.placement import place_part
 from clsparse_py.primitives.addition import sum_dtype
+from clsparse_py.primitives.permute import Moving, enqueue_permute
 from clsparse_py.primitives.radix_sort import enqueue_sort_by_key
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.primitives.segmented import enqueue_segmented_sum
 from clsparse_py.primitives.segmented_sort import enqueue_segmented_sort
 from clsparse_py.programs import Parameters
 from clsparse_py.records import dataclass
-from clsparse_py.structure import OfStructure, Structure, check_structure
+from clsparse_py.structure import Facts, OfStructure, check_structure
 from clsparse_py.transfer import fetched
-from clsparse_py.transpose.kernels import Moving
-from clsparse_py.transpose.methods import enqueue_permute
 
 __all__ = [
     "Begins",
@@ -143,7 +142,7 @@ def from_coordinates(
     shape: tuple[int, int] | None,
     dtype: np.dtype[Any],
     work_group: int = _WORK_GROUP,
-) -> tuple[Parts, tuple[int, int], Structure]:
+) -> tuple[Parts, tuple[int, int], Facts]:
     """Return the matrix of entries with their rows and columns, rows sorted and duplicates added up, its shape and structure.
 
     Entries are sorted by row, then within rows by column, both stably. Waits to learn how many are outside and what the largest
@@ -194,7 +193,7 @@ def from_coordinates(
         parts = with_sorted_rows(queue, parts)
     if not found.canonical:
         parts = without_duplicates(queue, parts, work_group)
-    return parts, shape, Structure(parts[1].size, sorted=True, canonical=True)
+    return parts, shape, Facts(parts[1].size, sorted=True, canonical=True)
 
 
 def _largest(queue: cl.CommandQueue, name: str, numbers: cl_array.Array, length: int | None, work_group: int) -> int:

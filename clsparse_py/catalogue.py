@@ -14,6 +14,8 @@ from clsparse_py.device import Device
 from clsparse_py.primitives.addition import sum_dtype
 from clsparse_py.primitives.arguments import CheckPointers
 from clsparse_py.primitives.merge_rounds import MergeChunks, MergeSplits, MergeTiles
+from clsparse_py.primitives.partition import Partition
+from clsparse_py.primitives.permute import Permute
 from clsparse_py.primitives.radix_kernels import (
     RadixChunkCount,
     RadixChunkScatter,
@@ -33,9 +35,9 @@ from clsparse_py.spmm import Rows
 from clsparse_py.spmv.binning import Binning, ScanCounts
 from clsparse_py.spmv.choose import KERNELS, choose
 from clsparse_py.spmv.features import Features
-from clsparse_py.spmv.kernels import Adaptive, Boundaries, Combine, CountFeatures, Subvector, TotalFeatures
+from clsparse_py.spmv.kernels import Adaptive, Combine, CountFeatures, Subvector, TotalFeatures
 from clsparse_py.structure import Check
-from clsparse_py.transpose.kernels import Count, Gather, GatherChunked, Insert, Order, Permute, Sample, Unpack, tile
+from clsparse_py.transpose.kernels import Count, Gather, GatherChunked, Insert, Order, Sample, Unpack, tile
 
 __all__ = ["catalogue", "template_names"]
 
@@ -86,7 +88,7 @@ def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -
         },
         "spmv/binning": Binning(group, index, "histogram"),
         **{f"spmv/binning:{step}": Binning(group, index, step) for step in ("histogram", "count", "place")},
-        "spmv/boundaries": Boundaries(min(64, device.max_work_group), index),
+        "primitives/partition": Partition(min(64, device.max_work_group), index),
         "spmv/chunked": by_name["chunked"],
         "spmv/combine": Combine.legal(device, arithmetic, scaled),
         "spmv/combine:few": Combine.legal(device, arithmetic, scaled, lanes=4),
@@ -227,7 +229,7 @@ def _of_transposition(device: Device, arithmetic: Arithmetic) -> dict[str, progr
         "transpose/insert": Insert(tile_group, index, items),
         "transpose/order": Order(*tile(device, entry_bytes=12)[:1], index, item, tile(device, items=8, entry_bytes=12)[1]),
         "transpose/unpack": Unpack(group, index, item),
-        "transpose/permute": Permute(group, index, item),
+        "primitives/permute": Permute(group, index, item),
         "transpose/sample": Sample(group, index),
     }
 

@@ -9,26 +9,31 @@ import pyopencl as cl
 import scipy.sparse
 from pyopencl import array as cl_array
 
+from clsparse_py.canonical import with_sorted_rows, without_duplicates, without_zeros
 from clsparse_py.forked import use_device
-from clsparse_py.parts import parts_of, place, place_part, queue_for, require_device_array, shape_of, value_dtype
-from clsparse_py.structure import Plans, Structure, check_structure
+from clsparse_py.matrix import Matrix, Structure
+from clsparse_py.parts import made_of
+from clsparse_py.placement import place_part, require_device_array, value_dtype
+from clsparse_py.spgemm import spgemm
+from clsparse_py.spmm import spmm
+from clsparse_py.spmv import SpmvPlan, kept_plan, spmv
+from clsparse_py.structure import Facts
 from clsparse_py.tables import Table
 from clsparse_py.transfer import fetched
+from clsparse_py.transpose import Permutation, TransposePlan, permutation, transpose
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from clsparse_py.annotations import SciPySparse
-    from clsparse_py.spmv.plan import SpmvPlan
-    from clsparse_py.transpose.plan import TransposePlan
 
-__all__ = ["assembled", "csr_array"]
+__all__ = ["csr_array"]
 
 
 DeviceParts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
 
 
-class csr_array:  # noqa: N801 - SciPy's name for it
+class csr_array(Matrix):  # noqa: N801 - SciPy's name for it
     """A sparse matrix in Compressed Sparse Row form on an OpenCL device.
 
     Parameters
@@ -74,8 +79,8 @@ class csr_array:  # noqa: N801 - SciPy's name for it
     matrix that shares it is made of `pyopencl.array.Array` whose buffers were made with ``USE_HOST_PTR``.
     """
 
-    _vouched: bool
-    _structure: Structure | None
+    _kept: tuple[csr_array, int, int] | None
+    _plan: TransposePlan[csr_array] | None
     # NumPy leaves `array @ A` to us.
     __array_ufunc__ = None
     # As SciPy's and NumPy's arrays, which compare by entries.
@@ -91,66 +96,18 @@ class csr_array:  # noqa: N801 - SciPy's name for it
         queue: cl.CommandQueue | None = None,
         check: bool = True,
     ) -> None:
-        shape = None if shape is None else shape_of(shape)
-        vouched = False
-        structure: Structure | None = None
-        if isinstance(arg1, csr_array):
-            parts, own_shape, vouched = (arg1.data, arg1.indices, arg1.indptr), arg1.shape, arg1._vouched
-        else:
-            parts, own_shape, structure = parts_of(arg1, shape, dtype, queue)
-        if shape not in (None, own_shape):
-            raise ValueError(f"shape: {shape} differs from that of arg1, {own_shape}")
-        shape = own_shape
-        queue = queue_for(parts, queue)
-        # What was made here, with a structure that is known, is no one else's.
-        self._hold(queue, shape, place(queue, parts, shape, dtype, copy=copy and structure is None))
-        self._structure = structure
-        self._vouched = vouched or not check
-        if not self._vouched:
-            self._checked()
+        self._hold(*made_of(arg1, shape, dtype, queue, copy=copy, check=check))
+        self.require_valid()
 
-    def _hold(self, queue: cl.CommandQueue, shape: tuple[int, int], parts: DeviceParts) -> None:
-        """Begin to be the matrix of these parts."""
-        self._shape = shape
-        self._queue = queue
-        self._context: cl.Context = queue.context  # kept: not every driver's queue keeps it
-        self._data, self._indices, self._indptr = parts
-        self._plans = Plans()
-        self._structure = None
-        self._version = 0  # counts what is replaced
-        self._kept: tuple[csr_array, int, int] | None = None  # what `T` made, and the versions of both
-        self._nnz: int = self._indices.size
-        self._vouched = True
-
-    def _checked(self) -> Structure:
-        """Return what is known of the structure; check it where nothing is."""
-        if self._structure is None:
-            found = check_structure(self.queue, self.shape, self._indices, self._indptr)
-            if found.nnz < self._indices.size:
-                self._indices, self._data = self._indices[: found.nnz], self._data[: found.nnz]
-            self._nnz = found.nnz
-            self._structure = found
-        return self._structure
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        return self._shape
+    def _hold(self, structure: Structure, data: cl_array.Array) -> None:
+        super()._hold(structure, data)
+        self._kept = None  # what `T` made, and the versions of both
+        self._plan = None
 
     @property
     def ndim(self) -> int:
         """Two."""
         return 2
-
-    @property
-    def queue(self) -> cl.CommandQueue:
-        """The queue on which operations on the matrix run, if no operand brings another."""
-        return self._queue
-
-    @property
-    def context(self) -> cl.Context:
-        """The context of the queue."""
-        return self._context
 
     @property
     def data(self) -> cl_array.Array:
@@ -163,84 +120,44 @@ class csr_array:  # noqa: N801 - SciPy's name for it
     @data.setter
     def data(self, values: cl_array.Array) -> None:
         require_device_array("data", values, self.context)
-        if values.ndim != 1 or values.size != self._indices.size:
-            raise ValueError(f"data: must have the {self._indices.size} entries of indices, has shape {values.shape}")
+        if values.ndim != 1 or values.size != self.indices.size:
+            raise ValueError(f"data: must have the {self.indices.size} entries of indices, has shape {values.shape}")
         self._data = place_part(self.queue, "data", values, value_dtype("data", values.dtype), copy=False)
         self._version += 1
 
     @property
     def indices(self) -> cl_array.Array:
         """The column of each entry, a device array of int32 or int64. Setting it replaces the structure: plans are dropped."""
-        return self._indices
+        return self._structure.indices
 
     @indices.setter
     def indices(self, columns: cl_array.Array) -> None:
         require_device_array("indices", columns, self.context)
-        if columns.ndim != 1 or columns.dtype != self._indptr.dtype:
-            raise ValueError(f"indices: must be one-dimensional and {self._indptr.dtype}, is {columns.shape} {columns.dtype}")
-        self._indices = place_part(self.queue, "indices", columns, columns.dtype, copy=False)
-        self._replaced()
+        if columns.ndim != 1 or columns.dtype != self.indptr.dtype:
+            raise ValueError(f"indices: must be one-dimensional and {self.indptr.dtype}, is {columns.shape} {columns.dtype}")
+        self._replace_structure(place_part(self.queue, "indices", columns, columns.dtype, copy=False), self.indptr)
 
     @property
     def indptr(self) -> cl_array.Array:
         """Where each row begins, ``rows + 1`` entries. Setting it replaces the structure: plans are dropped."""
-        return self._indptr
+        return self._structure.indptr
 
     @indptr.setter
     def indptr(self, offsets: cl_array.Array) -> None:
         require_device_array("indptr", offsets, self.context)
-        if offsets.shape != (self.shape[0] + 1,) or offsets.dtype != self._indices.dtype:
-            wanted = f"{(self.shape[0] + 1,)} and dtype {self._indices.dtype}"
+        if offsets.shape != (self.shape[0] + 1,) or offsets.dtype != self.indices.dtype:
+            wanted = f"{(self.shape[0] + 1,)} and dtype {self.indices.dtype}"
             raise ValueError(f"indptr: must have shape {wanted}, is {offsets.shape} {offsets.dtype}")
-        self._indptr = place_part(self.queue, "indptr", offsets, offsets.dtype, copy=False)
-        self._replaced()
+        self._replace_structure(self.indices, place_part(self.queue, "indptr", offsets, offsets.dtype, copy=False))
 
-    def _replaced(self) -> None:
-        """Forget what was known of the structure; it is checked before the next use."""
-        self._plans = Plans()
-        self._kept = None
+    def _replace_structure(self, indices: cl_array.Array, indptr: cl_array.Array) -> None:
+        """Forget what was known of the structure; the new one is checked before its first use."""
+        self._become(Structure(self.queue, self.shape, indices, indptr, vouched=False), self._data)
+
+    def _become(self, structure: Structure, data: cl_array.Array) -> None:
+        """Take other parts."""
+        self._structure, self._data, self._kept, self._plan = structure, data, None, None
         self._version += 1
-        self._structure = None
-        self._vouched = False
-        self._nnz = self._indices.size
-
-    def require_valid(self) -> None:
-        """Check a structure that was replaced; every operation asks for this before a kernel that trusts it runs."""
-        if self._structure is None and not self._vouched:
-            self._checked()
-            if self._data.size != self._nnz:
-                raise ValueError(f"data: must have the {self._nnz} entries of indices, has {self._data.size}")
-
-    @property
-    def known_structure(self) -> Structure | None:
-        """What is known of the structure without asking the device."""
-        return self._structure
-
-    @property
-    def plans(self) -> Plans:
-        """The plans that are kept for the structure."""
-        return self._plans
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The dtype of the values."""
-        return np.dtype(self._data.dtype)
-
-    @property
-    def nnz(self) -> int:
-        """How many entries are stored."""
-        self.require_valid()
-        return self._nnz
-
-    @property
-    def has_sorted_indices(self) -> bool:
-        """Whether the columns of each row ascend (duplicates may stand beside each other)."""
-        return self._checked().sorted
-
-    @property
-    def has_canonical_format(self) -> bool:
-        """Whether the columns of each row ascend strictly: sorted and without duplicates."""
-        return self._checked().canonical
 
     def sort_indices(self) -> None:
         """Sort the columns of each row, in place: `indices` and `data` become new arrays, and plans are dropped.
@@ -248,9 +165,8 @@ class csr_array:  # noqa: N801 - SciPy's name for it
         Duplicates keep their order. Where the columns are sorted, nothing changes.
         """
         if not self.has_sorted_indices:
-            from clsparse_py.canonical import with_sorted_rows
-
-            self._become(with_sorted_rows(self.queue, self._parts), None)
+            data, indices, indptr = with_sorted_rows(self.queue, self._parts)
+            self._become(Structure(self.queue, self.shape, indices, indptr), data)
 
     def sum_duplicates(self) -> None:
         """Sort the columns of each row, and add up entries of one place, in place: as `sort_indices`, with a new `indptr` too.
@@ -259,47 +175,34 @@ class csr_array:  # noqa: N801 - SciPy's name for it
         canonical, nothing changes.
         """
         if not self.has_canonical_format:
-            from clsparse_py.canonical import without_duplicates
-
             self.sort_indices()
-            parts = without_duplicates(self.queue, self._parts)
-            self._become(parts, Structure(parts[1].size, sorted=True, canonical=True))
+            data, indices, indptr = without_duplicates(self.queue, self._parts)
+            canonical = Facts(indices.size, sorted=True, canonical=True)
+            self._become(Structure(self.queue, self.shape, indices, indptr, canonical), data)
 
     def eliminate_zeros(self) -> None:
         """Leave out entries whose value is zero, in place: where there are some, all arrays are new, and plans are dropped."""
-        from clsparse_py.canonical import without_zeros
-
         self.require_valid()
-        parts, known = without_zeros(self.queue, self._parts), self._structure
-        if parts[1] is not self._indices:
+        (data, indices, indptr), known = without_zeros(self.queue, self._parts), self.facts
+        if indices is not self.indices:
             # Without some entries, rows may be sorted that were not, and duplicates may be none.
-            self._become(parts, known and (Structure(parts[1].size, True, True) if known.canonical else None))
+            facts = Facts(indices.size, sorted=True, canonical=True) if known is not None and known.canonical else None
+            self._become(Structure(self.queue, self.shape, indices, indptr, facts), data)
 
     @property
     def _parts(self) -> DeviceParts:
-        return self._data, self._indices, self._indptr
-
-    def _become(self, parts: DeviceParts, structure: Structure | None) -> None:
-        """Take other parts, which are valid; ``structure`` is what is known of them."""
-        self._data, self._indices, self._indptr = parts
-        self._replaced()
-        self._vouched, self._structure = True, structure
+        return self.data, self.indices, self.indptr
 
     def spmv_plan(self) -> SpmvPlan:
         """Return the plan of ``A @ x``, made at the first call and kept until the structure is replaced."""
-        if self._plans.spmv is None:
-            from clsparse_py.spmv import spmv_plan
+        return kept_plan(self)
 
-            self._plans.spmv = spmv_plan(self)
-        return self._plans.spmv
-
-    def transpose_plan(self) -> TransposePlan:
+    def transpose_plan(self) -> TransposePlan[csr_array]:
         """Return the plan that transposes new values of A, made at the first call and kept until the structure is replaced."""
-        if self._plans.transpose is None:
-            from clsparse_py.transpose import transpose_plan
-
-            self._plans.transpose = transpose_plan(self)
-        return self._plans.transpose
+        if self._plan is None:
+            found = self._structure.kept(Permutation, lambda: permutation(self, "auto"))
+            self._plan = TransposePlan(self, found)
+        return self._plan
 
     @property
     def T(self) -> csr_array:  # noqa: N802 - SciPy's name for it
@@ -309,8 +212,6 @@ class csr_array:  # noqa: N801 - SciPy's name for it
         further one by a gather. What is written into the arrays in place goes unnoticed: after that say ``A.data = A.data``. The
         kept matrix is A's, not to be written to in place either: `transpose` with ``copy=True`` gives one of its own.
         """
-        from clsparse_py.transpose import transpose
-
         if self._kept is not None:
             transposed, of, itself = self._kept
             if (of, itself) == (self._version, transposed._version):
@@ -384,16 +285,11 @@ class csr_array:  # noqa: N801 - SciPy's name for it
         Of a sparse matrix, `csr_array` or SciPy's, the product is a `csr_array`, see `clsparse_py.spgemm`.
         """
         if isinstance(other, csr_array):
-            from clsparse_py.spgemm import spgemm
-
             return spgemm(self, other)
-        from clsparse_py.spmm import spmm
-        from clsparse_py.spmv import spmv
-
         if isinstance(other, cl_array.Array) and other.ndim in (1, 2):  # before SciPy is asked, which takes microseconds
             return spmm(self, other) if other.ndim == 2 else spmv(self, other)
         if scipy.sparse.issparse(other):
-            return self @ csr_array(other, queue=self.queue)
+            return spgemm(self, other)
         dense = _dense(other)
         if dense is None:
             return NotImplemented
@@ -440,15 +336,17 @@ class csr_array:  # noqa: N801 - SciPy's name for it
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _compare
 
     def __repr__(self) -> str:
-        kind = f"{self.dtype} values, {self._indptr.dtype} indices"
+        kind = f"{self.dtype} values, {self.indptr.dtype} indices"
         rows, cols = self.shape
-        return f"<csr_array of {rows} x {cols}, {self._nnz} stored entries, {kind}, on {self.queue.device.name}>"
+        return f"<csr_array of {rows} x {cols}, {self.indices.size} stored entries, {kind}, on {self.queue.device.name}>"
 
     def _repr_html_(self) -> str:
         rows, cols = self.shape
-        kinds = str(self.dtype), str(self._indptr.dtype)
+        kinds = str(self.dtype), str(self.indptr.dtype)
         heads = "rows", "columns", "stored entries", "values", "indices", "device"
-        return Table("csr_array", heads, [(f"{rows:,}", f"{cols:,}", f"{self._nnz:,}", *kinds, self.queue.device.name)]).as_html()
+        return Table(
+            "csr_array", heads, [(f"{rows:,}", f"{cols:,}", f"{self.indices.size:,}", *kinds, self.queue.device.name)]
+        ).as_html()
 
 
 def _dense(other: Any) -> Any:
@@ -466,29 +364,3 @@ def _dense(other: Any) -> Any:
         return None
     what = f"is a scalar of type {type(other).__name__}" if dense.ndim == 0 else f"has shape {dense.shape}"
     raise ValueError(f"x: must be an array of one or two dimensions, {what}")
-
-
-def assembled(
-    queue: cl.CommandQueue,
-    shape: tuple[int, int],
-    parts: DeviceParts,
-    structure: Structure | None,
-    plans: Plans | None = None,
-) -> csr_array:
-    """Return the matrix of data, indices and indptr that an operation made: nothing is checked or copied.
-
-    Parameters
-    ----------
-    queue : pyopencl.CommandQueue
-    shape : tuple of int
-    parts : tuple of pyopencl.array.Array
-    structure : Structure or None
-        What is known of it; None where that has to be found out when it is asked for.
-    plans : Plans, optional
-        Of a matrix with the same ``indices`` and ``indptr``.
-    """
-    made = csr_array.__new__(csr_array)
-    made._hold(queue, shape, parts)
-    made._structure = structure
-    made._plans = plans or made._plans
-    return made

@@ -10,9 +10,9 @@ from pyopencl import array as cl_array
 
 from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic, unsupported
 from clsparse_py.convert import copied
-from clsparse_py.csr import csr_array
 from clsparse_py.device import describe
 from clsparse_py.errors import class_of
+from clsparse_py.matrix import Matrix
 from clsparse_py.memory import allocated
 from clsparse_py.overlap import require_apart, require_inside, require_writable
 from clsparse_py.semiring import Semiring
@@ -25,12 +25,12 @@ _DTYPES = frozenset(np.dtype(name) for name in OPENCL_TYPES)
 
 def check_matrix(A: Any) -> None:
     """Check that A is a `csr_array` with a valid structure."""
-    if not isinstance(A, csr_array):
+    if not isinstance(A, Matrix):
         raise TypeError(f"A: must be a clsparse_py.csr_array, is {class_of(A)}")
     A.require_valid()
 
 
-def dense_operand(A: csr_array, name: str, values: Any, ndim: int) -> tuple[cl_array.Array, bool]:
+def dense_operand(A: Matrix, name: str, values: Any, ndim: int) -> tuple[cl_array.Array, bool]:
     """Return a dense operand on the device, and whether it came from there.
 
     Raises
@@ -65,12 +65,12 @@ def dense_operand(A: csr_array, name: str, values: Any, ndim: int) -> tuple[cl_a
     return from_host(A.queue, values if values.flags.forc else np.ascontiguousarray(values), copy=False), False
 
 
-def _require_fp64(A: csr_array, name: str, dtype: np.dtype[Any]) -> None:
+def _require_fp64(A: Matrix, name: str, dtype: np.dtype[Any]) -> None:
     if not describe(A.queue.device).fp64:
         raise TypeError(f"{name}: {dtype} needs double precision, which {A.queue.device.name} lacks; use single precision")
 
 
-def check_scale(A: csr_array, x: cl_array.Array, alpha: Any, beta: Any, out: Any, semiring: Semiring) -> np.dtype[Any]:
+def check_scale(A: Matrix, x: cl_array.Array, alpha: Any, beta: Any, out: Any, semiring: Semiring) -> np.dtype[Any]:
     """Check semiring, alpha and beta, and return the dtype of the result."""
     if not isinstance(semiring, Semiring):
         raise TypeError(f"semiring: must be one of clsparse_py.semiring, is {type(semiring).__name__}")
@@ -132,7 +132,7 @@ class Result:
 
 
 def result_for(
-    A: csr_array,
+    A: Matrix,
     name: str,
     x: cl_array.Array,
     given: Any,

@@ -1,9 +1,7 @@
-"""From what a `csr_array` is made of to its three arrays on a device."""
+"""What a `csr_array` can be made of: each kind of first argument, as data, indices and indptr."""
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -11,69 +9,57 @@ import pyopencl as cl
 import scipy.sparse
 from pyopencl import array as cl_array
 
-from clsparse_py.arithmetic import OPENCL_TYPES, name_of, unsupported
-from clsparse_py.convert import converted, copied
-from clsparse_py.device import default_queue, describe
-from clsparse_py.errors import DtypeError
-from clsparse_py.overlap import require_inside
-from clsparse_py.structure import Structure
-from clsparse_py.transfer import contexts_match, from_host
+from clsparse_py.arithmetic import OPENCL_TYPES, unsupported
+from clsparse_py.canonical import from_coordinates
+from clsparse_py.matrix import Matrix, Structure
+from clsparse_py.placement import Parts, index_vector, place, queue_for, shape_of, value_dtype, value_dtype_on, vector
+from clsparse_py.structure import Facts
 
-__all__ = ["parts_of", "place", "place_part", "queue_for", "require_device_array", "shape_of", "value_dtype"]
-
-Parts = tuple[Any, Any, Any]
+__all__ = ["made_of"]
 
 
-def shape_of(shape: Any) -> tuple[int, int]:
-    """Return a shape as two Python integers."""
-    try:
-        rows, cols = (operator.index(length) for length in shape)
-    except (TypeError, ValueError):
-        raise TypeError(f"shape: must be two integers, is {shape!r}") from None
-    if rows < 0 or cols < 0:
-        raise ValueError(f"shape: must not be negative, is {(rows, cols)}")
-    if max(rows, cols) > np.iinfo(np.int64).max:
-        raise ValueError(f"shape: must fit 64-bit indices, is {(rows, cols)}")
-    return rows, cols
+def made_of(
+    arg1: Any,
+    shape: Any = None,
+    dtype: Any = None,
+    queue: cl.CommandQueue | None = None,
+    *,
+    copy: bool = False,
+    check: bool = True,
+) -> tuple[Structure, cl_array.Array]:
+    """Return the structure and the values of what a `csr_array` can be made of; the structure is still to be checked.
 
-
-def value_dtype(name: str, dtype: Any) -> np.dtype[Any]:
-    """Return a dtype that kernels take."""
-    try:
-        given: np.dtype[Any] = np.dtype(dtype)
-    except TypeError:
-        raise DtypeError(f"{name}: {dtype!r} is no dtype") from None
-    native = given if given.isnative else given.newbyteorder("=")
-    if name_of(native) not in OPENCL_TYPES:
-        raise unsupported(name, native)
-    return native
-
-
-def require_device_array(name: str, values: Any, context: cl.Context) -> None:
-    """Check that a part is a device array of a context."""
-    if not isinstance(values, cl_array.Array):
-        raise TypeError(f"{name}: must be a pyopencl.array.Array, is {type(values).__name__}")
-    if not contexts_match(values, context):
-        raise ValueError(f"{name}: lives in another context than the queue of the matrix")
-
-
-def queue_for(parts: Iterable[Any], queue: cl.CommandQueue | None) -> cl.CommandQueue:
-    """Return the queue given, or that of the first part on a device, or the default one.
+    Parameters
+    ----------
+    arg1, shape, dtype, copy, queue, check
+        As for `csr_array`.
 
     Raises
     ------
-    TypeError
-        It is no queue.
+    ValueError, TypeError
+        ``arg1`` is no such thing, or its parts do not go together; the message names the part.
     """
-    if queue is not None and not isinstance(queue, cl.CommandQueue):
-        raise TypeError(f"queue: must be a pyopencl.CommandQueue, is {type(queue).__name__}")
-    own = (part.queue for part in parts if isinstance(part, cl_array.Array) and part.queue is not None)
-    return queue or next(own, None) or default_queue()
+    shape = None if shape is None else shape_of(shape)
+    facts: Facts | None = None
+    if isinstance(arg1, Matrix):
+        parts, own_shape = (arg1.data, arg1.indices, arg1.indptr), arg1.shape
+    else:
+        parts, own_shape, facts = _parts_of(arg1, shape, dtype, queue)
+    if shape not in (None, own_shape):
+        raise ValueError(f"shape: {shape} differs from that of arg1, {own_shape}")
+    queue = queue_for(parts, queue)
+    # Arrays that were made here, with facts, are private already: they are not copied.
+    data, indices, indptr = place(queue, parts, own_shape, dtype, copy=copy and facts is None)
+    if not isinstance(arg1, Matrix):
+        return Structure(queue, own_shape, indices, indptr, facts, vouched=not check), data
+    # What SpMV's plan chooses depends on the dtype of the values that it was made for.
+    shared = indices is arg1.indices and indptr is arg1.indptr and queue == arg1.queue and data.dtype == arg1.dtype
+    return arg1.structure if shared else arg1.structure.copied(queue, indices, indptr), data
 
 
-def parts_of(
+def _parts_of(
     arg1: Any, shape: tuple[int, int] | None, dtype: Any, queue: cl.CommandQueue | None
-) -> tuple[Parts, tuple[int, int], Structure | None]:
+) -> tuple[Parts, tuple[int, int], Facts | None]:
     """Return ``(data, indices, indptr)``, on host or device, the shape, and what is known of the structure.
 
     Parameters
@@ -96,77 +82,6 @@ def parts_of(
         data, (row, col) = arg1
         return _from_coordinates(data, row, col, shape, dtype, queue)
     return *_from_tuple(arg1, shape), None
-
-
-def place(
-    queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int], dtype: Any, *, copy: bool
-) -> tuple[cl_array.Array, cl_array.Array, cl_array.Array]:
-    """Return the three arrays on the device, of matching index type, and the values of the dtype asked for.
-
-    Raises
-    ------
-    ValueError, TypeError
-        Their lengths do not go together, a dtype is not supported or not on this device, or one lives in another context.
-    """
-    data, indices, indptr = _vector("data", parts[0]), _index_vector("indices", parts[1]), _index_vector("indptr", parts[2])
-    if indptr.size != shape[0] + 1:
-        raise ValueError(f"indptr: must have rows + 1 = {shape[0] + 1} entries, has {indptr.size}")
-    if data.size != indices.size:
-        raise ValueError(f"data: must have as many entries as indices, has {data.size}, not {indices.size}")
-    value = _value_dtype_on(queue, data.dtype, dtype)
-    index = _index_dtype(indices, indptr, shape)
-    return (
-        place_part(queue, "data", data, value, copy=copy),
-        place_part(queue, "indices", indices, index, copy=copy),
-        place_part(queue, "indptr", indptr, index, copy=copy),
-    )
-
-
-def _value_dtype_on(queue: cl.CommandQueue, own: np.dtype[Any], dtype: Any) -> np.dtype[Any]:
-    """Return the dtype of values on a device: the one asked for, or else their own."""
-    value = value_dtype("data" if dtype is None else "dtype", own if dtype is None else dtype)
-    if name_of(value) in ("float64", "complex128") and not describe(queue.device).fp64:
-        raise TypeError(
-            f"dtype: {value} needs double precision, which {queue.device.name} lacks; "
-            f"use dtype={'float32' if value.kind == 'f' else 'complex64'}"
-        )
-    return value
-
-
-def place_part(queue: cl.CommandQueue, name: str, part: Any, dtype: np.dtype[Any], *, copy: bool) -> cl_array.Array:
-    """Return one of the three arrays on the device, contiguous and from the beginning of its buffer.
-
-    One from the host is copied, whatever ``copy`` says: SciPy's matrices sort their arrays in place, even when they are only
-    asked for their largest entry, and what is known of a structure has to stay true.
-    """
-    if isinstance(part, cl_array.Array):
-        if not contexts_match(part, queue.context):
-            raise ValueError(f"{name}: lives in another context than the queue of the matrix")
-        require_inside(name, part)
-        if part.dtype != dtype or (part.size > 1 and part.strides != (dtype.itemsize,)):
-            return converted(queue, name, part, dtype)
-        # Kernels take the beginning of a buffer: a part that begins inside one is copied to a buffer of its own.
-        return copied(queue, name, part) if copy or part.offset else part
-    values = np.ascontiguousarray(part, dtype=dtype)
-    return from_host(queue, values, copy=np.may_share_memory(values, part))
-
-
-def _vector(name: str, part: Any) -> Any:
-    """Return one of the three arrays of a CSR matrix, on host or device, as a one-dimensional array."""
-    if not isinstance(part, cl_array.Array):
-        part = np.asarray(part)
-    elif not part.dtype.isnative:
-        raise TypeError(f"{name}: must be in the host's byte order, is {part.dtype.str}")
-    if part.ndim != 1:
-        raise ValueError(f"{name}: must have one dimension, has {part.ndim} (shape {part.shape})")
-    return part
-
-
-def _index_vector(name: str, part: Any) -> Any:
-    part = _vector(name, part)
-    if part.dtype.kind not in "iu" and part.size:
-        raise TypeError(f"{name}: must be integers, is {part.dtype}")
-    return part
 
 
 def _empty(shape: tuple[int, int], dtype: Any) -> tuple[Parts, tuple[int, int]]:
@@ -199,7 +114,7 @@ def _from_tuple(arg1: tuple[Any, ...], shape: tuple[int, int] | None) -> tuple[P
     """Return the three arrays and the shape of a tuple of three parts."""
     if len(arg1) != 3:
         raise ValueError(f"arg1: a tuple must be (data, indices, indptr) or (data, (row, col)) or a shape, has {len(arg1)} parts")
-    data, indices, indptr = _vector("data", arg1[0]), _index_vector("indices", arg1[1]), _index_vector("indptr", arg1[2])
+    data, indices, indptr = vector("data", arg1[0]), index_vector("indices", arg1[1]), index_vector("indptr", arg1[2])
     value_dtype("data", data.dtype)
     if not indptr.size:
         raise ValueError("indptr: must have rows + 1 entries, has none")
@@ -217,11 +132,9 @@ def _from_tuple(arg1: tuple[Any, ...], shape: tuple[int, int] | None) -> tuple[P
 
 def _from_coordinates(
     data: Any, row: Any, col: Any, shape: tuple[int, int] | None, dtype: Any, queue: cl.CommandQueue | None
-) -> tuple[Parts, tuple[int, int], Structure]:
+) -> tuple[Parts, tuple[int, int], Facts]:
     """Return the parts, shape and structure of entries with their rows and columns, whose duplicates are summed."""
-    from clsparse_py.canonical import from_coordinates
-
-    data, row, col = _vector("data", data), _index_vector("row", row), _index_vector("col", col)
+    data, row, col = vector("data", data), index_vector("row", row), index_vector("col", col)
     value_dtype("data", data.dtype)
     if shape is None and not data.size:
         raise ValueError("shape: cannot be told from arrays without entries; give it")
@@ -229,7 +142,7 @@ def _from_coordinates(
         if part.size != data.size:
             raise ValueError(f"{name}: must have as many entries as data, has {part.size}, not {data.size}")
     queue = queue_for((data, row, col), queue)
-    return from_coordinates(queue, data, row, col, shape, _value_dtype_on(queue, data.dtype, dtype))
+    return from_coordinates(queue, data, row, col, shape, value_dtype_on(queue, data.dtype, dtype))
 
 
 def _narrowest(indices: np.ndarray[Any, Any], indptr: np.ndarray[Any, Any], shape: tuple[int, int]) -> type:
@@ -239,9 +152,3 @@ def _narrowest(indices: np.ndarray[Any, Any], indptr: np.ndarray[Any, Any], shap
         if part.dtype != np.int32 and part.size and (part.max() > limit.max or part.min() < limit.min):
             return np.int64
     return np.int64 if max(shape) > limit.max else np.int32
-
-
-def _index_dtype(indices: Any, indptr: Any, shape: tuple[int, int]) -> np.dtype[Any]:
-    """Return the index type of a matrix: 64 bits where one of its arrays or a dimension needs them."""
-    wide = any(part.dtype.itemsize > 4 or part.dtype == np.uint32 for part in (indices, indptr))
-    return np.dtype(np.int64 if wide or max(shape) > np.iinfo(np.int32).max else np.int32)

@@ -11,10 +11,10 @@ from pyopencl import array as cl_array
 from typing_extensions import Self, override
 
 from clsparse_py.arithmetic import Arithmetic
-from clsparse_py.csr import csr_array
 from clsparse_py.device import Device
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
+from clsparse_py.matrix import Matrix
 from clsparse_py.operands import check_matrix, check_scale, dense_operand, result_for
 from clsparse_py.product import ProductKernel
 from clsparse_py.records import dataclass
@@ -65,7 +65,7 @@ class Rows(ProductKernel):
 
 @overload
 def spmm(
-    A: csr_array,
+    A: Matrix,
     X: cl_array.Array,
     *,
     alpha: Scalar | None = ...,
@@ -78,7 +78,7 @@ def spmm(
 
 @overload
 def spmm(
-    A: csr_array,
+    A: Matrix,
     X: npt.ArrayLike,
     *,
     alpha: Scalar | None = ...,
@@ -90,7 +90,7 @@ def spmm(
 
 
 def spmm(
-    A: csr_array,
+    A: Matrix,
     X: Any,
     *,
     alpha: Any = None,
@@ -137,7 +137,7 @@ def spmm(
 
 
 def enqueue_spmm(
-    A: csr_array,
+    A: Matrix,
     x: cl_array.Array,
     y: cl_array.Array,
     y_strides: tuple[int, int],

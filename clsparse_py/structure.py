@@ -1,11 +1,10 @@
-"""The structure of a CSR matrix on a device: what kernels that read it alone share, and the check of one from outside."""
+"""Kernels that read the structure of a matrix alone: what their records share, and the check of a structure."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyopencl as cl
@@ -17,13 +16,9 @@ from clsparse_py.arithmetic import OPENCL_TYPES
 from clsparse_py.device import in_order
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
-
-if TYPE_CHECKING:
-    from clsparse_py.spmv.plan import SpmvPlan
-    from clsparse_py.transpose.plan import TransposePlan
 from clsparse_py.records import dataclass
 
-__all__ = ["Check", "OfStructure", "Plans", "Structure", "Symmetry", "check_structure"]
+__all__ = ["Check", "Facts", "OfStructure", "check_structure"]
 
 
 @dataclass(frozen=True)
@@ -65,8 +60,8 @@ class Check(OfStructure):
 
 
 @dataclass(frozen=True)
-class Structure:
-    """What `check_structure` found.
+class Facts:
+    """What is known of a structure, as `check_structure` finds it.
 
     Attributes
     ----------
@@ -87,50 +82,6 @@ class Structure:
     canonical: bool
     longest: int | None = None
     adjacent: int = 0
-
-
-@dataclass(frozen=True)
-class Symmetry:
-    """Whether the pattern of a square matrix is symmetric, as its first transposition by `gather` found it.
-
-    Attributes
-    ----------
-    sampled, missing, at_guess : int
-        Entries of the sample; how many of them have no mirror image; how many have theirs at the first place that is looked at.
-    verified : bool
-        Whether every entry has its mirror image; False as well if the sample decided and the others were not looked at.
-    missed : bool
-        Whether one beside the sample has none.
-    flags : pyopencl.array.Array
-        What ``templates/transpose/sample.mako`` put out: the kernels read there that they are to gather.
-    """
-
-    sampled: int
-    missing: int
-    at_guess: int
-    verified: bool
-    missed: bool
-    flags: cl_array.Array
-
-
-@dataclasses.dataclass
-class Plans:
-    """The plans of a structure, and what transpositions found out about it, for all matrices that share its arrays.
-
-    Attributes
-    ----------
-    spmv, transpose
-        The plans; None before they are asked for.
-    symmetry : Symmetry or None
-        None before a transposition by `gather`.
-    longest_column : int or None
-        Entries of the column that has most; None before a transposition by `atomics`.
-    """
-
-    spmv: SpmvPlan | None = None
-    transpose: TransposePlan | None = None
-    symmetry: Symmetry | None = None
-    longest_column: int | None = None
 
 
 def _counted(
@@ -162,7 +113,7 @@ def counted_by_host(shape: tuple[int, int], indices: np.ndarray[Any, Any], indpt
 
 def check_structure(
     queue: cl.CommandQueue, shape: tuple[int, int], indices: cl_array.Array, indptr: cl_array.Array, work_group: int = 128
-) -> Structure:
+) -> Facts:
     """Check a structure on the device, with one kernel and one read.
 
     Raises
@@ -190,4 +141,4 @@ def check_structure(
         raise ValueError(f"indices: must lie in [0, {shape[1]}), {outside} of {indices.size} do not")
     if last < indices.size and not_rises:
         return check_structure(queue, shape, indices[:last], indptr, work_group)
-    return Structure(last, sorted=falls == 0, canonical=not_rises == 0, longest=int(found[:, 7].max()), adjacent=adjacent)
+    return Facts(last, sorted=falls == 0, canonical=not_rises == 0, longest=int(found[:, 7].max()), adjacent=adjacent)

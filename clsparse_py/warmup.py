@@ -13,7 +13,7 @@ import scipy.sparse
 from clsparse_py import programs
 from clsparse_py.csr import csr_array
 from clsparse_py.device import Device, describe
-from clsparse_py.parts import queue_for
+from clsparse_py.placement import queue_for
 from clsparse_py.semiring import plus_times
 from clsparse_py.spgemm import SpgemmPlan, spgemm_plan
 from clsparse_py.spgemm.arguments import form_of

@@ -24,14 +24,16 @@ from clsparse_py.catalogue import catalogue
 from clsparse_py.convert import Convert
 from clsparse_py.device import Device, Portability
 from clsparse_py.primitives.arguments import CheckPointers
+from clsparse_py.primitives.partition import Partition
+from clsparse_py.primitives.permute import Permute
 from clsparse_py.primitives.scan import ScanChunks, ScanTiles
 from clsparse_py.primitives.segmented import AddPartials, CutSegments, SegmentedChunks, SegmentedTails, SegmentedTiles
 from clsparse_py.records import dataclass
 from clsparse_py.spmm import Rows
 from clsparse_py.spmv.binning import Binning, ScanCounts
-from clsparse_py.spmv.kernels import Adaptive, Boundaries, Chunked, Combine, CountFeatures, Merge, Pieces, Subvector
+from clsparse_py.spmv.kernels import Adaptive, Chunked, Combine, CountFeatures, Merge, Pieces, Subvector
 from clsparse_py.structure import Check
-from clsparse_py.transpose.kernels import Count, Gather, GatherChunked, Insert, Order, Permute, Sample, Unpack
+from clsparse_py.transpose.kernels import Count, Gather, GatherChunked, Insert, Order, Sample, Unpack
 
 LANES = Portability("sub_group", 16)
 GPU = Device(
@@ -49,7 +51,7 @@ def records() -> list[programs.Parameters]:
     ]
     found += [Range(64, number) for number in ("int8", "uint64")] + [Nonzeros(64, number) for number in ("bool", "complex128")]
     for index in ("int32", "int64"):
-        found += [Check(64, index), Boundaries(64, index), CountFeatures(64, index), ScanCounts(64, index)]
+        found += [Check(64, index), Partition(64, index), CountFeatures(64, index), ScanCounts(64, index)]
         found += [Binning(64, index, step) for step in ("histogram", "count", "place")]
         found += [CheckPointers(64, index, False), CheckPointers(64, index, True), CutSegments(64, index)]
         found += [Sample(64, index), Count(64, index), Insert(64, index, 4)]

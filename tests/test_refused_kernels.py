@@ -355,12 +355,12 @@ VECTORS = [
     ("single", "serial", "spmv_subvector"),
     ("single", "vector", "spmv_subvector"),
     ("single", "pieces", "spmv_pieces"),
-    ("single", "adaptive", "spmv_(adaptive|boundaries)"),
+    ("single", "adaptive", "spmv_adaptive|primitives_partition"),
     ("single", "split", "spmv_adaptive"),
     ("single", "merge", "spmv_(merge|adaptive)"),
     ("single", "chunked", "spmv_chunked"),
     ("auto", None, "spmv_features"),
-    ("auto", None, "spmv_(chunked|subvector|merge|adaptive|pieces|boundaries)"),
+    ("auto", None, "spmv_(chunked|subvector|merge|adaptive|pieces)|primitives_partition"),
     ("fine", None, "spmv_subvector"),
     ("coarse-10", None, "spmv_binning"),
 ]
@@ -499,7 +499,7 @@ TRANSPOSITIONS = [
     ("gather", "transpose_sample"),
     ("binned", "radix_"),
     ("atomics", "transpose_insert"),
-    ("binned", "transpose_permute"),
+    ("binned", "primitives_permute"),
 ]
 
 

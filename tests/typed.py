@@ -61,7 +61,7 @@ def sparse_products(A: csr_array, profile: bool) -> None:
     assert_type(spgemm(A, A, profile=profile), csr_array | tuple[csr_array, dict[str, float]])
     assert_type(spgemm_estimate(A, A, exact=True), Estimate)
     plan = spgemm_plan(A, A)
-    assert_type(plan, SpgemmPlan)
+    assert_type(plan, SpgemmPlan[csr_array])
     assert_type(plan(), csr_array)
     assert_type(plan(A.data, A.data.get(), out=plan()), csr_array)
 
@@ -77,7 +77,7 @@ def matrices(A: csr_array) -> None:
     assert_type(A.shape, tuple[int, int])
     assert_type(transpose(A, method="binned"), csr_array)
     plan = transpose_plan(A)
-    assert_type(plan, TransposePlan)
+    assert_type(plan, TransposePlan[csr_array])
     assert_type(plan(A.data), csr_array)
     assert_type(A.spmv_plan(), SpmvPlan)
     assert_type(spmv_plan(A, scheme="fine", kernel="subvector8"), SpmvPlan)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
-from clsparse_py.csr import csr_array
 from clsparse_py.device import describe
 from clsparse_py.errors import require_name
+from clsparse_py.matrix import Matrix, MatrixT
 from clsparse_py.semiring import Semiring, plus_times
 from clsparse_py.spgemm.arguments import check_limits, check_operands, form_of, memory_limit_of
 from clsparse_py.spgemm.choose import METHODS, Method
 from clsparse_py.spgemm.estimate import Estimate, spgemm_estimate
 from clsparse_py.spgemm.explanation import Explanation
-from clsparse_py.spgemm.fill import matrix_of, multiplied
+from clsparse_py.spgemm.fill import multiplied, structure_of
 from clsparse_py.spgemm.least import least_bytes
 from clsparse_py.spgemm.plan import SpgemmPlan
 from clsparse_py.spgemm.settings import Settings, Timer
@@ -26,8 +26,8 @@ __all__ = ["METHODS", "Estimate", "Explanation", "Method", "SpgemmPlan", "spgemm
 
 @overload
 def spgemm(
-    A: csr_array,
-    B: csr_array | SciPySparse,
+    A: MatrixT,
+    B: Matrix | SciPySparse,
     *,
     method: Method = ...,
     semiring: Semiring = ...,
@@ -35,13 +35,13 @@ def spgemm(
     memory_limit: int | None = ...,
     max_nnz: int | None = ...,
     profile: Literal[False] = ...,
-) -> csr_array: ...
+) -> MatrixT: ...
 
 
 @overload
 def spgemm(
-    A: csr_array,
-    B: csr_array | SciPySparse,
+    A: MatrixT,
+    B: Matrix | SciPySparse,
     *,
     method: Method = ...,
     semiring: Semiring = ...,
@@ -49,13 +49,13 @@ def spgemm(
     memory_limit: int | None = ...,
     max_nnz: int | None = ...,
     profile: Literal[True],
-) -> tuple[csr_array, dict[str, float]]: ...
+) -> tuple[MatrixT, dict[str, float]]: ...
 
 
 @overload
 def spgemm(
-    A: csr_array,
-    B: csr_array | SciPySparse,
+    A: MatrixT,
+    B: Matrix | SciPySparse,
     *,
     method: Method = ...,
     semiring: Semiring = ...,
@@ -63,12 +63,12 @@ def spgemm(
     memory_limit: int | None = ...,
     max_nnz: int | None = ...,
     profile: bool,
-) -> csr_array | tuple[csr_array, dict[str, float]]: ...
+) -> MatrixT | tuple[MatrixT, dict[str, float]]: ...
 
 
 def spgemm(
-    A: csr_array,
-    B: csr_array | SciPySparse,
+    A: MatrixT,
+    B: Matrix | SciPySparse,
     *,
     method: Method = "auto",
     semiring: Semiring = plus_times,
@@ -76,7 +76,7 @@ def spgemm(
     memory_limit: int | None = None,
     max_nnz: int | None = None,
     profile: bool = False,
-) -> csr_array | tuple[csr_array, dict[str, float]]:
+) -> MatrixT | tuple[MatrixT, dict[str, float]]:
     """Multiply two sparse matrices.
 
     Parameters
@@ -121,7 +121,7 @@ def spgemm(
     timer = Timer(A.queue, measures=profile)
     # To count memory takes time, which a single product without a limit spares.
     _, C = multiplied(A, B, settings, None, timer, None if memory_limit is None else Workspace(limit))
-    product = matrix_of(A.queue, (A.shape[0], B.shape[1]), C)
+    product = A.assembled(structure_of(A.queue, (A.shape[0], B.shape[1]), C), C.data)
     return (product, timer.seconds) if profile else product
 
 
@@ -130,15 +130,15 @@ spgemm.__dict__["METHODS"] = METHODS
 
 
 def spgemm_plan(
-    A: csr_array,
-    B: csr_array | SciPySparse,
+    A: MatrixT,
+    B: Matrix | SciPySparse,
     *,
     method: Method = "auto",
     semiring: Semiring = plus_times,
     deterministic: bool = True,
     memory_limit: int | None = None,
     max_nnz: int | None = None,
-) -> SpgemmPlan:
+) -> SpgemmPlan[MatrixT]:
     """Plan the product of two structures: find the structure of C, and how each of its rows is made.
 
     Parameters
@@ -162,8 +162,8 @@ def spgemm_plan(
 
 
 def _checked(
-    A: Any, B: Any, method: Any, semiring: Any, deterministic: Any, memory_limit: Any, max_nnz: Any
-) -> tuple[csr_array, csr_array, Settings, int]:
+    A: MatrixT, B: Any, method: Any, semiring: Any, deterministic: Any, memory_limit: Any, max_nnz: Any
+) -> tuple[MatrixT, Matrix, Settings, int]:
     """Return the operands and what is asked for, checked, and the bytes that the workspace may have."""
     A, B = check_operands(A, B, semiring)
     require_name("method", method, get_args(Method))

@@ -12,9 +12,10 @@ from pyopencl import array as cl_array
 
 from clsparse_py.arithmetic import Arithmetic, name_of
 from clsparse_py.convert import converted
-from clsparse_py.csr import csr_array
 from clsparse_py.device import Device
 from clsparse_py.errors import class_of
+from clsparse_py.matrix import Matrix, MatrixT
+from clsparse_py.parts import made_of
 from clsparse_py.semiring import Semiring, plus_times
 from clsparse_py.spgemm.kernels import Form
 
@@ -25,7 +26,7 @@ WORKSPACE_SHARE = 0.5
 _INT32_MAX, _UINT32_MAX = np.iinfo(np.int32).max, np.iinfo(np.uint32).max
 
 
-def check_operands(A: Any, B: Any, semiring: Any) -> tuple[csr_array, csr_array]:
+def check_operands(A: MatrixT, B: Any, semiring: Any) -> tuple[MatrixT, Matrix]:
     """Return both operands as matrices of one context whose shapes go together.
 
     Raises
@@ -33,13 +34,13 @@ def check_operands(A: Any, B: Any, semiring: Any) -> tuple[csr_array, csr_array]
     ValueError, TypeError
         They are no such matrices; the message names the argument.
     """
-    if not isinstance(A, csr_array):
+    if not isinstance(A, Matrix):
         raise TypeError(f"A: must be a clsparse_py.csr_array, is {class_of(A)}")
     if scipy.sparse.issparse(B):
         if B.ndim != 2:
             raise ValueError(f"B: must have two dimensions, has {B.ndim} (shape {B.shape})")
-        B = csr_array(B, queue=A.queue)
-    if not isinstance(B, csr_array):
+        B = Matrix.assembled(*made_of(B, queue=A.queue))
+    if not isinstance(B, Matrix):
         raise TypeError(f"B: must be a csr_array or a SciPy sparse matrix, is {type(B).__name__}")
     if A.context is not B.context and A.context != B.context:
         raise ValueError("B: lives in another context than A")
@@ -80,7 +81,7 @@ def with_index(queue: cl.CommandQueue, part: cl_array.Array, index: np.dtype[Any
     return part if part.dtype == index else converted(queue, "indices", part, index)
 
 
-def form_of(A: csr_array, B: csr_array, semiring: Semiring = plus_times, c_index: str = "") -> Form:
+def form_of(A: Matrix, B: Matrix, semiring: Semiring = plus_times, c_index: str = "") -> Form:
     """Return the form of the numeric phase of a product; by default C's indices are the wider ones of A's and B's.
 
     Kernels take A's indices as they are: a copy of A's ``indptr`` could take more memory than all else. B's are narrowed for them

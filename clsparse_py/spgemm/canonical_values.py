@@ -9,14 +9,16 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py.by_host import or_by_host, placed
+from clsparse_py.canonical import with_sorted_rows, without_duplicates
 from clsparse_py.convert import converted
-from clsparse_py.csr import assembled, csr_array
 from clsparse_py.launch import Chain
+from clsparse_py.matrix import Matrix, Structure
 from clsparse_py.memory import allocated
 from clsparse_py.primitives.addition import sum_dtype
+from clsparse_py.primitives.permute import enqueue_permute
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.primitives.segmented import enqueue_segmented_sum
-from clsparse_py.transpose.methods import enqueue_permute
+from clsparse_py.structure import Facts
 
 __all__ = ["CanonicalOperand"]
 
@@ -40,7 +42,7 @@ class CanonicalOperand:
         How many values `values` takes: the entries of A.
     """
 
-    def __init__(self, A: csr_array) -> None:
+    def __init__(self, A: Matrix) -> None:
         self.matrix = A
         self.n_values = A.nnz
         self._positions: cl_array.Array | None = None
@@ -53,18 +55,19 @@ class CanonicalOperand:
         chain.fill(one, 1, A.nnz)
         enqueue_scan(chain, one, numbers, A.nnz, kind="pointers")
         chain.finish(one, numbers)
-        sorted_rows = assembled(queue, A.shape, (numbers[: A.nnz], A.indices, A.indptr), None)
-        sorted_rows.sort_indices()
-        self._positions = sorted_rows.data
-        ones = assembled(queue, A.shape, (one, sorted_rows.indices, A.indptr), None)
-        ones.sum_duplicates()
-        chain = Chain(queue, ones.data)
-        if ones.nnz < A.nnz:
-            self._starts = allocated(queue, _WHAT, ones.nnz + 1, index)
-            enqueue_scan(chain, ones.data, self._starts, ones.nnz, kind="pointers")
+        self._positions, indices, indptr = numbers[: A.nnz], A.indices, A.indptr
+        if not A.has_sorted_indices:
+            self._positions, indices, indptr = with_sorted_rows(queue, (self._positions, indices, indptr))
+        # How many entries of A each sum is made of.
+        lengths, indices, indptr = without_duplicates(queue, (one, indices, indptr))
+        n_kept = indices.size
+        if n_kept < A.nnz:
+            chain = Chain(queue, lengths)
+            self._starts = allocated(queue, _WHAT, n_kept + 1, index)
+            enqueue_scan(chain, lengths, self._starts, n_kept, kind="pointers")
             chain.finish(self._starts)
-        parts = self.values(A.data), ones.indices, ones.indptr
-        self.matrix = assembled(queue, A.shape, parts, ones.known_structure)
+        facts = Facts(n_kept, sorted=True, canonical=True)
+        self.matrix = Matrix.assembled(Structure(queue, A.shape, indices, indptr, facts), self.values(A.data))
 
     def values(self, data: cl_array.Array) -> cl_array.Array:
         """Return the values of `matrix` where A has these; nothing is waited for."""

@@ -27,7 +27,7 @@ from clsparse_py.spgemm.merge import Merge, merges
 from clsparse_py.spgemm.recipe import Part, Recipe, features_of
 from clsparse_py.spgemm.rules import EMPTY, Rule, Rules
 from clsparse_py.spgemm.sort import Sort, most_columns, sorts
-from clsparse_py.structure import Structure
+from clsparse_py.structure import Facts
 from clsparse_py.tuning import profiles
 
 __all__ = [
@@ -283,12 +283,12 @@ def are_long(device: Device, rule: Rule, n_rows: int, n_all: int) -> bool:
     return few and n_rows < n_all and isinstance(rule.accumulator, EscGroup) and not device.is_cpu
 
 
-def is_uneven(device: Device, n_rows: int, A: Structure | None) -> bool:
+def is_uneven(device: Device, n_rows: int, A: Facts | None) -> bool:
     """Return whether several rules are likely to have rows, by what is known of A."""
     return not device.is_cpu and A is not None and A.longest is not None and A.longest * n_rows > _ALIKE * A.nnz
 
 
-def side_by_side(device: Device, n_rows: int, A: Structure | None, mean_row_of_b: float) -> int:
+def side_by_side(device: Device, n_rows: int, A: Facts | None, mean_row_of_b: float) -> int:
     """Return how many entries the rows of B have that neighbouring rows of A name together; 0 where they share few of them.
 
     Neighbouring columns of A are those that the next row has too, as in grids: of a row, only the others are new.
@@ -300,7 +300,7 @@ def side_by_side(device: Device, n_rows: int, A: Structure | None, mean_row_of_b
 
 
 def guessed(
-    device: Device, form: Form, n_rows: int, mean_row: float, mean_products: float, A: Structure | None, B: Structure | None
+    device: Device, form: Form, n_rows: int, mean_row: float, mean_products: float, A: Facts | None, B: Facts | None
 ) -> tuple[Merge, int | None] | None:
     """Return what may hold all rows, and how many products it is for, None being any; None where nothing may.
 

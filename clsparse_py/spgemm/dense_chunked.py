@@ -12,12 +12,12 @@ from typing_extensions import Self, override
 
 from clsparse_py.device import Device, Portability
 from clsparse_py.launch import Chain, spread
+from clsparse_py.primitives.partition import enqueue_partition
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.programs import Parameters
 from clsparse_py.records import dataclass
 from clsparse_py.spgemm.accumulator import Product, Result, Rows
 from clsparse_py.spgemm.kernels import Form
-from clsparse_py.spmv.kernels import Boundaries
 from clsparse_py.structure import OfStructure
 
 __all__ = ["DenseChunked", "DenseChunkedKernel", "Masks", "worker_bytes", "workers_on"]
@@ -144,13 +144,14 @@ class DenseChunked:
         n_chunks = min(n_rows, _CHUNKS * self._workers(chain, product, product.form))
         before = chain.scratch(n_rows + 1, np.int64)
         enqueue_scan(chain, product.products, before, n_rows, kind="pointers")
-        chunk_row, *unused = (chain.scratch(n_chunks + 1, np.int64) for _ in range(3))
+        found = [chain.scratch(n_chunks + 1, np.int64) for _ in range(3)]
         weight = product.n_products + n_rows * _ROW_WEIGHT
-        never = weight + 1  # a chunk ends where a row does
-        sizes = (n_rows, product.n_products, -(-weight // n_chunks), _ROW_WEIGHT, never, n_chunks)
-        cut, _ = chain.build(Boundaries(1, "int64"))
-        chain.launch(cut, n_chunks + 1, *map(np.int64, sizes), before, chunk_row, *unused)
-        del before, unused
+        step, never = -(-weight // n_chunks), weight + 1  # a chunk ends where a row does
+        enqueue_partition(
+            chain, before, n_rows, product.n_products, n_chunks, step, found, row_weight=_ROW_WEIGHT, slack=never, work_group=1
+        )
+        chunk_row = found[0]
+        del before, found
         n_rows_b, nnz_b = product.b_indptr.size - 1, product.b_indices.size
         n_words = chain.scratch(n_rows_b, np.uint32)
         # A product that hardly reads B is made before its masks were.

@@ -8,9 +8,9 @@ import numpy as np
 from typing_extensions import override
 
 from clsparse_py.arithmetic import Arithmetic
-from clsparse_py.csr import csr_array
 from clsparse_py.device import Device, describe
 from clsparse_py.launch import Chain
+from clsparse_py.matrix import Matrix
 from clsparse_py.records import dataclass
 from clsparse_py.semiring import plus_times
 from clsparse_py.spgemm.accumulator import bounded
@@ -102,7 +102,7 @@ class Estimate(Shown):
         return Table(title, ("products of a row up to", "rows"), classes, numbers="rows")
 
 
-def spgemm_estimate(A: csr_array, B: csr_array | SciPySparse, *, exact: bool = False) -> Estimate:
+def spgemm_estimate(A: Matrix, B: Matrix | SciPySparse, *, exact: bool = False) -> Estimate:
     """Tell what ``A @ B`` takes before it is made.
 
     Waits for the device once, or twice where ``exact``; an operand that is not in canonical format is copied into it.
@@ -160,7 +160,7 @@ def spgemm_estimate(A: csr_array, B: csr_array | SciPySparse, *, exact: bool = F
     )
 
 
-def _most_bytes(device: Device, form: Form, A: csr_array, B: csr_array, n_columns: int) -> int:
+def _most_bytes(device: Device, form: Form, A: Matrix, B: Matrix, n_columns: int) -> int:
     """Return the bytes of workspace that "auto" takes at most beside twice those of C."""
     found = bounded(*(part for each in (A, B) for part in (each.indptr, each.indices, each.data)))
     if device.is_cpu and is_narrow(form, n_columns, found):
@@ -168,7 +168,7 @@ def _most_bytes(device: Device, form: Form, A: csr_array, B: csr_array, n_column
     return found + copy_bytes(A, B, form)
 
 
-def _counted(left: csr_array, right: csr_array) -> int:
+def _counted(left: Matrix, right: Matrix) -> int:
     """Return the entries of C, by the symbolic phase."""
     settings = Settings("auto", plus_times, deterministic=True, memory_limit=None, max_nnz=None)
     timer = Timer(left.queue, measures=False)

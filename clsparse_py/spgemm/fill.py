@@ -7,8 +7,8 @@ from typing import Any
 import pyopencl as cl
 from pyopencl import array as cl_array
 
-from clsparse_py.csr import assembled, csr_array
 from clsparse_py.errors import BuildError
+from clsparse_py.matrix import Matrix, Structure
 from clsparse_py.spgemm.accumulator import Result
 from clsparse_py.spgemm.esc_kernels import values_of
 from clsparse_py.spgemm.fallback import ONE_PHASE, RefusedError, until_built
@@ -18,14 +18,14 @@ from clsparse_py.spgemm.rules import Rules
 from clsparse_py.spgemm.settings import Settings, Timer
 from clsparse_py.spgemm.steps import enqueued
 from clsparse_py.spgemm.symbolic import Counted, counted, with_memory
-from clsparse_py.structure import Plans, Structure
+from clsparse_py.structure import Facts
 from clsparse_py.workspace import Workspace, counting
 
-__all__ = ["matrix_of", "multiplied"]
+__all__ = ["multiplied", "structure_of"]
 
 
 def multiplied(
-    A: csr_array, B: csr_array, settings: Settings, rules: Rules | None, timer: Timer, workspace: Workspace | None = None
+    A: Matrix, B: Matrix, settings: Settings, rules: Rules | None, timer: Timer, workspace: Workspace | None = None
 ) -> tuple[Counted, Result]:
     """Return what is known of a product, with the steps that made it, and its arrays, which the device may still be writing.
 
@@ -47,7 +47,7 @@ def multiplied(
     return found, C
 
 
-def _multiplied(A: csr_array, B: csr_array, settings: Settings, rules: Rules | None, timer: Timer) -> tuple[Counted, Result]:
+def _multiplied(A: Matrix, B: Matrix, settings: Settings, rules: Rules | None, timer: Timer) -> tuple[Counted, Result]:
     found = with_memory(lambda by: counted(A, B, settings, by, timer), rules)
     chain, product, nnz = found.chain, found.product, found.nnz
     if settings.max_nnz is not None and nnz > settings.max_nnz:
@@ -79,7 +79,6 @@ def _columns_and_values(found: Counted, allocator: Any) -> tuple[cl_array.Array,
     return indices, new_part(chain, "values", shape, n, values_of(found.product.form), allocator)
 
 
-def matrix_of(queue: cl.CommandQueue, shape: tuple[int, int], C: Result, plans: Plans | None = None) -> csr_array:
-    """Return the matrix of C's arrays; ``plans``: of a matrix with the same structure."""
-    known = Structure(C.indices.size, sorted=True, canonical=True)
-    return assembled(queue, shape, (C.data, C.indices, C.indptr), known, plans)
+def structure_of(queue: cl.CommandQueue, shape: tuple[int, int], C: Result) -> Structure:
+    """Return the structure of a product."""
+    return Structure(queue, shape, C.indices, C.indptr, Facts(C.indices.size, sorted=True, canonical=True))

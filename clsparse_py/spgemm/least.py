@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from clsparse_py.csr import csr_array
 from clsparse_py.device import Device
+from clsparse_py.matrix import Matrix
 from clsparse_py.spgemm.kernels import Form
 
 __all__ = ["copy_bytes", "least_bytes"]
@@ -16,7 +16,7 @@ _FIXED, _OF_UNIT = 4096, 512
 _OF_TILES = 8
 
 
-def least_bytes(device: Device, form: Form, A: csr_array, B: csr_array) -> int:
+def least_bytes(device: Device, form: Form, A: Matrix, B: Matrix) -> int:
     """Return the bytes of workspace with which a product is made in any case: by windows of columns, which take none.
 
     That is what the analysis finds of each row, the entries of each row, and copies of operands in canonical format and in one
@@ -29,12 +29,12 @@ def least_bytes(device: Device, form: Form, A: csr_array, B: csr_array) -> int:
     return copies + (4 + index) * m + m // _OF_TILES + _OF_UNIT * device.compute_units + _FIXED
 
 
-def copy_bytes(A: csr_array, B: csr_array, form: Form) -> int:
+def copy_bytes(A: Matrix, B: Matrix, form: Form) -> int:
     """Return what it takes at most to put operands into the form that kernels take."""
     return sum(_copy_bytes(each, np.dtype(form.index).itemsize) for each in (A, B))
 
 
-def _copy_bytes(matrix: csr_array, index: int) -> int:
+def _copy_bytes(matrix: Matrix, index: int) -> int:
     n, rows, own = matrix.nnz, matrix.shape[0] + 1, matrix.indptr.dtype.itemsize
     needed = 0 if own == index else index * (n + rows)
     if not matrix.has_canonical_format:

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 from pyopencl import array as cl_array
 
-from clsparse_py.csr import assembled, csr_array
 from clsparse_py.device import describe
 from clsparse_py.launch import Chain
+from clsparse_py.matrix import Matrix, MatrixT
 from clsparse_py.overlap import require_apart
-from clsparse_py.parts import place_part, value_dtype
+from clsparse_py.placement import place_part, value_dtype
 from clsparse_py.set_once import SetOnce
 from clsparse_py.spgemm.accumulator import Result
 from clsparse_py.spgemm.canonical_values import CanonicalOperand
 from clsparse_py.spgemm.esc_kernels import values_of
 from clsparse_py.spgemm.explanation import Bin, Explanation
 from clsparse_py.spgemm.fallback import RefusedError, described, until_built
-from clsparse_py.spgemm.fill import matrix_of, multiplied
+from clsparse_py.spgemm.fill import multiplied, structure_of
 from clsparse_py.spgemm.pointers import new_part
 from clsparse_py.spgemm.rules import Rules
 from clsparse_py.spgemm.settings import Settings, Timer
 from clsparse_py.spgemm.steps import enqueued, in_windows
 from clsparse_py.spgemm.symbolic import counted
-from clsparse_py.structure import Plans
 from clsparse_py.tables import plan_as_html
 from clsparse_py.workspace import Workspace, counting
 
@@ -37,7 +36,7 @@ __all__ = ["SpgemmPlan"]
 _log = logging.getLogger(__name__)
 
 
-class SpgemmPlan(SetOnce):
+class SpgemmPlan(SetOnce, Generic[MatrixT]):
     """The product of two structures, for any values. Made by `spgemm_plan`.
 
     Attributes
@@ -56,8 +55,8 @@ class SpgemmPlan(SetOnce):
 
     def __init__(
         self,
-        A: csr_array,
-        B: csr_array,
+        A: MatrixT,
+        B: Matrix,
         settings: Settings,
         rules: Rules | None,
         timer: Timer,
@@ -67,21 +66,22 @@ class SpgemmPlan(SetOnce):
         self.shape = (A.shape[0], B.shape[1])
         self._settings, self._rules = settings, rules
         self._allocator = A.data.allocator
-        self._plans = Plans()
+        self._assembled = type(A).assembled
         self._workspace = workspace
         found, C = multiplied(A, B, settings, rules, timer, workspace)
         self.indptr, self.indices, self.nnz, self.n_products = C.indptr, C.indices, found.nnz, found.product.n_products
         self._a, self._b, self._steps = found.a, found.b, found.steps
         self._product = found.product
         self._why = f"{found.why}{described(found.chain.device, found.product.form)}"
-        self._first: csr_array | None = self._assembled(C.data)
+        self._structure = structure_of(self.queue, self.shape, C)
+        self._first: MatrixT | None = self._assembled(self._structure, C.data)
 
-    def take_first(self) -> csr_array:
+    def take_first(self) -> MatrixT:
         """Return the product of the values that the plan was made with; once, as the plan does not keep it."""
         first, self._first = self._first, None
         return first if first is not None else self()
 
-    def drop_first(self) -> SpgemmPlan:
+    def drop_first(self) -> SpgemmPlan[MatrixT]:
         """Let go the product that was made while planning."""
         self._first = None
         return self
@@ -94,10 +94,7 @@ class SpgemmPlan(SetOnce):
         """Return a new array for C."""
         return new_part(chain, part, self.shape, n, dtype, self._allocator)
 
-    def _assembled(self, data: cl_array.Array) -> csr_array:
-        return matrix_of(self.queue, self.shape, Result(self.indptr, self.indices, data), self._plans)
-
-    def __call__(self, a_data: Values | None = None, b_data: Values | None = None, *, out: csr_array | None = None) -> csr_array:
+    def __call__(self, a_data: Values | None = None, b_data: Values | None = None, *, out: MatrixT | None = None) -> MatrixT:
         """Return the product of other values, which is not waited for: no analysis, no read.
 
         Parameters
@@ -126,7 +123,7 @@ class SpgemmPlan(SetOnce):
                 refusal.avoid()
                 until_built(lambda: self._make_values(left, right, data))
         if out is None:
-            return self._assembled(data)
+            return self._assembled(self._structure, data)
         out.data = data  # says that the values are others
         return out
 
@@ -135,12 +132,7 @@ class SpgemmPlan(SetOnce):
 
         Columns are made again with them, the same ones: a kernel that makes both may build if one for values alone does not.
         """
-        A, B = (
-            assembled(
-                self.queue, each.matrix.shape, (values, each.matrix.indices, each.matrix.indptr), each.matrix.known_structure
-            )
-            for each, values in ((self._a, left), (self._b, right))
-        )
+        A, B = (Matrix.assembled(each.matrix.structure, values) for each, values in ((self._a, left), (self._b, right)))
         product, steps, why = self._product, self._steps, self._why
         timer = Timer(self.queue, measures=False)
         try:
@@ -175,7 +167,7 @@ class SpgemmPlan(SetOnce):
 
     def _target(self, out: Any, left: cl_array.Array, right: cl_array.Array) -> cl_array.Array:
         """Return where a result's values go."""
-        if not isinstance(out, csr_array):
+        if not isinstance(out, Matrix):
             raise TypeError(f"out: must be a csr_array that this plan returned, is {type(out).__name__}")
         if out.indices is not self.indices or out.indptr is not self.indptr or out.shape != self.shape:
             raise ValueError("out: must be a matrix that this plan returned, has another structure")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from clsparse_py.records import dataclass
-from clsparse_py.structure import Structure
+from clsparse_py.structure import Facts
 from clsparse_py.tuning.labels import MOST, number
 
 __all__ = ["Limits", "Part", "Recipe", "features_of"]
@@ -97,7 +97,7 @@ def _part(text: str, label: str, methods: Collection[str]) -> Part:
     return Part(method, Limits(*(number(each, f"recipe: a limit of {method}", 0, MOST) for each in numbers)))
 
 
-def features_of(shape: tuple[int, int, int], nnz: tuple[int, int], A: Structure | None = None) -> dict[str, float]:
+def features_of(shape: tuple[int, int, int], nnz: tuple[int, int], A: Facts | None = None) -> dict[str, float]:
     """Return what profiles decide by: what is known of a product before it is analysed, as rules are part of that kernel.
 
     Parameters
@@ -106,7 +106,7 @@ def features_of(shape: tuple[int, int, int], nnz: tuple[int, int], A: Structure 
         Rows of A, its columns, columns of B.
     nnz : tuple of int
         Entries of A and of B.
-    A : Structure or None
+    A : Facts or None
         What is known of A: rows are taken to be alike, and half of the columns to be neighbours, where nothing is.
     """
     rows, inner, columns = shape

@@ -10,9 +10,9 @@ import numpy as np
 from pyopencl import array as cl_array
 
 from clsparse_py.arithmetic import name_of
-from clsparse_py.csr import csr_array
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
+from clsparse_py.matrix import Matrix
 from clsparse_py.primitives.scan import summed
 from clsparse_py.spgemm.accumulator import Product, Result, Rows, bounded
 from clsparse_py.spgemm.analysis import Work, analyse, grouped
@@ -124,8 +124,8 @@ def with_memory(make: Callable[[Rules | None], T], rules: Rules | None = None) -
 
 
 def counted(
-    A: csr_array,
-    B: csr_array,
+    A: Matrix,
+    B: Matrix,
     settings: Settings,
     rules: Rules | None,
     timer: Timer,
@@ -172,7 +172,7 @@ def counted(
         chain.fill(indptr, 0, m + 1)
         timer.ended("analysis")
         return Counted(operands, chain, product, (), (indptr, 0), why)
-    known = left.known_structure
+    known = left.facts
     inputs = side_by_side(chain.device, m, known, right.nnz / right.shape[0])
     refused = refused_of(chain.device, form)
     timer.ended("analysis")
@@ -222,7 +222,7 @@ def counted(
     return Counted(operands, chain, product, steps, (indptr, nnz), why, made)
 
 
-def _canonical(A: csr_array, B: csr_array) -> tuple[CanonicalOperand, CanonicalOperand]:
+def _canonical(A: Matrix, B: Matrix) -> tuple[CanonicalOperand, CanonicalOperand]:
     """Return both operands in canonical format: one, if they are the same matrix."""
     a = CanonicalOperand(A)
     return a, a if B is A else CanonicalOperand(B)
@@ -242,7 +242,7 @@ def _able(
         recipe = None
         if settings.method == "auto":
             left, right = (each.matrix for each in operands)
-            ruling = decided(device, form, features_of((*left.shape, n), (left.nnz, right.nnz), left.known_structure))
+            ruling = decided(device, form, features_of((*left.shape, n), (left.nnz, right.nnz), left.facts))
             recipe, why = ruling.value, Why("", ruling)
         # Only on CPU devices are there accumulators as wide as B.
         widest = bounded(*product.structure, product.a_data, product.b_data) if device.is_cpu else None
@@ -280,7 +280,7 @@ def _speculated(
     """
     a, b = (each.matrix for each in operands)
     m, mean = a.shape[0], a.nnz / a.shape[0]
-    known = a.known_structure, b.known_structure
+    known = a.facts, b.facts
     guess = guessed(chain.device, product.form, m, mean, mean * b.nnz / b.shape[0], *known)
     if guess is None or guess in refused or guess[0] in refused:
         return None

@@ -133,7 +133,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
             raise MemoryError(f"{name}: {n_products:,} products may need more memory than {device.name} has")
         A = csr_array(left, queue=queue)
         B = A if right is left else csr_array(right, queue=queue)
-        features = features_of((*left.shape, right.shape[1]), (left.nnz, right.nnz), A.known_structure)
+        features = features_of((*left.shape, right.shape[1]), (left.nnz, right.nnz), A.facts)
         return SpgemmProblem(name, queue, (left, right), A, B, features)
 
     @override

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from pyopencl import array as cl_array
 
-from clsparse_py.csr import csr_array
 from clsparse_py.errors import BuildError
+from clsparse_py.matrix import Matrix
 from clsparse_py.memory import note_written
 from clsparse_py.operands import check_matrix, check_scale, dense_operand, result_for
 from clsparse_py.semiring import Semiring, plus_times
@@ -31,13 +31,19 @@ __all__ = [
     "Scheme",
     "SchemeName",
     "SpmvPlan",
+    "kept_plan",
     "spmv",
     "spmv_plan",
 ]
 
 
+def kept_plan(A: Matrix) -> SpmvPlan:
+    """Return the plan of ``A @ x`` that A's structure keeps; made at the first call."""
+    return A.structure.kept(SpmvPlan, lambda: spmv_plan(A))
+
+
 def spmv_plan(
-    A: csr_array, *, scheme: Literal["auto", SchemeName] | Scheme = "auto", kernel: KernelName | KernelChoice | None = None
+    A: Matrix, *, scheme: Literal["auto", SchemeName] | Scheme = "auto", kernel: KernelName | KernelChoice | None = None
 ) -> SpmvPlan:
     """Plan products ``A @ x``: inspect A's structure on the device and decide which kernels take which rows.
 
@@ -72,7 +78,7 @@ def spmv_plan(
 
 @overload
 def spmv(
-    A: csr_array,
+    A: Matrix,
     x: cl_array.Array,
     *,
     alpha: Scalar | None = ...,
@@ -85,7 +91,7 @@ def spmv(
 
 @overload
 def spmv(
-    A: csr_array,
+    A: Matrix,
     x: npt.ArrayLike,
     *,
     alpha: Scalar | None = ...,
@@ -97,7 +103,7 @@ def spmv(
 
 
 def spmv(
-    A: csr_array,
+    A: Matrix,
     x: Any,
     *,
     alpha: Any = None,
@@ -136,7 +142,7 @@ def spmv(
     """
     check_matrix(A)
     if plan is None:
-        plan = A.spmv_plan()
+        plan = kept_plan(A)
     elif not isinstance(plan, SpmvPlan):
         raise TypeError(f"plan: must be an SpmvPlan, is {type(plan).__name__}")
     elif not plan.matches(A):

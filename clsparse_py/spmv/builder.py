@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from pyopencl import array as cl_array
 
 from clsparse_py import programs
 from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.device import describe
 from clsparse_py.launch import Chain
 from clsparse_py.memory import allocated
+from clsparse_py.primitives.partition import enqueue_partition
+from clsparse_py.records import dataclass
 from clsparse_py.spmv.binning import N_BINS, Side, count_bins, list_rows
 from clsparse_py.spmv.choose import PIECE, Decision, KernelChoice, whole_rows
 from clsparse_py.spmv.executable import Executable, Launch
 from clsparse_py.spmv.explanation import Share
-from clsparse_py.spmv.kernels import Adaptive, Boundaries, Chunked, Combine, Merge, Subvector
+from clsparse_py.spmv.features import Inspected
+from clsparse_py.spmv.kernels import Adaptive, Chunked, Combine, Merge, Subvector
 from clsparse_py.transfer import fetched, from_host
-
-if TYPE_CHECKING:
-    from clsparse_py.spmv.plan import SpmvPlan
-from clsparse_py.records import dataclass
 
 __all__ = ["Builder"]
 
@@ -43,14 +43,14 @@ class _List:
 
 
 class Builder:
-    """Makes the executable of a plan for one arithmetic."""
+    """Makes the executable of a structure that was inspected, for one arithmetic."""
 
-    def __init__(self, plan: SpmvPlan, arithmetic: Arithmetic, scaled: bool) -> None:
-        self.plan, self.arithmetic, self.scaled = plan, arithmetic, scaled
-        self.queue, self.device = plan.queue, plan.device
-        self.n_rows = plan.shape[0]
-        self.index = plan.indptr.dtype.type
-        self.executable = Executable(keep=[plan.indptr, plan.indices])
+    def __init__(self, of: Inspected, arithmetic: Arithmetic, scaled: bool) -> None:
+        self.of, self.arithmetic, self.scaled = of, arithmetic, scaled
+        self.queue, self.device = of.queue, describe(of.queue.device)
+        self.n_rows = of.features.n_rows
+        self.index = of.indptr.dtype.type
+        self.executable = Executable(keep=[of.indptr, of.indices])
         self.shares: list[Share] = []
 
     def _built(self, parameters: _Record) -> tuple[programs.Built, _Record]:
@@ -73,10 +73,10 @@ class Builder:
 
     def single(self, choice: KernelChoice) -> None:
         """All rows, in order, to one kernel."""
-        plan, structure = self.plan, (self.plan.indptr, self.plan.indices)
+        of, structure = self.of, (self.of.indptr, self.of.indices)
         why = "all rows, in order"
         if choice.name == "pieces":
-            built = self._pieces(choice, fetched(plan.indptr, self.queue), np.arange(self.n_rows))
+            built = self._pieces(choice, fetched(of.indptr, self.queue), np.arange(self.n_rows))
             self._share(self.n_rows, str(choice), built, why)
             return
         asked = choice.record(self.device, self.arithmetic, self.scaled)
@@ -87,7 +87,7 @@ class Builder:
         if isinstance(record, Merge):
             self._balanced(built, record.capacity, 1, 0)
         elif isinstance(record, Chunked):
-            weight = plan.nnz + self.n_rows
+            weight = of.features.nnz + self.n_rows
             step = max(1, -(-weight // (self.device.compute_units * choice.items)))
             # Rows are cut only where their rest is long: each cut row costs a piece of a second launch.
             self._balanced(built, step, 1, step // 2)
@@ -101,21 +101,21 @@ class Builder:
         Where no row is cut there is no second launch: room for the rest of a part's last row is left where that is little, and a
         longer one is taken by the part as long as it isn't too much for one.
         """
-        rest = max(self.plan.features.longest - 1, 0)
+        rest = max(self.of.features.longest - 1, 0)
         built, record = self._built(asked.with_room(rest))
         if record.with_room(rest) != record:  # the driver allowed fewer work-items
             built, record = self._built(record.with_room(rest))
         if record.parts == "staged":
             self._balanced(built, record.capacity - rest, 0, rest)
         elif record.parts == "rests":
-            self._balanced(built, record.capacity, 0, rest if whole_rows(self.plan.features, self.device) else record.capacity)
+            self._balanced(built, record.capacity, 0, rest if whole_rows(self.of.features, self.device) else record.capacity)
         else:
             self._balanced(built, record.capacity, 0, 0)
         return built
 
     def _balanced(self, built: programs.Built, step: int, row_weight: int, slack: int) -> None:
         """Add the launches of a kernel that takes parts of equal weight, a work-group or a work-item to each."""
-        plan, index, record = self.plan, self.index, built.parameters
+        of, index, record = self.of, self.index, built.parameters
         n_parts, (rows, entries, cuts) = self._cut(step, row_weight, slack)
         part_row = fetched(rows)
         even = isinstance(record, Adaptive) and record.parts == "even"
@@ -124,11 +124,11 @@ class Builder:
             n_parts, (rows, entries, cuts) = self._cut(step, 1, slack)
             part_row = fetched(rows)
         partial = allocated(self.queue, "sums of parts", n_parts, self.arithmetic.result)
-        structure = (partial, plan.indptr, plan.indices)
+        structure = (partial, of.indptr, of.indices)
         if isinstance(record, Chunked):
-            self._launch(built, n_parts, index(n_parts), index(plan.nnz), rows, entries, *structure)
+            self._launch(built, n_parts, index(n_parts), index(of.features.nnz), rows, entries, *structure)
         elif isinstance(record, Adaptive):
-            self._launch(built, n_parts * record.work_group, index(plan.nnz), rows, entries, cuts, *structure)
+            self._launch(built, n_parts * record.work_group, index(of.features.nnz), rows, entries, cuts, *structure)
         else:
             self._launch(built, n_parts * record.work_group, rows, entries, *structure)
         # A cut row's number is one below the row of the parts that begin inside it; its later pieces are those parts.
@@ -138,16 +138,11 @@ class Builder:
 
     def _cut(self, step: int, row_weight: int, slack: int) -> tuple[int, list[cl_array.Array]]:
         """Return the number of parts, and where they begin: arrays of rows, entries, and whether a row is cut there."""
-        plan, index = self.plan, self.index
-        n_parts = max(1, -(-(plan.nnz + row_weight * self.n_rows) // step))
-        chain = Chain(self.queue, plan.indptr)
-        built, parameters = chain.build(Boundaries(min(64, self.device.max_work_group), plan.indptr.dtype.name))
-        found = [allocated(self.queue, "ends of parts", n_parts + 1, plan.indptr.dtype) for _ in range(3)]
-        chain.launch(
-            built, -(-(n_parts + 1) // parameters.work_group),
-            index(self.n_rows), index(plan.nnz), np.int64(step), np.int64(row_weight), index(slack), index(n_parts),
-            plan.indptr, *found,
-        )  # fmt: skip
+        indptr, nnz = self.of.indptr, self.of.features.nnz
+        n_parts = max(1, -(-(nnz + row_weight * self.n_rows) // step))
+        chain = Chain(self.queue, indptr)
+        found = [allocated(self.queue, "ends of parts", n_parts + 1, indptr.dtype) for _ in range(3)]
+        enqueue_partition(chain, indptr, self.n_rows, nnz, n_parts, step, found, row_weight=row_weight, slack=slack)
         chain.finish(*found)
         return n_parts, found
 
@@ -162,7 +157,7 @@ class Builder:
         piece_end = np.minimum(piece_begin + PIECE, end[row])
         partial = allocated(self.queue, "sums of pieces", max(row.size, 1), self.arithmetic.result)
         tables = (self._upload(rows[row]), self._upload(piece_begin), self._upload(piece_end))
-        self._launch(built, row.size * parameters.work_group, *tables, partial, self.plan.indptr, self.plan.indices)
+        self._launch(built, row.size * parameters.work_group, *tables, partial, self.of.indptr, self.of.indices)
         later = np.flatnonzero(number > 0)
         if later.size:
             self._combine(rows[row[later]], later, partial)
@@ -198,10 +193,10 @@ class Builder:
 
         Rows of other ``bins`` are left out.
         """
-        plan = self.plan
+        of = self.of
         lists: list[_List] = []
         for side, choices in zip(decision.scheme.sides, decision.kernels, strict=True):
-            counts = count_bins(self.queue, self.n_rows, plan.indptr, side)
+            counts = count_bins(self.queue, self.n_rows, of.indptr, side)
             counts[[number not in bins for number in range(N_BINS)]] = 0
             used = [choice for choice, count in zip(choices, counts, strict=True) if count]
             kernels = list(dict.fromkeys(used))
@@ -211,7 +206,7 @@ class Builder:
             list_of_bin = np.array(
                 [number.get(choice, -1) if count else -1 for choice, count in zip(choices, counts, strict=True)]
             )
-            rows = list_rows(self.queue, self.n_rows, plan.indptr, side, list_of_bin, int(counts.sum()))
+            rows = list_rows(self.queue, self.n_rows, of.indptr, side, list_of_bin, int(counts.sum()))
             begin = 0
             for i, choice in enumerate(kernels):
                 n_virtual = int(counts[list_of_bin == i].sum())
@@ -219,7 +214,7 @@ class Builder:
                     numbers = fetched(rows)[begin : begin + n_virtual].astype(np.int64)
                     single = (numbers[:, None] * side.granularity + np.arange(side.granularity)).ravel()
                     single = single[single < self.n_rows]
-                    built = self._pieces(choice, fetched(plan.indptr, self.queue), single)
+                    built = self._pieces(choice, fetched(of.indptr, self.queue), single)
                     self._share(single.size, str(choice), built, f"rows of more than {PIECE} entries are cut")
                 else:
                     lists.append(_List(choice, rows, begin, n_virtual, side))
@@ -257,6 +252,6 @@ class Builder:
                 group += -(-each.n_virtual * granularity * lanes // parameters.work_group)
                 why = f"bins of granularity {granularity} that take X = {lanes}"
                 self._share(min(each.n_virtual * granularity, self.n_rows), f"X = {lanes}", built, why)
-            structure = (self.plan.indptr, self.plan.indices)
+            structure = (self.of.indptr, self.of.indices)
             n_bins, work_items = self.index(len(alike)), group * parameters.work_group
             self._launch(built, work_items, self.index(self.n_rows), n_bins, self._upload(bins), rows, *structure)

@@ -13,7 +13,7 @@ from clsparse_py.launch import Chain
 from clsparse_py.records import dataclass
 from clsparse_py.spmv.kernels import CountFeatures, TotalFeatures
 
-__all__ = ["Features", "inspect", "inspected_on_host"]
+__all__ = ["Features", "Inspected", "inspect", "inspected_on_host"]
 
 #: Which classes of row lengths trees know: empty rows, and those of up to 1, 2, 8, 32, 128, 512 and 4096 entries.
 _SHARES = (0, 1, 2, 4, 6, 8, 10, 13)
@@ -94,6 +94,24 @@ class Features:
             "distance": self.distance,
             "gap": self.gap,
         }
+
+
+@dataclass(frozen=True)
+class Inspected:
+    """A structure whose features are known.
+
+    Attributes
+    ----------
+    queue : pyopencl.CommandQueue
+        Of the planning: keeps the order of its commands.
+    indptr, indices : pyopencl.array.Array
+    features : Features
+    """
+
+    queue: cl.CommandQueue
+    indptr: cl_array.Array
+    indices: cl_array.Array
+    features: Features
 
 
 def inspect(

@@ -16,7 +16,6 @@ from clsparse_py.structure import OfStructure
 
 __all__ = [
     "Adaptive",
-    "Boundaries",
     "Chunked",
     "Combine",
     "CountFeatures",
@@ -370,13 +369,6 @@ class Combine(ProductKernel):
             return None
         lanes = min(self.lanes, _power_of_two_dividing(work_group))
         return replace(self, work_group=work_group, lanes=lanes, portability=self.portability.at_most(lane_width))
-
-
-@dataclass(frozen=True)
-class Boundaries(OfStructure):
-    """Parameters of ``templates/spmv/boundaries.mako``."""
-
-    template = "spmv/boundaries"
 
 
 @dataclass(frozen=True)

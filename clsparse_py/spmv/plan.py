@@ -6,7 +6,7 @@ import logging
 import operator
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyopencl as cl
@@ -16,6 +16,8 @@ from clsparse_py import refusals
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device, describe, in_order
 from clsparse_py.errors import BuildError
+from clsparse_py.matrix import Matrix
+from clsparse_py.records import dataclass
 from clsparse_py.semiring import Semiring, plus_times
 from clsparse_py.set_once import SetOnce
 from clsparse_py.spmv.binning import Scheme
@@ -23,12 +25,8 @@ from clsparse_py.spmv.builder import Builder
 from clsparse_py.spmv.choose import Decision, KernelChoice, KernelName, alternatives, choose
 from clsparse_py.spmv.executable import Executable
 from clsparse_py.spmv.explanation import Explanation, Share
-from clsparse_py.spmv.features import Features, inspect, inspected_on_host
+from clsparse_py.spmv.features import Features, Inspected, inspect, inspected_on_host
 from clsparse_py.tables import plan_as_html
-
-if TYPE_CHECKING:
-    from clsparse_py.csr import csr_array
-from clsparse_py.records import dataclass
 
 __all__ = ["SpmvPlan"]
 
@@ -61,17 +59,20 @@ class SpmvPlan(SetOnce):
         The structure that the plan belongs to.
     features : Features
         Of A.
+    inspected : Inspected
+        The structure and its features together.
     decision : Decision
         The binning scheme and the kernels.
     """
 
-    def __init__(self, A: csr_array, features: Features, decision: Decision) -> None:
+    def __init__(self, A: Matrix, features: Features, decision: Decision) -> None:
         self.queue = in_order(A.queue)
         self.device: Device = describe(A.queue.device)
         self.shape = A.shape
         self.nnz = A.nnz
         self.indptr, self.indices = A.indptr, A.indices
         self.features = features
+        self.inspected = Inspected(self.queue, self.indptr, self.indices, features)
         self.decision = decision
         self._executables: dict[tuple[str, str, str, bool], Executable] = {}
         self._shares: list[Share] = []
@@ -81,7 +82,7 @@ class SpmvPlan(SetOnce):
         self._last: _Checked | None = None
 
     @classmethod
-    def of(cls, A: csr_array, scheme: str | Scheme, kernel: KernelName | KernelChoice | None) -> SpmvPlan:
+    def of(cls, A: Matrix, scheme: str | Scheme, kernel: KernelName | KernelChoice | None) -> SpmvPlan:
         """Inspect a matrix and decide; see `spmv_plan`."""
         try:
             features = inspect(in_order(A.queue), A.shape, A.nnz, A.indptr, A.indices)
@@ -90,7 +91,7 @@ class SpmvPlan(SetOnce):
             features = inspected_on_host(A.shape, A.nnz, A.indptr.get(A.queue))
         return cls(A, features, choose(features, describe(A.queue.device), scheme, kernel, A.dtype.name))
 
-    def matches(self, A: csr_array) -> bool:
+    def matches(self, A: Matrix) -> bool:
         """Return whether this plan was made for A's present structure."""
         return A.indptr is self.indptr and A.indices is self.indices
 
@@ -123,7 +124,7 @@ class SpmvPlan(SetOnce):
 
     def execute(
         self,
-        A: csr_array,
+        A: Matrix,
         x: cl_array.Array,
         y: cl_array.Array,
         *,
@@ -136,14 +137,14 @@ class SpmvPlan(SetOnce):
         executable, scale = self._ready(A, x, y, alpha, beta, semiring)
         return executable.run(queue or x.queue or self.queue, (A.data, x, y), scale)
 
-    def remember(self, A: csr_array, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any, semiring: Semiring) -> None:
+    def remember(self, A: Matrix, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any, semiring: Semiring) -> None:
         """Take note that these operands were checked, so that `repeat` knows them."""
         if all(value is None or isinstance(value, (int, float, complex, np.generic)) for value in (alpha, beta)):  # immutable
             arrays = tuple(map(weakref.ref, (A.data, x, y)))
             self._last = _Checked(arrays, (alpha, beta, semiring), *self._ready(A, x, y, alpha, beta, semiring))
 
     def repeat(
-        self, A: csr_array, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any, semiring: Semiring
+        self, A: Matrix, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any, semiring: Semiring
     ) -> cl.Event | None:
         """Enqueue the product that was remembered and return its event; None where an operand is another than was checked."""
         last, arrays = self._last, (A.data, x, y)
@@ -154,7 +155,7 @@ class SpmvPlan(SetOnce):
         return last.executable.run(x.queue or self.queue, arrays, last.scale)[-1]
 
     def _ready(
-        self, A: csr_array, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any, semiring: Semiring
+        self, A: Matrix, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any, semiring: Semiring
     ) -> tuple[Executable, tuple[Any, ...]]:
         """Return the executable of a product, and alpha and beta as its kernels take them."""
         scaled = alpha is not None or beta is not None
@@ -166,7 +167,7 @@ class SpmvPlan(SetOnce):
             return executable, ()
         return executable, (y.dtype.type(1 if alpha is None else alpha), y.dtype.type(0 if beta is None else beta))
 
-    def profile(self, A: csr_array, x: cl_array.Array, y: cl_array.Array) -> float:
+    def profile(self, A: Matrix, x: cl_array.Array, y: cl_array.Array) -> float:
         """Return the device's time for one product in seconds: the sum over its launches, by the device's own clock.
 
         Waits. Uses a profiling queue of its own. What passes between launches is not counted: on an idle queue it is the
@@ -199,7 +200,7 @@ class SpmvPlan(SetOnce):
         """
         first: BuildError | None = None
         for decision in alternatives(self.decision, self.device):
-            builder = Builder(self, arithmetic, scaled)
+            builder = Builder(self.inspected, arithmetic, scaled)
             try:
                 builder.all(decision)
             except BuildError as error:

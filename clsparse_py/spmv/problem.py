@@ -117,7 +117,7 @@ class SpmvProblem:
         """Return what runs a kernel on the rows of some bins, once."""
         decision = Decision(bins.scheme, ((choice,) * N_BINS,), "measured alone")
         plan = SpmvPlan(self.A, self.features, decision)
-        builder = Builder(plan, Arithmetic(self.dtype, self.dtype, self.A.indptr.dtype.name), scaled=False)
+        builder = Builder(plan.inspected, Arithmetic(self.dtype, self.dtype, self.A.indptr.dtype.name), scaled=False)
         builder.binned(decision, range(bins.begin, bins.end))
         self._spoil()
         return lambda: builder.executable.run(self.queue, (self.A.data, self.x, self.y), ())

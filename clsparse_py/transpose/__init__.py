@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import get_args
 
-from clsparse_py.csr import csr_array
 from clsparse_py.errors import require_name
+from clsparse_py.matrix import MatrixT
 from clsparse_py.operands import check_matrix
 from clsparse_py.transpose.methods import METHODS, Method
-from clsparse_py.transpose.plan import Explanation, TransposePlan, transposed
+from clsparse_py.transpose.plan import Explanation, Permutation, TransposePlan, permutation, transposed
 
-__all__ = ["METHODS", "Explanation", "Method", "TransposePlan", "transpose", "transpose_plan"]
+__all__ = ["METHODS", "Explanation", "Method", "Permutation", "TransposePlan", "permutation", "transpose", "transpose_plan"]
 
 
-def transpose(A: csr_array, *, method: Method = "auto") -> csr_array:
+def transpose(A: MatrixT, *, method: Method = "auto") -> MatrixT:
     """Transpose a sparse matrix.
 
     Parameters
@@ -52,7 +52,7 @@ def transpose(A: csr_array, *, method: Method = "auto") -> csr_array:
     return transposed(A, method)
 
 
-def transpose_plan(A: csr_array, *, method: Method = "auto") -> TransposePlan:
+def transpose_plan(A: MatrixT, *, method: Method = "auto") -> TransposePlan[MatrixT]:
     """Plan transpositions of a structure: find the permutation that takes the values of A to those of its transposed.
 
     Parameters
@@ -74,4 +74,4 @@ def transpose_plan(A: csr_array, *, method: Method = "auto") -> TransposePlan:
     """
     check_matrix(A)
     require_name("method", method, get_args(Method))
-    return TransposePlan(A, method)
+    return TransposePlan(A, permutation(A, method))

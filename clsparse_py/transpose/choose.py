@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from clsparse_py.csr import csr_array
+from clsparse_py.matrix import Matrix
 from clsparse_py.records import dataclass
 from clsparse_py.tuning.labels import MOST, number
 
@@ -65,7 +65,7 @@ def parse(label: str) -> Strategy:
     return Strategy(tuple(limits))
 
 
-def features_of(A: csr_array, value_bytes: int) -> dict[str, float]:
+def features_of(A: Matrix, value_bytes: int) -> dict[str, float]:
     """Return what is known of a transposition before the device is asked.
 
     Parameters

@@ -8,11 +8,11 @@ from typing import ClassVar
 from typing_extensions import override
 
 from clsparse_py.device import Device
-from clsparse_py.primitives.radix_kernels import MOVED_TYPES
+from clsparse_py.primitives.permute import Moving
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
 
-__all__ = ["Count", "Gather", "GatherChunked", "Insert", "Order", "Permute", "Sample", "Unpack", "tile"]
+__all__ = ["Count", "Gather", "GatherChunked", "Insert", "Order", "Sample", "Unpack", "tile"]
 
 
 @dataclass(frozen=True)
@@ -34,38 +34,6 @@ class Count(OfStructure):
     """Parameters of ``templates/transpose/count.mako``."""
 
     template = "transpose/count"
-
-
-@dataclass(frozen=True)
-class Moving(OfStructure):
-    """What kernels that move values share.
-
-    Attributes
-    ----------
-    value_bytes : int
-        Bytes of a value; 0 where the positions of entries take their place.
-    """
-
-    value_bytes: int
-
-    @property
-    @override
-    def name(self) -> str:
-        moved = f"v{self.value_bytes}" if self.value_bytes else "positions"
-        return f"{super().name}_{moved}"
-
-    @property
-    @override
-    def prelude(self) -> str:
-        moved = MOVED_TYPES[self.value_bytes] if self.value_bytes else "I"
-        return f"{super().prelude}\ntypedef {moved} V;  // values, which are moved and not computed with"
-
-
-@dataclass(frozen=True)
-class Permute(Moving):
-    """Parameters of ``templates/transpose/permute.mako``."""
-
-    template = "transpose/permute"
 
 
 @dataclass(frozen=True)

@@ -14,18 +14,17 @@ import numpy as np
 from pyopencl import array as cl_array
 
 from clsparse_py.arithmetic import name_of
-from clsparse_py.csr import csr_array
 from clsparse_py.device import Device
-from clsparse_py.launch import Chain, spread
+from clsparse_py.launch import Chain
 from clsparse_py.lowering import run
+from clsparse_py.matrix import Matrix, Symmetry
 from clsparse_py.memory import allocated
+from clsparse_py.primitives.partition import enqueue_partition
 from clsparse_py.primitives.radix_sort import enqueue_sort_by_key
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.primitives.segmented_sort import enqueue_segmented_sort
 from clsparse_py.records import dataclass
-from clsparse_py.spmv.kernels import Boundaries
-from clsparse_py.structure import Symmetry
-from clsparse_py.transpose.kernels import Count, Gather, GatherChunked, Insert, Order, Permute, Sample, Unpack, tile
+from clsparse_py.transpose.kernels import Count, Gather, GatherChunked, Insert, Order, Sample, Unpack, tile
 
 __all__ = [
     "METHODS",
@@ -37,7 +36,6 @@ __all__ = [
     "atomics",
     "binned",
     "empty",
-    "enqueue_permute",
     "gather",
 ]
 
@@ -72,7 +70,7 @@ class LongRowsError(Exception):
     """The transposed has rows too long for the method; the message says how long."""
 
 
-def empty(A: csr_array, what: str, n: int, dtype: Any) -> cl_array.Array:
+def empty(A: Matrix, what: str, n: int, dtype: Any) -> cl_array.Array:
     """Return a new array for a part of the transposed of A, from the allocator of A's values.
 
     Raises
@@ -96,30 +94,15 @@ def enqueue_parts(
     Returns how many parts there are, and where each begins, as rows and as entries. A cut inside a row moves to the row's end
     where that is at most ``slack`` entries on.
     """
-    index = indptr.dtype.type
     n_parts = -(-(n + n_rows) // step)
-    built, _ = chain.build(Boundaries(min(work_group, chain.device.max_work_group), name_of(indptr.dtype)))
-    part_row, part_entry, part_cut = (chain.scratch(n_parts + 1, index) for _ in range(3))
-    groups = -(-(n_parts + 1) // built.parameters.work_group)
-    sizes = index(n_rows), index(n), np.int64(step), np.int64(1), index(slack), index(n_parts)
-    chain.launch(built, groups, *sizes, indptr, part_row, part_entry, part_cut)
+    found = part_row, part_entry, _ = [chain.scratch(n_parts + 1, indptr.dtype) for _ in range(3)]
+    enqueue_partition(chain, indptr, n_rows, n, n_parts, step, found, slack=slack, work_group=work_group)
     return n_parts, part_row, part_entry
-
-
-def enqueue_permute(
-    chain: Chain, positions: cl_array.Array, values: cl_array.Array, out: cl_array.Array, n: int, work_group: int | None = None
-) -> None:
-    """Enqueue ``out[k] = values[positions[k]]`` for n entries; ``values`` are contiguous and may begin inside their buffer."""
-    device = chain.device
-    group = min(work_group or (1 if device.is_cpu else 256), device.max_work_group)
-    built, parameters = chain.build(Permute(group, name_of(positions.dtype), values.dtype.itemsize))
-    groups, sizes = spread(device, n, parameters.work_group, _CHUNKS_PER_CORE if device.is_cpu else 64)
-    chain.launch(built, groups, *sizes, positions, values, np.uint64(values.offset // values.dtype.itemsize), out)
 
 
 def gather(
     chain: Chain,
-    A: csr_array,
+    A: Matrix,
     values: cl_array.Array | None,
     moved: cl_array.Array,
     *,
@@ -147,7 +130,7 @@ def gather(
     NotSymmetricError
         An entry has no mirror image, or too few are found at first.
     """
-    known = A.plans.symmetry
+    known = A.structure.symmetry
     if known is not None:
         _require_symmetric(known, at_first)
     if known is not None and known.verified:
@@ -159,7 +142,7 @@ def gather(
     if known is None or look_for is not None:
         gathers, missed, sampled, missing, at_guess = (int(number) for number in chain.read(found, 5))
         known = Symmetry(sampled, missing, at_guess, bool(gathers and not missed), bool(missed), found)
-        A.plans.symmetry = known
+        A.structure.symmetry = known
         _require_symmetric(known, at_first)
     return Pattern(A.indptr, A.indices, f"the pattern is symmetric, {_at_once(known)}")
 
@@ -210,7 +193,7 @@ def _enqueue_gather(
     chain.launch(built, groups, *leading, *parts, indptr, indices, *given, found, moved)
 
 
-def binned(chain: Chain, A: csr_array, values: cl_array.Array | None, moved: cl_array.Array) -> Pattern:
+def binned(chain: Chain, A: Matrix, values: cl_array.Array | None, moved: cl_array.Array) -> Pattern:
     """Transpose by a stable sort of the entries by column."""
     index = A.indices.dtype
     indptr, indices = empty(A, "indptr", A.shape[1] + 1, index), empty(A, "indices", A.nnz, index)
@@ -237,7 +220,7 @@ def _enqueue_binned(
 
 def atomics(
     chain: Chain,
-    A: csr_array,
+    A: Matrix,
     values: cl_array.Array | None,
     moved: cl_array.Array,
     *,
@@ -273,16 +256,16 @@ def atomics(
     n, n_cols, device, dtype = A.nnz, A.shape[1], chain.device, A.indices.dtype
     if max(n, A.shape[0]) >= 1 << 32:
         raise ValueError(f"method: atomics counts in 32 bits, but A has {A.shape[0]} rows and {n} entries; use binned")
-    if A.plans.longest_column is not None:
-        _require_short(A.plans.longest_column, longest)
+    if A.structure.longest_column is not None:
+        _require_short(A.structure.longest_column, longest)
     indptr = empty(A, "indptr", n_cols + 1, dtype)
     group = min(work_group or 256, device.max_work_group)
     counts, ranks = chain.scratch(n_cols + 1, np.uint32), chain.scratch(n, np.uint32)
     run(chain, _enqueue_counts, (A.indices, counts, ranks, indptr), n_cols, n, group)
-    if A.plans.longest_column is None:
-        A.plans.longest_column = int(chain.read(counts, 1, n_cols)[0]) + 1
-        _require_short(A.plans.longest_column, longest)
-    found = A.plans.longest_column
+    if A.structure.longest_column is None:
+        A.structure.longest_column = int(chain.read(counts, 1, n_cols)[0]) + 1
+        _require_short(A.structure.longest_column, longest)
+    found = A.structure.longest_column
     indices, pairs = empty(A, "indices", n, dtype), chain.scratch(n, np.uint64)
     run(chain, _enqueue_insertion, (A.indptr, A.indices, ranks, indptr, pairs), A.shape[0], n, work_group)
     order_group, items = tile(device, work_group or 256, 8, entry_bytes=12)

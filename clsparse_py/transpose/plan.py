@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 from pyopencl import array as cl_array
@@ -11,17 +11,18 @@ from typing_extensions import override
 
 from clsparse_py import refusals
 from clsparse_py.arithmetic import name_of
-from clsparse_py.csr import assembled, csr_array
 from clsparse_py.device import describe
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
+from clsparse_py.matrix import Matrix, MatrixT, Structure
 from clsparse_py.memory import allocated
 from clsparse_py.overlap import require_apart, require_inside
-from clsparse_py.parts import place_part, value_dtype
+from clsparse_py.placement import place_part, value_dtype
 from clsparse_py.primitives.either_way import refused_of
+from clsparse_py.primitives.permute import enqueue_permute
 from clsparse_py.records import dataclass
 from clsparse_py.set_once import SetOnce
-from clsparse_py.structure import Plans, Structure
+from clsparse_py.structure import Facts
 from clsparse_py.tables import Shown, Table, plan_as_html
 from clsparse_py.transfer import contexts_match
 from clsparse_py.transpose.choose import Strategy, features_of, parse
@@ -33,7 +34,6 @@ from clsparse_py.transpose.methods import (
     atomics,
     binned,
     empty,
-    enqueue_permute,
     gather,
 )
 from clsparse_py.tuning.profiles import decide
@@ -41,7 +41,7 @@ from clsparse_py.tuning.profiles import decide
 if TYPE_CHECKING:
     from clsparse_py.annotations import Values
 
-__all__ = ["Explanation", "TransposePlan", "Verdict", "attempt", "run", "transposed"]
+__all__ = ["Explanation", "Permutation", "TransposePlan", "Verdict", "attempt", "permutation", "run", "transposed"]
 
 _WHY_NOT = {
     "gather": "takes symmetric patterns, whose mirror images it has to search",
@@ -93,7 +93,7 @@ class Explanation(Shown):
 
 
 def run(
-    A: csr_array, values: cl_array.Array | None, moved: cl_array.Array, method: str
+    A: Matrix, values: cl_array.Array | None, moved: cl_array.Array, method: str
 ) -> tuple[Pattern, Callable[[], Explanation]]:
     """Transpose by the method asked for or, with "auto", by the strategy that the device's profile has.
 
@@ -135,7 +135,7 @@ def run(
 
 def attempt(
     chain: Chain,
-    A: csr_array,
+    A: Matrix,
     values: cl_array.Array | None,
     moved: cl_array.Array,
     strategy: Strategy,
@@ -167,17 +167,17 @@ def attempt(
     raise list(refused.values())[-1].again()
 
 
-def _about(A: csr_array, values: cl_array.Array | None) -> Hashable:
+def _about(A: Matrix, values: cl_array.Array | None) -> Hashable:
     """Return what a method's kernels are for."""
     return "transpose", name_of(A.indptr.dtype), 0 if values is None else values.dtype.itemsize
 
 
-def _avoid(chain: Chain, A: csr_array, values: cl_array.Array | None, method: str, error: BuildError) -> None:
+def _avoid(chain: Chain, A: Matrix, values: cl_array.Array | None, method: str, error: BuildError) -> None:
     refusals.avoid(chain.device, _about(A, values), method, error)
 
 
 def _named(
-    chain: Chain, A: csr_array, values: cl_array.Array | None, moved: cl_array.Array, method: str, why_not: dict[str, str]
+    chain: Chain, A: Matrix, values: cl_array.Array | None, moved: cl_array.Array, method: str, why_not: dict[str, str]
 ) -> tuple[Pattern, str] | None:
     """Transpose by the method that was named; None if a kernel of it is refused, which is put into ``why_not``."""
     refused = refusals.avoided(chain.device, _about(A, values))
@@ -195,7 +195,7 @@ def _named(
     return None
 
 
-def _gathered(chain: Chain, A: csr_array, values: cl_array.Array | None, moved: cl_array.Array, at_first: int | None) -> Pattern:
+def _gathered(chain: Chain, A: Matrix, values: cl_array.Array | None, moved: cl_array.Array, at_first: int | None) -> Pattern:
     if A.shape[0] != A.shape[1]:
         raise NotSymmetricError(f"it is {A.shape[0]} x {A.shape[1]}")
     if not A.has_canonical_format:
@@ -203,35 +203,63 @@ def _gathered(chain: Chain, A: csr_array, values: cl_array.Array | None, moved: 
     return gather(chain, A, values, moved, at_first=at_first or 0)
 
 
-def _inserted(chain: Chain, A: csr_array, values: cl_array.Array | None, moved: cl_array.Array, longest: int | None) -> Pattern:
+def _inserted(chain: Chain, A: Matrix, values: cl_array.Array | None, moved: cl_array.Array, longest: int | None) -> Pattern:
     if max(A.shape[0], A.nnz) >= 1 << 32:
         raise LongRowsError("it counts in 32 bits")
     return atomics(chain, A, values, moved, longest=longest)
 
 
-def _binned(chain: Chain, A: csr_array, values: cl_array.Array | None, moved: cl_array.Array, limit: None) -> Pattern:  # noqa: ARG001
+def _binned(chain: Chain, A: Matrix, values: cl_array.Array | None, moved: cl_array.Array, limit: None) -> Pattern:  # noqa: ARG001
     return binned(chain, A, values, moved)
 
 
 _TRIED: dict[str, Callable[..., Pattern]] = {"gather": _gathered, "binned": _binned, "atomics": _inserted}
 
 
-def _structure(A: csr_array) -> Structure | None:
-    """Return what is known of the transposed's structure; None where A's rows, not sorted, may or may not hold duplicates."""
-    known = A.known_structure
-    return Structure(A.nnz, sorted=True, canonical=known.canonical) if known is not None and known.sorted else None
+def _structure(A: Matrix, pattern: Pattern) -> Structure:
+    """Return the structure of the transposed: A's own if the pattern is symmetric."""
+    if pattern.indices is A.indices:
+        return A.structure
+    known = A.facts
+    # If A's rows are not sorted, whether they hold duplicates is not known.
+    facts = Facts(A.nnz, sorted=True, canonical=known.canonical) if known is not None and known.sorted else None
+    return Structure(A.queue, A.shape[::-1], pattern.indices, pattern.indptr, facts)
 
 
-def transposed(A: csr_array, method: str) -> csr_array:
+def transposed(A: MatrixT, method: str) -> MatrixT:
     """Return the transposed matrix, with no permutation kept."""
     data = empty(A, "values", A.nnz, A.data.dtype)
     pattern, _ = run(A, A.data, data, method)
-    # With A's own structure go A's plans.
-    plans = A.plans if pattern.indices is A.indices else None
-    return assembled(A.queue, A.shape[::-1], (data, pattern.indices, pattern.indptr), _structure(A), plans)
+    return A.assembled(_structure(A, pattern), data)
 
 
-class TransposePlan(SetOnce):
+@dataclass(frozen=True)
+class Permutation:
+    """What the transposition of a structure takes for any values; all its matrices share it.
+
+    Attributes
+    ----------
+    positions : pyopencl.array.Array
+        Where in A's values each value of the transposed stands.
+    transposed : Structure or None
+        None if the pattern is symmetric: then it is A's own, which keeps the permutation and is not to be kept by it.
+    explanation : Explanation
+    """
+
+    positions: cl_array.Array
+    transposed: Structure | None
+    explanation: Explanation
+
+
+def permutation(A: Matrix, method: str) -> Permutation:
+    """Find the permutation of a structure's transposition."""
+    positions = empty(A, "permutation", A.nnz, A.indptr.dtype)
+    pattern, explain = run(A, None, positions, method)
+    found = _structure(A, pattern)
+    return Permutation(positions, None if found is A.structure else found, explain())
+
+
+class TransposePlan(SetOnce, Generic[MatrixT]):
     """The transposition of one structure, for any values: each new set of them takes one gather. Made by `transpose_plan`.
 
     Attributes
@@ -241,26 +269,25 @@ class TransposePlan(SetOnce):
     shape : tuple of int
         Of the transposed.
     indptr, indices : pyopencl.array.Array
-        The structure of the transposed, which all results share.
+        The structure of the transposed, which all results share: A's own if its pattern is symmetric.
     positions : pyopencl.array.Array
         The permutation: where in A's values each value of the transposed stands.
     """
 
-    def __init__(self, A: csr_array, method: str) -> None:
+    def __init__(self, A: MatrixT, found: Permutation) -> None:
         self.queue = A.queue
         self.shape = A.shape[::-1]
-        self.positions = empty(A, "permutation", A.nnz, A.indptr.dtype)
-        pattern, explain = run(A, None, self.positions, method)
-        self._explanation = explain()
-        self.indptr, self.indices = pattern.indptr, pattern.indices
+        self.positions = found.positions
+        self._explanation = found.explanation
+        self._assembled = type(A).assembled
         self._data = A.data
-        self._of = A.indptr, A.indices
-        self._structure = _structure(A)
-        self._plans = Plans()
+        self._of = A.structure
+        self._structure = found.transposed or A.structure
+        self.indptr, self.indices = self._structure.indptr, self._structure.indices
 
-    def matches(self, A: csr_array) -> bool:
+    def matches(self, A: Matrix) -> bool:
         """Return whether this plan was made for A's present structure."""
-        return A.indptr is self._of[0] and A.indices is self._of[1]
+        return A.structure is self._of
 
     _repr_html_ = plan_as_html
 
@@ -276,7 +303,7 @@ class TransposePlan(SetOnce):
         device = describe(self.queue.device).name
         return f"<TransposePlan of a {rows} x {columns} matrix with {self.positions.size} entries on {device}: {self}>"
 
-    def __call__(self, data: Values | None = None, out: csr_array | None = None) -> csr_array:
+    def __call__(self, data: Values | None = None, out: MatrixT | None = None) -> MatrixT:
         """Return the transposed matrix with other values, which are not waited for.
 
         Parameters
@@ -305,10 +332,9 @@ class TransposePlan(SetOnce):
                 chain.finish(target)
             except BuildError:
                 # The permutation is not needed to transpose once more.
-                indptr, indices = self._of
-                run(assembled(self.queue, self.shape[::-1], (values, indices, indptr), None), values, target, "auto")
+                run(Matrix.assembled(self._of, values), values, target, "auto")
         if out is None:
-            return assembled(self.queue, self.shape, (target, self.indices, self.indptr), self._structure, self._plans)
+            return self._assembled(self._structure, target)
         out.data = target  # says that the values are others
         return out
 
@@ -331,7 +357,7 @@ class TransposePlan(SetOnce):
 
     def _target(self, out: Any, values: cl_array.Array) -> cl_array.Array:
         """Return where a result's values go."""
-        if not isinstance(out, csr_array):
+        if not isinstance(out, Matrix):
             raise TypeError(f"out: must be a csr_array that this plan returned, is {type(out).__name__}")
         if out.indices is not self.indices or out.indptr is not self.indptr or out.shape != self.shape:
             raise ValueError("out: must be a matrix that this plan returned, has another structure")

@@ -8,9 +8,9 @@ of which each work-item stages one sum; or "even": work_group * items entries ea
 wait for the answer where a part begins.
 
 Source        CSR-Adaptive: Greathouse and Daga, SC 2014 (CSR-Stream), and Daga and Greathouse, HiPC 2015 (its longer rows);
-              the parts are made in parallel by boundaries.mako
+              the parts are made in parallel by partition.mako
 Index space   n_parts work-groups
-Inputs        part_row, part_entry: n_parts + 1 each, and part_cut, of boundaries.mako, with a step of at most work_group * items,
+Inputs        part_row, part_entry: n_parts + 1 each, and part_cut, of partition.mako, with a step of at most work_group * items,
               and for even parts just that, row_weight 0 and slack 0; columns in any order, duplicates allowed; rows may be empty
 Local memory  work_group * items * sizeof(T) and a queue of longer rows; work_group * sizeof(T) for rests, and where X exceeds the
               lane width

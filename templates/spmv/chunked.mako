@@ -7,7 +7,7 @@ How is chosen for each chunk by its mean row length.
 
 Source        own; chunks of equal rows + entries after Merrill and Garland, SC 2016, Section 4 (their CPU kernel)
 Index space   n_parts work-items
-Inputs        part_row, part_entry: n_parts + 1 each, of boundaries.mako; columns in any order, duplicates allowed; rows may be empty
+Inputs        part_row, part_entry: n_parts + 1 each, of partition.mako; columns in any order, duplicates allowed; rows may be empty
 Local memory  none
 Result        deterministic: a row is summed in the order that the chunks and the mean row length give
 </%doc>

@@ -4,7 +4,7 @@ entries. What a part holds of a row that an earlier part began goes to partial[p
 
 Source        Merrill and Garland, SC 2016 (merge-based SpMV), with the beginnings of rows in place of their ends
 Index space   n_parts work-groups
-Inputs        part_row, part_entry: n_parts + 1 each, of boundaries.mako with row_weight 1, slack 0 and step work_group * items;
+Inputs        part_row, part_entry: n_parts + 1 each, of partition.mako with row_weight 1, slack 0 and step work_group * items;
               columns in any order, duplicates allowed; rows may be empty
 Local memory  work_group * items * (sizeof(T) + sizeof(uint)), and work_group * (sizeof(T) + sizeof(I))
 Result        deterministic: the path is always cut in the same places

@@ -4,7 +4,7 @@ by search. The result has A's own indptr and indices. out[k] is ${"the position"
 
 Source        own; parts of equal rows + entries after Merrill and Garland, SC 2016, Section 3
 Index space   n_parts work-groups; nothing is done where found[0] is 0
-Inputs        a square matrix with sorted rows and unique columns; part_row, part_entry: n_parts + 1 each, of boundaries.mako with
+Inputs        a square matrix with sorted rows and unique columns; part_row, part_entry: n_parts + 1 each, of partition.mako with
               a row weighing 1, no part over ${work_group * items}
 Output        found[1]: raised where an entry has no mirror image; then out is not the transposed
 Local memory  ${work_group * items + 1} numbers

@@ -3,7 +3,7 @@ As gather.mako, one work-item to a long chunk of adjacent entries: for devices w
 
 Source        own; parts of equal rows + entries after Merrill and Garland, SC 2016, Section 3
 Index space   n_parts work-items; nothing is done where found[0] is 0
-Inputs        a square matrix with sorted rows and unique columns; part_row, part_entry: n_parts + 1 each, of boundaries.mako
+Inputs        a square matrix with sorted rows and unique columns; part_row, part_entry: n_parts + 1 each, of partition.mako
 Output        found[1]: raised where an entry has no mirror image; then out is not the transposed
 Local memory  none
 Result        exact

@@ -4,7 +4,7 @@ for: rows, and ${"positions" if positions else "values"}. A pair's place is the 
 
 Source        own; the third step of SpTRANS (Ji et al., "Segmented merge", Section 4.2) for short rows
 Index space   n_parts work-groups
-Inputs        part_row, part_entry: n_parts + 1 each, of boundaries.mako for indptr with a row weighing 1 and a slack that cuts no
+Inputs        part_row, part_entry: n_parts + 1 each, of partition.mako for indptr with a row weighing 1 and a slack that cuts no
               row, no part over ${work_group * items}; pairs: all of a row differ
 Local memory  ${work_group * items} pairs and ${work_group * items + 1} numbers
 Result        deterministic

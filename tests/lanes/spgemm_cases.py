@@ -17,7 +17,7 @@ from values import INDEX_TYPES, numbers, same
 
 import clsparse_py
 from clsparse_py import csr_array, describe
-from clsparse_py.csr import assembled
+from clsparse_py.matrix import Structure
 from clsparse_py.semiring import plus_times
 from clsparse_py.spgemm import METHODS, SpgemmPlan, spgemm, spgemm_estimate, spgemm_plan
 from clsparse_py.spgemm.accumulator import Accumulator
@@ -32,7 +32,7 @@ from clsparse_py.spgemm.hash import Hash
 from clsparse_py.spgemm.rules import EMPTY, Rule, Rules
 from clsparse_py.spgemm.settings import Settings, Timer
 from clsparse_py.spgemm.sort import Sort
-from clsparse_py.structure import Structure
+from clsparse_py.structure import Facts
 
 Case = partial[None]
 
@@ -53,8 +53,9 @@ RIGHT = random_rows(tuple(range(10)) * 4, 60)
 
 def operand(pattern: scipy.sparse.csr_array, values: np.ndarray[Any, Any], index: type[Any]) -> csr_array:
     """Return a matrix that is known to be canonical: the kernel that finds out has cases of its own."""
-    parts = tuple(placed(part) for part in (values, pattern.indices.astype(index), pattern.indptr.astype(index)))
-    return assembled(clsparse_py.default_queue(), pattern.shape, parts, Structure(pattern.nnz, sorted=True, canonical=True))
+    data, indices, indptr = (placed(part) for part in (values, pattern.indices.astype(index), pattern.indptr.astype(index)))
+    facts = Facts(pattern.nnz, sorted=True, canonical=True)
+    return csr_array.assembled(Structure(clsparse_py.default_queue(), pattern.shape, indices, indptr, facts), data)
 
 
 def product(

@@ -22,7 +22,7 @@ from clsparse_py.spgemm.kernels import Form
 from clsparse_py.spgemm.merge import Merge
 from clsparse_py.spgemm.recipe import Limits, Part, Recipe, features_of
 from clsparse_py.spgemm.tunable import SpgemmTunable
-from clsparse_py.structure import Structure
+from clsparse_py.structure import Facts
 
 TUNABLE = SpgemmTunable()
 FORM = Form("numeric", "int32", arithmetic=Arithmetic("float64", "float64"), c_index="int32")
@@ -82,7 +82,7 @@ def test_limits_are_those_of_rules() -> None:
 @pytest.mark.parametrize("kind", ["cpu", "gpu"])
 def test_what_is_declared_takes_all_rows(kind: str) -> None:
     device = made_up(kind)
-    labels, uneven = TUNABLE.configurations(device, "float64", "recipe"), Structure(999, True, True, 900)
+    labels, uneven = TUNABLE.configurations(device, "float64", "recipe"), Facts(999, True, True, 900)
     assert TUNABLE.default(device, "float64", "recipe", features_of((9, 9, 9000), (90, 90))) == labels[0]
     assert TUNABLE.default(device, "float64", "recipe", features_of((9, 9, 9), (9, 9))) in labels
     assert TUNABLE.default(device, "float64", "recipe", features_of((999, 9, 9), (999, 9), uneven)) in labels
@@ -99,9 +99,9 @@ def test_features_are_what_is_known_before() -> None:
     assert found["fill"] == 25 / 30
     assert found["longest_by_mean"] == 1
     assert found["adjacent"] == 0.5
-    known = features_of((10, 20, 30), (50, 100), Structure(50, True, True, 15, 5))
+    known = features_of((10, 20, 30), (50, 100), Facts(50, True, True, 15, 5))
     assert (known["longest_by_mean"], known["adjacent"]) == (3, 0.1)
-    assert features_of((0, 0, 0), (0, 0), Structure(0, True, True, 0))["products"] == 0
+    assert features_of((0, 0, 0), (0, 0), Facts(0, True, True, 0))["products"] == 0
 
 
 @pytest.mark.parametrize(

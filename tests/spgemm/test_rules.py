@@ -32,7 +32,7 @@ from clsparse_py.spgemm.guess import Guess
 from clsparse_py.spgemm.kernels import Form
 from clsparse_py.spgemm.merge import Merge
 from clsparse_py.spgemm.rules import EMPTY, Rules
-from clsparse_py.structure import Structure
+from clsparse_py.structure import Facts
 
 FORM = Form("numeric", "int32", arithmetic=Arithmetic("float64", "float64"), c_index="int32")
 
@@ -81,7 +81,7 @@ def test_short_rows_are_merged_in_their_order(longest: int, most: int, heads: in
     ("kind", "adjacent", "inputs"), [("gpu", 0.4, 512), ("gpu", 0.2, 0), ("gpu", 0.0, 0), ("cpu", 0.4, 0), ("gpu", None, 0)]
 )
 def test_rows_of_b_are_staged_where_neighbours_share_them(kind: str, adjacent: float | None, inputs: int) -> None:
-    known = None if adjacent is None else Structure(5000, True, True, 5, int(adjacent * 5000))
+    known = None if adjacent is None else Facts(5000, True, True, 5, int(adjacent * 5000))
     # Three lines of a grid: of 32 rows of A, 32 of B each, and two beside.
     assert side_by_side(device(kind), 1000, known, 5.0) == inputs
     local = replace(device(kind), portability=Portability())
@@ -133,7 +133,7 @@ def test_guesses(
     capacity: int | None,
 ) -> None:
     nnz = n_rows * mean_row
-    known = (Structure(nnz, True, True, each, int(adjacent * nnz)) for each in longest or (None, None))
+    known = (Facts(nnz, True, True, each, int(adjacent * nnz)) for each in longest or (None, None))
     found = guessed(device(kind), FORM, n_rows, mean_row, mean_products, *known)
     assert (found and found[0].length) == capacity
     assert found is None or found[1] == (FEW_PRODUCTS if n_rows == 100 else None)
@@ -153,7 +153,7 @@ def test_few_long_rows_are_made_beside_others() -> None:
 
 @pytest.mark.parametrize(("longest", "uneven"), [(10, False), (11, True), (None, False)])
 def test_rows_that_differ_are_listed_while_the_host_waits(longest: int | None, uneven: bool) -> None:
-    known = Structure(500, True, True, longest)
+    known = Facts(500, True, True, longest)
     assert is_uneven(device("gpu"), 100, known) == uneven
     assert not is_uneven(device("cpu"), 100, known)
     assert not is_uneven(device("gpu"), 100, None)

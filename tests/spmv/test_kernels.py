@@ -19,7 +19,7 @@ from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device, Portability, describe
 from clsparse_py.semiring import SEMIRINGS, plus_times
 from clsparse_py.spmv.choose import KERNELS, KernelChoice
-from clsparse_py.spmv.kernels import Adaptive, Boundaries, Combine, Merge, Pieces, Subvector, nearest_work_group
+from clsparse_py.spmv.kernels import Adaptive, Combine, Merge, Pieces, Subvector, nearest_work_group
 
 # One below, at and above what a tile, a unrolled loop, a work-group or a piece holds; then twice and three times the largest.
 LENGTHS = (
@@ -224,51 +224,6 @@ def _check_combine(
         np.testing.assert_allclose(found, wanted, rtol=1100 * np.finfo(dtype).eps)
     else:
         np.testing.assert_array_equal(found, wanted)
-
-
-@pytest.mark.parametrize("index", ["int32", "int64"])
-@pytest.mark.parametrize("work_group", [1, 7, 48, 64, "max"])
-def test_boundaries(queue: cl.CommandQueue, index: str, work_group: int | str) -> None:
-    rng = np.random.default_rng(3)
-    group = describe(queue.device).max_work_group if work_group == "max" else work_group
-    built = programs.build(queue.context, queue.device, Boundaries(group, index))
-    assert work_group == "max" or _is_taken(queue, built.parameters.work_group, group)
-    lengths = np.concatenate(([0, 0, 7, 1, 900, 0], rng.integers(0, 30, 300), [0, 0, 0, 64, 63]))
-    for row_weight, step, slack in ((0, 64, 0), (0, 64, 8), (1, 64, 0), (1, 64, 8), (1, 1, 0), (1, 10_000, 0)):
-        rows = lengths
-        indptr = np.concatenate(([0], np.cumsum(rows))).astype(index)
-        n_rows, nnz = rows.size, int(indptr[-1])
-        n_parts = -(-(nnz + row_weight * n_rows) // step)
-        device = cl_array.to_device(queue, indptr)
-        found = [cl_array.zeros(queue, n_parts + 1, index) for _ in range(3)]
-        kernel = built.kernel()
-        i = np.dtype(index).type
-        kernel.set_args(
-            i(n_rows),
-            i(nnz),
-            np.int64(step),
-            np.int64(row_weight),
-            i(slack),
-            i(n_parts),
-            device.data,
-            *(each.data for each in found),
-        )
-        size = built.parameters.work_group
-        cl.enqueue_nd_range_kernel(queue, kernel, (-(-(n_parts + 1) // size) * size,), (size,))
-        part_row, part_entry, cut = (each.get() for each in found)
-        for part in range(n_parts + 1):
-            # Walk the rows: row r begins at weight indptr[r] + row_weight * r.
-            starts = indptr[:-1].astype(np.int64) + row_weight * np.arange(n_rows)
-            row = int(np.searchsorted(starts, part * step)) if part < n_parts else n_rows
-            entry, inside = int(indptr[row]), 0
-            if part < n_parts and row > 0:
-                at = max(part * step - row_weight * row, int(indptr[row - 1]))
-                if entry - at > slack:
-                    entry, inside = at, 1
-            assert (part_row[part], part_entry[part], cut[part]) == (row, entry, inside), (part, row_weight, step, slack)
-        weights = np.diff(part_entry.astype(np.int64)) + row_weight * np.diff(part_row.astype(np.int64))
-        assert weights.max() <= step + slack
-        assert np.diff(part_entry.astype(np.int64)).min() >= 0
 
 
 MADE_UP = Device(

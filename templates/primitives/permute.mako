@@ -1,5 +1,5 @@
 <%doc>
-out[k] = values[positions[k]]: the values of a transposed matrix, by a kept permutation.
+out[k] = values[positions[k]].
 
 Source        own
 Index space   any number of work-items; work-item i takes span entries from i * stride on, step apart

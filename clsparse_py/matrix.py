@@ -1,0 +1,251 @@
+"""What a sparse matrix is to operations: a structure, with all that is known of it, and values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+from typing_extensions import Self, TypeVar
+
+from clsparse_py.records import dataclass
+from clsparse_py.structure import Facts, check_structure
+
+__all__ = ["Matrix", "MatrixT", "Structure", "Symmetry"]
+
+_Plan = TypeVar("_Plan")
+#: The class of an operand, which is that of the result.
+MatrixT = TypeVar("MatrixT", bound="Matrix", default="Matrix")
+
+
+@dataclass(frozen=True)
+class Symmetry:
+    """Whether the pattern of a square matrix is symmetric, as its first transposition by `gather` found it.
+
+    Attributes
+    ----------
+    sampled, missing, at_guess : int
+        Entries of the sample; how many of them have no mirror image; how many have theirs at the first place that is looked at.
+    verified : bool
+        Whether every entry has its mirror image; False as well if the sample decided and the others were not looked at.
+    missed : bool
+        Whether one beside the sample has none.
+    flags : pyopencl.array.Array
+        What ``templates/transpose/sample.mako`` put out: the kernels read there that they are to gather.
+    """
+
+    sampled: int
+    missing: int
+    at_guess: int
+    verified: bool
+    missed: bool
+    flags: cl_array.Array
+
+
+class Structure:
+    """The structure of a compressed sparse matrix: its arrays, what is known of them, and the plans that belong to them.
+
+    Matrices that differ in their values alone share one. Its arrays are never set to others: those are another structure.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+        Where its matrices live and compute.
+    shape : tuple of int
+    indices, indptr : pyopencl.array.Array
+        Of one index type, each from the beginning of its buffer.
+    facts : Facts, optional
+        What is known; by default nothing is.
+    vouched : bool
+        Whether the arrays are valid; if not, they are checked before the first use.
+
+    Attributes
+    ----------
+    context : pyopencl.Context
+    n_given : int
+        Entries of ``indices`` as given; what lies behind the last row is cut off when the structure is checked.
+    symmetry : Symmetry or None
+        None before a transposition by `gather`.
+    longest_column : int or None
+        Entries of the column that has most; None before a transposition by `atomics`.
+    """
+
+    __slots__ = (
+        "_facts", "_plans", "_vouched", "context", "indices", "indptr", "longest_column", "n_given", "queue", "shape", "symmetry",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        queue: cl.CommandQueue,
+        shape: tuple[int, int],
+        indices: cl_array.Array,
+        indptr: cl_array.Array,
+        facts: Facts | None = None,
+        *,
+        vouched: bool = True,
+    ) -> None:
+        self.queue = queue
+        self.context: cl.Context = queue.context  # kept: not every driver's queue keeps it
+        self.shape = shape
+        self.indices, self.indptr = indices, indptr
+        self.n_given = int(indices.size)
+        self.symmetry: Symmetry | None = None
+        self.longest_column: int | None = None
+        self._facts = facts
+        self._vouched = vouched
+        self._plans: dict[Hashable, Any] = {}
+
+    @property
+    def facts(self) -> Facts | None:
+        """What is known without asking the device."""
+        return self._facts
+
+    @property
+    def nnz(self) -> int:
+        """How many entries are stored."""
+        self.require_valid()
+        return int(self.indices.size)
+
+    def checked(self) -> Facts:
+        """Return what is known; check the structure if nothing is.
+
+        Raises
+        ------
+        ValueError
+            It is none; the message says why.
+        """
+        if self._facts is None:
+            found = check_structure(self.queue, self.shape, self.indices, self.indptr)
+            if found.nnz < self.indices.size:
+                self.indices = self.indices[: found.nnz]
+            self._facts = found
+        return self._facts
+
+    def require_valid(self) -> None:
+        """Check the structure unless that was done or it is vouched for."""
+        if self._facts is None and not self._vouched:
+            self.checked()
+
+    def copied(self, queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Array) -> Structure:
+        """Return the structure of copies of both arrays, or of the arrays on another queue: as much is known of it."""
+        return Structure(queue, self.shape, indices, indptr, self._facts, vouched=self._vouched)
+
+    def kept(self, kind: Hashable, make: Callable[[], _Plan]) -> _Plan:
+        """Return the plan of a kind that is kept for all matrices of this structure; made at the first call.
+
+        A plan must not keep the structure: the two would stay until Python looks for cycles, and their memory with them.
+        """
+        found: _Plan | None = self._plans.get(kind)
+        if found is None:
+            found = self._plans[kind] = make()
+        return found
+
+
+class Matrix:
+    """A sparse matrix as operations take and make it: a `Structure` and values in the order of its entries.
+
+    Nothing is checked here: whoever makes one from outside does so, and operations ask for `require_valid` first.
+    """
+
+    _structure: Structure
+    _data: cl_array.Array
+    _version: int
+
+    @classmethod
+    def assembled(cls, structure: Structure, data: cl_array.Array) -> Self:
+        """Return the matrix of a structure and values that an operation made: nothing is checked or copied."""
+        made = cls.__new__(cls)
+        made._hold(structure, data)
+        return made
+
+    def _hold(self, structure: Structure, data: cl_array.Array) -> None:
+        """Begin to be the matrix of these parts."""
+        self._structure, self._data = structure, data
+        self._version = 0  # counts what is replaced
+
+    @property
+    def structure(self) -> Structure:
+        """The arrays beside the values, what is known of them, and their plans."""
+        return self._structure
+
+    @property
+    def facts(self) -> Facts | None:
+        """What is known of the structure without asking the device."""
+        return self._structure.facts
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self._structure.shape
+
+    @property
+    def queue(self) -> cl.CommandQueue:
+        """The queue on which operations on the matrix run, if no operand brings another."""
+        return self._structure.queue
+
+    @property
+    def context(self) -> cl.Context:
+        """The context of the queue."""
+        return self._structure.context
+
+    @property
+    def data(self) -> cl_array.Array:
+        """The values, a device array of ``nnz`` entries. May be set to another of that length."""
+        return self._data
+
+    @data.setter
+    def data(self, values: cl_array.Array) -> None:
+        self._data = values
+        self._version += 1
+
+    @property
+    def indices(self) -> cl_array.Array:
+        """The column of each entry, a device array of int32 or int64."""
+        return self._structure.indices
+
+    @property
+    def indptr(self) -> cl_array.Array:
+        """Where each row begins, ``rows + 1`` entries."""
+        return self._structure.indptr
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the values."""
+        return np.dtype(self._data.dtype)
+
+    @property
+    def nnz(self) -> int:
+        """How many entries are stored."""
+        self.require_valid()
+        return int(self._structure.indices.size)
+
+    @property
+    def has_sorted_indices(self) -> bool:
+        """Whether the columns of each row ascend (duplicates may stand beside each other)."""
+        return self._checked().sorted
+
+    @property
+    def has_canonical_format(self) -> bool:
+        """Whether the columns of each row ascend strictly: sorted and without duplicates."""
+        return self._checked().canonical
+
+    def _checked(self) -> Facts:
+        """Return what is known of the structure; check it if nothing is."""
+        facts = self._structure.checked()
+        self._require_values()
+        return facts
+
+    def require_valid(self) -> None:
+        """Check a structure that was not; every operation asks for this before a kernel that trusts it runs."""
+        self._structure.require_valid()
+        self._require_values()
+
+    def _require_values(self) -> None:
+        """Cut off the values of entries behind the last row, and check that each entry has a value."""
+        structure, n = self._structure, self._structure.indices.size
+        if self._data.size != n:
+            if self._data.size != structure.n_given:
+                raise ValueError(f"data: must have the {n} entries of indices, has {self._data.size}")
+            self._data = self._data[:n]

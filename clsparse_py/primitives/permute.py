@@ -1,0 +1,61 @@
+"""Values put into another order, and what records of kernels that move values share."""
+
+from __future__ import annotations
+
+import numpy as np
+from pyopencl import array as cl_array
+from typing_extensions import override
+
+from clsparse_py.arithmetic import name_of
+from clsparse_py.launch import Chain, spread
+from clsparse_py.primitives.radix_kernels import MOVED_TYPES
+from clsparse_py.records import dataclass
+from clsparse_py.structure import OfStructure
+
+__all__ = ["Moving", "Permute", "enqueue_permute"]
+
+#: Work-groups to a compute unit at most.
+_GROUPS_PER_UNIT, _GROUPS_PER_CORE = 64, 4
+
+
+@dataclass(frozen=True)
+class Moving(OfStructure):
+    """What kernels that move values share.
+
+    Attributes
+    ----------
+    value_bytes : int
+        Bytes of a value; 0 where the positions of entries take their place.
+    """
+
+    value_bytes: int
+
+    @property
+    @override
+    def name(self) -> str:
+        moved = f"v{self.value_bytes}" if self.value_bytes else "positions"
+        return f"{super().name}_{moved}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        moved = MOVED_TYPES[self.value_bytes] if self.value_bytes else "I"
+        return f"{super().prelude}\ntypedef {moved} V;  // values, which are moved and not computed with"
+
+
+@dataclass(frozen=True)
+class Permute(Moving):
+    """Parameters of ``templates/primitives/permute.mako``."""
+
+    template = "primitives/permute"
+
+
+def enqueue_permute(
+    chain: Chain, positions: cl_array.Array, values: cl_array.Array, out: cl_array.Array, n: int, work_group: int | None = None
+) -> None:
+    """Enqueue ``out[k] = values[positions[k]]`` for n entries; ``values`` are contiguous and may begin inside their buffer."""
+    device, item = chain.device, values.dtype.itemsize
+    group = min(work_group or (1 if device.is_cpu else 256), device.max_work_group)
+    built, record = chain.build(Permute(group, name_of(positions.dtype), item))
+    groups, sizes = spread(device, n, record.work_group, _GROUPS_PER_CORE if device.is_cpu else _GROUPS_PER_UNIT)
+    chain.launch(built, groups, *sizes, positions, values, np.uint64(values.offset // item), out)
