@@ -39,7 +39,7 @@ $(VENV)/made: pyproject.toml
 	$(PYTHON) -m venv --clear $(VENV)
 	touch $@
 
-# PyPI's PoCL builds nothing for processors that are newer than its compiler. Intel's runtime takes all of x86-64, and is larger.
+# PyPI's PoCL builds nothing for newer processors (quirk 1). Intel's runtime takes all of x86-64, and is larger.
 $(VENV)/demo: $(VENV)/made
 	$(PIP) '.[pocl]'
 	@$(IN_VENV)/clsparse devices >/dev/null 2>&1 || { \

@@ -148,7 +148,7 @@ def _run(options: argparse.Namespace, console: Console) -> int:
     if unknown := [method for method in options.methods or () if method not in _methods()]:
         raise ValueError(f"--methods: got {', '.join(unknown)}, needs some of {', '.join(_methods())}")
     device = opencl.choose(options.device)
-    # Named, since Intel's runtime lets a context go that only its queues refer to.
+    # Named, and so kept: quirk 9.
     context = cl.Context([device])
     queue = cl.CommandQueue(context)
     cpu = opencl.is_cpu(device)

@@ -78,7 +78,7 @@ def _child(operation: str, device: str) -> None:
     x = np.ones(matrix.shape[1], matrix.dtype)
 
     start = time.perf_counter()
-    # Named, since Intel's runtime lets a context go that only its queues refer to.
+    # Named, and so kept: quirk 9.
     context = cl.Context([chosen])
     queue = cl.CommandQueue(context)
     phases["context"] = time.perf_counter() - start

@@ -237,7 +237,7 @@ class Server:
         ]
         if not found:
             raise ValueError(f"there is no device {name} of {platform} in this process")
-        # Kept, since Intel's runtime lets a context go that only its queues refer to.
+        # Kept: quirk 9.
         self._context = cl.Context([found[0]])
         self._queue = cl.CommandQueue(self._context)
 

@@ -4,13 +4,12 @@
 // i < n <= 16 or 32. Returned are bits of which each stands for a column. Both arrays have room for 16 or 32; columns behind n are
 // overwritten. A column is below UINT_MAX. In the symbolic phase the bits are all: no place is told.
 //
-// Vectors have 32 bytes. A compiler whose built-in library was made for other registers than its own code passes longer ones to
-// functions, built-ins included, in the wrong place: PoCL 3 on processors with AVX-512 that its LLVM does not know by name.
+// Vectors have 32 bytes: longer ones are no arguments or results of functions, built-ins included (quirk 2).
 #include "vectors.cl"
 
 #define LANES_8 ((uint8)(0, 1, 2, 3, 4, 5, 6, 7))
 
-// By components: halves of vectors are shuffles, of which Oclgrind says that they are uninitialised.
+// By components, not by halves: quirk 26.
 uint any_of_8(const uint8 bits)
 {
     return bits.s0 | bits.s1 | bits.s2 | bits.s3 | bits.s4 | bits.s5 | bits.s6 | bits.s7;

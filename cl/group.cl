@@ -3,7 +3,7 @@
 // group_reduce_add(box, x), group_reduce_min(box, x): the sum or minimum of x over the work-group, in every work-item; box holds a
 // long for each. They have barriers, so the whole work-group has to call them.
 //
-// Loops that hold a barrier have a trip count that the compiler knows: a CPU runtime was seen to get others wrong.
+// Loops that hold a barrier have a trip count that the compiler knows (quirk 4).
 #define GROUP_REDUCE(NAME, OPERATION) \
     long group_reduce_##NAME(local long *box, const long mine) \
     { \

@@ -3,7 +3,7 @@
 // group_scan_add(box, x), group_scan_max(box, x): the sum, or maximum, of x over the work-items before this one, 0 in the first;
 // box holds a uint for each. They have barriers, so the whole work-group has to call them.
 //
-// Loops that hold a barrier have a trip count that the compiler knows: a CPU runtime was seen to get others wrong.
+// Loops that hold a barrier have a trip count that the compiler knows (quirk 4).
 #include "lanes.cl"
 
 #if LANE_WIDTH > 1 && WORK_GROUP % LANE_WIDTH == 0

@@ -7,7 +7,7 @@
 //                           which divides the work-group size. The whole work-group has to call it, with one n. Always in the
 //                           same order.
 //
-// Loops that hold a barrier have a trip count that the compiler knows: a CPU runtime was seen to get others wrong.
+// Loops that hold a barrier have a trip count that the compiler knows (quirk 4).
 #include "lanes_xor.cl"
 
 T box_xor(local T *box, T x, uint m)

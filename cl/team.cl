@@ -7,7 +7,7 @@
 // team_find(offsets, low, high, i):  the last k in low to high - 1 with offsets[k] <= i, of which low is one. No lane needs others.
 //
 // PLACE is an unsigned type that holds every offset. With FENCE_BY_BARRIER the whole work-group has to call all but team_find, and
-// loops that hold them have a trip count that the compiler knows: a CPU runtime was seen to get others wrong.
+// loops that hold them have a trip count that the compiler knows (quirk 4).
 #if TEAM == 1
     #define team_sync()
 #elif defined(FENCE_BY_PTX)

@@ -7,7 +7,7 @@
 //                           not 0, and head_box holds a uint for each work-item; else both may be 0.
 //
 // They have barriers, so the whole work-group has to call them; tile_scan begins and ends with one. The order of additions is always
-// the same. Loops that hold a barrier have a trip count that the compiler knows: a CPU runtime was seen to get others wrong. A sum
+// the same. Loops that hold a barrier have a trip count that the compiler knows (quirk 4). A sum
 // and whether a segment begins in it are two variables, as a struct of both would have padding, which nothing writes.
 #include "lanes_xor.cl"
 

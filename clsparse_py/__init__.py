@@ -18,7 +18,7 @@ from clsparse_py.warmup import warmup
 
 __version__ = "0.1.0"
 
-# Before PyOpenCL is first asked for platforms: the loader looks for them once, and PoCL for its folders.
+# Before PyOpenCL is first asked for platforms: quirks 8 and 34.
 homes.provide()
 runtimes.register()
 

@@ -88,7 +88,7 @@ def _title(device: cl.Device) -> str:
 
 
 def _queue(device: cl.Device) -> tuple[cl.Context, cl.CommandQueue]:
-    """Return a queue, and the context beside it: not every driver's queue keeps its context."""
+    """Return a queue, and the context beside it (quirk 9)."""
     context = cl.Context([device])
     return context, cl.CommandQueue(context, device)
 

@@ -249,10 +249,10 @@ def _wall(action: Callable[[], object]) -> float:
 def copy_bandwidth(queue: cl.CommandQueue, n_bytes: int) -> float:
     """Return the bytes a second, read and written together, of a copy that moves ``n_bytes``, timed as products are.
 
-    The faster of the driver's own copy and a kernel: drivers for CPUs copy with one thread.
+    The faster of the driver's own copy and a kernel (quirk 33).
     """
     context, device = queue.context, queue.device
-    # Whole work-groups: left to itself, a driver may choose tiny ones.
+    # Whole work-groups, of a size that is said: quirk 33.
     group = min(256, device.max_work_group_size)
     granule = group * _COPY_ITEM
     size = max(min(n_bytes // 2, device.max_mem_alloc_size) // granule, 1) * granule
@@ -292,7 +292,7 @@ def _seconds(queue: cl.CommandQueue, profile: Callable[[], float], enqueue: Call
         found = _median(_repeated(profile))
     except cl.Error:
         found = 0.0
-    # Some drivers' clocks stand still, or tick once a command: no launch is that short.
+    # No launch is that short: quirk 24.
     return found if found > _NO_TIME else _median(_repeated(lambda: _wall(back_to_back))) / REPEATS
 
 

@@ -26,8 +26,7 @@ __all__ = ["Device", "Portability", "choose_device", "default_queue", "describe"
 
 _log = logging.getLogger(__name__)
 
-# Few GPUs have larger work-groups. CPU runtimes do, but one was seen to get them wrong: private memory for all does not fit its
-# stack.
+# Few GPUs have larger work-groups. CPU runtimes do, but not the memory for them (quirk 11).
 _LARGEST_GROUP = 1024
 
 
@@ -135,8 +134,7 @@ class Device:
         return self.type == "cpu"
 
 
-# One way of lane exchange a row: the extension without which it isn't tried (a compiler that doesn't know it may print to the
-# user's terminal, or worse), whether AMD's own macro is asked for instead, and the widths to try, widest first.
+# One way of lane exchange a row: the extension without which it isn't tried (quirk 28), and the widths to try, widest first.
 _LANE_PROBES: tuple[tuple[str, str, tuple[int, ...]], ...] = (
     ("sub_group", "cl_khr_subgroup_shuffle", (64, 32, 16, 8, 4, 2)),
     ("ptx", "cl_nv_compiler_options", (32,)),
@@ -435,7 +433,7 @@ def devices() -> list[cl.Device]:
     for platform in platforms:
         try:
             present = platform.get_devices()
-        except cl.Error as error:
+        except cl.Error as error:  # quirk 30
             _log.debug("platform %s has no devices: %s", platform.name, error)
             continue
         shown = (platform.name, platform.version, *(device.name for device in present))
@@ -485,8 +483,8 @@ def choose_device() -> cl.Device:
 def unusable(device: cl.Device) -> str | None:
     """Return why a device's compiler cannot be used; None where it can, as almost all can.
 
-    PoCL 3.0, which is the one on PyPI, builds nothing on processors that are newer than its compiler: "unknown target CPU". Other
-    compilers end or stop the process that uses them, which `trial` finds out.
+    Some compilers build nothing on newer processors (quirk 1). Others end or stop the process that uses them, which `trial` finds
+    out (quirk 2).
     """
     try:
         _probe(device)
@@ -499,7 +497,7 @@ def unusable(device: cl.Device) -> str | None:
 
 @functools.cache
 def _chosen(named: str | None) -> tuple[cl.Context, cl.CommandQueue]:
-    """Return the queue, and the context beside it: not every driver's queue keeps its context."""
+    """Return the queue, and the context beside it (quirk 9)."""
     device = choose_device()
     _log.debug("chose %s, PYOPENCL_CTX is %s", device.name, named)
     context = cl.Context([device])

@@ -1,4 +1,4 @@
-"""Entries of PoCL's own cache that were cut short: removed before PoCL meets them, which they would end.
+"""Entries of PoCL's own cache that were cut short: removed before PoCL meets them, which they would end (quirk 7).
 
 A full disk cuts files short, or a machine that stops. To look at all entries takes too long for every process. So a process that
 builds with PoCL leaves a mark, which it takes away when it ends in order; who finds the mark of one that did not looks at them.

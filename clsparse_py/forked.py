@@ -1,4 +1,4 @@
-"""A process forked from one that had used a device: drivers' threads are not in it, and commands would wait for ever."""
+"""A process forked from one that had used a device: drivers' threads are not in it, and commands wait for ever (quirk 19)."""
 
 from __future__ import annotations
 

@@ -204,7 +204,7 @@ class Chain:
 
         Commands that are enqueued in between keep the device busy while the host waits.
         """
-        # Not to mapped memory, which spares a copy: a runtime hangs where a queue is let go before its last unmapping has ended.
+        # Not to mapped memory, which spares a copy: quirk 13.
         host = np.empty(n, source.dtype)
         event = self._enqueue_read(source, host, 0, is_blocking=False)
         self._add(event)

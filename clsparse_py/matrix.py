@@ -87,7 +87,7 @@ class Structure:
         vouched: bool = True,
     ) -> None:
         self.queue = queue
-        self.context: cl.Context = queue.context  # kept: not every driver's queue keeps it
+        self.context: cl.Context = queue.context  # kept, as the queue may not keep it: quirk 9
         self.shape = shape
         self.indices, self.indptr = indices, indptr
         self.n_given = int(indices.size)

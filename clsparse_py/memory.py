@@ -168,7 +168,7 @@ def _cap(device: cl.Device) -> int:
 class Pool:
     """The memory of a context on a device.
 
-    It keeps the context, which not every driver's queues and buffers do, and is kept by its arenas and blocks: when the last of
+    It keeps the context (quirk 9), and is kept by its arenas and blocks: when the last of
     them goes, the context is let go.
 
     Attributes
@@ -566,7 +566,7 @@ def _there_is(pool: Pool) -> str:
 
 
 def submit(what: str | cl.Kernel, command: Callable[..., _Made], queue: cl.CommandQueue, *arguments: Any, **named: Any) -> _Made:
-    """Return what a command gives that is enqueued on a queue. Some drivers find memory for a buffer at its first use.
+    """Return what a command gives that is enqueued on a queue. Drivers may find memory for a buffer at its first use (quirk 17).
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ def whole_of(buffer: cl.MemoryObjectHolder) -> cl.MemoryObjectHolder | None:
     """Return the buffer that a buffer is a part of; None where it is none, or that one was let go and the runtime forgot it."""
     try:
         return cast("cl.MemoryObjectHolder | None", buffer.get_info(_ASSOCIATED))
-    except cl.LogicError:  # Intel's runtime
+    except cl.LogicError:  # quirk 12
         return None
 
 

@@ -147,7 +147,7 @@ class Built:
     ) -> cl.Event:
         """Enqueue the kernel with these arguments; ``sizes`` are those of `sizes`.
 
-        Kernel objects are kept: making one costs NVIDIA's driver more than a launch. Two threads never share one.
+        Kernel objects are kept (quirk 16). Two threads never share one.
         """
         try:
             kernel = self._idle.pop()
@@ -161,7 +161,7 @@ class Built:
         except cl.LogicError as error:
             if error.code != cl.status_code.INVALID_KERNEL_ARGS:
                 raise
-            # A driver was seen to want a new kernel for no memory where the one before had shared virtual memory.
+            # Quirk 18: the kernel may have had shared virtual memory where it is given none now.
             kernel = self._typed(arguments)
             event = submit(kernel, cl.enqueue_nd_range_kernel, queue, kernel, *sizes, wait_for=wait_for)
         self._idle.append(kernel)
@@ -170,7 +170,7 @@ class Built:
     def _typed(self, arguments: Sequence[Any]) -> cl.Kernel:
         """Return a new kernel object with these arguments, which takes others of their types."""
         kernel = cl.Kernel(self.program, self.parameters.name)
-        # Without types PyOpenCL tries each argument's: six microseconds a number.
+        # Without types PyOpenCL tries each argument's (quirk 36).
         kernel.set_arg_types([each.dtype if isinstance(each, np.generic) else None for each in arguments])
         kernel.set_args(*arguments)
         return kernel
@@ -251,7 +251,7 @@ def _loaded(context: cl.Context, device: cl.Device, binary: bytes, source: str, 
 
 
 def _uncached(context: cl.Context, source: str) -> cl.Program:
-    """Return a program past PyOpenCL's own binary cache, which raises on damaged files and waits for stale locks."""
+    """Return a program past PyOpenCL's own binary cache (quirk 35)."""
     return cl.Program(cl._cl._Program(context, source))
 
 
@@ -289,7 +289,7 @@ def _handle_of(context: cl.Context) -> int:
 
 @functools.cache
 def _understates_limit(device: cl.Device, work_group: int) -> bool:
-    """Return whether a driver tells too small a limit for kernels that demand a size: it takes an empty one of that size."""
+    """Return whether a driver tells too small a limit (quirk 21): it takes an empty kernel that demands this size."""
     source = f"kernel __attribute__((reqd_work_group_size({work_group}, 1, 1))) void empty(global int *out) {{ }}\n"
     try:
         context = cl.Context([device])
@@ -399,7 +399,7 @@ def build_together(context: cl.Context, device: cl.Device, what: Hashable, make:
             except MemoryError:
                 return None  # one at a time there may be enough
 
-        # A device that computes on the host's cores needs them; a simulator's compiler was seen to die of a second thread.
+        # A device that computes on the host's cores needs them; a simulator's compiler takes no second thread (quirk 25).
         n_threads = 1 if device.type & cl.device_type.CPU else min(len(missing), os.cpu_count() or 1, _AT_A_TIME)
         # Outside of the threads, as those within restore each other's filters.
         with warnings.catch_warnings(), ThreadPoolExecutor(n_threads) as pool:
@@ -486,7 +486,7 @@ def _kernel(context: cl.Context, device: cl.Device, parameters: Parameters, sour
     """Return the program and its kernel, built past what a cache has if that is broken.
 
     A program without its kernel, or a failure of which the compiler says nothing, is what a damaged entry of a driver's own cache
-    looks like: a process that ended while it wrote may have left it.
+    looks like (quirk 7).
     """
     try:
         program = compile_source(context, device, source, parameters.options)

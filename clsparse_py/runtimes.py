@@ -44,7 +44,7 @@ def register() -> None:
     """Make the OpenCL loader find what pip installed, if it is not asked for platforms before.
 
     Nothing is done if the user chose the runtimes by ``OCL_ICD_VENDORS``, or if the system has Intel's runtime: a process must
-    not have it twice. Failing to write costs the runtime, never an error; `unseen` tells then.
+    not have it twice (quirk 15). Failing to write costs the runtime, never an error; `unseen` tells then.
     """
     library = intel() if _X86_LINUX else None
     if library is None or "OCL_ICD_VENDORS" in os.environ or any(map(_names_intel, _VENDORS.glob("*.icd"))):

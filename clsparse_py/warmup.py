@@ -90,7 +90,7 @@ def warmup(
     able = [dtype for dtype in wanted if device.fp64 or dtype.name not in ("float64", "complex128")]
     steps = [step for dtype in able for step in _steps(queue, device, dtype)]
     for done, step in enumerate(steps, 1):
-        step()
+        step()  # runs what it builds: quirk 31
         queue.finish()
         if report is not None:
             report(done, len(steps))

@@ -16,8 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-# Intel's CPU runtime (2026.22.10) writes to memory that it has freed when this pass of its compiler meets a kernel with barriers
-# in many places; now and then that ends the process. Kernels for CPU devices are not such, but tests give it others.
+# Quirk 10. Kernels for CPU devices do not show it, but tests give them others.
 os.environ.setdefault("CL_CONFIG_LLVM_OPTIONS", "-opt-disable=sycl-kernel-reduce-cross-barrier-values -opt-bisect-verbose=0")
 
 import hypothesis

@@ -33,7 +33,7 @@ PLATFORMS = _found()
 
 @functools.cache
 def _kept(name: str) -> tuple[cl.Context, cl.CommandQueue]:
-    """Return context and queue: Intel's queue does not retain its context."""
+    """Return context and queue (quirk 9)."""
     context = cl.Context([PLATFORMS[name]])
     return context, cl.CommandQueue(context, PLATFORMS[name])
 

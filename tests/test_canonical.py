@@ -214,7 +214,7 @@ def test_rows_and_columns_that_are_outside(queue: cl.CommandQueue, on_device: bo
 
 
 def test_coordinates_of_another_context(queue: cl.CommandQueue) -> None:
-    context = cl.Context([queue.device])  # not every driver's queue keeps it
+    context = cl.Context([queue.device])  # quirk 9
     other = cl.CommandQueue(context, queue.device)
     parts = {"data": np.ones(2, np.float32), "row": np.zeros(2, np.int32), "col": np.arange(2, dtype=np.int32)}
     for name in parts:

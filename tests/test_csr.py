@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import numpy as np
@@ -329,3 +330,17 @@ def test_random_values_come_back(queue: cl.CommandQueue) -> None:
     found = csr_array(matrix, queue=queue).get()
     for name in ("data", "indices", "indptr"):
         np.testing.assert_array_equal(getattr(found, name), getattr(matrix, name))
+
+
+def test_a_matrix_keeps_the_context_of_its_queue(queue: cl.CommandQueue) -> None:
+    """Quirk 9: not every runtime's queue does."""
+    context = cl.Context([queue.device])
+    A = csr_array((DATA, INDICES, INDPTR), queue=cl.CommandQueue(context, queue.device))
+    del context
+    gc.collect()
+    assert A.queue.context == A.context
+    assert_is_the_matrix(A)
+    plan = A.transpose_plan()
+    del A
+    gc.collect()
+    assert plan().get().shape == (3, 3)

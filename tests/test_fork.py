@@ -140,7 +140,7 @@ if child:
 @pytest.mark.parametrize("program", [BEFORE, AFTER], ids=["used after the fork", "left by the interpreter's exit"])
 def test_a_whole_process_that_forks(program: str, tmp_path: Path) -> None:
     if program is AFTER and not describe(default_queue().device).is_cpu:
-        pytest.skip("NVIDIA's driver ends a forked child by a signal when the interpreter exits, whatever the child did")
+        pytest.skip("quirk 19: the driver ends a forked child by a signal when the interpreter exits, whatever the child did")
     ended = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=LIMIT * 3, cwd=tmp_path, check=False
     )

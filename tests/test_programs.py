@@ -405,7 +405,7 @@ def test_a_binary_that_does_not_load_is_built_anew(
     cache.write(entry.name, b"of an older driver")
 
     class Refusing(cl.Program):
-        """Refuses all binaries: some drivers end the process over a wrong one."""
+        """Refuses all binaries: a wrong one may end the process (quirk 32)."""
 
         def __init__(self, *arguments: Any) -> None:
             if len(arguments) == 3:

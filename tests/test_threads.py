@@ -20,7 +20,7 @@ def test_threads_do_all_operations_at_once(queue: cl.CommandQueue, mode: str) ->
     if mode == "unordered" and not queue.device.queue_properties & unordered:
         pytest.skip("the device keeps commands in order")
     if mode == "unordered" and "Intel" in queue.device.platform.name and not exhaustive():
-        pytest.skip("Intel's runtime was seen to stand still with such queues, and why is not known: CLSPARSE_FULL=1 tries it")
+        pytest.skip("quirk 14: CLSPARSE_FULL=1 tries it")
     script = str(Path(__file__).with_name("threads.py"))
     # In a process of its own: what stands still, or ends the process, is to fail this test alone.
     command = [sys.executable, script, queue.device.platform.name, mode, str(OPERATIONS), str(SECONDS)]

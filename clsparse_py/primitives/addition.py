@@ -44,7 +44,7 @@ class Addition(Parameters):
     def total(self) -> str:
         """NumPy's name of the dtype in which sums are made: the target's, or a word where that is smaller.
 
-        What is more than the target holds falls off at the end, and a CPU runtime was seen to get kernels on bytes wrong.
+        What is more than the target holds falls off at the end; kernels on bytes are not to be trusted (quirk 29).
         """
         target = np.dtype(self.target)
         return target.name if target.itemsize >= 4 else f"{'u' if target.kind == 'u' else ''}int32"

@@ -41,7 +41,7 @@ __all__ = [
 _CHUNK = 1 << 14
 _CHUNKS_PER_CORE = 2
 #: Tiles to a work-item up to which each work-group adds up the sums of those before its own, which saves a launch; and to a
-#: work-group: with 8192 work-items a CPU runtime was seen to run out of memory for the variables of such a kernel.
+#: work-group (quirk 11).
 _FEW_TILES = 4
 _MOST_ADDED = 4096
 #: Entries that one work-group scans, at most, and its work-items.

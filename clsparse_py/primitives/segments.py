@@ -201,7 +201,7 @@ class Shape:
                 found = self.lanes(found.work_group, found.merge_group, found.registers // 2, self.short)
             else:
                 found = self.lanes(found.work_group // 2, found.merge_group, found.registers, self.short)
-        # Kernels that merge are unrolled over a work-item's elements: compilers choke on thousands of them.
+        # Kernels that merge are unrolled over a work-item's elements (quirk 6).
         return replace(found, merge_group=max(found.merge_group, -(-found.tile // _MOST_MERGED)))
 
     def local_memory(self, elements: Elements) -> int:

@@ -104,7 +104,7 @@ class DenseSpan(Team):
 
     @override
     def record(self, device: Device, form: Form, listed: bool) -> DenseSpanKernel:
-        # The lanes meet in loops of any length: on CPU devices, of which one was seen to get those wrong, they are one.
+        # The lanes meet in loops of any length: on CPU devices they are one (quirk 4).
         lanes = 1 if device.is_cpu else min(self.lanes or _unfenced(device), device.max_work_group)
         group = 1 if device.is_cpu else max(self.work_group or lanes, lanes)
         shape = self.columns, self.entries, self.ahead

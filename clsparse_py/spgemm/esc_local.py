@@ -24,7 +24,7 @@ from clsparse_py.spgemm.team import Team, varied
 
 __all__ = ["EscGroup", "EscGroupKernel", "EscItem", "EscItemKernel", "EscTeam", "EscTeamKernel", "esc_bins"]
 
-#: Products that a work-item sorts at a time: one compiler takes no more of them in registers.
+#: Products that a work-item sorts at a time, in registers (quirk 6).
 _REGISTERS = 16
 #: Products of a row that a work-group sorts in global memory, at most: it is as busy with them as others are with all rows.
 _GROUP_PRODUCTS = 1 << 14
@@ -266,7 +266,7 @@ class EscGroup(_SortingTeam):
 
     @override
     def record(self, device: Device, form: Form, listed: bool) -> EscGroupKernel:
-        # The lanes meet in loops of any length: on CPU devices, of which one was seen to get those wrong, they are one.
+        # The lanes meet in loops of any length: on CPU devices they are one (quirk 4).
         lanes = 1 if device.is_cpu else self.work_group
         word_bytes = _word_bytes(form, self.columns, self.bits)
         shape = lanes, self.products, word_bytes, self.entries

@@ -40,7 +40,7 @@ class SortKernel(FencedKernel):
     registers: bool
     word_bytes: int
 
-    #: Products of a lane, at most: where runs begin is told by the bits of a word. In its registers: one compiler takes no more.
+    #: Products of a lane, at most: where runs begin is told by the bits of a word. In its registers: quirk 6.
     MOST_ITEMS: ClassVar[int] = 32
     MOST_REGISTERS: ClassVar[int] = 16
     #: Bytes of local memory that a work-group of several sub-groups may take, so that several work-groups share a compute unit.

@@ -37,7 +37,7 @@ class Launch:
         """Set all arguments."""
         arguments = (*operands, *self.own)
         if not self.typed:
-            # Without types PyOpenCL tries each argument's, which takes microseconds.
+            # Without types PyOpenCL tries each argument's (quirk 36).
             self.kernel.set_arg_types([each.dtype if isinstance(each, np.generic) else None for each in arguments])
             self.typed = True
         self.kernel.set_args(*arguments)

@@ -51,7 +51,7 @@ class Clock:
     Attributes
     ----------
     by_device : bool
-        Whether the events' times are used: they were seen to pass, and not to pass faster than the host's.
+        Whether the events' times are used: they were seen to pass, and not to pass faster than the host's (quirk 24).
     overhead : float
         Seconds of a launch that does nothing, among others: the least that a product takes, which is added to every run.
         Otherwise what takes less than that on the device would be told apart by times that no caller ever sees.

@@ -18,6 +18,7 @@ void ${name}(
         if (k > 0)
             falls += keys[k] < keys[k - 1];
     for (long run = get_global_id(0); run < n_runs; run += get_global_size(0)) {
+## Whether the run is empty comes first: quirk 22.
         const I begin = run_ptr[run];
         if (run_ptr[run + 1] > begin && begin > 0 && begin < n)
             falls -= keys[begin] < keys[begin - 1];

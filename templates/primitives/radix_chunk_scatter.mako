@@ -81,6 +81,7 @@ void ${name}(
     ulong low_begin = low < n_lower ? lower[low] : n + 1;
 % endif
 % if source == "rows":
+## A loop over rows and one within it over entries, not one over entries that steps to the next row: quirk 22.
     for (ulong k = begin; k < end; ++row) {
         const I item = (I)row;
         const ulong row_end = min((ulong)indptr[row + 1], end);

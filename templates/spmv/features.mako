@@ -49,7 +49,7 @@ void ${name}(
     ulong row = get_global_id(0) * last / size;
 % if index == "int32":
     // Eight rows at a time: not all compilers make vectors of a loop. All rows together have fewer than 2^31 entries. Squares are
-    // two halves, as no function may take or return more than 32 bytes (cl/column_places.cl says why).
+    // two halves, as no function may take or return more than 32 bytes (quirk 2).
     int8 eight_least = INT_MAX, eight_most = 0;
     uint8 eight_jumps = 0;
     ulong4 squares_lo = 0, squares_hi = 0;

@@ -35,7 +35,7 @@ MORE = (
     Arithmetic("int64", "int64", "int64", "min_plus"),
     Arithmetic("bool", "bool"),
 )
-#: Bytes of a vector that functions may take or return: PoCL 3 passes longer ones wrongly on some processors.
+#: Bytes of a vector that functions may take or return (quirk 2).
 LONGEST = 32
 
 #: Functions that have a long vector; each kernel calls one.

@@ -307,7 +307,7 @@ def refusal_cases() -> Iterator[Case]:
 
 
 def make_writes_visible() -> None:
-    """Work around false reports of uninitialised reads: Oclgrind loses track of writes in three cases.
+    """Work around false reports of uninitialised reads (quirk 26): Oclgrind loses track of writes in three cases.
 
     A buffer in the place of a freed smaller one has entries that no write initialises: so no array is freed. A copy to a part
     of a buffer initialises other bytes than its own: so the whole buffer is written. Filling a buffer initialises nothing: so it

@@ -22,8 +22,7 @@ from clsparse_py.spgemm.settings import Settings, Timer
 __all__ = ["TEAMS", "Give", "Team", "check_accumulator", "narrow", "over_teams"]
 
 #: Platforms, and whether a row of dense sums is made by one work-item, as on CPU devices, or by many, as on GPUs. Not by many on
-#: PoCL: loops of any length in which work-items meet go wrong there, which is why they are one on CPU devices. By one elsewhere
-#: only with ``CLSPARSE_FULL=1``, or where PoCL is not there to do that.
+#: PoCL (quirk 4). By one elsewhere only with ``CLSPARSE_FULL=1``, or where PoCL is not there to do that.
 _ONE = exhaustive() or not any(name.startswith("pocl") for name in PLATFORMS)
 TEAMS = [(name, many) for name in PLATFORMS for many in (False, True) if (not many if name.startswith("pocl") else many or _ONE)]
 Team = tuple[str, bool]

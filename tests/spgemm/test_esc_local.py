@@ -89,7 +89,7 @@ def test_groups_in_global_memory(
     queue: cl.CommandQueue, take_for: Callable[[str], None], work_group: int, columns: int | None
 ) -> None:
     if "Portable" in queue.device.platform.name and work_group > 1:
-        pytest.skip("loops of any length in which work-items meet go wrong here, which is why they are one on CPU devices")
+        pytest.skip("quirk 4: on CPU devices the work-items that meet in loops of any length are one")
     take_for("gpu")
     rng = np.random.default_rng(work_group)
     # More rows than work-groups, so that these take several; rows without products, or of one entry of A, among them.
@@ -119,7 +119,7 @@ def test_rows_in_global_memory_are_made_beside_others(
     queue: cl.CommandQueue, take_for: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     take_for("gpu")
-    # PoCL gets loops of any length wrong in which work-items meet: there it is one.
+    # Quirk 4.
     work_group = 1 if "Portable" in queue.device.platform.name else 64
     asked: list[bool] = []
     beside = Chain.beside

@@ -32,7 +32,7 @@ from clsparse_py.workspace import Workspace
 TAKING = ("auto", "dense", "esc", "esc-local", "long-rows", "large-hash")
 OF_FEW_BINS = ("tall", "empty", "inner")
 LIMITS = (1, 10**4, 10**5, 10**6, 10**8, None)
-#: Devices taken for GPUs are not PoCL's, which gets loops wrong in which work-items meet.
+#: Devices taken for GPUs are not PoCL's (quirk 4).
 DEVICES = [(name, kind) for name in PLATFORMS for kind in ("cpu", "gpu") if kind == "cpu" or not name.startswith("pocl")]
 if not exhaustive():
     DEVICES = [(name, kind) for name, kind in DEVICES if (kind == "cpu") == name.startswith("pocl")] or DEVICES

@@ -360,7 +360,7 @@ def test_a_plan_writes_to_out(queue: cl.CommandQueue, host: sp.csr_array) -> Non
 
 def test_bad_values_for_a_plan(queue: cl.CommandQueue, host: sp.csr_array) -> None:
     plan = transpose_plan(on_device(queue, host))
-    context = cl.Context([queue.device])  # not every driver's queue keeps it
+    context = cl.Context([queue.device])  # quirk 9
     other = cl.CommandQueue(context, queue.device)
     for values, error, message in (
         (host.data[1:], ValueError, rf"^data: must have the {host.nnz} entries of A, has shape \({host.nnz - 1},\)"),

@@ -1,0 +1,71 @@
+"""Pages of docs/ that name what is in the code: quirks by number, and the words of the glossary."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from pages import DOCS, ROOT, check_tests, rows
+
+#: Where quirks are cited and words used.
+CODE = ("clsparse_py", "cl", "templates")
+#: What an entry says, in this order.
+FIELDS = ("Seen", "Does", "We", "Test")
+
+
+def entries() -> dict[int, dict[str, str]]:
+    """Return the entries of docs/quirks.md by their numbers."""
+    _, *parts = re.split(r"^### ", (DOCS / "quirks.md").read_text(), flags=re.M)
+    found: dict[int, dict[str, str]] = {}
+    for part in parts:
+        number, _, body = part.partition(". ")
+        assert int(number) not in found, f"{number} is given twice"
+        said = re.split(rf"^- ({'|'.join(FIELDS)}): ", body.partition("\n## ")[0], flags=re.M)
+        found[int(number)] = {name: " ".join(text.split()) for name, text in zip(said[1::2], said[2::2], strict=True)}
+    return found
+
+
+def cited() -> dict[int, str]:
+    """Return the numbers that are cited, with a file that does."""
+    found: dict[int, str] = {}
+    for path in files(*CODE, "tests", "bench", "docs", "Makefile", ".ci", "README.md"):
+        if path.name not in ("quirks.md", Path(__file__).name):
+            for numbers in re.findall(r"[Qq]uirks? (\d+(?:(?:, | and )\d+)*)", path.read_text()):
+                found.update((int(number), str(path)) for number in re.findall(r"\d+", numbers))
+    return found
+
+
+def files(*below: str) -> list[Path]:
+    """Return the text files of the project's folders."""
+    suffixes = (".py", ".cl", ".mako", ".md", ".toml", "")
+    all_files = (path for name in below for path in ((ROOT / name).rglob("*") if (ROOT / name).is_dir() else [ROOT / name]))
+    return [path for path in all_files if path.is_file() and path.suffix in suffixes and "results" not in path.parts]
+
+
+@pytest.mark.parametrize("number", list(entries()))
+def test_each_quirk_is_told_whole_and_names_tests(number: int) -> None:
+    entry = entries()[number]
+    assert tuple(entry) == FIELDS
+    assert all(entry.values())
+    assert re.search(r"20\d\d-\d\d-\d\d", entry["Seen"]), "has no date"
+    if not re.match("none: .", entry["Test"]):
+        check_tests(entry["Test"])
+
+
+def test_quirks_are_numbered_upwards_and_cited_by_number() -> None:
+    told, by = entries(), cited()
+    assert list(told) == sorted(told)
+    assert not by.keys() - told.keys(), {number: by[number] for number in by.keys() - told.keys()}
+    assert not told.keys() - by.keys(), "no one cites these"
+
+
+def test_words_of_the_glossary_are_in_the_code() -> None:
+    text = "".join(path.read_text() for path in files(*CODE))
+    words = [word for ours, *_ in rows((DOCS / "glossary.md").read_text()) for word in re.findall(r"`([^`]+)`", ours)]
+    assert len(words) > 50
+    assert [word for word in words if not re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text)] == []
+
+
+def test_rows_of_the_glossary_are_whole() -> None:
+    assert all(len(row) == 4 and row[0] and row[1] for row in rows((DOCS / "glossary.md").read_text()))
