@@ -53,7 +53,7 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
         "spgemm/esc_team:symbolic": EscTeam(736).record(device, phases["symbolic"], listed=False),
         "spgemm/esc_team:roomy": EscTeam(736, columns=1 << 20).record(device, numeric.of("roomy"), listed=True),
         "spgemm/esc_team:group": EscTeam(1024, lanes=256, columns=1 << 20).record(device, numeric, listed=False),
-        "spgemm/esc_team:spilled": EscGroup(1024, 64, columns=1 << 20, entries=512).record(device, numeric, listed=True),
+        "spgemm/esc_group": EscGroup(1024, 64, columns=1 << 20, entries=512).record(device, numeric, listed=True),
     }
     return {
         "spgemm/analysis": Analysis(group, arithmetic.index, 1, rules, 0, one),

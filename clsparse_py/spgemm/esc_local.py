@@ -90,14 +90,23 @@ class EscItemKernel(_SortingKernel):
 
 
 @dataclass(frozen=True)
-class EscTeamKernel(_SortingKernel, FencedKernel):
+class _SortingTeamKernel(_SortingKernel, FencedKernel):
+    """What the kernels share in which a team sorts a row."""
+
+    #: Products that a lane fetches at a time.
+    BATCH: ClassVar[int] = 2
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "batch": self.BATCH}
+
+
+@dataclass(frozen=True)
+class EscTeamKernel(_SortingTeamKernel):
     """Parameters of ``templates/spgemm/esc_team.mako``."""
 
     template = "spgemm/esc_team"
     kind = "esc_team"
-
-    #: Products that a lane fetches at a time.
-    BATCH: ClassVar[int] = 2
 
     @property
     def row_bytes(self) -> int:
@@ -107,16 +116,15 @@ class EscTeamKernel(_SortingKernel, FencedKernel):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        shape = {"teams": self.work_group // self.lanes, "free": self.fence != "barrier"}
         # An index fits in the place of a word.
         bases = self.form.index == "int32" or self.word_bytes == 8
-        words = {"room": self.products, "base_words": 0, "spilled": False, "digit_bits": 0, "entry_bits": 0}
-        return {**super().arguments(), **shape, **words, "bases": bases, "entries": self.products, "batch": self.BATCH}
+        shape = {"teams": self.work_group // self.lanes, "free": self.fence != "barrier", "bases": bases}
+        return {**super().arguments(), **shape}
 
 
 @dataclass(frozen=True)
-class EscGroupKernel(EscTeamKernel):
-    """Parameters of ``templates/spgemm/esc_team.mako`` for words in global memory; the lanes are the work-group.
+class EscGroupKernel(_SortingTeamKernel):
+    """Parameters of ``templates/spgemm/esc_group.mako``; the lanes are the work-group.
 
     Attributes
     ----------
@@ -124,6 +132,7 @@ class EscGroupKernel(EscTeamKernel):
         Most entries of a row of A.
     """
 
+    template = "spgemm/esc_group"
     kind = "esc_group"
 
     entries: int
@@ -157,7 +166,7 @@ class EscGroupKernel(EscTeamKernel):
         # The entry of A that a product is of need not be looked for where there is room for its number.
         entry_bits = (self.entries - 1).bit_length() if self.word_bytes == 8 and self.form.arithmetic else 0
         words = {"room": self.room, "base_words": self.base_words, "entry_bits": entry_bits}
-        shape = {"spilled": True, "digit_bits": self.DIGIT_BITS, "bases": True, "entries": self.entries}
+        shape = {"digit_bits": self.DIGIT_BITS, "entries": self.entries}
         return {**super().arguments(), **words, **shape}
 
 

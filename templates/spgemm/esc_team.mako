@@ -1,164 +1,73 @@
 <%doc>
-Rows of C with at most ${products} products by ${lanes} work-items each: expanded, sorted by column in ${"global" if spilled else "local"} memory, and contracted.
+Rows of C by a team of work-items each: the products of a row are expanded, sorted by column in local memory, and contracted.
 
-Products are shared out evenly, whatever the lengths of the rows of B are. \
-% if spilled:
-They are sorted by radix, four bits of the column a pass: each
-lane counts the digits of neighbouring products by itself, and a scan of all counters, digit by digit, tells where each product goes.
-Products of neighbouring lanes lie beside each other.
-% else:
-As these are sorted, they are merged two by two, in as many
-rounds as it takes; each lane merges as many products, which it finds by merge path.
-% endif
-A segmented scan over what the lanes hold of the entries of C that end in later lanes makes their sums.
+Products are shared out evenly, whatever the lengths of the rows of B are. As these rows are sorted, they are merged two by two,
+in as many rounds as it takes; each lane merges as many products, which it finds by merge path. A segmented scan over what the
+lanes hold of the entries of C that end in later lanes makes their sums.
 
-Symbolic: columns alone are sorted, and distinct ones counted. Else a word is a column with ${"the entry of A and " if entry_bits else ""}the number of its product behind it.
+A word is what is sorted: in the symbolic phase a column, and distinct ones are counted; else a column with the number of its
+product behind it.
 
-Source        Dalton, Olson and Bell, Sections 3.2 to 3.4${"; the sort: Satish, Harris and Garland" if spilled else ", but merged where they sort by radix; merge path: Green, McColl and Bader"}
-Index space   ${"any number of work-groups, of which each takes a row at a time" if spilled else f"{lanes} work-items to a row, {teams} rows to a work-group"}
-Inputs        see spgemm.cl; rows with at most ${products} products and ${entries} entries of A${f"; passes: how many digits its columns have; scratch: {2 * room + base_words} words for each work-group" if spilled else ""}
-Local memory  for each row ${"" if spilled else f"{2 * products} words and "}${entries + 1} numbers of 16 bits; ${f"{digits} counters of 16 bits for each lane; " if spilled else ""}what lanes exchange
+Source        Dalton, Olson and Bell, Sections 3.2 to 3.4, but merged where they sort by radix; merge path: Green, McColl and
+              Bader
+Index space   `lanes` work-items to a row, `teams` rows to a work-group
+Inputs        see spgemm.cl; rows with at most `products` products and entries of A
+Local memory  for each row `2 * products` words and `products + 1` numbers of 16 bits; what lanes exchange
 Result        deterministic: a column's products are always added in the same order, within a lane that of A's row
 </%doc>
-<% digits = 1 << digit_bits %>\
 <%namespace name="sort" file="spgemm/sort"/>\
-typedef ushort PLACE;
-typedef ${"ulong" if wide_words else "uint"} WORD;
-#define NO_WORD ${"ULONG_MAX" if wide_words else "UINT_MAX"}
-#define K WORD
-#include "spgemm.cl"
-#include "team.cl"
-% if not spilled:
+${types()}\
 #include "merge_path.cl"
-% endif
-#define COLUMN_IN(word) ((word) >> ${bits + entry_bits})
+#define WORDS local
 // Where product i lies: one of the lane's own, and any.
-% if spilled:
-#define DIGIT_IN(word, pass) ((uint)((word) >> (${bits + entry_bits} + ${digit_bits} * (pass))) & ${digits - 1})
-#define OWN(i) (((i) - begin_here) * ${lanes} + lane)
-#define ANY(i) (((i) - mul_hi(i, reciprocal) * share) * ${lanes} + mul_hi(i, reciprocal))
-% else:
 #define OWN(i) (i)
 #define ANY(i) (i)
-% endif
-## Where product i_u of entry k_u of A lies in B.
-<%def name="place_in_b(u)">${f"bases[k_{u}] + (I)i_{u}" if bases else f"b_indptr[a_indices[begin + k_{u}]] + (I)(i_{u} - places[k_{u}])"}</%def>\
-#define WORDS ${"global" if spilled else "local"}
-% if spilled and lanes > 1:
-#define words_sync() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
-% else:
 #define words_sync() team_sync()
+// Where product i, of entry k of A, lies in B.
+% if bases:
+#define PLACE_IN_B(k, i) (bases[k] + (I)(i))
+% else:
+#define PLACE_IN_B(k, i) (b_indptr[a_indices[begin + (k)]] + (I)((i) - places[k]))
 % endif
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
-void ${name}(SPGEMM_PARAMETERS${", const uint passes, global WORD *scratch" if spilled else ""})
+void ${name}(SPGEMM_PARAMETERS)
 {
-% if not spilled:
     local WORD all_words[${teams * 2 * products}];
-% endif
-    local PLACE all_places[${teams * (entries + 1)}];
+    local PLACE all_places[${teams * (products + 1)}];
     local uint boxes[${work_group}];
-% if spilled:
-    local ushort counters[${digits * lanes}];
-% endif
 % if not symbolic:
     local T sums[${work_group}];
 % endif
     const uint me = get_local_id(0), lane = me % ${lanes}, team = me / ${lanes};
-% if spilled:
-    WORDS WORD *const words = scratch + get_group_id(0) * ${2 * room + base_words}ul;
-    global I *const bases = (global I *)(words + ${2 * room});
-% else:
     WORDS WORD *const words = all_words + team * ${2 * products};
 % if bases:
     // In the words that are not needed yet.
     local I *bases = (local I *)(words + ${products});
 % endif
-% endif
-    local PLACE *const places = all_places + team * ${entries + 1};
-% if spilled:
-    for (ulong number = get_group_id(0); number < n_rows; number += get_num_groups(0)) {
-    const bool active = true;
-% else:
+    local PLACE *const places = all_places + team * ${products + 1};
     const ulong number = (ulong)get_group_id(0) * ${teams} + team;
     const bool active = number < n_rows;
-% endif
-    const ulong row = active ? SPGEMM_ROW(number) : 0;
-    const I begin = active ? a_indptr[row] : 0;
-    const uint length = active ? (uint)(a_indptr[row + 1] - begin) : 0;
-
-    for (uint k = lane; k < length; k += ${lanes}) {
-        const I column = a_indices[begin + k], of_b = b_indptr[column];
-        places[k] = (PLACE)(b_indptr[column + 1] - of_b);
-% if bases:
-        bases[k] = of_b;
-% endif
-    }
-    team_sync();
-    team_offsets(places, length, boxes + team * ${lanes});
-    const uint n = places[length];
+${entries_of_row(bases)}\
     // An odd number of products for each lane: they do not meet in a bank.
-    const uint share = ${f"max((n + {lanes - 1}) / {lanes} | 1, 3u)" if spilled else f"(n + {lanes - 1}) / {lanes} | 1"}, begin_here = min(lane * share, n), end_here = min(begin_here + share, n);
-% if spilled:
-    // 2^32 / share, rounded up: i / share is the upper half of i times that, as i * share is less than 2^32.
-    const uint reciprocal = UINT_MAX / share + 1;
-% endif
+    const uint share = (n + ${lanes - 1}) / ${lanes} | 1, begin_here = min(lane * share, n), end_here = min(begin_here + share, n);
 % if bases:
-    // What is between the number of a product and its place in B, by entry of A.
-    for (uint k = lane; k < length; k += ${lanes})
-        bases[k] -= (I)places[k];
-    words_sync();
+${bases_of_products()}\
 % endif
-    // Several products at a time, so that no load waits for another: ${"neighbouring ones, as they are sorted" if spilled else "of neighbouring lanes neighbouring ones"}.
-% if spilled:
-    for (uint first = begin_here; first < end_here; first += ${batch}) {
-        const uint beyond = end_here;
-% else:
+    // Several products at a time, so that no load waits for another: neighbouring lanes have neighbouring ones.
     for (uint first = lane; first < n; first += ${batch * lanes}) {
         const uint beyond = n;
-% endif
 % for u in range(batch):
-        const uint i_${u} = first + ${u if spilled else u * lanes};
+        const uint i_${u} = first + ${u * lanes};
 % endfor
 ${sort.find_entries(range(batch), " " * 8)}\
-% for u in range(batch):
-        const COLUMN column_${u} = i_${u} < beyond ? (COLUMN)b_indices[${place_in_b(u)}] : 0;
-% endfor
+${columns()}\
 % for u in range(batch):
         if (i_${u} < beyond)
-            words[OWN(i_${u})] = (WORD)column_${u}${f" << {bits + entry_bits}" if bits else ""}${f" | (WORD)k_{u} << {bits}" if entry_bits else ""}${f" | (WORD)i_{u}" if bits else ""};
+            words[OWN(i_${u})] = (WORD)column_${u}${f" << {bits} | (WORD)i_{u}" if bits else ""};
 % endfor
     }
 
-% if spilled:
-    const uint rounds = passes;
-    for (uint pass = 0; pass < passes; ++pass) {
-        words_sync();
-        WORDS const WORD *const from = words + (pass & 1) * ${room};
-        WORDS WORD *const to = words + (~pass & 1) * ${room};
-        // Counters lie digit by digit, and in each lane by lane.
-        for (uint digit = 0; digit < ${digits}; ++digit)
-            counters[digit * ${lanes} + lane] = 0;
-        for (uint i = begin_here; i < end_here; ++i)
-            ++counters[DIGIT_IN(from[OWN(i)], pass) * ${lanes} + lane];
-        team_sync();
-        uint before = 0;
-        for (uint i = 0; i < ${digits}; ++i)
-            before += counters[lane * ${digits} + i];
-        before = team_scan(boxes, before);
-        for (uint i = 0; i < ${digits}; ++i) {
-            const uint count = counters[lane * ${digits} + i];
-            counters[lane * ${digits} + i] = (ushort)before;
-            before += count;
-        }
-        team_sync();
-        for (uint i = begin_here; i < end_here; ++i) {
-            const WORD word = from[OWN(i)];
-            const uint place = counters[DIGIT_IN(word, pass) * ${lanes} + lane]++;
-            to[ANY(place)] = word;
-        }
-    }
-% else:
     const uint rounds = length > 1 ? 32 - clz(length - 1) : 0;
 % if free:
     for (uint round = 0; round < rounds; ++round) {
@@ -187,10 +96,62 @@ ${sort.find_entries(range(batch), " " * 8)}\
             }
         }
     }
-% endif
     words_sync();
 
-    WORDS const WORD *const sorted = words + (rounds & 1) * ${room};
+    WORDS const WORD *const sorted = words + (rounds & 1) * ${products};
+${count_columns()}\
+% if not symbolic:
+% if bases:
+    // In the words that are no longer needed.
+    bases = (local I *)(words + (~rounds & 1) * ${products});
+    for (uint k = lane; k < length; k += ${lanes})
+        bases[k] = b_indptr[a_indices[begin + k]] - (I)places[k];
+    words_sync();
+% endif
+${add_products()}\
+% endif
+}
+## What follows is shared with esc_group.mako. There, too, products of a row are n; a lane has those from begin_here to end_here.
+<%def name="types(entry_bits=0)">\
+typedef ushort PLACE;
+typedef ${"ulong" if wide_words else "uint"} WORD;
+#define NO_WORD ${"ULONG_MAX" if wide_words else "UINT_MAX"}
+#define K WORD
+#include "spgemm.cl"
+#include "team.cl"
+#define COLUMN_IN(word) ((word) >> ${bits + entry_bits})
+</%def>
+## The row, and where the products of each of its entries begin.
+<%def name="entries_of_row(keeps_bases)">\
+    const ulong row = active ? SPGEMM_ROW(number) : 0;
+    const I begin = active ? a_indptr[row] : 0;
+    const uint length = active ? (uint)(a_indptr[row + 1] - begin) : 0;
+
+    for (uint k = lane; k < length; k += ${lanes}) {
+        const I column = a_indices[begin + k], of_b = b_indptr[column];
+        places[k] = (PLACE)(b_indptr[column + 1] - of_b);
+% if keeps_bases:
+        bases[k] = of_b;
+% endif
+    }
+    team_sync();
+    team_offsets(places, length, boxes + team * ${lanes});
+    const uint n = places[length];
+</%def>
+<%def name="bases_of_products()">\
+    // What is between the number of a product and its place in B, by entry of A.
+    for (uint k = lane; k < length; k += ${lanes})
+        bases[k] -= (I)places[k];
+    words_sync();
+</%def>
+## The columns of products i_u, of entries k_u.
+<%def name="columns()">\
+% for u in range(batch):
+        const COLUMN column_${u} = i_${u} < beyond ? (COLUMN)b_indices[PLACE_IN_B(k_${u}, i_${u})] : 0;
+% endfor
+</%def>
+## How many columns begin in the lane, heads, and before it, run; the symbolic phase is done then.
+<%def name="count_columns()">\
     uint heads = 0;
     const WORD earlier = begin_here > 0 && begin_here < n ? sorted[ANY(begin_here - 1)] : NO_WORD;
     WORD last = earlier;
@@ -210,13 +171,10 @@ ${sort.find_entries(range(batch), " " * 8)}\
     if (active && lane == ${lanes - 1})
         counts[row] = run + heads;
 % endif
-% if bases and not spilled:
-    // In the words that are no longer needed.
-    bases = (local I *)(words + (~rounds & 1) * ${products});
-    for (uint k = lane; k < length; k += ${lanes})
-        bases[k] = b_indptr[a_indices[begin + k]] - (I)places[k];
-    words_sync();
 % endif
+</%def>
+## The sums of the columns; entry_bits of a word are the entry of A that its product is of, or it is looked for.
+<%def name="add_products(entry_bits=0)">\
     // What is here of the entry that an earlier lane began, and of the last one.
     T lead = ZERO, sum = ZERO;
     bool led = false, open = false;
@@ -239,7 +197,7 @@ ${sort.find_entries(range(batch), " " * 8)}\
         X_VALUE b_${u} = (X_VALUE)(0);
         if (there_${u}) {
             a_${u} = a_data[begin + k_${u}];
-            b_${u} = b_data[${place_in_b(u)}];
+            b_${u} = b_data[PLACE_IN_B(k_${u}, i_${u})];
         }
 % endfor
 % for u in range(batch):
@@ -286,10 +244,4 @@ ${sort.find_entries(range(batch), " " * 8)}\
         if (end_here == n)
             c_data[of_c + (C_INDEX)(run - 1)] = heads > 0 ? mine : ADD(before, mine);
     }
-% endif
-% if spilled:
-    // All lanes are done with what the next row overwrites.
-    words_sync();
-    }
-% endif
-}
+</%def>
