@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pyopencl as cl
@@ -73,7 +73,7 @@ _KERNEL = re.compile(r"^kernel\b[^;{]*?\bvoid\s+(\w+)\(", flags=re.MULTILINE)
 class Parameters(abc.ABC):
     """What a template may use, and the key under which the built kernel is kept.
 
-    A subclass is a frozen dataclass that names its template and adds its fields. `prelude` is OpenCL C that goes before the
+    A subclass is a frozen dataclass that names its `template` and adds its fields. `prelude` is OpenCL C that goes before the
     template's text (types, semiring, portability), `arguments` what the template is rendered with.
 
     Attributes
@@ -82,9 +82,12 @@ class Parameters(abc.ABC):
         Work-items in a work-group.
     """
 
-    template: ClassVar[str]
-
     work_group: int
+
+    @property
+    @abc.abstractmethod
+    def template(self) -> str:
+        """The template's name, such as "spmv/subvector"; of most classes an attribute, one of all their records."""
 
     @property
     @abc.abstractmethod

@@ -31,6 +31,7 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
     one, spans = device.portability.at_most(1), (*rules[:-1], (100, 10, 64), rules[-1])
     lanes = Analysis(group, arithmetic.index, 4, rules, 128, device.portability).within(group, device.portability.lane_width)
     assert lanes is not None  # a work-group has at least one work-item
+    staged = Merge(1, 8, outputs=16)
     contract = EscContract.legal(device, numeric, True, "uint32", 128)
     values = EscContract.legal(device, phases["values"], False, "uint32", 128)
     esc = {
@@ -55,7 +56,7 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
         "spgemm/esc_team:group": EscTeam(1024, lanes=256, columns=1 << 20).record(device, numeric, listed=False),
         "spgemm/esc_group": EscGroup(1024, 64, columns=1 << 20, entries=512).record(device, numeric, listed=True),
     }
-    return {
+    found: dict[str, programs.Parameters] = {
         "spgemm/analysis": Analysis(group, arithmetic.index, 1, rules, 0, one),
         "spgemm/analysis:spans": Analysis(group, arithmetic.index, 1, spans, 0, one),
         "spgemm/analysis:lanes": lanes,
@@ -64,12 +65,15 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
         **esc,
         "spgemm/compact": Compact(group, numeric),
         "spgemm/masks": Masks(1, arithmetic.index),
-        "spgemm/merge": Merge(1, 16).record(device, numeric, listed=True),
-        "spgemm/merge:staged": Merge(1, 9, outputs=28, inputs=768).record(device, numeric, listed=False),
-        **{f"spgemm/merge:{phase}": Merge(1, 8, outputs=16).record(device, form, listed=False) for phase, form in phases.items()},
-        **{f"spgemm/merge:lanes_{phase}": Merge(4, 8).record(device, form, listed=True) for phase, form in phases.items()},
-        "spgemm/merge:most": merges(device, numeric, registers=True)[-1].record(device, numeric, listed=True),
-        "spgemm/merge:local": Merge(4, 8, registers=False).record(device, numeric, listed=True),
+        "spgemm/merge_item": Merge(1, 16).record(device, numeric, listed=True),
+        "spgemm/merge_item:local": Merge(1, 8, registers=False).record(device, numeric, listed=True),
+        **{f"spgemm/merge_item:{phase}": staged.record(device, form, listed=False) for phase, form in phases.items()},
+        "spgemm/merge_staged": Merge(1, 9, outputs=28, inputs=768).record(device, numeric, listed=False),
+        "spgemm/merge_team": merges(device, numeric, registers=True)[-1].record(device, numeric, listed=True),
+        **{f"spgemm/merge_team:{phase}": Merge(4, 8).record(device, form, listed=True) for phase, form in phases.items()},
+        "spgemm/merge_team:local": Merge(4, 8, registers=False).record(device, numeric, listed=True),
+        "spgemm/merge_speculative": Merge(1, 8).guessing(device, phases["symbolic"], 1000),
+        "spgemm/merge_speculative:team": Merge(4, 8).guessing(device, phases["symbolic"], 1000),
         "spgemm/sort": Sort(1, 8).record(device, numeric, listed=True),
         **{f"spgemm/sort:{phase}": Sort(8, 8).record(device, form, listed=False) for phase, form in phases.items()},
         "spgemm/sort:roomy": Sort(8, 8).record(device, numeric.of("roomy"), listed=True),
@@ -87,3 +91,5 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
         **{f"spgemm/dense_windows:{phase}": DenseWindows().record(device, form, listed=True) for phase, form in phases.items()},
         "spgemm/dense_parts": DenseParts(group, arithmetic.index, True),
     }
+    # Where lanes exchange nothing, some records are those of other templates.
+    return {name: record for name, record in found.items() if record.template == name.partition(":")[0]}

@@ -25,7 +25,7 @@ _MOST_LANES = 32
 
 @dataclass(frozen=True)
 class MergeKernel(RowKernel):
-    """Parameters of ``templates/spgemm/merge.mako``; ``lanes`` is at most the lane width.
+    """Parameters of ``templates/spgemm/merge_*.mako``; ``lanes`` is at most the lane width.
 
     Attributes
     ----------
@@ -44,7 +44,6 @@ class MergeKernel(RowKernel):
         this. 0: they are known to be.
     """
 
-    template = "spgemm/merge"
     kind = "merge"
 
     items: int
@@ -64,6 +63,15 @@ class MergeKernel(RowKernel):
 
     @property
     @override
+    def template(self) -> str:
+        if self.most:
+            return "spgemm/merge_speculative"
+        if self.inputs:
+            return "spgemm/merge_staged"
+        return "spgemm/merge_item" if self.lanes == 1 else "spgemm/merge_team"
+
+    @property
+    @override
     def shape_name(self) -> str:
         where = f"{self.items}_{'heads' if self.registers else 'local_heads'}"
         staged = f"{f'_staged{self.outputs}' if self.outputs else ''}{f'_from{self.inputs}' if self.inputs else ''}"
@@ -71,17 +79,14 @@ class MergeKernel(RowKernel):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        shape = {
-            "items": self.items,
-            "registers": self.registers,
-            "outputs": self.outputs,
-            "inputs": self.inputs,
-            "ranges": self.RANGES,
-            "lane_width": self.lane_width,
-            "most": self.most,
-            "slots": self.SLOTS,
-        }
-        return {**super().arguments(), **shape}
+        # Heads by their numbers, which a template unrolls, or by the variable of a loop over them.
+        found = {**super().arguments(), "items": self.items, "heads": tuple(range(self.items)) if self.registers else ("u",)}
+        if self.inputs:
+            return {**found, "outputs": self.outputs, "inputs": self.inputs, "ranges": self.RANGES, "lane_width": self.lane_width}
+        found["registers"] = self.registers
+        if self.most:
+            return {**found, "most": self.most, "slots": self.SLOTS}
+        return {**found, "outputs": self.outputs} if self.lanes == 1 else found
 
     @property
     def _entry_bytes(self) -> int:

@@ -18,3 +18,9 @@ def lane(request: pytest.FixtureRequest) -> Lane:
 def templates() -> set[str]:
     """The names of all kernel templates."""
     return set(template_names())
+
+
+@pytest.fixture(scope="session")
+def templates_without_lanes(templates: set[str]) -> set[str]:
+    """Those of kernels that devices run whose lanes exchange values through local memory alone."""
+    return templates - {"spgemm/merge_team", "spgemm/merge_staged"}

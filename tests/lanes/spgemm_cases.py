@@ -48,6 +48,8 @@ def random_rows(lengths: tuple[int, ...], n_cols: int) -> scipy.sparse.csr_array
 LEFT = random_rows((0, 1, 2, 3, 5, 0, 9, 20, 1, 4, 30, 2), 40)
 #: Rows that one rule takes, so that they are not listed.
 EVEN = random_rows((6,) * 20, 40)
+#: Rows so short that a symbolic phase is chosen without analysis.
+SHORT = random_rows((4,) * 20, 40)
 RIGHT = random_rows(tuple(range(10)) * 4, 60)
 
 
@@ -136,6 +138,7 @@ def spgemm_cases(dtypes: tuple[np.dtype[Any], ...]) -> list[Case]:
     atomic = itertools.cycle([each for each in dtypes if each.itemsize in (4, 8)])
     loose = [partial(product, method, next(atomic), next(index), False) for method in ("dense", "hash", "reg-hash", "large-hash")]
     even = [partial(product, method, next(dtype), next(index), True, EVEN) for method in ("reg-merge", "merge")]
+    even.append(partial(product, "auto", next(dtype), next(index), True, SHORT))
     windows, hashes, tiles = DenseWindows(32, 32, 16, 2, 3), Hash(128, 16, 2, 32), Esc(work_group=8)
     spans = DenseSpan(64, lanes=8, entries=8, ahead=2)
     given = [partial(by, each, next(dtype), next(index), True) for each in (DenseChunked(), windows, spans, hashes, tiles)]

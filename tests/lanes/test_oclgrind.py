@@ -56,10 +56,10 @@ def test_planted_faults_are_found(lane: Lane, environment: dict[str, str]) -> No
     assert not any("faultless" in fault for fault in found), found
 
 
-def test_every_kernel_is_free_of_faults(lane: Lane, environment: dict[str, str], templates: set[str]) -> None:
+def test_every_kernel_is_free_of_faults(lane: Lane, environment: dict[str, str], templates_without_lanes: set[str]) -> None:
     found = lane.run_workload("workload.py", "--simulated", environment=environment)
     reported = faults(Path(environment["OCLGRIND_LOG"]))
     lane.say(f"found {len(reported)} races, accesses out of bounds, uninitialised reads and divergent barriers")
     assert not reported, "\n".join(reported)
     assert not found["failures"], "\n".join(found["failures"])
-    assert templates == set(found["kernels"].values()), "these templates did not run"
+    assert templates_without_lanes == set(found["kernels"].values()), "these templates did not run"

@@ -1,0 +1,125 @@
+<%doc>
+Rows of C by merging the rows of B that a row of A names, a work-item to a row, as in merge_item.mako, where neighbouring rows of
+A name the same rows of B. Those of a work-group, which is one sub-group, are read side by side into local memory, as far as they
+lie in a few ranges that fit; else each work-item reads its own.
+
+Source        after merge_item.mako, heads in registers
+Index space   one work-item to a row; `lane_width` work-items in a work-group
+Inputs        see spgemm.cl; rows of A with at most `items` entries
+Local memory  `inputs + 1` entries of B a work-group; `outputs` entries of C a work-item: where those of all its rows fit, they go
+              from there to C side by side
+Result        deterministic: products of a column are added in the order of A's row
+</%doc>
+<%! import functools %>\
+<%namespace name="item" file="spgemm/merge_item"/>\
+<%
+    min_of = lambda names: functools.reduce(lambda a, b: f"min({a}, {b})", names)
+%>\
+#define TEAM 1
+#define HEADS ${items}
+#define HEADS_IN_REGISTERS 1
+#define STAGED ${outputs}
+#define M uint
+#define MIN_LANES LANE_WIDTH
+#include "spgemm.cl"
+#include "merge_heads.cl"
+#include "staged_c.cl"
+#include "lanes_min.cl"
+
+kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
+void ${name}(SPGEMM_PARAMETERS)
+{
+    // One more than are used: where a row ends, what lies behind it is loaded, too.
+    local COLUMN input_columns[${inputs + 1}];
+    local X_VALUE input_values[${inputs + 1}];
+    const uint me = get_local_id(0), lane = 0;
+    const ulong slot = get_global_id(0);
+    // No early return: every lane takes part in exchanges and barriers.
+    const bool active = slot < n_rows;
+    const ulong row = active ? SPGEMM_ROW(slot) : 0;
+    const I begin = active ? a_indptr[row] : 0;
+    const uint length = active ? (uint)(a_indptr[row + 1] - begin) : 0;
+% for u in heads:
+    HEAD(${u})
+    uint named_${u} = UINT_MAX;
+    EACH_TAKEN(${u}) {
+        TAKE_HEAD(${u})
+        named_${u} = (uint)k;
+        TAKE_FACTOR(${u})
+    }
+% endfor
+    C_INDEX place = active ? c_indptr[row] : 0;
+    const C_INDEX end = active ? c_indptr[row + 1] : 0;
+    STAGE_C
+    // Rows of B, range by range from the first that is in none yet, as long as there are such and they fit.
+    uint filled = 0, least;
+    for (uint range = 0; ; ++range) {
+        least = ${min_of(f"named_{u}" for u in heads)};
+        least = lanes_min(least);
+        if (least == UINT_MAX || range == ${ranges})
+            break;
+        uint greatest = least;
+% for u in heads:
+        greatest = named_${u} - least < ${2 * lane_width} ? max(greatest, named_${u}) : greatest;
+% endfor
+        greatest = ~lanes_min(~greatest);
+        const I from = b_indptr[least];
+        const uint n = (uint)(b_indptr[greatest + 1] - from);
+        if (n > ${inputs} - filled)
+            break;
+% for u in heads:
+        if (named_${u} - least < ${2 * lane_width}) {
+            AT(${u}) += (I)filled - from;
+            named_${u} = UINT_MAX;
+        }
+% endfor
+        // Several loads at a time, whose latencies pass together.
+        for (uint i = me; i < n; i += ${8 * lane_width}) {
+% for k in range(8):
+            const bool has_${k} = i + ${k * lane_width} < n;
+            const I b_${k} = from + (I)(has_${k} ? i + ${k * lane_width} : 0);
+            const COLUMN column_read_${k} = (COLUMN)b_indices[b_${k}];
+            const X_VALUE value_read_${k} = b_data[b_${k}];
+% endfor
+% for k in range(8):
+            if (has_${k}) {
+                input_columns[filled + i + ${k * lane_width}] = column_read_${k};
+                input_values[filled + i + ${k * lane_width}] = value_read_${k};
+            }
+% endfor
+        }
+        filled += n;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (least == UINT_MAX) {
+        // LEFT is where a row ends from here on.
+% for u in heads:
+        LEFT(${u}) += (COLUMN)AT(${u});
+% endfor
+        for (; place < end; ++place) {
+            // Whether heads advance or not: local memory is near, and no load waits for another.
+% for u in heads:
+            COLUMN_OF(${u}) = AT(${u}) < (I)LEFT(${u}) ? input_columns[AT(${u})] : NO_COLUMN;
+            const T value_${u} = from_x(input_values[AT(${u})]);
+% endfor
+${item.smallest_column()}\
+            T sum = ZERO;
+% for u in heads:
+            if (COLUMN_OF(${u}) == smallest) {
+                sum = ADD(sum, MULTIPLY(FACTOR(${u}), value_${u}));
+                ++AT(${u});
+            }
+% endfor
+            PUT_ENTRY(smallest, sum)
+        }
+    } else {
+        // Those that were placed go back.
+% for u in heads:
+        if (${u} < length)
+            AT(${u}) = b_indptr[a_indices[begin + ${u}]];
+        START_HEAD(${u})
+% endfor
+${item.merge_heads()}\
+    }
+    WRITE_STAGED
+}
