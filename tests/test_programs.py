@@ -125,6 +125,9 @@ def test_every_template_begins_with_what_its_caller_has_to_know(name: str) -> No
     text = template_files()[name]
     assert text.startswith("<%doc>\n")
     header = text[: text.index("</%doc>")]
+    # As a header is never rendered, it is to be read as it stands.
+    assert not re.search(r"\$\{|^\s*%( |$)", header, flags=re.MULTILINE)
+    assert max(map(len, header.splitlines())) <= 130
     for heading in ("\nIndex space ", "\nLocal memory ", "\nResult "):
         assert heading in header
 

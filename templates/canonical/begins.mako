@@ -1,7 +1,8 @@
 <%doc>
-Which entries begin a run of duplicates in their row, an entry with no duplicate being a run of one. Step "${step}": ${{"columns": "those whose column is not their predecessor's", "rows": "those that begin a row"}[step]}.
+Which entries begin a run of duplicates in their row, an entry with no duplicate being a run of one.
+Step "columns": those whose column is not their predecessor's; step "rows": those that begin a row.
 
-Index space   ${"an entry" if step == "columns" else "a row"} to a work-item
+Index space   "columns": an entry to a work-item; "rows": a row
 Inputs        rows sorted
 Output        begins[k]: 1 where entry k begins a run; step "columns" goes first and writes every entry
 Local memory  none

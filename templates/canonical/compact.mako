@@ -1,5 +1,6 @@
 <%doc>
-Entries that are kept, side by side: their columns, and ${"their values" if values else "their positions, behind them how many entries there were"}.
+Entries that are kept, side by side: their columns, and their values; without `values`
+their positions, behind them how many entries there were.
 
 Index space   an entry to a work-item
 Inputs        places: n + 1, how many entries before each are kept; an entry is kept where the next place is another

@@ -1,5 +1,6 @@
 <%doc>
-Is this a CSR structure, are its rows sorted, are their columns unique, how long is the longest, how many columns are neighbours? Trusts nothing but the arrays' lengths.
+Is this a CSR structure, are its rows sorted, are their columns unique, how long is the longest, how many columns are neighbours?
+Trusts nothing but the arrays' lengths.
 
 Index space   any number of work-groups; work-items take adjacent rows and entries each, where in_chunks is not 0, or in turn
 Inputs        indptr: n_rows + 1; indices: n_entries; both unchecked

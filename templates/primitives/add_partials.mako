@@ -2,8 +2,8 @@
 out[segment] += what later parts hold of a segment that an earlier part began.
 
 Index space   n_parts work-items, a part each
-Inputs        cuts, of cut_segments.mako; partial: what the parts hold of the segment before the first that begins in them, scanned
-              over the parts of the same segment, so that the sum stands at the last of them
+Inputs        cuts, of cut_segments.mako; partial: what the parts hold of the segment before the first that begins in them,
+              scanned over the parts of the same segment, so that the sum stands at the last of them
 Local memory  none
 Result        deterministic
 </%doc>

@@ -1,7 +1,7 @@
 <%doc>
 Do pointers begin at 0, never decrease, and end at a length? Trusts nothing but their number.
 
-Index space   any number of work-items, which take ${"adjacent pointers each" if adjacent else "pointers in turn"}
+Index space   any number of work-items, which take pointers in turn; `adjacent`: each takes neighbouring ones
 Inputs        n_pairs + 1 pointers, unchecked
 Output        found[3 * group + i], to be summed over the groups: 0 how many are above the one after; and from group 0 alone:
               1 the first, 2 the last

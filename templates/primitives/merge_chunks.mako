@@ -1,6 +1,6 @@
 <%doc>
 One round of a segmented merge, for CPU devices: each pair of runs of each segment that takes part becomes one run. Each work-item
-merges the ${tile} elements of a tile in global memory.
+merges the `tile` elements of a tile in global memory.
 
 Source        Ji et al., Algorithm 2, lines 16-18
 Index space   a work-item for each tile

@@ -3,8 +3,8 @@ One round of a segmented merge, each pair of runs by one work-item. Only the las
 
 Source        Ji et al., Algorithm 1
 Index space   a work-item for each run
-Inputs        segment_ptr: the first run of each of n_segments segments; run_ptr: where runs begin; x: what each segment reads in its
-              first round; source: what it reads in later ones
+Inputs        segment_ptr: the first run of each of n_segments segments; run_ptr: where runs begin; x: what each segment reads in
+              its first round; source: what it reads in later ones
 Local memory  none
 Result        stable, so deterministic
 </%doc>

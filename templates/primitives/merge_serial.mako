@@ -1,13 +1,13 @@
 <%doc>
-Make one sorted run of each range of elements, a range by one work-item: bottom-up merges of its runs, from array to array.
-Ranges are ${{"segments": "whole segments of at most `longest` elements", "tiles": "tiles of segments that are cut"}[ranges]}. Runs are ${
-    "given, and sorted" if given_runs else f"pieces of {block} elements, which are sorted by insertion first"}.
+Make one sorted run of each range of elements, a range by one work-item: bottom-up merges of its runs, from array to array. Ranges
+"segments": whole segments of at most `longest` elements; "tiles": tiles of segments that are cut. Runs are given and sorted
+(`given_runs`), or pieces of `block` elements, which are sorted by insertion first.
 
-Source        Ji et al., Section 3.2${"" if given_runs else "; merge sort"}
-Index space   ${{"segments": "n_parts work-items, which share the segments out by where they begin, for about as many elements each",
-                 "tiles": "a work-item for each tile from first_part up to n_parts"}[ranges]}
-Inputs        x; spare: as long${"; given runs as in segment_runs.cl" if given_runs else ""}
-Output        target${". A tile whose segment takes an odd number of rounds from there on goes to spare" if ranges == "tiles" else ""}
+Source        Ji et al., Section 3.2; merge sort
+Index space   "segments": n_parts work-items, which share the segments out by where they begin, for about as many elements each;
+              "tiles": a work-item for each tile from first_part up to n_parts
+Inputs        x; spare: as long; given runs as in segment_runs.cl
+Output        target. A tile whose segment takes an odd number of rounds from there on goes to spare
 Local memory  none
 Result        stable, so deterministic
 </%doc>

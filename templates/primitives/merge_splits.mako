@@ -4,8 +4,8 @@ element of the pair's first run that is not among the outputs before the tile.
 
 Source        Ji et al., Algorithm 2, lines 9-15 (merge path: Green, McColl and Bader)
 Index space   a work-item for each tile
-Inputs        tile_segment, tile_first${", tile_run" if given else ""}: of segment_tiles.mako; given runs are read from x in the first round
-              of their segment, all others from source
+Inputs        tile_segment, tile_first, with `given` runs tile_run: of segment_tiles.mako; given runs are read from x in the first
+              round of their segment, all others from source
 Local memory  none
 Result        exact
 </%doc>

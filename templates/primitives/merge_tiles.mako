@@ -1,12 +1,13 @@
 <%doc>
-One round of a segmented merge: each pair of runs of each segment that takes part becomes one run. Each work-item merges ${items}
-elements of a tile of ${tile}.
+One round of a segmented merge: each pair of runs of each segment that takes part becomes one run. Each work-item merges `items`
+elements of a tile of `tile`.
 
 Source        Ji et al., Algorithm 2, lines 16-18, with the elements of a tile in local memory
 Index space   a work-group for each tile
-Inputs        split: of merge_splits.mako for this round; the others as there. Given runs are read from x in the first round of their
-              segment, all others from source
-Local memory  ${local_memory} bytes: the tile's keys, then${" its values" if staged else " nothing"} in their place; for each output which element it is
+Inputs        split: of merge_splits.mako for this round; the others as there. Given runs are read from x in the first round of
+              their segment, all others from source
+Local memory  `local_memory` bytes: the tile's keys, then, if they are `staged`, its values in their place; for each output
+              which element it is
 Result        stable, so deterministic
 </%doc>
 #include "merge_path.cl"

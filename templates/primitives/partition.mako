@@ -1,8 +1,8 @@
 <%doc>
 Cut the rows and entries of a matrix into parts of equal weight: where part p begins, as (row, entry).
 
-A row weighs row_weight for itself, at its beginning, and 1 for each entry. With row_weight 0 parts have equal entries, with 1 they
-are the diagonals of the merge path of row beginnings and entries. A cut inside a row whose rest is at most slack entries
+A row weighs row_weight for itself, at its beginning, and 1 for each entry. With row_weight 0 parts have equal entries, with 1
+they are the diagonals of the merge path of row beginnings and entries. A cut inside a row whose rest is at most slack entries
 moves to the row's end.
 
 Source        after Merrill and Garland, Section 3 (merge path), with the beginnings of rows in place of their ends

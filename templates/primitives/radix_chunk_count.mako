@@ -1,5 +1,6 @@
 <%doc>
-How many entries of each chunk have each digit: counts[chunk << bits | digit]. The first third of a pass of a radix sort on CPU devices.
+How many entries of each chunk have each digit: counts[chunk << bits | digit]. The first third of a pass of a radix sort on CPU
+devices.
 
 Source        Zagha and Blelloch, "Radix sort for vector multiprocessors"
 Index space   a work-item for each of n_chunks chunks of per_chunk adjacent entries

@@ -2,16 +2,15 @@
 Move the entries of each chunk to where the entries of their digit go, in order: the last third of a pass of a radix sort on CPU
 devices.
 
-An entry is a word and, where there are values, a value. A pass after the first may also tell where the entries of each key begin, a
-key being what this digit and those of earlier passes make up; it knows from the pass before where the entries of each lower key began.
+An entry is a word and, where there are values, a value. A pass after the first may also tell where the entries of each key begin,
+a key being what this digit and those of earlier passes make up; it knows from the pass before where the entries of each lower key
+began.
 
 Source        Zagha and Blelloch, "Radix sort for vector multiprocessors"
 Index space   a work-item for each of n_chunks chunks of per_chunk adjacent entries
-Inputs        cursors: radix_chunk_starts' scan, used up. Entries come as ${{
-"rows": "keys; the item of an entry is its row, and indptr has n_rows + 1 valid offsets",
-"items": "keys and items",
-"positions": "keys; the item of an entry is its position",
-"words": "words"}[source]}
+Inputs        cursors: radix_chunk_starts' scan, used up. Entries come by `source`. "rows": as keys; the item of an entry
+              is its row, and indptr has n_rows + 1 valid offsets. "items": as keys and items.
+              "positions": as keys; the item of an entry is its position. "words": as words
 Local memory  none
 Result        stable, so deterministic
 </%doc>

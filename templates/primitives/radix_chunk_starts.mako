@@ -1,6 +1,7 @@
 <%doc>
-Where the entries of each chunk with each digit go, from how many there are: an exclusive scan over digits, and over chunks within a
-digit, in place. Step "${step}": ${{"sum": "how many entries the digits of each range have", "scan": "the scan, and where the entries of each digit begin"}[step]}.
+Where the entries of each chunk with each digit go, from how many there are: an exclusive scan over digits, and over chunks within
+a digit, in place. Step "sum": how many entries the digits of each range have; step "scan": the scan, and where the entries of
+each digit begin.
 
 Source        Zagha and Blelloch, "Radix sort for vector multiprocessors"
 Index space   a work-item for each of n_ranges ranges of adjacent digits

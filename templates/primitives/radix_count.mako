@@ -1,10 +1,11 @@
 <%doc>
 How many entries of each tile have each digit: counts[digit * n_tiles + tile]. The first half of a pass of a radix sort.
 
-Source        Satish, Harris and Garland, "Designing efficient sorting algorithms for manycore GPUs" (the radix sort that Dalton et al. use)
-Index space   a work-group for each ${tiles} adjacent tiles of ${tile} adjacent entries: their counts leave side by side
-Inputs        words: keys in any order; the digit is ${bits} bits of a word from bit shift on, after the bits of flip are inverted
-Local memory  ${tiles * 2 ** bits} counters
+Source        Satish, Harris and Garland, "Designing efficient sorting algorithms for manycore GPUs" (the radix sort that Dalton
+              et al. use)
+Index space   a work-group for each `tiles` adjacent tiles of `tile` adjacent entries: their counts leave side by side
+Inputs        words: keys in any order; the digit is `bits` bits of a word from bit shift on, after the bits of flip are inverted
+Local memory  `tiles * 2 ** bits` counters
 Result        exact
 </%doc>
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))

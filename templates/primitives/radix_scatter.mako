@@ -1,20 +1,18 @@
 <%doc>
-Move the entries of each tile to where the entries of their digit go, in order: the second half of a pass of a radix sort. A tile is
-put in order in local memory, so that its entries of a digit leave side by side.
+Move the entries of each tile to where the entries of their digit go, in order: the second half of a pass of a radix sort. A tile
+is put in order in local memory, so that its entries of a digit leave side by side.
 
-An entry is a word and, where there are values, a value. The digit is ${bits} bits of the word from bit shift on, after the bits
+An entry is a word and, where there are values, a value. The digit is `bits` bits of the word from bit shift on, after the bits
 of flip are inverted. A pass may also tell where the entries of each key begin, a key being what this digit and those of earlier
 passes make up; it knows from the pass before where the entries of each lower key began.
 
 Source        Satish, Harris and Garland, "Designing efficient sorting algorithms for manycore GPUs"; the ranks are found by equal
               digits among lanes, as in Adinets and Merrill, "Onesweep"
-Index space   a work-group for each tile of ${tile} adjacent entries, ${items} to a work-item
-Inputs        starts: the exclusive scan of radix_count's counts. Entries come as ${{
-"rows": "keys; the item of an entry is its row, and indptr has n_rows + 1 valid offsets",
-"items": "keys and items",
-"positions": "keys; the item of an entry is its position",
-"words": "words"}[source]}
-Local memory  ${pool_bytes} bytes for what is exchanged, an offset for each of ${2 ** bits} digits, a uint for each work-item
+Index space   a work-group for each tile of `tile` adjacent entries, `items` to a work-item
+Inputs        starts: the exclusive scan of radix_count's counts. Entries come by `source`. "rows": as keys; the item of an entry
+              is its row, and indptr has n_rows + 1 valid offsets. "items": as keys and items.
+              "positions": as keys; the item of an entry is its position. "words": as words
+Local memory  `pool_bytes` bytes for what is exchanged, an offset for each of `2 ** bits` digits, a uint for each work-item
 Result        stable, so deterministic
 </%doc>
 #include "match.cl"

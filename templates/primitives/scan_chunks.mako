@@ -1,11 +1,9 @@
 <%doc>
-Scan of adjacent entries in a few long chunks, for devices whose work-items are the iterations of a core's loop. Step "${step}":
-${"the sum of each chunk" if step == "sums" else "the scan of each chunk, from the sum of those before it"}.
-% if runs:
-An entry is 1 where a run of equal keys begins, else 0, so that the sum numbers the runs: each writes its key and where it begins.
-% else:
-An entry of target is the sum of the entries of source ${"up to and including it" if inclusive else "before it"}.
-% endif
+Scan of adjacent entries in a few long chunks, for devices whose work-items are the iterations of a core's loop. Step "sums": the
+sum of each chunk; step "scan": the scan of each chunk, from the sum of those before it.
+
+An entry of target is the sum of the entries of source before it, `inclusive`: up to and including it. With `runs` an entry is 1
+where a run of equal keys begins, else 0, so that the sum numbers the runs: each writes its key and where it begins.
 
 Source        own; reduce-then-scan
 Index space   a work-item for each of n_chunks chunks of ceil(n_target / n_chunks) entries

@@ -1,16 +1,17 @@
 <%doc>
-Scan of adjacent entries, a work-group to each tile of ${work_group * items}: ${"the last part of a scan" if carried else "all of a scan that is no longer than a tile"}.
-% if runs:
-An entry is 1 where a run of equal keys begins, else 0, so that the sum numbers the runs: each writes its key and where it begins.
-% else:
-An entry of target is the sum of the entries of source ${"up to and including it" if inclusive else "before it"}${", of those with its key" if by_key else ""}.
-% endif
+Scan of adjacent entries, a work-group to each tile of `work_group * items`: the last part of a scan (`carried`), or all of a scan
+that is no longer than a tile.
 
-Source        reduce-then-scan: Dotsenko et al., "Fast scan algorithms on graphics processors"; Merrill and Grimshaw, "Parallel scan
-              for stream architectures"
+An entry of target is the sum of the entries of source before it, `inclusive`: up to and including it; `by_key`: of those with its
+key. With `runs` an entry is 1 where a run of equal keys begins, else 0, so that the sum numbers the runs: each writes its key and
+where it begins.
+
+Source        reduce-then-scan: Dotsenko et al., "Fast scan algorithms on graphics processors"; Merrill and Grimshaw, "Parallel
+              scan for stream architectures"
 Index space   a work-group for each tile of the n_target entries of target
-Inputs        n entries of source; target has as many or one more. They may be the same array. carries: ${"the sum of each tile behind a zero, of which there are few" if adds else "the sum before each tile"}${"; keys that never decrease" if by_key else ""}
-Local memory  work_group * (items + 1) * sizeof(T)${", and a uint for each work-item and a byte for each entry" if by_key else ""}
+Inputs        n entries of source; target has as many or one more. They may be the same array. carries: the sum before each tile;
+              `adds`: the sum of each tile behind a zero, of which there are few. `by_key`: keys that never decrease
+Local memory  work_group * (items + 1) * sizeof(T); `by_key`: and a uint for each work-item and a byte for each entry
 Result        deterministic
 </%doc>
 #define ITEMS ${items}

@@ -1,22 +1,25 @@
 <%doc>
-Group segments by their lengths. Step "${step}": ${{"count": "how many segments of each class each work-group has, and whether the pointers are valid",
-"place": "write their numbers to the lists of the classes, and what is to be done with them to plan: nothing, if the pointers are not valid"}[step]}.
+Group segments by their lengths. Step "count": how many segments of each class each work-group has, and whether the pointers are
+valid. Step "place": write their numbers to the lists of the classes, and what is to be done with them to plan: nothing, if the
+pointers are not valid.
 
-Classes are the segments of up to ${", ".join(str(longest) for longest in bins) or "no"} elements; ${
-    f"then those of more than {tile} whose runs are merged, " if given else ""}then those of more than ${tile} that are cut into tiles. ${
-    "Shorter ones" if not bins else "Empty ones"} are in none.
+Classes are, for each of `bins`, the segments of up to so many elements; then, with `given` runs, those of more than `tile` whose
+runs are merged; then those of more than `tile` that are cut into tiles. Empty ones are in none, and
+without bins none of up to `tile`.
 
 Source        the bins of Hou et al., "Fast segmented sort on GPUs", by powers of two
-Index space   any number of work-groups, the same in both steps; each has a chunk of adjacent segments${" and strides over runs" if given and step == "count" else ""}
-Inputs        ${"segment_ptr: n_segments + 1; run_ptr: n_runs + 1; both" if given else "bounds: n_segments + 1,"} unchecked
-Output        count: found[${n_rows} * group + row]; the first ${n_classes} rows count the segments of each class, row ${n_classes + 1} the tiles of the
-              last, row ${n_classes} those of the class before it${"" if given else " (none)"}. Then the most rounds that one of these segments takes; how often
-              ${"segment_ptr decreases; how often run_ptr decreases; the most rounds that any segment takes. And bounds" if given else "bounds decrease"}.
-              place: lists, class by class; tiles[i], the tiles of the i-th of the segments of more than ${tile} elements. plan: ${n_rows} sums of
-              the rows of found (maxima of those that tell rounds), then bounds[0], bounds[n_segments], segment_ptr[0],
-              segment_ptr[n_segments], run_ptr[0] and run_ptr[n_runs] (0 without runs); from entry ${lists_at} on where the list of each
-              class begins, and all end; from entry ${groups_at} on the first work-group of each bin, where bins up to ${first_bins} are one kernel's
-              and the others another's
+Index space   any number of work-groups, the same in both steps; each has a chunk of adjacent segments; step "count"
+              strides over given runs
+Inputs        bounds: n_segments + 1, unchecked; with given runs segment_ptr: n_segments + 1; run_ptr: n_runs + 1; both unchecked
+Output        count: found[`n_rows` * group + row]; the first `n_classes` rows count the segments of each class, the row behind
+              them the tiles of the last but one (none without given runs), the next those of the last. Then the most rounds that
+              one of these segments takes; how often bounds decrease, or with given runs: how often segment_ptr decreases; how
+              often run_ptr decreases; the most rounds that any segment takes; and bounds are written. place: lists, class by
+              class; tiles[i], the tiles of the i-th of the segments of more than `tile` elements. plan: `n_rows` sums of the rows
+              of found (maxima of those that tell rounds), then bounds[0], bounds[n_segments], segment_ptr[0],
+              segment_ptr[n_segments], run_ptr[0] and run_ptr[n_runs] (0 without runs); from entry `lists_at` on where the list of
+              each class begins, and all end; from entry `groups_at` on the first work-group of each bin, where bins up to
+              `first_bins` are one kernel's and the others another's
 Local memory  two counters a class and work_group * sizeof(long); place: twice that
 Result        exact, but that the order within a list is not determined
 </%doc>

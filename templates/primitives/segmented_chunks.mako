@@ -1,15 +1,14 @@
 <%doc>
 Sums and scans of segments by a few long parts of equal weight, for devices whose work-items are the iterations of a core's loop.
-Step "${step}": ${{
-"sum": "the sum of each segment; partial[part]: what the part holds of a segment that an earlier one began",
-"add": "add what later parts hold of a segment to its sum",
-"tails": "partial[part]: what the part holds of the last segment in it",
-"scan": "the scan of each segment: the sum of its entries " + ("up to and including each" if inclusive else "before each")}[step]}.
 
-Source        own; parts after Merrill and Garland, SC 2016, Section 4 (merge path, with the beginnings of segments in place of their
-              ends: a segment weighs 1 for its beginning, and 1 for each entry)
-Index space   ${"one work-item" if step == "add" else "n_parts work-items, a part each"}
-Inputs        segment_ptr: n_segments + 1 pointers, valid; n values${", which may be the array out" if step == "scan" else ""}
+Step "sum": the sum of each segment; partial[part]: what the part holds of a segment that an earlier one began. Step "add": add
+what later parts hold of a segment to its sum. Step "tails": partial[part]: what the part holds of the last segment in it. Step
+"scan": the scan of each segment: the sum of its entries before each, `inclusive`: up to and including each.
+
+Source        own; parts after Merrill and Garland, SC 2016, Section 4 (merge path, with the beginnings of segments in place of
+              their ends: a segment weighs 1 for its beginning, and 1 for each entry)
+Index space   n_parts work-items, a part each; step "add": one work-item
+Inputs        segment_ptr: n_segments + 1 pointers, valid; n values, which may be the array out in step "scan"
 Output        cuts: the first segment that begins in each part or later
 Local memory  none
 Result        deterministic: a segment is always summed in the same order

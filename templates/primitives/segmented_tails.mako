@@ -1,5 +1,6 @@
 <%doc>
-What each part holds of the last segment in it, the one that later parts may go on with: partial[part + 1] is the sum of those entries.
+What each part holds of the last segment in it, the one that later parts may go on with: partial[part + 1] is the sum of those
+entries.
 
 Source        own; the first part of a segmented scan by reduce-then-scan
 Index space   n_parts - 1 work-groups: the last part has none after it

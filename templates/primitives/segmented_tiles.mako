@@ -1,19 +1,16 @@
 <%doc>
-${"The sum of each segment" if kind == "sum" else "The scan of each segment: an entry of out is the sum of the entries of its segment " + ("up to and including it" if inclusive else "before it")}, a work-group to a part of equal weight, whatever the lengths of segments are.
+The sum (`kind`) or the scan of each segment, a work-group to a part of equal weight, whatever the lengths of segments are. Scan:
+an entry of out is the sum of the entries of its segment before it, `inclusive`: up to and including it.
 
-The entries of a part are scanned in local memory, beginning anew where a segment begins\
-% if kind == "sum":
-; the sum of a segment then stands at its last entry. What a part holds
-of a segment that an earlier part began goes to partial[part].
-% else:
-. partial[part] is what earlier parts hold of the
-segment that they began.
-% endif
+The entries of a part are scanned in local memory, beginning anew where a segment begins. Sum: it stands at the last entry of a
+segment then; what a part holds of a segment that an earlier part began goes to partial[part]. Scan: partial[part] is what earlier
+parts hold of the segment that they began.
 
-Source        Blelloch, Heroux and Zagha, "Segmented operations for sparse matrix computation on vector multiprocessors"; parts after
-              Merrill and Garland (merge path)
+Source        Blelloch, Heroux and Zagha, "Segmented operations for sparse matrix computation on vector multiprocessors"; parts
+              after Merrill and Garland (merge path)
 Index space   n_parts work-groups
-Inputs        segment_ptr: n_segments + 1 pointers, valid; cuts, of cut_segments.mako with step work_group * items; n values${"" if kind == "sum" else ", which may be the array out"}
+Inputs        segment_ptr: n_segments + 1 pointers, valid; cuts, of cut_segments.mako with step work_group * items; n
+              values, which may be the array out of a scan
 Local memory  work_group * items * (sizeof(T) + 1) and work_group * (sizeof(T) + sizeof(uint))
 Result        deterministic: a segment is always summed in the same order
 </%doc>

@@ -1,11 +1,12 @@
 <%doc>
-The sum of each tile of ${tile} adjacent entries: the first part of a scan. Entries are ${"1 where a run of equal keys begins, else 0" if runs else "values"}${"; only those with the last key of the tile count" if by_key else ""}.
+The sum of each tile of `tile` adjacent entries: the first part of a scan. Entries are values; with `runs` 1 where a run of
+equal keys begins, else 0. `by_key`: only those with the last key of the tile count.
 
-Source        reduce-then-scan: Dotsenko et al., "Fast scan algorithms on graphics processors"; Merrill and Grimshaw, "Parallel scan
-              for stream architectures"
+Source        reduce-then-scan: Dotsenko et al., "Fast scan algorithms on graphics processors"; Merrill and Grimshaw, "Parallel
+              scan for stream architectures"
 Index space   a work-group for each tile
-Inputs        n entries; sums are made in T, whatever the type of the entries is${"; keys that never decrease" if by_key else ""}
-Output        carries[tile + 1]${", last_keys[tile + 1]: the last key" if by_key else ""}; carries[0]: ZERO
+Inputs        n entries; sums are made in T, whatever the type of the entries is; `by_key`: keys that never decrease
+Output        carries[tile + 1]; carries[0]: ZERO; `by_key`: last_keys[tile + 1], the last key
 Local memory  work_group * sizeof(T)
 Result        deterministic
 </%doc>

@@ -1,22 +1,23 @@
 <%doc>
-For each row of C = A @ B: how many intermediate products it has, and which rule takes it. For all: the number of products, the most
-products of a row, the longest row of A, how many rows each rule takes, and a bound of the entries of C: the sum over rows of
-min(products, columns${", span where it is looked at" if spans else ""}).
-% if long:
-Besides, each work-group counts the distinct columns of its first row, if that has at most ${sampled} products: a sample of how many
-products make an entry of C.
-% endif
+For each row of C = A @ B: how many intermediate products it has, and which rule takes it. For all: the number of products, the
+most products of a row, the longest row of A, how many rows each rule takes, and a bound of the entries of C: the sum over rows of
+min(products, columns, span if a rule asks for it). With `long` rows each work-group also counts the distinct columns of its first
+row, if that has at most `sampled` products: a sample of how many products make an entry of C.
 
-Rules are tried in order; the first whose most products, longest row of A and${"" if spans else " (here none has one)"} widest span of columns all hold takes the
-row. The last takes any. The span of a row of C is from its first column, rounded down to a multiple of 32, to its last.
+Rules are tried in order; the first whose most products, longest row of A and widest span of columns all hold takes the row. The
+last takes any. Spans are found if a rule has one (`spans`). The span of a row of C is from its first column, rounded down to a
+multiple of 32, to its last.
 
-Source        the analysis of Dalton, Olson and Bell, Section 3.1; bins as in Liu et al., Register-Aware SpGEMM, Section 3.4; spans as
-              in spECK (Parger et al., 2020)
-Index space   ${f"any number of work-groups; {lanes} work-items take a row" if long else "any number of work-items, each with rows in strides, see launch.spread"}
-Inputs        columns of A in any order; found: ${first_rule + len(rules)} zeros
-Output        products[n_rows], ${"2^32 - 1"} where there are more, and rule[n_rows]; found: low and high half of the sum of products; the most products of a row and the
-              longest row of A, ${"2^32 - 1"} where there are more; both halves of the bound${"; of the sample, products and entries" if long else ""}; rows of each rule
-Local memory  ${work_group} numbers of 64 bits and ${first_rule + len(rules)} of 32${f"; rows of more than {long} entries, which the whole work-group takes; a table of {2 * sampled} columns" if long else ""}
+Source        the analysis of Dalton, Olson and Bell, Section 3.1; bins as in Liu et al., Register-Aware SpGEMM, Section 3.4;
+              spans as in spECK (Parger et al., 2020)
+Index space   any number of work-groups; `lanes` work-items take a row. Without `long` any number of work-items, each with rows in
+              strides, see launch.spread
+Inputs        columns of A in any order; found: first_rule + len(rules) zeros
+Output        products[n_rows], 2^32 - 1 where there are more, and rule[n_rows]; found: low and high half of the sum of products;
+              the most products of a row and the longest row of A, 2^32 - 1 where there are more; both halves of the bound; with
+              `long` of the sample, products and entries; rows of each rule
+Local memory  `work_group` numbers of 64 bits and first_rule + len(rules) of 32; with `long`: rows of more entries than that,
+              which the whole work-group takes; a table of `2 * sampled` columns
 Result        exact: integers are added in any order
 </%doc>
 <%

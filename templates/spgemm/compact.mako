@@ -2,7 +2,7 @@
 Rows of C that were made with room for all their products are moved together.
 
 Source        own
-Index space   a work-group to ${tile} entries of C
+Index space   a work-group to `tile` entries of C
 Inputs        begins: where each row begins with its room; indptr: C's. Rows and products are less than 2^31
 Local memory  none
 Result        exact

@@ -3,12 +3,12 @@ Rows of C with dense accumulators: products are added where their column lies in
 columns that C has are set in an array of bits, a word of B's masks at a time. The bits are visited in order and cleared, so both
 arrays are empty again after each row. Rows of B that follow one another in A's row and have the same columns are added at once.
 
-Rows of a few products have no use for that: their products are listed, and the place of each is the number of smaller columns, which
-vectors count. A row of A whose columns are those of the row before, or one more each where rows of B do likewise, gives C's row the
-columns of the row before: so do neighbours on regular grids, and the unknowns of a mesh's node.
+Rows of a few products have no use for that: their products are listed, and the place of each is the number of smaller columns,
+which vectors count. A row of A whose columns are those of the row before, or one more each where rows of B do likewise, gives C's
+row the columns of the row before: so do neighbours on regular grids, and the unknowns of a mesh's node.
 
-Each worker claims chunks of rows until there are none, and has arrays of its own: accumulators, all ZERO between rows; bits, a word
-of 64 columns each; a bit for each word, by which words are found; and the list of a short row.
+Each worker claims chunks of rows until there are none, and has arrays of its own: accumulators, all ZERO between rows; bits, a
+word of 64 columns each; a bit for each word, by which words are found; and the list of a short row.
 
 Source        the dense accumulator of Gustavson (1978); masks as in HSMU-SpGEMM
 Index space   workers, as many as there are arrays for

@@ -1,16 +1,18 @@
 <%doc>
-Rows of C by a sum for each column that a row spans, in local memory: from its smallest column, rounded down to a multiple of 32, on.
+Rows of C by a sum for each column that a row spans, in local memory: from its smallest column, rounded down to a multiple of 32,
+on.
 
-The lanes are over one row of B at a time. As its columns differ, they add its products without atomics, and meet before the next row
-of B. A's row is taken ${entries} entries at a time: where their rows of B lie goes to local memory, so that no load waits for
-another. A row of B is cut into pieces of ${lanes} entries; while one is added, the next ${ahead - 1} are being loaded. Symbolic and
+The lanes are over one row of B at a time. As its columns differ, they add its products without atomics, and meet before the next
+row of B. A's row is taken `entries` entries at a time: where their rows of B lie goes to local memory, so that no load waits for
+another. A row of B is cut into pieces of `lanes` entries; while one is added, the next `ahead - 1` are being loaded. Symbolic and
 numeric: a byte for each column tells whether it is there; 32 of them become a word of bits, whose sums give places. Values: each
 column of C takes its sum.
 
-Source        the dense accumulators of spECK (Parger et al., 2020), rows of B one after another as in NSPARSE (Nagasaka et al., 2017)
-Index space   ${lanes} work-items to a row, ${teams} rows to a work-group
-Inputs        see spgemm.cl; rows of C whose columns are below the smallest, rounded down to a multiple of 32, plus ${columns}
-Local memory  for each row ${columns} sums and bytes, where ${entries} rows of B lie with the values of A, and what lanes exchange
+Source        the dense accumulators of spECK (Parger et al., 2020), rows of B one after another as in NSPARSE (Nagasaka et al.,
+              2017)
+Index space   `lanes` work-items to a row, `teams` rows to a work-group
+Inputs        see spgemm.cl; rows of C whose columns are below the smallest, rounded down to a multiple of 32, plus `columns`
+Local memory  for each row `columns` sums and bytes, where `entries` rows of B lie with the values of A, and what lanes exchange
 Result        deterministic: the products of a column are added in the order of A's row
 </%doc>
 <% outputs = 4  # entries of C that a lane writes at a time, so that their loads do not wait for one another

@@ -1,18 +1,19 @@
 <%doc>
-Rows of C window by window, in local memory: a window is ${columns} neighbouring columns, each with a byte that tells whether it is there,
-and outside the symbolic phase with a sum. The columns of B are cut into n_parts parts of part_columns each, which are made at the same
-time, so that a long row does not take long: the first window begins with the part, each next one at the smallest column left in it.
+Rows of C window by window, in local memory: a window is `columns` neighbouring columns, each with a byte that tells whether it is
+there, and outside the symbolic phase with a sum. The columns of B are cut into n_parts parts of part_columns each, which are made
+at the same time, so that a long row does not take long: the first window begins with the part, each next one at the smallest
+column left in it.
 
-A's row is taken ${entries} entries at a time. Where their rows of B lie in the window is found by bisection; their products are
+A's row is taken `entries` entries at a time. Where their rows of B lie in the window is found by bisection; their products are
 added as in dense_span.mako. Numeric: the columns that are there are listed, and then written side by side.
 
 Source        the dense windows of spECK (Parger et al., 2020), rows of B one after another as in NSPARSE (Nagasaka et al., 2017)
 Index space   a work-group, which is a team, to a part of a row; of a row one after another
-Inputs        see spgemm.cl; any row, of which those with less than ${least} entries are left out outside the symbolic phase. Of several
-              parts, where in a row of C each begins: n_parts for each slot
-Local memory  a window, where ${entries} rows of B lie with the values of A, and what lanes exchange
-Result        deterministic: the products of a column are added in the order of A's row. Symbolic: the entries of a row in counts by row,
-              or of each part by slot, where there are several
+Inputs        see spgemm.cl; any row, of which those with less than `least` entries are left out outside the symbolic phase. Of
+              several parts, where in a row of C each begins: n_parts for each slot
+Local memory  a window, where `entries` rows of B lie with the values of A, and what lanes exchange
+Result        deterministic: the products of a column are added in the order of A's row. Symbolic: the entries of a row in counts
+              by row, or of each part by slot, where there are several
 </%doc>
 <%namespace name="spans" file="spgemm/dense_span"/>\
 typedef ushort PLACE;

@@ -3,7 +3,7 @@ Adds what later tiles hold of an entry of C to what the tile holds that began it
 
 Source        own; as the carries of a segmented sum
 Index space   a work-item to a tile
-Inputs        of esc_contract.mako, with tiles of ${tile}; partial of tiles that begin within an entry
+Inputs        of esc_contract.mako, with tiles of `tile`; partial of tiles that begin within an entry
 Local memory  none
 Result        deterministic: tiles are added in their order
 </%doc>

@@ -1,13 +1,13 @@
 <%doc>
-Entries of C from a slice's sorted products, a work-group to a tile of ${work_group * items}, whatever number of products an entry has:
-the values of a tile are scanned in local memory, beginning anew where an entry does. What a tile holds of an entry that an earlier one
-began goes to partial[tile], for esc_carry.mako.
+Entries of C from a slice's sorted products, a work-group to a tile of `work_group * items`, whatever number of products an entry
+has: the values of a tile are scanned in local memory, beginning anew where an entry does. What a tile holds of an entry that an
+earlier one began goes to partial[tile], for esc_carry.mako.
 
 Source        Dalton, Olson and Bell, Section 3.4 and Algorithm 5: a segmented scan
 Index space   a work-group to a tile
 Inputs        n numbers of products in sorted order, bit 31 set where an entry of C begins; values, by number; runs_before and
-              tile_first, of esc_count.mako${"" if values_only else "; the sorted keys"}
-Local memory  ${work_group * items} values, ${3 * work_group * items} bytes, and a value and a number of 32 bits to a work-item
+              tile_first, of esc_count.mako; but for values alone, the sorted keys
+Local memory  `work_group * items` values, `3 * work_group * items` bytes, and a value and a number of 32 bits to a work-item
 Result        deterministic: an entry's products are always added in the same order
 </%doc>
 #define ITEMS ${items}

@@ -1,12 +1,12 @@
 <%doc>
-Of a slice whose products are sorted: ${"the number of entries of each row of C, " if counting else ""}which entry of the slice's C each row and each tile of products
-begins with.
+Of a slice whose products are sorted: which entry of the slice's C each row and each tile of products begins with; `counting`:
+also the number of entries of each row of C.
 
 Source        own
 Index space   a work-item to a row or a tile, one more than there are
-Inputs        products_before: a scan of the products of all rows; the slice has n_rows of them from `begin` on. places: the marks before
-              each of its n products, and all, of esc_mark.mako
-Output        runs_before[n_rows + 1], tile_first[n_tiles + 1]${"; counts, by row" if counting else ""}
+Inputs        products_before: a scan of the products of all rows; the slice has n_rows of them from `begin` on. places: the marks
+              before each of its n products, and all, of esc_mark.mako
+Output        runs_before[n_rows + 1], tile_first[n_tiles + 1]; `counting`: counts, by row
 Local memory  none
 Result        exact
 </%doc>

@@ -1,12 +1,12 @@
 <%doc>
-For each entry of A in a slice of rows: where it stands, its row in the slice, and how many products it has: the length of the row of B
-that its column names. ${"Also where the entries of each row begin." if pointers else ""}
+For each entry of A in a slice of rows: where it stands, its row in the slice, and how many products it has: the length of the row
+of B that its column names. `pointers`: also where the entries of each row begin.
 
 Source        Dalton, Olson and Bell, Section 3.2: the work of expansion is laid out over the entries of A
 Index space   a work-item to an entry of the slice
-Inputs        entries_before: a scan of the lengths of all rows, none of which is empty; the slice has n_rows of them from \
-`begin` on
-Output        entry_at, entry_slot, lengths[n_entries]${"; row_entries[n_rows + 1]" if pointers else ""}
+Inputs        entries_before: a scan of the lengths of all rows, none of which is empty; the slice has n_rows of them from
+              `begin` on
+Output        entry_at, entry_slot, lengths[n_entries]; `pointers`: row_entries[n_rows + 1]
 Local memory  none
 Result        exact
 </%doc>

@@ -1,14 +1,13 @@
 <%doc>
-The intermediate products of a slice of rows, in the order of A's entries: ${{
-"keys": "the row in the slice and the column of each, as one number",
-"numbered": "the row in the slice and the column of each, as one number, and the numbers of the products",
-"values": "their values"}[what]}.
+The intermediate products of a slice of rows, in the order of A's entries. "keys": the row in the slice and the column of each, as
+one number. "numbered": these, and the numbers of the products. "values": their values.
 
 Source        Dalton, Olson and Bell, Section 3.2 and Algorithm 3; work-items find their entry of A by a search of its own
-Index space   a work-group to ${work_group * items} products
-Inputs        entry_products: n_entries + 1, where the products of each entry of A begin; entry_at${"" if what == "values" else ", entry_slot"}: of esc_entries.mako
+Index space   a work-group to `work_group * items` products
+Inputs        entry_products: n_entries + 1, where the products of each entry of A begin; entry_at, and entry_slot for keys: of
+              esc_entries.mako
 Local memory  2 numbers of 32 bits
-Result        exact${"; the semiring's products" if what == "values" else ""}
+Result        exact; values are the semiring's products
 </%doc>
 #include "spgemm.cl"
 

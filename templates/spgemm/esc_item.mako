@@ -1,13 +1,14 @@
 <%doc>
-Rows of C with at most ${products} products by a work-item each: expanded, sorted by column in its registers, ${registers} at a time, and
-contracted${"" if products == registers else " while the two sorted halves are merged"}.
+Rows of C with at most `products` products by a work-item each: expanded, sorted by column in its registers, `registers` at a
+time, and contracted; if `products` is twice that, while the two sorted halves are merged.
 
 Symbolic: columns alone are sorted, and distinct ones counted. Else a word is a column with the number of its product behind it.
 
-Source        Dalton, Olson and Bell, Section 3.3: "one work-item with a sorting network", and permutations packed into the free bits
+Source        Dalton, Olson and Bell, Section 3.3: "one work-item with a sorting network", and permutations packed into the free
+              bits
 Index space   a work-item to a row
-Inputs        see spgemm.cl; rows with at most ${products} products and as many entries of A
-Local memory  ${products} words of a work-item's own${"" if symbolic else f", and {products} bytes"}
+Inputs        see spgemm.cl; rows with at most `products` products and as many entries of A
+Local memory  `products` words of a work-item's own, and as many bytes outside the symbolic phase
 Result        deterministic: products of a column are added in the order of A's row
 </%doc>
 <%namespace name="sorting" file="primitives/sort_network"/>\

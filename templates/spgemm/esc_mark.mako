@@ -4,7 +4,7 @@ Which of a slice's sorted products begin an entry of C: those whose key is not t
 Source        Dalton, Olson and Bell, Section 3.4
 Index space   a work-item to a product
 Local memory  none
-Output        marks: 1 or 0${"; numbers: the products' numbers, bit 31 set where an entry begins" if numbered else ""}
+Output        marks: 1 or 0; `numbered`: numbers, the products' numbers, bit 31 set where an entry begins
 Inputs        n sorted keys
 Result        exact
 </%doc>

@@ -1,6 +1,6 @@
 <%doc>
-For each row of a list, or for all rows: the length of A's row and the number of its products, in the order of the list. Their scans tell
-where the entries and the products of each begin.
+For each row of a list, or for all rows: the length of A's row and the number of its products, in the order of the list. Their
+scans tell where the entries and the products of each begin.
 
 Source        Dalton, Olson and Bell, Section 3.1
 Index space   a work-item to a row

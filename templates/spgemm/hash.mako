@@ -1,16 +1,16 @@
 <%doc>
 Rows of C by a hash table of columns in local memory for each row, with linear probing; sums stand beside the columns.
 
-Without items the lanes of a row walk one row of B after another; with them its products are shared out evenly over the lanes, which
-fetch ${items} at a time into registers before they go to the table. Symbolic: columns that were new are counted. Numeric: slots in
-use are listed, sorted by column (ranked: by counting smaller ones, else bitonically), and written in that order. Values: each column
-of C takes its sum from the table.
+Without items the lanes of a row walk one row of B after another; with them its products are shared out evenly over the lanes,
+which fetch `items` at a time into registers before they go to the table. Symbolic: columns that were new are counted. Numeric:
+slots in use are listed, sorted by column (ranked: by counting smaller ones, else bitonically), and written in that order. Values:
+each column of C takes its sum from the table.
 
 Source        hash: Nagasaka et al., NSPARSE; reg-hash: Liu et al., Register-Aware SpGEMM, Section 3.3
-Index space   ${lanes} work-items to a row, ${teams} rows to a work-group
-Inputs        see spgemm.cl; rows with at most ${products} products, and with items at most ${length} entries of A; in the symbolic
-              phase with at most ${slots} products: else rows with more entries of C than that are left out
-Local memory  for each row ${slots} columns; but in the symbolic phase as many sums and numbers of 16 bits; what lanes exchange
+Index space   `lanes` work-items to a row, `teams` rows to a work-group
+Inputs        see spgemm.cl; rows with at most `products` products, and with items at most `length` entries of A; in the symbolic
+              phase with at most `slots` products: else rows with more entries of C than that are left out
+Local memory  for each row `slots` columns; but in the symbolic phase as many sums and numbers of 16 bits; what lanes exchange
 Result        ordered: deterministic, the products of a column are added in the order of A's row, without atomics on values;
               else sums are added in any order. Columns and counts are exact
 </%doc>

@@ -1,16 +1,16 @@
 <%doc>
-Rows of C by sorting: the products of a row are shared out evenly over ${lanes} lanes, ${items} each, sorted by column and by their place
-in the order of A's row, and runs of one column are added up.
+Rows of C by sorting: the products of a row are shared out evenly over `lanes` lanes, `items` each, sorted by column and by their
+place in the order of A's row, and runs of one column are added up.
 
 Symbolic: columns alone are sorted, and runs counted. Else a word is a column with the number of its product behind it, and values
 wait in local memory.
 
-Source        ${"reg-sort" if registers else "sort"}: Liu et al., Register-Aware SpGEMM, Sections 2.3 and 3.1; ${"words are sorted in registers" if registers else "words are sorted in local memory, as in bhSPARSE"}.
-              Runs are added up by a lane each, so that sums have the order of A's row
-Index space   ${lanes} work-items to a row, ${teams} rows to a work-group
-Inputs        see spgemm.cl; rows with at most ${products} products and as many entries of A
-Local memory  for each row ${products + lanes} words, ${products + 1} numbers of 16 bits and ${products} indices, ${products} values outside the symbolic
-              phase; what lanes exchange
+Source        reg-sort, words sorted in registers: Liu et al., Register-Aware SpGEMM, Sections 2.3 and 3.1; sort, words sorted in
+              local memory: as in bhSPARSE. Runs are added up by a lane each, so that sums have the order of A's row
+Index space   `lanes` work-items to a row, `teams` rows to a work-group
+Inputs        see spgemm.cl; rows with at most `products` products and as many entries of A
+Local memory  for each row `products + lanes` words, `products + 1` numbers of 16 bits and `products` indices, `products` values
+              outside the symbolic phase; what lanes exchange
 Result        deterministic: products of a column are added in the order of A's row
 </%doc>
 <%namespace name="sorting" file="primitives/sort_network"/>\

@@ -3,9 +3,9 @@ y[row] = alpha * A[row] @ x + beta * y[row], a work-group to a part: work_group 
 stream, their products staged in local memory, and rows summed from there; a short row by one work-item, a longer one by X.
 What a part holds of a row that an earlier part began goes to partial[part].
 
-Parts are "staged", all their entries; or with "rests": what follows work_group * items entries is the rest of the part's last row,
-of which each work-item stages one sum; or "even": work_group * items entries each, whatever rows they cut, so that no load has to
-wait for the answer where a part begins.
+Parts are "staged", all their entries; or with "rests": what follows work_group * items entries is the rest of the part's last
+row, of which each work-item stages one sum; or "even": work_group * items entries each, whatever rows they cut, so that no load
+has to wait for the answer where a part begins.
 
 Source        CSR-Adaptive: Greathouse and Daga, SC 2014 (CSR-Stream), and Daga and Greathouse, HiPC 2015 (its longer rows);
               the parts are made in parallel by partition.mako

@@ -1,12 +1,13 @@
 <%doc>
-Group adjacent rows into virtual rows of granularity U, and virtual rows into bins by workload: bin floor(entries / U), and the last
-bin for what is above. Step "${step}": ${{"histogram": "how many virtual rows each bin holds", "count": "how many virtual rows of each list each work-item has", "place": "write their numbers to the lists, in row order"}[step]}.
+Group adjacent rows into virtual rows of granularity U, and virtual rows into bins by workload: bin floor(entries / U), and the
+last bin for what is above. Step "histogram": how many virtual rows each bin holds. Step "count": how many virtual rows of each
+list each work-item has. Step "place": write their numbers to the lists, in row order.
 
 Source        Hou, Feng and Che, Algorithm 2; hybrid binning after Section III-B
-Index space   histogram: any number of work-groups, which stride over virtual rows. count, place: n_chunks work-items (rounded up),
-              each with a chunk of adjacent virtual rows
-Inputs        indptr, valid. Where threshold is not negative, a virtual row counts only if the block of adjacent rows that it
-              lies in has threshold entries a row or more (side 1), or fewer (side 0). list_of_bin: the list for each bin, -1 for none
+Index space   histogram: any number of work-groups, which stride over virtual rows. count, place: n_chunks work-items (rounded
+              up), each with a chunk of adjacent virtual rows
+Inputs        indptr, valid. Where threshold is not negative, a virtual row counts only if the block of adjacent rows that it lies
+              in has threshold entries a row or more (side 1), or fewer (side 0). list_of_bin: the list for each bin, -1 for none
 Local memory  histogram: a counter a bin
 Result        exact; lists in row order, so deterministic
 </%doc>

@@ -1,13 +1,15 @@
 <%doc>
-y[row] = alpha * A[row] @ x + beta * y[row], one work-item to a long chunk of adjacent rows: the kernel for devices whose work-items
-are the iterations of a core's loop. What a chunk holds of a row that an earlier chunk began goes to partial[chunk].
+y[row] = alpha * A[row] @ x + beta * y[row], one work-item to a long chunk of adjacent rows: the kernel for devices whose
+work-items are the iterations of a core's loop. What a chunk holds of a row that an earlier chunk began goes to partial[chunk].
 
-A row is summed ${"by itself" if not widths else "a vector of entries at a time, with a mask for its end: one block that a core predicts, where a loop over single entries is mispredicted at each row's end"}.
-How is chosen for each chunk by its mean row length.
+A row is summed by itself or, by vectors of one of `widths`, several entries at a time, with a mask for its end: one block that a
+core predicts, where a loop over single entries is mispredicted at each row's end. How is chosen for each chunk by its mean row
+length.
 
 Source        own; chunks of equal rows + entries after Merrill and Garland, SC 2016, Section 4 (their CPU kernel)
 Index space   n_parts work-items
-Inputs        part_row, part_entry: n_parts + 1 each, of partition.mako; columns in any order, duplicates allowed; rows may be empty
+Inputs        part_row, part_entry: n_parts + 1 each, of partition.mako; columns in any order, duplicates allowed; rows may be
+              empty
 Local memory  none
 Result        deterministic: a row is summed in the order that the chunks and the mean row length give
 </%doc>

@@ -1,15 +1,15 @@
 <%doc>
-Features of a matrix's rows: those of Table I of Hou, Feng and Che, and what they say they lacked: the histogram of row lengths, how
-unlike neighbouring rows are, and how near columns are to each other.
+Features of a matrix's rows: those of Table I of Hou, Feng and Che, and what they say they lacked: the histogram of row lengths,
+how unlike neighbouring rows are, and how near columns are to each other.
 
 Index space   any number of work-groups; those of one work-item, for cores, take neighbouring rows, others stride over them
 Inputs        indptr and indices, valid; no row has 2^48 entries. Rows are counted by class all, or, where there are more than
               n_counted, blocks of 32 of them, evenly spread. Of n_samples rows, evenly spread, up to 8 entries are looked at
-Output        found[i * work-groups + work-group], see spmv/features_total: 0 the shortest row, 1 the longest, negative, 2 and 3 the
-              sum of squares of lengths, in units of 1 and of 2^32, 4 the differences between the lengths of neighbouring rows; of
-              the samples 5 how many entries, 6 how far from the diagonal they are, 7 how many have another behind them in their row
-              and 8 how far away that one's column is; from ${n_numbers} on the number of rows of each class: class 0 empty, class c
-              rows of up to 2^(c - 1) entries and more than 2^(c - 2)
+Output        found[i * work-groups + work-group], see spmv/features_total: 0 the shortest row, 1 the longest, negative, 2 and 3
+              the sum of squares of lengths, in units of 1 and of 2^32, 4 the differences between the lengths of neighbouring
+              rows; of the samples 5 how many entries, 6 how far from the diagonal they are, 7 how many have another behind them
+              in their row and 8 how far away that one's column is; from `n_numbers` on the number of rows of each class: class 0
+              empty, class c rows of up to 2^(c - 1) entries and more than 2^(c - 2)
 Local memory  work_group * sizeof(long) and a counter a class
 Result        exact
 </%doc>

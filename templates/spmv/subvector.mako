@@ -1,6 +1,6 @@
 <%doc>
 y[row] = alpha * A[row] @ x + beta * y[row], with X consecutive work-items to a row: Kernel-Serial (X = 1), Kernel-SubvectorX and
-Kernel-Vector (X = work_group). Bins that take different X, at most ${width}, share one launch.
+Kernel-Vector (X = work_group). Bins that take different X, at most `width`, share one launch.
 
 Source        after Hou, Feng and Che, Algorithms 3 to 5; products are summed in registers, not staged in local memory
 Index space   without bins: ceil(n_rows * X / work_group) work-groups. With bins: work-groups one bin after the other, five

@@ -1,13 +1,14 @@
 <%doc>
-The transposed of a matrix of symmetric pattern: what entry (row, column) of the result is stands at (column, row) in A, and is found
-by search. The result has A's own indptr and indices. out[k] is ${"the position" if positions else "the value"} of what is the result's entry k.
+The transposed of a matrix of symmetric pattern: what entry (row, column) of the result is stands at (column, row) in A, and is
+found by search. The result has A's own indptr and indices. out[k] is the value, or with `positions` the position, of what is the
+result's entry k.
 
 Source        own; parts of equal rows + entries after Merrill and Garland, SC 2016, Section 3
 Index space   n_parts work-groups; nothing is done where found[0] is 0
 Inputs        a square matrix with sorted rows and unique columns; part_row, part_entry: n_parts + 1 each, of partition.mako with
-              a row weighing 1, no part over ${work_group * items}
+              a row weighing 1, no part over `work_group * items`
 Output        found[1]: raised where an entry has no mirror image; then out is not the transposed
-Local memory  ${work_group * items + 1} numbers
+Local memory  `work_group * items + 1` numbers
 Result        exact
 </%doc>
 #include "mirror.cl"

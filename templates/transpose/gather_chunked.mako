@@ -1,5 +1,6 @@
 <%doc>
-As gather.mako, one work-item to a long chunk of adjacent entries: for devices whose work-items are the iterations of a core's loop.
+As gather.mako, one work-item to a long chunk of adjacent entries: for devices whose work-items are the iterations of a core's
+loop.
 
 Source        own; parts of equal rows + entries after Merrill and Garland, SC 2016, Section 3
 Index space   n_parts work-items; nothing is done where found[0] is 0

@@ -1,12 +1,12 @@
 <%doc>
-Put the entries of a matrix into the rows of its transposed, in no particular order within a row. What stands for an entry is a pair:
-its row in the upper half of a ulong, its position in the lower. Pairs in ascending order are entries in order.
+Put the entries of a matrix into the rows of its transposed, in no particular order within a row. What stands for an entry is a
+pair: its row in the upper half of a ulong, its position in the lower. Pairs in ascending order are entries in order.
 
 Source        the second step of SpTRANS: Ji et al., "Segmented merge", Section 4.2; ranks in place of its atomics
 Index space   n_parts work-groups
-Inputs        part_row, part_entry: n_parts + 1 each, of partition.mako with a row weighing 1, no part over ${work_group * items};
+Inputs        part_row, part_entry: n_parts + 1 each, of partition.mako with a row weighing 1, no part over `work_group * items`;
               ranks: of count.mako; transposed_ptr: where the rows of the transposed begin; fewer than 2^32 rows and entries
-Local memory  ${work_group * items + 1} numbers
+Local memory  `work_group * items + 1` numbers
 Result        as deterministic as the ranks
 </%doc>
 #include "tile_rows.cl"

@@ -1,12 +1,12 @@
 <%doc>
-Put the pairs of each row of a transposed matrix, which insert.mako left in any order, in ascending order, and write what they stand
-for: rows, and ${"positions" if positions else "values"}. A pair's place is the number of smaller ones in its row, so rows have to be short.
+Put the pairs of each row of a transposed matrix, which insert.mako left in any order, in ascending order, and write what they
+stand for: rows, and values or `positions`. A pair's place is the number of smaller ones in its row, so rows have to be short.
 
 Source        own; the third step of SpTRANS (Ji et al., "Segmented merge", Section 4.2) for short rows
 Index space   n_parts work-groups
 Inputs        part_row, part_entry: n_parts + 1 each, of partition.mako for indptr with a row weighing 1 and a slack that cuts no
-              row, no part over ${work_group * items}; pairs: all of a row differ
-Local memory  ${work_group * items} pairs and ${work_group * items + 1} numbers
+              row, no part over `work_group * items`; pairs: all of a row differ
+Local memory  `work_group * items` pairs and `work_group * items + 1` numbers
 Result        deterministic
 </%doc>
 #include "tile_rows.cl"

@@ -1,15 +1,15 @@
 <%doc>
 Do the entries of a sample have mirror images? The cheap question before gather's, which asks it of all entries.
 
-The sample has an entry of each of ${samples} rows, one at random out of each of as many equal ranges of rows; in turn the first,
+The sample has an entry of each of `samples` rows, one at random out of each of as many equal ranges of rows; in turn the first,
 the second, ... of its row.
 
 Source        own
 Index space   one work-group
 Inputs        a square matrix with sorted rows and unique columns
 Output        found[0]: whether to gather, which is where no mirror image is missing and at least at_first of 1024 stand where a
-              stencil's would; found[1]: 0, for gather to count in; found[2]: the entries of the sample; found[3]: how many of them
-              have no mirror image; found[4]: how many have theirs where a stencil's would be
+              stencil's would; found[1]: 0, for gather to count in; found[2]: the entries of the sample; found[3]: how many of
+              them have no mirror image; found[4]: how many have theirs where a stencil's would be
 Local memory  three counters
 Result        exact
 </%doc>
