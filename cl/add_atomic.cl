@@ -1,4 +1,7 @@
 // add_atomic(sum, x): *sum = ADD(*sum, x) for a T of 4 or 8 bytes in local memory, by compare and exchange: in any order.
+#ifndef T_BYTES
+    #error "add_atomic.cl needs T_BYTES: the bytes of a T"
+#endif
 #if T_BYTES == 8
     #pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
 #endif

@@ -5,6 +5,9 @@
 // overwritten. A column is below UINT_MAX. In the symbolic phase the bits are all: no place is told.
 //
 // Vectors have 32 bytes: longer ones are no arguments or results of functions, built-ins included (quirk 2).
+#ifndef SYMBOLIC
+    #error "column_places.cl needs SYMBOLIC: 1 in the symbolic phase, else 0"
+#endif
 #include "vectors.cl"
 
 #define LANES_8 ((uint8)(0, 1, 2, 3, 4, 5, 6, 7))

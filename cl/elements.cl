@@ -3,6 +3,9 @@
 // ELEMENTS(x), CONST_ELEMENTS(x):  parameters of a function: the arrays x_keys and x_values.
 // ARRAYS(x):                       the same as arguments.
 // MOVE(x, i, y, j):                element i of x becomes element j of y.
+#ifndef VALUES
+    #error "elements.cl needs VALUES: 1 if values move with keys, else 0"
+#endif
 #if VALUES
     #define ELEMENTS(x) global K *x##_keys, global V *x##_values
     #define CONST_ELEMENTS(x) global const K *x##_keys, global const V *x##_values

@@ -2,6 +2,8 @@
 //
 // ESC_PLACE(run): the place in C of entry `run` of the slice, which has n_rows rows from slot `begin` on; runs_before[n_rows + 1] tells
 // which of the slice's entries each row begins with. Rows that are not listed have their entries side by side.
+#include "spgemm_rows.cl"
+
 #if LISTED
     ulong esc_row_of(global const uint *restrict runs_before, const ulong n_rows, const uint run)
     {

@@ -4,6 +4,9 @@
 // long for each. They have barriers, so the whole work-group has to call them.
 //
 // Loops that hold a barrier have a trip count that the compiler knows (quirk 4).
+#ifndef WORK_GROUP
+    #error "group.cl needs WORK_GROUP: the work-group size"
+#endif
 #define GROUP_REDUCE(NAME, OPERATION) \
     long group_reduce_##NAME(local long *box, const long mine) \
     { \

@@ -4,6 +4,9 @@
 // box holds a uint for each. They have barriers, so the whole work-group has to call them.
 //
 // Loops that hold a barrier have a trip count that the compiler knows (quirk 4).
+#ifndef WORK_GROUP
+    #error "group_scan.cl needs WORK_GROUP: the work-group size"
+#endif
 #include "lanes.cl"
 
 #if LANE_WIDTH > 1 && WORK_GROUP % LANE_WIDTH == 0

@@ -5,6 +5,9 @@
 //
 // One body is compiled, by what the device was found to do; kernels never ask which. LANE_WIDTH is what the device was verified
 // to have. It is 1 where values go through local memory alone: then there is no lanes_xor_u32, and kernels use box_xor.
+#ifndef LANE_WIDTH
+    #error "lanes.cl needs LANE_WIDTH: how many lanes exchange values, 1 for none"
+#endif
 #if defined(LANES_BY_SUB_GROUP)
     #define lanes_xor_u32(x, m) sub_group_shuffle_xor((uint)(x), (uint)(m))
 #elif defined(LANES_BY_BPERMUTE)

@@ -4,6 +4,12 @@
 // lanes_min(x):       the smallest x of each MIN_LANES lanes, in every one of them.
 // sub_group_min(x):   of what lanes_min gave: the smallest of all LANE_WIDTH lanes.
 // Every lane of the sub-group has to call them.
+#ifndef M
+    #error "lanes_min.cl needs M: the type of the values"
+#endif
+#ifndef MIN_LANES
+    #error "lanes_min.cl needs MIN_LANES: how many lanes they are of"
+#endif
 #include "lanes_u64.cl"
 
 M min_with(M x, uint m)

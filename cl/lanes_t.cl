@@ -1,4 +1,4 @@
-// Exchange and reduction of values of type T (T_WORDS is its size in 32-bit words) between lanes.
+// Exchange and reduction of values of type T between lanes.
 //
 // lanes_xor(x, m):          of lanes_xor.cl.
 // box_xor(box, x, m):       the same for any power of two below the work-group size, through local memory: box holds a T for each
@@ -8,6 +8,9 @@
 //                           same order.
 //
 // Loops that hold a barrier have a trip count that the compiler knows (quirk 4).
+#ifndef MAX_LANES
+    #error "lanes_t.cl needs MAX_LANES: the most lanes that lanes_reduce is called for"
+#endif
 #include "lanes_xor.cl"
 
 T box_xor(local T *box, T x, uint m)

@@ -1,6 +1,9 @@
 // Exchange of values of type T (of T_BYTES bytes) between lanes.
 //
 // lanes_xor(x, m): the x of the lane whose number differs from ours in bit m; m a power of two below LANE_WIDTH.
+#ifndef T_BYTES
+    #error "lanes_xor.cl needs T_BYTES: the bytes of a T"
+#endif
 #include "lanes.cl"
 
 #if LANE_WIDTH > 1

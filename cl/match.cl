@@ -7,6 +7,9 @@
 //                       work-item, and is used again only after another lanes_fence.
 //
 // The whole work-group has to call them: where the device has no instruction of its own they go through local memory, with barriers.
+#ifndef MATCH_WIDTH
+    #error "match.cl needs MATCH_WIDTH: how many work-items are lanes of one another"
+#endif
 #if defined(MATCH_BY_PTX)
     #define lanes_fence() asm volatile("bar.warp.sync 0xffffffff;" ::: "memory")
     uint lanes_match(local uint *box, uint x)

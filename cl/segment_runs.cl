@@ -6,6 +6,15 @@
 //
 // A segment whose runs take r rounds begins in round n_rounds - r, so that all end in the last one. One of a single run is moved in
 // the last round.
+#ifndef RUNS_GIVEN
+    #error "segment_runs.cl needs RUNS_GIVEN: 1 if runs are given, else 0"
+#endif
+#ifndef TILE
+    #error "segment_runs.cl needs TILE: elements of a tile"
+#endif
+#ifndef SORT_ROUNDS
+    #error "segment_runs.cl needs SORT_ROUNDS: rounds that sorting tiles is worth"
+#endif
 #if RUNS_GIVEN
     #define RUN_PARAMETERS global const I *segment_ptr, global const I *run_ptr,
     #define RUN_ARRAYS segment_ptr, run_ptr,

@@ -1,19 +1,22 @@
-// What kernels that make rows of C = A @ B share: their parameters, and which row a slot stands for.
+// What kernels that make rows of C = A @ B share: their parameters.
 //
 // SPGEMM_PARAMETERS come first in each of them. With SYMBOLIC, counts[row] takes the number of distinct columns. Else c_data takes
 // the values of a row from c_indptr[row] on, and c_indices its columns, ascending; with VALUES_ONLY those are there and are read.
 // With ROOMY, c_indptr tells where rows have room for all their products, and counts[row] takes the number of entries.
-// LISTED: slot s of n_rows stands for rows[first + s], else for row s. B's rows are sorted and have no duplicates; A's may be in
-// any order.
+// B's rows are sorted and have no duplicates; A's may be in any order.
 //
 // COLUMN is an unsigned type that holds every column of B and NO_COLUMN, which is none and compares as larger than all.
-#if LISTED
-    #define SPGEMM_ROWS const ulong n_rows, const ulong first, global const I *restrict rows,
-    #define SPGEMM_ROW(slot) ((ulong)rows[first + (slot)])
-#else
-    #define SPGEMM_ROWS const ulong n_rows,
-    #define SPGEMM_ROW(slot) ((ulong)(slot))
+#ifndef SYMBOLIC
+    #error "spgemm.cl needs SYMBOLIC: 1 in the symbolic phase, else 0"
 #endif
+#ifndef VALUES_ONLY
+    #error "spgemm.cl needs VALUES_ONLY: 1 if columns are there, else 0"
+#endif
+#ifndef ROOMY
+    #error "spgemm.cl needs ROOMY: 1 if rows have room for all products, else 0"
+#endif
+#include "spgemm_rows.cl"
+
 #define SPGEMM_STRUCTURE \
     global const I *restrict a_indptr, global const I *restrict a_indices, \
     global const I *restrict b_indptr, global const I *restrict b_indices,

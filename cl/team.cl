@@ -8,6 +8,9 @@
 //
 // PLACE is an unsigned type that holds every offset. With FENCE_BY_BARRIER the whole work-group has to call all but team_find, and
 // loops that hold them have a trip count that the compiler knows (quirk 4).
+#ifndef TEAM
+    #error "team.cl needs TEAM: work-items to a row"
+#endif
 #if TEAM == 1
     #define team_sync()
 #elif defined(FENCE_BY_PTX)

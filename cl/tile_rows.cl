@@ -5,6 +5,9 @@
 // tile_stage_rows(starts, n_rows, first, begin, indptr):  puts where each row begins, counted from the tile's beginning, into local
 //                                                         memory. Has a barrier, so the whole work-group has to call it.
 // tile_row(starts, n_rows, entry):                        the row of an entry: both counted from the tile's beginning.
+#ifndef WORK_GROUP
+    #error "tile_rows.cl needs WORK_GROUP: the work-group size"
+#endif
 I tile_first_row(const I row_begin, const I begin, global const I *indptr)
 {
     return row_begin - (begin < indptr[row_begin] ? 1 : 0);

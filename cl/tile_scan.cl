@@ -9,6 +9,15 @@
 // They have barriers, so the whole work-group has to call them; tile_scan begins and ends with one. The order of additions is always
 // the same. Loops that hold a barrier have a trip count that the compiler knows (quirk 4). A sum
 // and whether a segment begins in it are two variables, as a struct of both would have padding, which nothing writes.
+#ifndef WORK_GROUP
+    #error "tile_scan.cl needs WORK_GROUP: the work-group size"
+#endif
+#if defined(ITEMS) && !defined(INCLUSIVE)
+    #error "tile_scan.cl needs INCLUSIVE with ITEMS: 1 if an entry's sum has the entry itself, else 0"
+#endif
+#ifndef SEGMENTED
+    #error "tile_scan.cl needs SEGMENTED: 1 if sums begin anew at heads, else 0"
+#endif
 #include "lanes_xor.cl"
 
 // The sum of two adjacent pieces, where heads tells whether a segment begins in the second: then the first does not count.

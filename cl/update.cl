@@ -2,6 +2,12 @@
 //
 // SCALED 1: y = alpha * sum + beta * y, and y is not read where beta is 0. SCALED 0: y = sum, and no kernel has alpha or beta.
 // SCALE_PARAMETERS are the kernel's parameters for it, SCALE_ARGUMENTS the same as arguments of a function.
+#ifndef SCALED
+    #error "update.cl needs SCALED: 1 if there are alpha and beta, else 0"
+#endif
+#ifndef T_IS_COMPLEX
+    #error "update.cl needs T_IS_COMPLEX: 1 if T is complex, else 0"
+#endif
 #if SCALED
     #define SCALE_PARAMETERS const T alpha, const T beta,
     #define SCALE_ARGUMENTS alpha, beta,

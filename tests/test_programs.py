@@ -15,6 +15,7 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array
 import pytest
+from platforms import PLATFORMS, queue_on
 from typing_extensions import Self
 
 from clsparse_py import BuildError, cache, programs, sources
@@ -170,6 +171,33 @@ def test_templates_leave_no_argument_unused() -> None:
 def test_templates_name_no_vendor() -> None:
     for name, text in template_files().items():
         assert not any(vendor in text.lower() for vendor in ("nvidia", "intel", "amd ", "pocl", "__nv", "ptx")), name
+
+
+def macros_of(name: str) -> tuple[set[str], set[str]]:
+    """Return the macros that a file of ``cl/`` and what it includes need, and those that they define."""
+    text = (sources.INCLUDES / name).read_text("utf-8")
+    needed = set(re.findall(rf'^#ifndef (\w+)\n    #error "{re.escape(name)} needs \1: .*"\n#endif$', text, flags=re.MULTILINE))
+    defined = set(re.findall(r"^ *#define (\w+)", text, flags=re.MULTILINE))
+    for included in re.findall(r'^#include "(.*)"$', text, flags=re.MULTILINE):
+        for here, there in zip((needed, defined), macros_of(included), strict=True):
+            here |= there
+    return needed, defined
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in sources.INCLUDES.glob("*.cl")))
+def test_headers_refuse_to_do_without_the_macros_that_they_need(name: str) -> None:
+    text = (sources.INCLUDES / name).read_text("utf-8")
+    conditions = " ".join(re.findall(r"^ *#(?:el)?if (.*)$", text, flags=re.MULTILINE))
+    asked = set(re.findall(r"\b[A-Z]\w*", re.sub(r"defined\(\w+\)", "", conditions)))
+    needed, defined = macros_of(name)
+    # What a compiler takes for 0 otherwise.
+    assert asked <= needed | defined
+    queue = queue_on(next(iter(PLATFORMS)))
+    if needed:
+        with pytest.raises(cl.RuntimeError) as refused:
+            programs.compile_source(queue.context, queue.device, sources.expand(f'#include "{name}"\n'))
+        told = set(re.findall(r"needs (\w+): ", str(refused.value)))
+        assert told == needed
 
 
 def test_includes_are_put_in_place_once() -> None:

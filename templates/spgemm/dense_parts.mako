@@ -7,7 +7,7 @@ Inputs        parts: the entries of n_parts parts of each row, by slot; they bec
 Local memory  none
 Result        exact
 </%doc>
-#include "spgemm.cl"
+#include "spgemm_rows.cl"
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(SPGEMM_ROWS const uint n_parts, global uint *restrict parts, global uint *restrict counts)

@@ -7,7 +7,6 @@ Inputs        of esc_contract.mako, with tiles of `tile`; partial of tiles that 
 Local memory  none
 Result        deterministic: tiles are added in their order
 </%doc>
-#include "spgemm.cl"
 #include "esc.cl"
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))

@@ -13,7 +13,6 @@ Result        deterministic: an entry's products are always added in the same or
 #define ITEMS ${items}
 #define INCLUSIVE 1
 #define SEGMENTED 1
-#include "spgemm.cl"
 #include "esc.cl"
 #include "tile_scan.cl"
 #include "group_scan.cl"

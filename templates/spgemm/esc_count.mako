@@ -10,7 +10,7 @@ Output        runs_before[n_rows + 1], tile_first[n_tiles + 1]; `counting`: coun
 Local memory  none
 Result        exact
 </%doc>
-#include "spgemm.cl"
+#include "spgemm_rows.cl"
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(

@@ -10,7 +10,7 @@ Output        entry_at, entry_slot, lengths[n_entries]; `pointers`: row_entries[
 Local memory  none
 Result        exact
 </%doc>
-#include "spgemm.cl"
+#include "spgemm_rows.cl"
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(

@@ -9,7 +9,6 @@ Inputs        entry_products: n_entries + 1, where the products of each entry of
 Local memory  2 numbers of 32 bits
 Result        exact; values are the semiring's products
 </%doc>
-#include "spgemm.cl"
 
 // The last entry from low up to high, not including it, whose products begin at or before one: the entry that has it.
 uint entry_of(global const int *restrict entry_products, uint low, uint high, const uint product)

@@ -8,7 +8,7 @@ Inputs        products: by row
 Local memory  none
 Result        exact
 </%doc>
-#include "spgemm.cl"
+#include "spgemm_rows.cl"
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
