@@ -67,7 +67,8 @@ def test_kernels_that_are_repeated_are_recorded(queue: cl.CommandQueue) -> None:
         scanned(queue, values, calls)
     with programs.recording() as second:
         scanned(queue, values, calls)
-    assert set(first) == set(second)
+    # Kernels between which a step chooses are built together, and one of them runs.
+    assert set(second) <= set(first)
     assert second
     programs.forget_refused()
     scanned(queue, values, calls)

@@ -10,7 +10,6 @@ from pyopencl import array as cl_array
 
 from clsparse_py import programs
 from clsparse_py.arithmetic import Arithmetic
-from clsparse_py.device import describe
 from clsparse_py.launch import Chain
 from clsparse_py.memory import allocated
 from clsparse_py.primitives.partition import enqueue_partition
@@ -47,7 +46,7 @@ class Builder:
 
     def __init__(self, of: Inspected, arithmetic: Arithmetic, scaled: bool) -> None:
         self.of, self.arithmetic, self.scaled = of, arithmetic, scaled
-        self.queue, self.device = of.queue, describe(of.queue.device)
+        self.queue, self.device = of.queue, of.device
         self.n_rows = of.features.n_rows
         self.index = of.indptr.dtype.type
         self.executable = Executable(keep=[of.indptr, of.indices])

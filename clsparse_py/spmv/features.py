@@ -9,6 +9,7 @@ import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
+from clsparse_py.device import Device
 from clsparse_py.launch import Chain
 from clsparse_py.records import dataclass
 from clsparse_py.spmv.kernels import CountFeatures, TotalFeatures
@@ -104,11 +105,13 @@ class Inspected:
     ----------
     queue : pyopencl.CommandQueue
         Of the planning: keeps the order of its commands.
+    device : Device
     indptr, indices : pyopencl.array.Array
     features : Features
     """
 
     queue: cl.CommandQueue
+    device: Device
     indptr: cl_array.Array
     indices: cl_array.Array
     features: Features

@@ -72,7 +72,7 @@ class SpmvPlan(SetOnce):
         self.nnz = A.nnz
         self.indptr, self.indices = A.indptr, A.indices
         self.features = features
-        self.inspected = Inspected(self.queue, self.indptr, self.indices, features)
+        self.inspected = Inspected(self.queue, self.device, self.indptr, self.indices, features)
         self.decision = decision
         self._executables: dict[tuple[str, str, str, bool], Executable] = {}
         self._shares: list[Share] = []
