@@ -74,9 +74,12 @@ def _take_away(mark: Path, file: IO[bytes], owner: int) -> None:
 
 
 def _cut_short(entries: Path) -> Iterator[Path]:
-    """Yield the folders of programs of which a file is not whole."""
+    """Yield the folders of programs of which a file is not whole.
+
+    Files beside these folders are PoCL's temporary ones: other processes may be writing them, and none loads them.
+    """
     for folder, _, names in os.walk(entries):
-        for name in names:
+        for name in names if folder != os.fspath(entries) else ():
             path = Path(folder, name)
             whole = _WHOLE.get(path.suffix)
             if whole is None:

@@ -68,6 +68,16 @@ def test_what_is_cut_short_is_told_from_what_is_whole(filled: Path) -> None:
         part.write_bytes(whole)
 
 
+def test_what_others_are_writing_is_left_alone(filled: Path) -> None:
+    """PoCL links in a temporary file beside its entries."""
+    linking = filled / "pocl" / "tempfile_a1b2c3.so"
+    linking.write_bytes(b"\x7fELF")
+    assert not [*driver_cache._cut_short(filled / "pocl")]
+    uses(filled, "at once")
+    assert "cut short" not in uses(filled).stderr
+    linking.unlink()
+
+
 def test_processes_that_end_in_order_leave_nothing(filled: Path) -> None:
     marks = next((filled / "ours").glob("building-*"))
     assert not [*marks.iterdir()]
