@@ -7,13 +7,12 @@ places, and one kernel puts them there. How many they are is read.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
-from typing_extensions import Self, override
+from typing_extensions import override
 
 from clsparse_py.arithmetic import OPENCL_TYPES, needs_fp64
 from clsparse_py.by_host import or_by_host, placed
@@ -103,10 +102,6 @@ class _OfNumbers(Parameters):
     @override
     def arguments(self) -> Mapping[str, object]:
         return {"work_group": self.work_group, "number": OPENCL_TYPES[self.dtype]}
-
-    @override
-    def within(self, work_group: int, lane_width: int) -> Self | None:
-        return replace(self, work_group=work_group) if work_group else None
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
-from typing_extensions import Self
 
 from clsparse_py import programs
 from clsparse_py.arithmetic import OPENCL_TYPES
@@ -56,9 +55,6 @@ class Convert(programs.Parameters):
             "converted": expression,
             "fp64": any(dtype.name in ("float64", "complex128") for dtype in (source, target)),
         }
-
-    def within(self, work_group: int, lane_width: int) -> Self | None:  # noqa: ARG002 - it exchanges no lanes
-        return type(self)(work_group, self.source, self.target) if work_group else None
 
 
 def converted(

@@ -19,7 +19,7 @@ import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -113,9 +113,13 @@ class Parameters(abc.ABC):
     def arguments(self) -> Mapping[str, object]:
         """Return what the template is rendered with: numbers, strings, booleans and tuples of them."""
 
-    @abc.abstractmethod
-    def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the nearest legal record with at most these, or None where there is none."""
+    def within(self, work_group: int, lane_width: int) -> Self | None:  # noqa: ARG002 - of records whose lanes exchange values
+        """Return the nearest legal record with at most these, or None if there is none.
+
+        By default a work-group may have any size. Records whose lanes exchange values, and those with numbers that depend on the
+        size, have rules of their own.
+        """
+        return replace(self, work_group=work_group) if work_group else None
 
 
 @dataclass(frozen=True)

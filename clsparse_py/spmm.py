@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from pyopencl import array as cl_array
-from typing_extensions import Self, override
+from typing_extensions import override
 
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device
@@ -57,10 +56,6 @@ class Rows(ProductKernel):
     @override
     def arguments(self) -> Mapping[str, object]:
         return {"work_group": self.work_group, "columns": self.columns}
-
-    @override
-    def within(self, work_group: int, lane_width: int) -> Self | None:
-        return replace(self, work_group=work_group) if work_group else None
 
 
 @overload

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
-from typing_extensions import Self, override
+from typing_extensions import override
 
 from clsparse_py import programs
 from clsparse_py.arithmetic import OPENCL_TYPES
@@ -46,10 +45,6 @@ class OfStructure(programs.Parameters):
     @override
     def arguments(self) -> Mapping[str, object]:
         return {"work_group": self.work_group}
-
-    @override
-    def within(self, work_group: int, lane_width: int) -> Self | None:
-        return replace(self, work_group=work_group) if work_group else None
 
 
 @dataclass(frozen=True)

@@ -68,10 +68,6 @@ class RadixCount(Parameters):
             "unroll": 8,
         }
 
-    @override
-    def within(self, work_group: int, lane_width: int) -> Self | None:
-        return replace(self, work_group=work_group) if work_group else None
-
 
 @dataclass(frozen=True)
 class RadixScatter(Parameters):
@@ -211,10 +207,6 @@ class _Chunked(Parameters):
     """
 
     index: str
-
-    @override
-    def within(self, work_group: int, lane_width: int) -> Self | None:
-        return replace(self, work_group=work_group) if work_group else None
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 from pyopencl import array as cl_array
-from typing_extensions import Self, override
+from typing_extensions import override
 
 from clsparse_py.arithmetic import OPENCL_TYPES, name_of
 from clsparse_py.device import Device
@@ -88,11 +88,6 @@ class Runs:
     given: bool
     tile: int
     sort_rounds: int = 0
-
-    @property
-    def may_cut(self) -> bool:
-        """Whether tiles of a segment may be sorted first."""
-        return not self.given or self.sort_rounds < NEVER
 
     @property
     def name(self) -> str:
@@ -265,10 +260,6 @@ class OfRuns(Parameters):
     @override
     def arguments(self) -> Mapping[str, object]:
         return {"work_group": self.work_group, "given": self.runs.given, "tile": self.runs.tile}
-
-    @override
-    def within(self, work_group: int, lane_width: int) -> Self | None:
-        return replace(self, work_group=work_group) if work_group else None
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from clsparse_py.programs import Parameters
 from clsparse_py.records import dataclass
 from clsparse_py.spgemm.kernels import Form, OfRows
 
-__all__ = ["EscCarry", "EscContract", "EscCount", "EscEntries", "EscExpand", "EscMark", "EscRows", "OfProducts", "values_of"]
+__all__ = ["EscCarry", "EscContract", "EscCount", "EscEntries", "EscExpand", "EscMark", "EscRows", "values_of"]
 
 
 def values_of(form: Form) -> np.dtype[Any]:
@@ -80,16 +80,7 @@ class EscCount(OfRows):
 
 
 @dataclass(frozen=True)
-class OfProducts(Parameters):
-    """What kernels share whose work-groups may be of any size."""
-
-    @override
-    def within(self, work_group: int, lane_width: int) -> Self | None:
-        return replace(self, work_group=work_group) if work_group else None
-
-
-@dataclass(frozen=True)
-class EscMark(OfProducts):
+class EscMark(Parameters):
     """Parameters of ``templates/spgemm/esc_mark.mako``.
 
     Attributes
@@ -121,7 +112,7 @@ class EscMark(OfProducts):
 
 
 @dataclass(frozen=True)
-class EscExpand(OfProducts):
+class EscExpand(Parameters):
     """Parameters of ``templates/spgemm/esc_expand.mako``.
 
     Attributes
@@ -160,7 +151,7 @@ class EscExpand(OfProducts):
 
 
 @dataclass(frozen=True)
-class _OfEntries(OfProducts):
+class _OfEntries(Parameters):
     """What kernels share that write entries of C.
 
     Attributes

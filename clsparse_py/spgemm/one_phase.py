@@ -12,16 +12,16 @@ from typing_extensions import override
 
 from clsparse_py.launch import Chain
 from clsparse_py.primitives.scan import enqueue_scan
+from clsparse_py.programs import Parameters
 from clsparse_py.records import dataclass
 from clsparse_py.spgemm.accumulator import Product, Result
-from clsparse_py.spgemm.esc_kernels import OfProducts
 from clsparse_py.spgemm.kernels import Form
 
 __all__ = ["Compact", "enqueue_compaction", "roomy"]
 
 
 @dataclass(frozen=True)
-class Compact(OfProducts):
+class Compact(Parameters):
     """Parameters of ``templates/spgemm/compact.mako``."""
 
     template = "spgemm/compact"

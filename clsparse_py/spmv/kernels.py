@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from typing_extensions import Self, override
 
@@ -174,14 +174,7 @@ class Adaptive(ProductKernel):
         """Return the legal record nearest to what is asked for: it fits in the local memory."""
         work_group = max(1, min(work_group, device.max_work_group))
         lanes = min(lanes, _power_of_two_dividing(work_group))
-        record = cls(work_group, arithmetic, device.portability, scaled, parts, items, short_row, lanes)
-        while record.local_memory > device.local_memory and (record.items > 1 or record.work_group > 1):
-            if record.items > 1:
-                record = replace(record, items=record.items - 1)
-            else:
-                work_group = record.work_group // 2
-                record = replace(record, work_group=work_group, lanes=min(lanes, _power_of_two_dividing(work_group)))
-        return record
+        return _fitting(cls(work_group, arithmetic, device.portability, scaled, parts, items, short_row, lanes), device)
 
     @property
     def capacity(self) -> int:
@@ -241,13 +234,8 @@ class Merge(ProductKernel):
     def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int, items: int) -> Merge:
         """Return the legal record nearest to what is asked for: it fits in the local memory."""
         # Its work-items exchange values in local memory alone.
-        record = cls(max(1, min(work_group, device.max_work_group)), arithmetic, device.portability.at_most(1), scaled, items)
-        while record.local_memory > device.local_memory and (record.items > 1 or record.work_group > 1):
-            if record.items > 1:
-                record = replace(record, items=record.items - 1)
-            else:
-                record = replace(record, work_group=record.work_group // 2)
-        return record
+        work_group = max(1, min(work_group, device.max_work_group))
+        return _fitting(cls(work_group, arithmetic, device.portability.at_most(1), scaled, items), device)
 
     @property
     def capacity(self) -> int:
@@ -269,9 +257,16 @@ class Merge(ProductKernel):
     def arguments(self) -> Mapping[str, object]:
         return {**self._common(), "items": self.items}
 
-    @override
-    def within(self, work_group: int, lane_width: int) -> Self | None:
-        return replace(self, work_group=work_group) if work_group else None
+
+_Staging = TypeVar("_Staging", Adaptive, Merge)
+
+
+def _fitting(record: _Staging, device: Device) -> _Staging:
+    """Return the record with as few items, then as few work-items, as local memory asks for."""
+    while record.local_memory > device.local_memory and (record.items > 1 or record.work_group > 1):
+        smaller = record.within(record.work_group // 2, record.lane_width)
+        record = replace(record, items=record.items - 1) if record.items > 1 or smaller is None else smaller
+    return record
 
 
 @dataclass(frozen=True)
@@ -327,10 +322,6 @@ class Chunked(ProductKernel):
             "add": add,
             "multiply": multiply,
         }
-
-    @override
-    def within(self, work_group: int, lane_width: int) -> Self | None:
-        return replace(self, work_group=work_group) if work_group else None
 
 
 @dataclass(frozen=True)

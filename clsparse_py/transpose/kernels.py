@@ -93,16 +93,14 @@ class Insert(OfStructure):
 
 
 @dataclass(frozen=True)
-class Order(Moving):
-    """Parameters of ``templates/transpose/order.mako``.
+class _MovingTiles(Moving):
+    """What kernels share that move a tile's entries.
 
     Attributes
     ----------
     items : int
-        As in `Insert`; an entry takes 12 bytes of local memory.
+        As in `Insert`.
     """
-
-    template = "transpose/order"
 
     items: int
 
@@ -117,24 +115,14 @@ class Order(Moving):
 
 
 @dataclass(frozen=True)
-class Gather(Moving):
-    """Parameters of ``templates/transpose/gather.mako``.
+class Order(_MovingTiles):
+    """Parameters of ``templates/transpose/order.mako``; an entry takes 12 bytes of local memory."""
 
-    Attributes
-    ----------
-    items : int
-        As in `Insert`.
-    """
+    template = "transpose/order"
+
+
+@dataclass(frozen=True)
+class Gather(_MovingTiles):
+    """Parameters of ``templates/transpose/gather.mako``."""
 
     template = "transpose/gather"
-
-    items: int
-
-    @property
-    @override
-    def name(self) -> str:
-        return f"{super().name}_x{self.items}"
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "items": self.items, "positions": not self.value_bytes}
