@@ -188,7 +188,7 @@ class _SortingTeam(Team):
     columns: int | None = None
 
     @override
-    def suited(self, product: Product) -> Self:
+    def suited(self, device: Device, product: Product, entries: int | None = None) -> Self:
         suited: Self = varied(self, "columns", self.columns or product.shape[1])
         return suited
 

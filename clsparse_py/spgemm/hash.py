@@ -17,7 +17,7 @@ from clsparse_py.spgemm.accumulator import Product, Result, Rows
 from clsparse_py.spgemm.dense_windows import DenseWindows
 from clsparse_py.spgemm.fenced import FencedKernel
 from clsparse_py.spgemm.kernels import Form
-from clsparse_py.spgemm.team import Team
+from clsparse_py.spgemm.team import Team, varied
 
 __all__ = ["Hash", "HashKernel", "LargeHash", "hashes", "large_hashes"]
 
@@ -127,23 +127,22 @@ class Hash(Team):
 
     @override
     def record(self, device: Device, form: Form, listed: bool) -> HashKernel:
-        shape = self.lanes, self.products, self._slots(form), self.items, self._adds_in_order(device, form)
+        shape = self.lanes, self.products, self._slots(form), self.items, self.deterministic or not _has_atomics(device, form)
         found = HashKernel(self.work_group, form, listed, device.portability, *shape).fitting(device)
         # Two work-groups are to be resident, if that leaves local memory for a row.
         rows = max(device.local_memory // 2 // found.row_bytes, 1)
         return replace(found, work_group=min(found.work_group, found.lanes << rows.bit_length() - 1))
 
-    def _adds_in_order(self, device: Device, form: Form) -> bool:
-        """Return whether values are added in order: they have to be, or the device has no atomics for them."""
-        size = form.arithmetic.result.itemsize if form.arithmetic else 0
-        return self.deterministic or not (size == 4 or (size == 8 and device.int64_atomics))
+    @override
+    def suited(self, device: Device, product: Product, entries: int | None = None) -> Self:
+        suited: Self = varied(self, "deterministic", product.deterministic)
+        return suited
 
     @override
-    def _enqueue(self, chain: Chain, product: Product, rows: Rows, form: Form, *results: Any) -> None:
-        team = self if product.deterministic else replace(self, deterministic=False)
-        if not team.deterministic and form.arithmetic and team._adds_in_order(chain.device, form):
+    def _enqueue(self, chain: Chain, product: Product, rows: Rows, form: Form, *results: Any, entries: int | None = None) -> None:
+        if form.arithmetic and not product.deterministic and not _has_atomics(chain.device, form):
             _log.info("%s has no atomics for values of this dtype: they are added in order", chain.device.name)
-        Team._enqueue(team, chain, product, rows, form, *results)
+        super()._enqueue(chain, product, rows, form, *results, entries=entries)
 
     @override
     def describe(self) -> str:
@@ -187,6 +186,12 @@ class LargeHash(Hash):
     def describe(self) -> str:
         windows = f"; windows where a row has over {self.slots} entries" if self.slots < self.products else ""
         return f"{super().describe()}, {min(self.slots, self.products)} slots{windows}"
+
+
+def _has_atomics(device: Device, form: Form) -> bool:
+    """Return whether a device has atomics for the values of a product, if the phase has any."""
+    size = form.arithmetic.result.itemsize if form.arithmetic else 0
+    return size == 4 or (size == 8 and device.int64_atomics)
 
 
 def hashes(device: Device, form: Form, *, registers: bool) -> tuple[Hash, ...]:

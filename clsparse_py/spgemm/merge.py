@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from typing_extensions import Self, override
 
 from clsparse_py.device import Device
-from clsparse_py.launch import Chain
 from clsparse_py.records import dataclass
 from clsparse_py.spgemm.accumulator import Product, Rows
 from clsparse_py.spgemm.kernels import Form, RowKernel
@@ -191,17 +190,17 @@ class Merge(Team):
         return legal
 
     @override
-    def foreseen(self, device: Device, product: Product, rows: Rows, phase: str) -> MergeKernel | None:
+    def foreseen(self, device: Device, product: Product, rows: Rows, phase: str) -> RowKernel | None:
         # How many entries of C one work-item stages is told by their number.
         staging = self.outputs is None and self.lanes == 1 and phase != "symbolic" and rows.listed is None
-        return None if staging else self.legal(device, product.form.of(phase), listed=rows.listed is not None)
+        return None if staging else super().foreseen(device, product, rows, phase)
 
     @override
-    def _enqueue(self, chain: Chain, product: Product, rows: Rows, form: Form, *results: Any) -> None:
-        outputs = self.outputs
-        if outputs is None and results[1:] and not chain.device.is_cpu:
-            outputs = self._staged(results[-1].size / product.shape[0])
-        Team._enqueue(varied(self, "outputs", outputs), chain, product, rows, form, *results)
+    def suited(self, device: Device, product: Product, entries: int | None = None) -> Self:
+        if self.outputs is not None or entries is None or device.is_cpu:
+            return self
+        suited: Self = varied(self, "outputs", self._staged(entries / product.shape[0]))
+        return suited
 
     def _staged(self, mean: float) -> int:
         """Return how many entries of C are staged for each row, by the mean row, which some are longer than."""

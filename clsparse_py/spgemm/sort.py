@@ -143,7 +143,7 @@ class Sort(Team):
         return legal
 
     @override
-    def suited(self, product: Product) -> Self:
+    def suited(self, device: Device, product: Product, entries: int | None = None) -> Self:
         suited: Self = varied(self, "columns", self.columns or product.shape[1])
         return suited
 

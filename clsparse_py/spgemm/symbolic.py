@@ -205,7 +205,7 @@ def counted(
     free = settings.method == "auto" and settings.max_nnz is None and not counting_only and ONE_PHASE not in refused
     one_phase = free and in_one_phase(chain.device, work, product, [each.rule for each in steps])
     phases = ("roomy",) if one_phase else ("symbolic",) if counting_only else ("symbolic", "numeric")
-    what = product.form, phases, tuple((step.rule.accumulator, step.rows.listed is None) for step in steps)
+    what = product.form, product.deterministic, phases, tuple((step.rule.accumulator, step.rows.listed is None) for step in steps)
     chain.build_together(what, lambda: foreseen(chain.device, product, steps, phases))
     made = _in_one_phase(chain, product, steps, counts) if one_phase else None
     if made is None:

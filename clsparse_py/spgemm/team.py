@@ -47,18 +47,20 @@ class Team(abc.ABC):
     def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: object, C: Result, phase: str) -> None:  # noqa: ARG002
         """Enqueue columns and values of each row, with its entries where they are to be counted, or values alone."""
         results = C[:3] if C.counts is None else C
-        self._enqueue(chain, product, rows, product.form.of(phase), product.a_data, product.b_data, *results)
+        form = product.form.of(phase)
+        self._enqueue(chain, product, rows, form, product.a_data, product.b_data, *results, entries=C.data.size)
 
-    def suited(self, product: Product) -> Self:  # noqa: ARG002 - most make rows of all products alike
-        """Return the team as it makes rows of a product."""
+    def suited(self, device: Device, product: Product, entries: int | None = None) -> Self:  # noqa: ARG002 - most are always alike
+        """Return the team as it makes rows of a product; ``entries``: those of C, if they are known."""
         return self
 
     def foreseen(self, device: Device, product: Product, rows: Rows, phase: str) -> RowKernel | None:
         """Return the record of the kernel that a phase will take; None if that is not known yet."""
-        return _record(self.suited(product), device, product.form.of(phase), rows.listed is not None)
+        return _record(self.suited(device, product), device, product.form.of(phase), rows.listed is not None)
 
-    def _enqueue(self, chain: Chain, product: Product, rows: Rows, form: Form, *results: Any) -> None:
-        built, record = chain.build(_record(self.suited(product), chain.device, form, rows.listed is not None))
+    def _enqueue(self, chain: Chain, product: Product, rows: Rows, form: Form, *results: Any, entries: int | None = None) -> None:
+        team = self.suited(chain.device, product, entries)
+        built, record = chain.build(_record(team, chain.device, form, rows.listed is not None))
         groups, own = self._spread(chain, product, rows, record)
         chain.launch(built, groups, *rows.where, *product.structure, *results, *own)
 

@@ -16,6 +16,7 @@ from clsparse_py import csr_array, describe, programs
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Portability
 from clsparse_py.spgemm import METHODS, spgemm, spgemm_plan
+from clsparse_py.spgemm.accumulator import Product, Rows
 from clsparse_py.spgemm.choose import rules_for
 from clsparse_py.spgemm.dense_windows import DenseWindowsKernel
 from clsparse_py.spgemm.hash import Hash, HashKernel, LargeHash
@@ -199,6 +200,13 @@ def test_values_by_atomics(
         np.testing.assert_array_equal(C.data.get(), made(queue, A, B)[0].data.get())
     else:
         np.testing.assert_allclose(C.data.get(), made(queue, A, B)[0].data.get(), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_kernels_are_foreseen_that_add_values_as_asked(queue: cl.CommandQueue, deterministic: bool) -> None:
+    form = Form("numeric", "int32", arithmetic=Arithmetic("float32", "float32"), c_index="int32")
+    product = Product((2, 2), *(None,) * 7, 0, 0, form, 0, deterministic)
+    assert Hash(64, 8).foreseen(describe(queue.device), product, Rows(1), "numeric").ordered == deterministic
 
 
 def test_local_memory_is_what_records_say(queue: cl.CommandQueue, give: Give) -> None:
