@@ -86,10 +86,12 @@ class Chain:
 
     def __init__(self, queue: cl.CommandQueue, *operands: cl_array.Array, writes: tuple[cl_array.Array, ...] = ()) -> None:
         self.queue = queue
-        self.device: Device = describe(queue.device)
+        # The arena knows what a queue takes longer to tell.
+        arena = arena_of(queue)
+        self._ordered, self._context, self._cl_device = arena.ordered, arena.pool.context, arena.pool.device
+        self.device: Device = describe(self._cl_device)
         self.events: list[cl.Event] = []
-        self._context = queue.context
-        self._ordered, self._wait_for = pending(queue, *operands, *writes, writes=writes)
+        self._wait_for = pending(queue, *operands, *writes, writes=writes)
         self._counters: list[cl_array.Array] = []
         self._noted = unordered(queue, *operands, *writes)
 
@@ -137,7 +139,7 @@ class Chain:
 
     def build(self, parameters: _Record) -> tuple[programs.Built, _Record]:
         """Return the built kernel for a record, and the record that it was built with."""
-        built = programs.build(self._context, self.queue.device, parameters)
+        built = programs.build(self._context, self._cl_device, parameters)
         return built, cast("_Record", built.parameters)  # `within` adapts a record to another of its class
 
     def build_together(self, what: Hashable, make: Callable[[], Iterable[programs.Parameters]]) -> None:
@@ -146,11 +148,11 @@ class Chain:
         Not on CPU devices, whose compilers take one at a time, or the cores that the host computes with.
         """
         if not self.device.is_cpu:
-            programs.build_together(self._context, self.queue.device, what, make)
+            programs.build_together(self._context, self._cl_device, what, make)
 
     def worked_out(self, what: Hashable, work_out: Callable[[], _Made]) -> _Made:
         """Return what is made of kernels of the queue's device, once; see `programs.worked_out`."""
-        return programs.worked_out(self._context, self.queue.device, what, work_out)
+        return programs.worked_out(self._context, self._cl_device, what, work_out)
 
     def launch(self, built: programs.Built, groups: int, *arguments: Any) -> None:
         """Enqueue ``groups`` work-groups of a kernel, none being no command; arrays are passed from the start of their buffer."""

@@ -70,7 +70,8 @@ class _Recorder(Chain):
     """
 
     def __init__(self, chain: Chain, dtypes: tuple[np.dtype[Any] | None, ...]) -> None:
-        self.queue, self.device, self._context = chain.queue, chain.device, chain._context
+        self.queue, self.device = chain.queue, chain.device
+        self._context, self._cl_device = chain._context, chain._cl_device
         self.operands = tuple(None if dtype is None else _Operand(place, dtype) for place, dtype in enumerate(dtypes))
         self.table: list[Any] = [None] * len(dtypes)
         self.kernels: list[programs.Built] = []

@@ -174,6 +174,7 @@ class Pool:
     Attributes
     ----------
     context : pyopencl.Context
+    device : pyopencl.Device
     device_name : str
     device_bytes, largest : int
         Memory of the device, and of one allocation.
@@ -184,7 +185,7 @@ class Pool:
     """
 
     def __init__(self, context: cl.Context, device: cl.Device) -> None:
-        self.context = context
+        self.context, self.device = context, device
         self.device_name = device.name.strip()
         self.device_bytes: int = device.global_mem_size
         self.largest: int = device.max_mem_alloc_size
@@ -211,24 +212,13 @@ class Pool:
         pyopencl.Error
             The driver has no memory, not even after all that is kept unused was given back.
         """
-        size = n_bytes
-        if arena.ordered and self._cap:
-            size = _block_size(n_bytes)
-            if size > self.largest:
-                size = n_bytes
+        size = self._rounded(n_bytes) if arena.ordered else n_bytes
         with self._lock:
             if self._returned or self.gone:
                 self._settle()
             idle = arena.idle.get(size)
             if idle:
-                at, events = self._first_free(idle) if self.uses else (-1, [])
-                block = idle.pop(at)
-                block.idle_since = None
-                self._pooled -= size
-                used = self._total - self._pooled
-                if used > self._peak:
-                    self._peak = used
-                return block, events
+                return self._lend(idle)
         try:
             buffer = _create(self.context, size)
         except cl.Error:
@@ -240,6 +230,38 @@ class Pool:
             self._total += size
             self._peak = max(self._peak, self._total - self._pooled)
             return block, self._uses_of(block.pointer) if self.uses else []
+
+    def _rounded(self, n_bytes: int) -> int:
+        """Return of how many bytes a block is that holds so many, on a queue in order."""
+        size = _block_size(n_bytes)
+        return size if self._cap and size <= self.largest else n_bytes
+
+    def _lend(self, idle: list[_Block]) -> tuple[_Block, list[cl.Event]]:
+        """Return a block of those that no one has, and the events that its queue has to wait for."""
+        if self.uses:
+            at, events = self._first_free(idle)
+            block = idle.pop(at)
+        else:
+            block, events = idle.pop(), []
+        block.idle_since = None
+        self._pooled -= block.size
+        used = self._total - self._pooled
+        if used > self._peak:
+            self._peak = used
+        return block, events
+
+    def idle_blocks(self, arena: Arena, sizes: Iterable[int]) -> list[_Block]:
+        """Return blocks that no one has and nothing uses, of the first of these sizes, up to one of which there is none."""
+        found: list[_Block] = []
+        with self._lock:
+            if self._returned or self.gone:
+                self._settle()
+            for size in sizes:
+                idle = arena.idle.get(self._rounded(size))
+                if not idle or self.uses:
+                    break
+                found.append(self._lend(idle)[0])
+        return found
 
     def _first_free(self, idle: list[_Block]) -> tuple[int, list[cl.Event]]:
         """Return the place of the block that was idle for the shortest time and has no uses; or of one that has, and these."""
@@ -422,17 +444,16 @@ def array_of(
     As PyOpenCL's own operations make arrays: its constructor takes longer to look at a shape than a launch takes. So does a
     queue to tell its ``context``, for those who have it at hand.
     """
-    lengths: tuple[int, ...]
-    strides: tuple[int, ...]
+    context = context or queue.context
     if isinstance(shape, int):
-        size, lengths, strides = shape, (shape,), (dtype.itemsize,)
-    else:
-        steps = [dtype.itemsize]
-        for length in shape[:0:-1]:
-            steps.append(steps[-1] * max(length, 1))
-        size, lengths, strides = math.prod(shape), shape, tuple(steps[::-1])
-    made: dict[str, Any] = {"_fast": True, "_size": size, "_context": context or queue.context, "_queue": queue}
-    return cl_array.Array(None, lengths, dtype, data=data, strides=strides, allocator=allocator, **made)
+        return cl_array.Array(
+            None, (shape,), dtype, "C", allocator, data, 0, (dtype.itemsize,), None, None, True, shape, context, queue
+        )
+    steps = [dtype.itemsize]
+    for length in shape[:0:-1]:
+        steps.append(steps[-1] * max(length, 1))
+    strides, size = tuple(steps[::-1]), math.prod(shape)
+    return cl_array.Array(None, shape, dtype, "C", allocator, data, 0, strides, None, None, True, size, context, queue)
 
 
 def allocated(
@@ -498,16 +519,18 @@ class scratch:  # noqa: N801 - used as a with statement, where lower case is the
     def __init__(self, queue: cl.CommandQueue, sizes: Sequence[int]) -> None:
         self._queue, self._sizes = queue, sizes
         self._arena, self._workspace = arena_of(queue), current()
-        self._blocks: list[_Block] = []
         self._held = 0
 
     def __enter__(self) -> list[cl.Buffer]:
+        arena, workspace = self._arena, self._workspace
+        # All at once if they are there, as they are from the second call on.
+        self._blocks = blocks = arena.pool.idle_blocks(arena, self._sizes) if workspace is None else []
         try:
-            for size in self._sizes:
-                if self._workspace is not None:
-                    self._workspace.hold(size)
+            for size in self._sizes[len(blocks) :]:
+                if workspace is not None:
+                    workspace.hold(size)
                     self._held += size
-                self._blocks.append(self._arena.block(self._queue, size))
+                blocks.append(arena.block(self._queue, size))
         except cl.Error as error:
             self.__exit__()
             needed = f"workspace: {sum(self._sizes):,} bytes are needed"

@@ -127,20 +127,22 @@ class Waits:
         self._own.append(event)
 
 
-def pending(
-    queue: cl.CommandQueue, *arrays: cl_array.Array, writes: tuple[cl_array.Array, ...] = ()
-) -> tuple[bool, list[cl.Event] | None]:
-    """Return whether a queue keeps its commands in order, and the events that a command on it has to wait for explicitly.
+def pending(queue: cl.CommandQueue, *arrays: cl_array.Array, writes: tuple[cl_array.Array, ...] = ()) -> list[cl.Event] | None:
+    """Return the events that a command on a queue has to wait for explicitly.
 
     ``writes`` are those of the arrays that the command writes to.
 
     Arrays forget events when all are complete: who uses them often would ask for their queues each time.
     """
+    waits = bool(writes)
     for array in arrays:
-        forget_ended(array)
-    waits = Waits()
-    events = waits.before(queue, *arrays, writes=writes)
-    return waits.ordered, events
+        if array.events:
+            forget_ended(array)
+            waits = True
+    if not waits:
+        use_device()
+        return None
+    return Waits().before(queue, *arrays, writes=writes)
 
 
 def fetched(array: cl_array.Array, queue: cl.CommandQueue | None = None) -> np.ndarray[Any, Any]:

@@ -78,8 +78,10 @@ def empty(A: Matrix, what: str, n: int, dtype: Any) -> cl_array.Array:
     MemoryError
         The device has not enough memory; the message says how much is needed.
     """
-    rows, columns = A.shape
-    return allocated(A.queue, f"{what} of the transposed of a {rows} x {columns} matrix", n, dtype, A.data.allocator)
+    try:
+        return allocated(A.queue, what, n, dtype, A.data.allocator)
+    except MemoryError as error:
+        raise MemoryError(f"the transposed of a {A.shape[0]} x {A.shape[1]} matrix: {error}") from error
 
 
 def _value_bytes(values: cl_array.Array | None) -> int:

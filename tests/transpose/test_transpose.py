@@ -288,7 +288,7 @@ def test_what_does_not_fit_in_memory_is_told(queue: cl.CommandQueue, method: str
     parts = np.ones(2, np.float32), np.array([0, 1 << 40]), np.array([0, 1, 2, 2])
     A = csr_array(parts, shape=(3, (1 << 40) + 1), queue=queue)
     message = (
-        r"indptr of the transposed of a 3 x 1099511627777 matrix: 1,099,511,627,778 entries of int64 need 8,796,093,022,224 bytes"
+        r"the transposed of a 3 x 1099511627777 matrix: indptr: 1,099,511,627,778 entries of int64 need 8,796,093,022,224 bytes"
     )
     for call in (transpose, transpose_plan):
         with pytest.raises(MemoryError, match=message):
