@@ -10,17 +10,17 @@
 #include "lanes.cl"
 
 #if LANE_WIDTH > 1 && WORK_GROUP % LANE_WIDTH == 0
-#define GROUP_SCAN(NAME, OPERATION) \
-    uint group_scan_##NAME(local uint *box, const uint mine) \
+#define GROUP_SCAN(NAME, T, LANES_XOR, OPERATION) \
+    T group_scan_##NAME(local T *box, const T mine) \
     { \
         const uint me = get_local_id(0); \
-        uint before = 0, total = mine; \
+        T before = 0, total = mine; \
         for (uint step = 1; step < LANE_WIDTH; step *= 2) { \
-            const uint x = lanes_xor_u32(total, step), y = before; \
+            const T x = LANES_XOR(total, step), y = before; \
             if (me & step) \
                 before = OPERATION; \
             { \
-                const uint y = total; \
+                const T y = total; \
                 total = OPERATION; \
             } \
         } \
@@ -28,7 +28,7 @@
             box[me / LANE_WIDTH] = total; \
         barrier(CLK_LOCAL_MEM_FENCE); \
         for (uint i = 0; i < me / LANE_WIDTH; ++i) { \
-            const uint x = box[i], y = before; \
+            const T x = box[i], y = before; \
             before = OPERATION; \
         } \
         barrier(CLK_LOCAL_MEM_FENCE); \
@@ -37,30 +37,30 @@
 #else
 // Part by part: few barriers, as they cost CPU runtimes most.
 #define SCAN_PART 32
-#define GROUP_SCAN(NAME, OPERATION) \
-    uint group_scan_##NAME(local uint *box, const uint mine) \
+#define GROUP_SCAN(NAME, T, LANES_XOR, OPERATION) \
+    T group_scan_##NAME(local T *box, const T mine) \
     { \
         const uint me = get_local_id(0), part = me / SCAN_PART; \
-        uint before = 0; \
+        T before = 0; \
         box[me] = mine; \
         barrier(CLK_LOCAL_MEM_FENCE); \
         for (uint i = part * SCAN_PART; i < me; ++i) { \
-            const uint x = box[i], y = before; \
+            const T x = box[i], y = before; \
             before = OPERATION; \
         } \
         barrier(CLK_LOCAL_MEM_FENCE); \
         if (me % SCAN_PART == SCAN_PART - 1) { \
-            const uint x = mine, y = before; \
+            const T x = mine, y = before; \
             box[part] = OPERATION; \
         } \
         barrier(CLK_LOCAL_MEM_FENCE); \
         for (uint i = 0; i < part; ++i) { \
-            const uint x = box[i], y = before; \
+            const T x = box[i], y = before; \
             before = OPERATION; \
         } \
         barrier(CLK_LOCAL_MEM_FENCE); \
         return before; \
     }
 #endif
-GROUP_SCAN(add, x + y)
-GROUP_SCAN(max, max(x, y))
+GROUP_SCAN(add, uint, lanes_xor_u32, x + y)
+GROUP_SCAN(max, uint, lanes_xor_u32, max(x, y))

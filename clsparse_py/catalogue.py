@@ -22,6 +22,7 @@ from clsparse_py.primitives.radix_kernels import (
     RadixChunkStarts,
     RadixCount,
     RadixScatter,
+    RadixStarts,
 )
 from clsparse_py.primitives.radix_sort import Shape as RadixShape
 from clsparse_py.primitives.scan import ScanChunks, ScanTiles
@@ -200,6 +201,7 @@ def _of_radix_sort(device: Device, arithmetic: Arithmetic) -> dict[str, programs
     return {
         "primitives/radix_count": RadixCount(tiles.work_group, index, index, tiles.bits, made.tile, 1),
         "primitives/radix_count:together": RadixCount(tiles.work_group, index, "uint32", tiles.bits, made.tile, 4),
+        "primitives/radix_starts": RadixStarts(min(128, device.max_work_group), device.portability, index, tiles.bits),
         "primitives/radix_scatter": made,
         "primitives/radix_scatter:items": replace(made, source="items", result=index, last=True),
         "primitives/radix_scatter:listed": replace(

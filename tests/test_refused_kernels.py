@@ -543,7 +543,7 @@ PRIMITIVES = [
     ("radix", "radix_chunk", "cpu"),
     ("radix", "radix_chunk_scatter.*last", "cpu"),
     ("radix", "radix_(scatter|count)", "gpu"),
-    ("radix", "primitives_scan|tile_sums", "gpu"),
+    ("radix", "radix_starts", "gpu"),
     ("sort", "merge_serial", "cpu"),
     ("sort", "sort_network", "gpu"),
     ("sort", "merge_splits", "gpu"),

@@ -12,7 +12,15 @@ from clsparse_py.device import Portability
 from clsparse_py.programs import Parameters
 from clsparse_py.records import dataclass
 
-__all__ = ["MOVED_TYPES", "RadixChunkCount", "RadixChunkScatter", "RadixChunkStarts", "RadixCount", "RadixScatter"]
+__all__ = [
+    "MOVED_TYPES",
+    "RadixChunkCount",
+    "RadixChunkScatter",
+    "RadixChunkStarts",
+    "RadixCount",
+    "RadixScatter",
+    "RadixStarts",
+]
 
 #: Values that are moved and not computed with: an unsigned word, or a pair, by their size in bytes.
 MOVED_TYPES = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "ulong2"}
@@ -23,6 +31,11 @@ _EXCHANGED = 1 << 15
 def _prelude(index: str, value_bytes: int) -> str:
     value = f"\ntypedef {MOVED_TYPES[value_bytes]} V;" if value_bytes else ""
     return f"typedef {OPENCL_TYPES[index]} I;  // {index}: positions, offsets, items{value}"
+
+
+def _is_wide(index: str) -> bool:
+    """Return whether positions have 64 bits."""
+    return np.dtype(index).itemsize == 8
 
 
 @dataclass(frozen=True)
@@ -67,6 +80,51 @@ class RadixCount(Parameters):
             "tiles": self.tiles,
             "unroll": 8,
         }
+
+
+@dataclass(frozen=True)
+class RadixStarts(Parameters):
+    """Parameters of ``templates/primitives/radix_starts.mako``.
+
+    Attributes
+    ----------
+    portability : Portability
+        How lanes exchange values.
+    index : str
+        NumPy's name of the type of positions.
+    bits : int
+        Of a digit.
+    """
+
+    template = "primitives/radix_starts"
+
+    portability: Portability
+    index: str
+    bits: int
+
+    @property
+    @override
+    def lane_width(self) -> int:
+        return self.portability.lane_width
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"radix_starts_b{self.bits}_{self.index}_wg{self.work_group}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"{self.portability.defines}\n{_prelude(self.index, 0)}"
+
+    @override
+    def arguments(self) -> dict[str, object]:
+        return {"work_group": self.work_group, "bits": self.bits, "wide": _is_wide(self.index)}
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        portability = self.portability.at_most(lane_width)
+        return replace(self, work_group=work_group, portability=portability) if work_group else None
 
 
 @dataclass(frozen=True)
@@ -133,7 +191,8 @@ class RadixScatter(Parameters):
         marks = 4 * (self.tile + self.work_group) if self.source == "rows" else 0
         counters = 2 * (self.work_group // self.match_width << self.bits)
         exchanged = min(self.tile * max(self.entry_bytes, self.value_bytes), _EXCHANGED)
-        return -(-max(marks, counters, 2 * self.tile, exchanged) // 16) * 16
+        scanned = 8 * self.work_group if _is_wide(self.index) else 0
+        return -(-max(marks, counters, 2 * self.tile, exchanged, scanned) // 16) * 16
 
     def parts(self, size: int) -> int:
         """In how many equal parts, a power of two, a tile of entries of so many bytes is exchanged."""
@@ -186,6 +245,7 @@ class RadixScatter(Parameters):
             "last": self.last,
             "value": _value(self.value_bytes, self.positions),
             "pointers": self.pointers,
+            "wide": _is_wide(self.index),
         }
 
     @override

@@ -21,8 +21,14 @@ from clsparse_py.launch import Chain
 from clsparse_py.memory import array_of
 from clsparse_py.primitives import arguments
 from clsparse_py.primitives.either_way import either_way
-from clsparse_py.primitives.radix_kernels import RadixChunkCount, RadixChunkScatter, RadixChunkStarts, RadixCount, RadixScatter
-from clsparse_py.primitives.scan import enqueue_scan
+from clsparse_py.primitives.radix_kernels import (
+    RadixChunkCount,
+    RadixChunkScatter,
+    RadixChunkStarts,
+    RadixCount,
+    RadixScatter,
+    RadixStarts,
+)
 from clsparse_py.records import dataclass
 
 if TYPE_CHECKING:
@@ -35,6 +41,8 @@ _RESERVED = 1024
 # Bits of a digit, at most: counters of a work-group stay in local memory, those of a chunk near a core's cache.
 _TILE_BITS = 11
 _CHUNK_BITS = 22
+# Work-items that scan the counts of a digit.
+_STARTS_GROUP = 128
 
 
 @dataclass(frozen=True)
@@ -161,6 +169,7 @@ class _Pass(NamedTuple):
 # Kept: to make a record takes longer than to launch its kernel.
 _scatter = functools.lru_cache(maxsize=256)(RadixScatter)
 _count = functools.lru_cache(maxsize=256)(RadixCount)
+_starts = functools.lru_cache(maxsize=256)(RadixStarts)
 
 
 @functools.lru_cache(maxsize=256)
@@ -184,15 +193,23 @@ def _tiled(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]) -> Cal
     tiles = -(-each.n // parameters.tile)
     together = _together(chain.device, tiles, each.bits)
     count, _ = chain.build(_count(shape.work_group, *types, each.bits, parameters.tile, together))
+    group = min(_STARTS_GROUP, chain.device.max_work_group)
+    starts, _ = chain.build(_starts(group, chain.device.portability, types[0], each.bits))
 
     def enqueue() -> None:
-        counts = chain.scratch(tiles << each.bits, index)
-        n, digit = np.uint64(each.n), (np.uint32(each.shift), np.uint64(each.flip), each.words, counts)
-        chain.launch(count, -(-tiles // together), n, np.uint64(tiles), *digit)
-        enqueue_scan(chain, counts, counts, tiles << each.bits, kind="exclusive")
+        counts = chain.scratch(tiles + 1 << each.bits, index)  # and how many entries have each digit
+        n, n_tiles = np.uint64(each.n), np.uint64(tiles)
+        digit = np.uint32(each.shift), np.uint64(each.flip), each.words, counts
+        chain.launch(count, -(-tiles // together), n, n_tiles, *digit)
+        chain.launch(starts, 1 << each.bits, n_tiles, counts)
         chain.launch(scatter, tiles, n, *digit, *each.arguments(lower=not each.first))
 
     return enqueue
+
+
+def _ranges(device: Device) -> int:
+    """Return into how many ranges of digits the counts of chunks are cut."""
+    return device.compute_units * 4
 
 
 def _chunked(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]) -> Callable[[], None]:
@@ -220,7 +237,7 @@ def _chunked(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]) -> C
         per_chunk = -(-each.n // min(shape.chunks, each.n))
         chunks = -(-each.n // per_chunk)  # none is empty: the last one tells where keys without entries after it begin
         groups = -(-chunks // group)
-        ranges = chain.device.compute_units * 4
+        ranges = _ranges(chain.device)
         counts, sums = chain.scratch(chunks << each.bits, index), chain.scratch(ranges, index)
         bits, n_chunks = np.uint32(each.bits), np.uint64(chunks)
         common = np.uint64(each.n), np.uint64(per_chunk), n_chunks, np.uint32(each.shift), bits, np.uint64(each.flip)
@@ -420,9 +437,9 @@ def scratch_bytes(device: Device, n: int, bits: int, key_bytes: int, value_bytes
         return 0
     index, cut, digits = _cut(device, n, bits, key_bytes, value_bytes, None)
     parts = min(cut.chunks, n) if cut.chunked else -(-n // (cut.work_group * cut.items))
-    counters = (parts << digits[0]) * index.itemsize
-    # A scan of the counters has a number for each of its tiles.
-    return (n * (key_bytes + value_bytes) if len(digits) % 2 == 0 else 0) + counters + counters // 64 + 4096
+    # Beside the counters of each part there are those of each digit or of each range of digits.
+    counters = (parts << digits[0]) + max(1 << digits[0], _ranges(device))
+    return (n * (key_bytes + value_bytes) if len(digits) % 2 == 0 else 0) + counters * index.itemsize
 
 
 @overload

@@ -1,5 +1,5 @@
 <%doc>
-How many entries of each tile have each digit: counts[digit * n_tiles + tile]. The first half of a pass of a radix sort.
+How many entries of each tile have each digit: counts[digit * n_tiles + tile]. The first part of a pass of a radix sort.
 
 Source        Satish, Harris and Garland, "Designing efficient sorting algorithms for manycore GPUs" (the radix sort that Dalton
               et al. use)

@@ -1,5 +1,5 @@
 <%doc>
-Move the entries of each tile to where the entries of their digit go, in order: the second half of a pass of a radix sort. A tile
+Move the entries of each tile to where the entries of their digit go, in order: the last part of a pass of a radix sort. A tile
 is put in order in local memory, so that its entries of a digit leave side by side.
 
 An entry is a word and, where there are values, a value. The digit is `bits` bits of the word from bit shift on, after the bits
@@ -9,14 +9,14 @@ passes make up; it knows from the pass before where the entries of each lower ke
 Source        Satish, Harris and Garland, "Designing efficient sorting algorithms for manycore GPUs"; the ranks are found by equal
               digits among lanes, as in Adinets and Merrill, "Onesweep"
 Index space   a work-group for each tile of `tile` adjacent entries, `items` to a work-item
-Inputs        starts: the exclusive scan of radix_count's counts. Entries come by `source`. "rows": as keys; the item of an entry
-              is its row, and indptr has n_rows + 1 valid offsets. "items": as keys and items.
-              "positions": as keys; the item of an entry is its position. "words": as words
+Inputs        starts: of radix_starts, for each digit and tile, and behind them the total of each digit. Entries come by `source`.
+              "rows": as keys; the item of an entry is its row, and indptr has n_rows + 1 valid offsets. "items": as keys and
+              items. "positions": as keys; the item of an entry is its position. "words": as words
 Local memory  `pool_bytes` bytes for what is exchanged, an offset for each of `2 ** bits` digits, a uint for each work-item
 Result        stable, so deterministic
 </%doc>
 #include "match.cl"
-#include "group_scan.cl"
+#include "${"group_scan_long.cl" if wide else "group_scan.cl"}"
 <%
     digits = 2 ** bits
     made = source != "words"
@@ -84,11 +84,13 @@ void ${name}(
     const uint here = (uint)(end - begin);
 
     // A work-item finds where the entries of its digits, two by two, go.
+    global const I *totals = starts + ((ulong)get_num_groups(0) << ${bits});
 % for i in range(pairs):
     const uint digit_of_mine_${i} = 2 * (me * ${pairs} + ${i});
     const bool has_${i} = digit_of_mine_${i} < ${digits};
-    const I next_${i} = has_${i} ? starts[(ulong)digit_of_mine_${i} * get_num_groups(0) + get_group_id(0)] : 0;
-    const I second_${i} = has_${i} ? starts[(ulong)(digit_of_mine_${i} + 1) * get_num_groups(0) + get_group_id(0)] : 0;
+    I next_${i} = has_${i} ? starts[(ulong)digit_of_mine_${i} * get_num_groups(0) + get_group_id(0)] : 0;
+    I second_${i} = has_${i} ? starts[(ulong)(digit_of_mine_${i} + 1) * get_num_groups(0) + get_group_id(0)] : 0;
+    const I all_${i} = has_${i} ? totals[digit_of_mine_${i}] : 0, all_second_${i} = has_${i} ? totals[digit_of_mine_${i} + 1] : 0;
 % endfor
     if (me == 0)
         local_start[${digits}] = ${tile};
@@ -104,6 +106,17 @@ void ${name}(
     const I item_${i} = (I)(begin + place_${i});
 % endif
 % endfor
+
+    // Those of lower digits come first.
+    {
+        I lower_digits = ${" + ".join(f"all_{i} + all_second_{i}" for i in range(pairs))};
+        lower_digits = (I)${"group_scan_add_long((local ulong *)pool" if wide else "group_scan_add(box"}, lower_digits);
+% for i in range(pairs):
+        next_${i} += lower_digits;
+        second_${i} += lower_digits + all_${i};
+        lower_digits += all_${i} + all_second_${i};
+% endfor
+    }
 
 % if source == "rows":
     // The row of each entry: the last row that begins at or before it. Marks are padded, so that no two lanes meet in a bank.
