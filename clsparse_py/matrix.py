@@ -29,9 +29,10 @@ class Symmetry:
     sampled, missing, at_guess : int
         Entries of the sample; how many of them have no mirror image; how many have theirs at the first place that is looked at.
     verified : bool
-        Whether every entry has its mirror image; False as well if the sample decided and the others were not looked at.
-    missed : bool
-        Whether one beside the sample has none.
+        Whether the format is canonical and every entry has its mirror image; False as well if the sample decided and the others
+        were not looked at.
+    missed, unsorted : bool
+        Whether one beside the sample has none; whether a row is not sorted, or holds duplicates.
     flags : pyopencl.array.Array
         What ``templates/transpose/sample.mako`` put out: the kernels read there that they are to gather.
     """
@@ -41,6 +42,7 @@ class Symmetry:
     at_guess: int
     verified: bool
     missed: bool
+    unsorted: bool
     flags: cl_array.Array
 
 

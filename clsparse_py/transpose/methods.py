@@ -28,6 +28,7 @@ from clsparse_py.transpose.kernels import Count, Gather, GatherChunked, Insert, 
 
 __all__ = [
     "METHODS",
+    "NOT_CANONICAL",
     "SHORT",
     "LongRowsError",
     "Method",
@@ -41,6 +42,8 @@ __all__ = [
 
 #: Entries of a row whose order is found by comparing each with each.
 SHORT = 256
+#: Why `gather` does not take a matrix.
+NOT_CANONICAL = "its rows are not sorted, or hold duplicates"
 #: On CPU devices, chunks of entries to a core.
 _CHUNKS_PER_CORE = 4
 
@@ -121,7 +124,7 @@ def gather(
     Parameters
     ----------
     chain, A, values, moved
-        As for every method; A is square and its format canonical.
+        As for every method; A is square.
     at_first : int
         How many of 1024 entries of the sample have to be found at the first place that is looked at, which is cheap.
     work_group, items : int, optional
@@ -130,7 +133,7 @@ def gather(
     Raises
     ------
     NotSymmetricError
-        An entry has no mirror image, or too few are found at first.
+        An entry has no mirror image, too few are found at first, or A's format is not canonical.
     """
     known = A.structure.symmetry
     if known is not None:
@@ -142,8 +145,9 @@ def gather(
     arrays = A.indptr, A.indices, values, found, moved
     run(chain, _enqueue_gather, arrays, A.shape[0], A.nnz, look_for, work_group, items)
     if known is None or look_for is not None:
-        gathers, missed, sampled, missing, at_guess = (int(number) for number in chain.read(found, 5))
-        known = Symmetry(sampled, missing, at_guess, bool(gathers and not missed), bool(missed), found)
+        gathers, faults, sampled, missing, at_guess = (int(number) for number in chain.read(found, 5))
+        verified = bool(gathers and not faults)
+        known = Symmetry(sampled, missing, at_guess, verified, missed=bool(faults & 1), unsorted=bool(faults & 2), flags=found)
         A.structure.symmetry = known
         _require_symmetric(known, at_first)
     return Pattern(A.indptr, A.indices, f"the pattern is symmetric, {_at_once(known)}")
@@ -155,6 +159,8 @@ def _at_once(known: Symmetry) -> str:
 
 def _require_symmetric(known: Symmetry, at_first: int) -> None:
     """Raise NotSymmetricError if the pattern is not symmetric, or fewer than ``at_first`` of 1024 entries are found at once."""
+    if known.unsorted:
+        raise NotSymmetricError(NOT_CANONICAL)
     if known.missing or known.missed:
         few = f"{known.missing} of {known.sampled} sampled entries have" if known.missing else "an entry has"
         raise NotSymmetricError(f"the pattern is not symmetric: {few} no mirror image")

@@ -28,6 +28,7 @@ from clsparse_py.transfer import contexts_match
 from clsparse_py.transpose.choose import Strategy, features_of, parse
 from clsparse_py.transpose.methods import (
     METHODS,
+    NOT_CANONICAL,
     LongRowsError,
     NotSymmetricError,
     Pattern,
@@ -184,7 +185,7 @@ def _named(
     try:
         if method not in refused:
             return (
-                _gathered(chain, A, values, moved, 0) if method == "gather" else METHODS[method](chain, A, values, moved)
+                _gathered(chain, A, values, moved, None) if method == "gather" else METHODS[method](chain, A, values, moved)
             ), method
     except NotSymmetricError as error:
         raise ValueError(f"method: gather does not take this matrix: {error}") from None
@@ -198,8 +199,11 @@ def _named(
 def _gathered(chain: Chain, A: Matrix, values: cl_array.Array | None, moved: cl_array.Array, at_first: int | None) -> Pattern:
     if A.shape[0] != A.shape[1]:
         raise NotSymmetricError(f"it is {A.shape[0]} x {A.shape[1]}")
-    if not A.has_canonical_format:
-        raise NotSymmetricError("its rows are not sorted, or hold duplicates")
+    # If nothing is known of the format, gather's kernels look at it: to ask first is another launch and another wait. It is done
+    # for a method that was named, as only then the error says for certain what is wrong.
+    known = A.structure.checked() if at_first is None else A.facts
+    if known is not None and not known.canonical:
+        raise NotSymmetricError(NOT_CANONICAL)
     return gather(chain, A, values, moved, at_first=at_first or 0)
 
 

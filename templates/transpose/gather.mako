@@ -5,9 +5,10 @@ result's entry k.
 
 Source        own; parts of equal rows + entries after Merrill and Garland, SC 2016, Section 3
 Index space   n_parts work-groups; nothing is done where found[0] is 0
-Inputs        a square matrix with sorted rows and unique columns; part_row, part_entry: n_parts + 1 each, of partition.mako with
-              a row weighing 1, no part over `work_group * items`
-Output        found[1]: raised where an entry has no mirror image; then out is not the transposed
+Inputs        a square matrix; part_row, part_entry: n_parts + 1 each, of partition.mako with a row weighing 1, no part over
+              `work_group * items`
+Output        found[1]: bit 0 is set where an entry has no mirror image, bit 1 where one's column is not above that of the entry
+              before in its row, as the search takes for granted; with either out is not the transposed
 Local memory  `work_group * items + 1` numbers
 Result        exact
 </%doc>
@@ -42,9 +43,12 @@ void ${name}(
 % for u in range(items):
     I low_${u} = 0, high_${u} = 0, guess_${u} = 0;
     if (active_${u}) {
+        const I entry = begin + (me + ${u * work_group}), before = entry - indptr[row_${u}];
         low_${u} = indptr[column_${u}];
         high_${u} = indptr[column_${u} + 1];
-        guess_${u} = mirror_guess(low_${u}, high_${u}, begin + (me + ${u * work_group}) - indptr[row_${u}]);
+        guess_${u} = mirror_guess(low_${u}, high_${u}, before);
+        if (before > 0 && indices[entry - 1] >= column_${u})
+            atomic_or(found + 1, 2);
     }
 % endfor
 % for u in range(items):

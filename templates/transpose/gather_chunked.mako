@@ -4,8 +4,8 @@ loop.
 
 Source        own; parts of equal rows + entries after Merrill and Garland, SC 2016, Section 3
 Index space   n_parts work-items; nothing is done where found[0] is 0
-Inputs        a square matrix with sorted rows and unique columns; part_row, part_entry: n_parts + 1 each, of partition.mako
-Output        found[1]: raised where an entry has no mirror image; then out is not the transposed
+Inputs        a square matrix; part_row, part_entry: n_parts + 1 each, of partition.mako
+Output        found[1]: as of gather.mako
 Local memory  none
 Result        exact
 </%doc>
@@ -25,17 +25,17 @@ void ${name}(
         return;
     const I row_begin = part_row[part], row_end = part_row[part + 1], end = part_entry[part + 1];
     I k = part_entry[part];
-    bool missed = false;
+    uint faults = 0;
     // The part may begin inside a row.
     for (I row = row_begin - (k < indptr[row_begin] ? 1 : 0); row < row_end; ++row) {
         const I of_row = indptr[row], row_ends = min(indptr[row + 1], end);
         for (; k < row_ends; ++k) {
             const I column = indices[k], low = indptr[column], high = indptr[column + 1];
             const I place = mirror_search(indices, low, high, mirror_guess(low, high, k - of_row), row);
-            missed |= place < 0;
+            faults |= (place < 0) | (k > of_row && indices[k - 1] >= column) << 1;
             out[k] = ${"place" if positions else "data[max(place, (I)0)]"};
         }
     }
-    if (missed)
-        atomic_or(found + 1, 1);
+    if (faults)
+        atomic_or(found + 1, faults);
 }

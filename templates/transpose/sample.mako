@@ -6,7 +6,7 @@ the second, ... of its row.
 
 Source        own
 Index space   one work-group
-Inputs        a square matrix with sorted rows and unique columns
+Inputs        a square matrix; without sorted rows and unique columns mirror images may be missed
 Output        found[0]: whether to gather, which is where no mirror image is missing and at least at_first of 1024 stand where a
               stencil's would; found[1]: 0, for gather to count in; found[2]: the entries of the sample; found[3]: how many of
               them have no mirror image; found[4]: how many have theirs where a stencil's would be

@@ -21,7 +21,7 @@ from clsparse_py.device import describe
 from clsparse_py.launch import Chain
 from clsparse_py.transpose import METHODS
 from clsparse_py.transpose.choose import Strategy
-from clsparse_py.transpose.methods import empty
+from clsparse_py.transpose.methods import NOT_CANONICAL, empty
 from clsparse_py.transpose.plan import attempt
 
 AXES: Mapping[str, Any] = {
@@ -46,7 +46,7 @@ def legal(case: Mapping[str, Any]) -> bool:
 def symmetric_pattern() -> sp.csr_array:
     """Return a pattern with empty rows, short ones, and long ones that are cut."""
     rng = np.random.default_rng(3)
-    n = 700
+    n = 5000
     one = sp.random_array((n, n), density=0.004, rng=rng, format="lil")
     one[5, :] = 1  # a row, and a column, of all rows
     one[:, 400:430] = 0
@@ -246,6 +246,41 @@ def test_a_limit_is_held_against_facts_that_are_kept(queue: cl.CommandQueue) -> 
         chain.finish(moved)
         np.testing.assert_array_equal(moved.get(), A.get().T.tocsr().data)
     assert transpose_plan(A, method="gather").explain().method == "gather"
+
+
+@pytest.mark.parametrize("kind", ["cpu", "gpu"])
+@pytest.mark.parametrize("fault", ["", "unsorted", "duplicate"])
+def test_gather_looks_itself_whether_a_format_is_canonical(
+    queue: cl.CommandQueue, fault: str, kind: str, take_for: Callable[[str], None]
+) -> None:
+    """Of a matrix that is vouched for nothing is known; the pattern stays symmetric, whatever the fault."""
+    take_for(kind)
+    n = 5000
+    matrix = sp.diags_array([1.0, 2.0, 3.0], offsets=[-9, 0, 9], shape=(n, n), format="csr", dtype=np.float32)
+    at = matrix.indptr[300] + 1
+    if fault == "unsorted":
+        matrix.indices[[at, at + 1]] = matrix.indices[[at + 1, at]]
+    elif fault == "duplicate":
+        matrix.indices[at] = matrix.indices[at - 1]
+        matrix.indices[matrix.indptr[291] + 1] = 300
+        matrix.indices[matrix.indptr[309] : matrix.indptr[309] + 2] = 300
+    A = csr_array(
+        tuple(cl_array.to_device(queue, each) for each in (matrix.data, matrix.indices, matrix.indptr)), (n, n), check=False
+    )
+    chain, moved, why_not = Chain(queue, A.data), cl_array.empty_like(A.data), {}
+    with programs.recording() as asked:
+        pattern, method = attempt(chain, A, A.data, moved, Strategy((("gather", 0),)), why_not)
+    assert not any("check" in each.parameters.name for each in asked)
+    assert A.facts is None
+    chain.finish(moved)
+    expected = matrix.T.tocsr()
+    np.testing.assert_array_equal(moved.get(), expected.data)
+    np.testing.assert_array_equal(pattern.indices.get(), expected.indices)
+    assert method == ("binned" if fault else "gather")
+    if fault:
+        assert why_not["gather"] == NOT_CANONICAL  # the sample has another entry of that row
+        with pytest.raises(ValueError, match="not sorted, or hold duplicates"):
+            transpose(A, method="gather")
 
 
 def test_a_missing_mirror_image_is_found_wherever_it_is(queue: cl.CommandQueue) -> None:
