@@ -23,6 +23,7 @@ import hypothesis
 import numpy as np
 import pyopencl as cl
 import pytest
+import unoptimised
 from pairs import exhaustive
 from platforms import PLATFORMS, queue_on
 
@@ -41,6 +42,8 @@ def pytest_configure(config: pytest.Config) -> None:
     folder = tempfile.TemporaryDirectory(prefix="clsparse_py_profiles_")
     config.add_cleanup(folder.cleanup)
     os.environ["CLSPARSE_PROFILES"] = folder.name
+    if not exhaustive():
+        unoptimised.install()
     config.addinivalue_line("markers", "every_platform: cases do not take turns, as some of them run on one platform alone")
     config.addinivalue_line("markers", "any_platform: a module whose tests take turns, as what they show is the host's doing")
     config.addinivalue_line("markers", "refusals: the test has kernels refused; in all others a refused kernel is a failure")
@@ -127,6 +130,14 @@ def no_refusal(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     refused = [str(error) for error in programs.refused() if str(error) not in before]
     assert not refused, "\n".join(refused)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_kernels() -> Iterator[None]:
+    """Let kernels go between modules if there are many: Intel's runtime takes 3 MB for each."""
+    yield
+    if sum(1 for _ in programs.built()) > 300:
+        programs.clear()
 
 
 @pytest.fixture

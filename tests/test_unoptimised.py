@@ -1,0 +1,49 @@
+"""Which kernels tests optimise: a template's first with each dtype and each other choice that is no number."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from platforms import PLATFORMS
+from unoptimised import Choices
+
+from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.catalogue import catalogue
+from clsparse_py.device import describe
+from clsparse_py.product import ProductKernel
+
+
+@pytest.fixture
+def record() -> ProductKernel:
+    """Return the record of a product's kernel."""
+    found = catalogue(describe(next(iter(PLATFORMS.values()))), Arithmetic("float32", "float32"))["adaptive"]
+    assert isinstance(found, ProductKernel)
+    return found
+
+
+def test_sizes_are_nothing_new(record: ProductKernel) -> None:
+    choices = Choices()
+    assert choices.has_new(record)
+    assert not choices.has_new(replace(record, work_group=record.work_group // 2))
+    # The same record is optimised again, as for another context.
+    assert choices.has_new(record)
+
+
+@pytest.mark.parametrize("other", [{"a": "float64"}, {"index": "int64"}, {"semiring": "or_and"}], ids=str)
+def test_each_choice_is_new_once(record: ProductKernel, other: dict[str, str]) -> None:
+    choices, arithmetic = Choices(), replace(record.arithmetic, **other)
+    assert choices.has_new(record)
+    assert choices.has_new(replace(record, arithmetic=arithmetic))
+    assert not choices.has_new(replace(record, arithmetic=arithmetic, work_group=1))
+    scaled = replace(record, scaled=not record.scaled)
+    assert choices.has_new(scaled)
+    # All of its choices were there, though not together.
+    assert not choices.has_new(replace(scaled, arithmetic=arithmetic))
+
+
+def test_templates_are_apart(record: ProductKernel) -> None:
+    choices = Choices()
+    device = describe(next(iter(PLATFORMS.values())))
+    assert choices.has_new(record)
+    assert choices.has_new(catalogue(device, Arithmetic("float32", "float32"))["merge"])

@@ -1,0 +1,64 @@
+"""Kernels that Intel's runtime for CPUs builds unoptimised in tests, in a quarter of the time: those that show it nothing new.
+
+A kernel is optimised if it is the first of its template, in this process, with one of its dtypes, its semiring, or another
+choice that is no number. What differs from those in sizes, or puts the same choices together anew, is not. PoCL's compiler takes
+as long either way.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pyopencl as cl
+
+from clsparse_py import programs
+from clsparse_py.programs import Parameters
+
+__all__ = ["Choices", "install"]
+
+
+class Choices:
+    """The choices that kernels have shown a compiler so far."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, set[tuple[str, object]]] = {}
+        self._with_new: set[Parameters] = set()
+
+    def has_new(self, parameters: Parameters) -> bool:
+        """Return whether a record is the first of its template with one of its choices; the same whenever it is asked for."""
+        seen = self._seen.setdefault(parameters.template, set())
+        new = {*_choices(parameters)} - seen
+        if new:
+            seen |= new
+            self._with_new.add(parameters)
+        return parameters in self._with_new
+
+
+def _choices(record: object, field: str = "") -> Iterator[tuple[str, object]]:
+    """Yield what of a record is no number, each value with the name of its field, and that the record is there."""
+    if dataclasses.is_dataclass(record):
+        yield field, type(record).__name__
+        for each in dataclasses.fields(record):
+            yield from _choices(getattr(record, each.name), f"{field}.{each.name}")
+    elif isinstance(record, tuple):
+        for part in record:
+            yield from _choices(part, field)
+    elif isinstance(record, bool) or not isinstance(record, (int, float)):
+        yield field, record
+
+
+def install() -> None:
+    """Make this process build such kernels so from now on."""
+    build, choices = programs._kernel, Choices()
+
+    def kernel(context: cl.Context, device: cl.Device, parameters: Parameters, source: str) -> tuple[cl.Program, cl.Kernel]:
+        gains = "Intel" in device.platform.name and device.type & cl.device_type.CPU
+        if not gains or choices.has_new(parameters):
+            return build(context, device, parameters, source)
+        unoptimised: Any = SimpleNamespace(name=parameters.name, options=(*parameters.options, "-cl-opt-disable"))
+        return build(context, device, unoptimised, source)
+
+    programs._kernel = kernel
