@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from clsparse_py.overlap import require_apart, require_inside, require_writable
 from clsparse_py.semiring import Semiring
 from clsparse_py.transfer import contexts_match, from_host, on_host, to_host
 
-__all__ = ["Result", "check_matrix", "check_scale", "dense_operand", "result_for"]
+__all__ = ["Result", "check_matrix", "check_scale", "dense_operand", "result_for", "values_of_result"]
 
 _DTYPES = frozenset(np.dtype(name) for name in OPENCL_TYPES)
 
@@ -188,3 +189,44 @@ def _c_contiguous(array: Any) -> bool:
             return False
         step *= length
     return True
+
+
+def values_of_result(
+    out: Any,
+    shape: tuple[int, int],
+    indptr: cl_array.Array,
+    indices: cl_array.Array,
+    dtype: np.dtype[Any],
+    what: str,
+    read: Mapping[str, cl_array.Array],
+) -> cl_array.Array:
+    """Check a matrix that a plan returned and that is to take other values, and return its array of values.
+
+    Parameters
+    ----------
+    out : object
+        As the caller gave it.
+    shape, indptr, indices
+        Those that all results of the plan share.
+    dtype : numpy.dtype
+        Of the new values.
+    what : str
+        What has this dtype, for the error.
+    read : mapping of str to pyopencl.array.Array
+        What is read besides ``indptr`` and ``indices``, by the names that callers know.
+
+    Raises
+    ------
+    TypeError
+        It is no matrix, or has another dtype.
+    ValueError
+        It has another structure, or shares memory with what is read.
+    """
+    if not isinstance(out, Matrix):
+        raise TypeError(f"out: must be a csr_array that this plan returned, is {type(out).__name__}")
+    if out.indices is not indices or out.indptr is not indptr or out.shape != shape:
+        raise ValueError("out: must be a matrix that this plan returned, has another structure")
+    if out.dtype != dtype:
+        raise TypeError(f"out: must have the dtype of {what}, {dtype}, has {out.dtype}")
+    require_apart(out.data, {**read, "plan.indptr": indptr, "plan.indices": indices})
+    return out.data

@@ -11,7 +11,7 @@ from pyopencl import array as cl_array
 from clsparse_py.device import describe
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix, MatrixT
-from clsparse_py.overlap import require_apart
+from clsparse_py.operands import values_of_result
 from clsparse_py.placement import place_part, value_dtype
 from clsparse_py.set_once import SetOnce
 from clsparse_py.spgemm.accumulator import Result
@@ -167,17 +167,10 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
 
     def _target(self, out: Any, left: cl_array.Array, right: cl_array.Array) -> cl_array.Array:
         """Return where a result's values go."""
-        if not isinstance(out, Matrix):
-            raise TypeError(f"out: must be a csr_array that this plan returned, is {type(out).__name__}")
-        if out.indices is not self.indices or out.indptr is not self.indptr or out.shape != self.shape:
-            raise ValueError("out: must be a matrix that this plan returned, has another structure")
-        if out.dtype != self._dtype:
-            raise TypeError(f"out: must have the dtype of the product, {self._dtype}, has {out.dtype}")
-        product, of_c = self._product, {"plan.indptr": self.indptr, "plan.indices": self.indices}
+        product = self._product
         of_a = {"a_data": left, "A.indptr": product.a_indptr, "A.indices": product.a_indices}
         of_b = {"b_data": right, "B.indptr": product.b_indptr, "B.indices": product.b_indices}
-        require_apart(out.data, {**of_a, **of_b, **of_c})
-        return out.data
+        return values_of_result(out, self.shape, self.indptr, self.indices, self._dtype, "the product", {**of_a, **of_b})
 
     _repr_html_ = plan_as_html
 

@@ -16,7 +16,8 @@ from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix, MatrixT, Structure
 from clsparse_py.memory import allocated
-from clsparse_py.overlap import require_apart, require_inside
+from clsparse_py.operands import values_of_result
+from clsparse_py.overlap import require_inside
 from clsparse_py.placement import place_part, value_dtype
 from clsparse_py.primitives.either_way import refused_of
 from clsparse_py.primitives.permute import enqueue_permute
@@ -361,14 +362,5 @@ class TransposePlan(SetOnce, Generic[MatrixT]):
 
     def _target(self, out: Any, values: cl_array.Array) -> cl_array.Array:
         """Return where a result's values go."""
-        if not isinstance(out, Matrix):
-            raise TypeError(f"out: must be a csr_array that this plan returned, is {type(out).__name__}")
-        if out.indices is not self.indices or out.indptr is not self.indptr or out.shape != self.shape:
-            raise ValueError("out: must be a matrix that this plan returned, has another structure")
-        if out.dtype != values.dtype:
-            raise TypeError(f"out: must have the dtype of data, {values.dtype}, has {out.dtype}")
-        require_apart(
-            out.data,
-            {"data": values, "plan.positions": self.positions, "plan.indptr": self.indptr, "plan.indices": self.indices},
-        )
-        return out.data
+        read = {"data": values, "plan.positions": self.positions}
+        return values_of_result(out, self.shape, self.indptr, self.indices, values.dtype, "data", read)
