@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["METHODS", "Estimate", "Explanation", "Method", "SpgemmPlan", "spgemm", "spgemm_estimate", "spgemm_plan"]
 
+_METHODS = get_args(Method)
+
 
 @overload
 def spgemm(
@@ -117,11 +119,12 @@ def spgemm(
     spgemm_plan : For several sets of values.
     spgemm_estimate : What a product takes, before it is made.
     """
-    A, B, settings, limit = _checked(A, B, method, semiring, deterministic, memory_limit, max_nnz)
+    settings = Settings(method, semiring, deterministic, memory_limit, max_nnz)
+    A, B, limit = _checked(A, B, settings)
     timer = Timer(A.queue, measures=profile)
     # To count memory takes time, which a single product without a limit spares.
-    _, C = multiplied(A, B, settings, None, timer, None if memory_limit is None else Workspace(limit))
-    product = A.assembled(structure_of(A.queue, (A.shape[0], B.shape[1]), C), C.data)
+    found, C = multiplied(A, B, settings, None, timer, None if memory_limit is None else Workspace(limit))
+    product = A.assembled(structure_of(A.queue, found.product.shape, C), C.data)
     return (product, timer.seconds) if profile else product
 
 
@@ -157,20 +160,20 @@ def spgemm_plan(
     ValueError, TypeError, MemoryError
         As for `spgemm`.
     """
-    A, B, settings, limit = _checked(A, B, method, semiring, deterministic, memory_limit, max_nnz)
+    settings = Settings(method, semiring, deterministic, memory_limit, max_nnz)
+    A, B, limit = _checked(A, B, settings)
     return SpgemmPlan(A, B, settings, None, Timer(A.queue, measures=False), Workspace(limit)).drop_first()
 
 
-def _checked(
-    A: MatrixT, B: Any, method: Any, semiring: Any, deterministic: Any, memory_limit: Any, max_nnz: Any
-) -> tuple[MatrixT, Matrix, Settings, int]:
-    """Return the operands and what is asked for, checked, and the bytes that the workspace may have."""
-    A, B = check_operands(A, B, semiring)
-    require_name("method", method, get_args(Method))
-    check_limits(memory_limit, max_nnz)
+def _checked(A: MatrixT, B: Any, settings: Settings) -> tuple[MatrixT, Matrix, int]:
+    """Return the operands, checked as what is asked for is, and the bytes that the workspace may have."""
+    A, B = check_operands(A, B, settings.semiring)
+    memory_limit = settings.memory_limit
+    require_name("method", settings.method, _METHODS)
+    check_limits(memory_limit, settings.max_nnz)
     device = describe(A.queue.device)
     if memory_limit is not None:
-        least = least_bytes(device, form_of(A, B, semiring), A, B)
+        least = least_bytes(device, form_of(A, B, settings.semiring), A, B)
         if memory_limit < least:
             raise MemoryError(f"memory_limit: the product needs {least:,} bytes of workspace, the limit is {memory_limit:,}")
-    return A, B, Settings(method, semiring, bool(deterministic), memory_limit, max_nnz), memory_limit_of(device, memory_limit)
+    return A, B, memory_limit_of(device, memory_limit)

@@ -12,6 +12,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py.launch import Chain
 from clsparse_py.spgemm.kernels import Form
+from clsparse_py.spgemm.kind import Kind
 from clsparse_py.workspace import current
 
 __all__ = ["Accumulator", "Product", "Result", "Rows", "bounded"]
@@ -36,8 +37,8 @@ class Product(NamedTuple):
         Of all rows.
     bound : int
         Entries of C, at most.
-    form : Form
-        For the "numeric" phase; its ``c_index`` is C's.
+    kind : Kind
+        Of the device and the operands' types; its form's ``c_index`` is that of C.
     memory_limit : int
         Bytes that the workspace may have at a time, see `free`.
     deterministic : bool
@@ -53,15 +54,19 @@ class Product(NamedTuple):
     products: cl_array.Array
     n_products: int
     bound: int
-    form: Form
+    kind: Kind
     memory_limit: int
     deterministic: bool
 
     @property
+    def form(self) -> Form:
+        """Of the numeric phase."""
+        return self.kind.form
+
+    @property
     def room(self) -> int:
         """Bytes that C would take if no two products fell on the same entry."""
-        assert self.form.arithmetic is not None  # of a numeric phase
-        return self.n_products * (self.form.arithmetic.result.itemsize + np.dtype(self.form.c_index).itemsize)
+        return self.n_products * (self.kind.result.itemsize + self.kind.c_index.itemsize)
 
     @property
     def free(self) -> int:
@@ -74,10 +79,9 @@ class Product(NamedTuple):
 
         ``entries``: what C is likely to have.
         """
-        arithmetic, index = self.form.arithmetic, np.dtype(self.form.index).itemsize
-        assert arithmetic is not None  # of a numeric phase
-        m = self.shape[0]
-        c_bytes = (m + entries) * np.dtype(self.form.c_index).itemsize + entries * arithmetic.result.itemsize
+        kind, m = self.kind, self.shape[0]
+        index = kind.index.itemsize
+        c_bytes = (m + entries) * kind.c_index.itemsize + entries * kind.result.itemsize
         # Of each row: products, entries and place in a list.
         return min(self.free, bounded(*self.structure, self.a_data, self.b_data) + 2 * c_bytes - (8 + index) * m)
 

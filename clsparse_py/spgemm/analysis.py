@@ -76,8 +76,7 @@ def _record(device: Device, rules: Rules, index: str, lanes: int, work_group: in
     group = min(work_group or (1 if device.is_cpu else 128), device.max_work_group)
     # Rows in chunks keep a core busy by themselves.
     long = 0 if device.is_cpu else _LONG * lanes
-    limits = tuple(rule.limits for rule in rules)
-    asked = Analysis(group, index, lanes, limits, long, device.portability)
+    asked = Analysis(group, index, lanes, rules.limits, long, device.portability)
     legal = asked.within(group, device.portability.lane_width)
     assert legal is not None  # a work-group has at least one work-item
     return legal

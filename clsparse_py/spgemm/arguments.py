@@ -10,7 +10,7 @@ import pyopencl as cl
 import scipy.sparse
 from pyopencl import array as cl_array
 
-from clsparse_py.arithmetic import Arithmetic, name_of
+from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.convert import converted
 from clsparse_py.device import Device
 from clsparse_py.errors import class_of
@@ -36,21 +36,22 @@ def check_operands(A: MatrixT, B: Any, semiring: Any) -> tuple[MatrixT, Matrix]:
     """
     if not isinstance(A, Matrix):
         raise TypeError(f"A: must be a clsparse_py.csr_array, is {class_of(A)}")
-    if scipy.sparse.issparse(B):
+    if not isinstance(B, Matrix):
+        if not scipy.sparse.issparse(B):
+            raise TypeError(f"B: must be a csr_array or a SciPy sparse matrix, is {type(B).__name__}")
         if B.ndim != 2:
             raise ValueError(f"B: must have two dimensions, has {B.ndim} (shape {B.shape})")
         B = Matrix.assembled(*made_of(B, queue=A.queue))
-    if not isinstance(B, Matrix):
-        raise TypeError(f"B: must be a csr_array or a SciPy sparse matrix, is {type(B).__name__}")
-    if A.context is not B.context and A.context != B.context:
+    (m, k), (rows, n), context = A.shape, B.shape, A.context
+    if context is not B.context and context != B.context:
         raise ValueError("B: lives in another context than A")
-    if A.shape[1] != B.shape[0]:
-        raise ValueError(f"B: must have {A.shape[1]} rows, as A is {A.shape[0]} x {A.shape[1]}, is {B.shape[0]} x {B.shape[1]}")
+    if k != rows:
+        raise ValueError(f"B: must have {k} rows, as A is {m} x {k}, is {rows} x {n}")
     if not isinstance(semiring, Semiring):
         raise TypeError(f"semiring: must be one of clsparse_py.semiring, is {type(semiring).__name__}")
     A.require_valid()
-    B.require_valid()
-    semiring.result_dtype(A.dtype, B.dtype)  # raises where it has none
+    if B is not A:
+        B.require_valid()
     return A, B
 
 
@@ -86,13 +87,19 @@ def form_of(A: Matrix, B: Matrix, semiring: Semiring = plus_times, c_index: str 
 
     Kernels take A's indices as they are: a copy of A's ``indptr`` could take more memory than all else. B's are narrowed for them
     if they can be.
+
+    Raises
+    ------
+    TypeError
+        The semiring is not defined on the operands' dtypes.
     """
-    widths = A.indptr.dtype.itemsize, B.indptr.dtype.itemsize
-    narrowed = widths == (4, 8) and max(B.nnz, B.shape[1]) <= _INT32_MAX
+    widths, n = (A.indptr.dtype.itemsize, B.indptr.dtype.itemsize), B.shape[1]
+    narrowed = widths == (4, 8) and max(B.nnz, n) <= _INT32_MAX
     index, wider = "int64" if 8 in widths and not narrowed else "int32", "int64" if 8 in widths else "int32"
-    return _form(index, B.shape[1] > _UINT32_MAX, name_of(A.dtype), name_of(B.dtype), semiring.name, c_index or wider)
+    return _form(index, n > _UINT32_MAX, A.dtype, B.dtype, semiring, c_index or wider)
 
 
 @functools.lru_cache(maxsize=256)
-def _form(index: str, wide: bool, a: str, b: str, semiring: str, c_index: str) -> Form:
-    return Form("numeric", index, wide, Arithmetic(a, b, index, semiring), c_index)
+def _form(index: str, wide: bool, a: np.dtype[Any], b: np.dtype[Any], semiring: Semiring, c_index: str) -> Form:
+    semiring.result_dtype(a, b)  # raises where it has none
+    return Form("numeric", index, wide, Arithmetic(a.name, b.name, index, semiring.name), c_index)

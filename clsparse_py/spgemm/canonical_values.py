@@ -40,15 +40,25 @@ class CanonicalOperand:
         The same with sorted rows and duplicates summed; A itself where that is so.
     n_values : int
         How many values `values` takes: the entries of A.
+    indptr, indices, data : pyopencl.array.Array
+        Of `matrix`.
+    nnz : int
+        Its entries.
+    known : Facts or None
+        What is known of its structure.
     """
 
     def __init__(self, A: Matrix) -> None:
-        self.matrix = A
         self.n_values = A.nnz
         self._positions: cl_array.Array | None = None
         self._starts: cl_array.Array | None = None
-        if A.has_canonical_format:
-            return
+        self.matrix = matrix = A if A.has_canonical_format else self._canonical(A)
+        self.indptr, self.indices, self.data = matrix.indptr, matrix.indices, matrix.data
+        self.nnz: int = self.indices.size
+        self.known = matrix.facts
+
+    def _canonical(self, A: Matrix) -> Matrix:
+        """Return a copy of a matrix in canonical format, and keep how values get there."""
         queue, index = A.queue, A.indptr.dtype
         chain = Chain(queue)
         one, numbers = allocated(queue, _WHAT, A.nnz, index), allocated(queue, _WHAT, A.nnz + 1, index)
@@ -67,14 +77,15 @@ class CanonicalOperand:
             enqueue_scan(chain, lengths, self._starts, n_kept, kind="pointers")
             chain.finish(self._starts)
         facts = Facts(n_kept, sorted=True, canonical=True)
-        self.matrix = Matrix.assembled(Structure(queue, A.shape, indices, indptr, facts), self.values(A.data))
+        return Matrix.assembled(Structure(queue, A.shape, indices, indptr, facts), self._values(queue, A.data))
 
     def values(self, data: cl_array.Array) -> cl_array.Array:
         """Return the values of `matrix` where A has these; nothing is waited for."""
-        if self._positions is None:
-            return data
-        starts = () if self._starts is None else (self._starts,)
-        return _canonical_values(self.matrix.queue, data, self._positions, starts)
+        return data if self._positions is None else self._values(self.matrix.queue, data)
+
+    def _values(self, queue: cl.CommandQueue, data: cl_array.Array) -> cl_array.Array:
+        assert self._positions is not None  # of a copy
+        return _canonical_values(queue, data, self._positions, () if self._starts is None else (self._starts,))
 
 
 def _canonical_values_by_host(

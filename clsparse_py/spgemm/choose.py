@@ -7,9 +7,9 @@ import itertools
 import math
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.arithmetic import name_of
 from clsparse_py.device import Device
 from clsparse_py.spgemm.accumulator import Product
 from clsparse_py.spgemm.analysis import Work
@@ -22,6 +22,7 @@ from clsparse_py.spgemm.esc_local import EscGroup, EscItem, EscTeam, esc_bins
 from clsparse_py.spgemm.guess import MOST, Guess
 from clsparse_py.spgemm.hash import Hash, hashes, large_hashes
 from clsparse_py.spgemm.kernels import Form
+from clsparse_py.spgemm.kind import Kind
 from clsparse_py.spgemm.long_rows import LongRows
 from clsparse_py.spgemm.merge import Merge, merges
 from clsparse_py.spgemm.recipe import Part, Recipe, features_of
@@ -37,6 +38,7 @@ __all__ = [
     "METHODS",
     "WINDOWS",
     "Method",
+    "Speculation",
     "alone",
     "are_long",
     "auto",
@@ -92,6 +94,7 @@ _LIKELY = 0.5
 _TYPICAL = features_of((1 << 20, 1 << 20, 1 << 20), (1 << 23, 1 << 23))
 #: Entries of a row of B in a window of columns, from which on windows are better than expansion.
 _DENSE = 4
+_FILLED = DenseWindows()
 #: What makes any row on CPU devices, with an accumulator as wide as B.
 DENSE_CHUNKED = Rule("dense", DenseChunked(), takes_empty=True, as_wide=True)
 #: What makes any row with no workspace of its own.
@@ -216,21 +219,14 @@ def parse(label: str) -> Recipe:
 def decided(device: Device, form: Form, features: Mapping[str, float] = _TYPICAL) -> profiles.Ruling[Recipe]:
     """Return the recipe that the device's profile has for a product; see `recipe.features_of`."""
     assert form.arithmetic is not None  # of a numeric phase
-    return profiles.decide(device, "spgemm", _result(form.arithmetic), "recipe", features, parse)
+    return profiles.decide(device, "spgemm", name_of(form.arithmetic.result), "recipe", features, parse)
 
 
 def choosable(device: Device, form: Form) -> tuple[Recipe, ...]:
     """Return all recipes that the device's profile may choose."""
     assert form.arithmetic is not None  # of a numeric phase
-    found = profiles.rules(device, "spgemm", _result(form.arithmetic), "recipe", _TYPICAL, parse)
+    found = profiles.rules(device, "spgemm", name_of(form.arithmetic.result), "recipe", _TYPICAL, parse)
     return tuple(found.values.values())
-
-
-# Kept: NumPy takes longer to find it than a tree is evaluated.
-@functools.lru_cache(maxsize=256)
-def _result(arithmetic: Arithmetic) -> str:
-    """Return the dtype of C's values."""
-    return arithmetic.result.name
 
 
 def auto(device: Device, form: Form, recipe: Recipe) -> tuple[Rule, ...]:
@@ -253,13 +249,22 @@ def _of_part(device: Device, form: Form, part: Part) -> tuple[Rule, ...]:
     )
 
 
-@functools.lru_cache(maxsize=256)
-def small(device: Device, form: Form, longest_row: int) -> Rule | None:
+def _merging(accumulator: Merge) -> Rule:
+    """Return the rule by which an accumulator merges all rows that it holds."""
+    return Rule("reg-merge", accumulator, max_length=accumulator.length)
+
+
+def small(kind: Kind, longest_row: int) -> Rule | None:
     """Return the rule that makes all rows of a small product by one launch a phase; None where rows of A are long."""
+    found = _small(kind, longest_row)
+    return _merging(found) if found else None
+
+
+def _small(kind: Kind, longest_row: int) -> Merge | None:
+    device = kind.device
     lanes = 1 if device.is_cpu else _FEW_LANES
-    shapes = (each for each in merges(device, form, registers=True) if each.lanes <= lanes and each.items <= _FEW_HEADS)
-    found = next((each for each in shapes if each.length >= longest_row), None)
-    return Rule("reg-merge", found, max_length=found.length) if found else None
+    shapes = (each for each in merges(device, kind.form, registers=True) if each.lanes <= lanes and each.items <= _FEW_HEADS)
+    return next((each for each in shapes if each.length >= longest_row), None)
 
 
 @functools.lru_cache(maxsize=256)
@@ -299,51 +304,67 @@ def side_by_side(device: Device, n_rows: int, A: Facts | None, mean_row_of_b: fl
     return math.ceil(named * mean_row_of_b / _INPUTS) * _INPUTS
 
 
+class Speculation(NamedTuple):
+    """What may hold all rows of a product.
+
+    Attributes
+    ----------
+    accumulator : Merge
+    rule : Rule
+        By which it takes rows.
+    max_products : int or None
+        The most products that it is for; None for no limit.
+    """
+
+    accumulator: Merge
+    rule: Rule
+    max_products: int | None
+
+
 def guessed(
-    device: Device, form: Form, n_rows: int, mean_row: float, mean_products: float, A: Facts | None, B: Facts | None
-) -> tuple[Merge, int | None] | None:
-    """Return what may hold all rows, and how many products it is for, None being any; None where nothing may.
+    kind: Kind, n_rows: int, mean_row: float, mean_products: float, A: Facts | None, B: Facts | None
+) -> Speculation | None:
+    """Return what may hold all rows of a product; None where nothing may.
 
     Told by means, and by what is known of the structures: rows that are alike are merged where many columns of A are neighbours,
     whose rows of B are likely to have columns in common.
     """
-    of_a, of_b = (each.longest if each else None for each in (A, B))
+    of_a, of_b = A.longest if A else None, B.longest if B else None
     if of_b is not None and of_b > MOST:
         return None
     n_products = mean_products * n_rows
     few = n_products <= FEW_PRODUCTS // 2
     if A is None or of_a is None:
-        return _guessed(device, form, math.ceil(1.5 * mean_row) * (2 if few else 1), few, False, mean_products <= MOST)
+        return kind.once(_guessed, math.ceil(1.5 * mean_row) * (2 if few else 1), few, False, mean_products <= MOST)
     alike = of_a <= _ALIKE * mean_row and A.adjacent >= _NEIGHBOURS * A.nnz and of_a * n_products <= _MANY_PRODUCTS
-    return _guessed(device, form, of_a, few, alike, mean_products <= MOST)
+    return kind.once(_guessed, of_a, few, alike, mean_products <= MOST)
 
 
-@functools.lru_cache(maxsize=256)
-def _guessed(
-    device: Device, form: Form, longest: int, few: bool, alike: bool, mergeable: bool
-) -> tuple[Merge, int | None] | None:
+def _guessed(kind: Kind, longest: int, few: bool, alike: bool, mergeable: bool) -> Speculation | None:
     """Return the guess for rows of A up to some length, of a product with few products, or with rows that are ``alike``.
 
     ``mergeable``: a work-item by itself merges the products of a mean row.
     """
     if few:
-        found = small(device, form, longest)
-        return (found.accumulator, FEW_PRODUCTS) if found and isinstance(found.accumulator, Merge) else None
-    if device.is_cpu:
+        found = _small(kind, longest)
+        return Speculation(found, _merging(found), FEW_PRODUCTS) if found else None
+    if kind.device.is_cpu:
         return None
     if longest <= _MOST_ALONE:
-        return (Merge(1, longest), None) if mergeable else None
-    shapes = merges(device, form, registers=True)
-    holding = (each for each in shapes if longest <= each.length <= _MOST_HEADS and (mergeable or each.lanes > 1))
-    return next(((each, None) for each in holding), None) if alike else None
+        found = Merge(1, longest) if mergeable else None
+    else:
+        shapes = merges(kind.device, kind.form, registers=True) if alike else ()
+        holding = (each for each in shapes if longest <= each.length <= _MOST_HEADS and (mergeable or each.lanes > 1))
+        found = next(holding, None)
+    return Speculation(found, _merging(found), None) if found else None
 
 
-def settled(accumulator: Merge, guess: Guess, inputs: int) -> Rule | None:
+def settled(speculation: Speculation, guess: Guess, inputs: int) -> Rule | None:
     """Return the rule of a numeric phase whose symbolic phase was guessed right; None where rows had better not be merged."""
-    if accumulator.length <= _MOST_ALONE:
-        return alone(guess.longest_row, 0, inputs) or Rule("reg-merge", accumulator, max_length=accumulator.length)
+    if speculation.accumulator.length <= _MOST_ALONE:
+        return alone(guess.longest_row, 0, inputs) or speculation.rule
     if guess.n_products >= _COMPRESSED * guess.nnz or guess.n_products <= FEW_PRODUCTS:
-        return Rule("reg-merge", accumulator, max_length=accumulator.length)
+        return speculation.rule
     return None
 
 
@@ -367,34 +388,20 @@ def shares(rules: Rules, work: Work, product: Product, refused: Container[object
         if merging is not None and sorting:
             kept[sorting[-1]], taken[sorting[-1]] = merging, sum(taken[number] for number in sorting)
             taken[sorting[0] : sorting[-1]] = [0] * (len(sorting) - 1)
-    windows = DenseWindows()
-    columns = min(windows.columns_of(product.form), product.shape[1])
+    columns = min(_FILLED.columns_of(product.form), product.shape[1])
     filled = work.n_products * columns >= _DENSE * product.a_indices.size * product.shape[1]
-    if isinstance(rules[-1].accumulator, Esc) and filled and windows not in refused:
+    if isinstance(rules[-1].accumulator, Esc) and filled and _FILLED not in refused:
         first = next(number for number, rule in enumerate(rules) if rule.method == rules[-1].method)
         taken[first:] = [*(0 for _ in taken[first:-1]), sum(taken[first:])]
-        kept[-1] = Rule("dense", windows)
-    held, joined = [number for number in range(1, len(rules)) if taken[number]], _joined(rules)
+        kept[-1] = Rule("dense", _FILLED)
+    held, joined = [number for number in range(1, len(rules)) if taken[number]], rules.joined
     for number, later in itertools.pairwise(held):
         rule, other = kept[number], kept[later]
         given = rule is rules[number] and other is rules[later]
-        if (joined[number][later] if given else _joins(rule, other)) and _few(taken[number], rule, other):
+        if (joined[number][later] if given else rule.joins(other)) and _few(taken[number], rule, other):
             taken[later] += taken[number]
             taken[number] = 0
     return list(zip(kept, taken, strict=True))
-
-
-def _joins(rule: Rule, other: Rule) -> bool:
-    """Return whether another rule takes a rule's rows too, with an accumulator of the same kind."""
-    alike = other.method == rule.method and type(other.accumulator) is type(rule.accumulator)
-    return alike and other.covers(rule)
-
-
-# Kept: to compare rules takes longer than to launch a kernel.
-@functools.lru_cache(maxsize=256)
-def _joined(rules: Rules) -> list[list[bool]]:
-    """Return for each rule which of them join its rows."""
-    return [[_joins(rule, other) for other in rules] for rule in rules]
 
 
 def in_one_phase(device: Device, work: Work, product: Product, rules: Sequence[Rule]) -> bool:

@@ -149,8 +149,8 @@ class DenseWindows(Team):
 
     @override
     def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: Any, counts: cl_array.Array) -> None:
-        form, team = product.form.of("symbolic"), self._in_parts(rows, state)
-        team._enqueue(chain, product, rows, form, counts if state is None else state)
+        team = self._in_parts(rows, state)
+        team._enqueue(chain, product, rows, "symbolic", counts if state is None else state)
         if state is not None:
             built, record = chain.build(DenseParts(128, product.form.index, rows.listed is not None))
             chain.launch(built, -(-rows.n // record.work_group), *rows.where, np.uint32(team.parts), state, counts)
@@ -158,8 +158,8 @@ class DenseWindows(Team):
     @override
     def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: Any, C: Result, phase: str) -> None:
         places = (state,) if phase == "numeric" else ()
-        form, results = product.form.of(phase), (product.a_data, product.b_data, C.indptr, C.indices, C.data)
-        self._in_parts(rows, state)._enqueue(chain, product, rows, form, *results, *places)
+        results = product.a_data, product.b_data, C.indptr, C.indices, C.data
+        self._in_parts(rows, state)._enqueue(chain, product, rows, phase, *results, *places)
 
     @override
     def _spread(self, chain: Chain, product: Product, rows: Rows, record: Any) -> tuple[int, tuple[Any, ...]]:

@@ -10,10 +10,9 @@ from pyopencl import array as cl_array
 from clsparse_py.errors import BuildError
 from clsparse_py.matrix import Matrix, Structure
 from clsparse_py.spgemm.accumulator import Result
-from clsparse_py.spgemm.esc_kernels import values_of
 from clsparse_py.spgemm.fallback import ONE_PHASE, RefusedError, until_built
+from clsparse_py.spgemm.new_arrays import new_part
 from clsparse_py.spgemm.one_phase import enqueue_compaction
-from clsparse_py.spgemm.pointers import new_part
 from clsparse_py.spgemm.rules import Rules
 from clsparse_py.spgemm.settings import Settings, Timer
 from clsparse_py.spgemm.steps import enqueued
@@ -76,7 +75,7 @@ def _multiplied(A: Matrix, B: Matrix, settings: Settings, rules: Rules | None, t
 def _columns_and_values(found: Counted, allocator: Any) -> tuple[cl_array.Array, cl_array.Array]:
     chain, shape, n = found.chain, found.product.shape, found.nnz
     indices = new_part(chain, "indices", shape, n, found.indptr.dtype, allocator)
-    return indices, new_part(chain, "values", shape, n, values_of(found.product.form), allocator)
+    return indices, new_part(chain, "values", shape, n, found.product.kind.result, allocator)
 
 
 def structure_of(queue: cl.CommandQueue, shape: tuple[int, int], C: Result) -> Structure:

@@ -5,19 +5,17 @@ Where it was, there is nothing to analyse, and the host waits once. Where it was
 
 from __future__ import annotations
 
-import functools
 from typing import Any, NamedTuple
 
 import numpy as np
 from pyopencl import array as cl_array
 
-from clsparse_py.device import Device
 from clsparse_py.launch import Chain
-from clsparse_py.primitives.scan import summed_tile
+from clsparse_py.primitives.scan import enqueue_scan, summed_tile
 from clsparse_py.spgemm.accumulator import Product
-from clsparse_py.spgemm.kernels import Form
+from clsparse_py.spgemm.kind import Kind
 from clsparse_py.spgemm.merge import Merge, MergeKernel
-from clsparse_py.spgemm.pointers import enqueue_pointers
+from clsparse_py.spgemm.new_arrays import new_counts, new_pointers
 
 __all__ = ["MOST", "Guess", "tried"]
 
@@ -48,16 +46,12 @@ class Guess(NamedTuple):
     n_empty: int
 
 
-# Kept: to make a record legal takes longer than to launch its kernel.
-@functools.lru_cache(maxsize=256)
-def _record(accumulator: Merge, device: Device, form: Form) -> MergeKernel:
-    return accumulator.guessing(device, form.of("symbolic"), MOST)
+def _record(kind: Kind, accumulator: Merge) -> MergeKernel:
+    return accumulator.guessing(kind.device, kind.form.of("symbolic"), MOST)
 
 
-def tried(
-    chain: Chain, product: Product, accumulator: Merge, most_products: int, counts: cl_array.Array, allocator: Any
-) -> Guess | None:
-    """Enqueue the phase, and wait for it; None where the guess was wrong, and then ``counts`` are too.
+def tried(chain: Chain, product: Product, accumulator: Merge, most_products: int, allocator: Any) -> Guess | None:
+    """Enqueue the phase, and wait for it; None where the guess was wrong.
 
     Parameters
     ----------
@@ -68,24 +62,25 @@ def tried(
         What is guessed to hold all rows.
     most_products : int
         Products that the guess may have.
-    counts : pyopencl.array.Array
-        Takes the entries of each row.
     allocator
         Of C.
     """
     m = product.shape[0]
-    built, record = chain.build(_record(accumulator, chain.device, product.form))
+    counts, indptr = new_counts(chain, product, allocator)
+    built, record = chain.build(product.kind.once(_record, accumulator))
     groups, rows = record.groups(m), record.work_group // record.lanes
     # Entries are summed as the scan that tells where rows begin needs them, if it does.
-    tile = summed_tile(chain.device, counts.dtype, np.dtype(product.form.c_index), m + 1)
+    tile = summed_tile(chain.device, counts.dtype, product.kind.c_index, m + 1)
     fits = tile > 0 and tile % rows == 0 and m <= _MOST_SUMS * tile
     to_sum = tile // rows if fits else -(-groups // record.SLOTS)
     n_sums = -(-groups // to_sum)
     n_seen = 1 + n_sums + _BEFORE_SLOTS + record.SLOTS
     seen = chain.counters(n_seen)
     chain.launch(built, groups, np.uint64(m), *product.structure, counts, seen, np.uint32(n_sums), np.uint32(to_sum))
-    indptr = enqueue_pointers(chain, product, counts, allocator, (seen, tile) if fits else None)
-    told = chain.read(seen, n_seen)
-    n_products, nnz = (int(each.sum(dtype=np.uint64)) for each in (told[-record.SLOTS :], told[: n_sums + 1]))
-    wrong, longest, n_empty = told[n_sums + 1 : -record.SLOTS].tolist()
+    indptr = new_pointers(chain, product, allocator) if indptr is None else indptr
+    enqueue_scan(chain, counts, indptr, m, kind="pointers", tile_sums=(seen, tile) if fits else None)
+    # A list, whose few numbers Python adds up faster than NumPy.
+    told: list[int] = chain.read(seen, n_seen).tolist()
+    n_products, nnz = sum(told[-record.SLOTS :]), sum(told[: n_sums + 1])
+    wrong, longest, n_empty = told[n_sums + 1 : -record.SLOTS]
     return None if wrong or n_products > most_products else Guess(indptr, nnz, n_products, longest, n_empty)

@@ -139,10 +139,11 @@ class Hash(Team):
         return suited
 
     @override
-    def _enqueue(self, chain: Chain, product: Product, rows: Rows, form: Form, *results: Any, entries: int | None = None) -> None:
+    def _enqueue(self, chain: Chain, product: Product, rows: Rows, phase: str, *results: Any, entries: int | None = None) -> None:
+        form = product.form.of(phase)
         if form.arithmetic and not product.deterministic and not _has_atomics(chain.device, form):
             _log.info("%s has no atomics for values of this dtype: they are added in order", chain.device.name)
-        super()._enqueue(chain, product, rows, form, *results, entries=entries)
+        super()._enqueue(chain, product, rows, phase, *results, entries=entries)
 
     @override
     def describe(self) -> str:

@@ -49,7 +49,7 @@ class Analysis(OfStructure):
         """Whether there is a sample: not where few work-items take all rows."""
         return self.long > 0
 
-    @property
+    @functools.cached_property
     def spans(self) -> bool:
         """Whether a rule asks for the span of rows."""
         return any(span >= 0 for *_, span in self.rules)

@@ -190,10 +190,10 @@ class Merge(Team):
         return legal
 
     @override
-    def foreseen(self, device: Device, product: Product, rows: Rows, phase: str) -> RowKernel | None:
+    def foreseen(self, product: Product, rows: Rows, phase: str) -> RowKernel | None:
         # How many entries of C one work-item stages is told by their number.
         staging = self.outputs is None and self.lanes == 1 and phase != "symbolic" and rows.listed is None
-        return None if staging else super().foreseen(device, product, rows, phase)
+        return None if staging else super().foreseen(product, rows, phase)
 
     @override
     def suited(self, device: Device, product: Product, entries: int | None = None) -> Self:

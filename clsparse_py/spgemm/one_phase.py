@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -16,6 +15,7 @@ from clsparse_py.programs import Parameters
 from clsparse_py.records import dataclass
 from clsparse_py.spgemm.accumulator import Product, Result
 from clsparse_py.spgemm.kernels import Form
+from clsparse_py.spgemm.kind import Kind
 
 __all__ = ["Compact", "enqueue_compaction", "roomy"]
 
@@ -54,23 +54,20 @@ class Compact(Parameters):
 
 def roomy(chain: Chain, product: Product, counts: cl_array.Array) -> Result:
     """Return where rows have room for all their products, whose entries are to be counted."""
-    arithmetic, index = product.form.arithmetic, np.dtype(product.form.c_index)
-    assert arithmetic is not None  # of a numeric phase
-    begins, n = chain.scratch(product.shape[0] + 1, index), product.n_products
+    index, n = product.kind.c_index, product.n_products
+    begins = chain.scratch(product.shape[0] + 1, index)
     enqueue_scan(chain, product.products, begins, product.shape[0], kind="pointers")
-    return Result(begins, chain.scratch(n, index), chain.scratch(n, arithmetic.result), counts)
+    return Result(begins, chain.scratch(n, index), chain.scratch(n, product.kind.result), counts)
 
 
-# Kept: to make a record takes longer than to launch its kernel.
-@functools.lru_cache(maxsize=256)
-def _record(form: Form, work_group: int) -> Compact:
-    return Compact(work_group, form)
+def _record(kind: Kind) -> Compact:
+    return Compact(min(256, kind.device.max_work_group), kind.form)
 
 
 def enqueue_compaction(chain: Chain, product: Product, made: Result, C: Result, nnz: int) -> None:
     """Enqueue C's columns and values, of rows that were made with room."""
     if not nnz:
         return
-    built, record = chain.build(_record(product.form, min(256, chain.device.max_work_group)))
+    built, record = chain.build(product.kind.once(_record))
     sizes = np.uint32(product.shape[0]), np.uint32(nnz)
     chain.launch(built, -(-nnz // record.tile), *sizes, made.indptr, made.indices, made.data, C.indptr, C.indices, C.data)

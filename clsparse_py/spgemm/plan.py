@@ -16,11 +16,10 @@ from clsparse_py.placement import place_part, value_dtype
 from clsparse_py.set_once import SetOnce
 from clsparse_py.spgemm.accumulator import Result
 from clsparse_py.spgemm.canonical_values import CanonicalOperand
-from clsparse_py.spgemm.esc_kernels import values_of
 from clsparse_py.spgemm.explanation import Bin, Explanation
 from clsparse_py.spgemm.fallback import RefusedError, described, until_built
 from clsparse_py.spgemm.fill import multiplied, structure_of
-from clsparse_py.spgemm.pointers import new_part
+from clsparse_py.spgemm.new_arrays import new_part
 from clsparse_py.spgemm.rules import Rules
 from clsparse_py.spgemm.settings import Settings, Timer
 from clsparse_py.spgemm.steps import enqueued, in_windows
@@ -88,7 +87,7 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
 
     @property
     def _dtype(self) -> np.dtype[Any]:
-        return values_of(self._product.form)
+        return self._product.kind.result
 
     def _allocated(self, chain: Chain, part: str, n: int, dtype: Any) -> cl_array.Array:
         """Return a new array for C."""

@@ -63,6 +63,11 @@ class Rule:
         """Whether this one takes every row that another does, so that none is left for it."""
         return all(mine < 0 or 0 <= other <= mine for mine, other in zip(self.limits, later.limits, strict=True))
 
+    def joins(self, other: Rule) -> bool:
+        """Whether another takes its rows too, with an accumulator of the same kind."""
+        alike = other.method == self.method and type(other.accumulator) is type(self.accumulator)
+        return alike and other.covers(self)
+
     def holds(self, n_columns: int, room: int, *, narrow: bool) -> bool:
         """Whether it holds where B has so many columns, and the workspace may have so many bytes.
 
@@ -80,7 +85,15 @@ class Rule:
 class Rules(tuple[Rule, ...]):
     """Rules in their order, each of which is one object: to compare twenty records takes longer than to launch a kernel."""
 
-    __slots__ = ()
+    @cached_property
+    def limits(self) -> tuple[tuple[int, int, int], ...]:
+        """The limits of each."""
+        return tuple(rule.limits for rule in self)
+
+    @cached_property
+    def joined(self) -> list[list[bool]]:
+        """For each rule which of the others join its rows."""
+        return [[rule.joins(other) for other in self] for rule in self]
 
     def __eq__(self, other: object) -> bool:
         return self is other

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
-from clsparse_py.records import dataclass
 from clsparse_py.semiring import Semiring
 
 __all__ = ["Settings", "Timer"]
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(NamedTuple):
     """What a caller asks of a product, checked: the keyword arguments of `spgemm`."""
 
     method: str

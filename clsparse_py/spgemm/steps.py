@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from pyopencl import array as cl_array
 
-from clsparse_py.device import Device
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.spgemm.accumulator import Accumulator, Product, Result, Rows
@@ -51,12 +50,12 @@ def prepared(chain: Chain, product: Product, rule: Rule, rows: Rows) -> Step:
     return Step(rule, rows, state, are_long(chain.device, rule, rows.n, product.shape[0]))
 
 
-def foreseen(device: Device, product: Product, steps: Sequence[Step], phases: Sequence[str]) -> Iterator[RowKernel]:
+def foreseen(product: Product, steps: Sequence[Step], phases: Sequence[str]) -> Iterator[RowKernel]:
     """Yield the records of kernels that some phases will take, of those steps that tell."""
     for step in steps:
         if isinstance(step.rule.accumulator, Team):
             for phase in phases:
-                record = step.rule.accumulator.foreseen(device, product, step.rows, phase)
+                record = step.rule.accumulator.foreseen(product, step.rows, phase)
                 if record is not None:
                     yield record
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -13,10 +13,10 @@ from clsparse_py.arithmetic import name_of
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix
-from clsparse_py.primitives.scan import summed
+from clsparse_py.primitives.scan import enqueue_scan, summed
 from clsparse_py.spgemm.accumulator import Product, Result, Rows, bounded
 from clsparse_py.spgemm.analysis import Work, analyse, grouped
-from clsparse_py.spgemm.arguments import form_of, memory_limit_of, with_index
+from clsparse_py.spgemm.arguments import form_of, with_index
 from clsparse_py.spgemm.canonical_values import CanonicalOperand
 from clsparse_py.spgemm.choose import (
     FEW_PRODUCTS,
@@ -34,8 +34,9 @@ from clsparse_py.spgemm.choose import (
 )
 from clsparse_py.spgemm.fallback import ONE_PHASE, RefusedError, refused_of, without_refused
 from clsparse_py.spgemm.guess import tried
+from clsparse_py.spgemm.kind import kind_of
+from clsparse_py.spgemm.new_arrays import new_counts, new_pointers
 from clsparse_py.spgemm.one_phase import roomy
-from clsparse_py.spgemm.pointers import enqueue_pointers, new_pointers
 from clsparse_py.spgemm.recipe import Recipe, features_of
 from clsparse_py.spgemm.rules import Rule, Rules
 from clsparse_py.spgemm.settings import Settings, Timer
@@ -137,7 +138,7 @@ def counted(
 
     Parameters
     ----------
-    A, B : csr_array
+    A, B : Matrix
     settings : Settings
     rules : Rules or None
         The last takes all. None: those of the method, or for "auto" of the recipe that the device's profile has for this product.
@@ -152,97 +153,156 @@ def counted(
     RefusedError
         A kernel is refused that some rows need.
     """
-    operands = a, b = _canonical(A, B)
-    left, right = a.matrix, b.matrix
-    queue, shape = A.queue, (A.shape[0], B.shape[1])
-    m, n = shape
-    form = form_of(left, right, settings.semiring)
-    index = np.dtype(form.index)
-    of_a = with_index(queue, left.indptr, index), with_index(queue, left.indices, index)
-    of_b = of_a if right is left else (with_index(queue, right.indptr, index), with_index(queue, right.indices, index))
-    structure = *of_a, *of_b
-    chain = Chain(queue, *of_a, left.data) if right is left else Chain(queue, *structure, left.data, right.data)
-    any_products = bool(left.nnz and right.nnz)
-    limit = memory_limit_of(chain.device, settings.memory_limit)
-    # Products of rows are not known yet; another array stands for them.
-    product = Product(shape, *of_a, left.data, *of_b, right.data, of_a[0], 0, 0, form, limit, settings.deterministic)
-    why = Why("the method was named" if settings.method != "auto" else "the recipe was given")
-    if not any_products:
-        indptr = new_pointers(chain, product, A.data.allocator)
-        chain.fill(indptr, 0, m + 1)
+    begun = _begun(A, B, settings)
+    if begun.any_products:
         timer.ended("analysis")
-        return Counted(operands, chain, product, (), (indptr, 0), why)
-    known = left.facts
-    inputs = side_by_side(chain.device, m, known, right.nnz / right.shape[0])
-    refused = refused_of(chain.device, form)
+        if settings.method == "auto" and pointers is None:
+            found = _speculated(begun)
+            timer.ended("symbolic")
+            if found is not None:
+                return found
+        return _analysed(begun, rules, timer, counting_only=counting_only, pointers=pointers)
+    chain, product = begun.chain, begun.product
+    indptr = new_pointers(chain, product, begun.allocator)
+    chain.fill(indptr, 0, product.shape[0] + 1)
     timer.ended("analysis")
-    if settings.method == "auto" and pointers is None:
-        found = _speculated(operands, chain, product, inputs, refused, A.data.allocator)
-        timer.ended("symbolic")
-        if found is not None:
-            return found
-    rules, why = _able(chain, product, rules, settings, operands, why)
-    work = analyse(
-        chain, shape, left.nnz, structure, rules, uneven=settings.method == "auto" and is_uneven(chain.device, m, known)
-    )
-    c_index = form.c_index if max(work.bound, m, n) <= _INT32_MAX else "int64"
-    c_index = c_index if pointers is None else name_of(pointers[0].dtype)
-    product = product._replace(
-        products=work.products, n_products=work.n_products, bound=work.bound,
-        form=form_of(left, right, settings.semiring, c_index),
-    )  # fmt: skip
-    shared = _shared(chain, product, work, settings.method, rules, inputs, refused)
+    why = Why("the recipe was given" if settings.method == "auto" else "the method was named")
+    return Counted(begun.operands, chain, product, (), (indptr, 0), why)
+
+
+class _Begun(NamedTuple):
+    """A product of which nothing was asked of the device yet.
+
+    Attributes
+    ----------
+    settings : Settings
+    operands : tuple of CanonicalOperand
+        A and B.
+    chain : Chain
+        What all phases go on with.
+    product : Product
+        Products of its rows are not known yet; another array stands for them.
+    any_products : bool
+        Whether both operands have entries.
+    inputs : int
+        As `side_by_side` says.
+    refused : mapping
+        What products of its kind do without.
+    allocator : callable or None
+        Of C.
+    """
+
+    settings: Settings
+    operands: tuple[CanonicalOperand, CanonicalOperand]
+    chain: Chain
+    product: Product
+    any_products: bool
+    inputs: int
+    refused: Mapping[Hashable, BuildError]
+    allocator: Any
+
+
+def _begun(A: Matrix, B: Matrix, settings: Settings) -> _Begun:
+    """Return a product with operands in the form that kernels take."""
+    a = CanonicalOperand(A)
+    # A matrix that is multiplied by itself is looked at, and put into canonical format, once.
+    b = a if B is A else CanonicalOperand(B)
+    queue, (m, k), (_, n) = A.queue, A.shape, B.shape
+    form = form_of(a.matrix, b.matrix, settings.semiring)
+    index = np.dtype(form.index)
+    of_a = with_index(queue, a.indptr, index), with_index(queue, a.indices, index)
+    of_b = of_a if b is a else (with_index(queue, b.indptr, index), with_index(queue, b.indices, index))
+    chain = Chain(queue, *of_a, a.data) if b is a else Chain(queue, *of_a, a.data, *of_b, b.data)
+    any_products = a.nnz > 0 < b.nnz
+    kind = kind_of(chain.device, form)
+    limit = kind.memory if settings.memory_limit is None else int(settings.memory_limit)
+    product = Product((m, n), *of_a, a.data, *of_b, b.data, of_a[0], 0, 0, kind, limit, settings.deterministic)
+    inputs = side_by_side(chain.device, m, a.known, b.nnz / k) if any_products else 0
+    refused = refused_of(chain.device, form)
+    return _Begun(settings, (a, b), chain, product, any_products, inputs, refused, A.data.allocator)
+
+
+def _speculated(begun: _Begun) -> Counted | None:
+    """Return all that there is to be known by a guess, if there is one and it is right."""
+    (a, b), chain, product, refused = begun.operands, begun.chain, begun.product, begun.refused
+    m, mean, mean_of_b = product.shape[0], a.nnz / product.shape[0], b.nnz / b.matrix.shape[0]
+    guess = guessed(product.kind, m, mean, mean * mean_of_b, a.known, b.known)
+    if guess is None or (refused and (guess in refused or guess.accumulator in refused)):
+        return None
+    max_products = min(guess.max_products or _INT32_MAX, _INT32_MAX)
+    try:
+        found = tried(chain, product, guess.accumulator, max_products, begun.allocator)
+    except BuildError as error:
+        RefusedError(chain.device, product.form, guess, error).avoid()
+        return None
+    except MemoryError as error:
+        _log.info("the product is analysed: %s", error)
+        return None
+    rule = settled(guess, found, begun.inputs) if found else None
+    if found is None or rule is None or (refused and rule.accumulator in refused):
+        return None
+    product = product._replace(n_products=found.n_products, bound=found.n_products)
+    steps = (Step(rule, Rows(m, n_empty=found.n_empty), None),)
+    return Counted(begun.operands, chain, product, steps, (found.indptr, found.nnz), _GUESSED)
+
+
+def _analysed(
+    begun: _Begun, rules: Rules | None, timer: Timer, *, counting_only: bool, pointers: tuple[cl_array.Array, int] | None
+) -> Counted:
+    """Return the structure of a product by its analysis; arguments as for `counted`."""
+    settings, (a, b), chain, product = begun.settings, begun.operands, begun.chain, begun.product
+    (m, n), kind, auto = product.shape, product.kind, settings.method == "auto"
+    rules, why = _able(begun, rules)
+    uneven = auto and is_uneven(chain.device, m, a.known)
+    work = analyse(chain, (m, n), a.nnz, product.structure, rules, uneven=uneven)
+    c_index = kind.c_index if max(work.bound, m, n) <= _INT32_MAX else np.dtype(np.int64)
+    c_index = c_index if pointers is None else pointers[0].dtype
+    if c_index != kind.c_index:
+        form = form_of(a.matrix, b.matrix, settings.semiring, name_of(c_index))
+        product = product._replace(kind=kind_of(chain.device, form))
+    product = product._replace(products=work.products, n_products=work.n_products, bound=work.bound)
+    shared = _shared(begun, product, work, rules)
     work.rule = None
     steps = [prepared(chain, product, rule, each) for rule, each in shared if rule.accumulator is not None]
     if pointers is not None:
-        return Counted(operands, chain, product, steps, pointers, why)
-    # Only now: beside what it took to list rows there may be no memory for it.
-    counts = chain.scratch(m, np.uint32)
+        return Counted(begun.operands, chain, product, steps, pointers, why)
+    # Only now: beside what it took to list rows there may be no memory for them.
+    counts, indptr = new_counts(chain, product, begun.allocator)
     if work.taken[0]:
         chain.fill(counts, 0, m)
     timer.ended("analysis")
     # Where C may be refused, or is not wanted, its entries come before its values.
-    free = settings.method == "auto" and settings.max_nnz is None and not counting_only and ONE_PHASE not in refused
+    free = auto and settings.max_nnz is None and not counting_only and ONE_PHASE not in begun.refused
     one_phase = free and in_one_phase(chain.device, work, product, [each.rule for each in steps])
     phases = ("roomy",) if one_phase else ("symbolic",) if counting_only else ("symbolic", "numeric")
     what = product.form, product.deterministic, phases, tuple((step.rule.accumulator, step.rows.listed is None) for step in steps)
-    chain.build_together(what, lambda: foreseen(chain.device, product, steps, phases))
+    chain.build_together(what, lambda: foreseen(product, steps, phases))
     made = _in_one_phase(chain, product, steps, counts) if one_phase else None
     if made is None:
         enqueue_symbolic(chain, product, steps, counts)
-        if c_index != form.c_index and max(m, n) <= _INT32_MAX and summed(chain, counts, m) <= _INT32_MAX:
+        if c_index != kind.c_index and max(m, n) <= _INT32_MAX and summed(chain, counts, m) <= _INT32_MAX:
             # C could have needed 64 bits; its entries, as they turn out, do not.
-            product = product._replace(form=form)
+            product = product._replace(kind=kind)
     else:
         why = why._replace(one_phase=True)
         timer.ended("numeric")
-    indptr = enqueue_pointers(chain, product, counts, A.data.allocator)
+    indptr = new_pointers(chain, product, begun.allocator) if indptr is None else indptr
+    enqueue_scan(chain, counts, indptr, m, kind="pointers")
     nnz = int(chain.read(indptr, 1, m)[0])
     timer.ended("symbolic")
-    return Counted(operands, chain, product, steps, (indptr, nnz), why, made)
+    return Counted(begun.operands, chain, product, steps, (indptr, nnz), why, made)
 
 
-def _canonical(A: Matrix, B: Matrix) -> tuple[CanonicalOperand, CanonicalOperand]:
-    """Return both operands in canonical format: one, if they are the same matrix."""
-    a = CanonicalOperand(A)
-    return a, a if B is A else CanonicalOperand(B)
-
-
-def _able(
-    chain: Chain,
-    product: Product,
-    rules: Rules | None,
-    settings: Settings,
-    operands: tuple[CanonicalOperand, CanonicalOperand],
-    why: Why,
-) -> tuple[Rules, Why]:
+def _able(begun: _Begun, rules: Rules | None) -> tuple[Rules, Why]:
     """Return the rules that were given, or those of the method, by accumulators whose kernels are not refused; and the reason."""
-    device, form, n, limit = chain.device, product.form, product.shape[1], settings.memory_limit
+    settings, product, device = begun.settings, begun.product, begun.chain.device
+    form, n, limit, auto = product.form, product.shape[1], settings.memory_limit, settings.method == "auto"
+    why = Why("the recipe was given" if auto else "the method was named")
     if rules is None:
         recipe = None
-        if settings.method == "auto":
-            left, right = (each.matrix for each in operands)
-            ruling = decided(device, form, features_of((*left.shape, n), (left.nnz, right.nnz), left.facts))
+        if auto:
+            a, b = begun.operands
+            ruling = decided(device, form, features_of((*a.matrix.shape, n), (a.nnz, b.nnz), a.known))
             recipe, why = ruling.value, Why("", ruling)
         # Only on CPU devices are there accumulators as wide as B.
         widest = bounded(*product.structure, product.a_data, product.b_data) if device.is_cpu else None
@@ -266,53 +326,15 @@ def _in_one_phase(chain: Chain, product: Product, steps: Sequence[Step], counts:
     return made
 
 
-def _speculated(
-    operands: tuple[CanonicalOperand, CanonicalOperand],
-    chain: Chain,
-    product: Product,
-    inputs: int,
-    refused: Container[object],
-    allocator: Any,
-) -> Counted | None:
-    """Return all that there is to be known by a guess, if there is one and it is right.
-
-    ``inputs``: as `side_by_side` says.
-    """
-    a, b = (each.matrix for each in operands)
-    m, mean = a.shape[0], a.nnz / a.shape[0]
-    known = a.facts, b.facts
-    guess = guessed(chain.device, product.form, m, mean, mean * b.nnz / b.shape[0], *known)
-    if guess is None or guess in refused or guess[0] in refused:
-        return None
-    accumulator, most = guess
-    try:
-        counts = chain.scratch(m, np.uint32)
-        found = tried(chain, product, accumulator, min(most or _INT32_MAX, _INT32_MAX), counts, allocator)
-    except BuildError as error:
-        RefusedError(chain.device, product.form, guess, error).avoid()
-        return None
-    except MemoryError as error:
-        _log.info("the product is analysed: %s", error)
-        return None
-    rule = settled(accumulator, found, inputs) if found else None
-    if found is None or rule is None or rule.accumulator in refused:
-        return None
-    product = product._replace(n_products=found.n_products, bound=found.n_products)
-    steps = [Step(rule, Rows(m, n_empty=found.n_empty), None)]
-    return Counted(operands, chain, product, steps, (found.indptr, found.nnz), _GUESSED)
-
-
-def _shared(
-    chain: Chain, product: Product, work: Work, method: str, rules: Rules, inputs: int, refused: Container[object]
-) -> list[tuple[Rule, Rows]]:
-    """Return the rules with their rows; ``inputs`` as `side_by_side` says."""
+def _shared(begun: _Begun, product: Product, work: Work, rules: Rules) -> list[tuple[Rule, Rows]]:
+    """Return the rules with their rows."""
     one: Rule | None = None
-    auto, n_rows = method == "auto", product.shape[0]
-    if auto and 0 < work.n_products <= FEW_PRODUCTS:
-        one = small(chain.device, product.form, work.longest_row)
-    elif method in ("auto", "reg-merge") and not chain.device.is_cpu:
-        one = alone(work.longest_row, work.most_products, inputs)
+    method, refused, n_rows = begun.settings.method, begun.refused, product.shape[0]
+    if method == "auto" and 0 < work.n_products <= FEW_PRODUCTS:
+        one = product.kind.once(small, work.longest_row)
+    elif method in ("auto", "reg-merge") and not begun.chain.device.is_cpu:
+        one = alone(work.longest_row, work.most_products, begun.inputs)
     if one is not None and one.accumulator not in refused:
         return [(one, Rows(n_rows, n_empty=work.taken[0]))]
-    each = shares(rules, work, product, refused) if auto else list(zip(rules, work.taken, strict=True))
-    return grouped(chain, n_rows, work, each)
+    each = shares(rules, work, product, refused) if method == "auto" else list(zip(rules, work.taken, strict=True))
+    return grouped(begun.chain, n_rows, work, each)

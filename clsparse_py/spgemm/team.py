@@ -15,6 +15,7 @@ from clsparse_py.launch import Chain
 from clsparse_py.records import dataclass
 from clsparse_py.spgemm.accumulator import Product, Result, Rows
 from clsparse_py.spgemm.kernels import Form, RowKernel
+from clsparse_py.spgemm.kind import Kind
 
 __all__ = ["Team", "varied"]
 
@@ -42,25 +43,24 @@ class Team(abc.ABC):
 
     def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: object, counts: cl_array.Array) -> None:  # noqa: ARG002
         """Enqueue the number of entries of each row."""
-        self._enqueue(chain, product, rows, product.form.of("symbolic"), counts)
+        self._enqueue(chain, product, rows, "symbolic", counts)
 
     def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: object, C: Result, phase: str) -> None:  # noqa: ARG002
         """Enqueue columns and values of each row, with its entries where they are to be counted, or values alone."""
         results = C[:3] if C.counts is None else C
-        form = product.form.of(phase)
-        self._enqueue(chain, product, rows, form, product.a_data, product.b_data, *results, entries=C.data.size)
+        self._enqueue(chain, product, rows, phase, product.a_data, product.b_data, *results, entries=C.data.size)
 
     def suited(self, device: Device, product: Product, entries: int | None = None) -> Self:  # noqa: ARG002 - most are always alike
         """Return the team as it makes rows of a product; ``entries``: those of C, if they are known."""
         return self
 
-    def foreseen(self, device: Device, product: Product, rows: Rows, phase: str) -> RowKernel | None:
+    def foreseen(self, product: Product, rows: Rows, phase: str) -> RowKernel | None:
         """Return the record of the kernel that a phase will take; None if that is not known yet."""
-        return _record(self.suited(device, product), device, product.form.of(phase), rows.listed is not None)
+        return product.kind.once(_record, self.suited(product.kind.device, product), phase, rows.listed is not None)
 
-    def _enqueue(self, chain: Chain, product: Product, rows: Rows, form: Form, *results: Any, entries: int | None = None) -> None:
+    def _enqueue(self, chain: Chain, product: Product, rows: Rows, phase: str, *results: Any, entries: int | None = None) -> None:
         team = self.suited(chain.device, product, entries)
-        built, record = chain.build(_record(team, chain.device, form, rows.listed is not None))
+        built, record = chain.build(product.kind.once(_record, team, phase, rows.listed is not None))
         groups, own = self._spread(chain, product, rows, record)
         chain.launch(built, groups, *rows.where, *product.structure, *results, *own)
 
@@ -76,8 +76,6 @@ def varied(team: _Team, field: str, value: Any) -> _Team:
     return replace(team, **{field: value})
 
 
-# Kept: to make a record legal takes longer than to launch its kernel.
-@functools.lru_cache(maxsize=1024)
-def _record(team: Team, device: Device, form: Form, listed: bool) -> RowKernel:
-    """Return a team's record."""
-    return team.record(device, form, listed)
+def _record(kind: Kind, team: Team, phase: str, listed: bool) -> RowKernel:
+    """Return a team's record for a phase."""
+    return team.record(kind.device, kind.form.of(phase), listed)

@@ -21,6 +21,7 @@ from clsparse_py.spgemm.choose import rules_for
 from clsparse_py.spgemm.dense_windows import DenseWindowsKernel
 from clsparse_py.spgemm.hash import Hash, HashKernel, LargeHash
 from clsparse_py.spgemm.kernels import Form
+from clsparse_py.spgemm.kind import Kind
 from clsparse_py.spgemm.rules import Rule
 
 Give = Callable[[Hash], None]
@@ -205,8 +206,8 @@ def test_values_by_atomics(
 @pytest.mark.parametrize("deterministic", [True, False])
 def test_kernels_are_foreseen_that_add_values_as_asked(queue: cl.CommandQueue, deterministic: bool) -> None:
     form = Form("numeric", "int32", arithmetic=Arithmetic("float32", "float32"), c_index="int32")
-    product = Product((2, 2), *(None,) * 7, 0, 0, form, 0, deterministic)
-    assert Hash(64, 8).foreseen(describe(queue.device), product, Rows(1), "numeric").ordered == deterministic
+    product = Product((2, 2), *(None,) * 7, 0, 0, Kind(describe(queue.device), form), 0, deterministic)
+    assert Hash(64, 8).foreseen(product, Rows(1), "numeric").ordered == deterministic
 
 
 def test_local_memory_is_what_records_say(queue: cl.CommandQueue, give: Give) -> None:

@@ -17,6 +17,7 @@ from clsparse_py.spgemm.analysis import Work
 from clsparse_py.spgemm.choose import (
     FEW_PRODUCTS,
     METHODS,
+    Speculation,
     alone,
     are_long,
     guessed,
@@ -30,8 +31,9 @@ from clsparse_py.spgemm.choose import (
 )
 from clsparse_py.spgemm.guess import Guess
 from clsparse_py.spgemm.kernels import Form
+from clsparse_py.spgemm.kind import Kind
 from clsparse_py.spgemm.merge import Merge
-from clsparse_py.spgemm.rules import EMPTY, Rules
+from clsparse_py.spgemm.rules import EMPTY, Rule, Rules
 from clsparse_py.structure import Facts
 
 FORM = Form("numeric", "int32", arithmetic=Arithmetic("float64", "float64"), c_index="int32")
@@ -92,7 +94,7 @@ def test_rows_of_b_are_staged_where_neighbours_share_them(kind: str, adjacent: f
     ("kind", "longest", "length"), [("gpu", 5, 8), ("gpu", 30, 32), ("gpu", 65, None), ("cpu", 9, 16), ("cpu", 17, None)]
 )
 def test_small_products_take_one_launch(kind: str, longest: int, length: int | None) -> None:
-    found = small(device(kind), FORM, longest)
+    found = small(Kind(device(kind), FORM), longest)
     assert (found and found.max_length) == length
     assert found is None or found.method == "reg-merge"
 
@@ -134,10 +136,10 @@ def test_guesses(
 ) -> None:
     nnz = n_rows * mean_row
     known = (Facts(nnz, True, True, each, int(adjacent * nnz)) for each in longest or (None, None))
-    found = guessed(device(kind), FORM, n_rows, mean_row, mean_products, *known)
-    assert (found and found[0].length) == capacity
-    assert found is None or found[1] == (FEW_PRODUCTS if n_rows == 100 else None)
-    assert found == guessed(device(kind), FORM, n_rows, mean_row, mean_products, None, None) or longest
+    found = guessed(Kind(device(kind), FORM), n_rows, mean_row, mean_products, *known)
+    assert (found and found.accumulator.length) == capacity
+    assert found is None or found.max_products == (FEW_PRODUCTS if n_rows == 100 else None)
+    assert found == guessed(Kind(device(kind), FORM), n_rows, mean_row, mean_products, None, None) or longest
 
 
 def test_few_long_rows_are_made_beside_others() -> None:
@@ -164,8 +166,9 @@ def test_rows_that_differ_are_listed_while_the_host_waits(longest: int | None, u
 )
 def test_what_a_guess_found_settles_the_numeric_phase(heads: int, n_products: int, merged: bool) -> None:
     # As many entries as products, or a million of them.
+    accumulator = Merge(heads, 8)
     guess = Guess(cast("cl_array.Array", None), min(n_products, 10**6), n_products, 8, 0)
-    found = settled(Merge(heads, 8), guess, 0)
+    found = settled(Speculation(accumulator, Rule("reg-merge", accumulator), None), guess, 0)
     assert (found.method if found else None) == ("reg-merge" if merged else None)
 
 

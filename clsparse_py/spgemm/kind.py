@@ -12,16 +12,17 @@ from clsparse_py.device import Device
 from clsparse_py.spgemm.arguments import memory_limit_of
 from clsparse_py.spgemm.kernels import Form
 
-__all__ = ["Lowering", "lowering_of"]
+__all__ = ["Kind", "kind_of"]
 
 #: Answers that are kept for a kind, at most: some are asked for by sizes, which differ from product to product.
 _MAX_KEPT = 1024
+_NOTHING: Any = object()
 
 T = TypeVar("T")
 
 
-class Lowering:
-    """How products of one kind become launches: what does not depend on the operands' entries and sizes.
+class Kind:
+    """What does not depend on the operands' entries and sizes: dtypes, and records and rules as they are asked for.
 
     Parameters
     ----------
@@ -51,14 +52,13 @@ class Lowering:
         """Return what a function finds for this kind and some arguments, which is kept."""
         key = find, arguments
         kept = self._kept
-        if key in kept:
-            found: T = kept[key]
-            return found
-        if len(kept) >= _MAX_KEPT:
-            kept.clear()
-        found = kept[key] = find(self, *arguments)
+        found: T = kept.get(key, _NOTHING)
+        if found is _NOTHING:
+            if len(kept) >= _MAX_KEPT:
+                kept.clear()
+            found = kept[key] = find(self, *arguments)
         return found
 
 
-# Kept: what is found for a kind is kept by its lowering.
-lowering_of = functools.lru_cache(maxsize=256)(Lowering)
+# Kept, as it keeps what is found.
+kind_of = functools.lru_cache(maxsize=256)(Kind)

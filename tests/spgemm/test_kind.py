@@ -1,0 +1,52 @@
+"""What products of one kind share is worked out once, and a small product asks for little memory beside its result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+import scipy.sparse as sp
+from problems import assert_product, device_matrix
+from scratch import counted
+
+from clsparse_py import describe
+from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.spgemm.kernels import Form
+from clsparse_py.spgemm.kind import Kind, kind_of
+from clsparse_py.spgemm.sort import Sort
+
+pytestmark = pytest.mark.any_platform
+
+FORM = Form("numeric", "int32", arithmetic=Arithmetic("float32", "float32"), c_index="int32")
+
+
+def test_what_a_kind_needs_is_found_once(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    kind, found = Kind(describe(queue.device), FORM), []
+
+    def find(of: Kind, *what: Any) -> tuple[Any, ...]:
+        assert of is kind
+        found.append(what)
+        return what
+
+    first = kind.once(find, Sort(2, 2), "numeric")
+    assert kind.once(find, Sort(2, 2), "numeric") is first
+    kind.once(find, Sort(2, 4), "numeric")
+    assert found == [(Sort(2, 2), "numeric"), (Sort(2, 4), "numeric")]
+    # Answers about sizes do not grow without end.
+    monkeypatch.setitem(Kind.once.__globals__, "_MAX_KEPT", 3)
+    for size in range(10):
+        kind.once(find, size)
+    assert len(kind._kept) <= 3
+    assert kind_of(describe(queue.device), FORM) is kind_of(describe(queue.device), FORM)
+
+
+def test_entries_are_counted_in_the_memory_of_row_pointers(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    host = sp.csr_array(sp.eye_array(6000, format="csr", dtype=np.float32))
+    A = device_matrix(queue, host)
+    _ = A @ A
+    with counted(monkeypatch) as allocations:
+        C = A @ A
+    assert_product(C, host, host)
+    assert allocations.peak(C) < C.indptr.nbytes // 2
