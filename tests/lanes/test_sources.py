@@ -81,7 +81,8 @@ def read(program: str, target: str, sources: dict[str, str], folder: Path) -> Re
     Functions keep their arguments and results there, built-ins are declared as they are called, and vectors are not taken apart.
     """
     options = ["-cl-std=CL2.0", "-O0", "-disable-llvm-passes", "-emit-llvm"]
-    made, warnings = clang.compile_together(program, target, options, sources, folder)
+    made, said = clang.compile_together(program, target, options, sources, folder)
+    warnings = [line for line in said.splitlines() if "warning:" in line]
     signatures = {name: re.findall(r"^(?:define|declare) .*", text, flags=re.MULTILINE) for name, text in made.items()}
     return Read({name: max(map(vector, of)) for name, of in signatures.items()}, warnings)
 

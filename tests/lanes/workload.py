@@ -54,7 +54,7 @@ class Axes:
         # As many as work-group sizes, and of every size of a value.
         wide = ("complex128", "float64") if fp64 else ("complex64", "bool")
         dtypes = tuple(np.dtype(name) for name in ("float32", "uint8", wide[0], "int64", wide[1]))
-        return cls((1, 7, 48, 64, 256 if simulated else 1024), dtypes, 1 if simulated else 2)
+        return cls((1, 7, 48, 64, 128 if simulated else 1024), dtypes, 1 if simulated else 2)
 
 
 @dataclass
@@ -160,11 +160,14 @@ def choice(name: str, work_group: int) -> KernelChoice:
 
 
 def product_cases(axes: Axes) -> Iterator[Case]:
-    """Every kernel with every dtype, work-group size, index type and semiring, rotated against each other."""
+    """Every template with every dtype, work-group size, index type and semiring, rotated against each other."""
     rings = [ring for ring in semiring.SEMIRINGS.values() if ring != semiring.plus_times]
     for k, name in enumerate(KERNELS):
         yield partial(product, RAGGED, name, FLOAT32)
         for i, dtype in enumerate(axes.dtypes):
+            # Seven widths of one template: two dtypes each.
+            if name.startswith("subvector") and (i - k) % 5 > 1:
+                continue
             kernel, index = choice(name, axes.work_groups[(i + k) % 5]), INDEX_TYPES[(i + k // 5) % 2]
             yield partial(product, RAGGED if i % 2 else CUT, kernel, dtype, index, scaled=dtype.kind != "b" and i % 3 != 1)
         for i in range(k, k + axes.semirings):
@@ -183,8 +186,8 @@ def plan_cases(axes: Axes) -> Iterator[Case]:
         yield partial(product, RAGGED, choice(name, axes.work_groups[i % 4]), FLOAT32, scheme=scheme)
     yield partial(product, PIECES, choice("pieces", 64), np.dtype(np.int32))
     yield partial(product, PIECES, None, np.dtype(np.int32), scheme="fine")
-    for matrix, kernel in itertools.product(NOTHING, (*KERNELS, None)):
-        yield partial(product, matrix, kernel, FLOAT32, scaled=True)
+    for i, kernel in enumerate((*KERNELS, *(None for _ in NOTHING))):
+        yield partial(product, NOTHING[i % len(NOTHING)], kernel, FLOAT32, scaled=True)
 
 
 def structure(matrix: Matrix, index: type[Any], work_group: int) -> None:

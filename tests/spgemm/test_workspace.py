@@ -31,7 +31,7 @@ from clsparse_py.workspace import Workspace
 #: these cases alone.
 TAKING = ("auto", "dense", "esc", "esc-local", "long-rows", "large-hash")
 OF_FEW_BINS = ("tall", "empty", "inner")
-LIMITS = (1, 10**4, 10**5, 10**6, 10**8, None)
+LIMITS = (1, 10**4, 10**5, 10**6, 10**8, None) if exhaustive() else (1, 10**5, 10**6, None)
 #: Devices taken for GPUs are not PoCL's (quirk 4).
 DEVICES = [(name, kind) for name in PLATFORMS for kind in ("cpu", "gpu") if kind == "cpu" or not name.startswith("pocl")]
 if not exhaustive():
