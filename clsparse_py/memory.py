@@ -323,7 +323,7 @@ class Pool:
         """Return what is used and kept."""
         with self._lock:
             self._settle()
-            lent = sum(block.pool is self for block in tuple(_lent.values()))
+            lent = sum(block.pool is self for block in _lent.copy().values())
             return MemoryInfo(self._total - self._pooled, self._pooled, self._peak, lent)
 
     def note(self, pointers: Iterable[int], queue: cl.CommandQueue, event: cl.Event, ordered: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import types
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 import scipy.sparse as sp
 
 import clsparse_py
-from clsparse_py import NoDeviceError, cache, csr_array, default_queue, device, programs, trial
+from clsparse_py import NoDeviceError, cache, csr_array, default_queue, device, programs, sources, trial
 from clsparse_py.device import Portability, choose_device, describe, devices, in_order
 
 
@@ -237,3 +238,14 @@ def test_in_order(queue: cl.CommandQueue) -> None:
 def test_a_query_that_a_driver_does_not_know_has_a_default(queue: cl.CommandQueue) -> None:
     assert device._query(queue.device, "no_such_thing", 17) == 17
     assert cache.folder().is_dir()
+
+
+def test_probes_define_what_their_headers_need() -> None:
+    """A probe that does not build is no error: the device is taken to lack what it asks for."""
+    probes = [device._lanes_probe_source(Portability("ptx", 32, "ptx", True, "ptx"), 64)]
+    probes += [f"#define LOAD_ONCE_BY_PTX\n{device._LOAD_ONCE_PROBE}", device._MATCH_PROBE]
+    for source in map(sources.expand, probes):
+        needed = re.findall(r"#ifndef (\w+)\n\s*#error", source)
+        for macro in needed:
+            before = source[: source.index(f"#ifndef {macro}")]
+            assert f"#define {macro}" in before, macro

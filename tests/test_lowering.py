@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -124,6 +125,7 @@ def test_scratch_memory_is_let_go_if_there_is_too_little(queue: cl.CommandQueue,
     own, values = cl.CommandQueue(queue.context, queue.device), np.ones(N, np.uint32)
     scanned(own, values, calls := Calls())
     own.finish()
+    gc.collect()
     used = memory_info(own).used
     workspace = Workspace(room)
     with counting(workspace), pytest.raises(MemoryError, match="memory_limit"):

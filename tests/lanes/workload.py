@@ -29,7 +29,7 @@ from transpose_cases import transpose_cases
 from values import INDEX_TYPES, numbers, same
 
 import clsparse_py
-from clsparse_py import csr_array, describe, programs, semiring, spmm, spmv, spmv_plan
+from clsparse_py import csr_array, describe, memory, programs, semiring, spmm, spmv, spmv_plan
 from clsparse_py.spmv import KERNELS, KernelChoice, Scheme
 from clsparse_py.spmv.binning import N_BINS, count_bins, list_rows
 from clsparse_py.spmv.features import inspect
@@ -312,16 +312,20 @@ def refusal_cases() -> Iterator[Case]:
 def make_writes_visible() -> None:
     """Work around false reports of uninitialised reads (quirk 26): Oclgrind loses track of writes in three cases.
 
-    A buffer in the place of a freed smaller one has entries that no write initialises: so no array is freed. A copy to a part
+    A buffer in the place of a freed smaller one has entries that no write initialises: so none is freed. A copy to a part
     of a buffer initialises other bytes than its own: so the whole buffer is written. Filling a buffer initialises nothing: so it
     is written too.
     """
-    make, copy = cl_array.Array.__init__, cl.enqueue_copy
+    make, create, copy = cl_array.Array.__init__, memory._create, cl.enqueue_copy
     kept: list[Any] = []
 
     def made(self: cl_array.Array, *args: Any, **named: Any) -> None:
         make(self, *args, **named)
         kept.append(self.base_data)
+
+    def created(*args: Any) -> cl.Buffer:
+        kept.append(create(*args))
+        return cl.Buffer.from_int_ptr(kept[-1].int_ptr, retain=True)
 
     def copied(queue: cl.CommandQueue, to: Any, source: Any, **named: Any) -> cl.Event:
         if not isinstance(to, cl.MemoryObject) or not isinstance(source, cl.MemoryObject):
@@ -339,7 +343,7 @@ def make_writes_visible() -> None:
         whole[begin : begin + size] = np.resize(np.frombuffer(pattern, np.uint8), size)
         return copy(queue, to, whole)
 
-    cl_array.Array.__init__, cl.enqueue_copy, cl.enqueue_fill_buffer = made, copied, filled
+    cl_array.Array.__init__, memory._create, cl.enqueue_copy, cl.enqueue_fill_buffer = made, created, copied, filled
 
 
 def main() -> None:
