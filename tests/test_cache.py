@@ -249,7 +249,8 @@ def test_processes_share_a_cold_cache_and_survive_a_damaged_one(folder: Path, pl
     name = PLATFORMS[platform].platform.name
     for process in [_start(name), _start(name)]:
         assert _lines(process) == ["right"]
-    kept = list(folder.iterdir())
+    # Beside what is kept there may be a folder of marks, of processes that build.
+    kept = [path for path in folder.iterdir() if path.is_file()]
     assert kept
     assert not [path for path in kept if path.name.startswith(".writing")]
     for path in kept:
