@@ -12,6 +12,8 @@ import pyopencl as cl
 
 # Loaded where they are used, as each takes longer to import than the package.
 LATER = {"fastjsonschema", "importlib.resources", "mako", "matplotlib", "pygments", "rich", "scipy.io", "sklearn"}
+#: Modules that importing the package loads beyond NumPy, SciPy and PyOpenCL, at most; each takes half a millisecond. There are 113.
+MAX_MODULES = 120
 
 MULTIPLY = """
 import json, sys, numpy as np, pyopencl as cl, pyopencl.array
@@ -39,6 +41,7 @@ def test_importing_the_package_loads_nothing_that_few_processes_use(tmp_path: Pa
     others = modules(f"import numpy, scipy.sparse, pyopencl.array; {loaded}", tmp_path)
     found = modules(f"import clsparse_py; {loaded}", tmp_path)
     assert not LATER & (found - others)
+    assert len(found - others) <= MAX_MODULES, sorted(found - others)
     assert {"clsparse_py.tuning.run", "clsparse_py.catalogue", "clsparse_py.cli", "clsparse_py.demo"}.isdisjoint(found)
 
 
