@@ -12,7 +12,7 @@ import pyopencl as cl
 
 # Loaded where they are used, as each takes longer to import than the package.
 LATER = {"fastjsonschema", "importlib.resources", "mako", "matplotlib", "pygments", "rich", "scipy.io", "sklearn"}
-#: Modules that importing the package loads beyond NumPy, SciPy and PyOpenCL, at most; each takes half a millisecond. There are 113.
+#: Modules that importing the package loads beyond NumPy, SciPy and PyOpenCL, at most. There are 113.
 MAX_MODULES = 120
 
 MULTIPLY = """
