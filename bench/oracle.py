@@ -23,13 +23,13 @@ import pyopencl as cl
 
 from bench import opencl, scripts
 from bench.tune_device import held_out
+from clsparse_py._spmv import KernelChoice, Scheme, SpmvPlan
+from clsparse_py._spmv.choose import Decision
+from clsparse_py._spmv.problem import Subject
+from clsparse_py._spmv.tunable import SpmvTunable
 from clsparse_py.console import plain
 from clsparse_py.device import Device, describe
 from clsparse_py.files import write_text
-from clsparse_py.spmv import KernelChoice, Scheme, SpmvPlan
-from clsparse_py.spmv.choose import Decision
-from clsparse_py.spmv.problem import Subject
-from clsparse_py.spmv.tunable import SpmvTunable
 from clsparse_py.tuning.checkpoint import Checkpoint, Observation
 from clsparse_py.tuning.clock import profiling_queue
 from clsparse_py.tuning.corpus import TEST, Case, generated

@@ -5,16 +5,16 @@ try:
 except ModuleNotFoundError as error:
     needed = f"clsparse_py needs {error.name}, which this Python lacks: pip install '.[pocl]' in clsparse_py's folder brings all"
     raise ModuleNotFoundError(needed, name=error.name) from None
+from clsparse_py._spgemm import spgemm, spgemm_estimate, spgemm_plan
+from clsparse_py._spmm import spmm
+from clsparse_py._spmv import spmv, spmv_plan
+from clsparse_py._transpose import transpose, transpose_plan
+from clsparse_py._warmup import warmup
 from clsparse_py.csr import csr_array
 from clsparse_py.device import default_queue, describe, devices
 from clsparse_py.errors import BuildError, NoDeviceError
 from clsparse_py.memory import free_memory, memory_info, record_use
 from clsparse_py.semiring import max_times, min_plus, or_and, plus_pair, plus_times
-from clsparse_py.spgemm import spgemm, spgemm_estimate, spgemm_plan
-from clsparse_py.spmm import spmm
-from clsparse_py.spmv import spmv, spmv_plan
-from clsparse_py.transpose import transpose, transpose_plan
-from clsparse_py.warmup import warmup
 
 __version__ = "0.1.0"
 

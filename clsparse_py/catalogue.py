@@ -7,6 +7,13 @@ from dataclasses import replace
 import numpy as np
 
 from clsparse_py import programs, sources
+from clsparse_py._spgemm.catalogue import of_spgemm
+from clsparse_py._spmm import Rows
+from clsparse_py._spmv.binning import Binning, ScanCounts
+from clsparse_py._spmv.choose import KERNELS, choose
+from clsparse_py._spmv.features import Features
+from clsparse_py._spmv.kernels import Adaptive, Combine, CountFeatures, Subvector, TotalFeatures
+from clsparse_py._transpose.kernels import Count, Gather, GatherChunked, Insert, Order, Sample, Unpack, tile
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.canonical import Begins, Compact, Nonzeros, Range
 from clsparse_py.convert import Convert
@@ -31,14 +38,7 @@ from clsparse_py.primitives.segmented import AddPartials, CutSegments, Segmented
 from clsparse_py.primitives.segmented_merge import SORT_ROUNDS, MergePairs, MergeUnsorted
 from clsparse_py.primitives.segmented_sort import MergeSerial, SortNetwork
 from clsparse_py.primitives.segments import NEVER, Elements, Runs, Shape
-from clsparse_py.spgemm.catalogue import of_spgemm
-from clsparse_py.spmm import Rows
-from clsparse_py.spmv.binning import Binning, ScanCounts
-from clsparse_py.spmv.choose import KERNELS, choose
-from clsparse_py.spmv.features import Features
-from clsparse_py.spmv.kernels import Adaptive, Combine, CountFeatures, Subvector, TotalFeatures
 from clsparse_py.structure import Check
-from clsparse_py.transpose.kernels import Count, Gather, GatherChunked, Insert, Order, Sample, Unpack, tile
 
 __all__ = ["catalogue", "template_names"]
 

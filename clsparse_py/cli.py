@@ -23,6 +23,8 @@ from rich.text import Text
 
 import clsparse_py
 from clsparse_py import demo, programs, refusals
+from clsparse_py._spgemm import METHODS as PRODUCT_METHODS
+from clsparse_py._transpose.methods import METHODS
 from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic
 from clsparse_py.catalogue import catalogue
 from clsparse_py.console import plain
@@ -30,8 +32,6 @@ from clsparse_py.device import Device, choose_device, describe, devices, unusabl
 from clsparse_py.errors import BuildError, NoDeviceError, ProfileError
 from clsparse_py.io import read_matrix, suffix_of, write_matrix
 from clsparse_py.semiring import SEMIRINGS
-from clsparse_py.spgemm import METHODS as PRODUCT_METHODS
-from clsparse_py.transpose.methods import METHODS
 from clsparse_py.tuning import listing, profiles
 from clsparse_py.tuning.tunable import tunables
 

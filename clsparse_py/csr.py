@@ -9,18 +9,18 @@ import pyopencl as cl
 import scipy.sparse
 from pyopencl import array as cl_array
 
+from clsparse_py._spgemm import spgemm
+from clsparse_py._spmm import spmm
+from clsparse_py._spmv import SpmvPlan, kept_plan, spmv
+from clsparse_py._transpose import Permutation, TransposePlan, permutation, transpose
 from clsparse_py.canonical import with_sorted_rows, without_duplicates, without_zeros
 from clsparse_py.forked import use_device
 from clsparse_py.matrix import Matrix, Structure
 from clsparse_py.parts import made_of
 from clsparse_py.placement import place_part, require_device_array, value_dtype
-from clsparse_py.spgemm import spgemm
-from clsparse_py.spmm import spmm
-from clsparse_py.spmv import SpmvPlan, kept_plan, spmv
 from clsparse_py.structure import Facts
 from clsparse_py.tables import Table
 from clsparse_py.transfer import fetched
-from clsparse_py.transpose import Permutation, TransposePlan, permutation, transpose
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -20,14 +20,14 @@ from rich.table import Table
 from rich.text import Text
 
 from clsparse_py import programs
+from clsparse_py._spmv import spmv_plan
+from clsparse_py._transpose import transpose, transpose_plan
 from clsparse_py.csr import csr_array
 from clsparse_py.demo_spgemm import Square, squared
 from clsparse_py.device import describe
 from clsparse_py.errors import BuildError
 from clsparse_py.io import SUFFIXES, read_matrix
 from clsparse_py.records import dataclass
-from clsparse_py.spmv import spmv_plan
-from clsparse_py.transpose import transpose, transpose_plan
 
 T = TypeVar("T")
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from clsparse_py._spgemm import spgemm, spgemm_estimate, spgemm_plan
 from clsparse_py.csr import csr_array
 from clsparse_py.records import dataclass
-from clsparse_py.spgemm import spgemm, spgemm_estimate, spgemm_plan
 
 __all__ = ["MOST_PRODUCTS", "Square", "squared"]
 

@@ -8,7 +8,6 @@ own cache folder unless it is set.
 
 from __future__ import annotations
 
-import importlib
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -27,7 +26,8 @@ import unoptimised
 from pairs import exhaustive
 from platforms import PLATFORMS, queue_on
 
-from clsparse_py import programs, refusals
+from clsparse_py import launch, programs, refusals
+from clsparse_py._spmv import plan
 from clsparse_py.device import Device, describe
 from clsparse_py.tuning import profiles
 
@@ -181,8 +181,7 @@ def narrow_lanes(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
             found = describe(device)
             return replace(found, portability=found.portability.at_most(lane_width))
 
-        for name in ("clsparse_py.spmv.plan", "clsparse_py.launch"):
-            # Not by attribute: the functions `spmv` and `spmm` hide the modules of their names.
-            monkeypatch.setattr(importlib.import_module(name), "describe", described)
+        for module in (plan, launch):
+            monkeypatch.setattr(module, "describe", described)
 
     return narrow

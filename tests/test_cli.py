@@ -17,11 +17,11 @@ import scipy.sparse as sp
 from platforms import PLATFORMS, queue_on
 
 import clsparse_py
-from clsparse_py import cli, demo, io, programs, sources
+from clsparse_py import _warmup, cli, demo, io, programs, sources
+from clsparse_py._spmv import KERNELS
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.catalogue import catalogue, template_names
 from clsparse_py.device import Device, Portability, describe
-from clsparse_py.spmv import KERNELS
 
 pytestmark = pytest.mark.any_platform
 
@@ -114,15 +114,14 @@ def test_after_a_warm_up_products_build_nothing(queue: cl.CommandQueue, monkeypa
 
 
 def test_warming_up_leaves_out_what_the_device_lacks(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = sys.modules["clsparse_py.warmup"]
-    monkeypatch.setattr(module, "describe", lambda device: replace(describe(device), fp64=False))
+    monkeypatch.setattr(_warmup, "describe", lambda device: replace(describe(device), fp64=False))
     assert clsparse_py.warmup(queue, [np.float64]) == 0
     with pytest.raises(TypeError, match="float16"):
         clsparse_py.warmup(queue, [np.float16])
 
 
 def test_warming_up_tries_all_that_the_profile_chooses_on_a_gpu() -> None:
-    choices = [set(sys.modules["clsparse_py.warmup"]._choices(GPU, dtype)) for dtype in ("float32", "float64")]
+    choices = [set(_warmup._choices(GPU, dtype)) for dtype in ("float32", "float64")]
     assert all(1 < len(each) < 20 for each in choices)
     assert choices[0] != choices[1]
 

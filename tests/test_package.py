@@ -13,9 +13,38 @@ from pathlib import Path
 
 import pytest
 
+import clsparse_py
+
 ROOT = Path(__file__).parents[1]
 # What the two folders of sources resolve to.
 WHERE = "from clsparse_py import sources; print(sources.TEMPLATES.resolve(), sources.INCLUDES.resolve(), sep='\\n')"
+
+PUBLIC = {
+    "BuildError",
+    "NoDeviceError",
+    "csr_array",
+    "default_queue",
+    "describe",
+    "devices",
+    "free_memory",
+    "max_times",
+    "memory_info",
+    "min_plus",
+    "or_and",
+    "plus_pair",
+    "plus_times",
+    "primitives",
+    "record_use",
+    "spgemm",
+    "spgemm_estimate",
+    "spgemm_plan",
+    "spmm",
+    "spmv",
+    "spmv_plan",
+    "transpose",
+    "transpose_plan",
+    "warmup",
+}
 
 pytestmark = pytest.mark.skipif(not (ROOT / "pyproject.toml").exists(), reason="the tests do not run from a checkout")
 
@@ -92,6 +121,15 @@ def test_the_example_of_the_readme_runs_as_installed(distributions: Path, tmp_pa
     assert example is not None
     printed = run("-c", example.group(1), cwd=tmp_path, path=installed(distributions, tmp_path / "site"))
     assert float(printed.splitlines()[0]) < 1e-9
+
+
+def test_the_public_names_are_these() -> None:
+    """Every other name that the package has is a module, and no function hides one."""
+    modules = {path.stem for path in Path(clsparse_py.__file__).parent.iterdir()} - {"__init__"}
+    assert set(clsparse_py.__all__) == PUBLIC
+    others = {name for name in vars(clsparse_py) if not name.startswith("__")} - PUBLIC
+    assert others <= modules
+    assert modules & PUBLIC == {"primitives"}
 
 
 def test_without_its_dependencies_the_package_names_what_is_missing() -> None:

@@ -19,6 +19,10 @@ from platforms import PLATFORMS, queue_on
 from typing_extensions import Self
 
 from clsparse_py import BuildError, cache, programs, sources
+from clsparse_py._spmm import Rows
+from clsparse_py._spmv.binning import Binning, ScanCounts
+from clsparse_py._spmv.kernels import Adaptive, Chunked, Combine, CountFeatures, Merge, Pieces, Subvector
+from clsparse_py._transpose.kernels import Count, Gather, GatherChunked, Insert, Order, Sample, Unpack
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.canonical import Begins, Compact, Nonzeros, Range
 from clsparse_py.catalogue import catalogue
@@ -30,11 +34,7 @@ from clsparse_py.primitives.permute import Permute
 from clsparse_py.primitives.scan import ScanChunks, ScanTiles
 from clsparse_py.primitives.segmented import AddPartials, CutSegments, SegmentedChunks, SegmentedTails, SegmentedTiles
 from clsparse_py.records import dataclass
-from clsparse_py.spmm import Rows
-from clsparse_py.spmv.binning import Binning, ScanCounts
-from clsparse_py.spmv.kernels import Adaptive, Chunked, Combine, CountFeatures, Merge, Pieces, Subvector
 from clsparse_py.structure import Check
-from clsparse_py.transpose.kernels import Count, Gather, GatherChunked, Insert, Order, Sample, Unpack
 
 LANES = Portability("sub_group", 16)
 GPU = Device(

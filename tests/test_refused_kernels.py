@@ -23,9 +23,9 @@ from platforms import PLATFORMS
 
 import clsparse_py
 from clsparse_py import BuildError, cli, programs, refusals
+from clsparse_py._spmv.features import inspected_on_host
 from clsparse_py.convert import Convert, converted
 from clsparse_py.refusals import Refusal
-from clsparse_py.spmv.features import inspected_on_host
 from clsparse_py.structure import check_structure
 
 pytestmark = [pytest.mark.any_platform, pytest.mark.refusals]

@@ -16,11 +16,11 @@ from mypy import api
 from pyopencl import array as cl_array
 
 from clsparse_py import csr_array
+from clsparse_py._spgemm import METHODS as PRODUCT_METHODS
+from clsparse_py._spgemm import Method as ProductMethod
+from clsparse_py._spmv import Scheme
+from clsparse_py._transpose import METHODS, Method
 from clsparse_py.semiring import SEMIRINGS, Semiring, SemiringName
-from clsparse_py.spgemm import METHODS as PRODUCT_METHODS
-from clsparse_py.spgemm import Method as ProductMethod
-from clsparse_py.spmv import Scheme
-from clsparse_py.transpose import METHODS, Method
 
 ROOT = Path(__file__).parents[1]
 

@@ -27,10 +27,10 @@ from clsparse_py import (
     transpose,
     transpose_plan,
 )
+from clsparse_py._spgemm import Estimate, SpgemmPlan
+from clsparse_py._spmv import KernelChoice, Scheme, SpmvPlan
+from clsparse_py._transpose import TransposePlan
 from clsparse_py.semiring import Semiring
-from clsparse_py.spgemm import Estimate, SpgemmPlan
-from clsparse_py.spmv import KernelChoice, Scheme, SpmvPlan
-from clsparse_py.transpose import TransposePlan
 
 Host = npt.NDArray[Any]
 Pair = tuple[cl_array.Array, cl_array.Array]

@@ -17,10 +17,10 @@ Problem = TypeVar("Problem")
 
 #: Where each operation declares what can be tuned; imported by the tuner alone.
 _DECLARED = {
-    "spmv": "clsparse_py.spmv.tunable:SpmvTunable",
-    "transpose": "clsparse_py.transpose.tunable:SpTransTunable",
+    "spmv": "clsparse_py._spmv.tunable:SpmvTunable",
+    "transpose": "clsparse_py._transpose.tunable:SpTransTunable",
     "segmented_sort": "clsparse_py.primitives.tunable:SegmentedSortTunable",
-    "spgemm": "clsparse_py.spgemm.tunable:SpgemmTunable",
+    "spgemm": "clsparse_py._spgemm.tunable:SpgemmTunable",
 }
 #: The operations that can be tuned.
 OPERATIONS = tuple(_DECLARED)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 from dataclasses import replace
 from functools import partial
@@ -17,21 +16,21 @@ from values import INDEX_TYPES, numbers, same
 
 import clsparse_py
 from clsparse_py import csr_array, describe
+from clsparse_py._spgemm import METHODS, SpgemmPlan, spgemm, spgemm_estimate, spgemm_plan, symbolic
+from clsparse_py._spgemm.accumulator import Accumulator
+from clsparse_py._spgemm.arguments import form_of
+from clsparse_py._spgemm.choose import rules_for
+from clsparse_py._spgemm.dense_chunked import DenseChunked
+from clsparse_py._spgemm.dense_span import DenseSpan
+from clsparse_py._spgemm.dense_windows import DenseWindows
+from clsparse_py._spgemm.esc import Esc
+from clsparse_py._spgemm.esc_local import EscGroup, EscTeam
+from clsparse_py._spgemm.hash import Hash
+from clsparse_py._spgemm.rules import EMPTY, Rule, Rules
+from clsparse_py._spgemm.settings import Settings, Timer
+from clsparse_py._spgemm.sort import Sort
 from clsparse_py.matrix import Structure
 from clsparse_py.semiring import plus_times
-from clsparse_py.spgemm import METHODS, SpgemmPlan, spgemm, spgemm_estimate, spgemm_plan
-from clsparse_py.spgemm.accumulator import Accumulator
-from clsparse_py.spgemm.arguments import form_of
-from clsparse_py.spgemm.choose import rules_for
-from clsparse_py.spgemm.dense_chunked import DenseChunked
-from clsparse_py.spgemm.dense_span import DenseSpan
-from clsparse_py.spgemm.dense_windows import DenseWindows
-from clsparse_py.spgemm.esc import Esc
-from clsparse_py.spgemm.esc_local import EscGroup, EscTeam
-from clsparse_py.spgemm.hash import Hash
-from clsparse_py.spgemm.rules import EMPTY, Rule, Rules
-from clsparse_py.spgemm.settings import Settings, Timer
-from clsparse_py.spgemm.sort import Sort
 from clsparse_py.structure import Facts
 
 Case = partial[None]
@@ -100,7 +99,6 @@ def as_on_gpus(method: str, dtype: np.dtype[Any], index: type[Any]) -> None:
 
 def one_phase(dtype: np.dtype[Any], index: type[Any]) -> None:
     """Make products whose rows have room for all their products first, however much they contract."""
-    symbolic = importlib.import_module("clsparse_py.spgemm.symbolic")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("clsparse_py.launch.describe", lambda device: replace(describe(device), type="gpu"))
         for name, value in (("in_one_phase", True), ("guessed", None)):

@@ -14,8 +14,8 @@ from values import INDEX_TYPES, numbers, same
 
 import clsparse_py
 from clsparse_py import canonical, csr_array, transpose, transpose_plan
+from clsparse_py._transpose.methods import METHODS, NotSymmetricError
 from clsparse_py.primitives.permute import enqueue_permute
-from clsparse_py.transpose.methods import METHODS, NotSymmetricError
 
 Array = np.ndarray[Any, Any]
 Case = partial[None]

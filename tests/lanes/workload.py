@@ -30,9 +30,9 @@ from values import INDEX_TYPES, numbers, same
 
 import clsparse_py
 from clsparse_py import csr_array, describe, memory, programs, semiring, spmm, spmv, spmv_plan
-from clsparse_py.spmv import KERNELS, KernelChoice, Scheme
-from clsparse_py.spmv.binning import N_BINS, count_bins, list_rows
-from clsparse_py.spmv.features import inspect
+from clsparse_py._spmv import KERNELS, KernelChoice, Scheme
+from clsparse_py._spmv.binning import N_BINS, count_bins, list_rows
+from clsparse_py._spmv.features import inspect
 from clsparse_py.structure import check_structure
 
 Array = np.ndarray[Any, Any]

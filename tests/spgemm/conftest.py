@@ -9,9 +9,9 @@ import pytest
 from accumulators import Give, Team
 from platforms import queue_on
 
-from clsparse_py.spgemm import METHODS
-from clsparse_py.spgemm.accumulator import Accumulator
-from clsparse_py.spgemm.rules import Rule
+from clsparse_py._spgemm import METHODS
+from clsparse_py._spgemm.accumulator import Accumulator
+from clsparse_py._spgemm.rules import Rule
 
 
 @pytest.fixture

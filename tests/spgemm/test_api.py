@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,9 @@ from pyopencl import array as cl_array
 
 import clsparse_py
 from clsparse_py import csr_array, describe, min_plus, programs, spgemm, spgemm_plan
+from clsparse_py._spgemm import METHODS, SpgemmPlan, symbolic
 from clsparse_py.launch import Chain
 from clsparse_py.semiring import plus_times
-from clsparse_py.spgemm import METHODS, SpgemmPlan
 
 Operands = tuple[sp.csr_array, sp.csr_array]
 
@@ -56,7 +55,6 @@ def test_operators_find_operands_that_do_not_fit(queue: cl.CommandQueue, pair: O
 
 
 def test_names(queue: cl.CommandQueue, pair: Operands) -> None:
-    assert clsparse_py.spgemm.METHODS is METHODS
     left, right = (csr_array(each, queue=queue) for each in pair)
     plan = clsparse_py.spgemm_plan(left, right)
     assert isinstance(plan, SpgemmPlan)
@@ -107,7 +105,7 @@ def test_offsets_of_64_bits(queue: cl.CommandQueue, pair: Operands, method: str,
     A, B = pair
     nnz = pattern_product(A, B).nnz
     for limit, width in ((nnz - 1, np.int64), (nnz, np.int32)):
-        monkeypatch.setattr(sys.modules["clsparse_py.spgemm.symbolic"], "_INT32_MAX", limit)
+        monkeypatch.setattr(symbolic, "_INT32_MAX", limit)
         plan = spgemm_plan(device_matrix(queue, A), device_matrix(queue, B), method=method)
         assert plan.indices.dtype == plan.indptr.dtype == width
         for C in (plan(), plan(2 * A.data), spgemm(device_matrix(queue, A), device_matrix(queue, B), method=method)):

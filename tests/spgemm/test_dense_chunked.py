@@ -10,13 +10,13 @@ import pytest
 import scipy.sparse as sp
 from problems import assert_product, device_matrix, random_matrix, rows_of
 
+from clsparse_py._spgemm import dense_chunked, spgemm, spgemm_plan
+from clsparse_py._spgemm.arguments import form_of
+from clsparse_py._spgemm.dense_chunked import DenseChunked
+from clsparse_py._spgemm.plan import SpgemmPlan
+from clsparse_py._spgemm.rules import EMPTY, Rule, Rules
+from clsparse_py._spgemm.settings import Settings, Timer
 from clsparse_py.semiring import plus_times
-from clsparse_py.spgemm import dense_chunked, spgemm, spgemm_plan
-from clsparse_py.spgemm.arguments import form_of
-from clsparse_py.spgemm.dense_chunked import DenseChunked
-from clsparse_py.spgemm.plan import SpgemmPlan
-from clsparse_py.spgemm.rules import EMPTY, Rule, Rules
-from clsparse_py.spgemm.settings import Settings, Timer
 
 
 def planned(queue: cl.CommandQueue, A: sp.csr_array, B: sp.csr_array, *rules: Rule, limit: int | None = None) -> SpgemmPlan:

@@ -15,13 +15,13 @@ from platforms import has_fp64, queue_on
 from problems import assert_product, device_matrix, random_matrix, rows_of
 
 from clsparse_py import csr_array, programs
+from clsparse_py._spgemm import METHODS, spgemm, spgemm_plan
+from clsparse_py._spgemm.dense_span import DenseSpan, DenseSpanKernel, dense_spans
+from clsparse_py._spgemm.kernels import Form
+from clsparse_py._spgemm.rules import Rule
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device, Portability
 from clsparse_py.semiring import SEMIRINGS
-from clsparse_py.spgemm import METHODS, spgemm, spgemm_plan
-from clsparse_py.spgemm.dense_span import DenseSpan, DenseSpanKernel, dense_spans
-from clsparse_py.spgemm.kernels import Form
-from clsparse_py.spgemm.rules import Rule
 
 DTYPES = ("float32", "float64", "complex64", "complex128", "uint8")
 

@@ -15,10 +15,10 @@ from platforms import PLATFORMS, queue_on
 from problems import assert_product, device_matrix, random_matrix, rows_of
 
 from clsparse_py import csr_array, describe, programs
+from clsparse_py._spgemm import spgemm, spgemm_plan
+from clsparse_py._spgemm.dense_windows import DenseWindows, DenseWindowsKernel
+from clsparse_py._spgemm.kernels import Form
 from clsparse_py.arithmetic import Arithmetic
-from clsparse_py.spgemm import spgemm, spgemm_plan
-from clsparse_py.spgemm.dense_windows import DenseWindows, DenseWindowsKernel
-from clsparse_py.spgemm.kernels import Form
 
 
 def check(queue: cl.CommandQueue, A: sp.csr_array, B: sp.csr_array, index: type = np.int32) -> csr_array:

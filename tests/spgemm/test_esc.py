@@ -12,13 +12,13 @@ from problems import assert_product, device_matrix, random_matrix, rows_of
 from scratch import counted
 
 from clsparse_py import programs
+from clsparse_py._spgemm import spgemm, spgemm_plan
+from clsparse_py._spgemm.esc import Esc
+from clsparse_py._spgemm.plan import SpgemmPlan
+from clsparse_py._spgemm.rules import EMPTY, Rule, Rules
+from clsparse_py._spgemm.settings import Settings, Timer
+from clsparse_py._spgemm.slices import Slice, cut_into_slices
 from clsparse_py.semiring import SEMIRINGS, Semiring, plus_times
-from clsparse_py.spgemm import spgemm, spgemm_plan
-from clsparse_py.spgemm.esc import Esc
-from clsparse_py.spgemm.plan import SpgemmPlan
-from clsparse_py.spgemm.rules import EMPTY, Rule, Rules
-from clsparse_py.spgemm.settings import Settings, Timer
-from clsparse_py.spgemm.slices import Slice, cut_into_slices
 
 
 def planned(

@@ -14,15 +14,15 @@ from accumulators import narrow
 from problems import assert_product, device_matrix, random_matrix, rows_of
 
 from clsparse_py import csr_array, describe, programs, spgemm
+from clsparse_py._spgemm.choose import esc_local, rules_for
+from clsparse_py._spgemm.esc_local import EscGroup, EscItem, EscTeam, esc_bins
+from clsparse_py._spgemm.kernels import Form
+from clsparse_py._spgemm.plan import SpgemmPlan
+from clsparse_py._spgemm.rules import EMPTY, Rule, Rules
+from clsparse_py._spgemm.settings import Settings, Timer
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.launch import Chain
 from clsparse_py.semiring import SEMIRINGS, Semiring, plus_times
-from clsparse_py.spgemm.choose import esc_local, rules_for
-from clsparse_py.spgemm.esc_local import EscGroup, EscItem, EscTeam, esc_bins
-from clsparse_py.spgemm.kernels import Form
-from clsparse_py.spgemm.plan import SpgemmPlan
-from clsparse_py.spgemm.rules import EMPTY, Rule, Rules
-from clsparse_py.spgemm.settings import Settings, Timer
 
 DOUBLE = Form("numeric", "int32", arithmetic=Arithmetic("float64", "float64"), c_index="int32")
 

@@ -11,7 +11,7 @@ import pytest
 from problems import assert_product, device_matrix, rows_of
 
 from clsparse_py import programs
-from clsparse_py.spgemm import METHODS, spgemm_plan
+from clsparse_py._spgemm import METHODS, spgemm_plan
 
 
 @pytest.mark.parametrize("method", ["auto", *METHODS])

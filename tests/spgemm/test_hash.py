@@ -13,16 +13,16 @@ import scipy.sparse as sp
 from problems import assert_product, device_matrix, random_matrix, rows_of
 
 from clsparse_py import csr_array, describe, programs
+from clsparse_py._spgemm import METHODS, spgemm, spgemm_plan
+from clsparse_py._spgemm.accumulator import Product, Rows
+from clsparse_py._spgemm.choose import rules_for
+from clsparse_py._spgemm.dense_windows import DenseWindowsKernel
+from clsparse_py._spgemm.hash import Hash, HashKernel, LargeHash
+from clsparse_py._spgemm.kernels import Form
+from clsparse_py._spgemm.kind import Kind
+from clsparse_py._spgemm.rules import Rule
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Portability
-from clsparse_py.spgemm import METHODS, spgemm, spgemm_plan
-from clsparse_py.spgemm.accumulator import Product, Rows
-from clsparse_py.spgemm.choose import rules_for
-from clsparse_py.spgemm.dense_windows import DenseWindowsKernel
-from clsparse_py.spgemm.hash import Hash, HashKernel, LargeHash
-from clsparse_py.spgemm.kernels import Form
-from clsparse_py.spgemm.kind import Kind
-from clsparse_py.spgemm.rules import Rule
 
 Give = Callable[[Hash], None]
 

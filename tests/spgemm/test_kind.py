@@ -12,10 +12,10 @@ from problems import assert_product, device_matrix
 from scratch import counted
 
 from clsparse_py import describe
+from clsparse_py._spgemm.kernels import Form
+from clsparse_py._spgemm.kind import Kind, kind_of
+from clsparse_py._spgemm.sort import Sort
 from clsparse_py.arithmetic import Arithmetic
-from clsparse_py.spgemm.kernels import Form
-from clsparse_py.spgemm.kind import Kind, kind_of
-from clsparse_py.spgemm.sort import Sort
 
 pytestmark = pytest.mark.any_platform
 

@@ -10,10 +10,10 @@ from scratch import counted
 from test_esc import planned, slices_of
 
 from clsparse_py import programs
+from clsparse_py._spgemm import spgemm_plan
+from clsparse_py._spgemm.esc import Esc
+from clsparse_py._spgemm.long_rows import LongRows
 from clsparse_py.semiring import SEMIRINGS
-from clsparse_py.spgemm import spgemm_plan
-from clsparse_py.spgemm.esc import Esc
-from clsparse_py.spgemm.long_rows import LongRows
 
 
 @pytest.mark.parametrize("work_group", [1, 7, 48, 1 << 20])

@@ -14,10 +14,10 @@ from pairs import combinations
 from problems import rows_of
 
 from clsparse_py import programs
+from clsparse_py._spgemm.kernels import Form
+from clsparse_py._spgemm.merge import Merge, MergeKernel
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Portability, describe
-from clsparse_py.spgemm.kernels import Form
-from clsparse_py.spgemm.merge import Merge, MergeKernel
 
 #: Lanes and heads of each.
 SHAPES = ((1, 1), (1, 5), (1, 16), (2, 4), (4, 8), (8, 3), (32, 1))

@@ -13,8 +13,8 @@ from platforms import PLATFORMS, has_fp64, queue_on
 from problems import assert_product, device_matrix, random_matrix, rows_of
 
 from clsparse_py import programs
+from clsparse_py._spgemm import METHODS, spgemm, spgemm_plan
 from clsparse_py.semiring import SEMIRINGS
-from clsparse_py.spgemm import METHODS, spgemm, spgemm_plan
 
 ALL = ("auto", *METHODS)
 DTYPES = ("float32", "float64", "complex128", "uint8", "bool")

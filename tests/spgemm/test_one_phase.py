@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -15,10 +14,10 @@ from platforms import PLATFORMS, has_fp64, queue_on
 from problems import assert_product, device_matrix, random_matrix, rows_of
 
 from clsparse_py import programs
+from clsparse_py._spgemm import fill, spgemm, spgemm_estimate, spgemm_plan
+from clsparse_py._spgemm.one_phase import Compact
 from clsparse_py.launch import Chain
 from clsparse_py.semiring import SEMIRINGS
-from clsparse_py.spgemm import spgemm, spgemm_estimate, spgemm_plan
-from clsparse_py.spgemm.one_phase import Compact
 
 
 def uneven(rng: np.random.Generator, dtype: Any, n: int = 5000) -> sp.csr_array:
@@ -133,7 +132,6 @@ def test_memory_that_is_missing(
 
         monkeypatch.setattr(Chain, "scratch", little)
     else:
-        fill = importlib.import_module("clsparse_py.spgemm.fill")
         allocate = fill.new_part
 
         def later(chain: Chain, part: str, shape: tuple[int, int], n: int, *of_what: Any) -> Any:

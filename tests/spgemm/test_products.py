@@ -11,8 +11,8 @@ from platforms import PLATFORMS, queue_on
 from problems import assert_product
 
 from clsparse_py import csr_array, spgemm, spgemm_plan
+from clsparse_py._spgemm import METHODS
 from clsparse_py.semiring import SEMIRINGS
-from clsparse_py.spgemm import METHODS
 
 #: Shapes come from few sizes, so that no method builds more than a few kernels.
 SIZES = st.sampled_from((0, 1, 2, 3, 17, 40))

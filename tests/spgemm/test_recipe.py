@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,13 +14,14 @@ from platforms import PLATFORMS, queue_on
 from problems import assert_product, device_matrix, random_matrix, rows_of
 
 from clsparse_py import spgemm_plan
+from clsparse_py._spgemm import tunable
+from clsparse_py._spgemm.choose import FEW_PRODUCTS, METHODS, auto, parse, rules_for
+from clsparse_py._spgemm.kernels import Form
+from clsparse_py._spgemm.merge import Merge
+from clsparse_py._spgemm.recipe import Limits, Part, Recipe, features_of
+from clsparse_py._spgemm.tunable import SpgemmTunable
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device, Portability, describe
-from clsparse_py.spgemm.choose import FEW_PRODUCTS, METHODS, auto, parse, rules_for
-from clsparse_py.spgemm.kernels import Form
-from clsparse_py.spgemm.merge import Merge
-from clsparse_py.spgemm.recipe import Limits, Part, Recipe, features_of
-from clsparse_py.spgemm.tunable import SpgemmTunable
 from clsparse_py.structure import Facts
 
 TUNABLE = SpgemmTunable()
@@ -182,7 +182,7 @@ def test_all_that_is_declared_for_gpus_multiplies(take_for: Callable[[str], None
     name = next(iter(PLATFORMS))
     device = replace(describe(PLATFORMS[name]), type="gpu")
     take_for("gpu")
-    monkeypatch.setattr(importlib.import_module("clsparse_py.spgemm.tunable"), "describe", lambda _: device)
+    monkeypatch.setattr(tunable, "describe", lambda _: device)
     dtype = np.dtype(np.float64 if device.fp64 else np.float32)
     declared = TUNABLE.configurations(device, dtype.name, "recipe")
     labels = {label.split()[0].split(":")[0]: label for label in reversed(declared)}.values()
@@ -195,7 +195,6 @@ def test_nothing_to_tune_with(queue: cl.CommandQueue, real: np.dtype[Any], monke
     with pytest.raises(ValueError, match="has so few products, 5,"):
         TUNABLE.problem(queue, "small", sp.eye_array(5, format="csr"), real.name)
     matrix = random_matrix((500, 500), 30, np.random.default_rng(9), real)
-    tunable = importlib.import_module("clsparse_py.spgemm.tunable")
     monkeypatch.setattr(tunable, "_PRODUCT_BYTES", 1 << 40)
     with pytest.raises(MemoryError, match="products may need more memory than"):
         TUNABLE.problem(queue, "big", matrix, real.name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import re
-import sys
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from problems import assert_product, device_matrix, pattern_product, random_matr
 from pyopencl import array as cl_array
 
 from clsparse_py import csr_array, free_memory, max_times, memory, memory_info, min_plus, plus_times, spgemm, spgemm_plan
-from clsparse_py.spgemm import METHODS
+from clsparse_py._spgemm import METHODS, fill
 
 pytestmark = pytest.mark.any_platform
 
@@ -142,7 +141,7 @@ def test_max_nnz_refuses_before_anything_is_allocated(on_device: Any, pair: Oper
     assert spgemm(*on_device, max_nnz=nnz).nnz == nnz
 
     # Not by attribute: the function `spgemm` hides the package of its name.
-    monkeypatch.delattr(sys.modules["clsparse_py.spgemm.fill"], "new_part")
+    monkeypatch.delattr(fill, "new_part")
     with pytest.raises(ValueError, match=rf"^max_nnz: the product has {nnz:,} entries, more than {nnz - 1:,}"):
         spgemm(*on_device, max_nnz=nnz - 1)
     with pytest.raises(ValueError, match=r"^max_nnz: "):

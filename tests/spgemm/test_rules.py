@@ -10,11 +10,9 @@ import pytest
 from platforms import PLATFORMS
 from pyopencl import array as cl_array
 
-from clsparse_py.arithmetic import Arithmetic
-from clsparse_py.device import Device, Portability, describe
-from clsparse_py.spgemm.accumulator import Product
-from clsparse_py.spgemm.analysis import Work
-from clsparse_py.spgemm.choose import (
+from clsparse_py._spgemm.accumulator import Product
+from clsparse_py._spgemm.analysis import Work
+from clsparse_py._spgemm.choose import (
     FEW_PRODUCTS,
     METHODS,
     Speculation,
@@ -29,11 +27,13 @@ from clsparse_py.spgemm.choose import (
     side_by_side,
     small,
 )
-from clsparse_py.spgemm.guess import Guess
-from clsparse_py.spgemm.kernels import Form
-from clsparse_py.spgemm.kind import Kind
-from clsparse_py.spgemm.merge import Merge
-from clsparse_py.spgemm.rules import EMPTY, Rule, Rules
+from clsparse_py._spgemm.guess import Guess
+from clsparse_py._spgemm.kernels import Form
+from clsparse_py._spgemm.kind import Kind
+from clsparse_py._spgemm.merge import Merge
+from clsparse_py._spgemm.rules import EMPTY, Rule, Rules
+from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.device import Device, Portability, describe
 from clsparse_py.structure import Facts
 
 FORM = Form("numeric", "int32", arithmetic=Arithmetic("float64", "float64"), c_index="int32")

@@ -14,7 +14,7 @@ from problems import assert_product, random_matrix, rows_of
 
 from bench.generators.aggregation import prolongator
 from clsparse_py import csr_array, spgemm, spgemm_plan
-from clsparse_py.spgemm import METHODS
+from clsparse_py._spgemm import METHODS
 
 Operands = tuple[sp.csr_array, sp.csr_array]
 

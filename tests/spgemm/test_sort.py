@@ -13,10 +13,10 @@ from pairs import combinations
 from problems import device_matrix, rows_of
 
 from clsparse_py import programs
+from clsparse_py._spgemm import spgemm
+from clsparse_py._spgemm.kernels import Form
+from clsparse_py._spgemm.sort import Sort, SortKernel
 from clsparse_py.device import Portability
-from clsparse_py.spgemm import spgemm
-from clsparse_py.spgemm.kernels import Form
-from clsparse_py.spgemm.sort import Sort, SortKernel
 
 #: Work-items to a row, and products of each.
 SHAPES = ((1, 2), (1, 16), (1, 32), (2, 4), (4, 8), (32, 4), (64, 8))

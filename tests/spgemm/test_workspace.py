@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,14 +16,15 @@ from problems import device_matrix, random_matrix, rows_of
 from scratch import counted
 
 from clsparse_py import BuildError, csr_array, plus_times, refusals, spgemm, spgemm_plan
+from clsparse_py._spgemm import METHODS, symbolic
+from clsparse_py._spgemm import plan as plan_module
+from clsparse_py._spgemm.accumulator import Product, Result
+from clsparse_py._spgemm.fallback import RefusedError
+from clsparse_py._spgemm.plan import SpgemmPlan
+from clsparse_py._spgemm.settings import Settings, Timer
+from clsparse_py._spgemm.steps import Step
 from clsparse_py.device import describe
 from clsparse_py.launch import Chain
-from clsparse_py.spgemm import METHODS
-from clsparse_py.spgemm.accumulator import Product, Result
-from clsparse_py.spgemm.fallback import RefusedError
-from clsparse_py.spgemm.plan import SpgemmPlan
-from clsparse_py.spgemm.settings import Settings, Timer
-from clsparse_py.spgemm.steps import Step
 from clsparse_py.workspace import Workspace
 
 #: Methods that take memory of the device beside lists of rows; others have few bins of rows, each with kernels of its own, in
@@ -222,7 +222,7 @@ def test_pointers_that_turn_out_narrow_take_no_more(
     B[:, rng.choice(600, 20, replace=False)] = 1
     B = sp.csr_array(B)
     (left, right), wanted = placed(queue, A, B), product(A, B)
-    monkeypatch.setattr(sys.modules["clsparse_py.spgemm.symbolic"], "_INT32_MAX", wanted.shape[0])
+    monkeypatch.setattr(symbolic, "_INT32_MAX", wanted.shape[0])
     assert wanted.nnz < wanted.shape[0] < 1200 * 500  # long rows have 800 products in a span of over 500 columns
     with pytest.raises(MemoryError) as caught:
         spgemm(left, right, memory_limit=1000)
@@ -266,8 +266,7 @@ def test_values_that_are_made_another_way_keep_the_limit(
     take_for(device[1])
     (A, B), queue = operands("ones"), queue_on(device[0])
     (left, right), wanted = placed(queue, A, B), product(A, B)
-    module = sys.modules["clsparse_py.spgemm.plan"]
-    enqueued = module.enqueued
+    enqueued = plan_module.enqueued
 
     def refusing(chain: Chain, product: Product, steps: Sequence[Step], C: Result, phase: str) -> Sequence[Step]:
         if phase == "values" and not refused:
@@ -277,7 +276,7 @@ def test_values_that_are_made_another_way_keep_the_limit(
         found: Sequence[Step] = enqueued(chain, product, steps, C, phase)
         return found
 
-    monkeypatch.setattr(module, "enqueued", refusing)
+    monkeypatch.setattr(plan_module, "enqueued", refusing)
     for limit in (30_000, 50_000):
         refused: list[Any] = []
         refusals.clear()

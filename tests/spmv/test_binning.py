@@ -9,7 +9,7 @@ import pyopencl as cl
 import pytest
 from pyopencl import array as cl_array
 
-from clsparse_py.spmv.binning import GRANULARITIES, HYBRID_THRESHOLD, N_BINS, Scheme, Side, count_bins, list_rows
+from clsparse_py._spmv.binning import GRANULARITIES, HYBRID_THRESHOLD, N_BINS, Scheme, Side, count_bins, list_rows
 
 
 def test_granularities_are_the_papers() -> None:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from clsparse_py._spmv.binning import N_BINS, Scheme
+from clsparse_py._spmv.choose import BALANCED, KERNELS, KernelChoice, choose, whole_rows
+from clsparse_py._spmv.features import Features
 from clsparse_py.device import Device, Portability
-from clsparse_py.spmv.binning import N_BINS, Scheme
-from clsparse_py.spmv.choose import BALANCED, KERNELS, KernelChoice, choose, whole_rows
-from clsparse_py.spmv.features import Features
 
 GPU = Device(
     name="made up", platform="none", driver_version="1", type="gpu", compute_units=80, max_work_group=1024, local_memory=48 << 10,

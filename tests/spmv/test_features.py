@@ -14,7 +14,7 @@ from platforms import PLATFORMS, queue_on
 from pyopencl import array as cl_array
 
 from clsparse_py import csr_array, programs
-from clsparse_py.spmv.features import Features, inspect
+from clsparse_py._spmv.features import Features, inspect
 
 
 def matrix(lengths: Any, n_cols: int, seed: int = 0) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:

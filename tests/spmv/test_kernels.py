@@ -15,11 +15,11 @@ from platforms import PLATFORMS, has_fp64, queue_on
 from pyopencl import array as cl_array
 
 from clsparse_py import csr_array, programs, spmm, spmv, spmv_plan
+from clsparse_py._spmv.choose import KERNELS, KernelChoice
+from clsparse_py._spmv.kernels import Adaptive, Combine, Merge, Pieces, Subvector, nearest_work_group
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device, Portability, describe
 from clsparse_py.semiring import SEMIRINGS, plus_times
-from clsparse_py.spmv.choose import KERNELS, KernelChoice
-from clsparse_py.spmv.kernels import Adaptive, Combine, Merge, Pieces, Subvector, nearest_work_group
 
 # One below, at and above what a tile, a unrolled loop, a work-group or a piece holds; then twice and three times the largest.
 LENGTHS = (

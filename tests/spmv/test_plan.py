@@ -12,7 +12,7 @@ from oracle import check, expected, host, random_structure, random_values
 from pyopencl import array as cl_array
 
 from clsparse_py import csr_array, or_and, programs, spmv, spmv_plan
-from clsparse_py.spmv import Explanation, SpmvPlan
+from clsparse_py._spmv import Explanation, SpmvPlan
 
 
 def random_csr(seed: int, lengths: Any = None) -> sp.csr_array:

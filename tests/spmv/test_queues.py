@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import warnings
 from typing import Any
@@ -15,8 +14,8 @@ from oracle import check, expected, host, random_values
 from products import random_csr
 from pyopencl import array as cl_array
 
-from clsparse_py import csr_array, programs, spmv, spmv_plan
-from clsparse_py.spmv.choose import KernelChoice
+from clsparse_py import _spmv, csr_array, programs, spmv, spmv_plan
+from clsparse_py._spmv.choose import KernelChoice
 
 # Rows that are split over several work-groups: their partial sums are what executions could take from each other.
 SPLIT = KernelChoice("merge", 16, items=4)
@@ -120,10 +119,9 @@ def test_a_product_with_the_same_operands_is_checked_once(queue: cl.CommandQueue
     A = csr_array(matrix, queue=queue)
     x, other = (cl_array.to_device(queue, random_values(np.float32, 300, np.random.default_rng(i))) for i in range(2))
     out = cl_array.zeros(queue, 300, np.float32)
-    module = sys.modules["clsparse_py.spmv"]
     checked = []
-    dense_operand = module.dense_operand
-    monkeypatch.setattr(module, "dense_operand", lambda *given, **named: checked.append(given) or dense_operand(*given, **named))
+    dense_operand = _spmv.dense_operand
+    monkeypatch.setattr(_spmv, "dense_operand", lambda *given, **named: checked.append(given) or dense_operand(*given, **named))
 
     def times(n: int, wanted: Any, **options: Any) -> None:
         checked.clear()

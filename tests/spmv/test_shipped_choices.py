@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from test_choose import CPU, GPU
 
-from clsparse_py.spmv.choose import choose
-from clsparse_py.spmv.features import Features
+from clsparse_py._spmv.choose import choose
+from clsparse_py._spmv.features import Features
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

@@ -15,9 +15,9 @@ from products import FAMILIES, multiply, random_csr
 from pyopencl import array as cl_array
 
 from clsparse_py import csr_array, max_times, min_plus, or_and, plus_pair, programs, spmv, spmv_plan
+from clsparse_py._spmv.choose import BALANCED
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import describe
-from clsparse_py.spmv.choose import BALANCED
 
 
 @pytest.mark.parametrize("kernel", FAMILIES)
@@ -81,7 +81,7 @@ def test_schemes_on_uneven_matrices(queue: cl.CommandQueue, make: Any, scheme: s
 
 
 def test_every_granularity(queue: cl.CommandQueue) -> None:
-    from clsparse_py.spmv.binning import GRANULARITIES
+    from clsparse_py._spmv.binning import GRANULARITIES
 
     lengths = np.concatenate((np.random.default_rng(1).integers(0, 300, 900), [20_000], np.zeros(500, np.int64), np.full(800, 3)))
     matrix = random_csr(lengths, 1000, 9)

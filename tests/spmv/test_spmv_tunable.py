@@ -13,13 +13,13 @@ import scipy.sparse
 from pyopencl import array as cl_array
 from test_choose import CPU, GPU
 
+from clsparse_py._spmv.binning import GRANULARITIES, N_BINS, Scheme, count_bins
+from clsparse_py._spmv.choose import BALANCED, Decision, KernelChoice, choose
+from clsparse_py._spmv.composition import CLASSES, Composer, Loads, class_of
+from clsparse_py._spmv.features import Features
+from clsparse_py._spmv.problem import SpmvProblem, Subject
+from clsparse_py._spmv.tunable import SpmvTunable
 from clsparse_py.device import describe
-from clsparse_py.spmv.binning import GRANULARITIES, N_BINS, Scheme, count_bins
-from clsparse_py.spmv.choose import BALANCED, Decision, KernelChoice, choose
-from clsparse_py.spmv.composition import CLASSES, Composer, Loads, class_of
-from clsparse_py.spmv.features import Features
-from clsparse_py.spmv.problem import SpmvProblem, Subject
-from clsparse_py.spmv.tunable import SpmvTunable
 from clsparse_py.tuning import profiles
 from clsparse_py.tuning import tree as trees
 

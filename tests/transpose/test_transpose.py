@@ -17,12 +17,12 @@ from platforms import PLATFORMS, has_fp64, queue_on
 from pyopencl import array as cl_array
 
 from clsparse_py import csr_array, programs, transpose, transpose_plan
+from clsparse_py._transpose import METHODS
+from clsparse_py._transpose.choose import Strategy
+from clsparse_py._transpose.methods import NOT_CANONICAL, empty
+from clsparse_py._transpose.plan import attempt
 from clsparse_py.device import describe
 from clsparse_py.launch import Chain
-from clsparse_py.transpose import METHODS
-from clsparse_py.transpose.choose import Strategy
-from clsparse_py.transpose.methods import NOT_CANONICAL, empty
-from clsparse_py.transpose.plan import attempt
 
 AXES: Mapping[str, Any] = {
     "method": list(METHODS),

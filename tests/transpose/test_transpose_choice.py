@@ -13,9 +13,9 @@ import scipy.sparse as sp
 from platforms import PLATFORMS
 
 from clsparse_py import csr_array, transpose, transpose_plan
+from clsparse_py._transpose.choose import STRATEGIES, Strategy, parse
+from clsparse_py._transpose.tunable import SpTransTunable
 from clsparse_py.device import Device, describe
-from clsparse_py.transpose.choose import STRATEGIES, Strategy, parse
-from clsparse_py.transpose.tunable import SpTransTunable
 
 TUNABLE = SpTransTunable()
 #: Symmetric, but not found at first; symmetric as grids are; any; with fewer entries than columns.

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from clsparse_py import files
+from clsparse_py._spmv.features import Features
 from clsparse_py.device import Device, Portability
 from clsparse_py.errors import ProfileError
-from clsparse_py.spmv.features import Features
 from clsparse_py.tuning import profiles
 
 GPU = Device(

@@ -1,0 +1,175 @@
+"""SpGEMM, ``C = A @ B``: inspect (`analysis`), choose rules (`choose`), plan and run (`plan`) by accumulators of many kinds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, get_args, overload
+
+from clsparse_py._spgemm.arguments import check_limits, check_operands, form_of, memory_limit_of
+from clsparse_py._spgemm.choose import METHODS, Method
+from clsparse_py._spgemm.estimate import Estimate, spgemm_estimate
+from clsparse_py._spgemm.explanation import Explanation
+from clsparse_py._spgemm.fill import multiplied, structure_of
+from clsparse_py._spgemm.least import least_bytes
+from clsparse_py._spgemm.plan import SpgemmPlan
+from clsparse_py._spgemm.settings import Settings, Timer
+from clsparse_py.device import describe
+from clsparse_py.errors import require_name
+from clsparse_py.matrix import Matrix, MatrixT
+from clsparse_py.semiring import Semiring, plus_times
+from clsparse_py.workspace import Workspace
+
+if TYPE_CHECKING:
+    from clsparse_py.annotations import SciPySparse
+
+__all__ = ["METHODS", "Estimate", "Explanation", "Method", "SpgemmPlan", "spgemm", "spgemm_estimate", "spgemm_plan"]
+
+_METHODS = get_args(Method)
+
+
+@overload
+def spgemm(
+    A: MatrixT,
+    B: Matrix | SciPySparse,
+    *,
+    method: Method = ...,
+    semiring: Semiring = ...,
+    deterministic: bool = ...,
+    memory_limit: int | None = ...,
+    max_nnz: int | None = ...,
+    profile: Literal[False] = ...,
+) -> MatrixT: ...
+
+
+@overload
+def spgemm(
+    A: MatrixT,
+    B: Matrix | SciPySparse,
+    *,
+    method: Method = ...,
+    semiring: Semiring = ...,
+    deterministic: bool = ...,
+    memory_limit: int | None = ...,
+    max_nnz: int | None = ...,
+    profile: Literal[True],
+) -> tuple[MatrixT, dict[str, float]]: ...
+
+
+@overload
+def spgemm(
+    A: MatrixT,
+    B: Matrix | SciPySparse,
+    *,
+    method: Method = ...,
+    semiring: Semiring = ...,
+    deterministic: bool = ...,
+    memory_limit: int | None = ...,
+    max_nnz: int | None = ...,
+    profile: bool,
+) -> MatrixT | tuple[MatrixT, dict[str, float]]: ...
+
+
+def spgemm(
+    A: MatrixT,
+    B: Matrix | SciPySparse,
+    *,
+    method: Method = "auto",
+    semiring: Semiring = plus_times,
+    deterministic: bool = True,
+    memory_limit: int | None = None,
+    max_nnz: int | None = None,
+    profile: bool = False,
+) -> MatrixT | tuple[MatrixT, dict[str, float]]:
+    """Multiply two sparse matrices.
+
+    Parameters
+    ----------
+    A : csr_array
+        m x k. Rows may be unsorted, empty, and hold duplicates; so may B's.
+    B : csr_array or SciPy sparse matrix
+        k x n.
+    method : {"auto", "reg-merge", "merge", "reg-sort", "sort", "dense", "esc", "hash", "reg-hash", "large-hash", ...}
+        "auto", what the device's profile chooses, or a name in `METHODS`. Rows that a named method cannot hold are made by what
+        "auto" chooses; `SpgemmPlan.explain` lists them.
+    semiring : Semiring
+        What stands for + and *.
+    deterministic : bool
+        True: bitwise the same result each time on one device. False: faster forms are allowed, where a method has one.
+    memory_limit : int, optional
+        Bytes that the workspace may have, C not counted; by default half of the device's memory.
+    max_nnz : int, optional
+        The most entries that C may have.
+    profile : bool
+        True: the seconds of each phase are returned too; the queue is finished between phases.
+
+    Returns
+    -------
+    csr_array, m x n, or (csr_array, dict of str to float)
+        Rows sorted, without duplicates. Entries whose products cancel to zero are kept: the structure is that of the product of
+        the patterns, where SciPy drops them (`csr_array.eliminate_zeros` does too). With ``profile`` the seconds too.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Shapes, contexts or dtypes that do not go together, an unknown method, a product with more than ``max_nnz`` entries.
+    MemoryError
+        The device or ``memory_limit`` has not the memory for C or for one row's workspace; the message says how much is needed.
+
+    See Also
+    --------
+    spgemm_plan : For several sets of values.
+    spgemm_estimate : What a product takes, before it is made.
+    """
+    settings = Settings(method, semiring, deterministic, memory_limit, max_nnz)
+    A, B, limit = _checked(A, B, settings)
+    timer = Timer(A.queue, measures=profile)
+    # To count memory takes time, which a single product without a limit spares.
+    found, C = multiplied(A, B, settings, None, timer, None if memory_limit is None else Workspace(limit))
+    product = A.assembled(structure_of(A.queue, found.product.shape, C), C.data)
+    return (product, timer.seconds) if profile else product
+
+
+def spgemm_plan(
+    A: MatrixT,
+    B: Matrix | SciPySparse,
+    *,
+    method: Method = "auto",
+    semiring: Semiring = plus_times,
+    deterministic: bool = True,
+    memory_limit: int | None = None,
+    max_nnz: int | None = None,
+) -> SpgemmPlan[MatrixT]:
+    """Plan the product of two structures: find the structure of C, and how each of its rows is made.
+
+    Parameters
+    ----------
+    A, B, method, semiring, deterministic, memory_limit, max_nnz
+        As for `spgemm`.
+
+    Returns
+    -------
+    SpgemmPlan
+        ``plan(a_data, b_data)`` is the product of new values, with no analysis and no wait; ``plan.explain()`` says how it is
+        made.
+
+    Raises
+    ------
+    ValueError, TypeError, MemoryError
+        As for `spgemm`.
+    """
+    settings = Settings(method, semiring, deterministic, memory_limit, max_nnz)
+    A, B, limit = _checked(A, B, settings)
+    return SpgemmPlan(A, B, settings, None, Timer(A.queue, measures=False), Workspace(limit)).drop_first()
+
+
+def _checked(A: MatrixT, B: Any, settings: Settings) -> tuple[MatrixT, Matrix, int]:
+    """Return the operands, checked as what is asked for is, and the bytes that the workspace may have."""
+    A, B = check_operands(A, B, settings.semiring)
+    memory_limit = settings.memory_limit
+    require_name("method", settings.method, _METHODS)
+    check_limits(memory_limit, settings.max_nnz)
+    device = describe(A.queue.device)
+    if memory_limit is not None:
+        least = least_bytes(device, form_of(A, B, settings.semiring), A, B)
+        if memory_limit < least:
+            raise MemoryError(f"memory_limit: the product needs {least:,} bytes of workspace, the limit is {memory_limit:,}")
+    return A, B, memory_limit_of(device, memory_limit)

@@ -1,0 +1,154 @@
+"""What turns the intermediate products of rows into rows of C: the interface that every method has.
+
+What is made anew in each call is a named tuple: a frozen dataclass takes microseconds to make, which devices wait for.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from pyopencl import array as cl_array
+
+from clsparse_py._spgemm.kernels import Form
+from clsparse_py._spgemm.kind import Kind
+from clsparse_py.launch import Chain
+from clsparse_py.workspace import current
+
+__all__ = ["Accumulator", "Product", "Result", "Rows", "bounded"]
+
+#: Bytes that the workspace may have besides.
+_SPARED = 1 << 20
+
+
+class Product(NamedTuple):
+    """The operands of C = A @ B as kernels take them: indices of one dtype, B's rows sorted and without duplicates.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Of C.
+    a_indptr, a_indices, b_indptr, b_indices : pyopencl.array.Array
+    a_data, b_data : pyopencl.array.Array
+        The values, which may differ from call to call; the structure may not.
+    products : pyopencl.array.Array
+        uint32: the intermediate products of each row, 2^32 - 1 where there are more.
+    n_products : int
+        Of all rows.
+    bound : int
+        Entries of C, at most.
+    kind : Kind
+        Of the device and the operands' types; its form's ``c_index`` is that of C.
+    memory_limit : int
+        Bytes that the workspace may have at a time, see `free`.
+    deterministic : bool
+    """
+
+    shape: tuple[int, int]
+    a_indptr: cl_array.Array
+    a_indices: cl_array.Array
+    a_data: cl_array.Array
+    b_indptr: cl_array.Array
+    b_indices: cl_array.Array
+    b_data: cl_array.Array
+    products: cl_array.Array
+    n_products: int
+    bound: int
+    kind: Kind
+    memory_limit: int
+    deterministic: bool
+
+    @property
+    def form(self) -> Form:
+        """Of the numeric phase."""
+        return self.kind.form
+
+    @property
+    def room(self) -> int:
+        """Bytes that C would take if no two products fell on the same entry."""
+        return self.n_products * (self.kind.result.itemsize + self.kind.c_index.itemsize)
+
+    @property
+    def free(self) -> int:
+        """Bytes of the workspace that are left, as far as they are counted."""
+        workspace = current()
+        return self.memory_limit if workspace is None else workspace.room
+
+    def spare(self, entries: int = 0) -> int:
+        """Return the bytes that an accumulator may take of them where the workspace is to be bounded, see `bounded`.
+
+        ``entries``: what C is likely to have.
+        """
+        kind, m = self.kind, self.shape[0]
+        index = kind.index.itemsize
+        c_bytes = (m + entries) * kind.c_index.itemsize + entries * kind.result.itemsize
+        # Of each row: products, entries and place in a list.
+        return min(self.free, bounded(*self.structure, self.a_data, self.b_data) + 2 * c_bytes - (8 + index) * m)
+
+    @property
+    def structure(self) -> tuple[cl_array.Array, ...]:
+        """The arrays of ``SPGEMM_STRUCTURE`` in ``cl/spgemm.cl``."""
+        return self.a_indptr, self.a_indices, self.b_indptr, self.b_indices
+
+
+def bounded(*operands: cl_array.Array) -> int:
+    """Return twice the bytes of the operands and 1 MiB: what the workspace may have, with twice the bytes of C."""
+    return 2 * sum(each.nbytes for each in operands) + _SPARED
+
+
+class Rows(NamedTuple):
+    """The rows that an accumulator makes.
+
+    Attributes
+    ----------
+    n : int
+        How many; at least one.
+    first : int
+        Where they begin in ``listed``.
+    listed : pyopencl.array.Array or None
+        Row numbers, ascending; None for all rows of the product.
+    n_empty : int
+        How many of them have no products.
+    """
+
+    n: int
+    first: int = 0
+    listed: cl_array.Array | None = None
+    n_empty: int = 0
+
+    @property
+    def where(self) -> tuple[Any, ...]:
+        """The arguments of ``SPGEMM_ROWS`` in ``cl/spgemm.cl``."""
+        return (np.uint64(self.n),) if self.listed is None else (np.uint64(self.n), np.uint64(self.first), self.listed)
+
+
+class Result(NamedTuple):
+    """C's arrays. In the "values" phase ``indices`` are there already.
+
+    In the "roomy" phase rows have room for all their products, and ``counts`` takes their entries.
+    """
+
+    indptr: cl_array.Array
+    indices: cl_array.Array
+    data: cl_array.Array
+    counts: cl_array.Array | None = None
+
+
+class Accumulator(Protocol):
+    """Turns the intermediate products of rows into rows of C, in two phases. Frozen: what is a product's is in its state."""
+
+    def prepare(self, chain: Chain, product: Product, rows: Rows) -> object:
+        """Return what both phases of these rows need, and what is kept for new values; may wait for the device."""
+        ...
+
+    def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: object, counts: cl_array.Array) -> None:
+        """Enqueue ``counts[row]`` = the number of entries of each of these rows of C."""
+        ...
+
+    def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: object, C: Result, phase: str) -> None:
+        """Enqueue the columns and values of these rows of C; with ``phase`` "values" the values alone. Never waits."""
+        ...
+
+    def describe(self) -> str:
+        """Return its parameters in a few words, for `SpgemmPlan.explain`."""
+        ...

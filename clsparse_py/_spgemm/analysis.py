@@ -1,0 +1,167 @@
+"""Inspect a product before it is made: how much work each row is, which rule takes it, and which rows each rule has."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+from pyopencl import array as cl_array
+
+from clsparse_py._spgemm.accumulator import Rows
+from clsparse_py._spgemm.kernels import Analysis
+from clsparse_py._spgemm.rules import Rule, Rules
+from clsparse_py.arithmetic import name_of
+from clsparse_py.device import Device
+from clsparse_py.launch import Chain, spread
+from clsparse_py.primitives.either_way import either_way
+from clsparse_py.primitives.radix_sort import enqueue_sort_by_key
+from clsparse_py.workspace import suffices
+
+__all__ = ["Work", "analyse", "grouped"]
+
+#: Entries to a lane above which the whole work-group counts a row's products.
+_LONG = 32
+
+
+@dataclasses.dataclass
+class Work:
+    """What `analyse` found.
+
+    Attributes
+    ----------
+    products : pyopencl.array.Array
+        uint32: the intermediate products of each row; 2^32 - 1 where there are more, with which no accumulator expands a row.
+    rule : pyopencl.array.Array or None
+        Of the index type: the number of the rule that takes it; None once rows are shared out.
+    n_products : int
+        Of all rows.
+    most_products, longest_row : int
+        The most products of a row, and the longest row of A; 2^32 - 1 where there are more.
+    bound : int
+        Entries of C, at most.
+    compression : float
+        Products to an entry of C, in a sample of rows; 1 where there is none.
+    taken : tuple of int
+        Rows of each rule.
+    listed : pyopencl.array.Array or None
+        Row numbers, rule by rule, where they were sorted while the host waited.
+    """
+
+    products: cl_array.Array
+    rule: cl_array.Array | None
+    n_products: int
+    most_products: int
+    longest_row: int
+    bound: int
+    compression: float
+    taken: tuple[int, ...]
+    listed: cl_array.Array | None = None
+
+
+def _lanes(mean_length: float, most: int) -> int:
+    """Return how many work-items count a row's products: a power of two."""
+    lanes = 1
+    while lanes < most and lanes * 4 < mean_length:
+        lanes *= 2
+    return lanes
+
+
+# Kept: to make a record takes longer than to launch its kernel.
+@functools.lru_cache(maxsize=256)
+def _record(device: Device, rules: Rules, index: str, lanes: int, work_group: int | None) -> Analysis:
+    """Return the legal record of the kernel."""
+    group = min(work_group or (1 if device.is_cpu else 128), device.max_work_group)
+    # Rows in chunks keep a core busy by themselves.
+    long = 0 if device.is_cpu else _LONG * lanes
+    asked = Analysis(group, index, lanes, rules.limits, long, device.portability)
+    legal = asked.within(group, device.portability.lane_width)
+    assert legal is not None  # a work-group has at least one work-item
+    return legal
+
+
+@either_way
+def analyse(
+    chain: Chain,
+    shape: tuple[int, int],
+    nnz: int,
+    structure: Sequence[cl_array.Array],
+    rules: Rules,
+    work_group: int | None = None,
+    *,
+    uneven: bool = False,
+) -> Work:
+    """Count the intermediate products of each row, and find the rule that takes it. Waits for the device once.
+
+    Parameters
+    ----------
+    chain : Chain
+        What comes before and after it.
+    shape : tuple of int
+        Of C.
+    nnz : int
+        Entries of A.
+    structure : sequence of pyopencl.array.Array
+        indptr and indices of A and of B, of one dtype.
+    rules : Rules
+        The last takes all.
+    work_group : int, optional
+        Work-items in a work-group, if not those that suit the device.
+    uneven : bool
+        Whether several rules are likely to have rows: then these are listed already while the host waits.
+    """
+    n_rows, device = shape[0], chain.device
+    a_indptr, a_indices, b_indptr, b_indices = structure
+    lanes = 1 if device.is_cpu else _lanes(nnz / n_rows, device.portability.lane_width)
+    built, record = chain.build(_record(device, rules, name_of(a_indptr.dtype), lanes, work_group))
+    products, rule = chain.scratch(n_rows, np.uint32), chain.scratch(n_rows, a_indptr.dtype)
+    n_found = 6 + 2 * record.samples + len(rules)
+    found = chain.counters(n_found)
+    groups, sizes = spread(device, n_rows, record.work_group)
+    if record.long:
+        groups, sizes = min(-(-n_rows * record.lanes // record.work_group), 16 * device.compute_units), sizes[:1]
+    seen = (b_indptr, b_indices) if record.spans or record.samples else (b_indptr,)
+    chain.launch(built, groups, *sizes, np.uint64(shape[1]), a_indptr, a_indices, *seen, products, rule, found)
+    numbers = chain.read_later(found, n_found)
+    listed: list[cl_array.Array] = []
+    if uneven:
+        # Without memory for it rows may need no list.
+        suffices(lambda: listed.append(_listed(chain, n_rows, rule, len(rules))))
+    low, high, most, longest, bound, bound_high, *rest = numbers().tolist()
+    sampled, sampled_entries, *taken = rest if record.samples else (0, 0, *rest)
+    compression = sampled / sampled_entries if sampled_entries else 1.0
+    bound += bound_high << 32
+    return Work(products, rule, (high << 32) + low, most, longest, bound, compression, tuple(taken), *listed)
+
+
+def _listed(chain: Chain, n_rows: int, rule: cl_array.Array, n_rules: int) -> cl_array.Array:
+    """Enqueue, and return, row numbers in the order of their rules, stably."""
+    listed = chain.scratch(n_rows, rule.dtype)
+    enqueue_sort_by_key(chain, rule, n_rows, n_rules, n_items=n_rows, sorted_items=listed)
+    return listed
+
+
+def grouped(chain: Chain, n_rows: int, work: Work, shares: Sequence[tuple[Rule, int]]) -> list[tuple[Rule, Rows]]:
+    """Return the rows of each rule that has some; they are listed unless one rule takes all.
+
+    Parameters
+    ----------
+    chain : Chain
+    n_rows : int
+    work : Work
+    shares : sequence of (Rule, int)
+        Rules in their order with their numbers of rows, of which the first is for rows without products: where it costs less to
+        visit them than to sort them out, another rule takes them too. The order of rows is kept within each.
+    """
+    n_empty = shares[0][1]
+    for rule, n in shares:
+        if n == n_rows or (rule.takes_empty and 0 < n == n_rows - n_empty):
+            return [(rule, Rows(n_rows, n_empty=n_rows - n))]
+    listed = work.listed
+    if listed is None:
+        assert work.rule is not None  # rows are shared out once
+        listed = _listed(chain, n_rows, work.rule, len(work.taken))
+    firsts = itertools.accumulate((n for _, n in shares), initial=0)
+    return [(rule, Rows(n, first, listed)) for (rule, n), first in zip(shares, firsts, strict=False) if n]

@@ -1,0 +1,95 @@
+"""The kernels of SpGEMM by name, with the parameters that they take by default on a device."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from clsparse_py import programs
+from clsparse_py._spgemm.choose import rules_for
+from clsparse_py._spgemm.dense_chunked import DenseChunkedKernel, Masks
+from clsparse_py._spgemm.dense_span import DenseSpan
+from clsparse_py._spgemm.dense_windows import DenseParts, DenseWindows
+from clsparse_py._spgemm.esc_kernels import EscCarry, EscContract, EscCount, EscEntries, EscExpand, EscMark, EscRows
+from clsparse_py._spgemm.esc_local import EscGroup, EscItem, EscTeam
+from clsparse_py._spgemm.hash import Hash, hashes, large_hashes
+from clsparse_py._spgemm.kernels import Analysis, Form
+from clsparse_py._spgemm.merge import Merge, merges
+from clsparse_py._spgemm.one_phase import Compact
+from clsparse_py._spgemm.sort import Sort
+from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.device import Device
+
+__all__ = ["of_spgemm"]
+
+
+def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Parameters]:
+    """Return the default parameter record of every kernel of SpGEMM, for a matrix times another of its dtype."""
+    numeric = Form("numeric", arithmetic.index, arithmetic=replace(arithmetic, x=arithmetic.a), c_index=arithmetic.index)
+    phases = {phase: numeric.of(phase) for phase in ("symbolic", "numeric", "values")}
+    group = min(128, device.max_work_group)
+    rules = tuple(rule.limits for rule in rules_for("auto", device, numeric))
+    one, spans = device.portability.at_most(1), (*rules[:-1], (100, 10, 64), rules[-1])
+    lanes = Analysis(group, arithmetic.index, 4, rules, 128, device.portability).within(group, device.portability.lane_width)
+    assert lanes is not None  # a work-group has at least one work-item
+    staged = Merge(1, 8, outputs=16)
+    contract = EscContract.legal(device, numeric, True, "uint32", 128)
+    values = EscContract.legal(device, phases["values"], False, "uint32", 128)
+    esc = {
+        "spgemm/esc_rows": EscRows(group, arithmetic.index, True),
+        "spgemm/esc_entries": EscEntries(group, arithmetic.index, False, False),
+        "spgemm/esc_entries:pointers": EscEntries(group, arithmetic.index, True, True),
+        "spgemm/esc_expand:keys": EscExpand(group, phases["symbolic"], "uint32", "keys"),
+        "spgemm/esc_expand:numbered": EscExpand(group, phases["symbolic"], "uint64", "numbered"),
+        "spgemm/esc_expand": EscExpand(group, phases["values"], "uint32", "values"),
+        "spgemm/esc_mark": EscMark(group, "uint64", True),
+        "spgemm/esc_count": EscCount(group, arithmetic.index, False, True),
+        "spgemm/esc_contract": contract,
+        "spgemm/esc_contract:values": values,
+        "spgemm/esc_carry": EscCarry(group, phases["values"], True, contract.tile),
+        "spgemm/esc_item": EscItem(32, columns=1 << 20).record(device, numeric, listed=True),
+        "spgemm/esc_item:unpacked": EscItem(32).record(device, phases["values"], listed=False),
+        "spgemm/esc_item:symbolic": EscItem(32).record(device, phases["symbolic"], listed=False),
+        "spgemm/esc_team": EscTeam(736, columns=1 << 20).record(device, numeric, listed=True),
+        "spgemm/esc_team:unpacked": EscTeam(736).record(device, phases["values"], listed=False),
+        "spgemm/esc_team:symbolic": EscTeam(736).record(device, phases["symbolic"], listed=False),
+        "spgemm/esc_team:roomy": EscTeam(736, columns=1 << 20).record(device, numeric.of("roomy"), listed=True),
+        "spgemm/esc_team:group": EscTeam(1024, lanes=256, columns=1 << 20).record(device, numeric, listed=False),
+        "spgemm/esc_group": EscGroup(1024, 64, columns=1 << 20, entries=512).record(device, numeric, listed=True),
+    }
+    found: dict[str, programs.Parameters] = {
+        "spgemm/analysis": Analysis(group, arithmetic.index, 1, rules, 0, one),
+        "spgemm/analysis:spans": Analysis(group, arithmetic.index, 1, spans, 0, one),
+        "spgemm/analysis:lanes": lanes,
+        "spgemm/dense_chunked": DenseChunkedKernel(1, numeric, listed=True),
+        **{f"spgemm/dense_chunked:{phase}": DenseChunkedKernel(1, form, listed=False) for phase, form in phases.items()},
+        **esc,
+        "spgemm/compact": Compact(group, numeric),
+        "spgemm/masks": Masks(1, arithmetic.index),
+        "spgemm/merge_item": Merge(1, 16).record(device, numeric, listed=True),
+        "spgemm/merge_item:local": Merge(1, 8, registers=False).record(device, numeric, listed=True),
+        **{f"spgemm/merge_item:{phase}": staged.record(device, form, listed=False) for phase, form in phases.items()},
+        "spgemm/merge_staged": Merge(1, 9, outputs=28, inputs=768).record(device, numeric, listed=False),
+        "spgemm/merge_team": merges(device, numeric, registers=True)[-1].record(device, numeric, listed=True),
+        **{f"spgemm/merge_team:{phase}": Merge(4, 8).record(device, form, listed=True) for phase, form in phases.items()},
+        "spgemm/merge_team:local": Merge(4, 8, registers=False).record(device, numeric, listed=True),
+        "spgemm/merge_speculative": Merge(1, 8).guessing(device, phases["symbolic"], 1000),
+        "spgemm/merge_speculative:team": Merge(4, 8).guessing(device, phases["symbolic"], 1000),
+        "spgemm/sort": Sort(1, 8).record(device, numeric, listed=True),
+        **{f"spgemm/sort:{phase}": Sort(8, 8).record(device, form, listed=False) for phase, form in phases.items()},
+        "spgemm/sort:roomy": Sort(8, 8).record(device, numeric.of("roomy"), listed=True),
+        "spgemm/sort:most": Sort(32, 16).record(device, numeric, listed=True),
+        "spgemm/sort:small": Sort(16, 8, columns=1 << 16).record(device, numeric, listed=True),
+        "spgemm/sort:local": Sort(8, 8, registers=False).record(device, numeric, listed=True),
+        "spgemm/hash": hashes(device, numeric, registers=True)[0].record(device, numeric, listed=True),
+        **{f"spgemm/hash:{phase}": Hash(64, 8).record(device, form, listed=True) for phase, form in phases.items()},
+        **{f"spgemm/hash:even_{phase}": Hash(256, 32, 8).record(device, form, listed=False) for phase, form in phases.items()},
+        "spgemm/hash:atomic": Hash(64, 8, deterministic=False).record(device, numeric, listed=True),
+        "spgemm/hash:large": large_hashes(device, numeric)[-1].record(device, numeric, listed=True),
+        "spgemm/dense_span": DenseSpan(1024).record(device, numeric, listed=False),
+        **{f"spgemm/dense_span:{phase}": DenseSpan(1024).record(device, form, listed=True) for phase, form in phases.items()},
+        "spgemm/dense_windows": DenseWindows().record(device, numeric, listed=False),
+        **{f"spgemm/dense_windows:{phase}": DenseWindows().record(device, form, listed=True) for phase, form in phases.items()},
+        "spgemm/dense_parts": DenseParts(group, arithmetic.index, True),
+    }
+    # Where lanes exchange nothing, some records are those of other templates.
+    return {name: record for name, record in found.items() if record.template == name.partition(":")[0]}

@@ -1,0 +1,210 @@
+"""Dense accumulators for CPU devices: a few workers claim chunks of rows, each with an array as long as a row of C is wide."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from pyopencl import array as cl_array
+from typing_extensions import Self, override
+
+from clsparse_py._spgemm.accumulator import Product, Result, Rows
+from clsparse_py._spgemm.kernels import Form
+from clsparse_py.device import Device, Portability
+from clsparse_py.launch import Chain, spread
+from clsparse_py.primitives.partition import enqueue_partition
+from clsparse_py.primitives.scan import enqueue_scan
+from clsparse_py.programs import Parameters
+from clsparse_py.records import dataclass
+from clsparse_py.structure import OfStructure
+
+__all__ = ["DenseChunked", "DenseChunkedKernel", "Masks", "worker_bytes", "workers_on"]
+
+#: Columns to a word of bits.
+_BITS = 64
+#: Of the counter of chunks that are claimed.
+_CLAIMED_BYTES = 4
+#: Chunks of rows to a worker, and what a row weighs for itself, in products.
+_CHUNKS = 32
+_ROW_WEIGHT = 8
+#: Room for the products of a short row: they are at most 32, and rows of B are copied by eights.
+_ROOM = 32 + 8
+#: Rows of B that are added at once, at most.
+_BLOCK = 4
+#: Entries of A ahead of which rows of B are asked for.
+_DISTANCE = 12
+#: Entries of a row of B that are not worth masks.
+_FEW = 4
+#: Words of masks of a row that has none: more than three to an entry, so that columns are set one by one.
+_NO_MASKS = 0xFFFFFFFC
+
+
+@dataclass(frozen=True)
+class Masks(OfStructure):
+    """Parameters of ``templates/spgemm/masks.mako``."""
+
+    template = "spgemm/masks"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "few": _FEW}
+
+
+@dataclass(frozen=True)
+class DenseChunkedKernel(Parameters):
+    """Parameters of ``templates/spgemm/dense_chunked.mako``; the work-group is one work-item.
+
+    Attributes
+    ----------
+    form : Form
+    listed : bool
+        Whether the rows are listed; all rows in their order otherwise.
+    """
+
+    template = "spgemm/dense_chunked"
+
+    form: Form
+    listed: bool
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"spgemm_dense_chunked_{self.form.name}{'_listed' if self.listed else ''}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"{Portability().defines}\n#define LISTED {int(self.listed)}\n{self.form.prelude}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        phase = {"symbolic": self.form.phase == "symbolic", "values_only": self.form.phase == "values"}
+        return {
+            "work_group": self.work_group,
+            "listed": self.listed,
+            "short": not self.form.wide and self.form.phase != "values",
+            "room": _ROOM,
+            "block": _BLOCK,
+            "few": _FEW,
+            "distance": _DISTANCE,
+            **phase,
+        }
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        return self if work_group else None
+
+
+@dataclasses.dataclass
+class _State:
+    """What belongs to a product: where chunks of rows begin, which rows of B are like others, masks until C has its structure."""
+
+    n_chunks: int
+    chunk_row: cl_array.Array
+    n_words: cl_array.Array
+    masks: tuple[cl_array.Array, ...]
+
+
+def workers_on(device: Device) -> int:
+    """Return how many workers a device has: one more than compute units, as a runtime may give one of them two."""
+    return device.compute_units + 1
+
+
+def worker_bytes(n_columns: int, form: Form) -> int:
+    """Return the bytes of a worker's arrays in a phase of a product with so many columns."""
+    n_words = -(-n_columns // _BITS)
+    value = form.arithmetic.result.itemsize if form.arithmetic else 0
+    bits = 8 * (n_words + -(-n_words // _BITS)) if form.phase != "values" else 0
+    return value * (_BITS * n_words + _ROOM) + bits + 8 * _ROOM
+
+
+@dataclass(frozen=True)
+class DenseChunked:
+    """An accumulator for rows of any kind, in workspace that grows with the columns of B.
+
+    Attributes
+    ----------
+    workers : int, optional
+        Work-items that claim chunks, at most; by default what `workers_on` says.
+    """
+
+    workers: int | None = None
+
+    def prepare(self, chain: Chain, product: Product, rows: Rows) -> _State:  # noqa: ARG002 - chunks are cut from all rows
+        """Enqueue the cut of the rows into chunks of equal work, and B's masks if they are worth their time and memory.
+
+        Raises
+        ------
+        MemoryError
+            The memory limit does not hold one worker's arrays; the message says how much is needed.
+        """
+        n_rows = product.shape[0]
+        n_chunks = min(n_rows, _CHUNKS * self._workers(chain, product, product.form))
+        before = chain.scratch(n_rows + 1, np.int64)
+        enqueue_scan(chain, product.products, before, n_rows, kind="pointers")
+        found = [chain.scratch(n_chunks + 1, np.int64) for _ in range(3)]
+        weight = product.n_products + n_rows * _ROW_WEIGHT
+        step, never = -(-weight // n_chunks), weight + 1  # a chunk ends where a row does
+        enqueue_partition(
+            chain, before, n_rows, product.n_products, n_chunks, step, found, row_weight=_ROW_WEIGHT, slack=never, work_group=1
+        )
+        chunk_row = found[0]
+        del before, found
+        n_rows_b, nnz_b = product.b_indptr.size - 1, product.b_indices.size
+        n_words = chain.scratch(n_rows_b, np.uint32)
+        # A product that hardly reads B is made before its masks were.
+        n_masks = nnz_b if product.n_products >= nnz_b else 0
+        if 12 * n_masks > min(product.spare(), product.free - worker_bytes(product.shape[1], product.form)):
+            n_masks = 0
+        masks = chain.scratch(n_masks, np.uint32), chain.scratch(n_masks, np.uint64)
+        if n_masks:
+            compress, _ = chain.build(Masks(1, product.form.index))
+            groups, strides = spread(chain.device, n_rows_b, 1)
+            chain.launch(compress, groups, *strides, product.b_indptr, product.b_indices, *masks, n_words)
+        else:
+            chain.fill(n_words, _NO_MASKS, n_rows_b)
+        return _State(n_chunks, chunk_row, n_words, masks)
+
+    def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: Any, counts: cl_array.Array) -> None:
+        """Enqueue the number of entries of each row."""
+        self._enqueue(chain, product, rows, state, "symbolic", counts)
+
+    def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: Any, C: Result, phase: str) -> None:
+        """Enqueue columns and values of each row, or values alone."""
+        self._enqueue(chain, product, rows, state, phase, product.a_data, product.b_data, C.indptr, C.indices, C.data)
+        if phase == "numeric":
+            state.masks = ()
+
+    def _enqueue(self, chain: Chain, product: Product, rows: Rows, state: _State, phase: str, *results: Any) -> None:
+        form = product.form.of(phase)
+        built, _ = chain.build(DenseChunkedKernel(1, form, rows.listed is not None))
+        workers = min(self._workers(chain, product, form), state.n_chunks)
+        n_words = -(-product.shape[1] // _BITS)
+        claimed = chain.scratch(1, np.uint32)
+        chain.fill(claimed, 0, 1)
+        sizes = np.uint64(n_words), np.uint64(product.b_indices.size)
+        chunks = np.uint32(state.n_chunks), state.chunk_row, claimed, *sizes, product.products
+        scratch: tuple[cl_array.Array, ...] = (chain.scratch(workers * 2 * _ROOM, np.uint32),)
+        if form.arithmetic is not None:
+            for n in (_ROOM, n_words * _BITS):
+                scratch += (chain.scratch(workers * n, form.arithmetic.result),)
+        if phase != "values":
+            scratch += chain.scratch(workers * (n_words + -(-n_words // _BITS)), np.uint64), *state.masks
+        chain.launch(built, workers, *rows.where, *product.structure, *results, *chunks, *scratch, state.n_words)
+
+    def _workers(self, chain: Chain, product: Product, form: Form) -> int:
+        """Return how many workers there are arrays for."""
+        size = worker_bytes(product.shape[1], form)
+        most = (product.free - _CLAIMED_BYTES) // size
+        if most < 1:
+            raise MemoryError(
+                f"memory_limit: a dense accumulator of {product.shape[1]:,} columns needs {size:,} bytes, "
+                f"of the limit {product.free:,} are left"
+            )
+        return min(most, self.workers or workers_on(chain.device))
+
+    def describe(self) -> str:
+        """Return its parameters in a few words."""
+        return "chunks of rows" if self.workers is None else f"chunks of rows, {self.workers} workers"

@@ -1,0 +1,135 @@
+"""Dense accumulators for GPUs over the span of a row: for rows whose columns lie near one another, as in banded matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+from typing_extensions import Self, override
+
+from clsparse_py._spgemm.fenced import FencedKernel
+from clsparse_py._spgemm.kernels import Form
+from clsparse_py._spgemm.team import Team
+from clsparse_py.device import Device
+from clsparse_py.records import dataclass
+
+__all__ = ["DenseSpan", "DenseSpanKernel", "dense_spans"]
+
+#: Columns of the bins.
+_BINS = (512, 1024, 2048, 4096)
+#: From how many columns on two work-groups have to be resident: one of a few lanes alone leaves a compute unit idle.
+_LARGE = 2048
+#: Bytes that compilers may leave between arrays of local memory.
+_BETWEEN = 64
+#: Lanes of a team, where they are ordered by barriers alone.
+_LANES = 64
+
+
+@dataclass(frozen=True)
+class DenseSpanKernel(FencedKernel):
+    """Parameters of ``templates/spgemm/dense_span.mako``.
+
+    Attributes
+    ----------
+    columns : int
+        Most that a row spans, from its smallest column rounded down to a multiple of 32; a multiple of 32, less than 2^16.
+    entries : int
+        Of A's row, that are taken at a time.
+    ahead : int
+        Loads that a lane has in flight.
+    """
+
+    template = "spgemm/dense_span"
+    kind = "dense_span"
+
+    columns: int
+    entries: int
+    ahead: int
+
+    @property
+    @override
+    def shape_name(self) -> str:
+        return f"{super().shape_name}_{self.columns}_columns_{self.entries}_entries_{self.ahead}_ahead"
+
+    @property
+    @override
+    def row_bytes(self) -> int:
+        """Local memory for a row."""
+        value = self.form.arithmetic.result.itemsize if self.form.arithmetic else 0
+        needed = (self.columns + self.entries) * value + (self.entries + 1) * (np.dtype(self.form.index).itemsize + 2)
+        if self.form.phase == "values":
+            return needed
+        needed += self.columns + self.lanes * (4 + 2 * (8 if self.form.wide else 4))
+        return needed + 2 * (self.columns // 32 + 1) * bool(value)
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        own = {"columns": self.columns, "entries": self.entries, "ahead": self.ahead, "teams": self.work_group // self.lanes}
+        return {**super().arguments(), **own}
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        found = super().within(work_group, lane_width)
+        # Barriers in loops of any length have to be reached by the whole work-group: it is a team.
+        return replace(found, work_group=found.lanes) if found and found.fence == "barrier" else found
+
+
+@dataclass(frozen=True)
+class DenseSpan(Team):
+    """An accumulator for rows of C whose columns span few others; rows of A and B are of any length.
+
+    Values are added in the order of A's row: there is nothing to gain where results need not be deterministic.
+
+    Attributes
+    ----------
+    columns : int
+        Most that a row spans: all of its columns are below the smallest, rounded down to a multiple of 32, plus this; a
+        multiple of 32, less than 2^16.
+    lanes : int, optional
+        Work-items to a row; by default as many as see what the others wrote without a barrier. One on CPU devices.
+    work_group : int, optional
+        By default one team, so that local memory alone decides how many are resident.
+    entries : int
+        Of A's row, that are taken at a time.
+    ahead : int
+        Loads that a lane has in flight.
+    """
+
+    columns: int
+    lanes: int | None = None
+    work_group: int | None = None
+    entries: int = 64
+    ahead: int = 2
+
+    @override
+    def record(self, device: Device, form: Form, listed: bool) -> DenseSpanKernel:
+        # The lanes meet in loops of any length: on CPU devices they are one (quirk 4).
+        lanes = 1 if device.is_cpu else min(self.lanes or _unfenced(device), device.max_work_group)
+        group = 1 if device.is_cpu else max(self.work_group or lanes, lanes)
+        shape = self.columns, self.entries, self.ahead
+        found = DenseSpanKernel(group, form, listed, device.portability, lanes, *shape).fitting(device)
+        teams = max(min(found.work_group // found.lanes, (device.local_memory - _BETWEEN) // found.row_bytes), 1)
+        return replace(found, work_group=teams * found.lanes)
+
+    def legal(self, device: Device, form: Form, work_groups: int = 1) -> bool:
+        """Return whether local memory holds so many work-groups of one row in the numeric phase, which takes the most."""
+        needed = self.record(device, form.of("numeric"), listed=True).row_bytes + _BETWEEN
+        return work_groups * needed <= device.local_memory
+
+    @override
+    def describe(self) -> str:
+        return f"sums of {self.columns} neighbouring columns, a team to a row"
+
+
+def _unfenced(device: Device) -> int:
+    """Return how many lanes order local memory among them without a barrier, or how many to take where they need one."""
+    if device.portability.match == "ptx":
+        return 32
+    return device.portability.lane_width if device.portability.lanes == "bpermute" else _LANES
+
+
+def dense_spans(device: Device, form: Form) -> tuple[DenseSpan, ...]:
+    """Return the bins by columns, smallest first, of which local memory holds a row, and two of the large ones."""
+    found = (DenseSpan(columns) for columns in _BINS)
+    return tuple(each for each in found if each.legal(device, form, 2 if each.columns >= _LARGE else 1))

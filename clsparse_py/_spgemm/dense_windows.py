@@ -1,0 +1,171 @@
+"""Dense accumulators for GPUs over windows of columns in local memory: for any row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from pyopencl import array as cl_array
+from typing_extensions import Self, override
+
+from clsparse_py._spgemm.accumulator import Product, Result, Rows
+from clsparse_py._spgemm.fenced import FencedKernel
+from clsparse_py._spgemm.kernels import Form, OfRows
+from clsparse_py._spgemm.team import Team, varied
+from clsparse_py.device import Device
+from clsparse_py.launch import Chain
+from clsparse_py.records import dataclass
+
+__all__ = ["DenseParts", "DenseWindows", "DenseWindowsKernel"]
+
+#: Columns to a window in the symbolic phase, which has a byte for each; bytes of the sums of a window.
+_SYMBOLIC = 4 << 10
+_SUMS = 16 << 10
+#: Columns of a window at most: each has a byte besides.
+_MOST_COLUMNS = 8 << 10
+_FEWEST_COLUMNS = 256
+#: Work-groups from which on a row's parts are no longer made at the same time.
+_MANY_GROUPS = 1 << 22
+
+
+@dataclass(frozen=True)
+class DenseWindowsKernel(FencedKernel):
+    """Parameters of ``templates/spgemm/dense_windows.mako``; the lanes are the work-group.
+
+    Attributes
+    ----------
+    columns : int
+        Of a window; a multiple of 32.
+    entries : int
+        Of A's row, that are taken at a time.
+    ahead : int
+        Loads that a lane has in flight.
+    least : int
+        Fewest entries of a row of C whose columns and values are made.
+    """
+
+    template = "spgemm/dense_windows"
+    kind = "dense_windows"
+
+    columns: int
+    entries: int
+    ahead: int
+    least: int
+
+    @property
+    @override
+    def shape_name(self) -> str:
+        least = f"_from_{self.least}" if self.least else ""
+        return f"{super().shape_name}_{self.columns}_columns_{self.entries}_entries_{self.ahead}_ahead{least}"
+
+    @property
+    @override
+    def row_bytes(self) -> int:
+        """Local memory for a row."""
+        value = self.form.arithmetic.result.itemsize if self.form.arithmetic else 0
+        needed = (self.columns + self.entries) * value + (self.entries + 1) * (np.dtype(self.form.index).itemsize + 2)
+        needed += self.lanes * (8 if self.form.wide else 4)
+        if self.form.phase == "values":
+            return needed
+        return needed + self.columns + self.lanes * (4 + 64 * bool(value))
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        own = {"columns": self.columns, "entries": self.entries, "ahead": self.ahead, "least": self.least}
+        return {**super().arguments(), **own}
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        found = super().within(work_group, lane_width)
+        return replace(found, work_group=found.lanes) if found else None
+
+
+@dataclass(frozen=True)
+class DenseParts(OfRows):
+    """Parameters of ``templates/spgemm/dense_parts.mako``."""
+
+    template = "spgemm/dense_parts"
+
+
+@dataclass(frozen=True)
+class DenseWindows(Team):
+    """An accumulator for rows of any length, best for those that are dense in their range of columns.
+
+    Values are added in the order of A's row: there is nothing to gain where results need not be deterministic.
+
+    Attributes
+    ----------
+    columns : int or None
+        Of a window, a multiple of 32; by default what serves a phase.
+    lanes : int
+        Work-items to a part of a row; one on CPU devices.
+    entries : int
+        Of A's row, that are taken at a time.
+    ahead : int
+        Loads that a lane has in flight.
+    parts : int
+        Into how many the columns are cut at most: those of a row are made at the same time.
+    least : int
+        Fewest entries of a row of C whose columns and values are made; all rows are counted.
+    """
+
+    columns: int | None = None
+    lanes: int = 64
+    entries: int = 64
+    ahead: int = 4
+    parts: int = 16
+    least: int = 0
+
+    def columns_of(self, form: Form) -> int:
+        """Return how many columns a window has in a phase."""
+        value = form.arithmetic.result.itemsize if form.arithmetic else 0
+        return min(self.columns or (_SUMS // value if value else _SYMBOLIC), _MOST_COLUMNS)
+
+    @override
+    def record(self, device: Device, form: Form, listed: bool) -> DenseWindowsKernel:
+        # The lanes meet in loops of any length: on CPU devices they are one (quirk 4).
+        lanes = 1 if device.is_cpu else min(self.lanes, device.max_work_group)
+        shape = self.columns_of(form), self.entries, self.ahead, self.least if form.arithmetic else 0
+        found = DenseWindowsKernel(lanes, form, listed, device.portability, lanes, *shape)
+        # Narrower windows leave room for as many lanes.
+        while found.row_bytes > device.local_memory and found.columns > _FEWEST_COLUMNS:
+            found = replace(found, columns=max(found.columns // 64 * 32, _FEWEST_COLUMNS))
+        return found.fitting(device)
+
+    @override
+    def prepare(self, chain: Chain, product: Product, rows: Rows) -> cl_array.Array | None:
+        """Return where the parts of each row begin in it, once they are counted; None where there is one."""
+        windows = -(-product.shape[1] // self.columns_of(product.form))
+        # Half of what may be taken.
+        parts = min(self.parts, windows, _MANY_GROUPS // rows.n, product.spare() // (8 * rows.n))
+        return chain.scratch(rows.n * parts, np.uint32) if parts > 1 else None
+
+    def _in_parts(self, rows: Rows, state: cl_array.Array | None) -> DenseWindows:
+        """Return the accumulator with as many parts as there are places for."""
+        found: DenseWindows = varied(self, "parts", 1 if state is None else state.size // rows.n)
+        return found
+
+    @override
+    def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: Any, counts: cl_array.Array) -> None:
+        team = self._in_parts(rows, state)
+        team._enqueue(chain, product, rows, "symbolic", counts if state is None else state)
+        if state is not None:
+            built, record = chain.build(DenseParts(128, product.form.index, rows.listed is not None))
+            chain.launch(built, -(-rows.n // record.work_group), *rows.where, np.uint32(team.parts), state, counts)
+
+    @override
+    def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: Any, C: Result, phase: str) -> None:
+        places = (state,) if phase == "numeric" else ()
+        results = product.a_data, product.b_data, C.indptr, C.indices, C.data
+        self._in_parts(rows, state)._enqueue(chain, product, rows, phase, *results, *places)
+
+    @override
+    def _spread(self, chain: Chain, product: Product, rows: Rows, record: Any) -> tuple[int, tuple[Any, ...]]:
+        columns = -(-product.shape[1] // (32 * self.parts)) * 32
+        return rows.n * self.parts, (np.uint32(self.parts), np.uint64(columns))
+
+    @override
+    def describe(self) -> str:
+        return "windows of columns, a team to each of several at a time"

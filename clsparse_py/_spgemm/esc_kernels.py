@@ -1,0 +1,278 @@
+"""The kernels of expansion, sort and contraction in global memory: a parameter record beside each template."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from typing_extensions import Self, override
+
+from clsparse_py._spgemm.kernels import Form, OfRows
+from clsparse_py.arithmetic import OPENCL_TYPES
+from clsparse_py.device import Device, Portability
+from clsparse_py.programs import Parameters
+from clsparse_py.records import dataclass
+
+__all__ = ["EscCarry", "EscContract", "EscCount", "EscEntries", "EscExpand", "EscMark", "EscRows", "values_of"]
+
+
+def values_of(form: Form) -> np.dtype[Any]:
+    """Return the dtype of C's values in a phase that has values."""
+    assert form.arithmetic is not None
+    return form.arithmetic.result
+
+
+@dataclass(frozen=True)
+class EscRows(OfRows):
+    """Parameters of ``templates/spgemm/esc_rows.mako``."""
+
+    template = "spgemm/esc_rows"
+
+
+@dataclass(frozen=True)
+class EscEntries(OfRows):
+    """Parameters of ``templates/spgemm/esc_entries.mako``.
+
+    Attributes
+    ----------
+    pointers : bool
+        Whether to tell where the entries of each row begin.
+    """
+
+    template = "spgemm/esc_entries"
+
+    pointers: bool
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{super().name}{'_pointers' if self.pointers else ''}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "pointers": self.pointers}
+
+
+@dataclass(frozen=True)
+class EscCount(OfRows):
+    """Parameters of ``templates/spgemm/esc_count.mako``.
+
+    Attributes
+    ----------
+    counting : bool
+        Whether the entries of each row of C are asked for.
+    """
+
+    template = "spgemm/esc_count"
+
+    counting: bool
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{super().name}{'_counting' if self.counting else ''}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "counting": self.counting}
+
+
+@dataclass(frozen=True)
+class EscMark(Parameters):
+    """Parameters of ``templates/spgemm/esc_mark.mako``.
+
+    Attributes
+    ----------
+    key : str
+        "uint32" or "uint64": the dtype of a product's row and column as one number.
+    numbered : bool
+        Whether the products' numbers were sorted with them.
+    """
+
+    template = "spgemm/esc_mark"
+
+    key: str
+    numbered: bool
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"spgemm_esc_mark_{self.key}{'_numbered' if self.numbered else ''}_wg{self.work_group}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"typedef {OPENCL_TYPES[self.key]} KEY;"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {"work_group": self.work_group, "numbered": self.numbered}
+
+
+@dataclass(frozen=True)
+class EscExpand(Parameters):
+    """Parameters of ``templates/spgemm/esc_expand.mako``.
+
+    Attributes
+    ----------
+    form : Form
+        For the "values" phase where values are made, else for the "symbolic" one.
+    key : str
+        As in `EscMark`.
+    what : str
+        "keys", "numbered" or "values".
+    items : int
+        Products of a work-item.
+    """
+
+    template = "spgemm/esc_expand"
+
+    form: Form
+    key: str
+    what: str
+    items: int = 8
+
+    @property
+    @override
+    def name(self) -> str:
+        what = self.what if self.what == "values" else f"{self.what}_{self.key}"
+        return f"spgemm_esc_expand_{what}_n{self.items}_{self.form.name}_wg{self.work_group}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"{self.form.prelude}\ntypedef {OPENCL_TYPES[self.key]} KEY;"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {"work_group": self.work_group, "what": self.what, "items": self.items}
+
+
+@dataclass(frozen=True)
+class _OfEntries(Parameters):
+    """What kernels share that write entries of C.
+
+    Attributes
+    ----------
+    form : Form
+        For the "numeric" or the "values" phase.
+    listed : bool
+        Whether the rows are listed.
+    """
+
+    form: Form
+    listed: bool
+
+    @property
+    @override
+    def name(self) -> str:
+        listed = "_listed" if self.listed else ""
+        return f"{self.template.replace('/', '_')}_{self.shape_name}{self.form.name}{listed}_wg{self.work_group}"
+
+    @property
+    def shape_name(self) -> str:
+        """The part of the name that tells the kernel's own parameters."""
+        return ""
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"#define LISTED {int(self.listed)}\n{self.form.prelude}"
+
+
+@dataclass(frozen=True)
+class EscContract(_OfEntries):
+    """Parameters of ``templates/spgemm/esc_contract.mako``.
+
+    Attributes
+    ----------
+    key : str
+        As in `EscMark`.
+    items : int
+        Products to a work-item, an odd number: lanes that walk through products of their own do not meet in a bank.
+    portability : Portability
+        How lanes exchange sums.
+    """
+
+    template = "spgemm/esc_contract"
+
+    key: str
+    items: int
+    portability: Portability
+
+    @classmethod
+    def legal(cls, device: Device, form: Form, listed: bool, key: str, work_group: int) -> EscContract:
+        """Return the record that suits a device: many products to a work-item where sums are small; it fits in local memory."""
+        record = cls(min(work_group, device.max_work_group), form, listed, key, 15, device.portability)
+        record = replace(record, items={8: 11, 16: 5}.get(record.value_bytes, 15))
+        while record.local_bytes > device.local_memory and record.work_group > 1:
+            record = replace(record, work_group=record.work_group // 2)
+        return record
+
+    @property
+    def value_bytes(self) -> int:
+        """Bytes of a value of C."""
+        return values_of(self.form).itemsize
+
+    @property
+    def tile(self) -> int:
+        """Products of a work-group."""
+        return self.work_group * self.items
+
+    @property
+    def local_bytes(self) -> int:
+        """Bytes of local memory of a work-group."""
+        return self.tile * (self.value_bytes + 3) + self.work_group * (self.value_bytes + 4) + 4
+
+    @property
+    @override
+    def shape_name(self) -> str:
+        return f"n{self.items}_{'' if self.form.phase == 'values' else self.key + '_'}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"{self.portability.defines}\ntypedef {OPENCL_TYPES[self.key]} KEY;\n{super().prelude}"
+
+    @property
+    @override
+    def lane_width(self) -> int:
+        return self.portability.lane_width
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {"work_group": self.work_group, "items": self.items, "values_only": self.form.phase == "values"}
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        # The tile stays: what is kept of a slice counts in it.
+        fitting = next((size for size in range(work_group, 0, -1) if self.tile % size == 0), 0)
+        if not fitting:
+            return None
+        return replace(self, work_group=fitting, items=self.tile // fitting, portability=self.portability.at_most(lane_width))
+
+
+@dataclass(frozen=True)
+class EscCarry(_OfEntries):
+    """Parameters of ``templates/spgemm/esc_carry.mako``.
+
+    Attributes
+    ----------
+    tile : int
+        Of `EscContract`.
+    """
+
+    template = "spgemm/esc_carry"
+
+    tile: int
+
+    @property
+    @override
+    def shape_name(self) -> str:
+        return f"t{self.tile}_"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {"work_group": self.work_group, "tile": self.tile}

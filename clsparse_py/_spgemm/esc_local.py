@@ -1,0 +1,338 @@
+"""The optimised ESC of Dalton et al.: "esc-local", each row expanded, sorted and contracted where it fits.
+
+Rows of few products are a work-item's, in registers; those of more a sub-group's or a work-group's, in local memory; those that
+local memory does not hold a work-group's too, in global memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from typing_extensions import Self, override
+
+from clsparse_py._spgemm.accumulator import Product, Rows
+from clsparse_py._spgemm.fenced import FencedKernel
+from clsparse_py._spgemm.kernels import Form, RowKernel
+from clsparse_py._spgemm.sort import most_columns
+from clsparse_py._spgemm.team import Team, varied
+from clsparse_py.device import Device
+from clsparse_py.launch import Chain
+from clsparse_py.records import dataclass
+
+__all__ = ["EscGroup", "EscGroupKernel", "EscItem", "EscItemKernel", "EscTeam", "EscTeamKernel", "esc_bins"]
+
+#: Products that a work-item sorts at a time, in registers (quirk 6).
+_REGISTERS = 16
+#: Products of a row that a work-group sorts in global memory, at most: it is as busy with them as others are with all rows.
+_GROUP_PRODUCTS = 1 << 14
+#: Bytes of local memory that are left to the driver.
+_RESERVED = 1024
+#: Bytes of local memory that a work-group of several rows takes, so that several work-groups share a compute unit.
+_SHARED = 24 << 10
+
+
+def _word_bytes(form: Form, columns: int | None, bits: int) -> int:
+    """Return the bytes of a word: in the symbolic phase a column, else also the number of a product."""
+    if form.phase == "symbolic":
+        return 8 if form.wide else 4
+    return 4 if columns is not None and (columns - 1).bit_length() + bits <= 32 else 8
+
+
+@dataclass(frozen=True)
+class _SortingKernel(RowKernel):
+    """What the kernels share.
+
+    Attributes
+    ----------
+    products : int
+        Most products of a row.
+    word_bytes : int
+        Of what is sorted.
+    """
+
+    products: int
+    word_bytes: int
+
+    @property
+    @override
+    def shape_name(self) -> str:
+        return f"{super().shape_name}_{self.products}_products_w{8 * self.word_bytes}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        bits = (self.products - 1).bit_length() if self.form.arithmetic else 0
+        return {**super().arguments(), "products": self.products, "wide_words": self.word_bytes == 8, "bits": bits}
+
+
+@dataclass(frozen=True)
+class EscItemKernel(_SortingKernel):
+    """Parameters of ``templates/spgemm/esc_item.mako``; ``products`` is a power of two, at most 32."""
+
+    template = "spgemm/esc_item"
+    kind = "esc_item"
+
+    @property
+    def work_item_bytes(self) -> int:
+        """Bytes of local memory for a work-item."""
+        return self.products * (self.word_bytes + bool(self.form.arithmetic))
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        found = {name: value for name, value in super().arguments().items() if name != "lanes"}
+        return {**found, "registers": min(self.products, _REGISTERS)}
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        return replace(self, work_group=work_group, portability=self.portability.at_most(lane_width)) if work_group else None
+
+
+@dataclass(frozen=True)
+class _SortingTeamKernel(_SortingKernel, FencedKernel):
+    """What the kernels share in which a team sorts a row."""
+
+    #: Products that a lane fetches at a time.
+    BATCH: ClassVar[int] = 2
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "batch": self.BATCH}
+
+
+@dataclass(frozen=True)
+class EscTeamKernel(_SortingTeamKernel):
+    """Parameters of ``templates/spgemm/esc_team.mako``."""
+
+    template = "spgemm/esc_team"
+    kind = "esc_team"
+
+    @property
+    def row_bytes(self) -> int:
+        """Local memory for a row."""
+        value_bytes = self.form.arithmetic.result.itemsize if self.form.arithmetic else 0
+        return self.products * (2 * self.word_bytes + 2) + 8 + self.lanes * (4 + value_bytes)
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        # An index fits in the place of a word.
+        bases = self.form.index == "int32" or self.word_bytes == 8
+        shape = {"teams": self.work_group // self.lanes, "free": self.fence != "barrier", "bases": bases}
+        return {**super().arguments(), **shape}
+
+
+@dataclass(frozen=True)
+class EscGroupKernel(_SortingTeamKernel):
+    """Parameters of ``templates/spgemm/esc_group.mako``; the lanes are the work-group.
+
+    Attributes
+    ----------
+    entries : int
+        Most entries of a row of A.
+    """
+
+    template = "spgemm/esc_group"
+    kind = "esc_group"
+
+    entries: int
+
+    #: Of a digit of the radix sort.
+    DIGIT_BITS: ClassVar[int] = 4
+
+    @property
+    @override
+    def row_bytes(self) -> int:
+        value_bytes = self.form.arithmetic.result.itemsize if self.form.arithmetic else 0
+        return 2 * (self.entries + 1) + self.lanes * (4 + value_bytes + 2 * (1 << self.DIGIT_BITS))
+
+    @property
+    def room(self) -> int:
+        """Words of a row, and of one pass: lanes have as many each, an odd number and three at least."""
+        return self.products + 3 * self.lanes
+
+    @property
+    def base_words(self) -> int:
+        """Words that hold an index for each entry of a row of A."""
+        return -(-self.entries * np.dtype(self.form.index).itemsize // self.word_bytes)
+
+    @property
+    def scratch_bytes(self) -> int:
+        """Global memory for a work-group, a multiple of 8."""
+        return -(-(2 * self.room + self.base_words) * self.word_bytes // 8) * 8
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        # The entry of A that a product is of need not be looked for where there is room for its number.
+        entry_bits = (self.entries - 1).bit_length() if self.word_bytes == 8 and self.form.arithmetic else 0
+        words = {"room": self.room, "base_words": self.base_words, "entry_bits": entry_bits}
+        shape = {"digit_bits": self.DIGIT_BITS, "entries": self.entries}
+        return {**super().arguments(), **words, **shape}
+
+
+@dataclass(frozen=True)
+class _SortingTeam(Team):
+    """What both accumulators share.
+
+    Attributes
+    ----------
+    products : int
+        Most products of a row, and most entries of a row of A.
+    work_group : int
+    columns : int, optional
+        What columns of B are below, if that is known: few leave room for a product's number in a word of 32 bits.
+    """
+
+    products: int
+    work_group: int = 128
+    columns: int | None = None
+
+    @override
+    def suited(self, device: Device, product: Product, entries: int | None = None) -> Self:
+        suited: Self = varied(self, "columns", self.columns or product.shape[1])
+        return suited
+
+    @property
+    def bits(self) -> int:
+        """Bits that tell a product of a row."""
+        return (self.products - 1).bit_length()
+
+    @property
+    def length(self) -> int:
+        """The longest row of A that it takes."""
+        return self.products
+
+    def least_bytes(self, device: Device, form: Form) -> int:  # noqa: ARG002 - most sort on the chip
+        """Return the workspace that it needs at least."""
+        return 0
+
+    def max_columns(self, device: Device, form: Form) -> int:  # noqa: ARG002 - words of any size fit
+        """Return the most columns with which a column and the number of a product fit in a word, and a row's words in memory."""
+        return most_columns(self.products)
+
+
+@dataclass(frozen=True)
+class EscItem(_SortingTeam):
+    """An accumulator that sorts the products of a row in the registers of a work-item; ``products`` are at most 32."""
+
+    @override
+    def record(self, device: Device, form: Form, listed: bool) -> EscItemKernel:
+        word_bytes = _word_bytes(form, self.columns, self.bits)
+        asked = EscItemKernel(self.work_group, form, listed, device.portability.at_most(1), 1, 1 << self.bits, word_bytes)
+        most = min(device.local_memory - _RESERVED, _SHARED) // asked.work_item_bytes
+        return replace(asked, work_group=min(self.work_group, device.max_work_group, max(most // 32 * 32, 1)))
+
+    @override
+    def describe(self) -> str:
+        return f"{self.products} products in a work-item's registers"
+
+
+@dataclass(frozen=True)
+class EscTeam(_SortingTeam):
+    """An accumulator that sorts the products of a row in local memory.
+
+    Attributes
+    ----------
+    lanes : int
+        Work-items to a row.
+    """
+
+    lanes: int = 32
+
+    @override
+    def record(self, device: Device, form: Form, listed: bool) -> EscTeamKernel:
+        word_bytes = _word_bytes(form, self.columns, self.bits)
+        asked = EscTeamKernel(self.work_group, form, listed, device.portability, self.lanes, self.products, word_bytes)
+        found = asked.within(min(max(self.work_group, self.lanes), device.max_work_group), device.portability.lane_width)
+        assert found is not None  # a work-group has at least one work-item
+        rows = max(min(device.local_memory - _RESERVED, _SHARED) // found.row_bytes, 1)
+        return replace(found, work_group=min(found.work_group, rows * found.lanes))
+
+    @override
+    def max_columns(self, device: Device, form: Form) -> int:
+        needed = self.record(device, form.of("numeric"), listed=True).row_bytes
+        return super().max_columns(device, form) if needed + _RESERVED <= device.local_memory else 1 << 32 - self.bits
+
+    @override
+    def describe(self) -> str:
+        return f"{self.products} products in local memory, {self.lanes} lanes to a row"
+
+
+@dataclass(frozen=True)
+class EscGroup(_SortingTeam):
+    """An accumulator that sorts the products of a row in global memory: a work-group takes one row after another.
+
+    Attributes
+    ----------
+    entries : int
+        Most entries of a row of A.
+    """
+
+    entries: int = 8192
+
+    #: Work-groups to a compute unit.
+    _RESIDENT: ClassVar[int] = 2
+
+    @override
+    def record(self, device: Device, form: Form, listed: bool) -> EscGroupKernel:
+        # The lanes meet in loops of any length: on CPU devices they are one (quirk 4).
+        lanes = 1 if device.is_cpu else self.work_group
+        word_bytes = _word_bytes(form, self.columns, self.bits)
+        shape = lanes, self.products, word_bytes, self.entries
+        return EscGroupKernel(lanes, form, listed, device.portability, *shape).fitting(device)
+
+    @property
+    @override
+    def length(self) -> int:
+        return self.entries
+
+    @override
+    def least_bytes(self, device: Device, form: Form) -> int:
+        return self.record(device, form, listed=True).scratch_bytes
+
+    @override
+    def max_columns(self, device: Device, form: Form) -> int:
+        return super().max_columns(device, form) >> (self.entries - 1).bit_length()
+
+    @override
+    def _spread(self, chain: Chain, product: Product, rows: Rows, record: Any) -> tuple[int, tuple[Any, ...]]:
+        # Products of a few rows at a time.
+        room = product.spare() // 2
+        groups = max(min(rows.n, self._RESIDENT * chain.device.compute_units, room // record.scratch_bytes), 1)
+        scratch = chain.scratch(groups * record.scratch_bytes // 8, np.uint64)
+        columns = self.columns or product.shape[1]
+        passes = np.uint32(-(-max((columns - 1).bit_length(), 1) // record.DIGIT_BITS))
+        return groups, (passes, scratch)
+
+    @override
+    def describe(self) -> str:
+        return f"{self.products} products in global memory, a work-group of {self.work_group} to a row"
+
+
+def _most_products(device: Device, form: Form, lanes: int, word_bytes: int) -> int:
+    """Return how many products of a row local memory holds, in any phase."""
+    one = replace(EscTeam(1, lanes=lanes).record(device, form.of("numeric"), listed=True), word_bytes=word_bytes)
+    of_product = replace(one, products=2).row_bytes - one.row_bytes
+    return (device.local_memory - _RESERVED - one.row_bytes) // of_product
+
+
+def esc_bins(device: Device, form: Form, thresholds: tuple[int, int, int]) -> tuple[EscItem | EscTeam | EscGroup, ...]:
+    """Return the bins: rows of one work-item, one sub-group, one work-group, and one work-group in global memory.
+
+    Parameters
+    ----------
+    thresholds : tuple of int
+        Most products of a row of each; the first at most 32. There are no more than local memory holds: more where columns leave
+        room for a product's number in a word of 32 bits, see `EscTeam.max_columns`.
+    """
+    of_item, of_sub_group, of_group = thresholds
+    if not 1 <= of_item <= 32 or not of_item < of_sub_group < of_group < 1 << 16:
+        raise ValueError(f"thresholds: must be three rising numbers up to 32, any and 65535, are {thresholds}")
+    width, group = min(32, device.max_work_group), min(256, device.max_work_group)
+    found: list[EscItem | EscTeam | EscGroup] = [EscItem(of_item)]
+    for products, lanes in ((of_sub_group, width), (of_group, group)):
+        most = min(products, _most_products(device, form, lanes, 8))
+        packed = min(products, most if form.wide else _most_products(device, form, lanes, 4))
+        # Small rows with as many lanes take a quarter of the local memory: more of them share a compute unit.
+        found += [EscTeam(size, lanes=lanes) for size in (most // 4, most, packed) if size > found[-1].products]
+    return *found, EscGroup(_GROUP_PRODUCTS, min(512, device.max_work_group))

@@ -1,0 +1,175 @@
+"""What a product takes, before anything of its size is allocated."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from typing_extensions import override
+
+from clsparse_py._spgemm.accumulator import bounded
+from clsparse_py._spgemm.analysis import Work, analyse
+from clsparse_py._spgemm.arguments import check_operands, form_of, with_index
+from clsparse_py._spgemm.canonical_values import CanonicalOperand
+from clsparse_py._spgemm.choose import is_narrow
+from clsparse_py._spgemm.dense_chunked import worker_bytes, workers_on
+from clsparse_py._spgemm.fallback import until_built
+from clsparse_py._spgemm.kernels import Form
+from clsparse_py._spgemm.least import copy_bytes, least_bytes
+from clsparse_py._spgemm.rules import EMPTY, Rule, Rules
+from clsparse_py._spgemm.settings import Settings, Timer
+from clsparse_py._spgemm.symbolic import counted, with_memory
+from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.device import Device, describe
+from clsparse_py.launch import Chain
+from clsparse_py.matrix import Matrix
+from clsparse_py.records import dataclass
+from clsparse_py.semiring import plus_times
+from clsparse_py.tables import Shown, Table
+
+if TYPE_CHECKING:
+    from clsparse_py.annotations import SciPySparse
+
+__all__ = ["Estimate", "spgemm_estimate"]
+
+#: The most products of a row in each class of the histogram; beyond them there is one more.
+CLASSES = (0, *(1 << bit for bit in range(25)))
+_RULES = Rules((EMPTY, *(Rule("", None, max_products=most) for most in CLASSES[1:]), Rule("", None)))
+_INT32_MAX = np.iinfo(np.int32).max
+
+
+@dataclass(frozen=True)
+class Estimate(Shown):
+    """What a product takes. Made by `spgemm_estimate`. Prints as a table.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Of C.
+    nnz_a, n_products : int
+        Entries of A, without duplicates, and intermediate products.
+    nnz : int
+        Entries of C: as many, or at most so many, as ``exact`` says.
+    exact : bool
+    c_bytes : int
+        Of C's three arrays.
+    workspace_bytes : int
+        At most in use beside A, B and C at a time, if there is no limit and the method is "auto".
+    least_bytes : int
+        The least ``memory_limit`` that is enough, for any method.
+    expansion_bytes : int
+        Of all products with their columns, expanded at once. Methods that expand in global memory take at most this, and never
+        more than ``memory_limit``.
+    histogram : tuple of (int, int)
+        Most products of a row, and how many rows have so many, more than the class before allows; -1 for the last class, which
+        has no limit. Classes without rows are left out.
+    """
+
+    shape: tuple[int, int]
+    nnz_a: int
+    n_products: int
+    nnz: int
+    exact: bool
+    c_bytes: int
+    workspace_bytes: int
+    least_bytes: int
+    expansion_bytes: int
+    histogram: tuple[tuple[int, int], ...]
+
+    @property
+    def expansion_factor(self) -> float:
+        """Products to an entry of A."""
+        return self.n_products / max(self.nnz_a, 1)
+
+    @property
+    def compression_ratio(self) -> float:
+        """Products to an entry of C; of a bound, the least that it can be."""
+        return self.n_products / max(self.nnz, 1)
+
+    __repr__ = Shown.__repr__
+
+    @property
+    @override
+    def table(self) -> Table:
+        rows, columns = self.shape
+        bound = "" if self.exact else "at most "
+        title = (
+            f"SpGEMM, estimate of a {rows} x {columns} product: {self.n_products:,} products, {bound}{self.nnz:,} entries; "
+            f"bytes: C {bound}{self.c_bytes:,}, workspace at most {self.workspace_bytes:,}, with the least memory_limit "
+            f"{self.least_bytes:,}"
+        )
+        classes = [("more" if most < 0 else f"{most:,}", f"{n_rows:,}") for most, n_rows in self.histogram]
+        return Table(title, ("products of a row up to", "rows"), classes, numbers="rows")
+
+
+def spgemm_estimate(A: Matrix, B: Matrix | SciPySparse, *, exact: bool = False) -> Estimate:
+    """Tell what ``A @ B`` takes before it is made.
+
+    Waits for the device once, or twice where ``exact``; an operand that is not in canonical format is copied into it.
+
+    Parameters
+    ----------
+    A : csr_array
+        m x k.
+    B : csr_array or SciPy sparse matrix
+        k x n.
+    exact : bool
+        False: the entries of C are bounded, row by row, by the products and by the columns. True: the symbolic phase counts them.
+
+    Returns
+    -------
+    Estimate
+
+    Raises
+    ------
+    ValueError, TypeError
+        Shapes, contexts or dtypes that do not go together.
+    MemoryError
+        The device has not the memory for the analysis or, where ``exact``, for the symbolic phase of one row.
+    """
+    A, B = check_operands(A, B, plus_times)
+    left, right = CanonicalOperand(A).matrix, CanonicalOperand(B).matrix
+    form = form_of(left, right)
+    arithmetic, index = form.arithmetic, np.dtype(form.index)
+    assert isinstance(arithmetic, Arithmetic)  # of a numeric phase
+    m, n = shape = (left.shape[0], right.shape[1])
+    rules = _RULES
+    work: Work | None = None
+    if left.nnz and right.nnz:
+        parts = left.indptr, left.indices, right.indptr, right.indices
+        structure = [with_index(A.queue, part, index) for part in parts]
+        work = analyse(Chain(A.queue, *structure), shape, left.nnz, structure, rules)
+    n_products, bound = (work.n_products, work.bound) if work else (0, 0)
+    taken = work.taken if work else (m, *(0 for _ in CLASSES))
+    nnz = _counted(left, right) if exact and work else bound
+    c_index = index.itemsize if max(nnz, m, n) <= _INT32_MAX else 8
+    c_bytes = (m + 1) * c_index + nnz * (c_index + arithmetic.result.itemsize)
+    column = 8 if form.wide else 4
+    device = describe(A.queue.device)
+    return Estimate(
+        shape,
+        left.nnz,
+        n_products,
+        nnz,
+        exact,
+        c_bytes=c_bytes,
+        workspace_bytes=_most_bytes(device, form, A, B, n) + 2 * c_bytes if work else 0,
+        least_bytes=least_bytes(device, form, A, B),
+        expansion_bytes=n_products * (column + arithmetic.result.itemsize),
+        histogram=tuple((most, rows) for most, rows in zip((*CLASSES, -1), taken, strict=True) if rows),
+    )
+
+
+def _most_bytes(device: Device, form: Form, A: Matrix, B: Matrix, n_columns: int) -> int:
+    """Return the bytes of workspace that "auto" takes at most beside twice those of C."""
+    found = bounded(*(part for each in (A, B) for part in (each.indptr, each.indices, each.data)))
+    if device.is_cpu and is_narrow(form, n_columns, found):
+        found += workers_on(device) * worker_bytes(n_columns, form)
+    return found + copy_bytes(A, B, form)
+
+
+def _counted(left: Matrix, right: Matrix) -> int:
+    """Return the entries of C, by the symbolic phase."""
+    settings = Settings("auto", plus_times, deterministic=True, memory_limit=None, max_nnz=None)
+    timer = Timer(left.queue, measures=False)
+    return with_memory(lambda rules: until_built(lambda: counted(left, right, settings, rules, timer, counting_only=True).nnz))

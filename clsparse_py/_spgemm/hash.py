@@ -1,0 +1,226 @@
+"""Hashing accumulators: "hash", "reg-hash", which shares products out over the lanes, and "large-hash", a work-group to a row."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import field, replace
+from typing import Any
+
+from pyopencl import array as cl_array
+from typing_extensions import Self, override
+
+from clsparse_py._spgemm.accumulator import Product, Result, Rows
+from clsparse_py._spgemm.dense_windows import DenseWindows
+from clsparse_py._spgemm.fenced import FencedKernel
+from clsparse_py._spgemm.kernels import Form
+from clsparse_py._spgemm.team import Team, varied
+from clsparse_py.device import Device
+from clsparse_py.launch import Chain
+from clsparse_py.records import dataclass
+
+__all__ = ["Hash", "HashKernel", "LargeHash", "hashes", "large_hashes"]
+
+_log = logging.getLogger(__name__)
+
+#: Most products of a row in the bins of Liu et al., Section 3.4, and in those above.
+_BINS = tuple(2**k for k in range(1, 10))
+_LARGE_BINS = tuple(2**k for k in range(10, 16))
+#: Most entries of A of a row whose products are shared out.
+_LENGTH = 1024
+#: Slots up to which sorting by counting smaller ones is quicker than a network.
+_RANKED = 64
+
+
+@dataclass(frozen=True)
+class HashKernel(FencedKernel):
+    """Parameters of ``templates/spgemm/hash.mako``.
+
+    Attributes
+    ----------
+    products : int
+        Most products of a row, a power of two up to 2^15.
+    slots : int
+        Of a table, a power of two.
+    items : int
+        Products that a lane fetches at a time; 0: the lanes walk one row of B after another.
+    ordered : bool
+        Whether values are added in the order of A's row; by atomics else.
+    """
+
+    template = "spgemm/hash"
+    kind = "hash"
+
+    products: int
+    slots: int
+    items: int
+    ordered: bool
+
+    @property
+    @override
+    def shape_name(self) -> str:
+        how = f"_{self.items}_items" if self.items else ""
+        return f"{super().shape_name}_{self.products}_products_{self.slots}_slots{how}{'' if self.ordered else '_atomic'}"
+
+    @property
+    def _value(self) -> int:
+        """Bytes of a sum; 0 in the symbolic phase."""
+        return self.form.arithmetic.result.itemsize if self.form.arithmetic else 0
+
+    @property
+    def _places(self) -> int:
+        """Numbers of 16 bits that a row needs: where entries of A have their products, later the slots in use."""
+        return max(min(self.products, _LENGTH) + 1 if self.items else 0, self.slots if self._value else 0)
+
+    @property
+    @override
+    def row_bytes(self) -> int:
+        """Local memory for a row."""
+        exchanged = 4 + (self._value + 2 + 4 * -(-self.lanes // 32) if self._value and self.ordered else 0)
+        return self.slots * (4 + self._value) + 2 * self._places + 4 + self.lanes * exchanged * bool(self.items)
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {
+            **super().arguments(),
+            "teams": self.work_group // self.lanes,
+            "products": self.products,
+            "slots": self.slots,
+            "bits": self.slots.bit_length() - 1,
+            "n_places": self._places,
+            "items": self.items,
+            "ordered": self.ordered,
+            "ranked": self.slots <= _RANKED,
+            "free": self.fence != "barrier",
+        }
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        found = super().within(work_group, lane_width)
+        if found is None or found.items or not found._value or not found.ordered or found.fence != "barrier":
+            return found
+        # Rows of B are walked in a loop of any length, in which there must be no barrier.
+        return replace(found, lanes=1)
+
+
+@dataclass(frozen=True)
+class Hash(Team):
+    """An accumulator with a hash table for each row, for rows with at most ``products`` products.
+
+    With ``items``, of at most ``length`` entries of A. Columns must not need 64 bits. Values are added in the order of A's row,
+    or by atomics where results need not be deterministic.
+    """
+
+    products: int
+    lanes: int
+    items: int = 0
+    work_group: int = 128
+    deterministic: bool = field(default=True, kw_only=True)
+
+    @property
+    def length(self) -> int | None:
+        """Most entries of a row of A."""
+        return min(self.products, _LENGTH) if self.items else None
+
+    def _slots(self, form: Form) -> int:  # noqa: ARG002 - of any phase
+        return self.products
+
+    @override
+    def record(self, device: Device, form: Form, listed: bool) -> HashKernel:
+        shape = self.lanes, self.products, self._slots(form), self.items, self.deterministic or not _has_atomics(device, form)
+        found = HashKernel(self.work_group, form, listed, device.portability, *shape).fitting(device)
+        # Two work-groups are to be resident, if that leaves local memory for a row.
+        rows = max(device.local_memory // 2 // found.row_bytes, 1)
+        return replace(found, work_group=min(found.work_group, found.lanes << rows.bit_length() - 1))
+
+    @override
+    def suited(self, device: Device, product: Product, entries: int | None = None) -> Self:
+        suited: Self = varied(self, "deterministic", product.deterministic)
+        return suited
+
+    @override
+    def _enqueue(self, chain: Chain, product: Product, rows: Rows, phase: str, *results: Any, entries: int | None = None) -> None:
+        form = product.form.of(phase)
+        if form.arithmetic and not product.deterministic and not _has_atomics(chain.device, form):
+            _log.info("%s has no atomics for values of this dtype: they are added in order", chain.device.name)
+        super()._enqueue(chain, product, rows, phase, *results, entries=entries)
+
+    @override
+    def describe(self) -> str:
+        return f"{self.lanes} lanes" + (f", {self.items} products each at a time" if self.items else "")
+
+
+@dataclass(frozen=True)
+class LargeHash(Hash):
+    """An accumulator whose tables hold ``slots`` columns with their sums, of more products than that.
+
+    Rows of C with more entries are made by dense windows, and so is the symbolic phase where a table of columns alone does not
+    hold all ``products``.
+    """
+
+    slots: int = 0
+    counts: bool = True
+
+    @override
+    def _slots(self, form: Form) -> int:
+        return min(self.slots, self.products) if form.arithmetic else self.products
+
+    @property
+    def _windows(self) -> DenseWindows:
+        # In one part: what counts a row here does not tell how much of it lies in each.
+        return DenseWindows(parts=1)
+
+    @override
+    def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: object, counts: cl_array.Array) -> None:
+        if self.counts:
+            super().enqueue_symbolic(chain, product, rows, state, counts)
+        else:
+            self._windows.enqueue_symbolic(chain, product, rows, state, counts)
+
+    @override
+    def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: object, C: Result, phase: str) -> None:
+        super().enqueue_numeric(chain, product, rows, state, C, phase)
+        if self.slots < min(self.products, product.shape[1]):
+            replace(self._windows, least=self.slots + 1).enqueue_numeric(chain, product, rows, state, C, phase)
+
+    @override
+    def describe(self) -> str:
+        windows = f"; windows where a row has over {self.slots} entries" if self.slots < self.products else ""
+        return f"{super().describe()}, {min(self.slots, self.products)} slots{windows}"
+
+
+def _has_atomics(device: Device, form: Form) -> bool:
+    """Return whether a device has atomics for the values of a product, if the phase has any."""
+    size = form.arithmetic.result.itemsize if form.arithmetic else 0
+    return size == 4 or (size == 8 and device.int64_atomics)
+
+
+def hashes(device: Device, form: Form, *, registers: bool) -> tuple[Hash, ...]:
+    """Return the accumulators of "hash", or with ``registers`` of "reg-hash": none where columns need 64 bits."""
+    if form.wide:
+        return ()
+    found = []
+    for products in _BINS:
+        # Rows of A and B are about as long as each other; eight products are what registers of a lane hold in the paper.
+        lanes = min(max(products // 8, 1), 32) if registers else 1 << (products.bit_length() - 1) // 2
+        items = (2 if device.is_cpu else 8) if registers else 0
+        found.append(Hash(products, 1 if device.is_cpu else lanes, items))
+    return tuple(each for each in found if each.record(device, form, True).row_bytes <= device.local_memory)
+
+
+def large_hashes(device: Device, form: Form) -> tuple[LargeHash, ...]:
+    """Return the accumulators of "large-hash": none where columns need 64 bits."""
+    if form.wide:
+        return ()
+    lanes, items = (1, 2) if device.is_cpu else (128, 4)
+
+    def fits(products: int, slots: int, of: Form, budget: int) -> bool:
+        return LargeHash(products, lanes, items, lanes, slots=slots).record(device, of, True).row_bytes <= budget
+
+    # Rows of C have far fewer entries than products as a rule; several work-groups are to be resident.
+    slots = next(slots for slots in (2048, 1024, 512, 256, 128) if fits(slots, slots, form, device.local_memory * 2 // 3))
+    symbolic = form.of("symbolic")
+    return tuple(
+        LargeHash(products, lanes, items, lanes, slots=slots, counts=fits(products, slots, symbolic, device.local_memory))
+        for products in _LARGE_BINS
+    )

@@ -1,0 +1,64 @@
+"""What all products of one kind have in common, worked out once: a kind is a device and the types of the operands."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from clsparse_py._spgemm.arguments import memory_limit_of
+from clsparse_py._spgemm.kernels import Form
+from clsparse_py.device import Device
+
+__all__ = ["Kind", "kind_of"]
+
+#: Answers that are kept for a kind, at most: some are asked for by sizes, which differ from product to product.
+_MAX_KEPT = 1024
+_NOTHING: Any = object()
+
+T = TypeVar("T")
+
+
+class Kind:
+    """What does not depend on the operands' entries and sizes: dtypes, and records and rules as they are asked for.
+
+    Parameters
+    ----------
+    device : Device
+    form : Form
+        Of the numeric phase.
+
+    Attributes
+    ----------
+    device : Device
+    form : Form
+    index, c_index, result : numpy.dtype
+        Of the operands' indices, of C's, and of C's values.
+    memory : int
+        Bytes that the workspace may have by default.
+    """
+
+    def __init__(self, device: Device, form: Form) -> None:
+        assert form.arithmetic is not None  # of a numeric phase
+        self.device, self.form = device, form
+        self.index, self.c_index = np.dtype(form.index), np.dtype(form.c_index)
+        self.result = form.arithmetic.result
+        self.memory = memory_limit_of(device, None)
+        self._kept: dict[Hashable, Any] = {}
+
+    def once(self, find: Callable[..., T], *arguments: Hashable) -> T:
+        """Return what a function finds for this kind and some arguments, which is kept."""
+        key = find, arguments
+        kept = self._kept
+        found: T = kept.get(key, _NOTHING)
+        if found is _NOTHING:
+            if len(kept) >= _MAX_KEPT:
+                kept.clear()
+            found = kept[key] = find(self, *arguments)
+        return found
+
+
+# Kept, as it keeps what is found.
+kind_of = functools.lru_cache(maxsize=256)(Kind)

@@ -1,0 +1,44 @@
+"""The least workspace: what every product needs, however its rows are made."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from clsparse_py._spgemm.kernels import Form
+from clsparse_py.device import Device
+from clsparse_py.matrix import Matrix
+
+__all__ = ["copy_bytes", "least_bytes"]
+
+#: Bytes for counters and the like, and those for each compute unit.
+_FIXED, _OF_UNIT = 4096, 512
+#: Entries to each byte of what scans and sorts keep of tiles.
+_OF_TILES = 8
+
+
+def least_bytes(device: Device, form: Form, A: Matrix, B: Matrix) -> int:
+    """Return the bytes of workspace with which a product is made in any case: by windows of columns, which take none.
+
+    That is what the analysis finds of each row, the entries of each row, and copies of operands in canonical format and in one
+    index type.
+    """
+    index, m = np.dtype(form.index).itemsize, A.shape[0]
+    copies = copy_bytes(A, B, form)
+    if not (A.nnz and B.nnz):
+        return copies
+    return copies + (4 + index) * m + m // _OF_TILES + _OF_UNIT * device.compute_units + _FIXED
+
+
+def copy_bytes(A: Matrix, B: Matrix, form: Form) -> int:
+    """Return what it takes at most to put operands into the form that kernels take."""
+    return sum(_copy_bytes(each, np.dtype(form.index).itemsize) for each in (A, B))
+
+
+def _copy_bytes(matrix: Matrix, index: int) -> int:
+    n, rows, own = matrix.nnz, matrix.shape[0] + 1, matrix.indptr.dtype.itemsize
+    needed = 0 if own == index else index * (n + rows)
+    if not matrix.has_canonical_format:
+        # Numbers of entries, which are sorted and summed as values are; both at once.
+        value = matrix.dtype.itemsize
+        needed += (10 * own + 2 * value + max(value, 8) + 12) * n + 4 * own * rows + n // _OF_TILES
+    return needed

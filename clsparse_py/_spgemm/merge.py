@@ -1,0 +1,229 @@
+"""Merging accumulators: "reg-merge", heads in registers, and "merge", heads in local memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+from typing_extensions import Self, override
+
+from clsparse_py._spgemm.accumulator import Product, Rows
+from clsparse_py._spgemm.kernels import Form, RowKernel
+from clsparse_py._spgemm.team import Team, varied
+from clsparse_py.device import Device
+from clsparse_py.records import dataclass
+
+__all__ = ["Merge", "MergeKernel", "merges"]
+
+#: Work-items to a row, at most.
+_MOST_LANES = 32
+
+
+@dataclass(frozen=True)
+class MergeKernel(RowKernel):
+    """Parameters of ``templates/spgemm/merge_*.mako``; ``lanes`` is at most the lane width.
+
+    Attributes
+    ----------
+    items : int
+        Heads of a work-item.
+    registers : bool
+        Whether heads are in registers, or in local memory.
+    outputs : int
+        So many entries of C for each work-item of a work-group are staged in local memory, to be written side by side, where rows
+        are adjacent and have one work-item each; 0: none.
+    inputs : int
+        So many entries of B are staged in local memory, where the rows of a sub-group name rows of B that lie side by side; a
+        work-group is one sub-group then. 0: none.
+    most : int
+        The symbolic phase tells whether rows are such as they were guessed to be: they name rows of B with no more entries than
+        this. 0: they are known to be.
+    """
+
+    kind = "merge"
+
+    items: int
+    registers: bool
+    outputs: int
+    inputs: int = 0
+    most: int = 0
+
+    #: In how many ranges rows of B lie that are staged, at most.
+    RANGES: ClassVar[int] = 8
+    #: Into how many parts products are counted, so that work-groups do not wait for each other.
+    SLOTS: ClassVar[int] = 64
+    #: Heads in the registers of a work-item, at most.
+    MOST_ITEMS: ClassVar[int] = 64
+    #: Bytes of local memory that a work-group may take: several of them share a compute unit, and no device has less than 32 KiB.
+    LOCAL_MEMORY: ClassVar[int] = 26 << 10
+
+    @property
+    @override
+    def template(self) -> str:
+        if self.most:
+            return "spgemm/merge_speculative"
+        if self.inputs:
+            return "spgemm/merge_staged"
+        return "spgemm/merge_item" if self.lanes == 1 else "spgemm/merge_team"
+
+    @property
+    @override
+    def shape_name(self) -> str:
+        where = f"{self.items}_{'heads' if self.registers else 'local_heads'}"
+        staged = f"{f'_staged{self.outputs}' if self.outputs else ''}{f'_from{self.inputs}' if self.inputs else ''}"
+        return f"{super().shape_name}_{where}{staged}{f'_most{self.most}' if self.most else ''}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        # Heads by their numbers, which a template unrolls, or by the variable of a loop over them.
+        found = {**super().arguments(), "items": self.items, "heads": tuple(range(self.items)) if self.registers else ("u",)}
+        if self.inputs:
+            return {**found, "outputs": self.outputs, "inputs": self.inputs, "ranges": self.RANGES, "lane_width": self.lane_width}
+        found["registers"] = self.registers
+        if self.most:
+            return {**found, "most": self.most, "slots": self.SLOTS}
+        return {**found, "outputs": self.outputs} if self.lanes == 1 else found
+
+    @property
+    def _entry_bytes(self) -> int:
+        """Bytes of a column and a value of C."""
+        return (8 if self.form.wide else 4) + (self.form.arithmetic.result.itemsize if self.form.arithmetic else 0)
+
+    @property
+    def _input_bytes(self) -> int:
+        """Bytes of an entry of B, as stored."""
+        return (8 if self.form.wide else 4) + (np.dtype(self.form.arithmetic.x).itemsize if self.form.arithmetic else 0)
+
+    @property
+    def _work_item_bytes(self) -> int:
+        """Bytes of local memory for each work-item, but for what is staged of B."""
+        head = self._entry_bytes + (8 if self.form.wide else 4) + np.dtype(self.form.index).itemsize
+        staged = -(-33 * self.outputs * self._entry_bytes // 32)
+        return staged + (0 if self.registers else self.items * head)
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        """Return the nearest legal record.
+
+        Fewer lanes have more heads each, in local memory where registers do not hold them. Of B nothing is staged where there is
+        no room for it.
+        """
+        if work_group < 1:
+            return None
+        width = 1 << min(lane_width, self.lane_width, work_group).bit_length() - 1
+        lanes = min(self.lanes, width)
+        items = self.items * (self.lanes // lanes)
+        registers = self.registers and items <= self.MOST_ITEMS
+        alone = lanes == 1 and self.form.phase != "symbolic"
+        outputs = self.outputs if alone and not self.listed else 0
+        made = replace(self, lanes=lanes, items=items, registers=registers, outputs=outputs, inputs=0)
+        # A whole sub-group makes the rows: not after a compiler refused that.
+        whole = 1 < min(lane_width, self.lane_width) == width
+        if self.inputs and alone and registers and whole and self.form.index == "int32":
+            room = self.LOCAL_MEMORY - width * made._work_item_bytes
+            if (self.inputs + 1) * self._input_bytes <= room:
+                return replace(made, inputs=self.inputs, portability=self.portability.at_most(width), work_group=width)
+        made = replace(made, portability=self.portability.at_most(width if lanes > 1 else 1))
+        while work_group * made._work_item_bytes > self.LOCAL_MEMORY:
+            work_group //= 2
+        # Whole sub-groups, as their lanes exchange values.
+        group = work_group // made.lane_width * made.lane_width
+        return replace(made, work_group=group) if group else None
+
+
+@dataclass(frozen=True)
+class Merge(Team):
+    """An accumulator that merges rows of B, for rows of A with at most ``lanes * items`` entries.
+
+    Attributes
+    ----------
+    lanes : int
+        Work-items to a row, a power of two.
+    items : int
+        Heads of a work-item.
+    registers : bool
+        Whether heads are in registers, or in local memory.
+    work_group : int
+    outputs : int, optional
+        As `MergeKernel` has it; by default what suits the product.
+    inputs : int
+        As `MergeKernel` has it.
+    """
+
+    lanes: int
+    items: int
+    registers: bool = True
+    work_group: int = 128
+    outputs: int | None = None
+    inputs: int = 0
+
+    #: Of how many entries of a row of C the staged ones are a multiple, and how many are too many to be staged.
+    _STAGED: ClassVar[tuple[int, int]] = (4, 32)
+
+    @property
+    def length(self) -> int:
+        """The longest row of A that it takes."""
+        return self.lanes * self.items
+
+    def legal(self, device: Device, form: Form, *, listed: bool, most: int = 0) -> MergeKernel | None:
+        """Return the nearest record that a device can hold, or None."""
+        shape = self.lanes, self.items, self.registers, self.outputs or 0, self.inputs, most
+        asked = MergeKernel(self.work_group, form, listed, device.portability, *shape)
+        width = device.portability.lane_width
+        group = max(self.work_group, width) if self.inputs or min(self.lanes, width) > 1 else self.work_group
+        return asked.within(min(group, device.max_work_group), width)
+
+    def guessing(self, device: Device, form: Form, most: int) -> MergeKernel:
+        """Return the record of a symbolic phase that tells whether it holds all rows."""
+        legal = self.legal(device, form, listed=False, most=most)
+        assert legal is not None, self  # `merges` gives none else
+        # The products of a work-item are told in 13 bits.
+        return replace(legal, most=min(most, 8191 // legal.items))
+
+    @override
+    def record(self, device: Device, form: Form, listed: bool) -> MergeKernel:
+        legal = self.legal(device, form, listed=listed)
+        assert legal is not None, self  # `merges` gives none else
+        return legal
+
+    @override
+    def foreseen(self, product: Product, rows: Rows, phase: str) -> RowKernel | None:
+        # How many entries of C one work-item stages is told by their number.
+        staging = self.outputs is None and self.lanes == 1 and phase != "symbolic" and rows.listed is None
+        return None if staging else super().foreseen(product, rows, phase)
+
+    @override
+    def suited(self, device: Device, product: Product, entries: int | None = None) -> Self:
+        if self.outputs is not None or entries is None or device.is_cpu:
+            return self
+        suited: Self = varied(self, "outputs", self._staged(entries / product.shape[0]))
+        return suited
+
+    def _staged(self, mean: float) -> int:
+        """Return how many entries of C are staged for each row, by the mean row, which some are longer than."""
+        step, most = self._STAGED
+        wanted = math.ceil(1.1 * mean / step) * step
+        return wanted if wanted <= most else 0
+
+    @override
+    def describe(self) -> str:
+        where = "" if self.registers else " in local memory"
+        staged = f", {self.inputs} entries of B side by side" if self.inputs else ""
+        return f"{self.items} heads a work-item{where}, {self.lanes} to a row{staged}"
+
+
+def merges(device: Device, form: Form, *, registers: bool) -> tuple[Merge, ...]:
+    """Return the bins that a device can hold, those of short rows of A first.
+
+    Few entries have one work-item, which has nothing to exchange and stages what it finds; more have more lanes, four at least so
+    that what they find at a time fills what memory takes at once; most have more heads to a lane.
+    """
+    width = min(device.portability.lane_width, _MOST_LANES)
+    shapes = [(1, items) for items in (1, 2, 4, 8, 16)]
+    shapes += [(1 << bit, 8) for bit in range(2, width.bit_length())]
+    shapes += [(width, items) for items in (16, 32) if width * items > shapes[-1][0] * shapes[-1][1]]
+    found = (Merge(lanes, items, registers) for lanes, items in shapes)
+    return tuple(merge for merge in found if merge.legal(device, form, listed=False))

@@ -1,0 +1,44 @@
+"""New arrays for C."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from pyopencl import array as cl_array
+
+from clsparse_py._spgemm.accumulator import Product
+from clsparse_py.launch import Chain
+from clsparse_py.memory import allocated, array_of
+from clsparse_py.workspace import counting, current
+
+__all__ = ["new_counts", "new_part", "new_pointers"]
+
+
+_COUNT = np.dtype(np.uint32)
+
+
+def new_part(chain: Chain, part: str, shape: tuple[int, int], n: int, dtype: Any, allocator: Any) -> cl_array.Array:
+    """Return a new array for C: a result, which is no workspace."""
+    what = f"{part} of the {shape[0]} x {shape[1]} product"
+    if current() is None:
+        return allocated(chain.queue, what, n, dtype, allocator)
+    with counting(None):
+        return allocated(chain.queue, what, n, dtype, allocator)
+
+
+def new_pointers(chain: Chain, product: Product, allocator: Any) -> cl_array.Array:
+    """Return a new array for C's ``indptr``."""
+    return new_part(chain, "indptr", product.shape, product.shape[0] + 1, product.kind.c_index, allocator)
+
+
+def new_counts(chain: Chain, product: Product, allocator: Any) -> tuple[cl_array.Array, cl_array.Array | None]:
+    """Return memory for the entries of each row of C, and C's ``indptr`` if it is the same memory: pointers of 32 bits.
+
+    Those of 64 bits are not made before it is known that C needs them.
+    """
+    m = product.shape[0]
+    if product.kind.c_index.itemsize > _COUNT.itemsize:
+        return chain.scratch(m, _COUNT), None
+    indptr = new_pointers(chain, product, allocator)
+    return array_of(chain.queue, m, _COUNT, indptr.base_data), indptr

@@ -1,0 +1,73 @@
+"""Products that hardly contract, made in one phase: each row with room for all its products, then moved together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import numpy as np
+from pyopencl import array as cl_array
+from typing_extensions import override
+
+from clsparse_py._spgemm.accumulator import Product, Result
+from clsparse_py._spgemm.kernels import Form
+from clsparse_py._spgemm.kind import Kind
+from clsparse_py.launch import Chain
+from clsparse_py.primitives.scan import enqueue_scan
+from clsparse_py.programs import Parameters
+from clsparse_py.records import dataclass
+
+__all__ = ["Compact", "enqueue_compaction", "roomy"]
+
+
+@dataclass(frozen=True)
+class Compact(Parameters):
+    """Parameters of ``templates/spgemm/compact.mako``."""
+
+    template = "spgemm/compact"
+
+    form: Form
+
+    #: Entries that a work-item moves at a time, and in all.
+    ITEMS: ClassVar[int] = 4
+    ALL: ClassVar[int] = 8
+
+    @property
+    def tile(self) -> int:
+        """Entries of a work-group."""
+        return self.work_group * self.ALL
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"spgemm_compact_wg{self.work_group}_{self.form.name}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return self.form.prelude
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {"work_group": self.work_group, "tile": self.tile, "items": self.ITEMS}
+
+
+def roomy(chain: Chain, product: Product, counts: cl_array.Array) -> Result:
+    """Return where rows have room for all their products, whose entries are to be counted."""
+    index, n = product.kind.c_index, product.n_products
+    begins = chain.scratch(product.shape[0] + 1, index)
+    enqueue_scan(chain, product.products, begins, product.shape[0], kind="pointers")
+    return Result(begins, chain.scratch(n, index), chain.scratch(n, product.kind.result), counts)
+
+
+def _record(kind: Kind) -> Compact:
+    return Compact(min(256, kind.device.max_work_group), kind.form)
+
+
+def enqueue_compaction(chain: Chain, product: Product, made: Result, C: Result, nnz: int) -> None:
+    """Enqueue C's columns and values, of rows that were made with room."""
+    if not nnz:
+        return
+    built, record = chain.build(product.kind.once(_record))
+    sizes = np.uint32(product.shape[0]), np.uint32(nnz)
+    chain.launch(built, -(-nnz // record.tile), *sizes, made.indptr, made.indices, made.data, C.indptr, C.indices, C.data)

@@ -1,0 +1,192 @@
+"""Plan a product, make it, and keep what new values need."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Generic
+
+import numpy as np
+from pyopencl import array as cl_array
+
+from clsparse_py._spgemm.accumulator import Result
+from clsparse_py._spgemm.canonical_values import CanonicalOperand
+from clsparse_py._spgemm.explanation import Bin, Explanation
+from clsparse_py._spgemm.fallback import RefusedError, described, until_built
+from clsparse_py._spgemm.fill import multiplied, structure_of
+from clsparse_py._spgemm.new_arrays import new_part
+from clsparse_py._spgemm.rules import Rules
+from clsparse_py._spgemm.settings import Settings, Timer
+from clsparse_py._spgemm.steps import enqueued, in_windows
+from clsparse_py._spgemm.symbolic import counted
+from clsparse_py.device import describe
+from clsparse_py.launch import Chain
+from clsparse_py.matrix import Matrix, MatrixT
+from clsparse_py.operands import values_of_result
+from clsparse_py.placement import place_part, value_dtype
+from clsparse_py.set_once import SetOnce
+from clsparse_py.tables import plan_as_html
+from clsparse_py.workspace import Workspace, counting
+
+if TYPE_CHECKING:
+    from clsparse_py.annotations import Values
+
+__all__ = ["SpgemmPlan"]
+
+_log = logging.getLogger(__name__)
+
+
+class SpgemmPlan(SetOnce, Generic[MatrixT]):
+    """The product of two structures, for any values. Made by `spgemm_plan`.
+
+    Attributes
+    ----------
+    queue : pyopencl.CommandQueue
+        A's.
+    shape : tuple of int
+        Of C.
+    nnz : int
+        Entries of C.
+    n_products : int
+        Intermediate products.
+    indptr, indices : pyopencl.array.Array
+        The structure of C, which all results share.
+    """
+
+    def __init__(
+        self,
+        A: MatrixT,
+        B: Matrix,
+        settings: Settings,
+        rules: Rules | None,
+        timer: Timer,
+        workspace: Workspace | None = None,
+    ) -> None:
+        self.queue = A.queue
+        self.shape = (A.shape[0], B.shape[1])
+        self._settings, self._rules = settings, rules
+        self._allocator = A.data.allocator
+        self._assembled = type(A).assembled
+        self._workspace = workspace
+        found, C = multiplied(A, B, settings, rules, timer, workspace)
+        self.indptr, self.indices, self.nnz, self.n_products = C.indptr, C.indices, found.nnz, found.product.n_products
+        self._a, self._b, self._steps = found.a, found.b, found.steps
+        self._product = found.product
+        self._why = f"{found.why}{described(found.chain.device, found.product.form)}"
+        self._structure = structure_of(self.queue, self.shape, C)
+        self._first: MatrixT | None = self._assembled(self._structure, C.data)
+
+    def take_first(self) -> MatrixT:
+        """Return the product of the values that the plan was made with; once, as the plan does not keep it."""
+        first, self._first = self._first, None
+        return first if first is not None else self()
+
+    def drop_first(self) -> SpgemmPlan[MatrixT]:
+        """Let go the product that was made while planning."""
+        self._first = None
+        return self
+
+    @property
+    def _dtype(self) -> np.dtype[Any]:
+        return self._product.kind.result
+
+    def _allocated(self, chain: Chain, part: str, n: int, dtype: Any) -> cl_array.Array:
+        """Return a new array for C."""
+        return new_part(chain, part, self.shape, n, dtype, self._allocator)
+
+    def __call__(self, a_data: Values | None = None, b_data: Values | None = None, *, out: MatrixT | None = None) -> MatrixT:
+        """Return the product of other values, which is not waited for: no analysis, no read.
+
+        Parameters
+        ----------
+        a_data, b_data : pyopencl.array.Array or array_like, optional
+            In the order of the entries of A and B as they were given; by default the values that they had when the plan was made.
+        out : csr_array, optional
+            What this plan returned for other values of these dtypes: its values are overwritten.
+
+        Raises
+        ------
+        ValueError, TypeError
+            A wrong shape, dtype or context, or an ``out`` that is none of this plan's results; the message names the argument.
+        """
+        with counting(self._left()):
+            left = self._placed("a_data", a_data, self._a, self._product.a_data)
+            right = self._placed("b_data", b_data, self._b, self._product.b_data)
+            product = self._product._replace(a_data=left, b_data=right)
+            writes = () if out is None else (self._target(out, left, right),)
+            chain = Chain(self.queue, left, right, *self._product.structure, self.indices, self.indptr, writes=writes)
+            data = self._allocated(chain, "values", self.nnz, self._dtype) if out is None else out.data
+            try:
+                self._steps = enqueued(chain, product, self._steps, Result(self.indptr, self.indices, data), "values")
+                chain.finish(data)
+            except RefusedError as refusal:
+                refusal.avoid()
+                until_built(lambda: self._make_values(left, right, data))
+        if out is None:
+            return self._assembled(self._structure, data)
+        out.data = data  # says that the values are others
+        return out
+
+    def _make_values(self, left: cl_array.Array, right: cl_array.Array, data: cl_array.Array) -> None:
+        """Make new values by other accumulators, as one that was planned is refused, and keep to them. Waits.
+
+        Columns are made again with them, the same ones: a kernel that makes both may build if one for values alone does not.
+        """
+        A, B = (Matrix.assembled(each.matrix.structure, values) for each, values in ((self._a, left), (self._b, right)))
+        product, steps, why = self._product, self._steps, self._why
+        timer = Timer(self.queue, measures=False)
+        try:
+            found = counted(A, B, self._settings, self._rules, timer, pointers=(self.indptr, self.nnz))
+            product, steps, why = found.product, found.steps, str(found.why)
+        except MemoryError as error:
+            _log.info("rows are not shared out anew: %s", error)
+            steps = in_windows(product, steps)
+        chain = Chain(self.queue, left, right, *product.structure, self.indptr, writes=(self.indices, data))
+        now = product._replace(a_data=left, b_data=right)
+        self._steps = enqueued(chain, now, steps, Result(self.indptr, self.indices, data), "numeric")
+        chain.finish(self.indices, data)
+        self._why = f"{why}{described(chain.device, product.form)}"
+        self._product = product._replace(a_data=self._product.a_data, b_data=self._product.b_data)
+
+    def _left(self) -> Workspace | None:
+        """Return the workspace of one call, beside what the plan keeps: calls of several threads are not in each other's way."""
+        kept = self._workspace
+        return None if kept is None else Workspace(kept.limit, kept.held)
+
+    def _placed(self, name: str, given: Any, operand: CanonicalOperand, planned: cl_array.Array) -> cl_array.Array:
+        """Return values on the device, in the order of the canonical operand and in the dtype planned for."""
+        if given is None:
+            return planned
+        values = given if isinstance(given, cl_array.Array) else np.asarray(given)
+        value_dtype(name, values.dtype)
+        if values.shape != (operand.n_values,):
+            raise ValueError(f"{name}: must have the {operand.n_values} entries of the matrix, has shape {values.shape}")
+        if values.dtype != planned.dtype:
+            raise TypeError(f"{name}: must have the dtype that was planned for, {planned.dtype}, has {values.dtype}")
+        return operand.values(place_part(self.queue, name, values, planned.dtype, copy=False))
+
+    def _target(self, out: Any, left: cl_array.Array, right: cl_array.Array) -> cl_array.Array:
+        """Return where a result's values go."""
+        product = self._product
+        of_a = {"a_data": left, "A.indptr": product.a_indptr, "A.indices": product.a_indices}
+        of_b = {"b_data": right, "B.indptr": product.b_indptr, "B.indices": product.b_indices}
+        return values_of_result(out, self.shape, self.indptr, self.indices, self._dtype, "the product", {**of_a, **of_b})
+
+    _repr_html_ = plan_as_html
+
+    def explain(self) -> Explanation:
+        """Return which methods made which rows, and what the product is like."""
+        bins = tuple(
+            Bin(rule.method, rule.accumulator.describe(), rule.max_products, rule.max_length, rows.n - rows.n_empty)
+            for rule, rows in ((step.rule, step.rows) for step in self._steps)
+            if rule.accumulator is not None
+        )
+        nnz_a = self._a.matrix.nnz
+        c_bytes = self.indptr.nbytes + self.indices.nbytes + self.nnz * self._dtype.itemsize
+        used = (None, None) if self._workspace is None else (self._workspace.peak, self._workspace.held)
+        sizes = self.shape, nnz_a, self.n_products, self.nnz
+        return Explanation(self._settings.method, bins, *sizes, self._why, c_bytes, *used)
+
+    def __repr__(self) -> str:
+        rows, columns = self.shape
+        device = describe(self.queue.device).name
+        return f"<SpgemmPlan of a {rows} x {columns} product with {self.nnz} entries on {device}>"

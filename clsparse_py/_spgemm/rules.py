@@ -1,0 +1,105 @@
+"""Which method makes which rows of C: pure decisions, testable with no device's work.
+
+A row is taken by the first rule that holds for it, by its products, the length of A's row and the span of its columns;
+the last rule takes any. A named method gives the rules of its own bins; what it cannot hold goes to those of "auto".
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from clsparse_py._spgemm.accumulator import Accumulator
+from clsparse_py.records import dataclass
+
+__all__ = ["EMPTY", "Rule", "Rules"]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Which rows an accumulator takes.
+
+    Attributes
+    ----------
+    method : str
+        A name in `METHODS`; "" for rows without products, which nothing has to be done for.
+    accumulator : Accumulator or None
+        What makes these rows; None for rows without products.
+    max_products, max_length : int or None
+        The most products of a row, and the longest row of A, that it takes; None for no limit.
+    takes_empty : bool
+        Whether rows without products, where there are some among all others, are worth no list of those that have some.
+    as_wide : bool
+        Whether it needs workspace for each column of B, whatever the rows are; where that is too much, the rule does not hold.
+    least_bytes : int
+        Workspace that it needs at least; where there is not so much, the rule does not hold.
+    max_columns : int or None
+        The most columns of B with which it holds; None for no limit.
+    max_span : int or None
+        The widest span of columns, from a row's first, rounded down to a multiple of 32, to its last; None for no limit.
+    even : bool
+        Whether it is for rows that have about as many products each: where few rows have most of them, the last rule takes these.
+    """
+
+    method: str
+    accumulator: Accumulator | None
+    max_products: int | None = None
+    max_length: int | None = None
+    takes_empty: bool = False
+    as_wide: bool = False
+    least_bytes: int = 0
+    max_columns: int | None = None
+    max_span: int | None = None
+    even: bool = False
+
+    @cached_property
+    def limits(self) -> tuple[int, int, int]:
+        """The most products, the longest row of A and the widest span; -1 where there is no limit."""
+        products, length, span = (-1 if each is None else each for each in (self.max_products, self.max_length, self.max_span))
+        return products, length, span
+
+    def covers(self, later: Rule) -> bool:
+        """Whether this one takes every row that another does, so that none is left for it."""
+        return all(mine < 0 or 0 <= other <= mine for mine, other in zip(self.limits, later.limits, strict=True))
+
+    def joins(self, other: Rule) -> bool:
+        """Whether another takes its rows too, with an accumulator of the same kind."""
+        alike = other.method == self.method and type(other.accumulator) is type(self.accumulator)
+        return alike and other.covers(self)
+
+    def holds(self, n_columns: int, room: int, *, narrow: bool) -> bool:
+        """Whether it holds where B has so many columns, and the workspace may have so many bytes.
+
+        ``narrow``: whether these are enough for an accumulator as wide as B.
+        """
+        too_wide = self.max_columns is not None and n_columns > self.max_columns
+        return not too_wide and self.least_bytes <= room and (narrow or not self.as_wide)
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether no row is left to later rules."""
+        return self.limits == (-1, -1, -1)
+
+
+class Rules(tuple[Rule, ...]):
+    """Rules in their order, each of which is one object: to compare twenty records takes longer than to launch a kernel."""
+
+    @cached_property
+    def limits(self) -> tuple[tuple[int, int, int], ...]:
+        """The limits of each."""
+        return tuple(rule.limits for rule in self)
+
+    @cached_property
+    def joined(self) -> list[list[bool]]:
+        """For each rule which of the others join its rows."""
+        return [[rule.joins(other) for other in self] for rule in self]
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+EMPTY = Rule("", None, max_products=0)

@@ -1,0 +1,165 @@
+"""Sorting accumulators: "reg-sort", products in registers, and "sort", products in local memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+from typing_extensions import Self, override
+
+from clsparse_py._spgemm.accumulator import Product
+from clsparse_py._spgemm.fenced import FencedKernel
+from clsparse_py._spgemm.kernels import Form
+from clsparse_py._spgemm.team import Team, varied
+from clsparse_py.device import Device
+from clsparse_py.records import dataclass
+
+__all__ = ["Sort", "SortKernel", "most_columns", "sorts"]
+
+
+@dataclass(frozen=True)
+class SortKernel(FencedKernel):
+    """Parameters of ``templates/spgemm/sort.mako``; ``lanes`` is a power of two.
+
+    Attributes
+    ----------
+    items : int
+        Products of a lane, a power of two of at least 2.
+    registers : bool
+        Whether products are sorted in registers, or in local memory.
+    word_bytes : int
+        Of what is sorted: in the symbolic phase a column, else also the number of a product.
+    """
+
+    template = "spgemm/sort"
+    kind = "sort"
+
+    items: int
+    registers: bool
+    word_bytes: int
+
+    #: Products of a lane, at most: where runs begin is told by the bits of a word. In its registers: quirk 6.
+    MOST_ITEMS: ClassVar[int] = 32
+    MOST_REGISTERS: ClassVar[int] = 16
+    #: Bytes of local memory that a work-group of several sub-groups may take, so that several work-groups share a compute unit.
+    LOCAL_MEMORY: ClassVar[int] = 24 << 10
+    #: Products that a lane fetches at a time.
+    BATCH: ClassVar[int] = 8
+
+    @property
+    def products(self) -> int:
+        """Most products of a row."""
+        return self.lanes * self.items
+
+    @property
+    @override
+    def row_bytes(self) -> int:
+        value = self.form.arithmetic.result.itemsize if self.form.arithmetic else 0
+        words = self.word_bytes * (self.products + self.lanes)
+        return words + (2 + np.dtype(self.form.index).itemsize + value) * self.products + 2 + 4 * self.lanes
+
+    @property
+    @override
+    def shape_name(self) -> str:
+        return f"{super().shape_name}_{self.items}_{'' if self.registers else 'local_'}products_w{8 * self.word_bytes}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        bits = self.products.bit_length() - 1
+        return {
+            **super().arguments(),
+            "items": self.items,
+            "batch": min(self.items, self.BATCH),
+            "registers": self.registers,
+            "products": self.products,
+            "teams": self.work_group // self.lanes,
+            "lane_width": self.lane_width,
+            "wide_words": self.word_bytes == 8,
+            "bits": bits if self.form.arithmetic else 0,
+            "bits_of_products": bits,
+        }
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        """Return the nearest legal record: fewer lanes have more products each, in local memory where registers are too few."""
+        if work_group < 1:
+            return None
+        lanes = min(self.lanes, 1 << work_group.bit_length() - 1)
+        width = 1 << min(lane_width, self.lane_width, work_group).bit_length() - 1 if lanes > 1 else 1
+        items = self.products // lanes
+        if items > self.MOST_ITEMS:
+            return None
+        # Whole sub-groups, as their lanes exchange values.
+        unit = max(lanes, width)
+        group = work_group // unit * unit
+        made = replace(
+            self, work_group=group, lanes=lanes, items=items, portability=self.portability.at_most(width),
+            registers=self.registers and items <= self.MOST_REGISTERS,
+        )  # fmt: skip
+        while made.work_group // lanes * made.row_bytes > self.LOCAL_MEMORY and made.work_group >= 2 * unit:
+            made = replace(made, work_group=made.work_group // (2 * unit) * unit)
+        return made
+
+
+@dataclass(frozen=True)
+class Sort(Team):
+    """An accumulator that sorts products, for rows with at most ``lanes * items`` products and as many entries of A.
+
+    Attributes
+    ----------
+    lanes : int
+        Work-items to a row, a power of two.
+    items : int
+        Products of a work-item, a power of two from 2 to 32.
+    registers : bool
+        Whether products are sorted in registers, or in local memory.
+    work_group : int
+    columns : int, optional
+        What columns of B are below, if not as many as it has: few leave room for a product's number in a word of 32 bits.
+    """
+
+    lanes: int
+    items: int
+    registers: bool = True
+    work_group: int = 128
+    columns: int | None = None
+
+    @property
+    def products(self) -> int:
+        """Most products of a row."""
+        return self.lanes * self.items
+
+    @override
+    def record(self, device: Device, form: Form, listed: bool) -> SortKernel:
+        columns = 32 if self.columns is None else (self.columns - 1).bit_length()
+        bits = columns + (0 if form.phase == "symbolic" else (self.products - 1).bit_length())
+        word_bytes = 8 if form.wide or bits > 32 else 4
+        width = device.portability.lane_width
+        asked = SortKernel(self.work_group, form, listed, device.portability, self.lanes, self.items, self.registers, word_bytes)
+        legal = asked.within(min(max(self.work_group, self.lanes, width), device.max_work_group), width)
+        assert legal is not None, self  # no device has so few work-items in a work-group
+        return legal
+
+    @override
+    def suited(self, device: Device, product: Product, entries: int | None = None) -> Self:
+        suited: Self = varied(self, "columns", self.columns or product.shape[1])
+        return suited
+
+    @override
+    def describe(self) -> str:
+        where = "" if self.registers else " in local memory"
+        return f"{self.items} products a work-item{where}, {self.lanes} to a row"
+
+
+def most_columns(products: int) -> int:
+    """Return the most columns with which a word of 64 bits holds a column and the number of one of so many products."""
+    return 1 << 64 - (products - 1).bit_length()
+
+
+def sorts(*, registers: bool) -> tuple[Sort, ...]:
+    """Return the bins, those of few products first: up to 2, 4, 8 and so on to 512, as in Liu et al., Section 3.4."""
+    # A few products to a lane: what neighbouring lanes write lies side by side.
+    shapes = [(1, 2), (2, 2), *((1 << bit, 4) for bit in range(1, 6)), (32, 8), (32, 16)]
+    return tuple(Sort(lanes, items, registers) for lanes, items in shapes)

@@ -1,0 +1,127 @@
+"""The rows of each rule, and the phases of all of them: enqueued by the rules' accumulators."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from pyopencl import array as cl_array
+
+from clsparse_py._spgemm.accumulator import Accumulator, Product, Result, Rows
+from clsparse_py._spgemm.choose import WINDOWS, are_long
+from clsparse_py._spgemm.fallback import RefusedError
+from clsparse_py._spgemm.kernels import RowKernel
+from clsparse_py._spgemm.rules import Rule
+from clsparse_py._spgemm.team import Team
+from clsparse_py.errors import BuildError
+from clsparse_py.launch import Chain
+
+__all__ = ["Step", "enqueue_numeric", "enqueue_symbolic", "enqueued", "foreseen", "in_windows", "prepared"]
+
+_log = logging.getLogger(__name__)
+
+
+class Step(NamedTuple):
+    """The rows of one rule, and what its accumulator keeps for them.
+
+    ``long``: they are few, and each takes long; those of other rules are made at the same time.
+    """
+
+    rule: Rule
+    rows: Rows
+    state: object
+    long: bool = False
+
+
+def prepared(chain: Chain, product: Product, rule: Rule, rows: Rows) -> Step:
+    """Return the step of a rule's rows.
+
+    Raises
+    ------
+    RefusedError
+        A kernel of the accumulator is refused.
+    """
+    assert rule.accumulator is not None  # rows without products have no step
+    try:
+        state = rule.accumulator.prepare(chain, product, rows)
+    except BuildError as error:
+        raise RefusedError(chain.device, product.form, rule.accumulator, error) from error
+    return Step(rule, rows, state, are_long(chain.device, rule, rows.n, product.shape[0]))
+
+
+def foreseen(product: Product, steps: Sequence[Step], phases: Sequence[str]) -> Iterator[RowKernel]:
+    """Yield the records of kernels that some phases will take, of those steps that tell."""
+    for step in steps:
+        if isinstance(step.rule.accumulator, Team):
+            for phase in phases:
+                record = step.rule.accumulator.foreseen(product, step.rows, phase)
+                if record is not None:
+                    yield record
+
+
+def enqueue_symbolic(chain: Chain, product: Product, steps: Sequence[Step], counts: cl_array.Array) -> None:
+    """Have each step's accumulator enqueue the entries of its rows.
+
+    Raises
+    ------
+    RefusedError
+        A kernel of an accumulator is refused.
+    """
+    _enqueue(chain, product, steps, lambda each, on, step: each.enqueue_symbolic(on, product, step.rows, step.state, counts))
+
+
+def enqueue_numeric(chain: Chain, product: Product, steps: Sequence[Step], C: Result, phase: str) -> None:
+    """Have each step's accumulator enqueue columns and values of its rows, or what else a phase makes of them.
+
+    Raises
+    ------
+    RefusedError
+        A kernel of an accumulator is refused.
+    """
+    _enqueue(chain, product, steps, lambda each, on, step: each.enqueue_numeric(on, product, step.rows, step.state, C, phase))
+
+
+def _enqueue(chain: Chain, product: Product, steps: Sequence[Step], enqueue: Callable[[Accumulator, Chain, Step], None]) -> None:
+    """Have each step's accumulator enqueue a phase. Rows that take long come first, and others are made at the same time."""
+    long = [step for step in steps if step.long]
+    if long:
+        with chain.beside() as other:
+            _enqueue_each(other, product, long, enqueue)
+            _enqueue_each(chain, product, [step for step in steps if not step.long], enqueue)
+    else:
+        _enqueue_each(chain, product, steps, enqueue)
+
+
+def _enqueue_each(
+    chain: Chain, product: Product, steps: Sequence[Step], enqueue: Callable[[Accumulator, Chain, Step], None]
+) -> None:
+    for step in steps:
+        accumulator = step.rule.accumulator
+        assert accumulator is not None  # steps are made of rules that have one
+        try:
+            enqueue(accumulator, chain, step)
+        except BuildError as error:
+            raise RefusedError(chain.device, product.form, accumulator, error) from error
+
+
+def enqueued(chain: Chain, product: Product, steps: Sequence[Step], C: Result, phase: str) -> Sequence[Step]:
+    """Enqueue columns and values of all rows, or values alone, and return the steps that did: others if memory was missing."""
+    if not C.data.size:
+        return steps
+    try:
+        enqueue_numeric(chain, product, steps, C, phase)
+    except MemoryError as error:
+        _log.info("all rows go through windows of columns: %s", error)
+    else:
+        return steps
+    # Not in the handler: the error keeps what was allocated so far.
+    windows = in_windows(product, steps)
+    enqueue_numeric(chain, product, windows, C, phase)
+    return windows
+
+
+def in_windows(product: Product, steps: Sequence[Step]) -> Sequence[Step]:
+    """Return the steps that make the rows of others with no workspace of their own."""
+    n_rows, n_made = product.shape[0], sum(step.rows.n - step.rows.n_empty for step in steps)
+    return [Step(WINDOWS, Rows(n_rows, n_empty=n_rows - n_made), None)]

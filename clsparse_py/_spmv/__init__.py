@@ -1,0 +1,171 @@
+"""SpMV, ``y = A @ x``: inspect (`features`), decide (`choose`), plan (`builder`) and execute (`executable`), held by `plan`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from pyopencl import array as cl_array
+
+from clsparse_py._spmm import enqueue_spmm
+from clsparse_py._spmv.binning import GRANULARITIES, Scheme, SchemeName
+from clsparse_py._spmv.choose import KERNELS, KernelChoice, KernelName
+from clsparse_py._spmv.explanation import Explanation
+from clsparse_py._spmv.plan import SpmvPlan
+from clsparse_py.errors import BuildError
+from clsparse_py.matrix import Matrix
+from clsparse_py.memory import note_written
+from clsparse_py.operands import check_matrix, check_scale, dense_operand, result_for
+from clsparse_py.semiring import Semiring, plus_times
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from clsparse_py.annotations import Scalar
+
+__all__ = [
+    "GRANULARITIES",
+    "KERNELS",
+    "Explanation",
+    "KernelChoice",
+    "KernelName",
+    "Scheme",
+    "SchemeName",
+    "SpmvPlan",
+    "kept_plan",
+    "spmv",
+    "spmv_plan",
+]
+
+
+def kept_plan(A: Matrix) -> SpmvPlan:
+    """Return the plan of ``A @ x`` that A's structure keeps; made at the first call."""
+    return A.structure.kept(SpmvPlan, lambda: spmv_plan(A))
+
+
+def spmv_plan(
+    A: Matrix, *, scheme: Literal["auto", SchemeName] | Scheme = "auto", kernel: KernelName | KernelChoice | None = None
+) -> SpmvPlan:
+    """Plan products ``A @ x``: inspect A's structure on the device and decide which kernels take which rows.
+
+    Parameters
+    ----------
+    A : csr_array
+        Its values may change between products, its structure may not.
+    scheme : {"auto", "single", "fine", "coarse", "hybrid"} or Scheme
+        How rows are binned: "auto" leaves it to the profile that serves the device; "single" (all rows in order); "fine";
+        "coarse" or "hybrid" with 100 adjacent rows to a virtual row. ``Scheme.parse("coarse-50")``, or the string itself, has
+        another granularity, one of `GRANULARITIES` in the paper.
+    kernel : {"serial", "subvector2", ..., "subvector128", "vector", "pieces", "adaptive", "split", "merge", "chunked"}, optional
+        The kernel for all rows, one of `KERNELS` or a KernelChoice; by default the profile decides, for each bin.
+
+    Returns
+    -------
+    SpmvPlan
+        To be given to `spmv`; ``plan.explain()`` says what was decided and why.
+
+    Raises
+    ------
+    ValueError, TypeError
+        An unknown scheme or kernel, or two that do not go together.
+
+    Notes
+    -----
+    Hou, Feng and Che, "Auto-Tuning Strategies for Parallelizing SpMV on Multi- and Many-Core Processors", Section III-B.
+    """
+    check_matrix(A)
+    return SpmvPlan.of(A, scheme, kernel)
+
+
+@overload
+def spmv(
+    A: Matrix,
+    x: cl_array.Array,
+    *,
+    alpha: Scalar | None = ...,
+    beta: Scalar | None = ...,
+    out: cl_array.Array | None = ...,
+    plan: SpmvPlan | None = ...,
+    semiring: Semiring = ...,
+) -> cl_array.Array: ...
+
+
+@overload
+def spmv(
+    A: Matrix,
+    x: npt.ArrayLike,
+    *,
+    alpha: Scalar | None = ...,
+    beta: Scalar | None = ...,
+    out: npt.NDArray[Any] | None = ...,
+    plan: SpmvPlan | None = ...,
+    semiring: Semiring = ...,
+) -> npt.NDArray[Any]: ...
+
+
+def spmv(
+    A: Matrix,
+    x: Any,
+    *,
+    alpha: Any = None,
+    beta: Any = None,
+    out: Any = None,
+    plan: SpmvPlan | None = None,
+    semiring: Semiring = plus_times,
+) -> Any:
+    """Multiply a sparse matrix with a dense vector: ``y = alpha * A @ x + beta * y``.
+
+    Parameters
+    ----------
+    A : csr_array
+        m x n. Rows may be unsorted, empty, and hold duplicates.
+    x : pyopencl.array.Array or array_like, shape (n,)
+        With a device array nothing waits, and the product is enqueued on its queue.
+    alpha, beta : scalar, optional
+        With `plus_times` only. ``beta`` needs ``out``, which is not read where it is 0.
+    out : pyopencl.array.Array or numpy.ndarray, shape (m,), optional
+        Takes the result, whose dtype it must have, and overlaps neither ``x`` nor A's arrays. A device array for a device ``x``,
+        else NumPy.
+    plan : SpmvPlan, optional
+        Of `spmv_plan` for this structure; by default the one that is kept on A.
+    semiring : Semiring
+        Addition and multiplication; see `clsparse_py.semiring`.
+
+    Returns
+    -------
+    pyopencl.array.Array or numpy.ndarray, shape (m,)
+        ``out`` where it is given. The dtype is the semiring's result for A's and x's, SciPy's promotion for `plus_times`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        A wrong shape, dtype, context, or a plan of another structure; the message names the argument.
+    """
+    check_matrix(A)
+    if plan is None:
+        plan = kept_plan(A)
+    elif not isinstance(plan, SpmvPlan):
+        raise TypeError(f"plan: must be an SpmvPlan, is {type(plan).__name__}")
+    elif not plan.matches(A):
+        raise ValueError("plan: was made for another structure than A's")
+    if out is not None and (event := plan.repeat(A, x, out, alpha, beta, semiring)) is not None:
+        note_written(out, event)
+        return out
+    operand, on_device = dense_operand(A, "x", x, ndim=1)
+    dtype = check_scale(A, operand, alpha, beta, out, semiring)
+    result = result_for(A, "x", operand, x, out, dtype, (A.shape[0],), on_device=on_device)
+    y = result.array
+    if operand.size > 1 and operand.strides != (operand.dtype.itemsize,):
+        # SpMV's kernels read neighbours; the one of SpMM takes any strides.
+        if not y.size:
+            return result.deliver()
+        enqueue_spmm(A, operand, y, (y.dtype.itemsize, 0), 1, alpha, beta, semiring)
+    else:
+        try:
+            # The newest event stands for all before it: it waits for them.
+            note_written(y, plan.execute(A, operand, y, alpha=alpha, beta=beta, semiring=semiring)[-1])
+            if operand is x and y is out:
+                plan.remember(A, x, y, alpha, beta, semiring)
+        except BuildError:
+            # The kernel of SpMM is another one; the plan has tried all of its own.
+            enqueue_spmm(A, operand, y, (y.dtype.itemsize, 0), 1, alpha, beta, semiring)
+    return result.deliver()

@@ -1,0 +1,238 @@
+"""Decide which kernels take which rows with which parameters, from features, capabilities and profiles, without a device."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Literal, cast, get_args
+
+import numpy as np
+
+from clsparse_py._spmv.binning import N_BINS, Scheme
+from clsparse_py._spmv.features import Features
+from clsparse_py._spmv.kernels import Adaptive, Chunked, Merge, Pieces, Subvector
+from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.device import Device
+from clsparse_py.errors import require_name
+from clsparse_py.product import ProductKernel
+from clsparse_py.records import dataclass
+from clsparse_py.tuning.profiles import decide, rules
+
+__all__ = ["BALANCED", "KERNELS", "Decision", "KernelChoice", "alternatives", "choose", "default_choice", "whole_rows"]
+
+#: Kernels that balance entries by themselves: they take all rows in order.
+BalancedName = Literal["adaptive", "split", "merge", "chunked"]
+BALANCED: tuple[BalancedName, ...] = get_args(BalancedName)
+#: All kernels by name; "subvectorX" takes X work-items to a row, and "pieces" several work-groups.
+KernelName = Literal[
+    "serial", "subvector2", "subvector4", "subvector8", "subvector16", "subvector32", "subvector64", "subvector128", "vector",
+    "pieces", BalancedName,
+]  # fmt: skip
+KERNELS: tuple[KernelName, ...] = get_args(KernelName)
+
+# The most that each parameter may be: compilers unroll loops over ``items`` and ``unroll``, but for the chunks of "chunked".
+_MOST = {"work_group": 1 << 16, "items": 64, "unroll": 64}
+_MOST_CHUNKS = 1 << 12
+
+#: Kernels for all rows that are tried where one is refused, on CPU devices and on others: few templates have all of them.
+_INSTEAD: dict[bool, tuple[KernelName, ...]] = {
+    True: ("chunked", "serial", "merge", "adaptive", "pieces"),
+    False: ("adaptive", "merge", "subvector8", "vector", "serial", "pieces", "chunked"),
+}
+#: Rows above this many entries are shared by several work-groups where rows are binned one by one.
+PIECE = 1 << 14
+
+
+@dataclass(frozen=True)
+class KernelChoice:
+    """A kernel and its tunable parameters; what the device does not take becomes the nearest that it does.
+
+    Attributes
+    ----------
+    name : {"serial", "subvector2", ..., "subvector128", "vector", "pieces", "adaptive", "split", "merge", "chunked"}
+        One of `KERNELS`.
+    work_group : int
+        Work-items in a work-group.
+    items : int
+        "adaptive", "split" and "merge": entries, or steps on the merge path, to a work-item. "chunked": chunks to a compute unit.
+    unroll : int
+        Entries that a work-item reads ahead in the other kernels.
+    """
+
+    name: KernelName
+    work_group: int = 256
+    items: int = 4
+    unroll: int = 4
+
+    def __post_init__(self) -> None:
+        require_name("kernel", self.name, KERNELS)
+        for field, most in _MOST.items():
+            highest = _MOST_CHUNKS if (self.name, field) == ("chunked", "items") else most
+            if not 1 <= getattr(self, field) <= highest:
+                raise ValueError(f"kernel: {field} must be from 1 to {highest}, is {getattr(self, field)}")
+
+    @classmethod
+    def parse(cls, label: str) -> KernelChoice:
+        """Return the choice that a label names: kernel, work-group and `number`, such as "adaptive/128/6".
+
+        Raises
+        ------
+        ValueError
+            It names none.
+        """
+        match = re.fullmatch(r"(\w+)/([0-9]{1,9})/([0-9]{1,9})", label)
+        if match is None:
+            raise ValueError(f'kernel: must be such as "adaptive/128/6", is {label!r}')
+        name = cast("KernelName", match[1])  # checked when the choice is made
+        work_group, parameter = int(match[2]), int(match[3])
+        return cls(name, work_group, items=parameter) if name in BALANCED else cls(name, work_group, unroll=parameter)
+
+    @classmethod
+    def parse_for_bin(cls, label: str) -> KernelChoice:
+        """Return the same for the rows of a bin, which kernels that balance by themselves do not take."""
+        choice = cls.parse(label)
+        if choice.name in BALANCED:
+            raise ValueError(f"kernel: {choice.name} balances rows by itself and takes no bins")
+        return choice
+
+    @property
+    def label(self) -> str:
+        """What `parse` takes."""
+        return f"{self.name}/{self.work_group}/{self.number}"
+
+    @property
+    def number(self) -> int:
+        """The parameter beside the work-group that this kernel goes by: `items` or `unroll`."""
+        return self.items if self.name in BALANCED else self.unroll
+
+    @property
+    def width(self) -> int:
+        """X, work-items to a row, of the kernels that take whole rows."""
+        match = re.fullmatch(r"subvector(\d+)", self.name)
+        if match:
+            return int(match[1])
+        return 1 if self.name == "serial" else self.work_group
+
+    def record(self, device: Device, arithmetic: Arithmetic, scaled: bool) -> ProductKernel:
+        """Return the legal record nearest to this choice, of a kernel that takes all rows in order, or pieces of them."""
+        common = device, arithmetic, scaled, self.work_group
+        if self.name == "adaptive":
+            return Adaptive.legal(*common, self.items)
+        if self.name == "split":
+            return Adaptive.legal(*common, self.items, "even")
+        if self.name == "merge":
+            return Merge.legal(*common, self.items)
+        if self.name == "chunked":
+            return Chunked.legal(*common)
+        if self.name == "pieces":
+            return Pieces.legal(*common, self.unroll)
+        return Subvector.legal(device, arithmetic, scaled, self.width, self.work_group, self.unroll, binned=False)
+
+    def __str__(self) -> str:
+        detail = f", {self.items} items" if self.name in BALANCED else f", unrolled by {self.unroll}"
+        return f"{self.name} (work-group {self.work_group}{detail})"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What was decided, and why.
+
+    Attributes
+    ----------
+    scheme : Scheme
+        How rows are binned.
+    kernels : tuple of tuple of KernelChoice
+        For "single" one kernel; otherwise for each of the scheme's sides the kernel of each of its `N_BINS` bins.
+    rule : str
+        What decided: the profile and the comparisons that led there, or that it was named.
+    """
+
+    scheme: Scheme
+    kernels: tuple[tuple[KernelChoice, ...], ...]
+    rule: str
+
+
+def whole_rows(features: Features, device: Device) -> bool:
+    """Return whether no row is longer than what a compute unit has to do anyway: then none need be cut."""
+    return features.longest * device.compute_units <= features.nnz
+
+
+def choose(
+    features: Features, device: Device, scheme: str | Scheme, kernel: KernelName | KernelChoice | None, dtype: str = "float64"
+) -> Decision:
+    """Decide on a plan: what the caller names is taken, the rest is up to the profile that serves the device.
+
+    Parameters
+    ----------
+    features : Features
+        Of the matrix.
+    device : Device
+        That it is to run on.
+    scheme : str or Scheme
+        "auto", what `Scheme.parse` takes, or a scheme.
+    kernel : one of KERNELS, KernelChoice or None
+        The kernel for all rows; None leaves it to the profile.
+    dtype : str
+        Of A's values.
+
+    Raises
+    ------
+    ValueError
+        An unknown scheme or kernel, or a kernel that balances by itself with bins.
+    """
+    asked = default_choice(kernel, device) if isinstance(kernel, str) else kernel
+    if asked is not None and not isinstance(asked, KernelChoice):
+        raise TypeError(f"kernel: must be a name, a KernelChoice or None, is {type(asked).__name__}")
+    if scheme == "auto" and asked is not None:
+        return Decision(Scheme("single"), ((asked,),), "the kernel was named")
+    numbers = features.numbers(device.compute_units, np.dtype(dtype).itemsize)
+    if scheme == "auto":
+        ruled = decide(device, "spmv", dtype, "scheme", numbers, Scheme.parse)
+        parsed, profile, why = ruled.value, ruled.profile, f"{ruled.profile}: {ruled}"
+    else:
+        parsed = scheme if isinstance(scheme, Scheme) else Scheme.parse(scheme)
+        profile, why = "", "the scheme was named"
+    if asked is not None:
+        return Decision(parsed, _everywhere(parsed, asked), "the scheme and the kernel were named")
+    if parsed.name == "single":
+        of_all = decide(device, "spmv", dtype, "single", numbers, KernelChoice.parse)
+        by = "" if of_all.profile == profile else f"{of_all.profile}: "
+        return Decision(parsed, ((of_all.value,),), f"{why}; {by}{of_all}")
+    of_bins = rules(device, "spmv", dtype, "bin", {**numbers, "granularity": 1, "bin": 0}, KernelChoice.parse_for_bin)
+    by = "" if str(of_bins.profile) == profile else f"{of_bins.profile}: "
+    left = of_bins.given(numbers)
+    kernels = tuple(
+        tuple(left.take({"granularity": side.granularity, "bin": number}) for number in range(N_BINS)) for side in parsed.sides
+    )
+    return Decision(parsed, kernels, f"{why}; {by}kernels by bin")
+
+
+def _everywhere(scheme: Scheme, asked: KernelChoice) -> tuple[tuple[KernelChoice, ...], ...]:
+    """Return the kernels of a scheme where one was named for all rows."""
+    if scheme.name == "single":
+        return ((asked,),)
+    if asked.name in BALANCED:
+        raise ValueError(f'kernel: {asked.name} balances rows by itself; it goes with scheme="single", not "{scheme}"')
+    if asked.name == "pieces" and scheme.name != "fine":
+        raise ValueError(f'kernel: pieces cuts single rows; it goes with scheme="single" or "fine", not "{scheme}"')
+    return ((asked,) * N_BINS,) * len(scheme.sides)
+
+
+def default_choice(name: KernelName, device: Device) -> KernelChoice:
+    """Return the named kernel with the parameters that it takes where none are given."""
+    choice = KernelChoice(name)
+    if name == "adaptive":
+        return replace(choice, items=5, work_group=128)
+    if name == "split":
+        return replace(choice, items=2)
+    if name == "chunked":
+        return replace(choice, items=32, work_group=1)
+    return replace(choice, work_group=64) if device.is_cpu else choice
+
+
+def alternatives(decision: Decision, device: Device) -> Iterator[Decision]:
+    """Yield a decision, and those that come in its place where kernels of those before are refused: one kernel for all rows."""
+    yield decision
+    for name in _INSTEAD[device.is_cpu]:
+        yield Decision(Scheme("single"), ((default_choice(name, device),),), decision.rule)

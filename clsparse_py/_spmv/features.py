@@ -1,0 +1,194 @@
+"""Inspect: features of a matrix, from one pass over its row lengths and a sample of its columns on the device, and one read."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py._spmv.kernels import CountFeatures, TotalFeatures
+from clsparse_py.device import Device
+from clsparse_py.launch import Chain
+from clsparse_py.records import dataclass
+
+__all__ = ["Features", "Inspected", "inspect", "inspected_on_host"]
+
+#: Which classes of row lengths trees know: empty rows, and those of up to 1, 2, 8, 32, 128, 512 and 4096 entries.
+_SHARES = (0, 1, 2, 4, 6, 8, 10, 13)
+
+#: How many rows are counted by class at most, and of how many columns are looked at.
+_COUNTED, _SAMPLES = 1 << 13, 256
+#: What so many work-groups found is read as it is, and put together on the host.
+_FEW_GROUPS = 64
+
+
+@dataclass(frozen=True)
+class Features:
+    """Features of a matrix: Table I of Hou, Feng and Che, and the histogram of row lengths.
+
+    Attributes
+    ----------
+    n_rows, n_cols, nnz : int
+        M, N and NNZ.
+    shortest, longest : int
+        Entries of the shortest and of the longest row.
+    variance : float
+        Of the entries of a row.
+    classes : tuple of int
+        Rows by length: empty ones, rows of 1, of 2, of 3 to 4, of 5 to 8 entries, and so on by powers of two. Of more than 8192
+        rows, as many of them, evenly spread, are counted.
+    jumps : float
+        How unlike neighbouring rows are: the differences of their lengths, summed up, by the number of entries.
+    distance : float
+        How far entries are from the diagonal, in columns: a mean over a sample. Of other than square matrices it is the diagonal
+        from corner to corner.
+    gap : float
+        How far the columns of neighbouring entries of a row are from each other: a mean over a sample.
+    """
+
+    n_rows: int
+    n_cols: int
+    nnz: int
+    shortest: int
+    longest: int
+    variance: float
+    classes: tuple[int, ...]
+    jumps: float = 0.0
+    distance: float = 0.0
+    gap: float = 0.0
+
+    @property
+    def mean(self) -> float:
+        """Mean entries of a row."""
+        return self.nnz / max(self.n_rows, 1)
+
+    def numbers(self, compute_units: int, itemsize: int) -> dict[str, float]:
+        """Return what decision trees compare.
+
+        Parameters
+        ----------
+        compute_units : int
+            Of the device: "longest_by_share" is the longest row relative to what one of them has to do.
+        itemsize : int
+            Bytes of a value: "bytes" is what entries take, their columns in 32 bits.
+        """
+        mean, counted = self.mean, max(sum(self.classes), 1)
+        # Rows of up to 2^k entries, as a share of all.
+        shares = {f"up_to_{1 << max(k - 1, 0)}" if k else "empty": sum(self.classes[: k + 1]) / counted for k in _SHARES}
+        return {
+            "rows": self.n_rows,
+            "columns": self.n_cols,
+            "nnz": self.nnz,
+            "bytes": self.nnz * (itemsize + 4),
+            "mean": mean,
+            "shortest": self.shortest,
+            "longest": self.longest,
+            "longest_by_mean": self.longest / mean if mean else 0.0,
+            "longest_by_share": self.longest * compute_units / self.nnz if self.nnz else 0.0,
+            "variance": self.variance,
+            "variation": math.sqrt(self.variance) / mean if mean else 0.0,
+            **shares,
+            "jumps": self.jumps,
+            "distance": self.distance,
+            "gap": self.gap,
+        }
+
+
+@dataclass(frozen=True)
+class Inspected:
+    """A structure whose features are known.
+
+    Attributes
+    ----------
+    queue : pyopencl.CommandQueue
+        Of the planning: keeps the order of its commands.
+    device : Device
+    indptr, indices : pyopencl.array.Array
+    features : Features
+    """
+
+    queue: cl.CommandQueue
+    device: Device
+    indptr: cl_array.Array
+    indices: cl_array.Array
+    features: Features
+
+
+def inspect(
+    queue: cl.CommandQueue,
+    shape: tuple[int, int],
+    nnz: int,
+    indptr: cl_array.Array,
+    indices: cl_array.Array,
+    work_group: int | None = None,
+    samples: int = _SAMPLES,
+    few_groups: int = _FEW_GROUPS,
+) -> Features:
+    """Compute the features of a matrix on the device: two launches at most, and one small read.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+    shape : tuple of int
+        Rows and columns.
+    nnz : int
+        Stored entries.
+    indptr, indices : pyopencl.array.Array
+        Valid.
+    work_group : int, optional
+        Work-items in a work-group; by default one on CPU devices, where it is the iterations of a core's loop.
+    samples : int
+        Of how many rows columns are looked at, at most.
+    few_groups : int
+        What more work-groups than these found is put together on the device.
+    """
+    n_rows, n_cols = shape
+    if not n_rows:
+        return Features(n_rows, n_cols, nnz, 0, 0, 0.0, (0,))
+    chain = Chain(queue, indptr, indices)
+    asked = work_group or (1 if chain.device.is_cpu else 128)
+    built, record = chain.build(CountFeatures(min(asked, chain.device.max_work_group), indptr.dtype.name))
+    groups = max(1, min(-(-n_rows // record.work_group), chain.device.compute_units * 8))
+    found = chain.scratch(groups * record.found, np.int64)
+    sizes = np.uint64(n_rows), np.uint64(n_cols), np.uint32(min(n_rows, _COUNTED)), np.uint32(min(n_rows, samples))
+    chain.launch(built, groups, *sizes, indptr, indices, found)
+    if groups > few_groups:
+        built, _ = chain.build(TotalFeatures(min(work_group or 128, chain.device.max_work_group), indptr.dtype.name))
+        total = chain.scratch(record.found, np.int64)
+        chain.launch(built, record.found, np.uint64(groups), found, total)
+        numbers = chain.read(total, record.found)
+    else:
+        each = chain.read(found, groups * record.found).reshape(record.found, groups)
+        numbers = each.sum(axis=1)
+        numbers[:2] = each[:2].min(axis=1)
+    shortest, longest, squares, large_squares, jumps, entries, distance, pairs, gap = map(int, numbers[: record.N_NUMBERS])
+    mean = nnz / n_rows
+    return Features(
+        n_rows,
+        n_cols,
+        nnz,
+        shortest,
+        -longest,
+        variance=max(0.0, (squares + large_squares * 2**32) / n_rows - mean * mean),
+        classes=tuple(np.trim_zeros(numbers[record.N_NUMBERS :], "b").tolist()),
+        jumps=jumps / max(nnz, 1),
+        distance=distance / max(entries, 1),
+        gap=gap / max(pairs, 1),
+    )
+
+
+def inspected_on_host(shape: tuple[int, int], nnz: int, indptr: np.ndarray[Any, Any]) -> Features:
+    """Return the features that row lengths tell; columns are not looked at. For devices that refuse the kernels of `inspect`."""
+    n_rows, n_cols = shape
+    if not n_rows:
+        return Features(n_rows, n_cols, nnz, 0, 0, 0.0, (0,))
+    lengths = np.diff(indptr).astype(np.int64)
+    # Evenly spread rows are counted by class: by the number of bits of their length less one, empty ones first.
+    sample = lengths[np.arange(min(n_rows, _COUNTED)) * n_rows // min(n_rows, _COUNTED)]
+    classes = np.where(sample == 0, 0, 1 + np.frexp(np.maximum(sample - 1, 0))[1])
+    jumps = int(np.abs(np.diff(lengths)).sum()) / max(nnz, 1)
+    counted = tuple(np.bincount(classes).tolist())
+    return Features(n_rows, n_cols, nnz, int(lengths.min()), int(lengths.max()), float(lengths.var()), counted, jumps)

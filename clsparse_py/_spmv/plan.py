@@ -1,0 +1,213 @@
+"""The plan of a matrix's products: what an inspection decided, ready for any number of them."""
+
+from __future__ import annotations
+
+import logging
+import operator
+import threading
+import weakref
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py import refusals
+from clsparse_py._spmv.binning import Scheme
+from clsparse_py._spmv.builder import Builder
+from clsparse_py._spmv.choose import Decision, KernelChoice, KernelName, alternatives, choose
+from clsparse_py._spmv.executable import Executable
+from clsparse_py._spmv.explanation import Explanation, Share
+from clsparse_py._spmv.features import Features, Inspected, inspect, inspected_on_host
+from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.device import Device, describe, in_order
+from clsparse_py.errors import BuildError
+from clsparse_py.matrix import Matrix
+from clsparse_py.records import dataclass
+from clsparse_py.semiring import Semiring, plus_times
+from clsparse_py.set_once import SetOnce
+from clsparse_py.tables import plan_as_html
+
+__all__ = ["SpmvPlan"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """A product that was checked: values, x and y, which it does not keep, alpha, beta and semiring, and what they make."""
+
+    arrays: tuple[weakref.ref[cl_array.Array], ...]
+    others: tuple[Any, ...]
+    executable: Executable
+    scale: tuple[Any, ...]
+
+
+class SpmvPlan(SetOnce):
+    """A plan for products ``A @ x`` with one structure, any values and any x. Made by `spmv_plan`.
+
+    Kernels and row lists are made when the first product of a kind (dtypes, semiring, scaled or not) asks for them, and kept.
+
+    Attributes
+    ----------
+    queue : pyopencl.CommandQueue
+        Of the planning: keeps the order of its commands.
+    device : Device
+    shape : tuple of int
+    nnz : int
+    indptr, indices : pyopencl.array.Array
+        The structure that the plan belongs to.
+    features : Features
+        Of A.
+    inspected : Inspected
+        The structure and its features together.
+    decision : Decision
+        The binning scheme and the kernels.
+    """
+
+    def __init__(self, A: Matrix, features: Features, decision: Decision) -> None:
+        self.queue = in_order(A.queue)
+        self.device: Device = describe(A.queue.device)
+        self.shape = A.shape
+        self.nnz = A.nnz
+        self.indptr, self.indices = A.indptr, A.indices
+        self.features = features
+        self.inspected = Inspected(self.queue, self.device, self.indptr, self.indices, features)
+        self.decision = decision
+        self._executables: dict[tuple[str, str, str, bool], Executable] = {}
+        self._shares: list[Share] = []
+        # Kernels that are done without, in order.
+        self._refused: dict[str, None] = {}
+        self._making = threading.Lock()
+        self._last: _Checked | None = None
+
+    @classmethod
+    def of(cls, A: Matrix, scheme: str | Scheme, kernel: KernelName | KernelChoice | None) -> SpmvPlan:
+        """Inspect a matrix and decide; see `spmv_plan`."""
+        try:
+            features = inspect(in_order(A.queue), A.shape, A.nnz, A.indptr, A.indices)
+        except BuildError as error:
+            _log.info("the host tells the features of a matrix, as %s is refused", error.kernel)
+            features = inspected_on_host(A.shape, A.nnz, A.indptr.get(A.queue))
+        return cls(A, features, choose(features, describe(A.queue.device), scheme, kernel, A.dtype.name))
+
+    def matches(self, A: Matrix) -> bool:
+        """Return whether this plan was made for A's present structure."""
+        return A.indptr is self.indptr and A.indices is self.indices
+
+    def __str__(self) -> str:
+        names = list(dict.fromkeys(choice.name for side in self.decision.kernels for choice in side))
+        return f"{self.decision.scheme}: {', '.join(names) if len(names) < 4 else f'{names[0]} to {names[-1]}'}"
+
+    def __repr__(self) -> str:
+        rows, columns = self.shape
+        return f"<SpmvPlan of a {rows} x {columns} matrix with {self.nnz} entries on {self.device.name}: {self}>"
+
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """The kernels that this plan does without, as the driver's compiler refuses them."""
+        return tuple(self._refused)
+
+    _repr_html_ = plan_as_html
+
+    def explain(self) -> Explanation:
+        """Return which rows go to which kernel with which parameters, and why."""
+        if self._shares:
+            shares = tuple(self._shares)
+        else:
+            why = "built at the first product"
+            names = dict.fromkeys(str(choice) for side in self.decision.kernels for choice in side)
+            shares = tuple(Share(self.shape[0], name, "", why) for name in names)
+        launches = max((len(each.launches) for each in self._executables.values()), default=0)
+        rule = self.decision.rule + refusals.in_words(self._refused)
+        return Explanation(str(self.decision.scheme), rule, shares, launches)
+
+    def execute(
+        self,
+        A: Matrix,
+        x: cl_array.Array,
+        y: cl_array.Array,
+        *,
+        alpha: Any = None,
+        beta: Any = None,
+        semiring: Semiring = plus_times,
+        queue: cl.CommandQueue | None = None,
+    ) -> list[cl.Event]:
+        """Enqueue ``y = alpha * A @ x + beta * y`` and return its events, one a launch. Nothing is checked; see `spmv`."""
+        executable, scale = self._ready(A, x, y, alpha, beta, semiring)
+        return executable.run(queue or x.queue or self.queue, (A.data, x, y), scale)
+
+    def remember(self, A: Matrix, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any, semiring: Semiring) -> None:
+        """Take note that these operands were checked, so that `repeat` knows them."""
+        if all(value is None or isinstance(value, (int, float, complex, np.generic)) for value in (alpha, beta)):  # immutable
+            arrays = tuple(map(weakref.ref, (A.data, x, y)))
+            self._last = _Checked(arrays, (alpha, beta, semiring), *self._ready(A, x, y, alpha, beta, semiring))
+
+    def repeat(
+        self, A: Matrix, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any, semiring: Semiring
+    ) -> cl.Event | None:
+        """Enqueue the product that was remembered and return its event; None where an operand is another than was checked."""
+        last, arrays = self._last, (A.data, x, y)
+        if last is None or not all(map(operator.is_, (alpha, beta, semiring), last.others)):
+            return None
+        if not all(ref() is each for ref, each in zip(last.arrays, arrays, strict=True)):
+            return None
+        return last.executable.run(x.queue or self.queue, arrays, last.scale)[-1]
+
+    def _ready(
+        self, A: Matrix, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any, semiring: Semiring
+    ) -> tuple[Executable, tuple[Any, ...]]:
+        """Return the executable of a product, and alpha and beta as its kernels take them."""
+        scaled = alpha is not None or beta is not None
+        key = (A.data.dtype.char, x.dtype.char, semiring.name, scaled)
+        executable = self._executables.get(key)
+        if executable is None:
+            executable = self._make(key, Arithmetic(A.dtype.name, x.dtype.name, self.indptr.dtype.name, semiring.name), scaled)
+        if not scaled:
+            return executable, ()
+        return executable, (y.dtype.type(1 if alpha is None else alpha), y.dtype.type(0 if beta is None else beta))
+
+    def profile(self, A: Matrix, x: cl_array.Array, y: cl_array.Array) -> float:
+        """Return the device's time for one product in seconds: the sum over its launches, by the device's own clock.
+
+        Waits. Uses a profiling queue of its own. What passes between launches is not counted: on an idle queue it is the
+        host's time to enqueue the second.
+        """
+        queue = cl.CommandQueue(A.queue.context, A.queue.device, cl.command_queue_properties.PROFILING_ENABLE)
+        events = self.execute(A, x, y, queue=queue)
+        queue.finish()
+        return float(sum(event.profile.end - event.profile.start for event in events)) * 1e-9
+
+    def _make(self, key: tuple[str, str, str, bool], arithmetic: Arithmetic, scaled: bool) -> Executable:
+        """Build the kernels for an arithmetic and make the arrays that they need."""
+        with self._making:
+            kept = self._executables.get(key)
+            if kept is not None:
+                return kept
+            builder = self._built(arithmetic, scaled)
+            self.queue.finish()
+            self._shares = builder.shares
+            self._executables[key] = builder.executable
+            return builder.executable
+
+    def _built(self, arithmetic: Arithmetic, scaled: bool) -> Builder:
+        """Return the launches of what was decided or, where a kernel of that is refused, of the next alternative that builds.
+
+        Raises
+        ------
+        BuildError
+            None does; of the kernel that was decided on.
+        """
+        first: BuildError | None = None
+        for decision in alternatives(self.decision, self.device):
+            builder = Builder(self.inspected, arithmetic, scaled)
+            try:
+                builder.all(decision)
+            except BuildError as error:
+                self.queue.finish()
+                first = first or error
+                self._refused[error.kernel] = None
+            else:
+                return builder
+        assert first is not None  # there is at least one decision
+        raise first

@@ -1,0 +1,77 @@
+"""SpTRANS, ``A.T``: choose and run (`plan`) one of several `methods`, with their `kernels`."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from clsparse_py._transpose.methods import METHODS, Method
+from clsparse_py._transpose.plan import Explanation, Permutation, TransposePlan, permutation, transposed
+from clsparse_py.errors import require_name
+from clsparse_py.matrix import MatrixT
+from clsparse_py.operands import check_matrix
+
+__all__ = ["METHODS", "Explanation", "Method", "Permutation", "TransposePlan", "permutation", "transpose", "transpose_plan"]
+
+
+def transpose(A: MatrixT, *, method: Method = "auto") -> MatrixT:
+    """Transpose a sparse matrix.
+
+    Parameters
+    ----------
+    A : csr_array
+        m x n. Rows may be unsorted, empty, and hold duplicates.
+    method : {"auto", "gather", "binned", "atomics"}
+        "auto" decides by a cost rule. "gather": where the pattern is symmetric, each value is looked up where its mirror image
+        stands. "binned": a stable sort of the entries by column. "atomics": entries are counted by column, inserted in any order,
+        and each row is sorted (Ji et al.).
+
+    Returns
+    -------
+    csr_array, n x m
+        Rows sorted; duplicates stay, in the order in which A has them: what SciPy's ``A.T.tocsr()`` gives, the same with every
+        method. Its values are its own. Where the pattern was found to be symmetric, it shares A's ``indices`` and ``indptr``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        An unknown method, or one that does not take this matrix.
+    MemoryError
+        The device has not the memory for the result, whose ``indptr`` has n + 1 entries; the message says how much is needed.
+
+    See Also
+    --------
+    csr_array.T : The same, kept until A changes.
+    transpose_plan : For several sets of values.
+
+    Notes
+    -----
+    Ji, Lu, Hou, Niu, Liu and Vinter, "Segmented Merge: A New Primitive for Parallel Sparse Matrix Computations", Section 4.2.
+    """
+    check_matrix(A)
+    require_name("method", method, get_args(Method))
+    return transposed(A, method)
+
+
+def transpose_plan(A: MatrixT, *, method: Method = "auto") -> TransposePlan[MatrixT]:
+    """Plan transpositions of a structure: find the permutation that takes the values of A to those of its transposed.
+
+    Parameters
+    ----------
+    A : csr_array
+        Its values may change between transpositions, its structure may not.
+    method : {"auto", "gather", "binned", "atomics"}
+        As for `transpose`; how the permutation is found.
+
+    Returns
+    -------
+    TransposePlan
+        ``plan(data)`` is the transposed matrix with new values, by one gather; ``plan.explain()`` says which method ran and why.
+
+    Raises
+    ------
+    ValueError, TypeError, MemoryError
+        As for `transpose`.
+    """
+    check_matrix(A)
+    require_name("method", method, get_args(Method))
+    return TransposePlan(A, permutation(A, method))

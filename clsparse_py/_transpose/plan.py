@@ -1,0 +1,366 @@
+"""Choose a method, transpose by it, and keep what new values need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any, Generic
+
+import numpy as np
+from pyopencl import array as cl_array
+from typing_extensions import override
+
+from clsparse_py import refusals
+from clsparse_py._transpose.choose import Strategy, features_of, parse
+from clsparse_py._transpose.methods import (
+    METHODS,
+    NOT_CANONICAL,
+    LongRowsError,
+    NotSymmetricError,
+    Pattern,
+    atomics,
+    binned,
+    empty,
+    gather,
+)
+from clsparse_py.arithmetic import name_of
+from clsparse_py.device import describe
+from clsparse_py.errors import BuildError
+from clsparse_py.launch import Chain
+from clsparse_py.matrix import Matrix, MatrixT, Structure
+from clsparse_py.memory import allocated
+from clsparse_py.operands import values_of_result
+from clsparse_py.overlap import require_inside
+from clsparse_py.placement import place_part, value_dtype
+from clsparse_py.primitives.either_way import refused_of
+from clsparse_py.primitives.permute import enqueue_permute
+from clsparse_py.records import dataclass
+from clsparse_py.set_once import SetOnce
+from clsparse_py.structure import Facts
+from clsparse_py.tables import Shown, Table, plan_as_html
+from clsparse_py.transfer import contexts_match
+from clsparse_py.tuning.profiles import decide
+
+if TYPE_CHECKING:
+    from clsparse_py.annotations import Values
+
+__all__ = ["Explanation", "Permutation", "TransposePlan", "Verdict", "attempt", "permutation", "run", "transposed"]
+
+_WHY_NOT = {
+    "gather": "takes symmetric patterns, whose mirror images it has to search",
+    "binned": "takes any matrix, but moves each entry twice",
+    "atomics": "takes any matrix, but what it writes is scattered, and entries of a column wait for each other",
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was decided of a method: a line of an `Explanation`."""
+
+    method: str
+    taken: bool
+    why: str
+
+
+@dataclass(frozen=True)
+class Explanation(Shown):
+    """Which method transposes, and why. Prints as a table.
+
+    Attributes
+    ----------
+    verdicts : tuple of Verdict
+        Of each method.
+    launches : int
+        Commands of the first transposition, those included that only looked.
+    rule : str
+        What decided which methods were tried; "" where there was nothing to move.
+    """
+
+    verdicts: tuple[Verdict, ...]
+    launches: int
+    rule: str = ""
+
+    @property
+    def method(self) -> str:
+        """The method taken; "" where there was nothing to move."""
+        return next((each.method for each in self.verdicts if each.taken), "")
+
+    __repr__ = Shown.__repr__
+
+    @property
+    @override
+    def table(self) -> Table:
+        title = f"SpTRANS: {self.method or 'no entries'}. Launches: {self.launches}"
+        rows = [(each.method, "yes" if each.taken else "no", each.why) for each in self.verdicts]
+        return Table(title, ("method", "taken", "why"), rows, self.rule)
+
+
+def run(
+    A: Matrix, values: cl_array.Array | None, moved: cl_array.Array, method: str
+) -> tuple[Pattern, Callable[[], Explanation]]:
+    """Transpose by the method asked for or, with "auto", by the strategy that the device's profile has.
+
+    Returns the pattern, and what tells which method was taken and why: most callers do not ask.
+
+    See `methods` for what is moved.
+
+    Raises
+    ------
+    ValueError
+        The method asked for does not take this matrix.
+    """
+    chain = Chain(A.queue, A.indptr, A.indices, *(() if values is None else (values,)))
+    if not A.nnz:
+        index = A.indptr.dtype
+        indptr, indices = empty(A, "indptr", A.shape[1] + 1, index), empty(A, "indices", 0, index)
+        chain.fill(indptr, 0, indptr.size)
+        chain.finish(indptr)
+        return Pattern(indptr, indices, ""), lambda: Explanation((), len(chain.events))
+    features = features_of(A, 0 if values is None else values.dtype.itemsize)
+    ruling = decide(chain.device, "transpose", "any", "method", features, parse)
+    why_not: dict[str, str] = {}
+    found = None if method == "auto" else _named(chain, A, values, moved, method, why_not)
+    if found is None:
+        found = attempt(chain, A, values, moved, ruling.value, why_not)
+    pattern, taken = found
+    # What shares A's structure has nothing to wait for there.
+    chain.finish(moved, *(each for each in (pattern.indptr, pattern.indices) if each is not A.indptr and each is not A.indices))
+    device, launches, why = chain.device, len(chain.events), pattern.why
+
+    def explanation() -> Explanation:
+        rule = f"{ruling.label}, by {ruling.why}" if method == "auto" else "the method was named"
+        rule += refusals.in_words(error.kernel for error in refused_of(device).values())
+        whys = {**_WHY_NOT, **why_not, taken: why}
+        return Explanation(tuple(Verdict(name, name == taken, whys[name]) for name in METHODS), launches, rule)
+
+    return pattern, explanation
+
+
+def attempt(
+    chain: Chain,
+    A: Matrix,
+    values: cl_array.Array | None,
+    moved: cl_array.Array,
+    strategy: Strategy,
+    why_not: dict[str, str],
+) -> tuple[Pattern, str]:
+    """Try the methods of a strategy one after another; what decides is seen on the device, while it works.
+
+    A method of which a kernel is refused is passed over; after those of the strategy come all others.
+
+    Returns the pattern and the method that made it; those before it are put into ``why_not``.
+
+    Raises
+    ------
+    BuildError
+        No method that takes this matrix builds.
+    """
+    refused = refusals.avoided(chain.device, _about(A, values))
+    for method, limit in (*strategy.limits, ("binned", None), ("atomics", None), ("gather", 0)):
+        if method not in refused:
+            try:
+                return _TRIED[method](chain, A, values, moved, limit), method
+            except (NotSymmetricError, LongRowsError) as error:
+                why_not[method] = str(error)
+            except BuildError as error:
+                _avoid(chain, A, values, method, error)
+                refused = refusals.avoided(chain.device, _about(A, values))
+        if method in refused:
+            why_not[method] = f"the driver's compiler refuses {refused[method].kernel}"
+    raise list(refused.values())[-1].again()
+
+
+def _about(A: Matrix, values: cl_array.Array | None) -> Hashable:
+    """Return what a method's kernels are for."""
+    return "transpose", name_of(A.indptr.dtype), 0 if values is None else values.dtype.itemsize
+
+
+def _avoid(chain: Chain, A: Matrix, values: cl_array.Array | None, method: str, error: BuildError) -> None:
+    refusals.avoid(chain.device, _about(A, values), method, error)
+
+
+def _named(
+    chain: Chain, A: Matrix, values: cl_array.Array | None, moved: cl_array.Array, method: str, why_not: dict[str, str]
+) -> tuple[Pattern, str] | None:
+    """Transpose by the method that was named; None if a kernel of it is refused, which is put into ``why_not``."""
+    refused = refusals.avoided(chain.device, _about(A, values))
+    try:
+        if method not in refused:
+            return (
+                _gathered(chain, A, values, moved, None) if method == "gather" else METHODS[method](chain, A, values, moved)
+            ), method
+    except NotSymmetricError as error:
+        raise ValueError(f"method: gather does not take this matrix: {error}") from None
+    except BuildError as error:
+        _avoid(chain, A, values, method, error)
+        refused = refusals.avoided(chain.device, _about(A, values))
+    why_not[method] = f"the driver's compiler refuses {refused[method].kernel}"
+    return None
+
+
+def _gathered(chain: Chain, A: Matrix, values: cl_array.Array | None, moved: cl_array.Array, at_first: int | None) -> Pattern:
+    if A.shape[0] != A.shape[1]:
+        raise NotSymmetricError(f"it is {A.shape[0]} x {A.shape[1]}")
+    # If nothing is known of the format, gather's kernels look at it: to ask first is another launch and another wait. It is done
+    # for a method that was named, as only then the error says for certain what is wrong.
+    known = A.structure.checked() if at_first is None else A.facts
+    if known is not None and not known.canonical:
+        raise NotSymmetricError(NOT_CANONICAL)
+    return gather(chain, A, values, moved, at_first=at_first or 0)
+
+
+def _inserted(chain: Chain, A: Matrix, values: cl_array.Array | None, moved: cl_array.Array, longest: int | None) -> Pattern:
+    if max(A.shape[0], A.nnz) >= 1 << 32:
+        raise LongRowsError("it counts in 32 bits")
+    return atomics(chain, A, values, moved, longest=longest)
+
+
+def _binned(chain: Chain, A: Matrix, values: cl_array.Array | None, moved: cl_array.Array, limit: None) -> Pattern:  # noqa: ARG001
+    return binned(chain, A, values, moved)
+
+
+_TRIED: dict[str, Callable[..., Pattern]] = {"gather": _gathered, "binned": _binned, "atomics": _inserted}
+
+
+def _structure(A: Matrix, pattern: Pattern) -> Structure:
+    """Return the structure of the transposed: A's own if the pattern is symmetric."""
+    if pattern.indices is A.indices:
+        return A.structure
+    known = A.facts
+    # If A's rows are not sorted, whether they hold duplicates is not known.
+    facts = Facts(A.nnz, sorted=True, canonical=known.canonical) if known is not None and known.sorted else None
+    return Structure(A.queue, A.shape[::-1], pattern.indices, pattern.indptr, facts)
+
+
+def transposed(A: MatrixT, method: str) -> MatrixT:
+    """Return the transposed matrix, with no permutation kept."""
+    data = empty(A, "values", A.nnz, A.data.dtype)
+    pattern, _ = run(A, A.data, data, method)
+    return A.assembled(_structure(A, pattern), data)
+
+
+@dataclass(frozen=True)
+class Permutation:
+    """What the transposition of a structure takes for any values; all its matrices share it.
+
+    Attributes
+    ----------
+    positions : pyopencl.array.Array
+        Where in A's values each value of the transposed stands.
+    transposed : Structure or None
+        None if the pattern is symmetric: then it is A's own, which keeps the permutation and is not to be kept by it.
+    explanation : Explanation
+    """
+
+    positions: cl_array.Array
+    transposed: Structure | None
+    explanation: Explanation
+
+
+def permutation(A: Matrix, method: str) -> Permutation:
+    """Find the permutation of a structure's transposition."""
+    positions = empty(A, "permutation", A.nnz, A.indptr.dtype)
+    pattern, explain = run(A, None, positions, method)
+    found = _structure(A, pattern)
+    return Permutation(positions, None if found is A.structure else found, explain())
+
+
+class TransposePlan(SetOnce, Generic[MatrixT]):
+    """The transposition of one structure, for any values: each new set of them takes one gather. Made by `transpose_plan`.
+
+    Attributes
+    ----------
+    queue : pyopencl.CommandQueue
+        A's.
+    shape : tuple of int
+        Of the transposed.
+    indptr, indices : pyopencl.array.Array
+        The structure of the transposed, which all results share: A's own if its pattern is symmetric.
+    positions : pyopencl.array.Array
+        The permutation: where in A's values each value of the transposed stands.
+    """
+
+    def __init__(self, A: MatrixT, found: Permutation) -> None:
+        self.queue = A.queue
+        self.shape = A.shape[::-1]
+        self.positions = found.positions
+        self._explanation = found.explanation
+        self._assembled = type(A).assembled
+        self._data = A.data
+        self._of = A.structure
+        self._structure = found.transposed or A.structure
+        self.indptr, self.indices = self._structure.indptr, self._structure.indices
+
+    def matches(self, A: Matrix) -> bool:
+        """Return whether this plan was made for A's present structure."""
+        return A.structure is self._of
+
+    _repr_html_ = plan_as_html
+
+    def explain(self) -> Explanation:
+        """Return which method found the permutation, and why."""
+        return self._explanation
+
+    def __str__(self) -> str:
+        return self._explanation.method or "no entries"
+
+    def __repr__(self) -> str:
+        columns, rows = self.shape
+        device = describe(self.queue.device).name
+        return f"<TransposePlan of a {rows} x {columns} matrix with {self.positions.size} entries on {device}: {self}>"
+
+    def __call__(self, data: Values | None = None, out: MatrixT | None = None) -> MatrixT:
+        """Return the transposed matrix with other values, which are not waited for.
+
+        Parameters
+        ----------
+        data : pyopencl.array.Array or array_like, shape (nnz,), optional
+            In the order of A's entries, of any supported dtype; by default the array of values that A had when the plan was made.
+        out : csr_array, optional
+            What this plan returned for other values of that dtype: its values are overwritten.
+
+        Raises
+        ------
+        ValueError, TypeError
+            A wrong shape, dtype or context, or an ``out`` that is none of this plan's results; the message names the argument.
+        """
+        values = self._placed(self._data if data is None else data)
+        queue = values.queue or self.queue
+        if out is None:
+            chain = Chain(queue, self.positions, values)
+            target = allocated(queue, "values of the transposed", values.size, values.dtype, self._data.allocator)
+        else:
+            target = self._target(out, values)
+            chain = Chain(queue, self.positions, values, writes=(target,))
+        if values.size:
+            try:
+                enqueue_permute(chain, self.positions, values, target, values.size)
+                chain.finish(target)
+            except BuildError:
+                # The permutation is not needed to transpose once more.
+                run(Matrix.assembled(self._of, values), values, target, "auto")
+        if out is None:
+            return self._assembled(self._structure, target)
+        out.data = target  # says that the values are others
+        return out
+
+    def _placed(self, data: Any) -> cl_array.Array:
+        """Return values on the device, contiguous."""
+        values = data if isinstance(data, cl_array.Array) else np.asarray(data)
+        dtype = value_dtype("data", values.dtype)
+        if values.shape != self.positions.shape:
+            raise ValueError(f"data: must have the {self.positions.size} entries of A, has shape {values.shape}")
+        if dtype.name in ("float64", "complex128") and not describe(self.queue.device).fp64:
+            raise TypeError(f"data: {dtype} needs double precision, which {self.queue.device.name} lacks; use single precision")
+        if (
+            isinstance(values, cl_array.Array)
+            and contexts_match(values, self.queue.context)
+            and (values.dtype == dtype and values.strides == (dtype.itemsize,) and values.offset % dtype.itemsize == 0)
+        ):
+            require_inside("data", values)
+            return values  # kernels count from where it begins in its buffer
+        return place_part(self.queue, "data", values, dtype, copy=False)
+
+    def _target(self, out: Any, values: cl_array.Array) -> cl_array.Array:
+        """Return where a result's values go."""
+        read = {"data": values, "plan.positions": self.positions}
+        return values_of_result(out, self.shape, self.indptr, self.indices, values.dtype, "data", read)

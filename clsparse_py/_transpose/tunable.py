@@ -1,0 +1,142 @@
+"""What can be tuned of SpTRANS: which methods are tried on a matrix, and up to which limits."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+from typing_extensions import override
+
+from clsparse_py._transpose.choose import STRATEGIES, Strategy, features_of, parse
+from clsparse_py._transpose.methods import Pattern, empty
+from clsparse_py._transpose.plan import attempt
+from clsparse_py.csr import csr_array
+from clsparse_py.device import Device
+from clsparse_py.launch import Chain
+from clsparse_py.tuning.profiles import default
+from clsparse_py.tuning.tunable import Parameter, Tunable
+
+__all__ = ["SpTransTunable", "TransposeProblem"]
+
+
+@dataclass
+class TransposeProblem:
+    """A matrix to be transposed.
+
+    Attributes
+    ----------
+    name : str
+    queue : pyopencl.CommandQueue
+    host : scipy.sparse.csr_array
+    A : csr_array
+        The same on the device.
+    found : tuple of (Pattern, pyopencl.array.Array), optional
+        The structure and the values that the last run made.
+    """
+
+    name: str
+    queue: cl.CommandQueue
+    host: Any
+    A: csr_array
+    found: tuple[Pattern, cl_array.Array] | None = None
+
+    @functools.cached_property
+    def wanted(self) -> Any:
+        """SciPy's transposed matrix."""
+        return self.host.T.tocsr()
+
+
+class SpTransTunable(Tunable[TransposeProblem]):
+    """SpTRANS as the tuner takes it, see `tuning.tunable.Tunable`."""
+
+    operation = "transpose"
+    questions = ("method",)
+    waits = True
+    parameters = (
+        Parameter(
+            "gather", ("never", 0, 500, 900), 0, "sampled entries of 1024 that it has to find at the first place it looks at"
+        ),
+        Parameter("atomics", ("never", 256, 4096), "never", "entries that a row of the transposed may have, at most"),
+    )
+
+    @override
+    def dtypes(self, device: Device) -> tuple[str, ...]:
+        """Return the dtypes to tune for: values are moved, whatever they are."""
+        return ("any",)
+
+    @override
+    def largest(self, device: Device) -> int:
+        """Return how many nonzeros are worth trying."""
+        return min(3 * 10**6 if device.is_cpu else 3 * 10**7, device.global_memory // 128)
+
+    @override
+    def problem(self, queue: cl.CommandQueue, name: str, matrix: Any, dtype: str) -> TransposeProblem:
+        """Return the problem of transposing a matrix.
+
+        Raises
+        ------
+        MemoryError
+            The device has no room for it.
+        ValueError
+            There is nothing to move.
+        """
+        if not matrix.nnz:
+            raise ValueError(f"{name}: has no entries")
+        return TransposeProblem(name, queue, matrix, csr_array(matrix, queue=queue))
+
+    @override
+    def configurations(self, device: Device, dtype: str, question: str) -> tuple[str, ...]:
+        """Return all strategies, of which any device takes any."""
+        return STRATEGIES
+
+    @override
+    def features(self, problem: TransposeProblem) -> dict[str, float]:
+        """Return what is known before the device is asked."""
+        return features_of(problem.A, problem.A.dtype.itemsize)
+
+    @override
+    def parse(self, question: str, label: str) -> Strategy:
+        """Return a strategy by its label.
+
+        Raises
+        ------
+        ValueError
+            It names none.
+        """
+        return parse(label)
+
+    @override
+    def prepare(self, problem: TransposeProblem, question: str, label: str) -> Callable[[], list[cl.Event]]:
+        """Return what transposes the matrix by a strategy. Kernels are built by its first call."""
+        A, strategy = problem.A, parse(label)
+        moved = empty(A, "values", A.nnz, A.data.dtype)
+
+        def transpose() -> list[cl.Event]:
+            chain = Chain(problem.queue, A.data, A.indices, A.indptr)
+            pattern, *_ = attempt(chain, A, A.data, moved, strategy, {})
+            chain.finish(moved)
+            problem.found = pattern, moved
+            return chain.events
+
+        transpose()
+        return transpose
+
+    @override
+    def default(self, device: Device, dtype: str, question: str, features: Mapping[str, float]) -> str:
+        """Return the strategy of the shipped profile for a device of this type."""
+        return default(device, self.operation, dtype, question, features).label
+
+    @override
+    def verify(self, problem: TransposeProblem) -> bool:
+        """Return whether the last run gave what SciPy gives, bit by bit. Waits."""
+        if problem.found is None:
+            return False
+        problem.queue.finish()
+        (pattern, moved), wanted = problem.found, problem.wanted
+        pairs = ((pattern.indptr, wanted.indptr), (pattern.indices, wanted.indices), (moved, wanted.data))
+        return all(np.array_equal(found.get(), expected) for found, expected in pairs)

@@ -1,0 +1,200 @@
+"""Building early what the first products would build."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import scipy.sparse
+
+from clsparse_py import programs
+from clsparse_py._spgemm import SpgemmPlan, spgemm_plan
+from clsparse_py._spgemm.arguments import form_of
+from clsparse_py._spgemm.choose import choosable, rules_for
+from clsparse_py._spgemm.merge import merges
+from clsparse_py._spgemm.recipe import Recipe
+from clsparse_py._spgemm.settings import Settings, Timer
+from clsparse_py._spmm import spmm
+from clsparse_py._spmv import spmv_plan
+from clsparse_py._spmv.binning import Scheme
+from clsparse_py._spmv.choose import KernelChoice
+from clsparse_py._spmv.features import Features
+from clsparse_py._transpose import transpose
+from clsparse_py.csr import csr_array
+from clsparse_py.device import Device, describe
+from clsparse_py.placement import queue_for
+from clsparse_py.semiring import plus_times
+from clsparse_py.transfer import from_host
+from clsparse_py.tuning.profiles import rules
+
+__all__ = ["warmup"]
+
+# Longer than what any kernel takes in one part, so that the launch that adds the parts of a row is built too.
+_LONG_ROW = 1 << 16
+# Numbers of columns for which SpMM takes kernels of their own.
+_COLUMNS = (1, 2, 4)
+# Side of a grid that has rows enough for kernels which put together what many work-groups found.
+_SIDE = 128
+# How far from the diagonal the entries of grids are, in one, two and three dimensions.
+_GRIDS = (
+    (0, 1),
+    (0, 1, _SIDE),
+    (0, 1, _SIDE, 16 * _SIDE),
+    (0, 1, _SIDE - 1, _SIDE, _SIDE + 1),
+)
+# The longest rows of a band: no rows are guessed to be alike that are longer.
+_WIDEST_BAND = 256
+
+
+def warmup(
+    queue: cl.CommandQueue | None = None,
+    dtypes: Iterable[Any] = (np.float32, np.float64),
+    report: Callable[[int, int], object] | None = None,
+) -> int:
+    """Build the kernels that products are likely to need on a device.
+
+    The first product with a vector or a dense matrix then builds nothing. These are the kernels that the profile may choose for
+    a matrix with 32-bit indices, with alpha and beta and without, and those that check, inspect and divide one. For products of
+    sparse matrices they are those of each rule of "auto", those for rows that are alike, as of bands and of grids in one, two and
+    three dimensions, and for new values by a plan. Each runs once, on a small matrix, because some drivers finish a build only at
+    the first launch. Across processes what was built is kept on disk; there it saves the time of loading it.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue, optional
+        Of the device and context to build for; by default `clsparse_py.default_queue`.
+    dtypes : iterable of dtype
+        Of the values of A and x. Those that the device lacks are left out.
+    report : callable, optional
+        Is told after each step how many are done, and how many there are.
+
+    Returns
+    -------
+    int
+        How many kernels were built that this process did not have.
+
+    Raises
+    ------
+    NoDeviceError
+        No queue was given, and there is no device.
+    TypeError
+        A dtype is not supported, or ``queue`` is no queue.
+    """
+    queue = queue_for((), queue)
+    device = describe(queue.device)
+    before = sum(1 for _ in programs.built())
+    wanted = dict.fromkeys(np.dtype(each) for each in dtypes)
+    able = [dtype for dtype in wanted if device.fp64 or dtype.name not in ("float64", "complex128")]
+    steps = [step for dtype in able for step in _steps(queue, device, dtype)]
+    for done, step in enumerate(steps, 1):
+        step()  # runs what it builds: quirk 31
+        queue.finish()
+        if report is not None:
+            report(done, len(steps))
+    return sum(1 for _ in programs.built()) - before
+
+
+def _steps(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any]) -> Iterator[Callable[[], object]]:
+    """Yield what is to be run for a dtype."""
+    matrices = _matrices(queue, dtype)
+    for scheme, kernel in _choices(device, dtype.name):
+        yield partial(_multiply_vector, matrices, scheme, kernel)
+    for columns in _COLUMNS:
+        yield partial(_multiply_columns, matrices[0], columns)
+    form = form_of(matrices[0], matrices[0])
+    for recipe in choosable(device, form):
+        yield partial(_multiply_by, queue, device, dtype, recipe)
+    lengths = sorted({each.length for each in merges(device, form, registers=True)})
+    for length in lengths:
+        yield partial(_multiply_rows, queue, dtype, length)
+    for length in (each for each in lengths if each <= _WIDEST_BAND):
+        # Enough products not to be few, and no more than a CPU makes at once.
+        yield partial(_square, queue, dtype, range(length), 2 * length + 4096 // length)
+    for offsets in _GRIDS:
+        both = sorted({sign * each for each in offsets for sign in (-1, 1)})
+        yield partial(_square, queue, dtype, both, _SIDE * _SIDE)
+
+
+def _matrices(queue: cl.CommandQueue, dtype: np.dtype[Any]) -> list[csr_array]:
+    """Return a matrix of short rows, and one with an empty row, a short one, and one that every kernel cuts."""
+    made = []
+    for lengths in ([1, 1], [0, 1, _LONG_ROW]):
+        indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+        parts = (np.zeros(indptr[-1], dtype), np.zeros(indptr[-1], np.int32), indptr)
+        made.append(csr_array(scipy.sparse.csr_array(parts, shape=(len(lengths), 1)), queue=queue))
+    return made
+
+
+def _multiply_vector(matrices: list[csr_array], scheme: Scheme, kernel: KernelChoice | None) -> None:
+    """Multiply a vector by a scheme and its kernels, with alpha and without."""
+    for A in matrices:
+        plan = spmv_plan(A, scheme=scheme, kernel=kernel)
+        x, y = (from_host(A.queue, np.zeros(n, A.dtype), copy=True) for n in (1, A.shape[0]))
+        for scale in (None, 1):
+            plan.execute(A, x, y, alpha=scale)
+        # What the launches read belongs to the plan.
+        A.queue.finish()
+
+
+def _multiply_columns(A: csr_array, columns: int) -> None:
+    """Multiply a dense matrix, with alpha and without."""
+    X = from_host(A.queue, np.zeros((1, columns), A.dtype), copy=True)
+    for scale in (None, 1):
+        spmm(A, X, alpha=scale)
+
+
+def _multiply_by(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any], recipe: Recipe) -> None:
+    """Multiply sparse matrices with a row for every rule of a recipe that the profile may choose."""
+    one = csr_array(scipy.sparse.csr_array(np.ones((1, 1), dtype)), queue=queue)
+    of_rows = rules_for("auto", device, form_of(one, one), recipe=recipe)
+    limits = [limit for rule in of_rows for limit in rule.limits if 0 < limit < _LONG_ROW]
+    # Rows of as many entries as each rule may take, and one beyond them all; rows of the other operand have one entry.
+    left, right = _with_rows(queue, dtype, [*dict.fromkeys(limits), 1 + max(limits, default=0)])
+    # A recipe of its own is not "auto", which would take such a product for a small one.
+    settings = Settings(str(recipe), plus_times, deterministic=True, memory_limit=None, max_nnz=None)
+    for plan in (
+        spgemm_plan(left, right),
+        SpgemmPlan(left, right, settings, of_rows, Timer(queue, measures=False)),
+        spgemm_plan(right.T, right),
+    ):
+        plan()
+        queue.finish()
+
+
+def _multiply_rows(queue: cl.CommandQueue, dtype: np.dtype[Any], length: int) -> None:
+    """Multiply sparse matrices that have few products, with a row of some length."""
+    plan = spgemm_plan(*_with_rows(queue, dtype, [length]))
+    plan()
+    queue.finish()
+
+
+def _square(queue: cl.CommandQueue, dtype: np.dtype[Any], offsets: Sequence[int], n: int) -> None:
+    """Square and transpose a matrix of order ``n`` with these diagonals, and look at its rows."""
+    host = scipy.sparse.diags_array(np.ones(len(offsets)), offsets=offsets, shape=(n, n))
+    A = csr_array(scipy.sparse.csr_array(host, dtype=dtype), queue=queue)
+    A.spmv_plan()
+    transpose(A)
+    plan = spgemm_plan(A, A)
+    plan()
+    queue.finish()
+
+
+def _with_rows(queue: cl.CommandQueue, dtype: np.dtype[Any], lengths: list[int]) -> tuple[csr_array, csr_array]:
+    """Return operands of a sparse product: rows of these lengths, and a column of ones."""
+    indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+    indices = np.concatenate([np.arange(length) for length in lengths]).astype(np.int32)
+    left = scipy.sparse.csr_array((np.zeros(indices.size, dtype), indices, indptr), shape=(len(lengths), max(lengths)))
+    return csr_array(left, queue=queue), csr_array(scipy.sparse.csr_array(np.ones((max(lengths), 1), dtype)), queue=queue)
+
+
+def _choices(device: Device, dtype: str) -> Iterator[tuple[Scheme, KernelChoice | None]]:
+    """Yield the schemes and kernels that the profile of a device may choose for a matrix."""
+    numbers = {**Features(1, 1, 1, 1, 1, 0.0, ()).numbers(device.compute_units, 1), "bin": 0, "granularity": 1}
+    for kernel in rules(device, "spmv", dtype, "single", numbers, KernelChoice.parse).values.values():
+        yield Scheme("single"), kernel
+    for scheme in rules(device, "spmv", dtype, "scheme", numbers, Scheme.parse).values.values():
+        if scheme.name != "single":
+            yield scheme, None
