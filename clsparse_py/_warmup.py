@@ -13,10 +13,10 @@ import scipy.sparse
 from clsparse_py import programs
 from clsparse_py._spgemm import SpgemmPlan, spgemm_plan
 from clsparse_py._spgemm.arguments import form_of
-from clsparse_py._spgemm.choose import choosable, rules_for
-from clsparse_py._spgemm.merge import merges
-from clsparse_py._spgemm.recipe import Recipe
+from clsparse_py._spgemm.decide import choosable, rules_for
+from clsparse_py._spgemm.methods.merge import merges
 from clsparse_py._spgemm.settings import Settings, Timer
+from clsparse_py._spgemm.strategy import Recipe
 from clsparse_py._spmm import spmm
 from clsparse_py._spmv import spmv_plan
 from clsparse_py._spmv.binning import Scheme

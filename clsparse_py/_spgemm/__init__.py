@@ -1,11 +1,11 @@
-"""SpGEMM, ``C = A @ B``: inspect (`analysis`), choose rules (`choose`), plan and run (`plan`) by accumulators of many kinds."""
+"""SpGEMM, ``C = A @ B``: inspect (`analysis`), `decide`, `count` and `fill`, held by `plan`, above a folder of `methods`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
 from clsparse_py._spgemm.arguments import check_limits, check_operands, form_of, memory_limit_of
-from clsparse_py._spgemm.choose import METHODS, Method
+from clsparse_py._spgemm.decide import METHODS, Method
 from clsparse_py._spgemm.estimate import Estimate, spgemm_estimate
 from clsparse_py._spgemm.explanation import Explanation
 from clsparse_py._spgemm.fill import multiplied, structure_of

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 from pyopencl import array as cl_array
 
-from clsparse_py._spgemm.accumulator import Rows
+from clsparse_py._spgemm.bins import Rule, Rules
 from clsparse_py._spgemm.kernels import Analysis
-from clsparse_py._spgemm.rules import Rule, Rules
+from clsparse_py._spgemm.methods.base import Rows
 from clsparse_py.arithmetic import name_of
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain, spread

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 from clsparse_py import programs
-from clsparse_py._spgemm.choose import rules_for
-from clsparse_py._spgemm.dense_chunked import DenseChunkedKernel, Masks
-from clsparse_py._spgemm.dense_span import DenseSpan
-from clsparse_py._spgemm.dense_windows import DenseParts, DenseWindows
-from clsparse_py._spgemm.esc_kernels import EscCarry, EscContract, EscCount, EscEntries, EscExpand, EscMark, EscRows
-from clsparse_py._spgemm.esc_local import EscGroup, EscItem, EscTeam
-from clsparse_py._spgemm.hash import Hash, hashes, large_hashes
+from clsparse_py._spgemm.decide import rules_for
 from clsparse_py._spgemm.kernels import Analysis, Form
-from clsparse_py._spgemm.merge import Merge, merges
-from clsparse_py._spgemm.one_phase import Compact
-from clsparse_py._spgemm.sort import Sort
+from clsparse_py._spgemm.methods.dense_chunked import DenseChunkedKernel, Masks
+from clsparse_py._spgemm.methods.dense_span import DenseSpan
+from clsparse_py._spgemm.methods.dense_windows import DenseParts, DenseWindows
+from clsparse_py._spgemm.methods.esc_kernels import EscCarry, EscContract, EscCount, EscEntries, EscExpand, EscMark, EscRows
+from clsparse_py._spgemm.methods.esc_local import EscGroup, EscItem, EscTeam
+from clsparse_py._spgemm.methods.hash import Hash, hashes, large_hashes
+from clsparse_py._spgemm.methods.merge import Merge, merges
+from clsparse_py._spgemm.methods.sort import Sort
+from clsparse_py._spgemm.upper_bound import Compact
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device
 

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from typing_extensions import override
 
-from clsparse_py._spgemm.accumulator import bounded
 from clsparse_py._spgemm.analysis import Work, analyse
 from clsparse_py._spgemm.arguments import check_operands, form_of, with_index
+from clsparse_py._spgemm.bins import EMPTY, Rule, Rules
 from clsparse_py._spgemm.canonical_values import CanonicalOperand
-from clsparse_py._spgemm.choose import is_narrow
-from clsparse_py._spgemm.dense_chunked import worker_bytes, workers_on
+from clsparse_py._spgemm.count import counted, with_memory
+from clsparse_py._spgemm.decide import is_narrow
 from clsparse_py._spgemm.fallback import until_built
 from clsparse_py._spgemm.kernels import Form
 from clsparse_py._spgemm.least import copy_bytes, least_bytes
-from clsparse_py._spgemm.rules import EMPTY, Rule, Rules
+from clsparse_py._spgemm.methods.base import bounded
+from clsparse_py._spgemm.methods.dense_chunked import worker_bytes, workers_on
 from clsparse_py._spgemm.settings import Settings, Timer
-from clsparse_py._spgemm.symbolic import counted, with_memory
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device, describe
 from clsparse_py.launch import Chain

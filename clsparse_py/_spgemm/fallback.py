@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 
 from clsparse_py import by_host, refusals
 from clsparse_py._spgemm.arguments import memory_limit_of
-from clsparse_py._spgemm.choose import DENSE_CHUNKED, auto, decided, is_narrow
-from clsparse_py._spgemm.dense_windows import DenseWindows
-from clsparse_py._spgemm.esc import Esc
+from clsparse_py._spgemm.bins import Rule, Rules
+from clsparse_py._spgemm.decide import DENSE_CHUNKED, auto, decided, is_narrow
 from clsparse_py._spgemm.kernels import Form
-from clsparse_py._spgemm.long_rows import LongRows
-from clsparse_py._spgemm.rules import Rule, Rules
+from clsparse_py._spgemm.methods.dense_windows import DenseWindows
+from clsparse_py._spgemm.methods.esc import Esc
+from clsparse_py._spgemm.methods.long_rows import LongRows
 from clsparse_py.device import Device
 from clsparse_py.errors import BuildError
 from clsparse_py.primitives import either_way

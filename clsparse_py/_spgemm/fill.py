@@ -7,14 +7,14 @@ from typing import Any
 import pyopencl as cl
 from pyopencl import array as cl_array
 
-from clsparse_py._spgemm.accumulator import Result
+from clsparse_py._spgemm.bins import Rules
+from clsparse_py._spgemm.count import Counted, counted, with_memory
 from clsparse_py._spgemm.fallback import ONE_PHASE, RefusedError, until_built
+from clsparse_py._spgemm.methods.base import Result
 from clsparse_py._spgemm.new_arrays import new_part
-from clsparse_py._spgemm.one_phase import enqueue_compaction
-from clsparse_py._spgemm.rules import Rules
 from clsparse_py._spgemm.settings import Settings, Timer
 from clsparse_py._spgemm.steps import enqueued
-from clsparse_py._spgemm.symbolic import Counted, counted, with_memory
+from clsparse_py._spgemm.upper_bound import enqueue_compaction
 from clsparse_py.errors import BuildError
 from clsparse_py.matrix import Matrix, Structure
 from clsparse_py.structure import Facts

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from pyopencl import array as cl_array
 
-from clsparse_py._spgemm.accumulator import Product
+from clsparse_py._spgemm.methods.base import Product
 from clsparse_py.launch import Chain
 from clsparse_py.memory import allocated, array_of
 from clsparse_py.workspace import counting, current

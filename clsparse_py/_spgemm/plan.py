@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, Generic
 import numpy as np
 from pyopencl import array as cl_array
 
-from clsparse_py._spgemm.accumulator import Result
+from clsparse_py._spgemm.bins import Rules
 from clsparse_py._spgemm.canonical_values import CanonicalOperand
+from clsparse_py._spgemm.count import counted
 from clsparse_py._spgemm.explanation import Bin, Explanation
 from clsparse_py._spgemm.fallback import RefusedError, described, until_built
 from clsparse_py._spgemm.fill import multiplied, structure_of
+from clsparse_py._spgemm.methods.base import Result
 from clsparse_py._spgemm.new_arrays import new_part
-from clsparse_py._spgemm.rules import Rules
 from clsparse_py._spgemm.settings import Settings, Timer
 from clsparse_py._spgemm.steps import enqueued, in_windows
-from clsparse_py._spgemm.symbolic import counted
 from clsparse_py.device import describe
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix, MatrixT

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from pyopencl import array as cl_array
 
-from clsparse_py._spgemm.accumulator import Accumulator, Product, Result, Rows
-from clsparse_py._spgemm.choose import WINDOWS, are_long
+from clsparse_py._spgemm.bins import Rule
+from clsparse_py._spgemm.decide import WINDOWS, are_long
 from clsparse_py._spgemm.fallback import RefusedError
 from clsparse_py._spgemm.kernels import RowKernel
-from clsparse_py._spgemm.rules import Rule
-from clsparse_py._spgemm.team import Team
+from clsparse_py._spgemm.methods.base import Accumulator, Product, Result, Rows
+from clsparse_py._spgemm.methods.team import Team
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 

@@ -12,10 +12,10 @@ import pyopencl as cl
 from typing_extensions import override
 
 from clsparse_py._spgemm.arguments import form_of
-from clsparse_py._spgemm.choose import FEW_PRODUCTS, parse, rules_for
+from clsparse_py._spgemm.decide import FEW_PRODUCTS, parse, rules_for
 from clsparse_py._spgemm.plan import SpgemmPlan
-from clsparse_py._spgemm.recipe import Recipe, features_of
 from clsparse_py._spgemm.settings import Settings, Timer
+from clsparse_py._spgemm.strategy import Recipe, features_of
 from clsparse_py.csr import csr_array
 from clsparse_py.device import Device, describe
 from clsparse_py.semiring import plus_times

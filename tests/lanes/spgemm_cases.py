@@ -16,19 +16,19 @@ from values import INDEX_TYPES, numbers, same
 
 import clsparse_py
 from clsparse_py import csr_array, describe
-from clsparse_py._spgemm import METHODS, SpgemmPlan, spgemm, spgemm_estimate, spgemm_plan, symbolic
-from clsparse_py._spgemm.accumulator import Accumulator
+from clsparse_py._spgemm import METHODS, SpgemmPlan, count, spgemm, spgemm_estimate, spgemm_plan
 from clsparse_py._spgemm.arguments import form_of
-from clsparse_py._spgemm.choose import rules_for
-from clsparse_py._spgemm.dense_chunked import DenseChunked
-from clsparse_py._spgemm.dense_span import DenseSpan
-from clsparse_py._spgemm.dense_windows import DenseWindows
-from clsparse_py._spgemm.esc import Esc
-from clsparse_py._spgemm.esc_local import EscGroup, EscTeam
-from clsparse_py._spgemm.hash import Hash
-from clsparse_py._spgemm.rules import EMPTY, Rule, Rules
+from clsparse_py._spgemm.bins import EMPTY, Rule, Rules
+from clsparse_py._spgemm.decide import rules_for
+from clsparse_py._spgemm.methods.base import Accumulator
+from clsparse_py._spgemm.methods.dense_chunked import DenseChunked
+from clsparse_py._spgemm.methods.dense_span import DenseSpan
+from clsparse_py._spgemm.methods.dense_windows import DenseWindows
+from clsparse_py._spgemm.methods.esc import Esc
+from clsparse_py._spgemm.methods.esc_local import EscGroup, EscTeam
+from clsparse_py._spgemm.methods.hash import Hash
+from clsparse_py._spgemm.methods.sort import Sort
 from clsparse_py._spgemm.settings import Settings, Timer
-from clsparse_py._spgemm.sort import Sort
 from clsparse_py.matrix import Structure
 from clsparse_py.semiring import plus_times
 from clsparse_py.structure import Facts
@@ -102,11 +102,11 @@ def one_phase(dtype: np.dtype[Any], index: type[Any]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("clsparse_py.launch.describe", lambda device: replace(describe(device), type="gpu"))
         for name, value in (("in_one_phase", True), ("guessed", None)):
-            patch.setattr(symbolic, name, lambda *_, value=value: value)
-        patch.setattr(symbolic, "FEW_PRODUCTS", 0)
+            patch.setattr(count, name, lambda *_, value=value: value)
+        patch.setattr(count, "FEW_PRODUCTS", 0)
         for last in (EscTeam(512, lanes=8), EscGroup(1024, 64, entries=512)):
             rules = Rules((EMPTY, Rule("given", Sort(4, 4), 16, 16), Rule("given", last)))
-            patch.setattr(symbolic, "rules_for", lambda *_, rules=rules: rules)
+            patch.setattr(count, "rules_for", lambda *_, rules=rules: rules)
             product("auto", dtype, index, True)
 
 

@@ -13,9 +13,9 @@ from platforms import PLATFORMS
 from problems import assert_product, device_matrix
 
 from clsparse_py import describe
-from clsparse_py._spgemm.accumulator import Accumulator
+from clsparse_py._spgemm.bins import EMPTY, Rule, Rules
+from clsparse_py._spgemm.methods.base import Accumulator
 from clsparse_py._spgemm.plan import SpgemmPlan
-from clsparse_py._spgemm.rules import EMPTY, Rule, Rules
 from clsparse_py._spgemm.settings import Settings, Timer
 from clsparse_py.semiring import plus_times
 

@@ -10,8 +10,8 @@ from accumulators import Give, Team
 from platforms import queue_on
 
 from clsparse_py._spgemm import METHODS
-from clsparse_py._spgemm.accumulator import Accumulator
-from clsparse_py._spgemm.rules import Rule
+from clsparse_py._spgemm.bins import Rule
+from clsparse_py._spgemm.methods.base import Accumulator
 
 
 @pytest.fixture

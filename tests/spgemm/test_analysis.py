@@ -13,7 +13,7 @@ from problems import assert_product, device_matrix, rows_of
 from clsparse_py import programs
 from clsparse_py._spgemm import spgemm, spgemm_plan
 from clsparse_py._spgemm.analysis import analyse
-from clsparse_py._spgemm.rules import EMPTY, Rule, Rules
+from clsparse_py._spgemm.bins import EMPTY, Rule, Rules
 from clsparse_py._transpose import transpose
 from clsparse_py.launch import Chain
 

@@ -15,7 +15,7 @@ from pyopencl import array as cl_array
 
 import clsparse_py
 from clsparse_py import csr_array, describe, min_plus, programs, spgemm, spgemm_plan
-from clsparse_py._spgemm import METHODS, SpgemmPlan, symbolic
+from clsparse_py._spgemm import METHODS, SpgemmPlan, count
 from clsparse_py.launch import Chain
 from clsparse_py.semiring import plus_times
 
@@ -105,7 +105,7 @@ def test_offsets_of_64_bits(queue: cl.CommandQueue, pair: Operands, method: str,
     A, B = pair
     nnz = pattern_product(A, B).nnz
     for limit, width in ((nnz - 1, np.int64), (nnz, np.int32)):
-        monkeypatch.setattr(symbolic, "_INT32_MAX", limit)
+        monkeypatch.setattr(count, "_INT32_MAX", limit)
         plan = spgemm_plan(device_matrix(queue, A), device_matrix(queue, B), method=method)
         assert plan.indices.dtype == plan.indptr.dtype == width
         for C in (plan(), plan(2 * A.data), spgemm(device_matrix(queue, A), device_matrix(queue, B), method=method)):

@@ -10,11 +10,12 @@ import pytest
 import scipy.sparse as sp
 from problems import assert_product, device_matrix, random_matrix, rows_of
 
-from clsparse_py._spgemm import dense_chunked, spgemm, spgemm_plan
+from clsparse_py._spgemm import spgemm, spgemm_plan
 from clsparse_py._spgemm.arguments import form_of
-from clsparse_py._spgemm.dense_chunked import DenseChunked
+from clsparse_py._spgemm.bins import EMPTY, Rule, Rules
+from clsparse_py._spgemm.methods import dense_chunked
+from clsparse_py._spgemm.methods.dense_chunked import DenseChunked
 from clsparse_py._spgemm.plan import SpgemmPlan
-from clsparse_py._spgemm.rules import EMPTY, Rule, Rules
 from clsparse_py._spgemm.settings import Settings, Timer
 from clsparse_py.semiring import plus_times
 

@@ -16,9 +16,9 @@ from problems import assert_product, device_matrix, random_matrix, rows_of
 
 from clsparse_py import csr_array, programs
 from clsparse_py._spgemm import METHODS, spgemm, spgemm_plan
-from clsparse_py._spgemm.dense_span import DenseSpan, DenseSpanKernel, dense_spans
+from clsparse_py._spgemm.bins import Rule
 from clsparse_py._spgemm.kernels import Form
-from clsparse_py._spgemm.rules import Rule
+from clsparse_py._spgemm.methods.dense_span import DenseSpan, DenseSpanKernel, dense_spans
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device, Portability
 from clsparse_py.semiring import SEMIRINGS

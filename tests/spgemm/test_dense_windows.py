@@ -16,8 +16,8 @@ from problems import assert_product, device_matrix, random_matrix, rows_of
 
 from clsparse_py import csr_array, describe, programs
 from clsparse_py._spgemm import spgemm, spgemm_plan
-from clsparse_py._spgemm.dense_windows import DenseWindows, DenseWindowsKernel
 from clsparse_py._spgemm.kernels import Form
+from clsparse_py._spgemm.methods.dense_windows import DenseWindows, DenseWindowsKernel
 from clsparse_py.arithmetic import Arithmetic
 
 

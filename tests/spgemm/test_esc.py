@@ -13,11 +13,11 @@ from scratch import counted
 
 from clsparse_py import programs
 from clsparse_py._spgemm import spgemm, spgemm_plan
-from clsparse_py._spgemm.esc import Esc
+from clsparse_py._spgemm.bins import EMPTY, Rule, Rules
+from clsparse_py._spgemm.methods.esc import Esc
+from clsparse_py._spgemm.methods.slices import Slice, cut_into_slices
 from clsparse_py._spgemm.plan import SpgemmPlan
-from clsparse_py._spgemm.rules import EMPTY, Rule, Rules
 from clsparse_py._spgemm.settings import Settings, Timer
-from clsparse_py._spgemm.slices import Slice, cut_into_slices
 from clsparse_py.semiring import SEMIRINGS, Semiring, plus_times
 
 

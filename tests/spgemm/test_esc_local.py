@@ -14,11 +14,11 @@ from accumulators import narrow
 from problems import assert_product, device_matrix, random_matrix, rows_of
 
 from clsparse_py import csr_array, describe, programs, spgemm
-from clsparse_py._spgemm.choose import esc_local, rules_for
-from clsparse_py._spgemm.esc_local import EscGroup, EscItem, EscTeam, esc_bins
+from clsparse_py._spgemm.bins import EMPTY, Rule, Rules
+from clsparse_py._spgemm.decide import esc_local, rules_for
 from clsparse_py._spgemm.kernels import Form
+from clsparse_py._spgemm.methods.esc_local import EscGroup, EscItem, EscTeam, esc_bins
 from clsparse_py._spgemm.plan import SpgemmPlan
-from clsparse_py._spgemm.rules import EMPTY, Rule, Rules
 from clsparse_py._spgemm.settings import Settings, Timer
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.launch import Chain

@@ -14,7 +14,7 @@ from scratch import counted
 from clsparse_py import describe
 from clsparse_py._spgemm.kernels import Form
 from clsparse_py._spgemm.kind import Kind, kind_of
-from clsparse_py._spgemm.sort import Sort
+from clsparse_py._spgemm.methods.sort import Sort
 from clsparse_py.arithmetic import Arithmetic
 
 pytestmark = pytest.mark.any_platform

@@ -11,8 +11,8 @@ from test_esc import planned, slices_of
 
 from clsparse_py import programs
 from clsparse_py._spgemm import spgemm_plan
-from clsparse_py._spgemm.esc import Esc
-from clsparse_py._spgemm.long_rows import LongRows
+from clsparse_py._spgemm.methods.esc import Esc
+from clsparse_py._spgemm.methods.long_rows import LongRows
 from clsparse_py.semiring import SEMIRINGS
 
 

@@ -15,7 +15,7 @@ from problems import rows_of
 
 from clsparse_py import programs
 from clsparse_py._spgemm.kernels import Form
-from clsparse_py._spgemm.merge import Merge, MergeKernel
+from clsparse_py._spgemm.methods.merge import Merge, MergeKernel
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Portability, describe
 

@@ -15,7 +15,7 @@ from problems import device_matrix, rows_of
 from clsparse_py import programs
 from clsparse_py._spgemm import spgemm
 from clsparse_py._spgemm.kernels import Form
-from clsparse_py._spgemm.sort import Sort, SortKernel
+from clsparse_py._spgemm.methods.sort import Sort, SortKernel
 from clsparse_py.device import Portability
 
 #: Work-items to a row, and products of each.

@@ -16,10 +16,10 @@ from problems import device_matrix, random_matrix, rows_of
 from scratch import counted
 
 from clsparse_py import BuildError, csr_array, plus_times, refusals, spgemm, spgemm_plan
-from clsparse_py._spgemm import METHODS, symbolic
+from clsparse_py._spgemm import METHODS, count
 from clsparse_py._spgemm import plan as plan_module
-from clsparse_py._spgemm.accumulator import Product, Result
 from clsparse_py._spgemm.fallback import RefusedError
+from clsparse_py._spgemm.methods.base import Product, Result
 from clsparse_py._spgemm.plan import SpgemmPlan
 from clsparse_py._spgemm.settings import Settings, Timer
 from clsparse_py._spgemm.steps import Step
@@ -222,7 +222,7 @@ def test_pointers_that_turn_out_narrow_take_no_more(
     B[:, rng.choice(600, 20, replace=False)] = 1
     B = sp.csr_array(B)
     (left, right), wanted = placed(queue, A, B), product(A, B)
-    monkeypatch.setattr(symbolic, "_INT32_MAX", wanted.shape[0])
+    monkeypatch.setattr(count, "_INT32_MAX", wanted.shape[0])
     assert wanted.nnz < wanted.shape[0] < 1200 * 500  # long rows have 800 products in a span of over 500 columns
     with pytest.raises(MemoryError) as caught:
         spgemm(left, right, memory_limit=1000)

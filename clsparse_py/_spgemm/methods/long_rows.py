@@ -9,8 +9,8 @@ from __future__ import annotations
 from pyopencl import array as cl_array
 from typing_extensions import override
 
-from clsparse_py._spgemm.esc import NUMBER_BYTES, Esc
-from clsparse_py._spgemm.slices import Slice
+from clsparse_py._spgemm.methods.esc import NUMBER_BYTES, Esc
+from clsparse_py._spgemm.methods.slices import Slice
 from clsparse_py.launch import Chain
 from clsparse_py.primitives.segmented_merge import enqueue_segmented_merge
 from clsparse_py.records import dataclass

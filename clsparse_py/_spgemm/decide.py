@@ -9,23 +9,23 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
-from clsparse_py._spgemm.accumulator import Product
 from clsparse_py._spgemm.analysis import Work
 from clsparse_py._spgemm.arguments import memory_limit_of
-from clsparse_py._spgemm.dense_chunked import DenseChunked
-from clsparse_py._spgemm.dense_span import dense_spans
-from clsparse_py._spgemm.dense_windows import DenseWindows
-from clsparse_py._spgemm.esc import Esc
-from clsparse_py._spgemm.esc_local import EscGroup, EscItem, EscTeam, esc_bins
-from clsparse_py._spgemm.guess import MOST, Guess
-from clsparse_py._spgemm.hash import Hash, hashes, large_hashes
+from clsparse_py._spgemm.bins import EMPTY, Rule, Rules
 from clsparse_py._spgemm.kernels import Form
 from clsparse_py._spgemm.kind import Kind
-from clsparse_py._spgemm.long_rows import LongRows
-from clsparse_py._spgemm.merge import Merge, merges
-from clsparse_py._spgemm.recipe import Part, Recipe, features_of
-from clsparse_py._spgemm.rules import EMPTY, Rule, Rules
-from clsparse_py._spgemm.sort import Sort, most_columns, sorts
+from clsparse_py._spgemm.methods.base import Product
+from clsparse_py._spgemm.methods.dense_chunked import DenseChunked
+from clsparse_py._spgemm.methods.dense_span import dense_spans
+from clsparse_py._spgemm.methods.dense_windows import DenseWindows
+from clsparse_py._spgemm.methods.esc import Esc
+from clsparse_py._spgemm.methods.esc_local import EscGroup, EscItem, EscTeam, esc_bins
+from clsparse_py._spgemm.methods.hash import Hash, hashes, large_hashes
+from clsparse_py._spgemm.methods.long_rows import LongRows
+from clsparse_py._spgemm.methods.merge import Merge, merges
+from clsparse_py._spgemm.methods.sort import Sort, most_columns, sorts
+from clsparse_py._spgemm.speculation import MOST, Guess
+from clsparse_py._spgemm.strategy import Part, Recipe, features_of
 from clsparse_py.arithmetic import name_of
 from clsparse_py.device import Device
 from clsparse_py.structure import Facts
@@ -217,7 +217,7 @@ def parse(label: str) -> Recipe:
 
 
 def decided(device: Device, form: Form, features: Mapping[str, float] = _TYPICAL) -> profiles.Ruling[Recipe]:
-    """Return the recipe that the device's profile has for a product; see `recipe.features_of`."""
+    """Return the recipe that the device's profile has for a product; see `strategy.features_of`."""
     assert form.arithmetic is not None  # of a numeric phase
     return profiles.decide(device, "spgemm", name_of(form.arithmetic.result), "recipe", features, parse)
 

@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 from pyopencl import array as cl_array
 from typing_extensions import Self
 
-from clsparse_py._spgemm.accumulator import Product, Result, Rows
 from clsparse_py._spgemm.kernels import Form, RowKernel
 from clsparse_py._spgemm.kind import Kind
+from clsparse_py._spgemm.methods.base import Product, Result, Rows
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain
 from clsparse_py.records import dataclass

@@ -9,9 +9,9 @@ import numpy as np
 from pyopencl import array as cl_array
 from typing_extensions import override
 
-from clsparse_py._spgemm.accumulator import Product, Result
 from clsparse_py._spgemm.kernels import Form
 from clsparse_py._spgemm.kind import Kind
+from clsparse_py._spgemm.methods.base import Product, Result
 from clsparse_py.launch import Chain
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.programs import Parameters

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from pyopencl import array as cl_array
 
-from clsparse_py._spgemm.accumulator import Product
 from clsparse_py._spgemm.kind import Kind
-from clsparse_py._spgemm.merge import Merge, MergeKernel
+from clsparse_py._spgemm.methods.base import Product
+from clsparse_py._spgemm.methods.merge import Merge, MergeKernel
 from clsparse_py._spgemm.new_arrays import new_counts, new_pointers
 from clsparse_py.launch import Chain
 from clsparse_py.primitives.scan import enqueue_scan, summed_tile

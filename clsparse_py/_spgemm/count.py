@@ -9,11 +9,11 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from pyopencl import array as cl_array
 
-from clsparse_py._spgemm.accumulator import Product, Result, Rows, bounded
 from clsparse_py._spgemm.analysis import Work, analyse, grouped
 from clsparse_py._spgemm.arguments import form_of, with_index
+from clsparse_py._spgemm.bins import Rule, Rules
 from clsparse_py._spgemm.canonical_values import CanonicalOperand
-from clsparse_py._spgemm.choose import (
+from clsparse_py._spgemm.decide import (
     FEW_PRODUCTS,
     IN_WINDOWS,
     alone,
@@ -28,14 +28,14 @@ from clsparse_py._spgemm.choose import (
     small,
 )
 from clsparse_py._spgemm.fallback import ONE_PHASE, RefusedError, refused_of, without_refused
-from clsparse_py._spgemm.guess import tried
 from clsparse_py._spgemm.kind import kind_of
+from clsparse_py._spgemm.methods.base import Product, Result, Rows, bounded
 from clsparse_py._spgemm.new_arrays import new_counts, new_pointers
-from clsparse_py._spgemm.one_phase import roomy
-from clsparse_py._spgemm.recipe import Recipe, features_of
-from clsparse_py._spgemm.rules import Rule, Rules
 from clsparse_py._spgemm.settings import Settings, Timer
+from clsparse_py._spgemm.speculation import tried
 from clsparse_py._spgemm.steps import Step, enqueue_numeric, enqueue_symbolic, foreseen, prepared
+from clsparse_py._spgemm.strategy import Recipe, features_of
+from clsparse_py._spgemm.upper_bound import roomy
 from clsparse_py.arithmetic import name_of
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 from typing_extensions import Self, override
 
-from clsparse_py._spgemm.fenced import FencedKernel
 from clsparse_py._spgemm.kernels import Form
-from clsparse_py._spgemm.team import Team
+from clsparse_py._spgemm.methods.fenced import FencedKernel
+from clsparse_py._spgemm.methods.team import Team
 from clsparse_py.device import Device
 from clsparse_py.records import dataclass
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from clsparse_py._spgemm.accumulator import Accumulator
+    from clsparse_py._spgemm.methods.base import Accumulator
 from clsparse_py.records import dataclass
 
 __all__ = ["EMPTY", "Rule", "Rules"]

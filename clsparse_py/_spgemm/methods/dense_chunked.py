@@ -10,8 +10,8 @@ import numpy as np
 from pyopencl import array as cl_array
 from typing_extensions import Self, override
 
-from clsparse_py._spgemm.accumulator import Product, Result, Rows
 from clsparse_py._spgemm.kernels import Form
+from clsparse_py._spgemm.methods.base import Product, Result, Rows
 from clsparse_py.device import Device, Portability
 from clsparse_py.launch import Chain, spread
 from clsparse_py.primitives.partition import enqueue_partition

@@ -10,10 +10,10 @@ import numpy as np
 from pyopencl import array as cl_array
 from typing_extensions import Self, override
 
-from clsparse_py._spgemm.accumulator import Product, Result, Rows
-from clsparse_py._spgemm.fenced import FencedKernel
 from clsparse_py._spgemm.kernels import Form, OfRows
-from clsparse_py._spgemm.team import Team, varied
+from clsparse_py._spgemm.methods.base import Product, Result, Rows
+from clsparse_py._spgemm.methods.fenced import FencedKernel
+from clsparse_py._spgemm.methods.team import Team, varied
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain
 from clsparse_py.records import dataclass

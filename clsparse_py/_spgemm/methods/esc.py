@@ -14,9 +14,18 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from pyopencl import array as cl_array
 
-from clsparse_py._spgemm.accumulator import Product, Result, Rows
-from clsparse_py._spgemm.esc_kernels import EscCarry, EscContract, EscCount, EscEntries, EscExpand, EscMark, EscRows, values_of
-from clsparse_py._spgemm.slices import Slice, cut_into_slices
+from clsparse_py._spgemm.methods.base import Product, Result, Rows
+from clsparse_py._spgemm.methods.esc_kernels import (
+    EscCarry,
+    EscContract,
+    EscCount,
+    EscEntries,
+    EscExpand,
+    EscMark,
+    EscRows,
+    values_of,
+)
+from clsparse_py._spgemm.methods.slices import Slice, cut_into_slices
 from clsparse_py.arithmetic import name_of
 from clsparse_py.launch import Chain
 from clsparse_py.primitives.radix_sort import enqueue_radix_sort, scratch_bytes

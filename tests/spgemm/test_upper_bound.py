@@ -15,7 +15,7 @@ from problems import assert_product, device_matrix, random_matrix, rows_of
 
 from clsparse_py import programs
 from clsparse_py._spgemm import fill, spgemm, spgemm_estimate, spgemm_plan
-from clsparse_py._spgemm.one_phase import Compact
+from clsparse_py._spgemm.upper_bound import Compact
 from clsparse_py.launch import Chain
 from clsparse_py.semiring import SEMIRINGS
 

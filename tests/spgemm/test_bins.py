@@ -10,9 +10,9 @@ import pytest
 from platforms import PLATFORMS
 from pyopencl import array as cl_array
 
-from clsparse_py._spgemm.accumulator import Product
 from clsparse_py._spgemm.analysis import Work
-from clsparse_py._spgemm.choose import (
+from clsparse_py._spgemm.bins import EMPTY, Rule, Rules
+from clsparse_py._spgemm.decide import (
     FEW_PRODUCTS,
     METHODS,
     Speculation,
@@ -27,11 +27,11 @@ from clsparse_py._spgemm.choose import (
     side_by_side,
     small,
 )
-from clsparse_py._spgemm.guess import Guess
 from clsparse_py._spgemm.kernels import Form
 from clsparse_py._spgemm.kind import Kind
-from clsparse_py._spgemm.merge import Merge
-from clsparse_py._spgemm.rules import EMPTY, Rule, Rules
+from clsparse_py._spgemm.methods.base import Product
+from clsparse_py._spgemm.methods.merge import Merge
+from clsparse_py._spgemm.speculation import Guess
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device, Portability, describe
 from clsparse_py.structure import Facts

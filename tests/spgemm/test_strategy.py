@@ -15,10 +15,10 @@ from problems import assert_product, device_matrix, random_matrix, rows_of
 
 from clsparse_py import spgemm_plan
 from clsparse_py._spgemm import tunable
-from clsparse_py._spgemm.choose import FEW_PRODUCTS, METHODS, auto, parse, rules_for
+from clsparse_py._spgemm.decide import FEW_PRODUCTS, METHODS, auto, parse, rules_for
 from clsparse_py._spgemm.kernels import Form
-from clsparse_py._spgemm.merge import Merge
-from clsparse_py._spgemm.recipe import Limits, Part, Recipe, features_of
+from clsparse_py._spgemm.methods.merge import Merge
+from clsparse_py._spgemm.strategy import Limits, Part, Recipe, features_of
 from clsparse_py._spgemm.tunable import SpgemmTunable
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device, Portability, describe

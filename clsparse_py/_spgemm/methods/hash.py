@@ -10,11 +10,11 @@ from typing import Any
 from pyopencl import array as cl_array
 from typing_extensions import Self, override
 
-from clsparse_py._spgemm.accumulator import Product, Result, Rows
-from clsparse_py._spgemm.dense_windows import DenseWindows
-from clsparse_py._spgemm.fenced import FencedKernel
 from clsparse_py._spgemm.kernels import Form
-from clsparse_py._spgemm.team import Team, varied
+from clsparse_py._spgemm.methods.base import Product, Result, Rows
+from clsparse_py._spgemm.methods.dense_windows import DenseWindows
+from clsparse_py._spgemm.methods.fenced import FencedKernel
+from clsparse_py._spgemm.methods.team import Team, varied
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain
 from clsparse_py.records import dataclass

@@ -10,9 +10,9 @@ from typing import ClassVar
 import numpy as np
 from typing_extensions import Self, override
 
-from clsparse_py._spgemm.accumulator import Product, Rows
 from clsparse_py._spgemm.kernels import Form, RowKernel
-from clsparse_py._spgemm.team import Team, varied
+from clsparse_py._spgemm.methods.base import Product, Rows
+from clsparse_py._spgemm.methods.team import Team, varied
 from clsparse_py.device import Device
 from clsparse_py.records import dataclass
 

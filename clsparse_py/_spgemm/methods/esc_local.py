@@ -13,11 +13,11 @@ from typing import Any, ClassVar
 import numpy as np
 from typing_extensions import Self, override
 
-from clsparse_py._spgemm.accumulator import Product, Rows
-from clsparse_py._spgemm.fenced import FencedKernel
 from clsparse_py._spgemm.kernels import Form, RowKernel
-from clsparse_py._spgemm.sort import most_columns
-from clsparse_py._spgemm.team import Team, varied
+from clsparse_py._spgemm.methods.base import Product, Rows
+from clsparse_py._spgemm.methods.fenced import FencedKernel
+from clsparse_py._spgemm.methods.sort import most_columns
+from clsparse_py._spgemm.methods.team import Team, varied
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain
 from clsparse_py.records import dataclass
