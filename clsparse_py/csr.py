@@ -127,7 +127,13 @@ class csr_array(Matrix):  # noqa: N801 - SciPy's name for it
 
     @property
     def indices(self) -> cl_array.Array:
-        """The column of each entry, a device array of int32 or int64. Setting it replaces the structure: plans are dropped."""
+        """The column of each entry, a device array of int32 or int64. Setting it replaces the structure: plans are dropped.
+
+        The matrix does not notice if you write into the array in place: it goes on with what it knows of the old columns (whether
+        rows are sorted, whether the pattern is symmetric) and with the plans made for them. Say ``A.indices = A.indices`` after
+        that: the structure is checked again before its next use. Do the same for other matrices that share the array, and make
+        plans anew that you keep yourself.
+        """
         return self._structure.indices
 
     @indices.setter
@@ -139,7 +145,10 @@ class csr_array(Matrix):  # noqa: N801 - SciPy's name for it
 
     @property
     def indptr(self) -> cl_array.Array:
-        """Where each row begins, ``rows + 1`` entries. Setting it replaces the structure: plans are dropped."""
+        """Where each row begins, ``rows + 1`` entries. Setting it replaces the structure: plans are dropped.
+
+        If you write into the array in place, say ``A.indptr = A.indptr`` after that, as for `indices`.
+        """
         return self._structure.indptr
 
     @indptr.setter

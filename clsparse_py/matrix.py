@@ -204,12 +204,12 @@ class Matrix:
 
     @property
     def indices(self) -> cl_array.Array:
-        """The column of each entry, a device array of int32 or int64."""
+        """The column of each entry, a device array of int32 or int64. It is not to be written to: facts and plans would stay."""
         return self._structure.indices
 
     @property
     def indptr(self) -> cl_array.Array:
-        """Where each row begins, ``rows + 1`` entries."""
+        """Where each row begins, ``rows + 1`` entries. It is not to be written to: facts and plans would stay."""
         return self._structure.indptr
 
     @property

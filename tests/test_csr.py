@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from oracle import random_structure, random_values
 from pyopencl import array as cl_array
 
-from clsparse_py import csr_array
+from clsparse_py import csr_array, transpose
 from clsparse_py.arithmetic import OPENCL_TYPES
 from clsparse_py.device import describe
 from clsparse_py.structure import check_structure
@@ -239,6 +239,41 @@ def test_new_structure_drops_the_plan_and_is_checked(queue: cl.CommandQueue) -> 
     A.indices = cl_array.to_device(queue, np.array([1, 2, 0], np.int32))
     A.indptr = cl_array.to_device(queue, np.array([0, 0, 1, 3], np.int32))
     with pytest.raises(ValueError, match=r"^data: must have the 3 entries of indices, has 2"):
+        A @ x
+
+
+def test_a_structure_written_to_in_place_is_looked_at_again_once_it_is_set(queue: cl.CommandQueue) -> None:
+    # [1 2 0]    [0 1 2]
+    # [3 0 0] -> [3 0 0]
+    # [0 0 4]    [0 0 4]
+    A, x = csr_array((DATA, np.array([0, 1, 0, 2], INT), np.array([0, 2, 3, 4], INT)), queue=queue), DATA[:3]
+    transpose(A, method="gather")
+    before, plan, permutation, transposed = A.structure, A.spmv_plan(), A.transpose_plan(), A.T
+    assert before.symmetry is not None
+    assert before.symmetry.verified
+    A.indices[:] = cl_array.to_device(queue, np.array([2, 1, 0, 2], INT))
+    assert A.has_sorted_indices, "the write goes unnoticed, as docs/promises.md says"
+    A.indices = A.indices
+    assert not A.has_sorted_indices
+    assert A.structure is not before
+    assert A.structure.symmetry is None
+    assert A.spmv_plan() is not plan
+    assert A.transpose_plan() is not permutation
+    assert A.T is not transposed
+    after = np.array([[0, 2, 1], [3, 0, 0], [0, 0, 4]], np.float32)
+    with pytest.raises(ValueError, match="^method: gather does not take"):
+        transpose(A, method="gather")
+    np.testing.assert_array_equal(transpose(A).toarray(), after.T)
+    np.testing.assert_array_equal(A.T.toarray(), after.T)
+    np.testing.assert_array_equal(A @ x, after @ x)
+    np.testing.assert_array_equal((A @ A).toarray(), after @ after)
+    # The same of row pointers.
+    A.indptr[:] = cl_array.to_device(queue, np.array([0, 2, 2, 4], INT))
+    A.indptr = A.indptr
+    np.testing.assert_array_equal(A @ x, np.array([[0, 2, 1], [0, 0, 0], [3, 0, 4]]) @ x)
+    A.indptr[:] = cl_array.to_device(queue, np.array([0, 2, 1, 4], INT))
+    A.indptr = A.indptr
+    with pytest.raises(ValueError, match=r"^indptr: must not decrease, does so in 1 places"):
         A @ x
 
 
