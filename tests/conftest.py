@@ -8,6 +8,7 @@ own cache folder unless it is set.
 
 from __future__ import annotations
 
+import gc
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -89,6 +90,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left:
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if item not in set(left)]
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector the tests themselves, which live until the end: going through them took a fifth of the time."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_report_header() -> list[str]:
