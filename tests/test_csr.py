@@ -261,7 +261,7 @@ def test_a_structure_written_to_in_place_is_looked_at_again_once_it_is_set(queue
     assert A.transpose_plan() is not permutation
     assert A.T is not transposed
     after = np.array([[0, 2, 1], [3, 0, 0], [0, 0, 4]], np.float32)
-    with pytest.raises(ValueError, match="^method: gather does not take"):
+    with pytest.raises(ValueError, match=r"^method: gather does not take"):
         transpose(A, method="gather")
     np.testing.assert_array_equal(transpose(A).toarray(), after.T)
     np.testing.assert_array_equal(A.T.toarray(), after.T)
