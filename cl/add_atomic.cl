@@ -8,7 +8,7 @@
 
 void add_atomic(local T *sum, const T x)
 {
-    // What is expected first is what a sum begins as.
+    // The value expected first is the one that a sum begins with.
 #if T_BYTES == 4
     uint seen = T_BITS(ZERO), expected;
     do {

@@ -1,10 +1,10 @@
-// Adding what the lanes of a team hold to sums in local memory, without atomics on values: always in the same order.
+// Adding values of a team's lanes to sums in local memory, without atomics on values: always in the same order.
 //
 // add_ordered(sums, terms, slots, masks, active, slot, x): sums[slot] = ADD(sums[slot], x) for each active lane, those of one slot in
 // the order of the lanes. terms and slots hold a T and a ushort for each lane of the team, masks TEAM_WORDS zeros for each. All
 // lanes of the team have to call it, the whole work-group where team_sync is a barrier.
 //
-// Each lane owns the slots that are congruent to its number, and adds what came for them; who came is told by bits.
+// Each lane owns the slots that are congruent to its number, and adds the values for them; bits tell which lanes have one.
 #include "team.cl"
 #define TEAM_WORDS ((TEAM + 31) / 32)
 

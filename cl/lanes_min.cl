@@ -2,7 +2,7 @@
 // from 2 to LANE_WIDTH.
 //
 // lanes_min(x):       the smallest x of each MIN_LANES lanes, in every one of them.
-// sub_group_min(x):   of what lanes_min gave: the smallest of all LANE_WIDTH lanes.
+// sub_group_min(x):   of results of lanes_min: the smallest of all LANE_WIDTH lanes.
 // Every lane of the sub-group has to call them.
 #ifndef M
     #error "lanes_min.cl needs M: the type of the values"

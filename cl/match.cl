@@ -2,7 +2,7 @@
 //
 // MATCH_WIDTH consecutive work-items are lanes of one another; it is a power of two, at most 32, and divides the work-group size.
 //
-// lanes_fence():        what lanes wrote to local memory before it, the others see after it.
+// lanes_fence():        writes to local memory by lanes before it are visible to the others after it.
 // lanes_match(box, x):  which lanes call it with the same x: bit i for lane i; a lanes_fence too. box holds a uint for each
 //                       work-item, and is used again only after another lanes_fence.
 //

@@ -1,4 +1,4 @@
-// Heads of the rows of B that a row of A names: what kernels share that merge these rows.
+// Heads of the rows of B that a row of A names, for kernels that merge these rows.
 //
 // Each head has a number u. Of head u, COLUMN_OF(u) is its column, NO_COLUMN at its row's end; AT(u) where that is in B; LEFT(u) how
 // many entries its row has from there on; FACTOR(u) the value of A, outside the symbolic phase. The TEAM work-items of a row have
@@ -6,7 +6,7 @@
 //
 // HEADS_IN_REGISTERS 1: in registers, and u is a number that the template unrolls. 0: in local memory, and u is a variable of a loop.
 //
-// HEADS_IN_LOCAL_MEMORY     declares what is in local memory; `me` is the work-item's number in its work-group then.
+// HEADS_IN_LOCAL_MEMORY     declares the arrays in local memory; `me` is the work-item's number in its work-group then.
 // HEAD(u)                   declares head u as one without entries.
 // EACH_TAKEN(u) statement   for the heads that have an entry of A.
 // TAKE_HEAD(u)              begins head u: declares a, its entry of A, and sets AT(u) and LEFT(u).

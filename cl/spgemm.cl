@@ -1,4 +1,4 @@
-// What kernels that make rows of C = A @ B share: their parameters.
+// The common parameters of kernels that make rows of C = A @ B.
 //
 // SPGEMM_PARAMETERS come first in each of them. With SYMBOLIC, counts[row] takes the number of distinct columns. Else c_data takes
 // the values of a row from c_indptr[row] on, and c_indices its columns, ascending; with VALUES_ONLY those are there and are read.

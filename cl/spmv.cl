@@ -1,4 +1,4 @@
-// What all SpMV kernels share: their first parameters, and how a row's sum reaches y.
+// Common to all SpMV kernels: the first parameters, and the update of y by the sum of a row.
 //
 // The operands come first, in this order, in every kernel of an SpMV plan, so that the plan can set them alike. x and y begin
 // x_offset and y_offset entries into their buffers.

@@ -3,7 +3,7 @@
 //
 // STAGE_C               declares the local memory, and where the entries of the work-group go; at the beginning of a kernel.
 // PUT_ENTRY(column, x)  entry `place` of C. With VALUES_ONLY its column is there.
-// WRITE_STAGED          writes what was collected; `me` is the work-item's number in its work-group, all of which has to come here.
+// WRITE_STAGED          writes the collected entries; `me` is the work-item's number in its work-group, all of which comes here.
 #ifndef STAGED
     #error "staged_c.cl needs STAGED: entries staged for each work-item, 0 for none"
 #endif

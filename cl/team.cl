@@ -1,7 +1,7 @@
-// What the lanes of a team do together: TEAM consecutive work-items of a work-group, which make a row together. TEAM divides the
+// Operations of a team: TEAM consecutive work-items of a work-group, which make a row together. TEAM divides the
 // work-group size; where it is no whole work-group and FENCE_BY is not "barrier", it is a power of two within a sub-group.
 //
-// team_sync():                       what lanes of the team wrote to local memory before it, the others see after it.
+// team_sync():                       writes to local memory by lanes of the team before it are visible to the others after it.
 // team_scan(box, x):                 the sum of x over the lanes before this one; box holds a uint for each lane of the team.
 // team_offsets(offsets, n, box):     offsets[i] becomes the sum of the first i of n counts, offsets[n] that of all: n + 1 entries.
 // team_find(offsets, low, high, i):  the last k in low to high - 1 with offsets[k] <= i, of which low is one. No lane needs others.

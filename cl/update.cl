@@ -1,4 +1,4 @@
-// What a kernel writes to y for a row whose sum is known.
+// The update of y by the sum of a row.
 //
 // SCALED 1: y = alpha * sum + beta * y, and y is not read where beta is 0. SCALED 0: y = sum, and no kernel has alpha or beta.
 // SCALE_PARAMETERS are the kernel's parameters for it, SCALE_ARGUMENTS the same as arguments of a function.

@@ -1,8 +1,8 @@
 """Tries a device's compiler: ``python -m clsparse_py._probe IDENTITY``, run by `clsparse_py.trial` as a process of its own.
 
 The kernels hold what compilers were seen to die of, to hang on or to get wrong (quirks 2 and 4): barriers in loops, vectors
-passed by value to functions and built-ins, atomics on local memory. Prints `BEGINS` before the first build and a verdict after
-the last; what ends the process in between prints none.
+passed by value to functions and built-ins, atomics on local memory. The process prints `BEGINS` before the first build and a
+verdict after the last one; without a verdict, something ended it in between.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class Rows(ProductKernel):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int, columns: int) -> Rows:
-        """Return the legal record nearest to what is asked for: it exchanges no lanes."""
+        """Return the legal record nearest to the one asked for: it exchanges no lanes."""
         work_group = max(1, min(work_group, device.max_work_group))
         return cls(work_group, arithmetic, device.portability.at_most(1), scaled, columns)
 
@@ -105,7 +105,7 @@ def spmm(
     alpha, beta, out, semiring
         As for `clsparse_py.spmv`; ``out`` has shape (m, k) and is C-contiguous.
     work_group : int
-        Work-items in a work-group; what the device does not take becomes the nearest that it does.
+        Work-items in a work-group; one that the device does not take becomes the nearest that it does.
 
     Returns
     -------

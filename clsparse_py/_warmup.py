@@ -60,7 +60,7 @@ def warmup(
     a matrix with 32-bit indices, with alpha and beta and without, and those that check, inspect and divide one. For products of
     sparse matrices they are those of each rule of "auto", those for rows that are alike, as of bands and of grids in one, two and
     three dimensions, and for new values by a plan. Each runs once, on a small matrix, because some drivers finish a build only at
-    the first launch. Across processes what was built is kept on disk; there it saves the time of loading it.
+    the first launch. Built kernels are kept on disk for later processes; there it saves the time of loading them.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def warmup(
 
 
 def _steps(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any]) -> Iterator[Callable[[], object]]:
-    """Yield what is to be run for a dtype."""
+    """Yield the calls to run for a dtype."""
     matrices = _matrices(queue, dtype)
     for scheme, kernel in _choices(device, dtype.name):
         yield partial(_multiply_vector, matrices, scheme, kernel)
@@ -135,7 +135,7 @@ def _multiply_vector(matrices: list[csr_array], scheme: Scheme, kernel: KernelCh
         x, y = (from_host(A.queue, np.zeros(n, A.dtype), copy=True) for n in (1, A.shape[0]))
         for scale in (None, 1):
             plan.execute(A, x, y, alpha=scale)
-        # What the launches read belongs to the plan.
+        # The launches read arrays of the plan.
         A.queue.finish()
 
 

@@ -1,4 +1,4 @@
-"""Value types, index type and semiring as OpenCL C: the part of a kernel's prelude that says what is computed."""
+"""Value types, index type and semiring as OpenCL C: the part of a kernel's prelude that defines the arithmetic."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from clsparse_py.semiring import SEMIRINGS
 
 __all__ = ["OPENCL_TYPES", "Arithmetic", "conversion", "name_of", "needs_fp64", "type_of_sums", "unsupported"]
 
-#: NumPy's dtypes that kernels take, and what they are in OpenCL C. A bool is a byte of 0 or 1; a complex is a pair.
+#: NumPy's dtypes that kernels take, and their types in OpenCL C. A bool is a byte of 0 or 1; a complex is a pair.
 OPENCL_TYPES = {
     "bool": "uchar",
     "int8": "char",
@@ -50,7 +50,7 @@ def conversion(source: np.dtype[Any], target: np.dtype[Any]) -> str:
 
 
 def type_of_sums(dtype: np.dtype[Any]) -> list[str]:
-    """Return lines of OpenCL C: the type T of what is added up, and its bits as unsigned words."""
+    """Return lines of OpenCL C: the type T of sums, and its bits as unsigned words."""
     kind, bits = OPENCL_TYPES[dtype.name], _BITS[dtype.itemsize]
     return [
         f"typedef {kind} T;  // {dtype.name}: sums",
@@ -73,7 +73,7 @@ def name_of(dtype: np.dtype[Any]) -> str:
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """What a kernel computes with.
+    """The arithmetic of a kernel: types of values and indices, and the semiring.
 
     Attributes
     ----------
@@ -137,7 +137,7 @@ class Arithmetic:
     def vector_operations(self) -> tuple[str, str] | None:
         """Addition and multiplication as expressions that hold for OpenCL vectors of A's values ``a`` and ``b`` too.
 
-        None where there are none: values of several types, or whose T is no plain number of 32 or 64 bits.
+        None if there are none: values are of several types, or T is no plain number of 32 or 64 bits.
         """
         if self.a != self.x or np.dtype(self.a) != self.result or self.result.kind not in "iuf" or self.result.itemsize < 4:
             return None
@@ -147,8 +147,9 @@ class Arithmetic:
     def prelude(self) -> str:
         """OpenCL C: the types, the loads, and the semiring.
 
-        ``I`` is the index type, ``A_VALUE`` and ``X_VALUE`` are the stored types, ``T`` is what is computed with. ``LOAD_A(p)``
-        and ``LOAD_INDEX(p)`` go through ``cl/load_once.cl``, ``LOAD_X(p)`` is an ordinary load; each value comes as a T.
+        ``I`` is the index type, ``A_VALUE`` and ``X_VALUE`` are the stored types, ``T`` is that of sums and products.
+        ``LOAD_A(p)`` and ``LOAD_INDEX(p)`` go through ``cl/load_once.cl``, ``LOAD_X(p)`` is an ordinary load; each value comes as
+        a T.
         """
         a, x, index, result = (np.dtype(each) for each in (self.a, self.x, self.index, self.result))
         add, multiply, identity = self._operations()

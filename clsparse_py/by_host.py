@@ -1,4 +1,4 @@
-"""What the host computes with NumPy where a device's compiler refuses the one kernel that there is for it."""
+"""Work of a kernel done by the host with NumPy, if the device's compiler refuses the kernel and no other computes the same."""
 
 from __future__ import annotations
 
@@ -27,16 +27,17 @@ T = TypeVar("T")
 
 
 def refused_of(device: Any) -> Mapping[Any, BuildError]:
-    """Return what the host does for a device, and the refusal of each."""
+    """Return the functions that the host computes for a device (as `_key` names them), each with its refusal."""
     return refusals.avoided(device, _ABOUT)
 
 
 def or_by_host(
     host: Callable[Concatenate[cl.CommandQueue, P], T],
 ) -> Callable[[Callable[Concatenate[cl.CommandQueue, P], T]], Callable[Concatenate[cl.CommandQueue, P], T]]:
-    """Make a function give its arguments to one that computes the same on the host where a kernel of it is refused.
+    """Decorate a function that launches kernels: if one of them is refused, ``host`` computes the result with NumPy.
 
-    Until all its kernels were built it must not change what it reads. The host waits for the device then.
+    ``host`` takes the same arguments, and waits for the device. The decorated function must build all its kernels before one of
+    them writes to an operand: ``host`` reads the operands again.
     """
 
     def decorate(
@@ -46,11 +47,11 @@ def or_by_host(
         def either(queue: cl.CommandQueue, /, *arguments: P.args, **named: P.kwargs) -> T:
             device = describe(queue.device)
             avoided = refused_of(device)
-            if not avoided or _what(run.__name__, arguments) not in avoided:
+            if not avoided or _key(run.__name__, arguments) not in avoided:
                 try:
                     return run(queue, *arguments, **named)
                 except BuildError as error:
-                    refusals.avoid(device, _ABOUT, _what(run.__name__, arguments), error)
+                    refusals.avoid(device, _ABOUT, _key(run.__name__, arguments), error)
                     _log.warning("the host does what %s is for, with copies to and from %s", error.kernel, device.name)
             return host(queue, *arguments, **named)
 
@@ -59,15 +60,15 @@ def or_by_host(
     return decorate
 
 
-def _what(name: str, arguments: tuple[Any, ...]) -> tuple[str, ...]:
-    """Return the name of a function, and the dtypes that it is called with."""
+def _key(name: str, arguments: tuple[Any, ...]) -> tuple[str, ...]:
+    """Return the key of a kind of call: the function's name, and the dtypes that it is called with."""
     flat = (part for each in arguments for part in (each if isinstance(each, tuple) else (each,)))
     dtypes = (each.dtype if isinstance(each, cl_array.Array) else each for each in flat)
     return name, *(each.str for each in dtypes if isinstance(each, np.dtype))
 
 
 def placed(queue: cl.CommandQueue, what: str, values: np.ndarray[Any, Any], allocator: Any = None) -> cl_array.Array:
-    """Return a new device array with the values of one-dimensional ones on the host, which it does not keep."""
+    """Return a new device array with a copy of one-dimensional values of the host."""
     found = allocated(queue, what, values.size, values.dtype, allocator)
     if values.size:
         submit(f"a copy of {what}", cl.enqueue_copy, queue, found.base_data, np.ascontiguousarray(values), is_blocking=True)

@@ -1,4 +1,4 @@
-"""Bytes kept on disk across processes: built programs and what probing a device found.
+"""Bytes kept on disk across processes: built programs and results of probes.
 
 Several processes may share the folder. An entry is written to a file of its own and moved into place, so that a reader sees
 all of it or nothing, and it carries a checksum of its key and content. Whatever goes wrong (a damaged file, a folder that cannot
@@ -66,9 +66,9 @@ def key_of(*parts: str) -> str:
 
 
 def load(key: str, parse: Callable[[bytes], T]) -> T | None:
-    """Return what ``parse`` makes of the entry kept under ``key``; None if there is none, or ``parse`` does not take it.
+    """Return the result of ``parse`` for the entry kept under ``key``; None if there is no entry, or ``parse`` raises.
 
-    Whatever ``parse`` raises means that the entry is not what it should be, as one of another version: the work is done again.
+    Any error that ``parse`` raises means that the entry has another form, as of another version: the work is done again.
     """
     payload = read(key)
     if payload is None:
@@ -140,7 +140,7 @@ def write(key: str, payload: bytes) -> None:
 
 
 def _entry(key: str, payload: bytes) -> bytes:
-    """Return what the file of an entry holds: under another key the checksum is another one."""
+    """Return the content of the file of an entry. The checksum covers the key, too."""
     return _MAGIC + hashlib.sha256(key.encode() + payload).digest() + payload
 
 

@@ -1,7 +1,7 @@
-"""Sorted rows, no duplicates, no stored zeros: CSR from coordinates, and what makes a matrix so, on the device.
+"""CSR from coordinates, sorted rows, duplicates summed and zeros left out, on the device.
 
-All work on arrays: `csr_array` says when, and takes what they return. Entries that are kept are marked, a scan finds their
-places, and one kernel puts them there. How many they are is read.
+All functions work on arrays: `csr_array` calls them and takes the arrays that they return. Entries that are kept are marked, a
+scan finds their places, and one kernel puts them there. How many they are is read.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Compact(Moving):
 
 @dataclass(frozen=True)
 class _OfNumbers(Parameters):
-    """What kernels that look at an array of numbers share.
+    """Base of the records of kernels that read one array of numbers.
 
     Attributes
     ----------
@@ -200,7 +200,7 @@ def _largest(queue: cl.CommandQueue, name: str, numbers: cl_array.Array, length:
 
 
 def _range_by_host(queue: cl.CommandQueue, numbers: cl_array.Array, length: int, work_group: int) -> tuple[int, int]:  # noqa: ARG001
-    """Return what `_range` does."""
+    """Return the result of `_range`, computed by NumPy."""
     host = fetched(numbers, queue)
     return int(np.sum((host < 0) | (host >= length))), int(host.max(initial=0)) if host.size else -1
 
@@ -233,7 +233,7 @@ def _placed_parts(queue: cl.CommandQueue, parts: Parts, data: Any, indices: Any,
 
 
 def _sorted_by_host(queue: cl.CommandQueue, parts: Parts) -> Parts:
-    """Return what `with_sorted_rows` does."""
+    """Return the result of `with_sorted_rows`, computed by NumPy."""
     data, indices, indptr, rows = _on_host(queue, parts)
     order = np.lexsort((indices, rows))
     return *_placed_parts(queue, parts, data[order], indices[order], indptr)[:2], parts[2]
@@ -260,7 +260,7 @@ def with_sorted_rows(queue: cl.CommandQueue, parts: Parts) -> Parts:
 
 
 def _summed_by_host(queue: cl.CommandQueue, parts: Parts, work_group: int = _WORK_GROUP) -> Parts:  # noqa: ARG001
-    """Return what `without_duplicates` does."""
+    """Return the result of `without_duplicates`, computed by NumPy."""
     data, indices, indptr, rows = _on_host(queue, parts)
     begins = np.ones(indices.size, bool)
     begins[1:] = (indices[1:] != indices[:-1]) | (rows[1:] != rows[:-1])
@@ -310,7 +310,7 @@ def without_duplicates(queue: cl.CommandQueue, parts: Parts, work_group: int = _
 
 
 def _without_zeros_by_host(queue: cl.CommandQueue, parts: Parts, work_group: int = _WORK_GROUP) -> Parts:  # noqa: ARG001
-    """Return what `without_zeros` does."""
+    """Return the result of `without_zeros`, computed by NumPy."""
     data, indices, indptr, _ = _on_host(queue, parts)
     kept = data != 0
     return parts if kept.all() else _placed_parts(queue, parts, data[kept], indices[kept], _kept_before(kept)[indptr])

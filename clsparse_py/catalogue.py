@@ -42,7 +42,7 @@ from clsparse_py.structure import Check
 
 __all__ = ["catalogue", "template_names"]
 
-# A kernel that is named gets its default shape, whatever the matrix is.
+# A kernel that is named gets its default shape for every matrix.
 _ANY_MATRIX = Features(n_rows=1, n_cols=1, nnz=1, shortest=1, longest=1, variance=0.0, classes=(0, 1))
 
 
@@ -113,7 +113,7 @@ def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -
 
 
 def _of_sums(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Parameters]:
-    """Return the records of scans and what is made of them: they add up values of the arithmetic's result."""
+    """Return the records of scans and of kernels built on scans; all add up values of the arithmetic's result type."""
     dtype, index, serial = arithmetic.result, arithmetic.index, device.portability.at_most(1)
     group = min(128, device.max_work_group)
     types = dtype.name, sum_dtype(dtype).name
@@ -237,7 +237,7 @@ def _of_transposition(device: Device, arithmetic: Arithmetic) -> dict[str, progr
 
 
 def _of_canonical_format(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Parameters]:
-    """Return the records of what sorts rows, and leaves out duplicates and zeros, of A."""
+    """Return the records of kernels that sort rows of A, and leave out duplicates and zeros."""
     group, index = min(128, device.max_work_group), arithmetic.index
     return {
         "canonical/begins": Begins(group, index, "columns"),

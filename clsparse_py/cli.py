@@ -209,7 +209,7 @@ def _source(arguments: argparse.Namespace) -> int:
             print(f"Kernels by template, and by the names that spmv_plan(kernel=...) takes:\n{listed}")
             return 0
         raise CommandError(f"no kernel is named {arguments.name!r}; there are\n{listed}")
-    # What the driver allows decides the rest: the source printed is the one that is built.
+    # The record may be adapted to limits of the driver: the source printed is the one that is built.
     context = cl.Context([device])
     record = programs.build(context, device, known[arguments.name]).parameters
     text = f"// {record.name}, for {_title(device)}\n{programs.render(record)}"

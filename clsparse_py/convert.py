@@ -80,7 +80,7 @@ def _converted_by_host(
     dtype: np.dtype[Any],
     work_group: int,  # noqa: ARG001 - of the kernel's
 ) -> cl_array.Array:
-    """Return what `_converted` does."""
+    """Return the result of `_converted`, computed by NumPy."""
     n, item = values.size, values.dtype.itemsize
     begin, step = values.offset // item, values.strides[0] // item
     # The entries of the buffer from the first of the view to its last.

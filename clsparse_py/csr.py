@@ -101,7 +101,7 @@ class csr_array(Matrix):  # noqa: N801 - SciPy's name for it
 
     def _hold(self, structure: Structure, data: cl_array.Array) -> None:
         super()._hold(structure, data)
-        self._kept = None  # what `T` made, and the versions of both
+        self._kept = None  # the result of `T`, and the versions of both matrices
         self._plan = None
 
     @property
@@ -160,7 +160,7 @@ class csr_array(Matrix):  # noqa: N801 - SciPy's name for it
         self._replace_structure(self.indices, place_part(self.queue, "indptr", offsets, offsets.dtype, copy=False))
 
     def _replace_structure(self, indices: cl_array.Array, indptr: cl_array.Array) -> None:
-        """Forget what was known of the structure; the new one is checked before its first use."""
+        """Take another structure, of which nothing is known: it is checked before its first use."""
         self._become(Structure(self.queue, self.shape, indices, indptr, vouched=False), self._data)
 
     def _become(self, structure: Structure, data: cl_array.Array) -> None:
@@ -218,7 +218,7 @@ class csr_array(Matrix):  # noqa: N801 - SciPy's name for it
         """The transposed matrix, rows sorted; see `clsparse_py.transpose`. It is kept, and the same one, until A changes.
 
         That is until `data`, `indices` or `indptr` is set. With the second set of values a plan is made, which transposes each
-        further one by a gather. What is written into the arrays in place goes unnoticed: after that say ``A.data = A.data``. The
+        further one by a gather. Values written into `data` in place go unnoticed: after that say ``A.data = A.data``. The
         kept matrix is A's, not to be written to in place either: `transpose` with ``copy=True`` gives one of its own.
         """
         if self._kept is not None:
@@ -335,7 +335,7 @@ class csr_array(Matrix):  # noqa: N801 - SciPy's name for it
         raise ValueError(f"truth value: ambiguous, as A is {self.shape[0]} x {self.shape[1]}; ask for A.nnz, or use A.get()")
 
     def _compare(self, other: Any) -> Any:
-        """Refuse to compare entries; what is no array and no number is left to Python, as in SciPy."""
+        """Refuse to compare entries; operands that are no arrays and no numbers are left to Python, as in SciPy."""
         arrays = isinstance(other, (csr_array, cl_array.Array, np.ndarray)) or scipy.sparse.issparse(other)
         if arrays or np.isscalar(other):
             what = f"a csr_array and a {type(other).__name__}"

@@ -89,7 +89,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Transposition:
-    """What was found of a transposed matrix.
+    """Findings on a transposed matrix.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ class Transposition:
 
 @dataclass(frozen=True)
 class Product:
-    """What was found of a product with a vector.
+    """Findings on a product with a vector.
 
     Attributes
     ----------
@@ -148,7 +148,7 @@ class Product:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What was found for one matrix.
+    """Findings on one matrix.
 
     Attributes
     ----------
@@ -279,7 +279,7 @@ def copy_bandwidth(queue: cl.CommandQueue, n_bytes: int) -> float:
 
 
 def _seconds(queue: cl.CommandQueue, profile: Callable[[], float], enqueue: Callable[[], object]) -> float:
-    """Return the time of what is enqueued: by the device's clock or, where the driver has none, of many back to back."""
+    """Return the time of an enqueued operation: by the device's clock or, if the driver has none, from many back to back."""
 
     def back_to_back() -> None:
         for _ in range(REPEATS):

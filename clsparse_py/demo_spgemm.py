@@ -20,7 +20,7 @@ MOST_PRODUCTS = 40_000_000
 
 @dataclass(frozen=True)
 class Square:
-    """What was found of a product of sparse matrices.
+    """Findings on a product of sparse matrices.
 
     Attributes
     ----------

@@ -1,7 +1,7 @@
-"""What an OpenCL device is and can do, how one is chosen, and its queue.
+"""The description of an OpenCL device, how one is chosen, and its queue.
 
-A device is described by what it reports and by what small probe kernels found it to do, never by its vendor's name. What a probe
-found is kept on disk under the device's fingerprint, so that a later process builds no probe.
+A device is described by the properties that it reports and by the results of small probe kernels, never by its vendor's name.
+Results of probes are kept on disk under the device's fingerprint, so that a later process builds no probe.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LARGEST_GROUP = 1024
 
 @dataclass(frozen=True)
 class Portability:
-    """What the portability layer in ``cl/`` has to know of a device: part of every kernel's parameter record.
+    """The capabilities of a device that the files of ``cl/`` depend on: part of every kernel's parameter record.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Portability:
     lane_width : int
         How many consecutive work-items exchange values that way, a power of two; 1 for "local".
     load_once : str
-        How data that is read once passes the first-level cache by: "ptx", or "plain" where there is no such way.
+        How loads of data that is read once bypass the first-level cache: "ptx", or "plain" for ordinary loads.
     match : str
         How lanes find equal values among them: "ptx" over 32 lanes, or "local", through local memory.
     fp64 : bool
@@ -83,13 +83,13 @@ class Device:
     compute_units : int
         Compute units.
     max_work_group : int
-        Work-items in a work-group, at most: what the device allows, but never more than 1024.
+        Most work-items in a work-group: the device's own limit, but never more than 1024.
     local_memory, max_allocation, global_memory : int
         Bytes.
     preferred_multiple : int
         The multiple of work-items that the device prefers for a work-group, as asked of a small kernel.
     sub_group_sizes : tuple of int
-        The sub-group sizes the driver names; empty where it names none.
+        The sub-group sizes that the driver names; empty if it names none.
     fp64, fp16, int64_atomics, float_atomics : bool
         Double and half precision; atomics on 64-bit integers; on floating-point values by extension.
     unified_memory : bool
@@ -125,12 +125,12 @@ class Device:
 
     @property
     def fingerprint(self) -> tuple[str, str]:
-        """Name and driver version: what a profile or a measurement belongs to."""
+        """Name and driver version: profiles and measurements belong to these."""
         return self.name, self.driver_version
 
     @property
     def is_cpu(self) -> bool:
-        """Whether work-items are the iterations of a core's loop, so that kernels of their own serve best."""
+        """Whether work-items are iterations of a loop on a core, so that kernels written for CPUs are best."""
         return self.type == "cpu"
 
 
@@ -296,7 +296,7 @@ def _aliases_host(context: cl.Context, device: cl.Device, queue: cl.CommandQueue
 
 @dataclass(frozen=True)
 class _Probed:
-    """What only a kernel can tell of a device: fields of `Device`."""
+    """Fields of `Device` that only a kernel can find out."""
 
     portability: Portability
     aliases_host: bool
@@ -304,12 +304,12 @@ class _Probed:
 
 
 def _probed(kept: bytes) -> _Probed:
-    """Return what an earlier process found.
+    """Return the results of probes that an earlier process kept.
 
     Raises
     ------
     ValueError, AttributeError
-        It is something else, as of another version.
+        The entry has another form, as another version wrote it.
     """
     content = json.loads(kept)
     if _types(content) != _types(asdict(_Probed(Portability(), aliases_host=False, preferred_multiple=1))):
@@ -322,7 +322,7 @@ def _types(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _probe(device: cl.Device) -> _Probed:
-    """Return what only a kernel can tell, from this device or from what an earlier process found on it."""
+    """Return the results of probes: from disk if an earlier process ran them, else by running them now."""
     identity = (device.platform.name, device.platform.version, device.name, device.version, device.driver_version)
     probes = (sources.expand(_LANES_PROBE), sources.expand(_LOAD_ONCE_PROBE), sources.expand(_MATCH_PROBE), _ALIAS_PROBE)
     key = cache.key_of("probe", *probes, *identity, device.extensions)
@@ -359,7 +359,7 @@ def describe(device: cl.Device) -> Device:
     Parameters
     ----------
     device : pyopencl.Device
-        Any device. What only a kernel can tell is probed once and kept on disk.
+        Any device. Capabilities that only a kernel can find out are probed once and kept on disk.
 
     Raises
     ------
@@ -450,7 +450,7 @@ def devices() -> list[cl.Device]:
 
 
 def choose_device() -> cl.Device:
-    """Return the device used where no queue or context is given: what ``PYOPENCL_CTX`` names, else the first usable of `devices`.
+    """Return the device for calls without a queue: the one that ``PYOPENCL_CTX`` names, else the first usable of `devices`.
 
     Raises
     ------
@@ -482,10 +482,10 @@ def choose_device() -> cl.Device:
 
 @functools.cache
 def unusable(device: cl.Device) -> str | None:
-    """Return why a device's compiler cannot be used; None where it can, as almost all can.
+    """Return why a device's compiler cannot be used; None if it can, as almost all can.
 
-    Some compilers build nothing on newer processors (quirk 1). Others end or stop the process that uses them, which `trial` finds
-    out (quirk 2).
+    Some compilers build nothing on newer processors (quirk 1). Others end or hang the process that uses them (quirk 2): `trial`
+    finds these out.
     """
     try:
         _probe(device)
@@ -520,9 +520,9 @@ def default_queue() -> cl.CommandQueue:
 
 
 def in_order(queue: cl.CommandQueue) -> cl.CommandQueue:
-    """Return ``queue`` where it keeps the order of its commands, else the queue beside it that does.
+    """Return ``queue`` if it is in order, else its side queue, which is.
 
-    Inspection and planning, which read from the device anyway, run on it, so that their steps need no events.
+    Inspection and planning wait for the device anyway; on a queue in order their steps need no events.
     """
     if queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE:
         return beside(queue)

@@ -1,7 +1,8 @@
-"""Entries of PoCL's own cache that were cut short: removed before PoCL meets them, which they would end (quirk 7).
+"""Removes truncated entries of PoCL's own cache before PoCL loads them, which would end the process (quirk 7).
 
-A full disk cuts files short, or a machine that stops. To look at all entries takes too long for every process. So a process that
-builds with PoCL leaves a mark, which it takes away when it ends in order; who finds the mark of one that did not looks at them.
+A full disk truncates files, and so does a machine that stops. Checking all entries takes too long to be done by every process. So
+each process that builds with PoCL leaves a mark file, and removes it when it ends normally. A process that finds the mark of one
+that did not end normally checks all entries.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ __all__ = ["look_through"]
 
 _log = logging.getLogger(__name__)
 
-#: What a block of LLVM's bitcode begins with outside of all others: the number "enter" in two bits.
+#: The first two bits of a block of LLVM's bitcode that is not inside another block: the abbreviation ENTER_SUBBLOCK.
 _ENTER = 1
 
 
 @functools.cache
 def look_through() -> None:
-    """Have this process leave its mark and, if an earlier one did not end in order, remove what is cut short. Once a process."""
+    """Leave this process's mark; if an earlier process did not end normally, remove truncated entries. Once a process."""
     entries = homes.pocl_cache()
     if fcntl is None or not entries.is_dir():
         return
@@ -57,7 +58,7 @@ def look_through() -> None:
 
 
 def _is_left(mark: Path) -> bool:
-    """Return whether the process that left a mark has ended: its lock went with it."""
+    """Return whether the process that left a mark has ended: the system released its lock."""
     with mark.open("rb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -67,16 +68,16 @@ def _is_left(mark: Path) -> bool:
 
 
 def _take_away(mark: Path, file: IO[bytes], owner: int) -> None:
-    """Remove the mark, unless this is a child that was forked: its parent goes on."""
+    """Remove the mark, unless this process is a forked child of the mark's owner, which still runs."""
     if os.getpid() == owner:
         mark.unlink(missing_ok=True)
     file.close()
 
 
 def _cut_short(entries: Path) -> Iterator[Path]:
-    """Yield the folders of programs of which a file is not whole.
+    """Yield the folders of programs that hold a truncated file.
 
-    Files beside these folders are PoCL's temporary ones: other processes may be writing them, and none loads them.
+    Files beside these folders are temporary: other PoCL processes may be writing them, and none loads them.
     """
     for folder, _, names in os.walk(entries):
         for name in names if folder != os.fspath(entries) else ():
@@ -89,12 +90,12 @@ def _cut_short(entries: Path) -> Iterator[Path]:
                     if whole(file, os.fstat(file.fileno()).st_size):
                         continue
             except OSError:
-                continue  # another process's doing
+                continue  # another process has removed it
             yield entries.joinpath(*path.relative_to(entries).parts[:2])
 
 
 def _is_whole_bitcode(file: IO[bytes], size: int) -> bool:
-    """Return whether a file holds LLVM bitcode up to the end of its last block."""
+    """Return whether a file holds complete LLVM bitcode: its last block ends where the file ends."""
     if file.read(4) != b"BC\xc0\xde":
         return False
     at = 4
@@ -104,19 +105,19 @@ def _is_whole_bitcode(file: IO[bytes], size: int) -> bool:
             return False
         begin, n_words = struct.unpack("<II", head)
         if begin & 3 != _ENTER:
-            return True  # of a form that is not known here
+            return True  # an unknown form: not for us to judge
         at += 8 + 4 * n_words
         file.seek(at)
     return at == size
 
 
 def _is_whole_elf(file: IO[bytes], size: int) -> bool:
-    """Return whether a file holds a shared object with its table of sections, which is its end."""
+    """Return whether a file holds a complete shared object: the table of sections, which comes last, is there."""
     head = file.read(64)
     if len(head) < 64 or head[:4] != b"\x7fELF":
         return False
     if head[4:6] != b"\x02\x01":
-        return True  # not of 64 bits, little-endian
+        return True  # not 64-bit little-endian: not for us to judge
     (begin,) = struct.unpack_from("<Q", head, 0x28)
     bytes_of_one, n = struct.unpack_from("<HH", head, 0x3A)
     return bool(begin + bytes_of_one * n <= size)

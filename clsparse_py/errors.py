@@ -38,7 +38,7 @@ class BuildError(RuntimeError):
     Attributes
     ----------
     log : str
-        What the device's compiler said; empty if it said nothing.
+        The compiler's message; empty if there is none.
     parameters : object
         The record from which the kernel was rendered.
     source : pathlib.Path or None

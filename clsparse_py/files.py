@@ -30,7 +30,7 @@ def replacing(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
     path : pathlib.Path
         Its folder is there.
     private : bool
-        Whether nobody else may read the file. Then what was there is replaced, whatever it was: no link is followed.
+        Whether nobody else may read the file. If so, anything of that name is replaced: no link is followed.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def _mode(path: Path) -> int | None:
-    """Return the mode of what is there; None if nothing is."""
+    """Return the mode of the file; None if there is none."""
     try:
         return path.stat().st_mode
     except FileNotFoundError:

@@ -27,7 +27,7 @@ _NEEDED = ("pytools", "pocl/kcache")
 def provide() -> None:
     """Let a temporary folder be the user's cache folder, or PoCL's, in this process if that cannot be written to.
 
-    What cannot be had (no temporary folder either) is left to PyOpenCL to report.
+    If there is no temporary folder either, PyOpenCL is left to report it.
     """
     if sys.platform in ("darwin", "win32"):
         return  # their cache folders are not named by the environment
@@ -40,7 +40,7 @@ def provide() -> None:
 
 
 def pocl_cache() -> Path:
-    """Return the folder in which PoCL keeps what it built."""
+    """Return the folder of PoCL's own cache."""
     named = os.environ.get("POCL_CACHE_DIR")
     return Path(named) if named else Path(platformdirs.user_cache_dir()) / "pocl/kcache"
 

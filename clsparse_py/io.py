@@ -18,10 +18,10 @@ from clsparse_py.files import replacing
 
 __all__ = ["SUFFIXES", "read_matrix", "suffix_of", "write_matrix"]
 
-#: What the names of files that `read_matrix` takes end with.
+#: Endings of the names of files that `read_matrix` takes.
 SUFFIXES = (".mtx", ".mtx.gz", ".npz")
 
-# What the readers raise on files that hold something else, or only a part. A file may also claim more entries than fit in memory.
+# Errors that the readers raise on files that hold something else, or only a part; or that claim more entries than fit in memory.
 _DAMAGED = (OSError, ValueError, TypeError, KeyError, EOFError, OverflowError, MemoryError, zipfile.BadZipFile, zlib.error)
 
 # Asks for an array: older versions of SciPy have no such option, and later ones warn if it is not given.
@@ -109,7 +109,7 @@ def suffix_of(path: Path) -> str:
 
 
 def _load(path: Path, suffix: str) -> Any:
-    """Return what SciPy reads, in any format, dense included."""
+    """Return the matrix as SciPy reads it, in any format, dense included."""
     if suffix == ".mtx":
         return scipy.io.mmread(path, **_AS_ARRAY)
     if suffix == ".mtx.gz":

@@ -71,22 +71,22 @@ class Chain:
     queue : pyopencl.CommandQueue
         Where they run.
     operands : pyopencl.array.Array
-        What the commands read. The first waits for what still writes to these.
+        Arrays that the commands read. The first command waits for whatever still writes to these.
     writes : tuple of pyopencl.array.Array
-        What they write to, if it is not allocated for them. The first waits for what still reads or writes these.
+        Arrays that they write to, if not allocated for them. The first waits for whatever still reads or writes these.
 
     Attributes
     ----------
     queue : pyopencl.CommandQueue
     device : Device
-        What the queue's device can do.
+        Capabilities of the queue's device.
     events : list of pyopencl.Event
         One for each command so far.
     """
 
     def __init__(self, queue: cl.CommandQueue, *operands: cl_array.Array, writes: tuple[cl_array.Array, ...] = ()) -> None:
         self.queue = queue
-        # The arena knows what a queue takes longer to tell.
+        # From the arena, as to ask the queue itself takes longer.
         arena = arena_of(queue)
         self._ordered, self._context, self._cl_device = arena.ordered, arena.pool.context, arena.pool.device
         self.device: Device = describe(self._cl_device)
@@ -97,7 +97,7 @@ class Chain:
 
     @property
     def wait_for(self) -> list[cl.Event] | None:
-        """What the next command has to wait for explicitly; for commands that are enqueued by the caller."""
+        """Events that the next command has to wait for explicitly; for commands that are enqueued by the caller."""
         if not self.events:
             return self._wait_for
         return None if self._ordered else self.events[-1:]
@@ -151,7 +151,7 @@ class Chain:
             programs.build_together(self._context, self._cl_device, what, make)
 
     def worked_out(self, what: Hashable, work_out: Callable[[], _Made]) -> _Made:
-        """Return what is made of kernels of the queue's device, once; see `programs.worked_out`."""
+        """Return the result of ``work_out``, called once for all chains on the queue's device; see `programs.worked_out`."""
         return programs.worked_out(self._context, self._cl_device, what, work_out)
 
     def launch(self, built: programs.Built, groups: int, *arguments: Any) -> None:
@@ -202,7 +202,7 @@ class Chain:
         return host
 
     def read_later(self, source: cl_array.Array, n: int) -> Callable[[], np.ndarray[Any, Any]]:
-        """Enqueue the read of the first ``n`` entries of an array's buffer; what is returned waits for it and gives them.
+        """Enqueue the read of the first ``n`` entries of an array's buffer; return a function that waits for it and gives them.
 
         Commands that are enqueued in between keep the device busy while the host waits.
         """
@@ -233,9 +233,9 @@ class Chain:
             yield self
             return
         other = Chain(beside(self.queue))
-        # The queue's order is no other's: what was enqueued before this chain has to be waited for, too.
+        # A queue's order says nothing to another queue: the side queue must wait for earlier commands of the main queue, too.
         other._wait_for = self.events[-1:] or [cl.enqueue_marker(self.queue, wait_for=self._wait_for)]
-        # What a command of another queue waits for has to be on its way.
+        # Before another queue waits for a command, OpenCL asks that the command's own queue be flushed.
         self.queue.flush()
         try:
             yield other

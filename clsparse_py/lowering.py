@@ -1,8 +1,8 @@
-"""What a kind of call enqueues, worked out once: kernels, their arguments and sizes, and the scratch memory that they share.
+"""Lowering: the commands of a kind of call (kernels, arguments, sizes, scratch memory) are worked out once, then repeated.
 
-To choose records, to look kernels up and to count work-groups takes the host longer than to launch. All of it depends on the kind
-of call alone: the device, dtypes, and numbers such as the shape. So a function that enqueues commands runs once for each kind, on
-a chain that notes them down, and calls of that kind repeat what was noted with arrays of their own.
+Choosing records, looking up kernels and counting work-groups takes the host longer than launching. The outcome depends only on
+the kind of call: the device, the dtypes, and numbers such as the shape. So a function that enqueues commands runs once for each
+kind, on a chain that records the commands; every call of that kind then repeats the recorded commands with its own arrays.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["run"]
 
 
 class _Operand(cl_array.Array):
-    """Stands for an array of which only the dtype is known: what else is asked of it raises an AttributeError."""
+    """A placeholder for an array of which only the dtype is known: any other attribute raises an AttributeError."""
 
     def __init__(self, place: int, dtype: np.dtype[Any]) -> None:
         self.place = place
@@ -31,7 +31,7 @@ class _Operand(cl_array.Array):
 
 
 class _Launch:
-    """A kernel to launch, and where its arguments stand in the table of all arguments."""
+    """A recorded launch: the kernel, and the places of its arguments in the table of all arguments."""
 
     __slots__ = ("_built", "_places", "_sizes")
 
@@ -43,7 +43,7 @@ class _Launch:
 
 
 class _Fill:
-    """The first bytes of an array to set to a pattern."""
+    """A recorded fill: the first bytes of an array are set to a pattern."""
 
     __slots__ = ("_n_bytes", "_pattern", "_place")
 
@@ -55,7 +55,7 @@ class _Fill:
 
 
 class _Scratch(_Operand):
-    """Scratch memory: how much, and the first and the last command that use it."""
+    """A placeholder for scratch memory: its size, and the first and the last command that use it."""
 
     def __init__(self, place: int, dtype: np.dtype[Any], n: int) -> None:
         super().__init__(place, dtype)
@@ -64,9 +64,9 @@ class _Scratch(_Operand):
 
 
 class _Recorder(Chain):
-    """A chain that notes commands down and enqueues none.
+    """A chain that records commands and enqueues none.
 
-    Arguments are noted as places in a table: operands come first, then scratch memory and constants as they are met.
+    Arguments are recorded as places in a table: operands come first, then scratch memory and constants in order of first use.
     """
 
     def __init__(self, chain: Chain, dtypes: tuple[np.dtype[Any] | None, ...]) -> None:
@@ -98,7 +98,7 @@ class _Recorder(Chain):
             self.commands.append(_Fill(self._place(target), item, n * item.itemsize))
 
     def _place(self, argument: Any) -> int:
-        """Return where an argument of the next command stands."""
+        """Return the place in the table of an argument of the next command."""
         if not isinstance(argument, _Operand):
             self.table.append(argument)
             return len(self.table) - 1
@@ -110,19 +110,19 @@ class _Recorder(Chain):
 
 
 class _Lowered:
-    """What a kind of call enqueues.
+    """The recorded commands of a kind of call.
 
     Attributes
     ----------
     kernels : tuple of programs.Built
-        Those that it launches.
+        The kernels that it launches.
     """
 
     def __init__(self, recorder: _Recorder) -> None:
         self.kernels = tuple(recorder.kernels)
         self._commands = tuple(recorder.commands)
         self._constants = tuple(recorder.table[len(recorder.operands) :])
-        # Pieces of scratch memory of which one is let go before the other is used are the same block.
+        # Scratch arrays share a block of memory if the last use of one comes before the first use of the other.
         self._sizes: list[int] = []
         self._blocks: list[tuple[int, int]] = []
         until: list[int] = []
@@ -140,7 +140,7 @@ class _Lowered:
             self._blocks.append((each.place, block))
 
     def enqueue(self, chain: Chain, arrays: tuple[cl_array.Array | None, ...]) -> None:
-        """Enqueue the commands with these arrays."""
+        """Enqueue the recorded commands with these arrays."""
         table: list[Any] = [None if array is None else array.base_data for array in arrays]
         table += self._constants
         with scratch(chain.queue, self._sizes) as blocks:
@@ -150,18 +150,18 @@ class _Lowered:
 
 
 def run(chain: Chain, enqueue: Callable[..., None], arrays: tuple[cl_array.Array | None, ...], *kind: Hashable) -> None:
-    """Enqueue what ``enqueue(chain, *arrays, *kind)`` enqueues; that is worked out once for each kind of call.
+    """Enqueue the commands of ``enqueue(chain, *arrays, *kind)``, which is called once for each kind of call and recorded.
 
     Parameters
     ----------
     chain : Chain
     enqueue : callable
-        A function that only enqueues: what it does depends on the device, on the dtypes of arrays, and on ``kind``. It takes
-        scratch memory, launches and fills, reads nothing, and keeps nothing.
+        A function that only enqueues. Its commands depend on nothing but the device, the dtypes of arrays, and ``kind``. It takes
+        scratch memory, launches and fills; it reads nothing from the device, and keeps nothing.
     arrays : tuple of pyopencl.array.Array
-        They begin their buffers. None where there is none.
+        Each begins its buffer. None for an array that this kind of call lacks.
     kind : hashable
-        Numbers and the like.
+        Numbers and other hashable values.
     """
     if isinstance(chain, _Recorder):
         enqueue(chain, *arrays, *kind)

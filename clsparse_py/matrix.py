@@ -1,4 +1,4 @@
-"""What a sparse matrix is to operations: a structure, with all that is known of it, and values."""
+"""A sparse matrix as operations take it: a `Structure`, which has facts and plans, and values."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ MatrixT = TypeVar("MatrixT", bound="Matrix", default="Matrix")
 
 @dataclass(frozen=True)
 class Symmetry:
-    """Whether the pattern of a square matrix is symmetric, as its first transposition by `gather` found it.
+    """The symmetry of a square matrix's pattern, as its first transposition by `gather` found it.
 
     Attributes
     ----------
     sampled, missing, at_guess : int
-        Entries of the sample; how many of them have no mirror image; how many have theirs at the first place that is looked at.
+        Entries in the sample; how many of them have no mirror image; how many have it at the first position that is tried.
     verified : bool
-        Whether the format is canonical and every entry has its mirror image; False as well if the sample decided and the others
-        were not looked at.
+        Whether the format is canonical and every entry has its mirror image. False also if an entry of the sample has none and
+        the others were not checked.
     missed, unsorted : bool
-        Whether one beside the sample has none; whether a row is not sorted, or holds duplicates.
+        Whether an entry outside of the sample has no mirror image; whether a row is not sorted, or holds duplicates.
     flags : pyopencl.array.Array
-        What ``templates/transpose/sample.mako`` put out: the kernels read there that they are to gather.
+        The output of ``templates/transpose/sample.mako``: gathering kernels read from it whether they are to run.
     """
 
     sampled: int
@@ -47,31 +47,32 @@ class Symmetry:
 
 
 class Structure:
-    """The structure of a compressed sparse matrix: its arrays, what is known of them, and the plans that belong to them.
+    """The structure of a compressed sparse matrix: `indices`, `indptr`, facts about them, and the plans made for them.
 
-    Matrices that differ in their values alone share one. Its arrays are never set to others: those are another structure.
+    Matrices that differ only in their values share one structure. Its arrays are never replaced: other arrays are another
+    structure.
 
     Parameters
     ----------
     queue : pyopencl.CommandQueue
-        Where its matrices live and compute.
+        The queue of its matrices.
     shape : tuple of int
     indices, indptr : pyopencl.array.Array
-        Of one index type, each from the beginning of its buffer.
+        Both of the same index type, and each begins its buffer.
     facts : Facts, optional
-        What is known; by default nothing is.
+        Facts that are known already; by default none.
     vouched : bool
-        Whether the arrays are valid; if not, they are checked before the first use.
+        Whether the caller answers for the arrays; if not, they are checked before the first use.
 
     Attributes
     ----------
     context : pyopencl.Context
     n_given : int
-        Entries of ``indices`` as given; what lies behind the last row is cut off when the structure is checked.
+        Length of ``indices`` as given; entries behind the last row are cut off when the structure is checked.
     symmetry : Symmetry or None
-        None before a transposition by `gather`.
+        None before the first transposition by `gather`.
     longest_column : int or None
-        Entries of the column that has most; None before a transposition by `atomics`.
+        Entries of the longest column; None before the first transposition by `atomics`.
     """
 
     __slots__ = (
@@ -101,7 +102,7 @@ class Structure:
 
     @property
     def facts(self) -> Facts | None:
-        """What is known without asking the device."""
+        """The facts that are known without asking the device; None if the structure was not checked yet."""
         return self._facts
 
     @property
@@ -111,12 +112,12 @@ class Structure:
         return int(self.indices.size)
 
     def checked(self) -> Facts:
-        """Return what is known; check the structure if nothing is.
+        """Return the facts; check the structure first if there are none.
 
         Raises
         ------
         ValueError
-            It is none; the message says why.
+            The arrays are no valid structure; the message says why.
         """
         if self._facts is None:
             found = check_structure(self.queue, self.shape, self.indices, self.indptr)
@@ -126,18 +127,18 @@ class Structure:
         return self._facts
 
     def require_valid(self) -> None:
-        """Check the structure unless that was done or it is vouched for."""
+        """Check the structure, unless it was checked before or the caller answers for it."""
         if self._facts is None and not self._vouched:
             self.checked()
 
     def copied(self, queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Array) -> Structure:
-        """Return the structure of copies of both arrays, or of the arrays on another queue: as much is known of it."""
+        """Return a structure of copies of both arrays, or of the arrays on another queue. Facts are kept, plans are not."""
         return Structure(queue, self.shape, indices, indptr, self._facts, vouched=self._vouched)
 
     def kept(self, kind: Hashable, make: Callable[[], _Plan]) -> _Plan:
-        """Return the plan of a kind that is kept for all matrices of this structure; made at the first call.
+        """Return the plan of a kind, which all matrices of this structure share; ``make`` makes it at the first call.
 
-        A plan must not keep the structure: the two would stay until Python looks for cycles, and their memory with them.
+        A plan must not refer to the structure: the cycle, and its device memory, would stay until Python's garbage collection.
         """
         found: _Plan | None = self._plans.get(kind)
         if found is None:
@@ -146,9 +147,10 @@ class Structure:
 
 
 class Matrix:
-    """A sparse matrix as operations take and make it: a `Structure` and values in the order of its entries.
+    """A sparse matrix as operations take and return it: a `Structure`, and values in the order of its entries.
 
-    Nothing is checked here: whoever makes one from outside does so, and operations ask for `require_valid` first.
+    Making one checks nothing. Classes for users, such as `csr_array`, check their arguments; operations call `require_valid`
+    first.
     """
 
     _structure: Structure
@@ -157,24 +159,24 @@ class Matrix:
 
     @classmethod
     def assembled(cls, structure: Structure, data: cl_array.Array) -> Self:
-        """Return the matrix of a structure and values that an operation made: nothing is checked or copied."""
+        """Return a matrix of a structure and values that an operation made; neither is checked or copied."""
         made = cls.__new__(cls)
         made._hold(structure, data)
         return made
 
     def _hold(self, structure: Structure, data: cl_array.Array) -> None:
-        """Begin to be the matrix of these parts."""
+        """Initialise the matrix with these parts."""
         self._structure, self._data = structure, data
-        self._version = 0  # counts what is replaced
+        self._version = 0  # grows with each replaced part
 
     @property
     def structure(self) -> Structure:
-        """The arrays beside the values, what is known of them, and their plans."""
+        """The arrays beside the values, facts about them, and their plans."""
         return self._structure
 
     @property
     def facts(self) -> Facts | None:
-        """What is known of the structure without asking the device."""
+        """The facts about the structure that are known without asking the device; None if it was not checked yet."""
         return self._structure.facts
 
     @property
@@ -184,7 +186,7 @@ class Matrix:
 
     @property
     def queue(self) -> cl.CommandQueue:
-        """The queue on which operations on the matrix run, if no operand brings another."""
+        """The queue on which operations on the matrix run, unless a dense operand on the device has another."""
         return self._structure.queue
 
     @property
@@ -234,13 +236,13 @@ class Matrix:
         return self._checked().canonical
 
     def _checked(self) -> Facts:
-        """Return what is known of the structure; check it if nothing is."""
+        """Return the facts about the structure; check it first if there are none."""
         facts = self._structure.checked()
         self._require_values()
         return facts
 
     def require_valid(self) -> None:
-        """Check a structure that was not; every operation asks for this before a kernel that trusts it runs."""
+        """Check the structure if nobody did; every operation calls this before a kernel that relies on it runs."""
         self._structure.require_valid()
         self._require_values()
 

@@ -1,8 +1,8 @@
-"""Device memory: results, copies and scratch come from here, and what is let go is kept for the next.
+"""Device memory: results, copies and scratch are allocated here, and memory that is let go is kept for the next allocation.
 
 There is one pool for each context and device, and one arena in it for each queue. A block is used again at once on the queue of
-its arena, whose order sees to it that earlier commands come first. Where commands of other queues may still use it, the queue
-waits for them; the host never does. Queues that keep no order take memory from the driver, and give it back there.
+its arena, as the queue's order lets earlier commands finish first. If commands of other queues may still use the block, the queue
+waits for them; the host never waits. Queues without order take memory from the driver, and give it back to the driver.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ __all__ = [
     "uses_before_writing",
 ]
 
-#: By default, what is kept unused takes this share of a device's memory at most.
+#: By default, memory kept unused is at most this share of the device's memory.
 _SHARE = 0.25
-#: Blocks are a multiple of this many bytes, and of an eighth of the largest power of two in their size: what is wasted is less.
-_LEAST_STEP_BITS = 8
-#: Uses of one memory on a queue without order, above which they are put together.
+#: The size of a block is a multiple of an eighth of the largest power of two in it, which bounds the waste, and of 2**8 bytes.
+_MIN_STEP_BITS = 8
+#: From this many uses of one block on a queue without order on, one marker replaces them.
 _MANY_USES = 16
 
-#: Events of an array that shares its list, above which the list is shortened.
+#: An array's list of events, if other arrays share it, is shortened from this length on.
 _MANY_EVENTS = 64
 
 _COMPLETE = cl.command_execution_status.COMPLETE
@@ -61,16 +61,16 @@ _Made = TypeVar("_Made")
 
 
 class MemoryInfo(NamedTuple):
-    """What `memory_info` tells, in bytes but for `blocks`.
+    """The result of `memory_info`, in bytes but for `blocks`.
 
     Attributes
     ----------
     used : int
-        Of arrays and scratch that are alive.
+        Memory of arrays and scratch that are alive.
     pooled : int
-        Of what was let go and is kept for the next.
+        Memory that was let go and is kept for the next allocation.
     peak : int
-        The most that was used so far.
+        The largest value of `used` so far.
     blocks : int
         Pieces of memory that are used.
     """
@@ -82,7 +82,7 @@ class MemoryInfo(NamedTuple):
 
 
 class _Block:
-    """A piece of device memory: lent, or idle in the arena that it belongs to."""
+    """A piece of device memory, either lent to an array or operation, or idle in its arena."""
 
     __slots__ = ("arena", "buffer", "idle_since", "pointer", "pool", "size")
 
@@ -95,16 +95,17 @@ class _Block:
         self.pool.gone.append((self.size, self.idle_since is not None))
 
 
-#: The blocks that are lent, by the identity of what was lent; and whose part a sub-buffer is.
+#: The block behind each lent buffer, by the identity of the buffer object.
 _lent: dict[int, _Block] = {}
+#: The whole of each sub-buffer, by the identity of the sub-buffer.
 _wholes: dict[int, cl.Buffer] = {}
 
 
 class _Lent(cl.Buffer):
-    """The memory of a block for as long as an array or a view has it."""
+    """The buffer of a block, for as long as an array or a view has it."""
 
-    # PyOpenCL's buffers have no weak references: only a class of our own sees the end of one. It takes the place of `cl.Buffer`
-    # in an object made from a handle, and so must not have attributes.
+    # PyOpenCL's buffers have no weak references: only a class with a `__del__` of its own learns when one is let go. An object
+    # made from a handle is given this class in place of `cl.Buffer`, so the class must not have attributes.
     __slots__ = ()
 
     def get_sub_region(self, origin: int, size: int, flags: int = 0) -> cl.Buffer:
@@ -121,13 +122,13 @@ class _Lent(cl.Buffer):
 
     def __del__(self, blocks: dict[int, _Block] = _lent) -> None:
         block = blocks.pop(id(self), None)
-        # What is mapped to the host is read there for longer than the array lives: it is let go, and the mapping keeps it.
+        # Memory that is mapped to the host may be read there after the array has gone: the mapping keeps it, not the pool.
         if block is not None and not self.get_info(_MAPPED):
             block.pool.take_back((block,))
 
 
 class _Part(cl.Buffer):
-    """A part of lent memory."""
+    """A sub-buffer of lent memory."""
 
     __slots__ = ()
 
@@ -142,7 +143,7 @@ def _kept_with(whole: cl.Buffer, part: cl.Buffer) -> cl.Buffer:
 
 
 def _create(context: cl.Context, n_bytes: int, host: np.ndarray[Any, Any] | None = None, access: int = 0) -> cl.Buffer:
-    """Ask the driver for memory, or for a buffer that is a host array's memory: the only place that does."""
+    """Create a buffer of new memory, or one on a host array's memory. No other place asks the driver for memory."""
     if host is not None:
         return cl.Buffer(context, access | cl.mem_flags.USE_HOST_PTR, hostbuf=host)
     return cl.Buffer(context, cl.mem_flags.READ_WRITE, n_bytes)
@@ -150,13 +151,13 @@ def _create(context: cl.Context, n_bytes: int, host: np.ndarray[Any, Any] | None
 
 def _block_size(n_bytes: int) -> int:
     step = n_bytes.bit_length() - 4
-    if step < _LEAST_STEP_BITS:
-        step = _LEAST_STEP_BITS
+    if step < _MIN_STEP_BITS:
+        step = _MIN_STEP_BITS
     return -(-n_bytes >> step) << step
 
 
 def _cap(device: cl.Device) -> int:
-    """Return how many bytes may be kept unused."""
+    """Return how many bytes a pool may keep unused."""
     given = os.environ.get("CLSPARSE_POOL_BYTES")
     if given is None:
         return int(device.global_mem_size * _SHARE)
@@ -179,9 +180,9 @@ class Pool:
     device_bytes, largest : int
         Memory of the device, and of one allocation.
     gone : deque
-        Sizes of blocks that were given back to the driver, and whether they were idle; not counted yet.
+        Blocks that were given back to the driver but are still in the counts: the size of each, and whether it was idle.
     uses : dict
-        The commands that use memory, by its handle and by the handle of their queue, where no queue's order tells about them.
+        Events of commands that use memory outside of the order of its own queue: by the memory's handle, then by the queue's.
     """
 
     def __init__(self, context: cl.Context, device: cl.Device) -> None:
@@ -194,13 +195,13 @@ class Pool:
         self._cap = _cap(device)
         self._arenas: weakref.WeakSet[Arena] = weakref.WeakSet()
         self._returned: deque[_Block] = deque()
-        # What lets go may be the garbage collector, at any time: it never waits for this lock.
+        # The garbage collector may let memory go at any time: so `take_back` never waits for this lock.
         self._lock = threading.Lock()
         self._clock = itertools.count()
         self._total = self._pooled = self._peak = 0
 
     def add(self, arena: Arena) -> None:
-        """Take in the arena of another queue."""
+        """Add the arena of another queue."""
         with self._lock:
             self._arenas.add(arena)
 
@@ -210,7 +211,7 @@ class Pool:
         Raises
         ------
         pyopencl.Error
-            The driver has no memory, not even after all that is kept unused was given back.
+            The driver has no memory, not even after the pool gave back all that it kept unused.
         """
         size = self._rounded(n_bytes) if arena.ordered else n_bytes
         with self._lock:
@@ -232,12 +233,12 @@ class Pool:
             return block, self._uses_of(block.pointer) if self.uses else []
 
     def _rounded(self, n_bytes: int) -> int:
-        """Return of how many bytes a block is that holds so many, on a queue in order."""
+        """Return the size of the block for so many bytes, on a queue in order."""
         size = _block_size(n_bytes)
         return size if self._cap and size <= self.largest else n_bytes
 
     def _lend(self, idle: list[_Block]) -> tuple[_Block, list[cl.Event]]:
-        """Return a block of those that no one has, and the events that its queue has to wait for."""
+        """Return one of the idle blocks, and the events that its queue has to wait for."""
         if self.uses:
             at, events = self._first_free(idle)
             block = idle.pop(at)
@@ -251,7 +252,7 @@ class Pool:
         return block, events
 
     def idle_blocks(self, arena: Arena, sizes: Iterable[int]) -> list[_Block]:
-        """Return blocks that no one has and nothing uses, of the first of these sizes, up to one of which there is none."""
+        """Return idle blocks that no command uses, one for each of these sizes in order; stop at the first size that has none."""
         found: list[_Block] = []
         with self._lock:
             if self._returned or self.gone:
@@ -264,14 +265,14 @@ class Pool:
         return found
 
     def _first_free(self, idle: list[_Block]) -> tuple[int, list[cl.Event]]:
-        """Return the place of the block that was idle for the shortest time and has no uses; or of one that has, and these."""
+        """Return the index of the block that became idle last and has no uses; if all have, that of the first, and its uses."""
         for at in reversed(range(len(idle))):
             if not self._uses_of(idle[at].pointer):
                 return at, []
         return 0, self._uses_of(idle[0].pointer)
 
     def take_back(self, blocks: Iterable[_Block]) -> None:
-        """Keep blocks that were let go."""
+        """Take blocks that were let go. Never waits: if another thread has the lock, a later call sorts the blocks in."""
         self._returned.extend(blocks)
         if self._lock.acquire(blocking=False):
             try:
@@ -280,7 +281,7 @@ class Pool:
                 self._lock.release()
 
     def _settle(self) -> None:
-        """Put blocks that came back where they belong, and count what went."""
+        """Move returned blocks to their arenas or back to the driver, and bring the counts up to date."""
         while self._returned:
             block = self._returned.popleft()
             arena, size = block.arena(), block.size
@@ -305,12 +306,12 @@ class Pool:
             self._pooled -= size * was_idle
 
     def _give_up_one(self) -> None:
-        """Give the block that was idle for the longest back to the driver."""
+        """Give the block that has been idle for longest back to the driver."""
         lists = [idle for arena in self._arenas for idle in arena.idle.values() if idle]
         del min(lists, key=lambda idle: idle[0].idle_since or 0)[0]
 
     def empty(self) -> None:
-        """Give back to the driver all that is kept unused."""
+        """Give all memory that is kept unused back to the driver."""
         for arena in tuple(self._arenas):
             arena.counters.clear()
         with self._lock:
@@ -320,14 +321,14 @@ class Pool:
             self._count_gone()
 
     def info(self) -> MemoryInfo:
-        """Return what is used and kept."""
+        """Return how much memory is used and kept."""
         with self._lock:
             self._settle()
             lent = sum(block.pool is self for block in _lent.copy().values())
             return MemoryInfo(self._total - self._pooled, self._pooled, self._peak, lent)
 
     def note(self, pointers: Iterable[int], queue: cl.CommandQueue, event: cl.Event, ordered: bool) -> None:
-        """Take note of a command on a queue that uses memory."""
+        """Note that a command on a queue uses memory."""
         of = queue.int_ptr
         with self._lock:
             if len(self.uses) > _MANY_USES:
@@ -335,20 +336,20 @@ class Pool:
                     self._uses_of(pointer)
             for pointer in pointers:
                 by_queue = self.uses.setdefault(pointer, {})
-                # The newest of a queue that keeps its order stands for those before it.
+                # On a queue in order, the newest command ends last: its event is enough.
                 events = [] if ordered else by_queue.get(of, [])
                 if len(events) >= _MANY_USES:
                     events = [cl.enqueue_marker(queue, wait_for=events)]
                 by_queue[of] = [*events, event]
 
     def uses_before_writing(self, pointers: Iterable[int], queue: cl.CommandQueue, ordered: bool) -> list[cl.Event]:
-        """Return the events of commands that use memory, but for those that the order of a queue sees to."""
+        """Return the events of noted commands that use memory, without those that the order of ``queue`` already covers."""
         own = queue.int_ptr if ordered else None
         with self._lock:
             return [event for pointer in pointers for event in self._uses_of(pointer, own)]
 
     def _uses_of(self, pointer: int, own: int | None = None) -> list[cl.Event]:
-        """Return the events of commands that use a memory and have not ended, and forget those that have."""
+        """Return the events of commands that use a block and have not ended; forget those that have ended."""
         by_queue = self.uses.get(pointer)
         if by_queue is None:
             return []
@@ -364,7 +365,7 @@ class Pool:
 
 
 class Arena:
-    """What is kept for a queue, and goes with it.
+    """The memory that is kept for a queue, and goes with the queue.
 
     Attributes
     ----------
@@ -372,13 +373,13 @@ class Arena:
     ordered : bool
         Whether the queue keeps its commands in order.
     idle : dict of int to list of blocks
-        Blocks of each size that no one has, those idle for longest first.
+        Idle blocks of each size, the one that is idle for longest first.
     counters : deque of pyopencl.Buffer
-        Numbers that `launch.Chain.counters` keeps as zeros. Not as arrays, which would keep the queue.
+        Counters that `launch.Chain.counters` keeps at zero. Buffers, not arrays, as arrays would keep the queue.
     beside : pyopencl.CommandQueue or None
         A queue on the same device that keeps its commands in order, if one was asked for.
     former : list of pyopencl.Event
-        What `note_written` took out of a list last.
+        The events that `note_written` took out of a list last.
     itself : weakref.ref
     """
 
@@ -391,7 +392,7 @@ class Arena:
         self.itself = weakref.ref(self)
 
     def allocate(self, queue: cl.CommandQueue, n_bytes: int) -> cl.Buffer:
-        """Return memory that the next commands of a queue, which this is the arena of, may use; raises as `Pool.block`."""
+        """Return memory for the next commands of the arena's queue; raises as `Pool.block`."""
         block = self.block(queue, n_bytes)
         lent: Any = cl.Buffer.from_int_ptr(block.pointer, retain=True)
         lent.__class__ = _Lent
@@ -399,7 +400,7 @@ class Arena:
         return cast("cl.Buffer", lent)
 
     def block(self, queue: cl.CommandQueue, n_bytes: int) -> _Block:
-        """Return a block that the next commands of the queue may use; raises as `Pool.block`."""
+        """Return a block for the next commands of the arena's queue; raises as `Pool.block`."""
         block, events = self.pool.block(self, n_bytes)
         if events:
             _flush(events)
@@ -412,8 +413,8 @@ _lock = threading.Lock()
 
 
 def arena_of(queue: cl.CommandQueue) -> Arena:
-    """Return the arena of a queue, which the queue itself keeps."""
-    keeper: Any = queue  # as it keeps what PyOpenCL knows of it
+    """Return the arena of a queue. The queue's Python object keeps it."""
+    keeper: Any = queue
     try:
         found: Arena = keeper._clsparse_py
     except AttributeError:
@@ -441,8 +442,8 @@ def array_of(
 ) -> cl_array.Array:
     """Return the C-contiguous array that a buffer holds.
 
-    As PyOpenCL's own operations make arrays: its constructor takes longer to look at a shape than a launch takes. So does a
-    queue to tell its ``context``, for those who have it at hand.
+    Made as PyOpenCL's own operations make arrays, without the constructor's checks, which take longer than a launch. Callers that
+    have the queue's ``context`` give it, as asking the queue for it takes long, too.
     """
     context = context or queue.context
     if isinstance(shape, int):
@@ -464,19 +465,19 @@ def allocated(
     Parameters
     ----------
     queue : pyopencl.CommandQueue
-        Of the first command that uses it.
+        The queue of the first command that uses the array.
     what : str
-        What needs it, for the error.
+        Name of what needs the memory, for the error.
     shape : int or tuple of int
     dtype : dtype
     allocator : callable, optional
-        Of the caller; by default memory comes from the pool.
+        The caller's; by default memory comes from the pool.
 
     Raises
     ------
     MemoryError
-        The device, or the workspace that is counted, has not enough memory; the message says ``what`` needs it, how much, and how
-        much there is.
+        The device, or the limit of the workspace that is counted, has not enough memory; the message says ``what`` needs it, how
+        much is needed and how much there is.
     """
     dtype = np.dtype(dtype)
     n = shape if isinstance(shape, int) else math.prod(shape)
@@ -499,19 +500,20 @@ def allocated(
 
 
 class scratch:  # noqa: N801 - used as a with statement, where lower case is the custom
-    """Memory for commands that are enqueued in a ``with`` block: later commands of the queue may use it again.
+    """Scratch memory for the commands of a ``with`` block; later commands of the queue may use the same memory again.
 
     Parameters
     ----------
     queue : pyopencl.CommandQueue
-        Of all commands.
+        The queue of all these commands.
     sizes : sequence of int
-        Bytes of each piece.
+        The bytes of each buffer.
 
     Raises
     ------
     MemoryError
-        The device, or the workspace that is counted, has not enough; the message says how much is needed, and how much there is.
+        The device, or the limit of the workspace that is counted, has not enough; the message says how much is needed, and how
+        much there is.
     """
 
     __slots__ = ("_arena", "_blocks", "_held", "_queue", "_sizes", "_workspace")
@@ -523,7 +525,7 @@ class scratch:  # noqa: N801 - used as a with statement, where lower case is the
 
     def __enter__(self) -> list[cl.Buffer]:
         arena, workspace = self._arena, self._workspace
-        # All at once if they are there, as they are from the second call on.
+        # From the second call of a kind on, the pool has all of them, and one lock is enough.
         self._blocks = blocks = arena.pool.idle_blocks(arena, self._sizes) if workspace is None else []
         try:
             for size in self._sizes[len(blocks) :]:
@@ -548,12 +550,12 @@ class scratch:  # noqa: N801 - used as a with statement, where lower case is the
 
 
 def on_host_memory(queue: cl.CommandQueue, host: np.ndarray[Any, Any], access: int) -> cl.Buffer:
-    """Return a buffer that is a host array's memory.
+    """Return a buffer on a host array's memory.
 
     Raises
     ------
     MemoryError
-        The driver refuses, for lack of memory of its own.
+        The driver lacks memory of its own for it.
     """
     pool = arena_of(queue).pool
     try:
@@ -567,7 +569,7 @@ def on_host_memory(queue: cl.CommandQueue, host: np.ndarray[Any, Any], access: i
 
 
 def beside(queue: cl.CommandQueue) -> cl.CommandQueue:
-    """Return a queue on the same device that keeps the order of its commands, the same one at each call."""
+    """Return a second queue on the same device, in order; the same one at each call."""
     arena = arena_of(queue)
     if arena.beside is None:
         properties: Any = queue.properties & ~cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
@@ -589,19 +591,19 @@ def _there_is(pool: Pool) -> str:
 
 
 def submit(what: str | cl.Kernel, command: Callable[..., _Made], queue: cl.CommandQueue, *arguments: Any, **named: Any) -> _Made:
-    """Return what a command gives that is enqueued on a queue. Drivers may find memory for a buffer at its first use (quirk 17).
+    """Enqueue a command and return its result. Drivers may find memory for a buffer only at its first use (quirk 17).
 
     Parameters
     ----------
     what : str or pyopencl.Kernel
-        What needs the memory, for the error.
+        Name of what needs the memory, for the error.
     command : callable
-        Takes the queue, and what else is given.
+        Called with the queue and the other arguments.
 
     Raises
     ------
     MemoryError
-        There is none, not even after all that is kept unused was given back.
+        There is no memory, not even after the pool gave back all that it kept unused.
     """
     try:
         return command(queue, *arguments, **named)
@@ -616,20 +618,20 @@ def submit(what: str | cl.Kernel, command: Callable[..., _Made], queue: cl.Comma
 
 
 def _flush(events: Iterable[cl.Event]) -> None:
-    """Have commands begin that a queue is going to wait for, as OpenCL asks."""
+    """Flush the queues of events before another queue waits for these events, as OpenCL asks."""
     for event in events:
         queue = event.command_queue
-        if queue is not None:  # a user's own event has none
+        if queue is not None:  # user events have no queue
             queue.flush()
 
 
 def _whole(data: Any) -> Any:
-    """Return the memory that an array's buffer is, or is a part of."""
+    """Return the lent buffer that a buffer is, or is a part of; else the buffer itself."""
     return _wholes.get(id(data), data)
 
 
 def _handle(data: Any) -> int:
-    """Return what tells memory apart: the handle of the buffer, or the address of shared virtual memory."""
+    """Return the key of memory: the handle of its buffer, or the address of shared virtual memory."""
     data = _whole(data)
     if isinstance(data, cl.MemoryObjectHolder):
         return int((whole_of(data) or data).int_ptr)
@@ -637,9 +639,9 @@ def _handle(data: Any) -> int:
 
 
 def unordered(queue: cl.CommandQueue, *arrays: cl_array.Array) -> tuple[int, ...]:
-    """Return the handles of memory whose uses on a queue have to be noted, as no order of commands tells about them.
+    """Return the handles of those arrays' memory whose uses on a queue have to be noted, as no order of commands covers them.
 
-    That is all of it on a queue without order, and on another what belongs to other queues.
+    On a queue without order that is all memory; on a queue in order, the memory that belongs to other queues.
     """
     arena = arena_of(queue)
     if not arena.ordered:
@@ -661,13 +663,13 @@ def unordered(queue: cl.CommandQueue, *arrays: cl_array.Array) -> tuple[int, ...
 
 
 def note_use(queue: cl.CommandQueue, handles: Iterable[int], event: cl.Event) -> None:
-    """Take note that a command uses memory, as `unordered` told it."""
+    """Note that a command uses memory, given by the handles that `unordered` returned."""
     arena = arena_of(queue)
     arena.pool.note(handles, queue, event, arena.ordered)
 
 
 def uses_before_writing(queue: cl.CommandQueue, *arrays: cl_array.Array) -> list[cl.Event]:
-    """Return the events of noted uses that a command has to wait for which writes to arrays; their queues are flushed."""
+    """Return the noted events that a command which writes to arrays has to wait for; their queues are flushed."""
     arena = arena_of(queue)
     if not arena.pool.uses:
         return []
@@ -678,20 +680,20 @@ def uses_before_writing(queue: cl.CommandQueue, *arrays: cl_array.Array) -> list
 
 
 def _references(array: Any) -> int:
-    """Return how many references there are to an array's list of events, those of this function included."""
+    """Return the number of references to an array's list of events, with those of this function."""
     events = array.events
     return sys.getrefcount(events)
 
 
-#: To a list that nothing but its array has.
+#: The number for a list that only its array holds.
 _ALONE = _references(SimpleNamespace(events=[]))
 
 
 def note_written(array: cl_array.Array, event: cl.Event) -> None:
-    """Take note of the command that writes to an array, after all that wrote to it before.
+    """Note that a command writes to an array, after all earlier writes.
 
-    Threads may be about to wait for what a list of events holds, and so it is replaced. Only a list that others have too grows in
-    place: views, and arrays `with_queue`, share it, and have to learn of the command.
+    The list of events is replaced, not changed, as other threads may be about to wait for its events. But if views or arrays
+    `with_queue` share the list, it grows in place, as they have to learn of the command.
     """
     if _references(array) == _ALONE:
         array.events = [event]
@@ -699,13 +701,13 @@ def note_written(array: cl_array.Array, event: cl.Event) -> None:
     events = array.events
     events.append(event)
     if len(events) > _MANY_EVENTS:
-        # The newest waits for those before it. They are kept until next time, by when no thread is about to wait for them.
-        assert array.queue is not None  # it was written to on one
+        # The newest event waits for the others. They stay alive until the next call, as a thread may be about to wait for them.
+        assert array.queue is not None  # the array was written to on a queue
         arena_of(array.queue).former, events[:-1] = events[:-1], []
 
 
 def forget_ended(array: cl_array.Array) -> None:
-    """Forget the events of an array when all have ended, unless others share the list: they would not learn of the next."""
+    """Forget the events of an array if all have ended; not if other arrays share the list, as they learn of writes by it."""
     if not array.events or any(event.command_execution_status != _COMPLETE for event in tuple(array.events)):
         return
     if _references(array) == _ALONE:
@@ -715,8 +717,8 @@ def forget_ended(array: cl_array.Array) -> None:
 def record_use(array: cl_array.Array, queue: cl.CommandQueue) -> None:
     """Say that commands of your own, enqueued on a queue so far, use an array that lives on another queue.
 
-    The memory of an array that you let go is used again by the queue that made it, and an array that you pass as ``out`` is
-    written to: both wait for what is said here. Operations of this package see to it themselves.
+    The queue that made an array uses its memory again once you let the array go, and an array that you pass as ``out`` is written
+    to: both then wait for the commands that you told of here. Operations of this package do this by themselves.
 
     Parameters
     ----------
@@ -727,7 +729,7 @@ def record_use(array: cl_array.Array, queue: cl.CommandQueue) -> None:
     Raises
     ------
     TypeError, ValueError
-        They are no such things, or of two contexts.
+        One is of another type, or the two are of different contexts.
     """
     if not isinstance(array, cl_array.Array):
         raise TypeError(f"array: must be a pyopencl.array.Array, is {type(array).__name__}")
@@ -746,23 +748,23 @@ def _asked(queue: cl.CommandQueue | None) -> Iterator[Pool]:
 
 
 def free_memory(queue: cl.CommandQueue | None = None) -> None:
-    """Give back to the driver the memory that is kept for the next results and scratch.
+    """Give the memory that is kept for later results and scratch back to the driver.
 
     Parameters
     ----------
     queue : pyopencl.CommandQueue, optional
-        Of which context and device; by default of all.
+        Memory of this queue's context and device; by default of all.
     """
     for pool in _asked(queue):
         pool.empty()
 
 
 def memory_info(queue: cl.CommandQueue | None = None) -> MemoryInfo:
-    """Return how much device memory is used, and how much is kept for the next results and scratch.
+    """Return how much device memory is used, and how much is kept for later results and scratch.
 
     Parameters
     ----------
     queue : pyopencl.CommandQueue, optional
-        Of which context and device; by default the sum over all.
+        For this queue's context and device; by default the sum over all.
     """
     return MemoryInfo(*map(sum, zip(*(pool.info() for pool in _asked(queue)), (0, 0, 0, 0), strict=True)))

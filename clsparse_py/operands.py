@@ -120,7 +120,7 @@ class Result:
     Attributes
     ----------
     array : pyopencl.array.Array
-        What the kernels write.
+        The array that the kernels write to.
     """
 
     def __init__(self, array: cl_array.Array, host: np.ndarray[Any, Any] | None) -> None:
@@ -182,7 +182,7 @@ def result_for(
 
 
 def _c_contiguous(array: Any) -> bool:
-    """Return what ``flags.c_contiguous`` says, which takes a device array longer to find out."""
+    """Return ``flags.c_contiguous``, faster than a device array finds it out."""
     step = array.dtype.itemsize
     for length, stride in zip(reversed(array.shape), reversed(array.strides), strict=True):
         if length > 1 and stride != step:
@@ -211,16 +211,16 @@ def values_of_result(
     dtype : numpy.dtype
         Of the new values.
     what : str
-        What has this dtype, for the error.
+        Name of the array that has this dtype, for the error.
     read : mapping of str to pyopencl.array.Array
-        What is read besides ``indptr`` and ``indices``, by the names that callers know.
+        The arrays that are read besides ``indptr`` and ``indices``, by the names that callers know.
 
     Raises
     ------
     TypeError
         It is no matrix, or has another dtype.
     ValueError
-        It has another structure, or shares memory with what is read.
+        It has another structure, or shares memory with an array that is read.
     """
     if not isinstance(out, Matrix):
         raise TypeError(f"out: must be a csr_array that this plan returned, is {type(out).__name__}")

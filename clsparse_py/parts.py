@@ -1,4 +1,4 @@
-"""What a `csr_array` can be made of: each kind of first argument, as data, indices and indptr."""
+"""The first argument of `csr_array`, of each kind that it takes, as data, indices and indptr."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def made_of(
     copy: bool = False,
     check: bool = True,
 ) -> tuple[Structure, cl_array.Array]:
-    """Return the structure and the values of what a `csr_array` can be made of; the structure is still to be checked.
+    """Return the structure and the values of the matrix that `csr_array` is asked to make; the structure is still to be checked.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def made_of(
     Raises
     ------
     ValueError, TypeError
-        ``arg1`` is no such thing, or its parts do not go together; the message names the part.
+        ``arg1`` is of no kind that is taken, or its parts do not go together; the message names the part.
     """
     shape = None if shape is None else shape_of(shape)
     facts: Facts | None = None
@@ -52,7 +52,7 @@ def made_of(
     data, indices, indptr = place(queue, parts, own_shape, dtype, copy=copy and facts is None)
     if not isinstance(arg1, Matrix):
         return Structure(queue, own_shape, indices, indptr, facts, vouched=not check), data
-    # What SpMV's plan chooses depends on the dtype of the values that it was made for.
+    # SpMV's plan is chosen for one dtype of values: a matrix of another dtype does not share the structure, which keeps the plan.
     shared = indices is arg1.indices and indptr is arg1.indptr and queue == arg1.queue and data.dtype == arg1.dtype
     return arg1.structure if shared else arg1.structure.copied(queue, indices, indptr), data
 
@@ -65,12 +65,12 @@ def _parts_of(
     Parameters
     ----------
     arg1, shape, dtype, queue
-        As for `csr_array`; ``arg1`` is none.
+        As for `csr_array`; ``arg1`` is not a `csr_array` itself.
 
     Raises
     ------
     ValueError, TypeError
-        ``arg1`` is no such thing; the message names the part.
+        ``arg1`` is of no kind that is taken; the message names the part.
     """
     if scipy.sparse.issparse(arg1):
         return *_from_scipy(arg1), None
@@ -85,7 +85,7 @@ def _parts_of(
 
 
 def _empty(shape: tuple[int, int], dtype: Any) -> tuple[Parts, tuple[int, int]]:
-    """Return the parts of a matrix without entries, of float64 where no dtype is given, as SciPy's."""
+    """Return the parts of a matrix without entries; of float64 if no dtype is given, as in SciPy."""
     index = np.int64 if max(shape) > np.iinfo(np.int32).max else np.int32
     return (np.zeros(0, dtype), np.zeros(0, index), np.zeros(shape[0] + 1, index)), shape
 
@@ -124,7 +124,7 @@ def _from_tuple(arg1: tuple[Any, ...], shape: tuple[int, int] | None) -> tuple[P
         largest = indices.get().max() if isinstance(indices, cl_array.Array) else indices.max()
         shape = indptr.size - 1, max(int(largest) + 1, 0)
     if isinstance(indices, np.ndarray) and isinstance(indptr, np.ndarray):
-        # As SciPy does with arrays from outside: 32 bits where all fits. Done here, so that a matrix keeps its own index type.
+        # As SciPy does with arrays from outside: 32 bits if all fits. Done here, as a `csr_array` keeps its own index type.
         index = _narrowest(indices, indptr, shape)
         indices, indptr = indices.astype(index, copy=False), indptr.astype(index, copy=False)
     return (data, indices, indptr), shape
@@ -133,7 +133,7 @@ def _from_tuple(arg1: tuple[Any, ...], shape: tuple[int, int] | None) -> tuple[P
 def _from_coordinates(
     data: Any, row: Any, col: Any, shape: tuple[int, int] | None, dtype: Any, queue: cl.CommandQueue | None
 ) -> tuple[Parts, tuple[int, int], Facts]:
-    """Return the parts, shape and structure of entries with their rows and columns, whose duplicates are summed."""
+    """Return the parts and the shape of a matrix given by coordinates, duplicates summed, and the facts of its structure."""
     data, row, col = vector("data", data), index_vector("row", row), index_vector("col", col)
     value_dtype("data", data.dtype)
     if shape is None and not data.size:
@@ -146,7 +146,7 @@ def _from_coordinates(
 
 
 def _narrowest(indices: np.ndarray[Any, Any], indptr: np.ndarray[Any, Any], shape: tuple[int, int]) -> type:
-    """Return int32 where the dimensions and all entries fit, int64 elsewhere."""
+    """Return int32 if the dimensions and all indices fit, else int64."""
     limit = np.iinfo(np.int32)
     for part in (indices, indptr):
         if part.dtype != np.int32 and part.size and (part.max() > limit.max or part.min() < limit.min):

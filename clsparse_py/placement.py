@@ -48,7 +48,7 @@ def shape_of(shape: Any) -> tuple[int, int]:
 
 
 def value_dtype(name: str, dtype: Any) -> np.dtype[Any]:
-    """Return a dtype that kernels take."""
+    """Return a dtype in the host's byte order; raise a DtypeError if kernels do not take it."""
     try:
         given: np.dtype[Any] = np.dtype(dtype)
     except TypeError:
@@ -60,7 +60,7 @@ def value_dtype(name: str, dtype: Any) -> np.dtype[Any]:
 
 
 def value_dtype_on(queue: cl.CommandQueue, own: np.dtype[Any], dtype: Any) -> np.dtype[Any]:
-    """Return the dtype of values on a device: the one asked for, or else their own."""
+    """Return the dtype of values on a device: ``dtype`` if it is given, else ``own``; raise if the device lacks it."""
     value = value_dtype("data" if dtype is None else "dtype", own if dtype is None else dtype)
     if name_of(value) in ("float64", "complex128") and not describe(queue.device).fp64:
         raise TypeError(
@@ -84,7 +84,7 @@ def queue_for(parts: Iterable[Any], queue: cl.CommandQueue | None) -> cl.Command
     Raises
     ------
     TypeError
-        It is no queue.
+        ``queue`` is no queue.
     """
     if queue is not None and not isinstance(queue, cl.CommandQueue):
         raise TypeError(f"queue: must be a pyopencl.CommandQueue, is {type(queue).__name__}")
@@ -104,7 +104,7 @@ def vector(name: str, part: Any) -> Any:
 
 
 def index_vector(name: str, part: Any) -> Any:
-    """Return indices or indptr as `vector` does, of integers."""
+    """Return indices or indptr as `vector` does; raise a TypeError if they are no integers."""
     part = vector(name, part)
     if part.dtype.kind not in "iu" and part.size:
         raise TypeError(f"{name}: must be integers, is {part.dtype}")
@@ -112,7 +112,7 @@ def index_vector(name: str, part: Any) -> Any:
 
 
 def _index_dtype(indices: Any, indptr: Any, shape: tuple[int, int]) -> np.dtype[Any]:
-    """Return the index type of a matrix: 64 bits where one of its arrays or a dimension needs them."""
+    """Return the index type of a matrix: int64 if one of its arrays or a dimension needs it, else int32."""
     wide = any(part.dtype.itemsize > 4 or part.dtype == np.uint32 for part in (indices, indptr))
     return np.dtype(np.int64 if wide or max(shape) > np.iinfo(np.int32).max else np.int32)
 
@@ -125,7 +125,7 @@ def place(
     Raises
     ------
     ValueError, TypeError
-        Their lengths do not go together, a dtype is not supported or not on this device, or one lives in another context.
+        Their lengths do not go together; a dtype is not supported, or not by this device; a part lives in another context.
     """
     data, indices, indptr = vector("data", parts[0]), index_vector("indices", parts[1]), index_vector("indptr", parts[2])
     if indptr.size != shape[0] + 1:
@@ -144,8 +144,8 @@ def place(
 def place_part(queue: cl.CommandQueue, name: str, part: Any, dtype: np.dtype[Any], *, copy: bool) -> cl_array.Array:
     """Return one of the three arrays on the device, contiguous and from the beginning of its buffer.
 
-    One from the host is copied, whatever ``copy`` says: SciPy's matrices sort their arrays in place, even when they are only
-    asked for their largest entry, and what is known of a structure has to stay true.
+    An array of the host is always copied, even with ``copy=False``: SciPy's matrices sort their arrays in place, even when they
+    are only asked for their largest entry, and facts about a structure have to stay true.
     """
     if isinstance(part, cl_array.Array):
         if not contexts_match(part, queue.context):
@@ -153,7 +153,7 @@ def place_part(queue: cl.CommandQueue, name: str, part: Any, dtype: np.dtype[Any
         require_inside(name, part)
         if part.dtype != dtype or (part.size > 1 and part.strides != (dtype.itemsize,)):
             return converted(queue, name, part, dtype)
-        # Kernels take the beginning of a buffer: a part that begins inside one is copied to a buffer of its own.
+        # Kernels read arrays from the beginning of a buffer: an array that begins inside one is copied to a buffer of its own.
         return copied(queue, name, part) if copy or part.offset else part
     values = np.ascontiguousarray(part, dtype=dtype)
     return from_host(queue, values, copy=np.may_share_memory(values, part))

@@ -16,7 +16,7 @@ __all__ = ["ProductKernel"]
 
 @dataclass(frozen=True)
 class ProductKernel(Parameters):
-    """What the kernels of all products with a dense operand share.
+    """Fields that the records of all products with a dense operand share.
 
     Attributes
     ----------

@@ -2,7 +2,7 @@
 
 This is the only module that builds programs. It knows nothing about operations or devices' capabilities: what a template needs
 to know comes in its parameter record. A built kernel is kept per context, device and record; across processes the driver's own
-cache is used where PyOpenCL knows it to be sound, and `clsparse_py.cache` elsewhere. What a compiler refuses is kept by
+cache is used where PyOpenCL knows it to be sound, and `clsparse_py.cache` elsewhere. Refusals by a compiler are kept by
 `clsparse_py.refusals`.
 """
 
@@ -53,7 +53,7 @@ __all__ = [
 _log = logging.getLogger(__name__)
 _lock = threading.RLock()
 _Made = TypeVar("_Made")
-# By the handles of context and device. What a context has goes with it: its handle may then be another's.
+# By the handles of context and device. Entries of a context go with it: its handle may then be another's.
 _built: dict[tuple[int, int, Parameters], Built] = {}
 _recorders: list[list[Built]] = []
 _together: dict[tuple[int, int, Hashable], bool] = {}
@@ -71,7 +71,7 @@ _KERNEL = re.compile(r"^kernel\b[^;{]*?\bvoid\s+(\w+)\(", flags=re.MULTILINE)
 
 @dataclass(frozen=True)
 class Parameters(abc.ABC):
-    """What a template may use, and the key under which the built kernel is kept.
+    """The parameters of a template, and the key under which the built kernel is kept.
 
     A subclass is a frozen dataclass that names its `template` and adds its fields. `prelude` is OpenCL C that goes before the
     template's text (types, semiring, portability), `arguments` what the template is rendered with.
@@ -372,7 +372,7 @@ def _note_refused(key: tuple[int, int, Parameters], device: cl.Device, error: Bu
 def build_together(context: cl.Context, device: cl.Device, what: Hashable, make: Callable[[], Iterable[Parameters]]) -> None:
     """Build kernels that will be asked for, several at a time, and wait for them.
 
-    A compiler that takes one at a time is no slower for it. What is refused is told by `build`.
+    A compiler that takes one at a time is no slower for it. Refusals are raised by `build`.
 
     Parameters
     ----------
@@ -584,7 +584,7 @@ def built() -> Iterator[Built]:
 
 
 def forget_refused() -> None:
-    """Forget what this process knows of refused kernels, so that it tries them again; what is on disk stays."""
+    """Forget what this process knows of refused kernels, so that it tries them again; refusals on disk stay."""
     with _lock:
         _refused.clear()
         _worked_out.clear()

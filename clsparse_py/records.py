@@ -44,7 +44,7 @@ def _frozen(cls: type, *, eq: bool = True) -> type:
 
 
 def _hash_by(key: Callable[[Any], Any]) -> Callable[[Any], int]:
-    """Return what hashes a record: once, as records are the keys of what every launch looks up."""
+    """Return a ``__hash__`` that hashes a record once and keeps the hash: every launch looks up records."""
 
     def hashed(self: Any) -> int:
         kept: dict[str, Any] = self.__dict__
@@ -57,12 +57,12 @@ def _hash_by(key: Callable[[Any], Any]) -> Callable[[Any], int]:
 
 
 def _state(self: Any) -> dict[str, Any]:
-    """Return what is pickled of a record: not its hash, as strings have other hashes in another process."""
+    """Return the state of a record to pickle: without its hash, as strings have other hashes in another process."""
     return {name: value for name, value in self.__dict__.items() if name != _HASH}
 
 
 def _init(cls: Any) -> Callable[..., None]:
-    """Return what sets the fields of a class: the one function that is compiled."""
+    """Return the ``__init__`` of a class: the one function that is compiled."""
     known: dict[str, Any] = {"set_": object.__setattr__, "MISSING": MISSING}
     positional: list[str] = []
     by_name: list[str] = []
@@ -104,11 +104,11 @@ def _repr(self: Any) -> str:
 
 
 if TYPE_CHECKING:
-    # By this name type checkers know what it makes.
+    # Type checkers know the decorator by this name.
     from dataclasses import dataclass
 else:
 
     def dataclass(*, frozen: bool, eq: bool = True) -> Callable[[type], type]:
-        """Return what makes a class a frozen dataclass."""
+        """Return the decorator that makes a class a frozen dataclass."""
         assert frozen
         return lambda cls: _frozen(cls, eq=eq)

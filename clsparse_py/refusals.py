@@ -1,6 +1,6 @@
-"""What a driver's compiler refused: which methods to avoid, known in the process, and on disk once two processes saw the same.
+"""Refusals of kernels by a driver's compiler: which methods to avoid, in this process and, by files on disk, in later ones.
 
-One process may see a refusal that is not the kernel's fault. So what is kept on disk is trusted when a second process saw it too;
+One process may see a refusal that is not the kernel's fault. So a refusal on disk is trusted once a second process saw it too;
 from then on no process compiles such a kernel again, until `forget`. It is kept under the digest of the source, and in a file for
 each device, driver and version of this package.
 """
@@ -44,7 +44,7 @@ __all__ = [
 
 _log = logging.getLogger(__name__)
 
-#: The digest of what is refused if a device builds nothing that can be used.
+#: In place of a kernel's digest, if a device's compiler builds nothing that can be used.
 DEVICE = "device"
 #: Processes that have to see a refusal before later ones trust it.
 _WITNESSES = 2
@@ -69,14 +69,14 @@ _avoided: dict[tuple[Hashable, Hashable], dict[Hashable, BuildError]] = {}
 
 @dataclass(frozen=True)
 class Refusal:
-    """What a compiler refused.
+    """A refusal of one kernel, or of all kernels of a device.
 
     Attributes
     ----------
     kernel : str
-        The kernel's name, or what else was refused.
+        The kernel's name, or "the device".
     reason : str
-        What the compiler said, or what became of it.
+        The compiler's message, or how the compiler ended.
     seen_by : tuple of str
         The processes that saw it.
     """
@@ -87,7 +87,7 @@ class Refusal:
 
     @property
     def trusted(self) -> bool:
-        """Whether enough processes saw it for others to believe it."""
+        """Whether enough processes saw the refusal for others to rely on it."""
         return len(self.seen_by) >= _WITNESSES
 
 
@@ -97,7 +97,7 @@ def digest_of(source: str, options: tuple[str, ...] = ()) -> str:
 
 
 def said_by(error: cl.Error) -> str:
-    """Return what the compiler said, without what PyOpenCL puts around it; "" if it said nothing."""
+    """Return the compiler's own message, without the text that PyOpenCL puts around it; "" if there is none."""
     text = str(error)
     head, found, log = text.partition("\n\nBuild on ")
     if not found:
@@ -119,7 +119,7 @@ def is_verdict(error: cl.Error) -> bool:
 
 
 def parsed(payload: bytes | None) -> dict[str, Refusal]:
-    """Return the refusals that a file's content tells, by digest; what is malformed is left out."""
+    """Return the refusals in the content of a file, by digest; malformed ones are left out."""
     found: dict[str, Refusal] = {}
     try:
         content: Any = json.loads(payload) if payload else {}
@@ -169,9 +169,9 @@ def known(identity: str, digest: str) -> Refusal | None:
 
 
 def note(identity: str, verdicts: Iterable[tuple[str, str, str]], *, certain: bool = False) -> None:
-    """Keep on disk what this process saw refused: the digest, the kernel's name and the reason of each.
+    """Keep the refusals that this process saw on disk: the digest, the kernel's name and the reason of each.
 
-    What is ``certain`` needs no second process: a child of this one was the first.
+    If they are ``certain`` no second process is needed: a child of this process was the first.
     """
     given = list(verdicts)
     if not given:
@@ -205,19 +205,19 @@ def avoid(device: Hashable, about: Hashable, what: Hashable, error: BuildError) 
     ----------
     device : Device
     about : hashable
-        Of what the method is one: an operation, and the types that its kernels are for.
+        The operation that the method belongs to, and the types that its kernels are for.
     what : hashable
         The method.
     error : BuildError
         The refusal.
     """
     _log.info("%s: done without, as %s is refused", what, error.kernel)
-    # A copy: an error that was raised holds what its callers had in hands.
+    # A copy: an error that was raised keeps all local variables of its callers alive.
     _avoided.setdefault((device, about), {})[what] = error.again()
 
 
 def avoided(device: Hashable, about: Hashable) -> Mapping[Any, BuildError]:
-    """Return what `avoid` was called with: methods, and the refusal of each."""
+    """Return the methods that `avoid` was called with, each with its refusal."""
     return _avoided.get((device, about), {}) if _avoided else {}
 
 
@@ -228,6 +228,6 @@ def in_words(kernels: Iterable[str]) -> str:
 
 
 def clear() -> None:
-    """Forget what this process knows, not what is on disk."""
+    """Forget all refusals in this process; those on disk stay."""
     _known.clear()
     _avoided.clear()

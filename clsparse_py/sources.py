@@ -1,7 +1,7 @@
 """Templates filled in, and OpenCL C with what it includes put in place.
 
-What a template became is kept on disk under its text and arguments: filling one in takes milliseconds, Mako's own import more
-than all else that a later process does before its first product.
+Rendered sources are kept on disk under the template's text and arguments: rendering takes milliseconds, and importing Mako takes
+longer than everything else that a later process does before its first product.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class _Templates:
 
 @functools.cache
 def _template(name: str) -> Template:
-    # Here, as it takes longer to import than all else; what is kept on disk needs none of it.
+    # Imported here, as its import takes longer than all others; sources that are kept on disk do not need Mako.
     from mako.template import Template
 
     return Template(text=_text(name), strict_undefined=True, uri=name, lookup=_Templates())

@@ -1,4 +1,4 @@
-"""Kernels that read the structure of a matrix alone: what their records share, and the check of a structure."""
+"""Kernels that read only the structure of a matrix: the base of their records, and the check of a structure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Check", "Facts", "OfStructure", "check_structure"]
 
 @dataclass(frozen=True)
 class OfStructure(programs.Parameters):
-    """What kernels that read the structure alone share.
+    """Base of the records of kernels that read only the structure of a matrix.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Check(OfStructure):
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a structure, as `check_structure` finds it.
+    """Facts about a structure, as `check_structure` finds them.
 
     Attributes
     ----------
@@ -65,11 +65,11 @@ class Facts:
     sorted : bool
         Whether the columns of each row ascend.
     canonical : bool
-        Whether they do so strictly.
+        Whether they ascend strictly: sorted, and without duplicates.
     longest : int or None
-        Entries of the longest row; None where nothing has looked at all rows.
+        Entries of the longest row; None if that is not known.
     adjacent : int
-        Entries whose column is the one behind that of the entry before; 0 where nothing has looked.
+        Entries whose column is the one next to that of the entry before; 0 if that is not known.
     """
 
     nnz: int
@@ -82,7 +82,7 @@ class Facts:
 def _counted(
     chain: Chain, shape: tuple[int, int], indices: cl_array.Array, indptr: cl_array.Array, work_group: int
 ) -> np.ndarray[Any, Any]:
-    """Return what ``templates/csr/check.mako`` counts, a row for each work-group."""
+    """Return the counts of ``templates/csr/check.mako``, a row for each work-group."""
     built, record = chain.build(Check(min(work_group, chain.device.max_work_group), indptr.dtype.name))
     work = max(shape[0], indices.size, 1)
     groups = max(1, min(-(-work // record.work_group), chain.device.compute_units * 16))
@@ -94,11 +94,11 @@ def _counted(
 
 
 def counted_by_host(shape: tuple[int, int], indices: np.ndarray[Any, Any], indptr: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return the same for a structure on the host, as if one work-group had counted all."""
+    """Return the counts of `_counted` for a structure on the host, as if one work-group had counted all."""
     columns, lengths = indices.astype(np.int64), np.diff(indptr.astype(np.int64))
     steps = np.diff(columns)
     begins = indptr[:-1][lengths > 0]
-    # Entries behind another row's: what falls there is no fault.
+    # Steps from the last entry of a row to the first of the next: columns may fall there.
     behind = steps[begins[(begins > 0) & (begins < columns.size)] - 1]
     falls, not_rises = (int(np.sum(test(steps, 0)) - np.sum(test(behind, 0))) for test in (np.less, np.less_equal))
     outside, adjacent = np.sum((columns < 0) | (columns >= shape[1])), np.sum((steps == 1) & (columns[1:] > 0))
@@ -114,13 +114,13 @@ def check_structure(
     Raises
     ------
     ValueError
-        It is no CSR structure of that shape; the message says why.
+        The arrays are no CSR structure of that shape; the message says why.
     """
     chain = Chain(in_order(queue), indptr, indices)
     try:
         found = _counted(chain, shape, indices, indptr, work_group)
     except BuildError:
-        # Without the kernel the host looks at the structure, which has to be copied to it.
+        # The kernel is refused: the host checks a copy of the structure.
         found = counted_by_host(shape, chain.read(indices, indices.size), chain.read(indptr, shape[0] + 1))
     decreasing, outside, falls, not_rises, first, last, adjacent = (int(total) for total in found[:, :7].sum(axis=0))
     if first != 0:
@@ -130,7 +130,7 @@ def check_structure(
     if last > indices.size:
         raise ValueError(f"indptr: ends with {last}, but there are only {indices.size} indices")
     if outside and last < indices.size:
-        # What lies behind the last row is pruned and need not be columns.
+        # Entries behind the last row are cut off, and need not be valid columns: count again without them.
         return check_structure(queue, shape, indices[:last], indptr, work_group)
     if outside:
         raise ValueError(f"indices: must lie in [0, {shape[1]}), {outside} of {indices.size} do not")

@@ -1,4 +1,4 @@
-"""What plans say of themselves, as tables in text and HTML."""
+"""Explanations of plans as tables, in text and HTML."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Explained", "Shown", "Table", "plan_as_html"]
 
 @dataclass(frozen=True)
 class Table:
-    """A table, and below it what decided.
+    """A table, and below it the reason of the decision.
 
     Attributes
     ----------
@@ -24,7 +24,7 @@ class Table:
         Their heads.
     rows : sequence of sequences of str
     rule : str
-        What decided; "" if nothing had to.
+        The reason of the decision; "" if nothing was decided.
     numbers : str
         The column whose entries stand at its right.
     """
@@ -69,12 +69,12 @@ class Table:
 
 
 class Shown(abc.ABC):
-    """What shows as its table in terminals and notebooks. Records that inherit say ``__repr__ = Shown.__repr__``."""
+    """An object that terminals and notebooks show as a table. Records that inherit say ``__repr__ = Shown.__repr__``."""
 
     @property
     @abc.abstractmethod
     def table(self) -> Table:
-        """What is shown."""
+        """The table to show."""
 
     def __repr__(self) -> str:
         return self.table.as_text()

@@ -74,7 +74,7 @@ def _in_place(queue: cl.CommandQueue, values: np.ndarray[Any, Any]) -> bool:
 
 
 class Waits:
-    """What commands on a queue wait for. Remembers the queue and its own events: asking a driver for them takes microseconds.
+    """The events that commands on a queue wait for. Remembers the queue and its events: asking a driver takes microseconds.
 
     Attributes
     ----------
@@ -92,8 +92,9 @@ class Waits:
     ) -> list[cl.Event] | None:
         """Return the events that a command on a queue, which uses these arrays, has to wait for explicitly.
 
-        In order, those of the queue itself need no waiting; naming them would cost time on the host and on the device. The queues
-        of others are flushed, as OpenCL asks. Those of the arrays that it ``writes`` to wait for what reads them, too.
+        On a queue in order, the queue's own events are left out: naming them would cost time on the host and on the device.
+        Queues of other events are flushed, as OpenCL asks. A command that ``writes`` to arrays also waits for those that read
+        them.
 
         Raises
         ------
@@ -166,7 +167,7 @@ def on_host(array: cl_array.Array, host: np.ndarray[Any, Any]) -> np.ndarray[Any
     queue: Any = array.queue
     buffer: Any = array.base_data
     if _in_place(queue, host):
-        # Mapping is what makes the device's writes visible in memory that both use.
+        # Memory that host and device share has to be mapped before the host sees the device's writes.
         mapped, _ = cl.enqueue_map_buffer(queue, buffer, cl.map_flags.READ, 0, host.shape, host.dtype, wait_for=[*array.events])
         mapped.base.release(queue)
         return host

@@ -1,7 +1,7 @@
 """Tries the compiler of a device in a process of its own, as one that dies or hangs would take this process with it.
 
-Once a driver, for devices whose compiler runs in the host's process: what was found good is kept by `device`, what was not as a
-refusal of the whole device.
+That is done once for each driver of a device whose compiler runs in the host's process. `device` keeps a good verdict on disk; a
+bad one is kept as a refusal of the whole device.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ __all__ = ["BEGINS", "GOOD", "GUARD", "LIMIT", "NONE", "REFUSED", "WRONG", "Unfi
 
 _log = logging.getLogger(__name__)
 
-#: The module that the child runs, and what it prints: a word to a line, the last one followed by a reason.
+#: The module that the child runs, and its output: a word to a line, the last one followed by a reason.
 PROBE = "clsparse_py._probe"
 BEGINS, GOOD, NONE, REFUSED, WRONG = "begins", "good", "none", "refused", "wrong"
-#: Seconds after which a compiler is taken to hang: a hundred times what it takes.
+#: Seconds after which a compiler is taken to hang: a hundred times as long as it should take.
 LIMIT = 120.0
-#: Set in the child: whatever it is, it starts none.
+#: The variable that is set in the child, so that it starts no child of its own.
 GUARD = "CLSPARSE_PROBING"
 #: How a compiler ends a process. Others, such as the one that frees memory, are sent from outside.
 _FATAL = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE", "SIGTRAP", "SIGSYS")
@@ -36,7 +36,7 @@ class UnfitError(Exception):
     Attributes
     ----------
     certain : bool
-        Whether it is believed at once: it died or was wrong. What was refused, or took too long, another process has to see too.
+        Whether one process is enough: the compiler died or was wrong. A refusal or a timeout has to be seen by a second process.
     """
 
     def __init__(self, reason: str, *, certain: bool) -> None:
@@ -45,14 +45,14 @@ class UnfitError(Exception):
 
 
 def judged(output: str, code: int | None) -> UnfitError | None:
-    """Return what a child shows of the compiler that it tried; None if it is good, or the child shows nothing.
+    """Return a child's verdict on the compiler that it tried; None if the compiler is good, or the child gave no verdict.
 
     Parameters
     ----------
     output : str
-        What it printed.
+        The child's output.
     code : int or None
-        How it ended, negative for a signal; None if the time was over.
+        The child's exit code, negative for a signal; None if it took too long.
     """
     lines = output.splitlines()
     if BEGINS not in lines:
@@ -103,7 +103,7 @@ def examine(identity: str) -> None:
     Raises
     ------
     UnfitError
-        It must not be used. What two processes saw, or one for certain, is kept.
+        The compiler must not be used. The verdict is kept if two processes saw the same, or one is certain.
     """
     known = refusals.known(identity, refusals.DEVICE)
     if known is not None:

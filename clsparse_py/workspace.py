@@ -1,6 +1,6 @@
-"""How much memory an operation has in use beside its operands and results: counted, and refused where there is a limit.
+"""The memory that an operation has in use beside its operands and results: counted, and refused beyond a limit.
 
-What allocates (`launch.Chain`, `transfer.allocated`, `convert`) asks here. Where no operation counts, that costs a look-up.
+Functions that allocate (of `launch`, `memory`, `convert`) ask here. If no operation counts, that costs one look-up.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ current = _current.get
 
 
 class Workspace:
-    """The memory that one call has in use, of what it may have. For one thread at a time.
+    """The memory that one call has in use, and its limit. For one thread at a time.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class Workspace:
 
 
 class counting:  # noqa: N801 - used as a function is
-    """Count what this thread allocates inside the block as part of a workspace; with None nothing is counted, as of results."""
+    """Count this thread's allocations inside the block as part of a workspace; with None, as for results, count nothing."""
 
     __slots__ = ("_token", "_workspace")
 

@@ -1,4 +1,4 @@
-"""What products must be: brute force over every semiring, with a bound on the error that rounding may make."""
+"""Right products: brute force over every semiring, with a bound on the error that rounding may make."""
 
 from __future__ import annotations
 

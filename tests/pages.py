@@ -1,4 +1,4 @@
-"""What pages of docs/ say that can be checked: the tests that they name, and tables."""
+"""Checks of pages of docs/: the tests that they name, and tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be set, compared and shown of matrices and plans."""
+"""Attributes of matrices and plans: which can be set; comparison; how they show."""
 
 from __future__ import annotations
 

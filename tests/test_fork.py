@@ -94,7 +94,7 @@ def test_every_door_says_spawn(queue: cl.CommandQueue) -> None:
 def test_a_child_that_uses_no_device_is_not_disturbed(queue: cl.CommandQueue) -> None:
     A, x = csr_array(S, queue=queue), np.ones(3, np.float32)
     made: list[Any] = [A, A @ cl_array.to_device(queue, x), A @ A, A.T, transpose_plan(A), A.spmv_plan()]
-    # What is not done yet will never be done in the child.
+    # Commands that have not ended yet never end in the child.
     gate = cl.UserEvent(queue.context)
     cl.enqueue_barrier(queue, wait_for=[gate])
     made.append(A @ made[1])

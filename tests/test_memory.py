@@ -310,7 +310,7 @@ def test_what_is_kept_is_bounded(own: cl.CommandQueue, n_bytes: int, monkeypatch
     info = memory_info(queue)
     assert info.used == used - (8 << 18)
     assert info.pooled == n_bytes
-    # What was idle for longest went first: another size finds room.
+    # The block that was idle for longest went first: another size finds room.
     large = new(queue, 200_000)
     del large
     assert memory_info(queue).pooled <= n_bytes
@@ -353,7 +353,7 @@ def test_a_queue_takes_its_memory_along(own: cl.CommandQueue) -> None:
     gc.collect()
     assert arena() is None
     assert memory_info(second)[:2] == (1 << 18, 1 << 18)
-    # What is let go after its queue goes back to the driver.
+    # Memory that is let go after its queue goes back to the driver.
     del left
     assert memory_info(second)[:2] == (0, 1 << 18)
 
@@ -387,7 +387,7 @@ def test_a_matrix_keeps_no_operand(own: cl.CommandQueue) -> None:
     del x, out
     assert [each() for each in watched] == [None, None]
     assert memory_info(own).blocks == before - 2
-    # What was set before is not used again.
+    # Counters that were set before are not used again.
     x, out = filled(own, 7), new(own)
     np.testing.assert_array_equal(spmv(A, x, out=out).get(), 7)
 

@@ -1,4 +1,4 @@
-"""Errors name the argument, what came and what is needed; what has another to answer is left to it."""
+"""Errors name the argument, what came and what is needed; operands that know how to answer are left to answer."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_shape_is_a_matrix_without_entries(queue: cl.CommandQueue) -> None:
 
 
 class Answers:
-    """What knows how to multiply by a matrix."""
+    """An operand that knows how to multiply by a matrix."""
 
     def __matmul__(self, other: object) -> str:
         return f"before a {type(other).__name__}"

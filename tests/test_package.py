@@ -1,4 +1,4 @@
-"""What an installation, a source distribution and a checkout hold, and that each runs by itself."""
+"""Contents of an installation, a source distribution and a checkout, and that each runs by itself."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 import clsparse_py
 
 ROOT = Path(__file__).parents[1]
-# What the two folders of sources resolve to.
+# The two folders of sources, resolved.
 WHERE = "from clsparse_py import sources; print(sources.TEMPLATES.resolve(), sources.INCLUDES.resolve(), sep='\\n')"
 
 PUBLIC = {

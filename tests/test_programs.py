@@ -162,7 +162,7 @@ def test_templates_are_strict_about_names(name: str) -> None:
 def test_templates_leave_no_argument_unused() -> None:
     for name, text in template_files().items():
         for record in (record for record in records() if record.template == name):
-            # What kernels share, one of them may leave unused.
+            # An argument that several kernels share may be unused in one of them.
             bases = [base for base in type(record).__mro__[1:-1] if "arguments" in vars(base) and base is not programs.Parameters]
             shared = {argument for base in bases for argument in base.arguments(record)}
             assert all(argument in text for argument in record.arguments() if argument not in shared), name
@@ -190,7 +190,7 @@ def test_headers_refuse_to_do_without_the_macros_that_they_need(name: str) -> No
     conditions = " ".join(re.findall(r"^ *#(?:el)?if (.*)$", text, flags=re.MULTILINE))
     asked = set(re.findall(r"\b[A-Z]\w*", re.sub(r"defined\(\w+\)", "", conditions)))
     needed, defined = macros_of(name)
-    # What a compiler takes for 0 otherwise.
+    # A macro that is not defined counts as 0 otherwise.
     assert asked <= needed | defined
     queue = queue_on(next(iter(PLATFORMS)))
     if needed:

@@ -122,7 +122,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def plant(monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> Iterator[Callable[..., list[str]]]:  # noqa: ARG001 - kept from others
-    """Have the compiler refuse all kernels in whose names a pattern is found; what it was asked for is collected."""
+    """Have the compiler refuse all kernels in whose names a pattern is found; collect the names it was asked for."""
     compile_source, built = programs.compile_source, dict(programs._built)
 
     def planted(pattern: str, error: Exception | None = None) -> list[str]:

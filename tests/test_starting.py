@@ -1,4 +1,4 @@
-"""What a new process loads, and what it need not do again."""
+"""Modules that a new process loads, and work that it need not do again."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Threads that do all operations at once, on queues of their own and shared ones. `test_threads.py` runs it in another process.
 
-Prints "right N" at the end; what is wrong, or stands still, ends the process.
+Prints "right N" at the end; a wrong result, or a thread that stands still, ends the process.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What type checkers are to know of the public functions.
+"""Types of the public functions, for type checkers.
 
 mypy checks each `assert_type` (`test_types` runs it), and the same test runs these functions with `assert_type` looking at what
 came. A comment ``type: ignore`` stands where mypy has to object: one that is not needed is an error under ``--strict``.
@@ -98,7 +98,7 @@ def arrays(ptr: cl_array.Array, keys: cl_array.Array) -> None:
 
 
 def mistakes() -> None:
-    """What mypy objects to; not to be run."""
+    """Calls that mypy objects to; not to be run."""
     A = csr_array((3, 3), queue=default_queue())
     x = cl_array.zeros(A.queue, 3, np.float32)
     A @ object()  # type: ignore[operator]

@@ -1,8 +1,8 @@
 """Kernels that Intel's runtime for CPUs builds unoptimised in tests, in a quarter of the time: those that show it nothing new.
 
 A kernel is optimised if it is the first of its template, in this process, with one of its dtypes, its semiring, or another
-choice that is no number. What differs from those in sizes, or puts the same choices together anew, is not. PoCL's compiler takes
-as long either way.
+choice that is no number. Kernels that differ from those in sizes, or combine the same choices anew, are not. PoCL's compiler
+takes as long either way.
 """
 
 from __future__ import annotations

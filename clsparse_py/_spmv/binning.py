@@ -22,7 +22,7 @@ __all__ = ["GRANULARITIES", "N_BINS", "Scheme", "SchemeName", "Side", "count_bin
 
 #: The granularities U of coarse binning (Hou, Feng and Che, Section III-B).
 GRANULARITIES = (*(factor * 10**power for power in range(1, 6) for factor in (1, 2, 5)), 10**6)
-#: 100 bins and the one for what is above.
+#: 100 bins, and one for longer rows.
 N_BINS = 101
 #: Hybrid binning takes the rows of a block one by one where the block has fewer entries a row than this.
 HYBRID_THRESHOLD = 32

@@ -235,7 +235,7 @@ class Builder:
         arrays = list({id(each.rows): each.rows for each in lists}.values())
         offsets = dict(zip((id(rows) for rows in arrays), np.cumsum([0] + [rows.size for rows in arrays]), strict=False))
         rows = arrays[0] if len(arrays) == 1 else self._joined(arrays)
-        # Long rows first: what takes longest begins first.
+        # Long rows first: the work-groups that take longest begin first.
         lists = sorted(lists, key=lambda each: -each.choice.width)
         shapes = dict.fromkeys((each.choice.work_group, each.choice.unroll) for each in lists)
         for shape in shapes:

@@ -46,7 +46,7 @@ PIECE = 1 << 14
 
 @dataclass(frozen=True)
 class KernelChoice:
-    """A kernel and its tunable parameters; what the device does not take becomes the nearest that it does.
+    """A kernel and its tunable parameters; values that the device does not take become the nearest that it does.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ class KernelChoice:
 
     @property
     def label(self) -> str:
-        """What `parse` takes."""
+        """The label, as `parse` takes it."""
         return f"{self.name}/{self.work_group}/{self.number}"
 
     @property
@@ -136,7 +136,7 @@ class KernelChoice:
 
 @dataclass(frozen=True)
 class Decision:
-    """What was decided, and why.
+    """A decision, and its reason.
 
     Attributes
     ----------
@@ -145,7 +145,7 @@ class Decision:
     kernels : tuple of tuple of KernelChoice
         For "single" one kernel; otherwise for each of the scheme's sides the kernel of each of its `N_BINS` bins.
     rule : str
-        What decided: the profile and the comparisons that led there, or that it was named.
+        The reason: the profile and the comparisons that led there, or that the caller named it.
     """
 
     scheme: Scheme
@@ -154,14 +154,14 @@ class Decision:
 
 
 def whole_rows(features: Features, device: Device) -> bool:
-    """Return whether no row is longer than what a compute unit has to do anyway: then none need be cut."""
+    """Return whether the longest row is no more work than a compute unit has anyway: if so, no row need be cut."""
     return features.longest * device.compute_units <= features.nnz
 
 
 def choose(
     features: Features, device: Device, scheme: str | Scheme, kernel: KernelName | KernelChoice | None, dtype: str = "float64"
 ) -> Decision:
-    """Decide on a plan: what the caller names is taken, the rest is up to the profile that serves the device.
+    """Decide on a plan: by the names that the caller gives and, for the rest, by the profile that serves the device.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def choose(
     device : Device
         That it is to run on.
     scheme : str or Scheme
-        "auto", what `Scheme.parse` takes, or a scheme.
+        "auto", a label that `Scheme.parse` takes, or a scheme.
     kernel : one of KERNELS, KernelChoice or None
         The kernel for all rows; None leaves it to the profile.
     dtype : str

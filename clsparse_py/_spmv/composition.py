@@ -1,4 +1,4 @@
-"""From times of kernels on the rows of bins to kernels for all bins of a scheme, and to what the scheme is likely to take."""
+"""From times of kernels on the rows of bins to kernels for all bins of a scheme, and to the likely time of the scheme."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _classes(numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 @dataclass(frozen=True)
 class Composer:
-    """Composes schemes from what was measured of the bins of one matrix.
+    """Composes schemes from measurements of the bins of one matrix.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class Composer:
 
     @classmethod
     def of(cls, loads: Loads, measured: Sequence[tuple[Mapping[str, float], Mapping[str, float]]]) -> Composer:
-        """Return the composer for what was measured: features of bins, and seconds by label."""
+        """Return the composer for measurements: features of bins, and seconds by label."""
         best = {}
         for features, times in measured:
             if not times:
@@ -109,7 +109,7 @@ class Composer:
         return found[0] if found else None
 
     def seconds(self, scheme: Scheme) -> float:
-        """Return what a scheme with bins is likely to take; infinite where nothing was measured."""
+        """Return the likely seconds of a scheme with bins; infinite if nothing was measured."""
         if not self.best:
             return math.inf
         usual = float(np.median([rate for _, rate in self.best.values()]))

@@ -47,10 +47,10 @@ class Launch:
 class Executable:
     """The launches of one product for one arithmetic, and the arrays of the plan that their arguments point to.
 
-    The operands are the caller's to keep: a command that was enqueued keeps what it uses, and no argument is used again that
-    points to what is gone. Arguments belong to one execution at a time: `lock` is held from setting them to the last enqueue. So
-    does what launches hand to each other in `keep`: where no queue's order sees to it, an execution waits for `last`, the one
-    before it.
+    The operands are the caller's to keep: an enqueued command keeps the memory that it uses, and no argument that points to
+    memory which is gone is used again. Arguments belong to one execution at a time: `lock` is held from setting them to the last
+    enqueue. So does what launches hand to each other in `keep`: where no queue's order sees to it, an execution waits for `last`,
+    the one before it.
     """
 
     launches: list[Launch] = field(default_factory=list)
@@ -108,6 +108,6 @@ class Executable:
         self.operands, self.scale = tuple(map(weakref.ref, operands)), scale
 
     def __del__(self) -> None:
-        # What is kept here goes with it, and a buffer on host memory goes at once: not while a kernel uses it.
+        # Buffers that are kept here go with the executable, and one on host memory goes at once: not while a kernel uses it.
         if self.last is not None and not is_forked():
             self.last[1].wait()

@@ -1,4 +1,4 @@
-"""What a plan says of itself: which rows go to which kernel with which parameters, and why."""
+"""The explanation of a plan: which rows go to which kernel with which parameters, and why."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Explanation(Shown):
     scheme : str
         How rows are binned.
     rule : str
-        What decided: the profile and the way through its trees, or that it was named.
+        The reason: the profile and the way through its trees, or that the caller named it.
     shares : tuple of Share
         Rows, the kernel chosen, the kernel built (None until the first product), and why.
     launches : int

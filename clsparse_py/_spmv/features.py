@@ -21,7 +21,7 @@ _SHARES = (0, 1, 2, 4, 6, 8, 10, 13)
 
 #: How many rows are counted by class at most, and of how many columns are looked at.
 _COUNTED, _SAMPLES = 1 << 13, 256
-#: What so many work-groups found is read as it is, and put together on the host.
+#: Results of up to so many work-groups are read as they are, and combined on the host.
 _FEW_GROUPS = 64
 
 
@@ -66,14 +66,14 @@ class Features:
         return self.nnz / max(self.n_rows, 1)
 
     def numbers(self, compute_units: int, itemsize: int) -> dict[str, float]:
-        """Return what decision trees compare.
+        """Return the features that decision trees compare.
 
         Parameters
         ----------
         compute_units : int
-            Of the device: "longest_by_share" is the longest row relative to what one of them has to do.
+            Of the device: "longest_by_share" is the longest row relative to the mean work of one compute unit.
         itemsize : int
-            Bytes of a value: "bytes" is what entries take, their columns in 32 bits.
+            Bytes of a value: "bytes" is the memory of all entries, with 32-bit columns.
         """
         mean, counted = self.mean, max(sum(self.classes), 1)
         # Rows of up to 2^k entries, as a share of all.
@@ -143,7 +143,7 @@ def inspect(
     samples : int
         Of how many rows columns are looked at, at most.
     few_groups : int
-        What more work-groups than these found is put together on the device.
+        Results of more work-groups than these are combined on the device.
     """
     n_rows, n_cols = shape
     if not n_rows:

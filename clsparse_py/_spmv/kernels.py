@@ -1,4 +1,4 @@
-"""The SpMV kernels: a parameter record beside each template, and what values of it are legal on a device."""
+"""The SpMV kernels: a parameter record beside each template, and which values of it are legal on a device."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Subvector(ProductKernel):
     def legal(
         cls, device: Device, arithmetic: Arithmetic, scaled: bool, width: int, work_group: int, unroll: int, binned: bool
     ) -> Subvector:
-        """Return the legal record nearest to what is asked for."""
+        """Return the legal record nearest to the one asked for."""
         width = _power_of_two_at_most(min(width, device.max_work_group))
         work_group = nearest_work_group(work_group, width, device.max_work_group)
         portability = device.portability.at_most(device.portability.lane_width if width > 1 else 1)
@@ -113,7 +113,7 @@ class Pieces(ProductKernel):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int, unroll: int) -> Pieces:
-        """Return the legal record nearest to what is asked for."""
+        """Return the legal record nearest to the one asked for."""
         work_group = _power_of_two_at_most(min(work_group, device.max_work_group))
         return cls(work_group, arithmetic, device.portability, scaled, unroll)
 
@@ -141,8 +141,8 @@ class Adaptive(ProductKernel):
     Attributes
     ----------
     parts : str
-        "staged": a work-group has no more entries than it holds products of in local memory. "rests": what it has behind those
-        is the rest of its last row. "even": it has just as many as it holds.
+        "staged": a work-group has no more entries than it holds products of in local memory. "rests": the entries that it has
+        behind those is the rest of its last row. "even": it has just as many as it holds.
     items : int
         Entries to a work-item; a work-group holds ``work_group * items`` products in local memory.
     short_row : int
@@ -171,7 +171,7 @@ class Adaptive(ProductKernel):
         short_row: int = 32,
         lanes: int = 32,
     ) -> Adaptive:
-        """Return the legal record nearest to what is asked for: it fits in the local memory."""
+        """Return the legal record nearest to the one asked for: it fits in the local memory."""
         work_group = max(1, min(work_group, device.max_work_group))
         lanes = min(lanes, _power_of_two_dividing(work_group))
         return _fitting(cls(work_group, arithmetic, device.portability, scaled, parts, items, short_row, lanes), device)
@@ -232,7 +232,7 @@ class Merge(ProductKernel):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int, items: int) -> Merge:
-        """Return the legal record nearest to what is asked for: it fits in the local memory."""
+        """Return the legal record nearest to the one asked for: it fits in the local memory."""
         # Its work-items exchange values in local memory alone.
         work_group = max(1, min(work_group, device.max_work_group))
         return _fitting(cls(work_group, arithmetic, device.portability.at_most(1), scaled, items), device)
@@ -292,7 +292,7 @@ class Chunked(ProductKernel):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int) -> Chunked:
-        """Return the legal record nearest to what is asked for."""
+        """Return the legal record nearest to the one asked for."""
         portability = device.portability.at_most(1)
         # Eight values are gathered well by compilers that make vectors of work-items, which those with sub-groups do.
         widths = () if arithmetic.vector_operations is None else (4, 8) if device.portability.lane_width > 1 else (4,)
@@ -341,7 +341,7 @@ class Combine(ProductKernel):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int = 64, lanes: int = 32) -> Combine:
-        """Return the legal record nearest to what is asked for."""
+        """Return the legal record nearest to the one asked for."""
         work_group = max(1, min(work_group, device.max_work_group))
         return cls(work_group, arithmetic, device.portability, scaled, min(lanes, _power_of_two_dividing(work_group)))
 
@@ -368,7 +368,7 @@ class CountFeatures(OfStructure):
 
     template = "spmv/features"
 
-    #: What is found beside the classes of row lengths.
+    #: The features beside the classes of row lengths.
     N_NUMBERS: ClassVar[int] = 9
 
     @property

@@ -1,4 +1,4 @@
-"""The plan of a matrix's products: what an inspection decided, ready for any number of them."""
+"""The plan of a matrix's products: inspected and decided once, executed any number of times."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class _Checked:
-    """A product that was checked: values, x and y, which it does not keep, alpha, beta and semiring, and what they make."""
+    """A product that was checked: values, x and y (weak references), alpha, beta and semiring, and the executable for them."""
 
     arrays: tuple[weakref.ref[cl_array.Array], ...]
     others: tuple[Any, ...]
@@ -170,7 +170,7 @@ class SpmvPlan(SetOnce):
     def profile(self, A: Matrix, x: cl_array.Array, y: cl_array.Array) -> float:
         """Return the device's time for one product in seconds: the sum over its launches, by the device's own clock.
 
-        Waits. Uses a profiling queue of its own. What passes between launches is not counted: on an idle queue it is the
+        Waits. Uses a profiling queue of its own. Time between launches is not counted: on an idle queue it is the
         host's time to enqueue the second.
         """
         queue = cl.CommandQueue(A.queue.context, A.queue.device, cl.command_queue_properties.PROFILING_ENABLE)
@@ -191,7 +191,7 @@ class SpmvPlan(SetOnce):
             return builder.executable
 
     def _built(self, arithmetic: Arithmetic, scaled: bool) -> Builder:
-        """Return the launches of what was decided or, where a kernel of that is refused, of the next alternative that builds.
+        """Return the launches of the decision or, if one of its kernels is refused, of the next alternative that builds.
 
         Raises
         ------

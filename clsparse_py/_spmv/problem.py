@@ -72,11 +72,11 @@ class SpmvProblem:
     lengths : numpy.ndarray
         Of A's rows.
     loads : Loads
-        What classes of bins have to do.
+        The work of classes of bins.
     single : str or None
         The fastest kernel for all rows, once it is known.
     composer : Composer or None
-        Makes schemes of what was measured of bins, once that is known.
+        Makes schemes from measurements of bins, once there are some.
     """
 
     def __init__(self, queue: cl.CommandQueue, name: str, matrix: Any, dtype: str) -> None:
@@ -108,13 +108,13 @@ class SpmvProblem:
         return [Bins(scheme, *CLASSES[i]) for i in most if weights[i] > share * weights.sum()]
 
     def run(self, decision: Decision) -> Callable[[], list[cl.Event]]:
-        """Return what runs the whole product as decided, once."""
+        """Return a function that runs the whole product, as decided, once."""
         plan = SpmvPlan(self.A, self.features, decision)
         self._spoil()
         return lambda: plan.execute(self.A, self.x, self.y)
 
     def run_bins(self, bins: Bins, choice: KernelChoice) -> Callable[[], list[cl.Event]]:
-        """Return what runs a kernel on the rows of some bins, once."""
+        """Return a function that runs a kernel on the rows of some bins once."""
         decision = Decision(bins.scheme, ((choice,) * N_BINS,), "measured alone")
         plan = SpmvPlan(self.A, self.features, decision)
         builder = Builder(plan.inspected, Arithmetic(self.dtype, self.dtype, self.A.indptr.dtype.name), scaled=False)
@@ -128,7 +128,7 @@ class SpmvProblem:
         return bool(np.all(np.abs(found - self._wanted[rows]) <= self._tolerance[rows]))
 
     def _spoil(self) -> None:
-        """See to it that what an earlier run left is not taken for a result."""
+        """Overwrite the result, so that values of an earlier run are not taken for those of the next."""
         chain = Chain(self.queue, writes=(self.y,))
         chain.fill(self.y, np.nan, self.y.size)
         chain.finish(self.y)
@@ -136,7 +136,7 @@ class SpmvProblem:
 
 @dataclass
 class Subject:
-    """What a question is asked of: a whole product, or some of its bins."""
+    """The subject of a question: a whole product, or some of its bins."""
 
     problem: SpmvProblem
     bins: Bins | None = None
@@ -144,12 +144,12 @@ class Subject:
 
     @functools.cached_property
     def numbers(self) -> dict[str, float]:
-        """What decision trees compare."""
+        """The features that decision trees compare."""
         problem = self.problem
         numbers = problem.features.numbers(problem.device.compute_units, np.dtype(problem.dtype).itemsize)
         if self.bins is None:
             return numbers
-        # What a bin of the class is called that has its mean work.
+        # The name of the bin with the mean work of this class.
         lengths, granularity = problem.lengths[self.rows], self.bins.side.granularity
         middle = min(max(round(float(lengths.mean())), self.bins.begin), self.bins.end - 1)
         return {**numbers, "granularity": granularity, "bin": middle}

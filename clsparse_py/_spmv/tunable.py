@@ -1,4 +1,4 @@
-"""What can be tuned of SpMV: how rows are binned, and which kernel takes all rows or those of a bin."""
+"""SpMV's tunables: how rows are binned, and which kernel takes all rows or those of a bin."""
 
 from __future__ import annotations
 
@@ -42,10 +42,16 @@ _BIN = {
     False: ("serial/256/2", *(f"subvector{1 << k}/256/2" for k in range(1, 8)), "vector/256/2", "pieces/256/4"),
     True: ("serial/256/2", "subvector4/256/2", "subvector16/256/2", "vector/256/2", "pieces/256/4"),
 }
-#: The granularities at which bins are measured, how much of the work a class of them has to have for that, and how many are.
-_MEASURED, _SHARE, _MOST = ("fine", "coarse-100"), 0.05, 4
-#: How many schemes with bins are measured whole: those that are likely to be the fastest, and what is too slow for more than one.
-_SCHEMES_TRIED, _HOPELESS = 4, 2.0
+#: The granularities at which classes of bins are measured.
+_MEASURED = "fine", "coarse-100"
+#: A class of bins is measured if it has at least this share of the work.
+_MIN_SHARE = 0.05
+#: At each granularity, at most so many classes are measured.
+_MAX_CLASSES = 4
+#: Schemes with bins that are measured whole: this many, those that are likely to be the fastest.
+_SCHEMES_TRIED = 4
+#: A scheme is not measured if it is likely to take so many times as long as the fastest kernel for all rows.
+_HOPELESS = 2.0
 
 
 class SpmvTunable(Tunable[Subject]):
@@ -102,7 +108,7 @@ class SpmvTunable(Tunable[Subject]):
         if question != "bin":
             return (problem,)
         whole = problem.problem
-        found = [bins for text in _MEASURED for bins in whole.parts(Scheme.parse(text), _SHARE)[:_MOST]]
+        found = [bins for text in _MEASURED for bins in whole.parts(Scheme.parse(text), _MIN_SHARE)[:_MAX_CLASSES]]
         return [Subject(whole, bins, bins.rows(whole.lengths)) for bins in found]
 
     @override
@@ -123,7 +129,7 @@ class SpmvTunable(Tunable[Subject]):
         measured: Mapping[str, Sequence[tuple[Mapping[str, float], Mapping[str, float]]]],
         exhaustive: bool,
     ) -> tuple[str, ...]:
-        """Return the labels worth measuring: widths near the rows' lengths; schemes by what their bins took."""
+        """Return the labels worth measuring: widths near the rows' lengths; schemes by the times of their bins."""
         labels = self.configurations(device, dtype, question)
         if question != "scheme":
             return labels if exhaustive else tuple(label for label in labels if _suits(KernelChoice.parse(label), subject))
@@ -158,7 +164,7 @@ class SpmvTunable(Tunable[Subject]):
 
     @override
     def prepare(self, subject: Subject, question: str, label: str) -> Callable[[], list[cl.Event]]:
-        """Return what multiplies once: with a kernel for all rows, with one for those of bins, or by a scheme as a whole.
+        """Return a function that multiplies once: by a kernel for all rows or for those of bins, or by a whole scheme.
 
         A scheme takes the kernels that were measured as the fastest on this matrix, and where none was, those of the profile.
         """
@@ -171,7 +177,7 @@ class SpmvTunable(Tunable[Subject]):
 
     @override
     def default(self, device: Device, dtype: str, question: str, features: Mapping[str, float]) -> str:
-        """Return what the shipped profile for a device of this type takes."""
+        """Return the label that the shipped profile for a device of this type chooses."""
         return default(device, self.operation, dtype, question, features).label
 
     @override

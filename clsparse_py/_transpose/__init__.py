@@ -28,7 +28,7 @@ def transpose(A: MatrixT, *, method: Method = "auto") -> MatrixT:
     Returns
     -------
     csr_array, n x m
-        Rows sorted; duplicates stay, in the order in which A has them: what SciPy's ``A.T.tocsr()`` gives, the same with every
+        Rows sorted; duplicates stay, in A's order: the result of SciPy's ``A.T.tocsr()``, the same with every
         method. Its values are its own. Where the pattern was found to be symmetric, it shares A's ``indices`` and ``indptr``.
 
     Raises

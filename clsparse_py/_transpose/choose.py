@@ -46,7 +46,7 @@ class Strategy:
 
 @functools.lru_cache(maxsize=64)
 def parse(label: str) -> Strategy:
-    """Return what a label such as "gather:900 binned" means.
+    """Return the strategy of a label such as "gather:900 binned".
 
     Raises
     ------
@@ -66,7 +66,7 @@ def parse(label: str) -> Strategy:
 
 
 def features_of(A: Matrix, value_bytes: int) -> dict[str, float]:
-    """Return what is known of a transposition before the device is asked.
+    """Return the features of a transposition that are known before the device is asked.
 
     Parameters
     ----------

@@ -59,9 +59,9 @@ class Unpack(Moving):
 
 
 def tile(device: Device, work_group: int = 256, items: int = 4, entry_bytes: int = 4) -> tuple[int, int]:
-    """Return the legal work-group size, and entries to a work-item, nearest to what is asked for.
+    """Return the legal work-group size, and entries to a work-item, nearest to those asked for.
 
-    The local memory of a tile, so many bytes for each entry and one more, takes a quarter of what the device has, at most.
+    The local memory of a tile, so many bytes for each entry and one more, takes at most a quarter of the device's.
     """
     most = max(1, device.local_memory // (4 * entry_bytes) - 1)
     work_group = max(1, min(work_group, device.max_work_group, most))
@@ -75,7 +75,7 @@ class Insert(OfStructure):
     Attributes
     ----------
     items : int
-        Entries and beginnings of rows to a work-item; a tile has ``work_group * items``. `tile` says what is legal.
+        Entries and beginnings of rows to a work-item; a tile has ``work_group * items``. See `tile` for the legal values.
     """
 
     template = "transpose/insert"
@@ -94,7 +94,7 @@ class Insert(OfStructure):
 
 @dataclass(frozen=True)
 class _MovingTiles(Moving):
-    """What kernels share that move a tile's entries.
+    """Base of the records of kernels that move the entries of a tile.
 
     Attributes
     ----------

@@ -1,8 +1,8 @@
 """The methods of SpTRANS: from the arrays of a matrix to those of its transposed, each by a few launches.
 
-A method is a function ``method(chain, A, values, moved) -> Pattern``. It enqueues what puts the values of A into ``moved`` in the
-order of the transposed, and returns the structure of the transposed. Without values it puts the positions of entries there: the
-permutation that a plan keeps. A's structure is valid, and A has entries.
+A method is a function ``method(chain, A, values, moved) -> Pattern``. It enqueues commands that put the values of A into
+``moved`` in the order of the transposed, and returns the structure of the transposed. Without values it puts the positions of
+entries there: the permutation that a plan keeps. A's structure is valid, and A has entries.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Pattern:
     indptr, indices : pyopencl.array.Array
         A's own where the pattern is symmetric.
     why : str
-        What the method found, or that it takes any matrix.
+        The method's finding, or that it takes any matrix.
     """
 
     indptr: cl_array.Array
@@ -118,7 +118,7 @@ def gather(
     """Transpose a matrix of symmetric pattern: the value of each entry is searched where its mirror image stands.
 
     The first transposition of a structure waits for the device once: a sample of entries is looked at, then all of them unless
-    the sample decides against it, and one read tells what was found. That is a fact of the structure and kept with it, so later
+    the sample decides against it, and one read fetches the result. That is a fact of the structure and kept with it, so later
     ones do not wait. The result shares A's ``indptr`` and ``indices``.
 
     Parameters
@@ -128,7 +128,7 @@ def gather(
     at_first : int
         How many of 1024 entries of the sample have to be found at the first place that is looked at, which is cheap.
     work_group, items : int, optional
-        Work-items in a work-group, and what each takes of a tile.
+        Work-items in a work-group, and entries of a tile to each.
 
     Raises
     ------
@@ -181,7 +181,7 @@ def _enqueue_gather(
     work_group: int | None,
     items: int,
 ) -> None:
-    """Enqueue `gather`; without ``at_first`` no sample is looked at, as ``found`` tells what is known."""
+    """Enqueue `gather`; without ``at_first`` no sample is looked at, as ``found`` has the answer."""
     device, index = chain.device, name_of(indptr.dtype)
     if at_first is not None:
         sample, _ = chain.build(Sample(min(Sample.ROWS, device.max_work_group), index))
@@ -237,7 +237,7 @@ def atomics(
 ) -> Pattern:
     """Transpose as SpTRANS of Ji et al. does: count by atomics, insert in any order, sort each row; long rows in pieces, merged.
 
-    What is inserted and sorted are pairs of rows and positions of entries, which differ even where an entry has a duplicate, so
+    Pairs of rows and positions of entries are inserted and sorted, which differ even where an entry has a duplicate, so
     that the result is deterministic; values follow in the end. The first transposition of a structure waits for the length of the
     longest row, a fact of the structure that is kept with it; if rows are long, each transposition waits for their sort.
 
@@ -278,7 +278,7 @@ def atomics(
     run(chain, _enqueue_insertion, (A.indptr, A.indices, ranks, indptr, pairs), A.shape[0], n, work_group)
     order_group, items = tile(device, work_group or 256, 8, entry_bytes=12)
     order = chain.build(Order(order_group, name_of(dtype), _value_bytes(values), items))[1]
-    # Not up to what is found, which would be another kind of call each time.
+    # Not up to the number found, which would be another kind of call each time.
     short = min(SHORT, order.work_group * order.items // 2)
     if found <= short:
         run(chain, _enqueue_ordering, (indptr, pairs, values, indices, moved), n_cols, n, order, short)

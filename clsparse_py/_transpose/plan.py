@@ -1,4 +1,4 @@
-"""Choose a method, transpose by it, and keep what new values need."""
+"""Choose a method, transpose by it, and keep the permutation for new values."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ __all__ = ["Explanation", "Permutation", "TransposePlan", "Verdict", "attempt", 
 _WHY_NOT = {
     "gather": "takes symmetric patterns, whose mirror images it has to search",
     "binned": "takes any matrix, but moves each entry twice",
-    "atomics": "takes any matrix, but what it writes is scattered, and entries of a column wait for each other",
+    "atomics": "takes any matrix, but its writes are scattered, and entries of a column wait for each other",
 }
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What was decided of a method: a line of an `Explanation`."""
+    """The decision about one method: a line of an `Explanation`."""
 
     method: str
     taken: bool
@@ -72,7 +72,7 @@ class Explanation(Shown):
     launches : int
         Commands of the first transposition, those included that only looked.
     rule : str
-        What decided which methods were tried; "" where there was nothing to move.
+        The reason why these methods were tried; "" if there was nothing to move.
     """
 
     verdicts: tuple[Verdict, ...]
@@ -99,9 +99,9 @@ def run(
 ) -> tuple[Pattern, Callable[[], Explanation]]:
     """Transpose by the method asked for or, with "auto", by the strategy that the device's profile has.
 
-    Returns the pattern, and what tells which method was taken and why: most callers do not ask.
+    Returns the pattern, and a function that tells which method was taken and why: most callers do not ask.
 
-    See `methods` for what is moved.
+    See `methods` for the values that are moved.
 
     Raises
     ------
@@ -122,7 +122,7 @@ def run(
     if found is None:
         found = attempt(chain, A, values, moved, ruling.value, why_not)
     pattern, taken = found
-    # What shares A's structure has nothing to wait for there.
+    # A result that shares A's structure need not wait for these arrays.
     chain.finish(moved, *(each for each in (pattern.indptr, pattern.indices) if each is not A.indptr and each is not A.indices))
     device, launches, why = chain.device, len(chain.events), pattern.why
 
@@ -143,7 +143,7 @@ def attempt(
     strategy: Strategy,
     why_not: dict[str, str],
 ) -> tuple[Pattern, str]:
-    """Try the methods of a strategy one after another; what decides is seen on the device, while it works.
+    """Try the methods of a strategy one after another. Each finds out on the device, while it works, whether it takes the matrix.
 
     A method of which a kernel is refused is passed over; after those of the strategy come all others.
 
@@ -170,7 +170,7 @@ def attempt(
 
 
 def _about(A: Matrix, values: cl_array.Array | None) -> Hashable:
-    """Return what a method's kernels are for."""
+    """Return the key of the kernels of a method: the operation and its dtypes."""
     return "transpose", name_of(A.indptr.dtype), 0 if values is None else values.dtype.itemsize
 
 
@@ -240,7 +240,7 @@ def transposed(A: MatrixT, method: str) -> MatrixT:
 
 @dataclass(frozen=True)
 class Permutation:
-    """What the transposition of a structure takes for any values; all its matrices share it.
+    """The permutation that transposes any values of a structure; all its matrices share it.
 
     Attributes
     ----------
@@ -316,7 +316,7 @@ class TransposePlan(SetOnce, Generic[MatrixT]):
         data : pyopencl.array.Array or array_like, shape (nnz,), optional
             In the order of A's entries, of any supported dtype; by default the array of values that A had when the plan was made.
         out : csr_array, optional
-            What this plan returned for other values of that dtype: its values are overwritten.
+            A result of this plan for other values of that dtype: its values are overwritten.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""What can be tuned of SpTRANS: which methods are tried on a matrix, and up to which limits."""
+"""SpTRANS's tunables: which methods are tried on a matrix, and up to which limits."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class SpTransTunable(Tunable[TransposeProblem]):
 
     @override
     def dtypes(self, device: Device) -> tuple[str, ...]:
-        """Return the dtypes to tune for: values are moved, whatever they are."""
+        """Return the dtypes to tune for: values are moved, so only their bytes count."""
         return ("any",)
 
     @override
@@ -96,7 +96,7 @@ class SpTransTunable(Tunable[TransposeProblem]):
 
     @override
     def features(self, problem: TransposeProblem) -> dict[str, float]:
-        """Return what is known before the device is asked."""
+        """Return the features that are known before the device is asked."""
         return features_of(problem.A, problem.A.dtype.itemsize)
 
     @override
@@ -112,7 +112,7 @@ class SpTransTunable(Tunable[TransposeProblem]):
 
     @override
     def prepare(self, problem: TransposeProblem, question: str, label: str) -> Callable[[], list[cl.Event]]:
-        """Return what transposes the matrix by a strategy. Kernels are built by its first call."""
+        """Return a function that transposes the matrix by a strategy. Its first call builds kernels."""
         A, strategy = problem.A, parse(label)
         moved = empty(A, "values", A.nnz, A.data.dtype)
 
@@ -133,7 +133,7 @@ class SpTransTunable(Tunable[TransposeProblem]):
 
     @override
     def verify(self, problem: TransposeProblem) -> bool:
-        """Return whether the last run gave what SciPy gives, bit by bit. Waits."""
+        """Return whether the last run gave SciPy's result, bit by bit. Waits."""
         if problem.found is None:
             return False
         problem.queue.finish()

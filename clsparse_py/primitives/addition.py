@@ -1,4 +1,4 @@
-"""What kernels that add values up share: their types, and how lanes exchange sums."""
+"""Records of kernels that add values up: types, and how lanes exchange sums."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 @dataclass(frozen=True)
 class Addition(Parameters):
-    """What kernels that add values up share.
+    """Base of the records of kernels that add values up.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Addition(Parameters):
     def total(self) -> str:
         """NumPy's name of the dtype in which sums are made: the target's, or a word where that is smaller.
 
-        What is more than the target holds falls off at the end; kernels on bytes are not to be trusted (quirk 29).
+        Bits beyond the target's fall off at the end; kernels on bytes are not to be trusted (quirk 29).
         """
         target = np.dtype(self.target)
         return target.name if target.itemsize >= 4 else f"{'u' if target.kind == 'u' else ''}int32"
@@ -102,7 +102,7 @@ _Tiles = TypeVar("_Tiles", bound="Tiles")
 
 @dataclass(frozen=True)
 class Tiles(Addition):
-    """What kernels share that scan tiles of entries in local memory.
+    """Base of the records of kernels that scan tiles of entries in local memory.
 
     Attributes
     ----------

@@ -99,7 +99,7 @@ def queue_of(**arrays: Any) -> cl.CommandQueue:
 
 
 def chain_of(queue: cl.CommandQueue, *operands: Any, outs: tuple[Any, ...] = ()) -> Chain:
-    """Return a chain that waits for what still uses operands and outputs; what is no device array is left out."""
+    """Return a chain that waits for commands that still use operands and outputs; others than device arrays are left out."""
     read, written = (tuple(each for each in arrays if isinstance(each, cl_array.Array)) for arrays in (operands, outs))
     return Chain(queue, *read, writes=written)
 
@@ -126,7 +126,7 @@ def keys(queue: cl.CommandQueue, name: str, array: cl_array.Array) -> cl_array.A
 
 
 def pointers(queue: cl.CommandQueue, name: str, array: cl_array.Array) -> cl_array.Array:
-    """Return an array of pointers as kernels take it; what they are is checked by `check_pointers`.
+    """Return an array of pointers as kernels take it; `check_pointers` checks their values.
 
     Raises
     ------
@@ -182,13 +182,13 @@ def check_pointers(
     Parameters
     ----------
     chain : Chain
-        What comes before it.
+        The chain that the commands go to.
     name, array
         Of the argument, as `pointers` returned it.
     end : int
-        What they have to end at.
+        The value that they have to end with.
     into : str
-        What that is.
+        The name of that value, for the error.
 
     Raises
     ------
@@ -226,7 +226,7 @@ class Output:
     Attributes
     ----------
     array : pyopencl.array.Array
-        What the kernels write, from the beginning of its buffer.
+        The array that the kernels write to; it begins its buffer.
     """
 
     def __init__(self, array: cl_array.Array, out: cl_array.Array | None) -> None:
@@ -262,9 +262,9 @@ def output(
         Of the argument; None asks for a new array. One that begins inside its buffer, or that overlaps an operand, is
         written at the end.
     n, dtype
-        What it has to have.
+        The shape and dtype that it must have.
     operands : pyopencl.array.Array
-        What the kernels read, as they take it.
+        The arrays that the kernels read.
     in_place : pyopencl.array.Array, optional
         The operand that the kernels may write to while they read it, where it has the result's dtype.
 

@@ -36,7 +36,7 @@ def refused_of(device: Device) -> Mapping[Any, BuildError]:
 def either_way(enqueue: Callable[Concatenate[Chain, P], T]) -> Callable[Concatenate[Chain, P], T]:
     """Make a function take the kernels of the other kind of device where one of its own is refused.
 
-    It is called again then: what it enqueued until all kernels were built must not change what it reads.
+    It is called again if a kernel is refused: until all kernels are built, it must not enqueue writes to arrays that it reads.
     """
 
     @functools.wraps(enqueue)

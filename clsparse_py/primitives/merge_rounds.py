@@ -1,9 +1,9 @@
 """The rounds in which the runs of long segments are merged pair by pair, each element at the work-item that writes it.
 
 The balanced algorithm of Ji et al., "Segmented merge" (Algorithm 2): a tile holds a fixed number of elements of one segment, and
-its work-items find by merge path what they merge. Merged runs stay within their segment, so that the same tiles serve all rounds,
+its work-items find their entries by merge path. Merged runs stay within their segment, so that the same tiles serve all rounds,
 and nothing but where the merge of each tile stands is made anew for a round. Rounds write to two arrays in turn, the last one to
-the result; a segment that takes fewer rounds begins later, and reads what it was given in its first one: none is ever copied.
+the result; a segment that takes fewer rounds begins later, and its first round reads the input: no segment is ever copied.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Arrays = tuple[cl_array.Array, ...]
 
 
 def spare_for(chain: Chain, n: int, x: Arrays) -> Arrays:
-    """Return scratch arrays for ``n`` elements such as those of ``x``: what rounds write in between."""
+    """Return scratch arrays for ``n`` elements such as those of ``x``, for rounds to write to in between."""
     return tuple(chain.scratch(n, each.dtype) for each in x)
 
 
@@ -55,7 +55,7 @@ class MergeTiles(OfElements):
 
     @classmethod
     def legal(cls, device: Device, index: str, runs: Runs, elements: Elements, work_group: int) -> MergeTiles:
-        """Return the legal record nearest to what is asked for; a shape that is legal has tiles that fit in local memory."""
+        """Return the legal record nearest to the one asked for; a shape that is legal has tiles that fit in local memory."""
         record = cls(min(work_group, device.max_work_group), index, runs, elements, elements.value_bytes > 0)
         return record if record.local_memory + RESERVED <= device.local_memory else replace(record, staged=False)
 
@@ -77,7 +77,7 @@ class MergeTiles(OfElements):
 
     @property
     def n_origins(self) -> int:
-        """Entries for which element each output is, with what lies between those of two work-items."""
+        """Entries of the table of which element each output is, with the padding between work-items."""
         return self.runs.tile + (self.runs.tile // self.items * 2 if self.items % 4 == 0 else 0) + 2
 
     @override
@@ -116,7 +116,7 @@ def enqueue_rounds(
     Parameters
     ----------
     chain : Chain
-        What comes before and after it.
+        The chain that the commands go to.
     segments : Segments
         With runs where ``runs`` are given.
     tiles : Tiles
@@ -124,7 +124,7 @@ def enqueue_rounds(
     n_rounds : int
         The most that a long segment takes, at least 1.
     x : tuple of pyopencl.array.Array
-        Keys, and values where there are any: what given runs are read from. Not used where none are given.
+        Keys, and values if there are any: the input, which given runs are read from. Not used if no runs are given.
     target, spare : tuple of pyopencl.array.Array
         Where the result goes, and arrays as long. The tiles of segments that are cut are in ``spare`` where the segment takes an
         odd number of rounds, else in ``target``. ``spare`` may be ``x`` where there is one round and nothing is cut.

@@ -1,4 +1,4 @@
-"""Values put into another order, and what records of kernels that move values share."""
+"""Values put into another order, and the base of the records of kernels that move values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _GROUPS_PER_UNIT, _GROUPS_PER_CORE = 64, 4
 
 @dataclass(frozen=True)
 class Moving(OfStructure):
-    """What kernels that move values share.
+    """Base of the records of kernels that move values.
 
     Attributes
     ----------

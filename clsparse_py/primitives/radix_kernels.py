@@ -45,7 +45,7 @@ class RadixCount(Parameters):
     Attributes
     ----------
     index, word : str
-        NumPy's names of the types of positions, and of what is sorted.
+        NumPy's names of the types of positions, and of the words that are sorted.
     bits : int
         Of a digit.
     tile, tiles : int
@@ -136,7 +136,7 @@ class RadixScatter(Parameters):
     portability : Portability
         How equal digits are found among lanes.
     index, word, result : str
-        NumPy's names of the types of positions, of what is sorted, and of what is written.
+        NumPy's names of the types of positions, of the words that are sorted, and of the result.
     bits : int
         Of a digit.
     items : int
@@ -144,7 +144,7 @@ class RadixScatter(Parameters):
     source : str
         "rows", "items" and "positions" if words are made of keys and of rows, items or positions; "words" if they are there.
     last : bool
-        Whether what is written is the items (or whole words) alone.
+        Whether only the items (or whole words) are written.
     value_bytes : int
         Bytes of a value, 0 where there are none.
     positions : bool
@@ -205,7 +205,7 @@ class RadixScatter(Parameters):
 
     @property
     def entry_bytes(self) -> int:
-        """Bytes of what is exchanged of an entry beside its value."""
+        """Bytes of an entry, without its value, that work-items exchange."""
         return np.dtype(self.word if self.source == "words" else self.result).itemsize
 
     @property
@@ -250,7 +250,7 @@ class RadixScatter(Parameters):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        # The chunk stays what it is: both halves of a pass have to agree on it.
+        # The chunk stays the same: both halves of a pass have to agree on it.
         group = next((group for group in range(work_group, 0, -1) if self.tile % group == 0), 0)
         portability = self.portability.at_most(lane_width)
         return replace(self, work_group=group, items=self.tile // group, portability=portability) if group else None
@@ -258,7 +258,7 @@ class RadixScatter(Parameters):
 
 @dataclass(frozen=True)
 class _Chunked(Parameters):
-    """What the kernels for CPU devices share: chunks of adjacent entries, a work-item each.
+    """Base of the records of kernels for CPU devices: a chunk of adjacent entries to each work-item.
 
     Attributes
     ----------
@@ -276,7 +276,7 @@ class RadixChunkCount(_Chunked):
     Attributes
     ----------
     word : str
-        NumPy's name of the type of what is sorted.
+        NumPy's name of the type of the words that are sorted.
     """
 
     template = "primitives/radix_chunk_count"

@@ -47,7 +47,7 @@ _STARTS_GROUP = 128
 
 @dataclass(frozen=True)
 class Shape:
-    """How a radix sort is cut: what the tests vary, and tuning may.
+    """The shape of a radix sort: tests vary it, and tuning may.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class Shape:
             return replace(self, work_group=min(self.work_group, device.max_work_group))
         group = min(self.work_group, device.max_work_group)
         # Fewer digits to a pass, down to a number that makes few passes, before fewer entries to a work-item.
-        # What is written is words or, in the last pass, items of the index type.
+        # A pass writes words or, if it is the last one, items of the index type.
         widest_result = f"uint{8 * max(word_bytes, np.dtype(index).itemsize)}"
         for items, bits in _cuts(self.items, self.bits):
             widest = RadixScatter(
@@ -103,7 +103,7 @@ class Shape:
 
 
 def _cuts(items: int, bits: int) -> Iterator[tuple[int, int]]:
-    """Iterate over items to a work-item and bits of a digit, what is asked for first."""
+    """Iterate over items to a work-item and bits of a digit, those asked for first."""
     for fewest in (8, 1):
         for halvings in range(items.bit_length()):
             yield from ((items >> halvings, fewer) for fewer in range(bits, fewest - 1, -1))
@@ -121,7 +121,7 @@ def _digits(bits: int, limit: int) -> list[int]:
 
 
 class _Pass(NamedTuple):
-    """One pass: what goes in, and what comes out."""
+    """The input and the output of one pass."""
 
     n: int
     shift: int
@@ -182,7 +182,7 @@ def _together(device: Device, tiles: int, bits: int) -> int:
 
 
 def _tiled(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]) -> Callable[[], None]:
-    """Build the kernels of a pass by tiles; what is returned enqueues them."""
+    """Build the kernels of a pass by tiles; return a function that enqueues them."""
     types = name_of(index), name_of(each.words.dtype)
     scatter, parameters = chain.build(
         _scatter(
@@ -213,7 +213,7 @@ def _ranges(device: Device) -> int:
 
 
 def _chunked(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]) -> Callable[[], None]:
-    """Build the kernels of a pass by chunks; what is returned enqueues them."""
+    """Build the kernels of a pass by chunks; return a function that enqueues them."""
     group, word = shape.work_group, name_of(each.words.dtype)
     count, _ = chain.build(RadixChunkCount(group, name_of(index), word))
     sum_ranges, _ = chain.build(RadixChunkStarts(group, name_of(index), "sum"))
@@ -255,7 +255,7 @@ def _chunked(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]) -> C
 
 
 def _built_pass(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]) -> Callable[[], None]:
-    """Build the kernels of a pass; what is returned enqueues them."""
+    """Build the kernels of a pass; return a function that enqueues them."""
     return (_chunked if shape.chunked else _tiled)(chain, each, shape, index)
 
 
@@ -301,7 +301,7 @@ def enqueue_sort_by_key(
     keys : pyopencl.array.Array
         n keys in [0, n_keys), of the index type: int32 or int64.
     n, n_keys, n_items : int
-        Entries; what keys, and items, are below.
+        The number of entries; the bounds of keys and of items.
     sorted_items : pyopencl.array.Array
         Takes the items, of the index type.
     indptr : pyopencl.array.Array, optional
@@ -397,9 +397,9 @@ def enqueue_radix_sort(
     def fresh() -> tuple[cl_array.Array, cl_array.Array | None]:
         return chain.scratch(n, word), None if sorted_values is None else chain.scratch(n, sorted_values.dtype)
 
-    # Where passes go to and fro, the last one still has to end in what is wanted.
+    # Passes that overwrite take turns between two arrays: the last one has to end in the one wanted.
     other = None if not overwrites else wanted if len(digits) % 2 else fresh()
-    # A pass that overwrites what it was given comes after all are built.
+    # All kernels are built before a pass overwrites its input.
     passes: list[Callable[[], None]] = []
     for i, digit in enumerate(digits):
         last = i + 1 == len(digits)
@@ -414,7 +414,7 @@ def enqueue_radix_sort(
             passes.append(enqueue)
         else:
             enqueue()
-        del each, enqueue  # which keep what the pass read from being used again
+        del each, enqueue  # these keep the pass's input alive, whose memory the next pass may use
         words, moved, shift = target, target_values, shift + digit
     for enqueue in passes:
         enqueue()
@@ -432,7 +432,7 @@ def _cut(
 
 
 def scratch_bytes(device: Device, n: int, bits: int, key_bytes: int, value_bytes: int) -> int:
-    """Return how much memory `enqueue_radix_sort`, where it overwrites, takes beside what it is given, at most."""
+    """Return how much memory `enqueue_radix_sort`, where it overwrites, takes beside its arguments, at most."""
     if not n or not bits:
         return 0
     index, cut, digits = _cut(device, n, bits, key_bytes, value_bytes, None)

@@ -25,7 +25,7 @@ class Runs:
     Parameters
     ----------
     chain : Chain
-        What comes before and after it.
+        The chain that the commands go to.
     keys : pyopencl.array.Array
         Used from the beginning of its buffer.
     n : int
@@ -83,7 +83,7 @@ def reduce_by_key(
     Parameters
     ----------
     keys : pyopencl.array.Array
-        One-dimensional, of int32, uint32, int64 or uint64. Keys need not be sorted: what is equal and adjacent forms a run.
+        One-dimensional, of int32, uint32, int64 or uint64. Keys need not be sorted: equal and adjacent keys form a run.
     values : pyopencl.array.Array
         As many values, of any supported dtype.
     out : tuple of pyopencl.array.Array, optional

@@ -1,6 +1,6 @@
-"""Serial references of the primitives, on NumPy arrays: what each has to give, in as few and as plain steps as can be.
+"""Serial references of the primitives, on NumPy arrays: the right result of each, in as few and as plain steps as can be.
 
-They check nothing, and are what the device's results are compared with in the tests. Sums are made in order, in the dtype that
+They check nothing; tests compare the device's results with theirs. Sums are made in order, in the dtype that
 the device makes them in.
 """
 

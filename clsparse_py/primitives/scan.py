@@ -51,7 +51,7 @@ _LARGEST = 512
 
 @dataclass(frozen=True)
 class OfEntries(Addition):
-    """What the kernels of a scan share.
+    """Base of the records of a scan's kernels.
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ class ScanTiles(Tiles, OfEntries):
         runs: bool = False,
         by_key: bool = False,
     ) -> ScanTiles:
-        """Return the legal record nearest to what is asked for, without tiles before: it fits in the local memory."""
+        """Return the legal record nearest to the one asked for, without tiles before: it fits in the local memory."""
         record = cls(
             work_group or 256,
             source,
@@ -224,7 +224,7 @@ def enqueue_scan(
     Parameters
     ----------
     chain : Chain
-        What comes before and after it.
+        The chain that the commands go to.
     source, target : pyopencl.array.Array
         Used from the beginning of their buffers; they may be the same. Sums are made in ``target``'s dtype, which is no bool.
     n : int
@@ -264,7 +264,7 @@ _legal = functools.lru_cache(maxsize=256)(ScanTiles.legal)
 
 @functools.lru_cache(maxsize=256)
 def _carried(record: ScanTiles, adds: bool) -> ScanTiles:
-    """Return the record of a scan whose tiles take what is carried."""
+    """Return the record of a scan whose tiles take a carried sum."""
     return replace(record, carried=True, adds=adds)
 
 

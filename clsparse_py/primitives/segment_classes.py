@@ -1,7 +1,7 @@
 """Segments grouped by length on the device, and those too long for one work-group cut into tiles.
 
-The host waits once, for what it has to know to launch what follows; kernels that sort segments of a few lengths each are launched
-before that, for as many work-groups as there may be, and find in a plan on the device what there is.
+The host waits once, for the numbers that later launches need. Kernels that sort segments of similar lengths are launched before
+that, for the largest possible number of work-groups, and read from a plan on the device how many segments there are.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class SegmentClasses(OfRuns):
 
     @property
     def n_rows(self) -> int:
-        """What is counted: the classes, and totals."""
+        """Rows of the counts: one for each class, and totals."""
         return self.n_classes + (6 if self.runs.given else 4)
 
     @property
@@ -100,7 +100,7 @@ class SegmentTiles(OfRuns):
 
 @dataclass(frozen=True)
 class Totals:
-    """What the host has to know of segments.
+    """The numbers about segments that the host has to know.
 
     Attributes
     ----------
@@ -141,7 +141,7 @@ class Inspection:
     tiles_of : pyopencl.array.Array
         Tiles of each long segment.
     plan : pyopencl.array.Array
-        What `record` says of it.
+        Numbers of segments and tiles, for kernels on the device; `record` says where each stands.
     record : SegmentClasses
     """
 
@@ -152,7 +152,7 @@ class Inspection:
     _read: Callable[[], np.ndarray[Any, Any]]
 
     def wait(self) -> Totals:
-        """Wait for the device, and return what the host has to know."""
+        """Wait for the device, and return the numbers that the host has to know."""
         found, n_classes = self._read().tolist(), self.record.n_classes
         counts, (merged, cut, rounds, decreasing, *more) = found[:n_classes], found[n_classes : self.record.n_rows]
         runs_decrease, most_rounds = more or (0, 0)
@@ -170,7 +170,7 @@ def inspect_segments(
     Parameters
     ----------
     chain : Chain
-        What comes before and after it.
+        The chain that the commands go to.
     segments : Segments
         With runs where ``runs`` are given: then the bounds are made, and else read.
     n : int

@@ -46,7 +46,7 @@ class CutSegments(OfStructure):
 
 @dataclass(frozen=True)
 class OfSegments(Addition):
-    """What the kernels share that add up segments.
+    """Base of the records of kernels that add up segments.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class SegmentedTiles(Tiles, OfSegments):
     def legal(
         cls, device: Device, source: str, target: str, index: str, kind: str, inclusive: bool, work_group: int | None = None
     ) -> SegmentedTiles:
-        """Return the legal record nearest to what is asked for: it fits in the local memory."""
+        """Return the legal record nearest to the one asked for: it fits in the local memory."""
         return fitting(device, cls(work_group or 256, source, target, device.portability, index, 1, inclusive, kind))
 
     @property
@@ -161,7 +161,7 @@ def enqueue_segmented_sum(
     Parameters
     ----------
     chain : Chain
-        What comes before and after it.
+        The chain that the commands go to.
     segment_ptr, source, target : pyopencl.array.Array
         ``n_segments + 1`` valid pointers, ``n`` values, ``n_segments`` sums, used from the beginning of their buffers. Sums are
         made in ``target``'s dtype, which is no bool.
@@ -240,7 +240,7 @@ def _enqueue_cuts(
 def _enqueue_scan_of_parts(
     chain: Chain, tiles: SegmentedTiles, partial: cl_array.Array, cuts: cl_array.Array, n_parts: int
 ) -> None:
-    """Enqueue the scan of what parts hold of one segment, over those that no other segment begins between."""
+    """Enqueue the scan of partial sums of parts, over consecutive parts in which no other segment begins."""
     record = ScanTiles.legal(chain.device, tiles.total, tiles.total, True, tiles.work_group, by_key=True)
     enqueue_tiles(chain, record, partial, partial, n_parts, n_parts, (cuts,))
 

@@ -120,8 +120,8 @@ def segmented_merge(
     TypeError
         A dtype is not supported, or an argument is no device array.
     ValueError
-        Pointers do not begin with 0, decrease, or do not end with the length of what they point into; ``values`` or ``out`` has
-        another length; there is no such algorithm; with ``check``, a sub-segment is not sorted.
+        Pointers do not begin with 0, decrease, or do not end with the length of the array that they point into; ``values`` or
+        ``out`` has another length; there is no such algorithm; with ``check``, a sub-segment is not sorted.
 
     Notes
     -----
@@ -168,7 +168,7 @@ def enqueue_segmented_merge(
     Parameters
     ----------
     chain : Chain
-        What comes before and after it.
+        The chain that the commands go to.
     given : tuple of pyopencl.array.Array
         The first sub-segment of each segment, and where sub-segments begin: of one dtype, unchecked.
     x, target : tuple of pyopencl.array.Array
@@ -215,7 +215,7 @@ def enqueue_segmented_merge(
 def _count_falls(
     chain: Chain, run_ptr: cl_array.Array, keys: cl_array.Array, n: int, runs: Runs, elements: Elements
 ) -> Callable[[], np.ndarray[Any, Any]]:
-    """Enqueue counting keys that are below the one before them in their sub-segment; what is returned waits for the counts."""
+    """Enqueue counting keys below the one before them in their sub-segment; return a function that waits for the counts."""
     group, n_runs = min(128, chain.device.max_work_group), run_ptr.size - 1
     built, record = chain.build(MergeUnsorted(group, name_of(run_ptr.dtype), runs, elements))
     groups = max(1, min(-(-max(n, n_runs) // record.work_group), 8 * chain.device.compute_units))

@@ -99,7 +99,7 @@ class SortNetwork(OfElements):
 
     @property
     def word(self) -> str:
-        """NumPy's name of the type of what is sorted."""
+        """NumPy's name of the type of the words that are sorted."""
         return "uint64" if self.packed or self.elements.key_bytes == 8 else "uint32"
 
     @property
@@ -266,7 +266,7 @@ def enqueue_by_length(
     longest: int | None = None,
     accept: Callable[[Totals], None] | None = None,
 ) -> None:
-    """Enqueue what makes one run of each segment: sorts of short segments, sorts of pieces of long ones, rounds of merges.
+    """Enqueue the kernels that make one run of each segment: sorts of short segments and of pieces of long ones, then merges.
 
     Parameters
     ----------
@@ -283,7 +283,8 @@ def enqueue_by_length(
     longest : int, optional
         Elements of the longest segment. If they are known and fit into a tile, the host does not wait.
     accept : callable, optional
-        Called with what was found of the pointers, before anything is enqueued that trusts them; raises where they are not valid.
+        Called with the findings on the pointers, before any command that relies on them is enqueued; raises if they are not
+        valid.
     """
     networks = _Networks(chain, segments, Elements.of(*x), shape)
     inspection = inspect_segments(chain, segments, n, shape, runs, networks.teams)
@@ -305,7 +306,7 @@ def enqueue_by_length(
 
 
 def features_of(elements: Elements, n: int, n_segments: int) -> dict[str, float]:
-    """Return what is known of a sort before the device is asked: what decides on its shape."""
+    """Return the features of a sort, which decide on its shape; the device is not asked."""
     return {
         "n": n,
         "segments": n_segments,

@@ -1,6 +1,6 @@
-"""Segments of keys and values, their sorted runs, and how they are cut: what segmented sort and segmented merge share.
+"""Segments of keys and values, their sorted runs, and their shapes: the common part of segmented sort and segmented merge.
 
-Positions are counted in 64 bits; what is stored has the pointers' index type.
+Positions are counted in 64 bits; stored ones have the pointers' index type.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Elements:
 
     @classmethod
     def of(cls, keys: cl_array.Array, values: cl_array.Array | None = None) -> Elements:
-        """Return what some arrays hold."""
+        """Return the elements of some arrays."""
         return cls(name_of(keys.dtype), 0 if values is None else values.dtype.itemsize)
 
     @property
@@ -73,7 +73,7 @@ class Elements:
 
 @dataclass(frozen=True)
 class Runs:
-    """What the runs are that segments are merged from: the macros that ``cl/segment_runs.cl`` needs.
+    """The runs that segments are merged from: the macros that ``cl/segment_runs.cl`` needs.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ _MOST_MERGED = 16
 
 @dataclass(frozen=True)
 class Shape:
-    """How segments are cut: what profiles choose, and tests vary.
+    """The shape of a segmented sort or merge: profiles choose it, and tests vary it.
 
     Attributes
     ----------
@@ -147,7 +147,7 @@ class Shape:
 
     @classmethod
     def parse(cls, label: str) -> Shape:
-        """Return what a label names: "chunks/WORK_GROUP/TILE/BLOCK", or "lanes/WORK_GROUP/MERGE_GROUP/REGISTERS/SHORT".
+        """Return the shape of a label: "chunks/WORK_GROUP/TILE/BLOCK", or "lanes/WORK_GROUP/MERGE_GROUP/REGISTERS/SHORT".
 
         Raises
         ------
@@ -200,8 +200,8 @@ class Shape:
         return replace(found, merge_group=max(found.merge_group, -(-found.tile // _MOST_MERGED)))
 
     def local_memory(self, elements: Elements) -> int:
-        """Return an upper bound of what a kernel takes for a tile."""
-        # What is sorted is a key, with its place where there are values.
+        """Return an upper bound of the local memory that a kernel takes for a tile."""
+        # Keys are sorted; if there are values, with the place of each key.
         sorting = (elements.key_bytes + (4 if elements.value_bytes else 0)) * (self.tile + self.work_group)
         merging = elements.key_bytes * self.tile + 2 * (self.tile + 2 * self.tile // 4 + 4)
         return max(sorting, merging)
@@ -230,7 +230,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class OfRuns(Parameters):
-    """What kernels that read segments and runs share.
+    """Base of the records of kernels that read segments and runs.
 
     Attributes
     ----------
@@ -264,7 +264,7 @@ class OfRuns(Parameters):
 
 @dataclass(frozen=True)
 class OfElements(OfRuns):
-    """What kernels that read and move elements share.
+    """Base of the records of kernels that read and move elements.
 
     Attributes
     ----------

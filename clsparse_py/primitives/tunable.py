@@ -1,4 +1,4 @@
-"""What can be tuned of segmented sort: which segments go to which sort, and what kernels take of them."""
+"""Tunables of segmented sort: which segments go to which sort, and how much a work-group takes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _SHAPES = {
         Shape.chunks(8),
     ),
 }
-#: Keys and values of the problems made of a matrix: what SpTRANS sorts, and columns with values.
+#: Keys and values of the problems made of a matrix: those that SpTRANS sorts, and columns with values.
 _KINDS: tuple[tuple[str, str | None], ...] = (("uint64", None), ("int32", "int64"))
 
 
@@ -87,7 +87,7 @@ class SortProblem:
 
     @functools.cached_property
     def wanted(self) -> tuple[Any, ...]:
-        """What NumPy's stable sort gives."""
+        """The result of NumPy's stable sort."""
         lengths, keys = np.diff(self.pointers.get()), self.keys.get()
         order = np.lexsort((keys, np.repeat(np.arange(lengths.size), lengths)))
         return (keys[order], *(() if self.values is None else (self.values.get()[order],)))
@@ -151,14 +151,14 @@ class SegmentedSortTunable(Tunable[SortProblem]):
 
     @override
     def configurations(self, device: Device, dtype: str, question: str) -> tuple[str, ...]:
-        """Return the shapes whose work-groups the device has; what does not fit local memory becomes smaller."""
+        """Return the shapes whose work-groups the device has; shapes that do not fit local memory become smaller."""
         shapes = _SHAPES[device.is_cpu]
         fitting = tuple(str(each) for each in shapes if max(each.work_group, each.merge_group) <= device.max_work_group)
         return fitting or (str(shapes[0]),)
 
     @override
     def features(self, problem: SortProblem) -> dict[str, float]:
-        """Return what is known before the device is asked."""
+        """Return the features that are known before the device is asked."""
         return features_of(problem.elements, problem.keys.size, problem.pointers.size - 1)
 
     @override
@@ -174,7 +174,7 @@ class SegmentedSortTunable(Tunable[SortProblem]):
 
     @override
     def prepare(self, problem: SortProblem, question: str, label: str) -> Callable[[], list[cl.Event]]:
-        """Return what sorts the segments by a shape. Kernels are built by its first call."""
+        """Return a function that sorts the segments by a shape. Its first call builds kernels."""
         shape, out_values = Shape.parse(label), problem.out[1] if problem.values is not None else None
 
         def sort() -> list[cl.Event]:
@@ -196,7 +196,7 @@ class SegmentedSortTunable(Tunable[SortProblem]):
 
     @override
     def verify(self, problem: SortProblem) -> bool:
-        """Return whether the last run gave what NumPy's stable sort gives. Waits."""
+        """Return whether the last run gave the result of NumPy's stable sort. Waits."""
         problem.queue.finish()
         pairs = zip(problem.out, problem.wanted, strict=True)
         return all(np.array_equal(found.get(), expected) for found, expected in pairs)

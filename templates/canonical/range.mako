@@ -4,7 +4,7 @@ How many numbers lie outside [0, length), and which is the largest: for the rows
 Index space   any number of work-groups; work-item i takes span numbers from i * stride on, step apart
 Output        found[2 * group]: how many lie outside; found[2 * group + 1]: the largest, -1 where none is above that
 Local memory  work_group * sizeof(long)
-Result        exact; what does not fit 63 bits counts as outside
+Result        exact; numbers that do not fit 63 bits count as outside
 </%doc>
 #include "group.cl"
 

@@ -1,8 +1,8 @@
 <%doc>
-out[segment] += what later parts hold of a segment that an earlier part began.
+out[segment] += sums that later parts have of a segment that an earlier part began.
 
 Index space   n_parts work-items, a part each
-Inputs        cuts, of cut_segments.mako; partial: what the parts hold of the segment before the first that begins in them,
+Inputs        cuts, of cut_segments.mako; partial: the parts' sums of the segment before the first that begins in them,
               scanned over the parts of the same segment, so that the sum stands at the last of them
 Local memory  none
 Result        deterministic

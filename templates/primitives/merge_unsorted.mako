@@ -4,7 +4,7 @@ How many keys are below the one before them in their run: found[group], to be su
 Index space   any number of work-groups; each strides over keys and runs
 Inputs        run_ptr: n_runs + 1, unchecked
 Local memory  work_group * sizeof(long)
-Result        exact where run_ptr is valid: what falls at a run's beginning is counted by run and taken away
+Result        exact if run_ptr is valid: falls at a run's beginning are counted by run and taken away
 </%doc>
 #include "group.cl"
 

@@ -12,7 +12,7 @@ Index space   a work-group for each tile of `tile` adjacent entries, `items` to 
 Inputs        starts: of radix_starts, for each digit and tile, and behind them the total of each digit. Entries come by `source`.
               "rows": as keys; the item of an entry is its row, and indptr has n_rows + 1 valid offsets. "items": as keys and
               items. "positions": as keys; the item of an entry is its position. "words": as words
-Local memory  `pool_bytes` bytes for what is exchanged, an offset for each of `2 ** bits` digits, a uint for each work-item
+Local memory  `pool_bytes` bytes for exchanged entries, an offset for each of `2 ** bits` digits, a uint for each work-item
 Result        stable, so deterministic
 </%doc>
 #include "match.cl"

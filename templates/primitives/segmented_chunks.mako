@@ -1,8 +1,8 @@
 <%doc>
 Sums and scans of segments by a few long parts of equal weight, for devices whose work-items are the iterations of a core's loop.
 
-Step "sum": the sum of each segment; partial[part]: what the part holds of a segment that an earlier one began. Step "add": add
-what later parts hold of a segment to its sum. Step "tails": partial[part]: what the part holds of the last segment in it. Step
+Step "sum": the sum of each segment; partial[part]: the part's sum of a segment that an earlier one began. Step "add": add
+later parts' sums of a segment to its sum. Step "tails": partial[part]: the part's sum of the last segment in it. Step
 "scan": the scan of each segment: the sum of its entries before each, `inclusive`: up to and including each.
 
 Source        own; parts after Merrill and Garland, SC 2016, Section 4 (merge path, with the beginnings of segments in place of

@@ -1,5 +1,5 @@
 <%doc>
-What each part holds of the last segment in it, the one that later parts may go on with: partial[part + 1] is the sum of those
+The sum of the last segment in each part, which later parts may go on with: partial[part + 1] is the sum of those
 entries.
 
 Source        own; the first part of a segmented scan by reduce-then-scan

@@ -3,7 +3,7 @@ The sum (`kind`) or the scan of each segment, a work-group to a part of equal we
 an entry of out is the sum of the entries of its segment before it, `inclusive`: up to and including it.
 
 The entries of a part are scanned in local memory, beginning anew where a segment begins. Sum: it stands at the last entry of a
-segment then; what a part holds of a segment that an earlier part began goes to partial[part]. Scan: partial[part] is what earlier
+segment then; a part's sum of a segment that an earlier part began goes to partial[part]. Scan: partial[part] is what earlier
 parts hold of the segment that they began.
 
 Source        Blelloch, Heroux and Zagha, "Segmented operations for sparse matrix computation on vector multiprocessors"; parts

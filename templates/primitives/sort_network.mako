@@ -2,14 +2,14 @@
 Sort ranges of elements, `registers` of them in the registers of each lane that sorts a range. Ranges "segments": the segments of
 `bins` lists, those of up to `longest` elements by `lanes` lanes and shorter ones by fewer. Ranges "tiles": tiles of `tile`
 elements of segments that are cut, by `lanes` lanes; those whose segment takes an odd number of rounds from there on go to spare.
-A network has no order of equal elements: keys alone need none; with values what is sorted is a key with its place behind it.
+A network has no order of equal elements: keys alone need none; with values, pairs of a key and its place are sorted.
 
 Source        Hou et al., "Fast segmented sort on GPUs" (sorting in registers); the network: Batcher's bitonic one, all of whose
               comparisons ascend where the first step of each merge compares mirror images
 Index space   "segments": at least as many work-groups as plan tells, of which each takes segments of one list; "tiles": a team of
               `lanes` lanes for each tile from first_tile up to n_tiles
 Inputs        x, which may be target: each range is read before it is written; "segments": plan, lists: of segment_classes.mako
-Local memory  `local_memory` bytes: what lanes far apart exchange, and elements on their way to adjacent lanes
+Local memory  `local_memory` bytes: exchanges between lanes far apart, and elements on their way to adjacent lanes
 Result        stable, so deterministic
 </%doc>
 #include "lanes_xor.cl"

@@ -1,7 +1,7 @@
 <%doc>
 y[row] = alpha * A[row] @ x + beta * y[row], a work-group to a part: work_group * items of its entries are read as one coalesced
 stream, their products staged in local memory, and rows summed from there; a short row by one work-item, a longer one by X.
-What a part holds of a row that an earlier part began goes to partial[part].
+A part's sum of a row that an earlier part began goes to partial[part].
 
 Parts are "staged", all their entries; or with "rests": what follows work_group * items entries is the rest of the part's last
 row, of which each work-item stages one sum; or "even": work_group * items entries each, whatever rows they cut, so that no load

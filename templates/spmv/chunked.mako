@@ -1,6 +1,6 @@
 <%doc>
 y[row] = alpha * A[row] @ x + beta * y[row], one work-item to a long chunk of adjacent rows: the kernel for devices whose
-work-items are the iterations of a core's loop. What a chunk holds of a row that an earlier chunk began goes to partial[chunk].
+work-items are the iterations of a core's loop. A chunk's sum of a row that an earlier chunk began goes to partial[chunk].
 
 A row is summed by itself or, by vectors of one of `widths`, several entries at a time, with a mask for its end: one block that a
 core predicts, where a loop over single entries is mispredicted at each row's end. How is chosen for each chunk by its mean row

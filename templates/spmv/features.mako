@@ -1,5 +1,5 @@
 <%doc>
-Features of a matrix's rows: those of Table I of Hou, Feng and Che, and what they say they lacked: the histogram of row lengths,
+Features of a matrix's rows: those of Table I of Hou, Feng and Che, and one that they missed: the histogram of row lengths,
 how unlike neighbouring rows are, and how near columns are to each other.
 
 Index space   any number of work-groups; those of one work-item, for cores, take neighbouring rows, others stride over them

@@ -1,5 +1,5 @@
 <%doc>
-What the work-groups of spmv/features found, put together.
+The features of a matrix, combined from those that the work-groups of spmv/features found.
 
 Index space   a work-group to a number
 Input         found[i * groups + group]: number i of each of them; the first two are minima, the others sums

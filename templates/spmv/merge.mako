@@ -1,6 +1,6 @@
 <%doc>
 y[row] = alpha * A[row] @ x + beta * y[row], each work-item taking the same number of steps on the merge path of row beginnings
-and entries. What a part holds of a row that an earlier part began goes to partial[part].
+and entries. A part's sum of a row that an earlier part began goes to partial[part].
 
 Source        Merrill and Garland, SC 2016 (merge-based SpMV), with the beginnings of rows in place of their ends
 Index space   n_parts work-groups

@@ -1,5 +1,5 @@
 <%doc>
-The transposed of a matrix of symmetric pattern: what entry (row, column) of the result is stands at (column, row) in A, and is
+The transposed of a matrix of symmetric pattern: entry (row, column) of the result stands at (column, row) in A, and is
 found by search. The result has A's own indptr and indices. out[k] is the value, or with `positions` the position, of what is the
 result's entry k.
 

@@ -1,5 +1,5 @@
 <%doc>
-What the pairs of insert.mako stand for: rows, and values or `positions`.
+The rows, and values or `positions`, of the pairs of insert.mako.
 
 Source        own
 Index space   any number of work-items, which stride over the pairs
