@@ -67,11 +67,12 @@ def usage(log: str) -> dict[str, Any]:
 
 
 def built(context: cl.Context, device: cl.Device, record: programs.Parameters) -> dict[str, Any]:
-    """Build a kernel and return what the compiler says of it, see `usage`."""
+    """Build a kernel, with the options that the package builds it with, and return what the compiler says of it, see `usage`."""
+    options = programs.build(context, device, record).options
     # A comment of its own: a driver's cache would give the kernel back without the log.
     source = f"// {uuid.uuid4()}\n{programs.render(record)}"
     program = cl.Program(cl._cl._Program(context, source))
-    program.build([*record.options, "-cl-nv-verbose"], devices=[device])
+    program.build([*options, "-cl-nv-verbose"], devices=[device])
     return usage(program.get_build_info(device, cl.program_build_info.LOG))
 
 
@@ -91,6 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     context = cl.Context([device])
     todo = list(records(describe(device)))
     warnings.simplefilter("ignore", cl.CompilerWarning)  # each log is read here
+    programs.build_together(context, device, "registers", lambda: [record for _, record in todo])
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         found = pool.map(lambda each: built(context, device, each[1]), todo)
         kernels = {name: usage for (name, _), usage in zip(todo, found, strict=True)}

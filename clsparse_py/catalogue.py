@@ -201,7 +201,9 @@ def _of_radix_sort(device: Device, arithmetic: Arithmetic) -> dict[str, programs
     return {
         "primitives/radix_count": RadixCount(tiles.work_group, index, index, tiles.bits, made.tile, 1),
         "primitives/radix_count:together": RadixCount(tiles.work_group, index, "uint32", tiles.bits, made.tile, 4),
-        "primitives/radix_starts": RadixStarts(min(128, device.max_work_group), device.portability, index, tiles.bits),
+        "primitives/radix_starts": RadixStarts(
+            1 if device.is_cpu else min(128, device.max_work_group), device.portability, index, tiles.bits
+        ),
         "primitives/radix_scatter": made,
         "primitives/radix_scatter:items": replace(made, source="items", result=index, last=True),
         "primitives/radix_scatter:listed": replace(

@@ -61,6 +61,8 @@ _worked_out: dict[tuple[int, int, Hashable], Any] = {}
 _refused: dict[tuple[int, int, Parameters], BuildError] = {}
 #: With this option a driver takes a source for another one than before, and finds nothing of it in its own cache.
 _ANEW = "-DBUILT_ANEW=1"
+#: With this option the size of a work-group is a hint, to which no registers are fitted (quirk 20).
+_SIZE_AS_HINT = "-Dreqd_work_group_size=work_group_size_hint"
 #: Kernels that are built at the same time, at most: a compiler takes some 100 MB of memory each.
 _AT_A_TIME = 8
 #: What `worked_out` keeps at a time.
@@ -133,11 +135,14 @@ class Built:
         May have a smaller work-group or lane width than was asked for.
     preferred_multiple : int
         The multiple of work-items that the device prefers for this kernel.
+    options : tuple of str
+        Of the compiler: those of the record, and what the device was found to need for this kernel.
     """
 
     program: cl.Program
     parameters: Parameters
     preferred_multiple: int
+    options: tuple[str, ...] = ()
     _idle: deque[cl.Kernel] = field(default_factory=deque, init=False, repr=False, compare=False)
 
     def sizes(self, groups: int) -> tuple[tuple[int], tuple[int]]:
@@ -475,9 +480,14 @@ def _build(context: cl.Context, device: cl.Device, asked: Parameters) -> Built:
                 # A driver that does not tell its sub-group size was verified by the probe of its device.
                 lanes = _sub_group_size(kernel, device, parameters.work_group) or parameters.lane_width
                 if limit >= parameters.work_group and lanes >= parameters.lane_width:
+                    options = parameters.options
+                    if spilled := _spilled_bytes(kernel, device):
+                        program, kernel, options = _without_spills(
+                            context, device, parameters, source, (program, kernel), spilled
+                        )
                     multiple = kernel.get_work_group_info(cl.kernel_work_group_info.PREFERRED_WORK_GROUP_SIZE_MULTIPLE, device)
                     refusals.note(identity(device), verdicts)
-                    return Built(program, parameters, int(multiple))
+                    return Built(program, parameters, int(multiple), options)
         smaller = parameters.within(min(limit, parameters.work_group), min(lanes, parameters.lane_width)) if limit > 0 else None
         if smaller is None or smaller == parameters:
             if verdicts and _compiler_works(context, device):
@@ -506,6 +516,35 @@ def _kernel(context: cl.Context, device: cl.Device, parameters: Parameters, sour
         _log.warning("%s: what a cache has of it is broken (%s): built anew", parameters.name, _name_of(error))
         program = compile_source(context, device, source, (*parameters.options, _ANEW))
         return program, cl.Kernel(program, parameters.name)
+
+
+def _spilled_bytes(kernel: cl.Kernel, device: cl.Device) -> int:
+    """Return the memory that a work-item has in place of registers; on CPU devices that is no matter, 0."""
+    if not device.type & cl.device_type.GPU:
+        return 0
+    return int(kernel.get_work_group_info(cl.kernel_work_group_info.PRIVATE_MEM_SIZE, device))
+
+
+def _without_spills(
+    context: cl.Context,
+    device: cl.Device,
+    parameters: Parameters,
+    source: str,
+    made: tuple[cl.Program, cl.Kernel],
+    spilled: int,
+) -> tuple[cl.Program, cl.Kernel, tuple[str, ...]]:
+    """Return a program, its kernel and the options of its build: one that spills less if there is one, else ``made``."""
+    options = (*parameters.options, _SIZE_AS_HINT)
+    try:
+        program = compile_source(context, device, source, options)
+        kernel = cl.Kernel(program, parameters.name)
+        runs = _work_group_limit(kernel, device) >= parameters.work_group
+        lanes = [_sub_group_size(each, device, parameters.work_group) for each in (made[1], kernel)]
+        if runs and lanes[0] == lanes[1] and _spilled_bytes(kernel, device) < spilled:
+            return program, kernel, options
+    except cl.Error as error:
+        _log.debug("%s: not built without the demand of a work-group size: %s", parameters.name, _name_of(error))
+    return *made, parameters.options
 
 
 def _compiler_works(context: cl.Context, device: cl.Device) -> bool:

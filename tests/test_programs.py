@@ -310,6 +310,22 @@ def test_a_kernel_is_built_once(queue: cl.CommandQueue, probe: list[str]) -> Non
     assert len(probe) == 3
 
 
+def test_a_kernel_that_spills_is_built_without_the_demand_of_a_size(
+    queue: cl.CommandQueue, probe: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where that helps; else it stays as it was."""
+    hint = "-Dreqd_work_group_size=work_group_size_hint"
+    for spilled, options in (([8, 0], (hint,)), ([8, 8], ()), ([0], ())):
+        programs.clear()
+        probe.clear()
+        given = iter(spilled)
+        monkeypatch.setattr(programs, "_spilled_bytes", lambda *_, given=given: next(given))
+        built = programs.build(queue.context, queue.device, Probe(8))
+        assert built.options == options
+        assert len(probe) == len(spilled)
+        np.testing.assert_array_equal(run(queue, built), np.full(8, 8))
+
+
 def test_kernels_are_built_together(queue: cl.CommandQueue, probe: list[str]) -> None:
     first = programs.build(queue.context, queue.device, Probe(2))
     # A new one each time: what other processes saw refused is not compiled.

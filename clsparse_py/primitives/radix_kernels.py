@@ -26,6 +26,8 @@ __all__ = [
 MOVED_TYPES = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "ulong2"}
 # Entries that are exchanged at once, in bytes: all in parts where there are more.
 _EXCHANGED = 1 << 15
+# Counts of adjacent tiles that a work-item adds up at a time.
+_COUNTS = 4
 
 
 def _prelude(index: str, value_bytes: int) -> str:
@@ -119,7 +121,7 @@ class RadixStarts(Parameters):
 
     @override
     def arguments(self) -> dict[str, object]:
-        return {"work_group": self.work_group, "bits": self.bits, "wide": _is_wide(self.index)}
+        return {"work_group": self.work_group, "bits": self.bits, "items": _COUNTS, "wide": _is_wide(self.index)}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:

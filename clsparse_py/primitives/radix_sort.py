@@ -80,8 +80,13 @@ class Shape:
         return (cls(True, 1, 1, bits, device.compute_units),)
 
     def narrowed(self, bits: int) -> Shape:
-        """Return the shape for digits of so many bits: with fewer of them, half a tile already has runs of eight entries."""
-        return replace(self, items=self.items // 2) if self.items > 8 and bits < _TILE_BITS - 1 else self
+        """Return the shape for digits of so many bits: with fewer of them, a quarter of a tile already has runs of four entries.
+
+        More tiles are resident at a time then.
+        """
+        if self.items <= 8 or bits >= _TILE_BITS - 1:
+            return self
+        return replace(self, items=self.items // 2, work_group=max(self.work_group // 2, min(self.work_group, 256)))
 
     @functools.lru_cache(maxsize=256)  # noqa: B019 - a shape is a small value, and the same few are asked for again and again
     def legal(self, device: Device, index: str, value_bytes: int, *, pointers: bool, word_bytes: int) -> Shape:
@@ -193,7 +198,8 @@ def _tiled(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]) -> Cal
     tiles = -(-each.n // parameters.tile)
     together = _together(chain.device, tiles, each.bits)
     count, _ = chain.build(_count(shape.work_group, *types, each.bits, parameters.tile, together))
-    group = min(_STARTS_GROUP, chain.device.max_work_group)
+    # Work-items that meet in a loop: one on CPU devices (quirk 4).
+    group = 1 if chain.device.is_cpu else min(_STARTS_GROUP, chain.device.max_work_group)
     starts, _ = chain.build(_starts(group, chain.device.portability, types[0], each.bits))
 
     def enqueue() -> None:

@@ -7,7 +7,7 @@ Source        Satish, Harris and Garland, "Designing efficient sorting algorithm
 Index space   a work-group for each of `2 ** bits` digits
 Inputs        counts[digit * n_tiles + tile], of radix_count
 Output        behind the counts, how many entries have each digit
-Local memory  a sum for each work-item
+Local memory  a sum for each work-item, and one more
 Result        exact
 </%doc>
 #include "${"group_scan_long.cl" if wide else "group_scan.cl"}"
@@ -16,19 +16,29 @@ kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(const ulong n_tiles, global I *restrict counts)
 {
     local ${"ulong" if wide else "uint"} box[${work_group}];
+    local I sum_so_far;
     const uint me = get_local_id(0);
-    const ulong digit = get_group_id(0), span = (n_tiles + ${work_group - 1}) / ${work_group};
-    const ulong begin = min(me * span, n_tiles), end = min(begin + span, n_tiles);
+    const ulong digit = get_group_id(0);
     global I *of_digit = counts + digit * n_tiles;
-    I sum = 0;
-    for (ulong tile = begin; tile < end; ++tile)
-        sum += of_digit[tile];
-    I before = (I)group_scan_${"add_long" if wide else "add"}(box, sum);
-    if (me == ${work_group - 1})
-        counts[(n_tiles << ${bits}) + digit] = before + sum;
-    for (ulong tile = begin; tile < end; ++tile) {
-        const I count = of_digit[tile];
-        of_digit[tile] = before;
-        before += count;
+    I before = 0;
+    // Adjacent work-items read adjacent counts: a step takes `work_group * items` of them.
+    for (ulong first = 0; first < n_tiles; first += ${work_group * items}) {
+        const ulong mine = first + me * ${items};
+% for i in range(items):
+        const I count_${i} = mine + ${i} < n_tiles ? of_digit[mine + ${i}] : 0;
+% endfor
+        const I sum = ${" + ".join(f"count_{i}" for i in range(items))};
+        before += (I)group_scan_${"add_long" if wide else "add"}(box, sum);
+        if (me == ${work_group - 1})
+            sum_so_far = before + sum;
+% for i in range(items):
+        if (mine + ${i} < n_tiles)
+            of_digit[mine + ${i}] = before;
+        before += count_${i};
+% endfor
+        barrier(CLK_LOCAL_MEM_FENCE);
+        before = sum_so_far;
     }
+    if (me == 0)
+        counts[(n_tiles << ${bits}) + digit] = before;
 }
