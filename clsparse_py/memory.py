@@ -142,10 +142,10 @@ def _kept_with(whole: cl.Buffer, part: cl.Buffer) -> cl.Buffer:
     return part
 
 
-def _create(context: cl.Context, n_bytes: int, host: np.ndarray[Any, Any] | None = None, access: int = 0) -> cl.Buffer:
-    """Create a buffer of new memory, or one on a host array's memory. No other place asks the driver for memory."""
+def _create(context: cl.Context, n_bytes: int, host: np.ndarray[Any, Any] | None = None, flags: int = 0) -> cl.Buffer:
+    """Create a buffer of new memory, or one that is or copies a host array. No other place asks the driver for memory."""
     if host is not None:
-        return cl.Buffer(context, access | cl.mem_flags.USE_HOST_PTR, hostbuf=host)
+        return cl.Buffer(context, flags, hostbuf=host)
     return cl.Buffer(context, cl.mem_flags.READ_WRITE, n_bytes)
 
 
@@ -557,13 +557,28 @@ def on_host_memory(queue: cl.CommandQueue, host: np.ndarray[Any, Any], access: i
     MemoryError
         The driver lacks memory of its own for it.
     """
+    return _of_host(queue, host, access | cl.mem_flags.USE_HOST_PTR)
+
+
+def constants(queue: cl.CommandQueue, host: np.ndarray[Any, Any]) -> cl.Buffer:
+    """Return a buffer with the numbers of a host array, there at once and for all queues of the context; its caller keeps it.
+
+    Raises
+    ------
+    MemoryError
+        The driver has not the memory.
+    """
+    return _of_host(queue, host, cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR)
+
+
+def _of_host(queue: cl.CommandQueue, host: np.ndarray[Any, Any], flags: int) -> cl.Buffer:
     pool = arena_of(queue).pool
     try:
-        return _create(pool.context, host.nbytes, host, access)
+        return _create(pool.context, host.nbytes, host, flags)
     except cl.Error:
         pool.empty()
         try:
-            return _create(pool.context, host.nbytes, host, access)
+            return _create(pool.context, host.nbytes, host, flags)
         except cl.Error as error:
             raise MemoryError(f"a buffer on {host.nbytes:,} bytes of host memory: {error}; {_there_is(pool)}") from error
 

@@ -424,7 +424,7 @@ def build_together(context: cl.Context, device: cl.Device, what: Hashable, make:
 
 
 def worked_out(context: cl.Context, device: cl.Device, what: Hashable, work_out: Callable[[], _Made]) -> _Made:
-    """Return what ``work_out`` makes of built kernels; made once, and kept as they are.
+    """Return what ``work_out`` makes of built kernels, or for them; made once, and kept as they are.
 
     Parameters
     ----------

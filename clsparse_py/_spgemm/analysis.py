@@ -8,14 +8,16 @@ import itertools
 from collections.abc import Sequence
 
 import numpy as np
+import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py._spgemm.bins import Rule, Rules
-from clsparse_py._spgemm.kernels import Analysis
+from clsparse_py._spgemm.kernels import Analysis, Found
 from clsparse_py._spgemm.methods.base import Rows
 from clsparse_py.arithmetic import name_of
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain, spread
+from clsparse_py.memory import constants
 from clsparse_py.primitives.either_way import either_way
 from clsparse_py.primitives.radix_sort import enqueue_sort_by_key
 from clsparse_py.workspace import suffices
@@ -24,6 +26,8 @@ __all__ = ["Work", "analyse", "grouped"]
 
 #: Entries to a lane above which the whole work-group counts a row's products.
 _LONG = 32
+#: The largest number that the kernel compares with.
+_NO_LIMIT = (1 << 32) - 1
 
 
 @dataclasses.dataclass
@@ -71,15 +75,27 @@ def _lanes(mean_length: float, most: int) -> int:
 
 # Kept: to make a record takes longer than to launch its kernel.
 @functools.lru_cache(maxsize=256)
-def _record(device: Device, rules: Rules, index: str, lanes: int, work_group: int | None) -> Analysis:
+def _record(device: Device, index: str, lanes: int, work_group: int | None) -> Analysis:
     """Return the legal record of the kernel."""
     group = min(work_group or (1 if device.is_cpu else 128), device.max_work_group)
     # Rows in chunks keep a core busy by themselves.
     long = 0 if device.is_cpu else _LONG * lanes
-    asked = Analysis(group, index, lanes, rules.limits, long, device.portability)
+    asked = Analysis(group, index, lanes, long, device.portability)
     legal = asked.within(group, device.portability.lane_width)
     assert legal is not None  # a work-group has at least one work-item
     return legal
+
+
+def _as_data(chain: Chain, rules: Rules) -> tuple[cl.Buffer, np.uint32, np.uint32]:
+    """Return the kernel's arguments that are rules: an array, how many they are, and how many stand before those of spans."""
+    assert len(rules) <= Analysis.MAX_BINS  # all methods together have fewer
+    limits = np.array(rules.limits, np.int64)
+    limits[limits < 0] = _NO_LIMIT
+    # Rows whose products have so many bits have at least half as many as there are numbers of so many bits.
+    starts = [int(np.argmax(limits[:, 0] >= (1 << bits) // 2)) for bits in range(33)]
+    spanless = next((number for number, (*_, span) in enumerate(rules.limits) if span >= 0), len(rules))
+    numbers = np.concatenate([starts, limits.ravel()]).astype(np.uint32)
+    return constants(chain.queue, numbers), np.uint32(len(rules)), np.uint32(spanless)
 
 
 @either_way
@@ -113,27 +129,35 @@ def analyse(
         Whether several rules are likely to have rows: then these are listed already while the host waits.
     """
     n_rows, device = shape[0], chain.device
-    a_indptr, a_indices, b_indptr, b_indices = structure
+    a_indptr = structure[0]
     lanes = 1 if device.is_cpu else _lanes(nnz / n_rows, device.portability.lane_width)
-    built, record = chain.build(_record(device, rules, name_of(a_indptr.dtype), lanes, work_group))
+    built, record = chain.build(_record(device, name_of(a_indptr.dtype), lanes, work_group))
+    bins = chain.worked_out(rules, lambda: _as_data(chain, rules))
     products, rule = chain.scratch(n_rows, np.uint32), chain.scratch(n_rows, a_indptr.dtype)
-    n_found = 6 + 2 * record.samples + len(rules)
+    n_found = len(Found._fields) + len(rules)
     found = chain.counters(n_found)
     groups, sizes = spread(device, n_rows, record.work_group)
     if record.long:
         groups, sizes = min(-(-n_rows * record.lanes // record.work_group), 16 * device.compute_units), sizes[:1]
-    seen = (b_indptr, b_indices) if record.spans or record.samples else (b_indptr,)
-    chain.launch(built, groups, *sizes, np.uint64(shape[1]), a_indptr, a_indices, *seen, products, rule, found)
+    chain.launch(built, groups, *sizes, np.uint64(shape[1]), *bins, *structure, products, rule, found)
     numbers = chain.read_later(found, n_found)
     listed: list[cl_array.Array] = []
     if uneven:
         # Without memory for it rows may need no list.
         suffices(lambda: listed.append(_listed(chain, n_rows, rule, len(rules))))
-    low, high, most, longest, bound, bound_high, *rest = numbers().tolist()
-    sampled, sampled_entries, *taken = rest if record.samples else (0, 0, *rest)
-    compression = sampled / sampled_entries if sampled_entries else 1.0
-    bound += bound_high << 32
-    return Work(products, rule, (high << 32) + low, most, longest, bound, compression, tuple(taken), *listed)
+    numbers_found = numbers().tolist()
+    all_rows, taken = Found(*numbers_found[: len(Found._fields)]), tuple(numbers_found[len(Found._fields) :])
+    return Work(
+        products,
+        rule,
+        (all_rows.products_high << 32) + all_rows.products_low,
+        all_rows.max_products,
+        all_rows.longest_row,
+        (all_rows.bound_high << 32) + all_rows.bound_low,
+        all_rows.sampled / all_rows.sampled_entries if all_rows.sampled_entries else 1.0,
+        taken,
+        *listed,
+    )
 
 
 def _listed(chain: Chain, n_rows: int, rule: cl_array.Array, n_rules: int) -> cl_array.Array:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from clsparse_py import programs
-from clsparse_py._spgemm.decide import rules_for
 from clsparse_py._spgemm.kernels import Analysis, Form
 from clsparse_py._spgemm.methods.dense_chunked import DenseChunkedKernel, Masks
 from clsparse_py._spgemm.methods.dense_span import DenseSpan
@@ -27,9 +26,7 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
     numeric = Form("numeric", arithmetic.index, arithmetic=replace(arithmetic, x=arithmetic.a), c_index=arithmetic.index)
     phases = {phase: numeric.of(phase) for phase in ("symbolic", "numeric", "values")}
     group = min(128, device.max_work_group)
-    rules = tuple(rule.limits for rule in rules_for("auto", device, numeric))
-    one, spans = device.portability.at_most(1), (*rules[:-1], (100, 10, 64), rules[-1])
-    lanes = Analysis(group, arithmetic.index, 4, rules, 128, device.portability).within(group, device.portability.lane_width)
+    lanes = Analysis(group, arithmetic.index, 4, 128, device.portability).within(group, device.portability.lane_width)
     assert lanes is not None  # a work-group has at least one work-item
     staged = Merge(1, 8, outputs=16)
     contract = EscContract.legal(device, numeric, True, "uint32", 128)
@@ -57,8 +54,7 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
         "spgemm/esc_group": EscGroup(1024, 64, columns=1 << 20, entries=512).record(device, numeric, listed=True),
     }
     found: dict[str, programs.Parameters] = {
-        "spgemm/analysis": Analysis(group, arithmetic.index, 1, rules, 0, one),
-        "spgemm/analysis:spans": Analysis(group, arithmetic.index, 1, spans, 0, one),
+        "spgemm/analysis": Analysis(group, arithmetic.index, 1, 0, device.portability.at_most(1)),
         "spgemm/analysis:lanes": lanes,
         "spgemm/dense_chunked": DenseChunkedKernel(1, numeric, listed=True),
         **{f"spgemm/dense_chunked:{phase}": DenseChunkedKernel(1, form, listed=False) for phase, form in phases.items()},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from typing_extensions import Self, override
 
@@ -15,19 +15,33 @@ from clsparse_py.programs import Parameters
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
 
-__all__ = ["Analysis", "Form", "OfRows", "RowKernel"]
+__all__ = ["Analysis", "Form", "Found", "OfRows", "RowKernel"]
+
+
+class Found(NamedTuple):
+    """What the analysis finds of all rows: numbers of 32 bits, whose positions host and kernel know by these names.
+
+    Sums of 64 bits have two halves. Behind them come the rows of each bin.
+    """
+
+    products_low: int
+    products_high: int
+    bound_low: int
+    bound_high: int
+    max_products: int
+    longest_row: int
+    sampled: int
+    sampled_entries: int
 
 
 @dataclass(frozen=True)
 class Analysis(OfStructure):
-    """Parameters of ``templates/spgemm/analysis.mako``.
+    """Parameters of ``templates/spgemm/analysis.mako``. Bins are an argument of the kernel.
 
     Attributes
     ----------
     lanes : int
         Work-items to a row, at most the lane width; divides the work-group size.
-    rules : tuple of (int, int, int)
-        Most products, longest row of A and widest span of each rule, -1 for no limit.
     long : int
         Rows of A with more entries are the whole work-group's; 0: each is a single work-item's, which takes many of them.
     portability : Portability
@@ -37,33 +51,24 @@ class Analysis(OfStructure):
     template = "spgemm/analysis"
 
     lanes: int
-    rules: tuple[tuple[int, int, int], ...]
     long: int
     portability: Portability
 
     #: Products of a row whose columns may be counted for the sample, at most: a power of two.
     SAMPLED: ClassVar[int] = 512
-
-    @property
-    def samples(self) -> bool:
-        """Whether there is a sample: not where few work-items take all rows."""
-        return self.long > 0
-
-    @functools.cached_property
-    def spans(self) -> bool:
-        """Whether a rule asks for the span of rows."""
-        return any(span >= 0 for *_, span in self.rules)
+    #: Bins, at most: their rows are counted in local memory.
+    MAX_BINS: ClassVar[int] = 128
 
     @property
     @override
     def name(self) -> str:
-        shape = f"_{self.lanes}_lanes_{len(self.rules)}_rules{'_spans' if self.spans else ''}"
-        return f"{super().name}{shape}"
+        return f"{super().name}_{self.lanes}_lanes"
 
     @property
     @override
     def prelude(self) -> str:
-        return f"{self.portability.defines}\n{super().prelude}"
+        positions = [f"#define FOUND_{name.upper()} {at}" for at, name in enumerate((*Found._fields, "bins"))]
+        return "\n".join([self.portability.defines, *positions, f"#define MAX_BINS {self.MAX_BINS}", super().prelude])
 
     @property
     @override
@@ -72,8 +77,7 @@ class Analysis(OfStructure):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        own = {"lanes": self.lanes, "rules": self.rules, "long": self.long, "spans": self.spans, "sampled": self.SAMPLED}
-        return {**super().arguments(), **own}
+        return {**super().arguments(), "lanes": self.lanes, "long": self.long, "sampled": self.SAMPLED}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:

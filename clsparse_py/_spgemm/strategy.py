@@ -98,7 +98,7 @@ def _part(text: str, label: str, methods: Collection[str]) -> Part:
 
 
 def features_of(shape: tuple[int, int, int], nnz: tuple[int, int], A: Facts | None = None) -> dict[str, float]:
-    """Return what profiles decide by: what is known of a product before it is analysed, as rules are part of that kernel.
+    """Return what profiles decide by: what is known of a product before the analysis shares its rows out.
 
     Parameters
     ----------

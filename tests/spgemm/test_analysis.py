@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pyopencl as cl
@@ -11,9 +12,10 @@ import scipy.sparse as sp
 from problems import assert_product, device_matrix, rows_of
 
 from clsparse_py import programs
-from clsparse_py._spgemm import spgemm, spgemm_plan
+from clsparse_py._spgemm import analysis, spgemm, spgemm_plan
 from clsparse_py._spgemm.analysis import analyse
 from clsparse_py._spgemm.bins import EMPTY, Rule, Rules
+from clsparse_py._spgemm.kernels import Analysis
 from clsparse_py._transpose import transpose
 from clsparse_py.launch import Chain
 
@@ -65,6 +67,33 @@ def test_analysis(
     assert (found.longest_row, found.bound) == (lengths.max(), bounds.sum())
     assert found.taken == tuple(np.bincount(rules, minlength=len(RULES)))
     assert 1 <= found.compression <= 12
+
+
+def test_one_kernel_serves_all_rules(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    A = rows_of(rng.integers(0, 12, 300), 300, rng, np.float32)
+    left = device_matrix(queue, A)
+    structure = left.indptr, left.indices, left.indptr, left.indices
+    copied: list[Any] = []
+    constants = analysis.constants
+
+    def counted(queue: cl.CommandQueue, host: np.ndarray) -> cl.Buffer:
+        copied.append(host)
+        return constants(queue, host)
+
+    monkeypatch.setattr(analysis, "constants", counted)
+    few, many = Rules((EMPTY, Rule("", None))), range(1, Analysis.MAX_BINS - 1)
+    most = Rules((EMPTY, *(Rule("", None, max_products=n) for n in many), Rule("", None)))
+    with programs.recording() as asked:
+        found = [analyse(Chain(queue, *structure), (300, 300), A.nnz, structure, rules) for rules in (few, most, few, most)]
+    taken = [each.taken for each in found]
+    assert len({each for each in asked if isinstance(each.parameters, Analysis)}) == 1
+    # The limits of rules are copied once, not in each call.
+    assert len(copied) == 2
+    products = np.diff(A.indptr)[A.indices]
+    of_rows = np.add.reduceat(np.append(products, 0), A.indptr[:-1]) * (np.diff(A.indptr) > 0)
+    assert taken[0] == taken[2] == (sum(of_rows == 0), sum(of_rows > 0))
+    assert taken[1] == taken[3] == tuple(np.bincount(np.minimum(of_rows, len(most) - 1), minlength=len(most)))
 
 
 @pytest.mark.parametrize("copies", [1, 4])
