@@ -10,8 +10,9 @@ import functools
 import json
 import logging
 import os
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyopencl as cl
@@ -22,12 +23,16 @@ from clsparse_py.forked import use_device
 from clsparse_py.memory import beside
 from clsparse_py.records import dataclass
 
-__all__ = ["Device", "Portability", "choose_device", "default_queue", "describe", "devices", "in_order", "unusable"]
+__all__ = ["RESERVED", "Device", "Portability", "choose_device", "default_queue", "describe", "devices", "in_order", "unusable"]
 
 _log = logging.getLogger(__name__)
 
 # Few GPUs have larger work-groups. CPU runtimes do, but not the memory for them (quirk 11).
 _LARGEST_GROUP = 1024
+#: Bytes of local memory that are left to drivers and compilers, which take some for themselves.
+RESERVED = 1024
+
+_Sized = TypeVar("_Sized")
 
 
 @dataclass(frozen=True)
@@ -132,6 +137,23 @@ class Device:
     def is_cpu(self) -> bool:
         """Whether work-items are iterations of a loop on a core, so that kernels written for CPUs are best."""
         return self.type == "cpu"
+
+    def fitting(self, candidates: Iterable[_Sized], n_bytes: Callable[[_Sized], int], spare: int = 0) -> _Sized:
+        """Return the first of some records, sizes or the like whose work-groups' local memory the device has.
+
+        Parameters
+        ----------
+        candidates : iterable
+            At least one, best first. If none fits, the last one is returned: its kernel is refused, and another takes its place.
+        n_bytes : callable
+            Returns the bytes of local memory that a work-group of a candidate takes.
+        spare : int
+            Bytes that are to be left, such as `RESERVED`.
+        """
+        for candidate in candidates:
+            if n_bytes(candidate) + spare <= self.local_memory:
+                break
+        return candidate
 
 
 # One way of lane exchange a row: the extension without which it isn't tried (quirk 28), and the widths to try, widest first.

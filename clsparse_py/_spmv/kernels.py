@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import ClassVar, TypeVar
 
@@ -174,7 +175,8 @@ class Adaptive(ProductKernel):
         """Return the legal record nearest to the one asked for: it fits in the local memory."""
         work_group = max(1, min(work_group, device.max_work_group))
         lanes = min(lanes, _power_of_two_dividing(work_group))
-        return _fitting(cls(work_group, arithmetic, device.portability, scaled, parts, items, short_row, lanes), device)
+        record = cls(work_group, arithmetic, device.portability, scaled, parts, items, short_row, lanes)
+        return device.fitting(_smaller(record), _local_memory)
 
     @property
     def capacity(self) -> int:
@@ -235,7 +237,8 @@ class Merge(ProductKernel):
         """Return the legal record nearest to the one asked for: it fits in the local memory."""
         # Its work-items exchange values in local memory alone.
         work_group = max(1, min(work_group, device.max_work_group))
-        return _fitting(cls(work_group, arithmetic, device.portability.at_most(1), scaled, items), device)
+        record = cls(work_group, arithmetic, device.portability.at_most(1), scaled, items)
+        return device.fitting(_smaller(record), _local_memory)
 
     @property
     def capacity(self) -> int:
@@ -261,12 +264,18 @@ class Merge(ProductKernel):
 _Staging = TypeVar("_Staging", Adaptive, Merge)
 
 
-def _fitting(record: _Staging, device: Device) -> _Staging:
-    """Return the record with as few items, then as few work-items, as local memory asks for."""
-    while record.local_memory > device.local_memory and (record.items > 1 or record.work_group > 1):
-        smaller = record.within(record.work_group // 2, record.lane_width)
-        record = replace(record, items=record.items - 1) if record.items > 1 or smaller is None else smaller
-    return record
+_local_memory = operator.attrgetter("local_memory")
+
+
+def _smaller(record: _Staging) -> Iterator[_Staging]:
+    """Iterate over a record, those with fewer items to a work-item, and then those with fewer work-items."""
+    for items in range(record.items, 0, -1):
+        yield replace(record, items=items)
+    work_group = record.work_group
+    while work_group := work_group // 2:
+        smaller = replace(record, items=1).within(work_group, record.lane_width)
+        if smaller is not None:
+            yield smaller
 
 
 @dataclass(frozen=True)

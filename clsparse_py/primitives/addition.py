@@ -139,7 +139,6 @@ class Tiles(Addition):
 def fitting(device: Device, record: _Tiles) -> _Tiles:
     """Return a record that suits a device: entries to a work-item as many as sums are small, and it fits in local memory."""
     items = {4: 15, 8: 11}.get(np.dtype(record.total).itemsize, 5)
-    record = replace(record, items=items, work_group=min(record.work_group, device.max_work_group))
-    while record.local_memory > device.local_memory and record.work_group > 1:
-        record = replace(record, work_group=record.work_group // 2)
-    return record
+    work_group = min(record.work_group, device.max_work_group)
+    halves = (replace(record, items=items, work_group=work_group >> i) for i in range(work_group.bit_length()))
+    return device.fitting(halves, lambda each: each.local_memory)

@@ -15,10 +15,10 @@ import numpy as np
 from pyopencl import array as cl_array
 from typing_extensions import override
 
-from clsparse_py.device import Device
+from clsparse_py.device import RESERVED, Device
 from clsparse_py.launch import Chain
 from clsparse_py.primitives.segment_classes import Tiles
-from clsparse_py.primitives.segments import RESERVED, Elements, OfElements, Runs, Segments, Shape
+from clsparse_py.primitives.segments import Elements, OfElements, Runs, Segments, Shape
 from clsparse_py.records import dataclass
 
 __all__ = ["Arrays", "MergeChunks", "MergeSplits", "MergeTiles", "enqueue_rounds", "spare_for"]
@@ -57,7 +57,7 @@ class MergeTiles(OfElements):
     def legal(cls, device: Device, index: str, runs: Runs, elements: Elements, work_group: int) -> MergeTiles:
         """Return the legal record nearest to the one asked for; a shape that is legal has tiles that fit in local memory."""
         record = cls(min(work_group, device.max_work_group), index, runs, elements, elements.value_bytes > 0)
-        return record if record.local_memory + RESERVED <= device.local_memory else replace(record, staged=False)
+        return device.fitting((record, replace(record, staged=False)), lambda each: each.local_memory, RESERVED)
 
     @property
     def items(self) -> int:

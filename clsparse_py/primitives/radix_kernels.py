@@ -211,7 +211,7 @@ class RadixScatter(Parameters):
         return np.dtype(self.word if self.source == "words" else self.result).itemsize
 
     @property
-    def local_bytes(self) -> int:
+    def local_memory(self) -> int:
         """All local memory."""
         return self.pool_bytes + (np.dtype(self.index).itemsize + 2 << self.bits) + 4 * self.work_group + 16
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
@@ -16,7 +17,7 @@ import numpy as np
 from pyopencl import array as cl_array
 
 from clsparse_py.arithmetic import name_of
-from clsparse_py.device import Device
+from clsparse_py.device import RESERVED, Device
 from clsparse_py.launch import Chain
 from clsparse_py.memory import array_of
 from clsparse_py.primitives import arguments
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Shape", "enqueue_radix_sort", "enqueue_sort_by_key", "radix_sort", "scratch_bytes"]
 
-# Local memory that is left to the driver.
-_RESERVED = 1024
 # Bits of a digit, at most: counters of a work-group stay in local memory, those of a chunk near a core's cache.
 _TILE_BITS = 11
 _CHUNK_BITS = 22
@@ -97,13 +96,19 @@ class Shape:
         # Fewer digits to a pass, down to a number that makes few passes, before fewer entries to a work-item.
         # A pass writes words or, if it is the last one, items of the index type.
         widest_result = f"uint{8 * max(word_bytes, np.dtype(index).itemsize)}"
-        for items, bits in _cuts(self.items, self.bits):
-            widest = RadixScatter(
+        widest = (
+            RadixScatter(
                 group, device.portability, index, f"uint{8 * word_bytes}", widest_result, bits, items,
                 "rows", False, False, value_bytes, False, pointers,
-            )  # fmt: skip
-            if widest.local_bytes + _RESERVED <= device.local_memory and widest.tile < 1 << 15 and widest.divides:
-                return replace(self, work_group=group, items=items, bits=bits)
+            )
+            for items, bits in _cuts(self.items, self.bits)
+        )  # fmt: skip
+        def needed(each: RadixScatter) -> int:
+            return each.local_memory if each.tile < 1 << 15 and each.divides else sys.maxsize
+
+        found = device.fitting(widest, needed, RESERVED)
+        if needed(found) + RESERVED <= device.local_memory:
+            return replace(self, work_group=group, items=found.items, bits=found.bits)
         raise ValueError(f"radix sort: {device.name} has {device.local_memory} bytes of local memory, too little for a tile")
 
 
@@ -180,10 +185,8 @@ _starts = functools.lru_cache(maxsize=256)(RadixStarts)
 @functools.lru_cache(maxsize=256)
 def _together(device: Device, tiles: int, bits: int) -> int:
     """Return of how many adjacent tiles counts leave together: as many as leave work-groups enough, and have room."""
-    together = next(size for size in (8, 4, 2, 1) if size == 1 or tiles >= 4 * size * device.compute_units)
-    while together > 1 and 4 * together << bits > device.local_memory - _RESERVED:
-        together //= 2
-    return together
+    sizes = (size for size in (8, 4, 2, 1) if size == 1 or tiles >= 4 * size * device.compute_units)
+    return device.fitting(sizes, lambda size: 4 * size << bits, RESERVED)
 
 
 def _tiled(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]) -> Callable[[], None]:

@@ -6,7 +6,7 @@ Positions are counted in 64 bits; stored ones have the pointers' index type.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -14,13 +14,13 @@ from pyopencl import array as cl_array
 from typing_extensions import override
 
 from clsparse_py.arithmetic import OPENCL_TYPES, name_of
-from clsparse_py.device import Device
+from clsparse_py.device import RESERVED, Device
 from clsparse_py.primitives.radix_kernels import MOVED_TYPES
 from clsparse_py.programs import Parameters
 from clsparse_py.records import dataclass
 from clsparse_py.tuning.labels import number
 
-__all__ = ["BLOCK", "FEW_REGISTERS", "NEVER", "RESERVED", "Elements", "OfElements", "OfRuns", "Runs", "Segments", "Shape"]
+__all__ = ["BLOCK", "FEW_REGISTERS", "NEVER", "Elements", "OfElements", "OfRuns", "Runs", "Segments", "Shape"]
 
 #: Elements in the registers of a lane where segments are short.
 FEW_REGISTERS = 4
@@ -30,8 +30,6 @@ _SHORT, _SHORTEST_BIN = 128, 8
 BLOCK = 24
 #: More rounds than any segment takes.
 NEVER = 64
-#: Bytes of local memory that are left to the driver.
-RESERVED = 1024
 
 
 @dataclass(frozen=True)
@@ -191,13 +189,19 @@ class Shape:
         if self.chunked:
             return replace(self, work_group=min(self.work_group, most), merge_group=min(self.merge_group, most))
         found = self.lanes(min(self.work_group, most), min(self.merge_group, most), self.registers, self.short)
-        while found.local_memory(elements) + RESERVED > device.local_memory:
-            if found.registers > 4:
-                found = self.lanes(found.work_group, found.merge_group, found.registers // 2, self.short)
-            else:
-                found = self.lanes(found.work_group // 2, found.merge_group, found.registers, self.short)
+        found = device.fitting(found._smaller(), lambda each: each.local_memory(elements), RESERVED)
         # Kernels that merge are unrolled over a work-item's elements (quirk 6).
         return replace(found, merge_group=max(found.merge_group, -(-found.tile // _MOST_MERGED)))
+
+    def _smaller(self) -> Iterator[Shape]:
+        """Iterate over the shape, those with fewer registers to a work-item, and then those with fewer work-items."""
+        work_group, registers = self.work_group, self.registers
+        while work_group:
+            yield self.lanes(work_group, self.merge_group, registers, self.short)
+            if registers > FEW_REGISTERS:
+                registers //= 2
+            else:
+                work_group //= 2
 
     def local_memory(self, elements: Elements) -> int:
         """Return an upper bound of the local memory that a kernel takes for a tile."""

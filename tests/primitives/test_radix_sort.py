@@ -208,7 +208,7 @@ def test_shapes_fit_a_device(queue: cl.CommandQueue) -> None:
                 cut.work_group, small.portability, "int64", "uint64", "uint64", cut.bits, cut.items, "rows", False, False,
                 value_bytes, False, True,
             )  # fmt: skip
-            assert kernel.local_bytes <= small.local_memory
+            assert kernel.local_memory <= small.local_memory
             assert cut.bits >= 1
             assert cut.items >= 1
     with pytest.raises(ValueError, match="local memory"):
