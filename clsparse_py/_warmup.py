@@ -15,7 +15,7 @@ from clsparse_py._spgemm import SpgemmPlan, spgemm_plan
 from clsparse_py._spgemm.arguments import form_of
 from clsparse_py._spgemm.decide import choosable, rules_for
 from clsparse_py._spgemm.methods.merge import merges
-from clsparse_py._spgemm.settings import Settings, Timer
+from clsparse_py._spgemm.request import Request
 from clsparse_py._spgemm.strategy import Recipe
 from clsparse_py._spmm import spmm
 from clsparse_py._spmv import spmv_plan
@@ -26,7 +26,6 @@ from clsparse_py._transpose import transpose
 from clsparse_py.csr import csr_array
 from clsparse_py.device import Device, describe
 from clsparse_py.placement import queue_for
-from clsparse_py.semiring import plus_times
 from clsparse_py.transfer import from_host
 from clsparse_py.tuning.profiles import rules
 
@@ -153,22 +152,21 @@ def _multiply_by(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any], r
     limits = [limit for rule in of_rows for limit in rule.limits if 0 < limit < _LONG_ROW]
     # Rows of as many entries as each rule may take, and one beyond them all; rows of the other operand have one entry.
     left, right = _with_rows(queue, dtype, [*dict.fromkeys(limits), 1 + max(limits, default=0)])
-    # A recipe of its own is not "auto", which would take such a product for a small one.
-    settings = Settings(str(recipe), plus_times, deterministic=True, memory_limit=None, max_nnz=None)
-    for plan in (
-        spgemm_plan(left, right),
-        SpgemmPlan(left, right, settings, of_rows, Timer(queue, measures=False)),
-        spgemm_plan(right.T, right),
-    ):
-        plan()
-        queue.finish()
+    # Its bins are given as they are, as "auto" would take such a product for a small one.
+    for plan in (spgemm_plan(left, right), SpgemmPlan(left, right, Request(bins=of_rows)), spgemm_plan(right.T, right)):
+        _multiply_twice(plan)
+
+
+def _multiply_twice(plan: SpgemmPlan[csr_array]) -> None:
+    """Make a product by a plan, and its values once more."""
+    plan()
+    plan()
+    plan.queue.finish()
 
 
 def _multiply_rows(queue: cl.CommandQueue, dtype: np.dtype[Any], length: int) -> None:
     """Multiply sparse matrices that have few products, with a row of some length."""
-    plan = spgemm_plan(*_with_rows(queue, dtype, [length]))
-    plan()
-    queue.finish()
+    _multiply_twice(spgemm_plan(*_with_rows(queue, dtype, [length])))
 
 
 def _square(queue: cl.CommandQueue, dtype: np.dtype[Any], offsets: Sequence[int], n: int) -> None:
@@ -177,9 +175,7 @@ def _square(queue: cl.CommandQueue, dtype: np.dtype[Any], offsets: Sequence[int]
     A = csr_array(scipy.sparse.csr_array(host, dtype=dtype), queue=queue)
     A.spmv_plan()
     transpose(A)
-    plan = spgemm_plan(A, A)
-    plan()
-    queue.finish()
+    _multiply_twice(spgemm_plan(A, A))
 
 
 def _with_rows(queue: cl.CommandQueue, dtype: np.dtype[Any], lengths: list[int]) -> tuple[csr_array, csr_array]:

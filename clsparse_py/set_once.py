@@ -12,7 +12,7 @@ class SetOnce:
 
     def __setattr__(self, name: str, value: Any) -> None:
         # Plans are made for each product: nothing is called here that need not be.
-        if name[0] != "_" and name in self.__dict__:
+        if name[0] != "_" and (name in self.__dict__ or hasattr(type(self), name)):
             raise AttributeError(f"{name}: is read-only, as the {type(self).__name__} relies on it")
         object.__setattr__(self, name, value)
 

@@ -1,4 +1,4 @@
-"""SpGEMM, ``C = A @ B``: inspect (`analysis`), `decide`, `count` and `fill`, held by `plan`, above a folder of `methods`."""
+"""SpGEMM, ``C = A @ B``: a `pipeline` (inspect, decide, `count`, `fill`) above a folder of `methods`, and plans."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from clsparse_py._spgemm.arguments import check_limits, check_operands, form_of,
 from clsparse_py._spgemm.decide import METHODS, Method
 from clsparse_py._spgemm.estimate import Estimate, spgemm_estimate
 from clsparse_py._spgemm.explanation import Explanation
-from clsparse_py._spgemm.fill import multiplied, structure_of
 from clsparse_py._spgemm.least import least_bytes
+from clsparse_py._spgemm.pipeline import multiply, structure_of
 from clsparse_py._spgemm.plan import SpgemmPlan
-from clsparse_py._spgemm.settings import Settings, Timer
+from clsparse_py._spgemm.request import Request
+from clsparse_py._spgemm.timer import Timer
 from clsparse_py.device import describe
 from clsparse_py.errors import require_name
 from clsparse_py.matrix import Matrix, MatrixT
@@ -119,12 +120,12 @@ def spgemm(
     spgemm_plan : For several sets of values.
     spgemm_estimate : What a product takes, before it is made.
     """
-    settings = Settings(method, semiring, deterministic, memory_limit, max_nnz)
-    A, B, limit = _checked(A, B, settings)
+    request = Request(method, semiring, deterministic, memory_limit, max_nnz)
+    A, B, limit = _checked(A, B, request)
     timer = Timer(A.queue, measures=profile)
     # To count memory takes time, which a single product without a limit spares.
-    found, C = multiplied(A, B, settings, None, timer, None if memory_limit is None else Workspace(limit))
-    product = A.assembled(structure_of(A.queue, found.product.shape, C), C.data)
+    C = multiply(A, B, request, timer, None if memory_limit is None else Workspace(limit))
+    product = A.assembled(structure_of(A.queue, (A.shape[0], B.shape[1]), C.indices, C.indptr), C.data)
     return (product, timer.seconds) if profile else product
 
 
@@ -138,7 +139,7 @@ def spgemm_plan(
     memory_limit: int | None = None,
     max_nnz: int | None = None,
 ) -> SpgemmPlan[MatrixT]:
-    """Plan the product of two structures: find the structure of C, and how each of its rows is made.
+    """Plan the product of two structures: count the entries of C, and find how each of its rows is made. No value is computed.
 
     Parameters
     ----------
@@ -148,28 +149,28 @@ def spgemm_plan(
     Returns
     -------
     SpgemmPlan
-        ``plan(a_data, b_data)`` is the product of new values, with no analysis and no wait; ``plan.explain()`` says how it is
-        made.
+        ``plan(a_data, b_data)`` is the product of new values, with no analysis and, from the second on, no wait;
+        ``plan.explain()`` says how it is made.
 
     Raises
     ------
     ValueError, TypeError, MemoryError
         As for `spgemm`.
     """
-    settings = Settings(method, semiring, deterministic, memory_limit, max_nnz)
-    A, B, limit = _checked(A, B, settings)
-    return SpgemmPlan(A, B, settings, None, Timer(A.queue, measures=False), Workspace(limit)).drop_first()
+    request = Request(method, semiring, deterministic, memory_limit, max_nnz)
+    A, B, limit = _checked(A, B, request)
+    return SpgemmPlan(A, B, request, workspace=Workspace(limit))
 
 
-def _checked(A: MatrixT, B: Any, settings: Settings) -> tuple[MatrixT, Matrix, int]:
+def _checked(A: MatrixT, B: Any, request: Request) -> tuple[MatrixT, Matrix, int]:
     """Return the operands, checked as what is asked for is, and the bytes that the workspace may have."""
-    A, B = check_operands(A, B, settings.semiring)
-    memory_limit = settings.memory_limit
-    require_name("method", settings.method, _METHODS)
-    check_limits(memory_limit, settings.max_nnz)
+    A, B = check_operands(A, B, request.semiring)
+    memory_limit = request.memory_limit
+    require_name("method", request.method, _METHODS)
+    check_limits(memory_limit, request.max_nnz)
     device = describe(A.queue.device)
     if memory_limit is not None:
-        least = least_bytes(device, form_of(A, B, settings.semiring), A, B)
+        least = least_bytes(device, form_of(A, B, request.semiring), A, B)
         if memory_limit < least:
             raise MemoryError(f"memory_limit: the product needs {least:,} bytes of workspace, the limit is {memory_limit:,}")
     return A, B, memory_limit_of(device, memory_limit)

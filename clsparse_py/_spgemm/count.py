@@ -1,340 +1,227 @@
-"""The structure of a product, before anything of C's size is allocated: analysed, shared out, and entries counted."""
+"""Count the entries of C: by speculation, or by analysis and a symbolic phase, or bounded from above and made at once."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from pyopencl import array as cl_array
 
 from clsparse_py._spgemm.analysis import Work, analyse, grouped
-from clsparse_py._spgemm.arguments import form_of, with_index
-from clsparse_py._spgemm.bins import Rule, Rules
-from clsparse_py._spgemm.canonical_values import CanonicalOperand
-from clsparse_py._spgemm.decide import (
-    FEW_PRODUCTS,
-    IN_WINDOWS,
-    alone,
-    decided,
-    guessed,
-    in_one_phase,
-    is_uneven,
-    rules_for,
-    settled,
-    shares,
-    side_by_side,
-    small,
-)
-from clsparse_py._spgemm.fallback import ONE_PHASE, RefusedError, refused_of, without_refused
+from clsparse_py._spgemm.bins import Rule
+from clsparse_py._spgemm.decide import Speculation, settled
+from clsparse_py._spgemm.decision import Decision, Reason, staged_b
+from clsparse_py._spgemm.fallback import UPPER_BOUND, RefusedError, refused_of
 from clsparse_py._spgemm.kind import kind_of
-from clsparse_py._spgemm.methods.base import Product, Result, Rows, bounded
+from clsparse_py._spgemm.methods.base import Product, Result, Rows
 from clsparse_py._spgemm.new_arrays import new_counts, new_pointers
-from clsparse_py._spgemm.settings import Settings, Timer
-from clsparse_py._spgemm.speculation import tried
+from clsparse_py._spgemm.operands import Operands
+from clsparse_py._spgemm.speculation import speculate
 from clsparse_py._spgemm.steps import Step, enqueue_numeric, enqueue_symbolic, foreseen, prepared
-from clsparse_py._spgemm.strategy import Recipe, features_of
-from clsparse_py._spgemm.upper_bound import roomy
+from clsparse_py._spgemm.timer import Timer
+from clsparse_py._spgemm.upper_bound import new_loose
 from clsparse_py.arithmetic import name_of
 from clsparse_py.errors import BuildError
-from clsparse_py.launch import Chain
-from clsparse_py.matrix import Matrix
 from clsparse_py.primitives.scan import enqueue_scan, summed
-from clsparse_py.tuning.profiles import Ruling
 
-__all__ = ["Counted", "Why", "counted", "with_memory"]
+__all__ = ["Counted", "SharedOut", "count", "share_out"]
 
 _INT32_MAX = np.iinfo(np.int32).max
 _log = logging.getLogger(__name__)
 
-T = TypeVar("T")
+_SPECULATED = Reason("rows of A are short or alike: made as they come, with no analysis")
 
 
-class Why(NamedTuple):
-    """What decided on the rules of a product; put into words by who asks.
-
-    Attributes
-    ----------
-    reason : str
-        What did, if no profile did.
-    ruling : Ruling or None
-    one_phase : bool
-        Whether rows were made in one phase.
-    """
-
-    reason: str
-    ruling: Ruling[Recipe] | None = None
-    one_phase: bool = False
-
-    def __str__(self) -> str:
-        ruling = self.ruling
-        how = "; in one phase, as its products hardly contract" if self.one_phase else ""
-        return (self.reason if ruling is None else f"{ruling.label}, by {ruling.why}") + how
-
-
-_GUESSED = Why("rows of A are short or alike: made as they come, with no analysis")
-
-
+@dataclass
 class Counted:
-    """What is known of a product before anything of C's size is allocated.
+    """What is known of a product before C's columns and values are allocated.
 
     Attributes
     ----------
-    a, b : CanonicalOperand
-    chain : Chain
-        What the numeric phase goes on with.
     product : Product
         With the dtype of C's indices.
     steps : sequence of Step
+        The rows of each bin.
     indptr : pyopencl.array.Array
         Of C.
     nnz : int
         Entries of C.
-    made : Result or None
-        C, made already with room for all products in each row; its ``indptr`` tells where.
-    why : Why
+    reason : Reason
+    loose : Result or None
+        C's rows, made already, each in the room that its upper bound takes; None if they are still to be made.
     """
 
-    __slots__ = ("a", "b", "chain", "indptr", "made", "nnz", "product", "steps", "why")
-
-    def __init__(
-        self,
-        operands: tuple[CanonicalOperand, CanonicalOperand],
-        chain: Chain,
-        product: Product,
-        steps: Sequence[Step],
-        pointers: tuple[cl_array.Array, int],
-        why: Why,
-        made: Result | None = None,
-    ) -> None:
-        self.a, self.b = operands
-        self.chain, self.product, self.steps = chain, product, steps
-        self.indptr, self.nnz = pointers
-        self.why, self.made = why, made
+    product: Product
+    steps: Sequence[Step]
+    indptr: cl_array.Array
+    nnz: int
+    reason: Reason
+    loose: Result | None = None
 
 
-def with_memory(make: Callable[[Rules | None], T], rules: Rules | None = None) -> T:
-    """Return what is made by rules or, where there is not the memory for that, by windows of columns, which need the least."""
-    try:
-        return make(rules)
-    except MemoryError as error:
-        _log.info("all rows go through windows of columns: %s", error)
-    # Not in the handler: the error keeps what was allocated so far.
-    return make(IN_WINDOWS)
+class SharedOut(NamedTuple):
+    """A product whose rows are shared out among bins.
+
+    Attributes
+    ----------
+    product : Product
+        With what the analysis found.
+    steps : list of Step
+    work : Work
+    reason : Reason
+    """
+
+    product: Product
+    steps: list[Step]
+    work: Work
+    reason: Reason
+
+    @property
+    def n_empty(self) -> int:
+        """Rows without products."""
+        return self.work.taken[0]
 
 
-def counted(
-    A: Matrix,
-    B: Matrix,
-    settings: Settings,
-    rules: Rules | None,
-    timer: Timer,
-    *,
-    counting_only: bool = False,
-    pointers: tuple[cl_array.Array, int] | None = None,
-) -> Counted:
-    """Analyse a product, and count the entries of C. Waits for the device twice, or once if a guess of the rule holds.
+def count(operands: Operands, decision: Decision, timer: Timer, *, counting_only: bool = False) -> Counted:
+    """Return the structure of C but for its columns. Waits for the device twice, or once if a speculation holds.
 
     Parameters
     ----------
-    A, B : Matrix
-    settings : Settings
-    rules : Rules or None
-        The last takes all. None: those of the method, or for "auto" of the recipe that the device's profile has for this product.
+    operands : Operands
+    decision : Decision
     timer : Timer
     counting_only : bool
-        Whether nothing is asked for but the entries of C.
-    pointers : tuple of pyopencl.array.Array and int, optional
-        C's ``indptr`` and its entries, if they are known: then rows are shared out among the rules, and nothing is counted.
+        Whether C is not to be made afterwards, so that kernels for that are not built.
 
     Raises
     ------
     RefusedError
         A kernel is refused that some rows need.
     """
-    begun = _begun(A, B, settings)
-    if begun.any_products:
-        timer.ended("analysis")
-        if settings.method == "auto" and pointers is None:
-            found = _speculated(begun)
-            timer.ended("symbolic")
-            if found is not None:
-                return found
-        return _analysed(begun, rules, timer, counting_only=counting_only, pointers=pointers)
-    chain, product = begun.chain, begun.product
-    indptr = new_pointers(chain, product, begun.allocator)
-    chain.fill(indptr, 0, product.shape[0] + 1)
+    if not (operands.a.nnz and operands.b.nnz):
+        return _without_products(operands, timer)
     timer.ended("analysis")
-    why = Why("the recipe was given" if settings.method == "auto" else "the method was named")
-    return Counted(begun.operands, chain, product, (), (indptr, 0), why)
+    speculation = decision.speculation()
+    if speculation is not None:
+        counted = _speculative(operands, speculation)
+        timer.ended("symbolic")
+        if counted is not None:
+            return counted
+    shared = share_out(operands, decision)
+    chain, product, steps = operands.chain, shared.product, shared.steps
+    # Only now: beside what it took to list rows there may be no memory for them.
+    counts, indptr = new_counts(chain, product, operands.allocator)
+    if shared.n_empty:
+        chain.fill(counts, 0, product.shape[0])
+    timer.ended("analysis")
+    loose: Result | None = None
+    if decision.may_skip_counting(shared.work, product, [step.rule for step in steps]):
+        loose = _by_upper_bound(operands, shared, counts)
+        timer.ended("numeric")
+    if loose is None:
+        product = _exact(operands, shared, counts, ("symbolic",) if counting_only else ("symbolic", "numeric"))
+    indptr = new_pointers(chain, product, operands.allocator) if indptr is None else indptr
+    enqueue_scan(chain, counts, indptr, product.shape[0], kind="pointers")
+    nnz = int(chain.read(indptr, 1, product.shape[0])[0])
+    timer.ended("symbolic")
+    return Counted(product, steps, indptr, nnz, shared.reason._replace(upper_bound=loose is not None), loose)
 
 
-class _Begun(NamedTuple):
-    """A product of which nothing was asked of the device yet.
-
-    Attributes
-    ----------
-    settings : Settings
-    operands : tuple of CanonicalOperand
-        A and B.
-    chain : Chain
-        What all phases go on with.
-    product : Product
-        Products of its rows are not known yet; another array stands for them.
-    any_products : bool
-        Whether both operands have entries.
-    inputs : int
-        As `side_by_side` says.
-    refused : mapping
-        What products of its kind do without.
-    allocator : callable or None
-        Of C.
-    """
-
-    settings: Settings
-    operands: tuple[CanonicalOperand, CanonicalOperand]
-    chain: Chain
-    product: Product
-    any_products: bool
-    inputs: int
-    refused: Mapping[Hashable, BuildError]
-    allocator: Any
+def _without_products(operands: Operands, timer: Timer) -> Counted:
+    """Return the structure of a product without entries."""
+    chain, product = operands.chain, operands.product
+    indptr = new_pointers(chain, product, operands.allocator)
+    chain.fill(indptr, 0, product.shape[0] + 1)
+    timer.ended("symbolic")
+    return Counted(product, (), indptr, 0, Reason("there are no products"))
 
 
-def _begun(A: Matrix, B: Matrix, settings: Settings) -> _Begun:
-    """Return a product with operands in the form that kernels take."""
-    a = CanonicalOperand(A)
-    # A matrix that is multiplied by itself is looked at, and put into canonical format, once.
-    b = a if B is A else CanonicalOperand(B)
-    queue, (m, k), (_, n) = A.queue, A.shape, B.shape
-    form = form_of(a.matrix, b.matrix, settings.semiring)
-    index = np.dtype(form.index)
-    of_a = with_index(queue, a.indptr, index), with_index(queue, a.indices, index)
-    of_b = of_a if b is a else (with_index(queue, b.indptr, index), with_index(queue, b.indices, index))
-    chain = Chain(queue, *of_a, a.data) if b is a else Chain(queue, *of_a, a.data, *of_b, b.data)
-    any_products = a.nnz > 0 < b.nnz
-    kind = kind_of(chain.device, form)
-    limit = kind.memory if settings.memory_limit is None else int(settings.memory_limit)
-    product = Product((m, n), *of_a, a.data, *of_b, b.data, of_a[0], 0, 0, kind, limit, settings.deterministic)
-    inputs = side_by_side(chain.device, m, a.known, b.nnz / k) if any_products else 0
-    refused = refused_of(chain.device, form)
-    return _Begun(settings, (a, b), chain, product, any_products, inputs, refused, A.data.allocator)
-
-
-def _speculated(begun: _Begun) -> Counted | None:
-    """Return all that there is to be known by a guess, if there is one and it is right."""
-    (a, b), chain, product, refused = begun.operands, begun.chain, begun.product, begun.refused
-    m, mean, mean_of_b = product.shape[0], a.nnz / product.shape[0], b.nnz / b.matrix.shape[0]
-    guess = guessed(product.kind, m, mean, mean * mean_of_b, a.known, b.known)
-    if guess is None or (refused and (guess in refused or guess.accumulator in refused)):
-        return None
-    max_products = min(guess.max_products or _INT32_MAX, _INT32_MAX)
+def _speculative(operands: Operands, speculation: Speculation) -> Counted | None:
+    """Return the structure of a product by one symbolic kernel for all rows; None if rows are to be analysed after all."""
+    chain, product, device = operands.chain, operands.product, operands.chain.device
     try:
-        found = tried(chain, product, guess.accumulator, max_products, begun.allocator)
+        max_products = min(speculation.max_products or _INT32_MAX, _INT32_MAX)
+        found = speculate(chain, product, speculation.accumulator, max_products, operands.allocator)
     except BuildError as error:
-        RefusedError(chain.device, product.form, guess, error).avoid()
+        RefusedError(device, product.form, speculation, error).avoid()
         return None
     except MemoryError as error:
         _log.info("the product is analysed: %s", error)
         return None
-    rule = settled(guess, found, begun.inputs) if found else None
-    if found is None or rule is None or (refused and rule.accumulator in refused):
+    bin_ = settled(speculation, found, staged_b(operands)) if found else None
+    if found is None or bin_ is None or bin_.accumulator in refused_of(device, product.form):
         return None
     product = product._replace(n_products=found.n_products, bound=found.n_products)
-    steps = (Step(rule, Rows(m, n_empty=found.n_empty), None),)
-    return Counted(begun.operands, chain, product, steps, (found.indptr, found.nnz), _GUESSED)
+    steps = (Step(bin_, Rows(product.shape[0], n_empty=found.n_empty), None),)
+    return Counted(product, steps, found.indptr, found.nnz, _SPECULATED)
 
 
-def _analysed(
-    begun: _Begun, rules: Rules | None, timer: Timer, *, counting_only: bool, pointers: tuple[cl_array.Array, int] | None
-) -> Counted:
-    """Return the structure of a product by its analysis; arguments as for `counted`."""
-    settings, (a, b), chain, product = begun.settings, begun.operands, begun.chain, begun.product
-    (m, n), kind, auto = product.shape, product.kind, settings.method == "auto"
-    rules, why = _able(begun, rules)
-    uneven = auto and is_uneven(chain.device, m, a.known)
-    work = analyse(chain, (m, n), a.nnz, product.structure, rules, uneven=uneven)
-    c_index = kind.c_index if max(work.bound, m, n) <= _INT32_MAX else np.dtype(np.int64)
-    c_index = c_index if pointers is None else pointers[0].dtype
+def share_out(operands: Operands, decision: Decision, c_index: np.dtype[Any] | None = None) -> SharedOut:
+    """Analyse a product, and share its rows out among bins. Waits for the device once.
+
+    Parameters
+    ----------
+    operands : Operands
+    decision : Decision
+    c_index : numpy.dtype, optional
+        Of C's indices if C is there; by default one that C's upper bound fits in.
+
+    Raises
+    ------
+    RefusedError
+        A kernel is refused that some rows need.
+    """
+    chain, product = operands.chain, operands.product
+    (m, n), kind = product.shape, product.kind
+    bins, reason = decision.bins()
+    work = analyse(chain, (m, n), operands.a.nnz, product.structure, bins, uneven=decision.expects_several)
+    if c_index is None:
+        c_index = kind.c_index if max(work.bound, m, n) <= _INT32_MAX else np.dtype(np.int64)
     if c_index != kind.c_index:
-        form = form_of(a.matrix, b.matrix, settings.semiring, name_of(c_index))
-        product = product._replace(kind=kind_of(chain.device, form))
-    product = product._replace(products=work.products, n_products=work.n_products, bound=work.bound)
-    shared = _shared(begun, product, work, rules)
+        kind = kind_of(kind.device, replace(kind.form, c_index=name_of(c_index)))
+    product = product._replace(kind=kind, products=work.products, n_products=work.n_products, bound=work.bound)
+    refined = decision.refine(bins, work)
+    each = [(refined, Rows(m, n_empty=work.taken[0]))] if isinstance(refined, Rule) else grouped(chain, m, work, refined)
+    # Lists of rows are made: what they are made of is not needed any more.
     work.rule = None
-    steps = [prepared(chain, product, rule, each) for rule, each in shared if rule.accumulator is not None]
-    if pointers is not None:
-        return Counted(begun.operands, chain, product, steps, pointers, why)
-    # Only now: beside what it took to list rows there may be no memory for them.
-    counts, indptr = new_counts(chain, product, begun.allocator)
-    if work.taken[0]:
-        chain.fill(counts, 0, m)
-    timer.ended("analysis")
-    # Where C may be refused, or is not wanted, its entries come before its values.
-    free = auto and settings.max_nnz is None and not counting_only and ONE_PHASE not in begun.refused
-    one_phase = free and in_one_phase(chain.device, work, product, [each.rule for each in steps])
-    phases = ("roomy",) if one_phase else ("symbolic",) if counting_only else ("symbolic", "numeric")
-    what = product.form, product.deterministic, phases, tuple((step.rule.accumulator, step.rows.listed is None) for step in steps)
-    chain.build_together(what, lambda: foreseen(product, steps, phases))
-    made = _in_one_phase(chain, product, steps, counts) if one_phase else None
-    if made is None:
-        enqueue_symbolic(chain, product, steps, counts)
-        if c_index != kind.c_index and max(m, n) <= _INT32_MAX and summed(chain, counts, m) <= _INT32_MAX:
-            # C could have needed 64 bits; its entries, as they turn out, do not.
-            product = product._replace(kind=kind)
-    else:
-        why = why._replace(one_phase=True)
-        timer.ended("numeric")
-    indptr = new_pointers(chain, product, begun.allocator) if indptr is None else indptr
-    enqueue_scan(chain, counts, indptr, m, kind="pointers")
-    nnz = int(chain.read(indptr, 1, m)[0])
-    timer.ended("symbolic")
-    return Counted(begun.operands, chain, product, steps, (indptr, nnz), why, made)
+    steps = [prepared(chain, product, bin_, rows) for bin_, rows in each if bin_.accumulator is not None]
+    return SharedOut(product, steps, work, reason)
 
 
-def _able(begun: _Begun, rules: Rules | None) -> tuple[Rules, Why]:
-    """Return the rules that were given, or those of the method, by accumulators whose kernels are not refused; and the reason."""
-    settings, product, device = begun.settings, begun.product, begun.chain.device
-    form, n, limit, auto = product.form, product.shape[1], settings.memory_limit, settings.method == "auto"
-    why = Why("the recipe was given" if auto else "the method was named")
-    if rules is None:
-        recipe = None
-        if auto:
-            a, b = begun.operands
-            ruling = decided(device, form, features_of((*a.matrix.shape, n), (a.nnz, b.nnz), a.known))
-            recipe, why = ruling.value, Why("", ruling)
-        # Only on CPU devices are there accumulators as wide as B.
-        widest = bounded(*product.structure, product.a_data, product.b_data) if device.is_cpu else None
-        rules = rules_for(settings.method, device, form, n, limit, recipe, widest)
-    elif rules is IN_WINDOWS:
-        why = Why("windows of columns, as memory is missing for what was chosen")
-    return without_refused(rules, device, form, n, limit), why
-
-
-def _in_one_phase(chain: Chain, product: Product, steps: Sequence[Step], counts: cl_array.Array) -> Result | None:
-    """Enqueue rows with room for all their products, and return them; None where memory is missing for that."""
+def _by_upper_bound(operands: Operands, shared: SharedOut, counts: cl_array.Array) -> Result | None:
+    """Enqueue rows of C, each in the room that all its products take, and their entries; None if memory is missing for that."""
+    chain, product, steps = operands.chain, shared.product, shared.steps
+    _build_together(operands, shared, ("roomy",))
     try:
-        made = roomy(chain, product, counts)
-        enqueue_numeric(chain, product._replace(memory_limit=product.memory_limit - product.room), steps, made, "roomy")
+        loose = new_loose(chain, product, counts)
+        enqueue_numeric(chain, product._replace(memory_limit=product.memory_limit - product.upper_bytes), steps, loose, "roomy")
     except MemoryError as error:
         _log.info("rows are counted before they are made: %s", error)
         return None
     except RefusedError as refusal:
-        RefusedError(chain.device, product.form, ONE_PHASE, refusal.error).avoid()
+        RefusedError(chain.device, product.form, UPPER_BOUND, refusal.error).avoid()
         return None
-    return made
+    return loose
 
 
-def _shared(begun: _Begun, product: Product, work: Work, rules: Rules) -> list[tuple[Rule, Rows]]:
-    """Return the rules with their rows."""
-    one: Rule | None = None
-    method, refused, n_rows = begun.settings.method, begun.refused, product.shape[0]
-    if method == "auto" and 0 < work.n_products <= FEW_PRODUCTS:
-        one = product.kind.once(small, work.longest_row)
-    elif method in ("auto", "reg-merge") and not begun.chain.device.is_cpu:
-        one = alone(work.longest_row, work.most_products, begun.inputs)
-    if one is not None and one.accumulator not in refused:
-        return [(one, Rows(n_rows, n_empty=work.taken[0]))]
-    each = shares(rules, work, product, refused) if method == "auto" else list(zip(rules, work.taken, strict=True))
-    return grouped(begun.chain, n_rows, work, each)
+def _exact(operands: Operands, shared: SharedOut, counts: cl_array.Array, phases: tuple[str, ...]) -> Product:
+    """Enqueue the symbolic phase, and return the product with the index dtype that C turns out to need."""
+    chain, product, kind = operands.chain, shared.product, operands.product.kind
+    _build_together(operands, shared, phases)
+    enqueue_symbolic(chain, product, shared.steps, counts)
+    m = product.shape[0]
+    if product.kind is not kind and max(product.shape) <= _INT32_MAX and summed(chain, counts, m) <= _INT32_MAX:
+        # C could have needed 64 bits; its entries, as they turn out, do not.
+        return product._replace(kind=kind)
+    return product
+
+
+def _build_together(operands: Operands, shared: SharedOut, phases: tuple[str, ...]) -> None:
+    """Build the kernels of some phases at the same time."""
+    product, steps = shared.product, shared.steps
+    accumulators = tuple((step.rule.accumulator, step.rows.listed is None) for step in steps)
+    what = product.form, product.deterministic, phases, accumulators
+    operands.chain.build_together(what, lambda: foreseen(product, steps, phases))

@@ -409,7 +409,7 @@ def in_one_phase(device: Device, work: Work, product: Product, rules: Sequence[R
 
     Where products hardly contract, and rows are so short that what they are made of takes longer to find than they take to move.
     """
-    room = product.room
+    room = product.upper_bytes
     short = 0 < work.n_products <= _SHORT_ROWS * product.shape[0] and max(work.n_products, product.shape[0]) <= _MOST_ROOM
     least = max((rule.least_bytes for rule in rules), default=0)
     fits = room + max(room, least) <= product.free and room + least <= product.spare(int(work.n_products / work.compression))

@@ -11,14 +11,14 @@ from clsparse_py._spgemm.analysis import Work, analyse
 from clsparse_py._spgemm.arguments import check_operands, form_of, with_index
 from clsparse_py._spgemm.bins import EMPTY, Rule, Rules
 from clsparse_py._spgemm.canonical_values import CanonicalOperand
-from clsparse_py._spgemm.count import counted, with_memory
 from clsparse_py._spgemm.decide import is_narrow
-from clsparse_py._spgemm.fallback import until_built
 from clsparse_py._spgemm.kernels import Form
 from clsparse_py._spgemm.least import copy_bytes, least_bytes
 from clsparse_py._spgemm.methods.base import bounded
 from clsparse_py._spgemm.methods.dense_chunked import worker_bytes, workers_on
-from clsparse_py._spgemm.settings import Settings, Timer
+from clsparse_py._spgemm.pipeline import inspected
+from clsparse_py._spgemm.request import Request
+from clsparse_py._spgemm.timer import Timer
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device, describe
 from clsparse_py.launch import Chain
@@ -170,6 +170,4 @@ def _most_bytes(device: Device, form: Form, A: Matrix, B: Matrix, n_columns: int
 
 def _counted(left: Matrix, right: Matrix) -> int:
     """Return the entries of C, by the symbolic phase."""
-    settings = Settings("auto", plus_times, deterministic=True, memory_limit=None, max_nnz=None)
-    timer = Timer(left.queue, measures=False)
-    return with_memory(lambda rules: until_built(lambda: counted(left, right, settings, rules, timer, counting_only=True).nnz))
+    return inspected(left, right, Request(), Timer(left.queue, measures=False), counting_only=True).counted.nnz

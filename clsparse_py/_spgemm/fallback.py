@@ -19,12 +19,12 @@ from clsparse_py.device import Device
 from clsparse_py.errors import BuildError
 from clsparse_py.primitives import either_way
 
-__all__ = ["ONE_PHASE", "RefusedError", "described", "refused_of", "until_built", "without_refused"]
+__all__ = ["UPPER_BOUND", "RefusedError", "described", "refused_of", "until_built", "without_refused"]
 
 T = TypeVar("T")
 
-#: What is avoided besides accumulators: rows made with room for all their products.
-ONE_PHASE = "one phase"
+#: Avoided besides accumulators: C allocated by its upper bound.
+UPPER_BOUND = "upper bound"
 
 
 def _about(form: Form) -> Hashable:
@@ -48,6 +48,11 @@ class RefusedError(Exception):
         super().__init__(str(error))
         self.device, self.form, self.what, self.error = device, form, what, error
 
+    @property
+    def is_known(self) -> bool:
+        """Whether products do without already."""
+        return self.what in refused_of(self.device, self.form)
+
     def avoid(self) -> None:
         """Have later products do without.
 
@@ -56,7 +61,7 @@ class RefusedError(Exception):
         BuildError
             They did already: there is no other way.
         """
-        if self.what in refused_of(self.device, self.form):
+        if self.is_known:
             raise self.error
         refusals.avoid(self.device, _about(self.form), self.what, self.error)
 

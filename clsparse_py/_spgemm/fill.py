@@ -1,83 +1,71 @@
-"""C of a product whose entries are counted: allocated and made."""
+"""C of a product whose entries are counted: allocated, and its columns and values made."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import NamedTuple
 
-import pyopencl as cl
 from pyopencl import array as cl_array
 
-from clsparse_py._spgemm.bins import Rules
-from clsparse_py._spgemm.count import Counted, counted, with_memory
-from clsparse_py._spgemm.fallback import ONE_PHASE, RefusedError, until_built
+from clsparse_py._spgemm.count import Counted
+from clsparse_py._spgemm.fallback import UPPER_BOUND, RefusedError
 from clsparse_py._spgemm.methods.base import Result
 from clsparse_py._spgemm.new_arrays import new_part
-from clsparse_py._spgemm.settings import Settings, Timer
-from clsparse_py._spgemm.steps import enqueued
+from clsparse_py._spgemm.operands import Operands
+from clsparse_py._spgemm.steps import Step, enqueued
+from clsparse_py._spgemm.timer import Timer
 from clsparse_py._spgemm.upper_bound import enqueue_compaction
 from clsparse_py.errors import BuildError
-from clsparse_py.matrix import Matrix, Structure
-from clsparse_py.structure import Facts
-from clsparse_py.workspace import Workspace, counting
 
-__all__ = ["multiplied", "structure_of"]
+__all__ = ["Filled", "fill", "new_indices"]
 
 
-def multiplied(
-    A: Matrix, B: Matrix, settings: Settings, rules: Rules | None, timer: Timer, workspace: Workspace | None = None
-) -> tuple[Counted, Result]:
-    """Return what is known of a product, with the steps that made it, and its arrays, which the device may still be writing.
+class Filled(NamedTuple):
+    """C, which the device may still be writing, and the steps that make it."""
 
-    Parameters
-    ----------
-    A, B, settings, rules, timer
-        As for `counted`.
-    workspace : Workspace, optional
-        Counts what is in use beside operands and results.
+    C: Result
+    steps: Sequence[Step]
+
+
+def fill(operands: Operands, counted: Counted, timer: Timer) -> Filled:
+    """Return C's arrays, and enqueue what makes them.
 
     Raises
     ------
-    ValueError, MemoryError, BuildError
-        As for `spgemm`.
+    MemoryError
+        There is none for C, or for the workspace of any step.
+    RefusedError
+        A kernel is refused that some rows need.
     """
-    with counting(workspace):
-        found, C = until_built(lambda: _multiplied(A, B, settings, rules, timer))
-    found.chain.finish(*C[:3])
-    return found, C
-
-
-def _multiplied(A: Matrix, B: Matrix, settings: Settings, rules: Rules | None, timer: Timer) -> tuple[Counted, Result]:
-    found = with_memory(lambda by: counted(A, B, settings, by, timer), rules)
-    chain, product, nnz = found.chain, found.product, found.nnz
-    if settings.max_nnz is not None and nnz > settings.max_nnz:
-        raise ValueError(f"max_nnz: the product has {nnz:,} entries, more than {settings.max_nnz:,}")
     try:
-        arrays = _columns_and_values(found, A.data.allocator)
+        C = _allocated(operands, counted)
     except MemoryError:
-        if found.made is None:
+        if counted.loose is None:
             raise
-        # What its rows were made in may be what is missing: they are made again.
-        found.made = None
-        arrays = _columns_and_values(found, A.data.allocator)
+        # The room that its rows lie in may be the memory that is missing: they are made again.
+        counted.loose = None
+        C = _allocated(operands, counted)
     timer.ended("allocation")
-    C = Result(found.indptr, *arrays)
-    if found.made is None:
-        found.steps = enqueued(chain, product, found.steps, C, "numeric")
+    chain, product, steps = operands.chain, counted.product, counted.steps
+    if counted.loose is None:
+        steps = enqueued(chain, product, steps, C, "numeric")
     else:
         try:
-            enqueue_compaction(chain, product, found.made, C, nnz)
+            enqueue_compaction(chain, product, counted.loose, C, counted.nnz)
         except BuildError as error:
-            raise RefusedError(chain.device, product.form, ONE_PHASE, error) from error
+            raise RefusedError(chain.device, product.form, UPPER_BOUND, error) from error
     timer.ended("numeric")
-    return found, C
+    return Filled(C, steps)
 
 
-def _columns_and_values(found: Counted, allocator: Any) -> tuple[cl_array.Array, cl_array.Array]:
-    chain, shape, n = found.chain, found.product.shape, found.nnz
-    indices = new_part(chain, "indices", shape, n, found.indptr.dtype, allocator)
-    return indices, new_part(chain, "values", shape, n, found.product.kind.result, allocator)
+def _allocated(operands: Operands, counted: Counted) -> Result:
+    """Return C's arrays."""
+    product, n = counted.product, counted.nnz
+    indices = new_indices(operands, counted)
+    data = new_part(operands.chain, "values", product.shape, n, product.kind.result, operands.allocator)
+    return Result(counted.indptr, indices, data)
 
 
-def structure_of(queue: cl.CommandQueue, shape: tuple[int, int], C: Result) -> Structure:
-    """Return the structure of a product."""
-    return Structure(queue, shape, C.indices, C.indptr, Facts(C.indices.size, sorted=True, canonical=True))
+def new_indices(operands: Operands, counted: Counted) -> cl_array.Array:
+    """Return a new array for C's columns."""
+    return new_part(operands.chain, "indices", counted.product.shape, counted.nnz, counted.indptr.dtype, operands.allocator)

@@ -1,23 +1,28 @@
-"""Plan a product, make it, and keep what new values need."""
+"""A planned product: its structure is counted once, its values are made as often as they are asked for."""
 
 from __future__ import annotations
 
 import logging
+import threading
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 from pyopencl import array as cl_array
 
-from clsparse_py._spgemm.bins import Rules
 from clsparse_py._spgemm.canonical_values import CanonicalOperand
-from clsparse_py._spgemm.count import counted
+from clsparse_py._spgemm.count import share_out
+from clsparse_py._spgemm.decision import decide
 from clsparse_py._spgemm.explanation import Bin, Explanation
 from clsparse_py._spgemm.fallback import RefusedError, described, until_built
-from clsparse_py._spgemm.fill import multiplied, structure_of
-from clsparse_py._spgemm.methods.base import Result
+from clsparse_py._spgemm.fill import new_indices
+from clsparse_py._spgemm.methods.base import Product, Result
 from clsparse_py._spgemm.new_arrays import new_part
-from clsparse_py._spgemm.settings import Settings, Timer
-from clsparse_py._spgemm.steps import enqueued, in_windows
+from clsparse_py._spgemm.operands import operands_of
+from clsparse_py._spgemm.pipeline import inspected, structure_of
+from clsparse_py._spgemm.request import Request
+from clsparse_py._spgemm.steps import Step, enqueued, in_windows
+from clsparse_py._spgemm.timer import Timer
 from clsparse_py.device import describe
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix, MatrixT
@@ -53,37 +58,31 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
     """
 
     def __init__(
-        self,
-        A: MatrixT,
-        B: Matrix,
-        settings: Settings,
-        rules: Rules | None,
-        timer: Timer,
-        workspace: Workspace | None = None,
+        self, A: MatrixT, B: Matrix, request: Request, timer: Timer | None = None, workspace: Workspace | None = None
     ) -> None:
         self.queue = A.queue
         self.shape = (A.shape[0], B.shape[1])
-        self._settings, self._rules = settings, rules
+        self._request, self._workspace = request, workspace
         self._allocator = A.data.allocator
         self._assembled = type(A).assembled
-        self._workspace = workspace
-        found, C = multiplied(A, B, settings, rules, timer, workspace)
-        self.indptr, self.indices, self.nnz, self.n_products = C.indptr, C.indices, found.nnz, found.product.n_products
-        self._a, self._b, self._steps = found.a, found.b, found.steps
-        self._product = found.product
-        self._why = f"{found.why}{described(found.chain.device, found.product.form)}"
-        self._structure = structure_of(self.queue, self.shape, C)
-        self._first: MatrixT | None = self._assembled(self._structure, C.data)
+        with counting(workspace):
+            operands, counted = inspected(A, B, request, timer or Timer(A.queue, measures=False))
+        self._indices = new_indices(operands, counted)
+        operands.chain.finish(counted.indptr)
+        self._a, self._b, self._product, self._steps = operands.a, operands.b, counted.product, counted.steps
+        self.indptr, self.nnz, self.n_products = counted.indptr, counted.nnz, counted.product.n_products
+        self._why = f"{counted.reason}{described(operands.chain.device, counted.product.form)}"
+        self._structure = structure_of(self.queue, self.shape, self._indices, self.indptr)
+        # The first product makes the columns too; until then its lock keeps others waiting.
+        self._has_columns = False
+        self._first = threading.Lock()
 
-    def take_first(self) -> MatrixT:
-        """Return the product of the values that the plan was made with; once, as the plan does not keep it."""
-        first, self._first = self._first, None
-        return first if first is not None else self()
-
-    def drop_first(self) -> SpgemmPlan[MatrixT]:
-        """Let go the product that was made while planning."""
-        self._first = None
-        return self
+    @property
+    def indices(self) -> cl_array.Array:
+        """The columns of C, a device array; the first product makes them, of the values planned with if there was none yet."""
+        if not self._has_columns:
+            self()
+        return self._indices
 
     @property
     def _dtype(self) -> np.dtype[Any]:
@@ -94,56 +93,74 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         return new_part(chain, part, self.shape, n, dtype, self._allocator)
 
     def __call__(self, a_data: Values | None = None, b_data: Values | None = None, *, out: MatrixT | None = None) -> MatrixT:
-        """Return the product of other values, which is not waited for: no analysis, no read.
+        """Return the product of some values, which is not waited for: no analysis and, from the second product on, no read.
 
         Parameters
         ----------
         a_data, b_data : pyopencl.array.Array or array_like, optional
             In the order of the entries of A and B as they were given; by default the values that they had when the plan was made.
         out : csr_array, optional
-            What this plan returned for other values of these dtypes: its values are overwritten.
+            An earlier result of this plan: its values are overwritten.
 
         Raises
         ------
         ValueError, TypeError
             A wrong shape, dtype or context, or an ``out`` that is none of this plan's results; the message names the argument.
         """
+        if not self._has_columns:
+            with self._first:
+                if not self._has_columns:
+                    # Memory that the first product keeps for later ones is the plan's.
+                    with counting(self._workspace):
+                        return self._multiplied(a_data, b_data, out)
         with counting(self._left()):
-            left = self._placed("a_data", a_data, self._a, self._product.a_data)
-            right = self._placed("b_data", b_data, self._b, self._product.b_data)
-            product = self._product._replace(a_data=left, b_data=right)
-            writes = () if out is None else (self._target(out, left, right),)
-            chain = Chain(self.queue, left, right, *self._product.structure, self.indices, self.indptr, writes=writes)
-            data = self._allocated(chain, "values", self.nnz, self._dtype) if out is None else out.data
-            try:
-                self._steps = enqueued(chain, product, self._steps, Result(self.indptr, self.indices, data), "values")
-                chain.finish(data)
-            except RefusedError as refusal:
+            return self._multiplied(a_data, b_data, out)
+
+    def _multiplied(self, a_data: Values | None, b_data: Values | None, out: MatrixT | None) -> MatrixT:
+        """Return the product of some values."""
+        left = self._placed("a_data", a_data, self._a, self._product.a_data)
+        right = self._placed("b_data", b_data, self._b, self._product.b_data)
+        writes = () if out is None else (self._target(out, left, right),)
+        chain = Chain(self.queue, left, right, *self._product.structure, self._indices, self.indptr, writes=writes)
+        data = new_part(chain, "values", self.shape, self.nnz, self._dtype, self._allocator) if out is None else out.data
+        try:
+            self._enqueue(chain, self._product, self._steps, (left, right, data), "values" if self._has_columns else "numeric")
+        except RefusedError as refusal:
+            # Another product may have met it since this one was planned.
+            if not refusal.is_known:
                 refusal.avoid()
-                until_built(lambda: self._make_values(left, right, data))
+            until_built(lambda: self._make_anew(left, right, data))
+        self._has_columns = True
         if out is None:
             return self._assembled(self._structure, data)
         out.data = data  # says that the values are others
         return out
 
-    def _make_values(self, left: cl_array.Array, right: cl_array.Array, data: cl_array.Array) -> None:
-        """Make new values by other accumulators, as one that was planned is refused, and keep to them. Waits.
+    def _enqueue(
+        self, chain: Chain, product: Product, steps: Sequence[Step], values: tuple[cl_array.Array, ...], phase: str
+    ) -> None:
+        """Enqueue C's values, and its columns outside the phase of values; keep the steps that make them."""
+        left, right, data = values
+        C = Result(self.indptr, self._indices, data)
+        self._steps = enqueued(chain, product._replace(a_data=left, b_data=right), steps, C, phase)
+        chain.finish(data) if phase == "values" else chain.finish(self._indices, data)
 
-        Columns are made again with them, the same ones: a kernel that makes both may build if one for values alone does not.
+    def _make_anew(self, left: cl_array.Array, right: cl_array.Array, data: cl_array.Array) -> None:
+        """Make C by other accumulators, as a kernel of one that was planned is refused, and keep to them. Waits.
+
+        Columns are made again with the values, the same ones: a kernel of both may build if one for values alone does not.
         """
         A, B = (Matrix.assembled(each.matrix.structure, values) for each, values in ((self._a, left), (self._b, right)))
         product, steps, why = self._product, self._steps, self._why
-        timer = Timer(self.queue, measures=False)
         try:
-            found = counted(A, B, self._settings, self._rules, timer, pointers=(self.indptr, self.nnz))
-            product, steps, why = found.product, found.steps, str(found.why)
+            operands = operands_of(A, B, self._request)
+            shared = share_out(operands, decide(operands, self._request), self.indptr.dtype)
+            product, steps, why = shared.product, shared.steps, str(shared.reason)
         except MemoryError as error:
             _log.info("rows are not shared out anew: %s", error)
             steps = in_windows(product, steps)
-        chain = Chain(self.queue, left, right, *product.structure, self.indptr, writes=(self.indices, data))
-        now = product._replace(a_data=left, b_data=right)
-        self._steps = enqueued(chain, now, steps, Result(self.indptr, self.indices, data), "numeric")
-        chain.finish(self.indices, data)
+        chain = Chain(self.queue, left, right, *product.structure, self.indptr, writes=(self._indices, data))
+        self._enqueue(chain, product, steps, (left, right, data), "numeric")
         self._why = f"{why}{described(chain.device, product.form)}"
         self._product = product._replace(a_data=self._product.a_data, b_data=self._product.b_data)
 
@@ -169,7 +186,7 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         product = self._product
         of_a = {"a_data": left, "A.indptr": product.a_indptr, "A.indices": product.a_indices}
         of_b = {"b_data": right, "B.indptr": product.b_indptr, "B.indices": product.b_indices}
-        return values_of_result(out, self.shape, self.indptr, self.indices, self._dtype, "the product", {**of_a, **of_b})
+        return values_of_result(out, self.shape, self.indptr, self._indices, self._dtype, "the product", {**of_a, **of_b})
 
     _repr_html_ = plan_as_html
 
@@ -181,10 +198,10 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
             if rule.accumulator is not None
         )
         nnz_a = self._a.matrix.nnz
-        c_bytes = self.indptr.nbytes + self.indices.nbytes + self.nnz * self._dtype.itemsize
+        c_bytes = self.indptr.nbytes + self._indices.nbytes + self.nnz * self._dtype.itemsize
         used = (None, None) if self._workspace is None else (self._workspace.peak, self._workspace.held)
         sizes = self.shape, nnz_a, self.n_products, self.nnz
-        return Explanation(self._settings.method, bins, *sizes, self._why, c_bytes, *used)
+        return Explanation(self._request.method, bins, *sizes, self._why, c_bytes, *used)
 
     def __repr__(self) -> str:
         rows, columns = self.shape

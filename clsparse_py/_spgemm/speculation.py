@@ -17,7 +17,7 @@ from clsparse_py._spgemm.new_arrays import new_counts, new_pointers
 from clsparse_py.launch import Chain
 from clsparse_py.primitives.scan import enqueue_scan, summed_tile
 
-__all__ = ["MOST", "Guess", "tried"]
+__all__ = ["MOST", "Guess", "speculate"]
 
 #: The most entries of a row of B, and products of a row that one work-item merges.
 MOST = 256
@@ -50,7 +50,7 @@ def _record(kind: Kind, accumulator: Merge) -> MergeKernel:
     return accumulator.guessing(kind.device, kind.form.of("symbolic"), MOST)
 
 
-def tried(chain: Chain, product: Product, accumulator: Merge, most_products: int, allocator: Any) -> Guess | None:
+def speculate(chain: Chain, product: Product, accumulator: Merge, max_products: int, allocator: Any) -> Guess | None:
     """Enqueue the phase, and wait for it; None where the guess was wrong.
 
     Parameters
@@ -60,8 +60,8 @@ def tried(chain: Chain, product: Product, accumulator: Merge, most_products: int
         Of which products are not known yet.
     accumulator : Merge
         What is guessed to hold all rows.
-    most_products : int
-        Products that the guess may have.
+    max_products : int
+        Products that the speculation allows.
     allocator
         Of C.
     """
@@ -83,4 +83,4 @@ def tried(chain: Chain, product: Product, accumulator: Merge, most_products: int
     told: list[int] = chain.read(seen, n_seen).tolist()
     n_products, nnz = sum(told[-record.SLOTS :]), sum(told[: n_sums + 1])
     wrong, longest, n_empty = told[n_sums + 1 : -record.SLOTS]
-    return None if wrong or n_products > most_products else Guess(indptr, nnz, n_products, longest, n_empty)
+    return None if wrong or n_products > max_products else Guess(indptr, nnz, n_products, longest, n_empty)

@@ -11,14 +11,13 @@ import numpy as np
 import pyopencl as cl
 from typing_extensions import override
 
-from clsparse_py._spgemm.arguments import form_of
-from clsparse_py._spgemm.decide import FEW_PRODUCTS, parse, rules_for
-from clsparse_py._spgemm.plan import SpgemmPlan
-from clsparse_py._spgemm.settings import Settings, Timer
+from clsparse_py._spgemm.decide import FEW_PRODUCTS, parse
+from clsparse_py._spgemm.pipeline import multiply, structure_of
+from clsparse_py._spgemm.request import Request
 from clsparse_py._spgemm.strategy import Recipe, features_of
+from clsparse_py._spgemm.timer import Timer
 from clsparse_py.csr import csr_array
 from clsparse_py.device import Device, describe
-from clsparse_py.semiring import plus_times
 from clsparse_py.tuning.profiles import default
 from clsparse_py.tuning.tunable import Parameter, Tunable
 
@@ -161,17 +160,16 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
     def prepare(self, subject: SpgemmProblem, question: str, label: str) -> Callable[[], list[cl.Event]]:
         """Return what makes the product by a recipe, analysis and all. Kernels are built by its first call."""
         A, B = subject.A, subject.B
-        rules = rules_for("auto", describe(subject.queue.device), form_of(A, B), B.shape[1], recipe=parse(label))
-        settings = Settings("auto", plus_times, deterministic=True, memory_limit=None, max_nnz=None)
+        request, timer = Request(strategy=parse(label)), Timer(subject.queue, measures=False)
 
-        def multiply() -> list[cl.Event]:
+        def make() -> list[cl.Event]:
             subject.C = None  # its memory is free for the next
-            plan = SpgemmPlan(A, B, settings, rules, Timer(subject.queue, measures=False))
-            subject.C = plan.take_first()
-            return list(subject.C.data.events)
+            C = multiply(A, B, request, timer)
+            subject.C = csr_array.assembled(structure_of(A.queue, (A.shape[0], B.shape[1]), C.indices, C.indptr), C.data)
+            return list(C.data.events)
 
-        multiply()
-        return multiply
+        make()
+        return make
 
     @override
     def default(self, device: Device, dtype: str, question: str, features: Mapping[str, float]) -> str:

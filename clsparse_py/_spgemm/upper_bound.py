@@ -1,4 +1,4 @@
-"""Products that hardly contract, made in one phase: each row with room for all its products, then moved together."""
+"""C allocated by its upper bound, then compacted: each row is made with room for all its products, and moved to its place."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.programs import Parameters
 from clsparse_py.records import dataclass
 
-__all__ = ["Compact", "enqueue_compaction", "roomy"]
+__all__ = ["Compact", "enqueue_compaction", "new_loose"]
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ class Compact(Parameters):
         return {"work_group": self.work_group, "tile": self.tile, "items": self.ITEMS}
 
 
-def roomy(chain: Chain, product: Product, counts: cl_array.Array) -> Result:
-    """Return where rows have room for all their products, whose entries are to be counted."""
+def new_loose(chain: Chain, product: Product, counts: cl_array.Array) -> Result:
+    """Return new arrays in which each row has room for all its products; ``counts`` takes its entries."""
     index, n = product.kind.c_index, product.n_products
     begins = chain.scratch(product.shape[0] + 1, index)
     enqueue_scan(chain, product.products, begins, product.shape[0], kind="pointers")

@@ -16,10 +16,8 @@ from values import INDEX_TYPES, numbers, same
 
 import clsparse_py
 from clsparse_py import csr_array, describe
-from clsparse_py._spgemm import METHODS, SpgemmPlan, count, spgemm, spgemm_estimate, spgemm_plan
-from clsparse_py._spgemm.arguments import form_of
+from clsparse_py._spgemm import METHODS, SpgemmPlan, decision, spgemm, spgemm_estimate, spgemm_plan
 from clsparse_py._spgemm.bins import EMPTY, Rule, Rules
-from clsparse_py._spgemm.decide import rules_for
 from clsparse_py._spgemm.methods.base import Accumulator
 from clsparse_py._spgemm.methods.dense_chunked import DenseChunked
 from clsparse_py._spgemm.methods.dense_span import DenseSpan
@@ -28,9 +26,8 @@ from clsparse_py._spgemm.methods.esc import Esc
 from clsparse_py._spgemm.methods.esc_local import EscGroup, EscTeam
 from clsparse_py._spgemm.methods.hash import Hash
 from clsparse_py._spgemm.methods.sort import Sort
-from clsparse_py._spgemm.settings import Settings, Timer
+from clsparse_py._spgemm.request import Request
 from clsparse_py.matrix import Structure
-from clsparse_py.semiring import plus_times
 from clsparse_py.structure import Facts
 
 Case = partial[None]
@@ -71,10 +68,8 @@ def product(
     left.data, right.data = a, b
     wanted = left.toarray() @ right.toarray() if dtype.kind != "b" else (left.toarray() @ right.toarray()) > 0
     A, B = operand(rows_of_a, a, index), operand(RIGHT, b, index)
-    device, settings = describe(A.queue.device), Settings(method, plus_times, deterministic, None, None)
-    rules = None if method == "auto" else rules_for(method, device, form_of(A, B, plus_times), B.shape[1])
-    plan = SpgemmPlan(A, B, settings, rules, Timer(A.queue, measures=False))
-    for C in (plan.take_first(), plan()):
+    plan = SpgemmPlan(A, B, Request(method, deterministic=deterministic))
+    for C in (plan(), plan()):
         same(C.indptr.get(), pattern.indptr.astype(C.indptr.dtype))
         same(C.indices.get(), pattern.indices.astype(C.indices.dtype))
         rows = np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr))
@@ -102,12 +97,13 @@ def one_phase(dtype: np.dtype[Any], index: type[Any]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("clsparse_py.launch.describe", lambda device: replace(describe(device), type="gpu"))
         for name, value in (("in_one_phase", True), ("guessed", None)):
-            patch.setattr(count, name, lambda *_, value=value: value)
-        patch.setattr(count, "FEW_PRODUCTS", 0)
+            patch.setattr(decision, name, lambda *_, value=value: value)
+        patch.setattr(decision, "FEW_PRODUCTS", 0)
         for last in (EscTeam(512, lanes=8), EscGroup(1024, 64, entries=512)):
             rules = Rules((EMPTY, Rule("given", Sort(4, 4), 16, 16), Rule("given", last)))
-            patch.setattr(count, "rules_for", lambda *_, rules=rules: rules)
-            product("auto", dtype, index, True)
+            patch.setattr(decision, "rules_for", lambda *_, rules=rules: rules)
+            A, B = (on_device(each, numbers(each.nnz, dtype), index) for each in (LEFT, RIGHT))
+            same(spgemm(A, B).toarray(), (A.get() @ B.get()).toarray())
 
 
 def functions() -> None:

@@ -16,8 +16,7 @@ from clsparse_py import describe
 from clsparse_py._spgemm.bins import EMPTY, Rule, Rules
 from clsparse_py._spgemm.methods.base import Accumulator
 from clsparse_py._spgemm.plan import SpgemmPlan
-from clsparse_py._spgemm.settings import Settings, Timer
-from clsparse_py.semiring import plus_times
+from clsparse_py._spgemm.request import Request
 
 __all__ = ["TEAMS", "Give", "Team", "check_accumulator", "narrow", "over_teams"]
 
@@ -35,8 +34,8 @@ def check_accumulator(queue: cl.CommandQueue, accumulator: Accumulator, A: sp.cs
     """Make A @ B in all three phases and compare; rows are listed where some have no products."""
     rules = Rules((EMPTY, Rule("named", accumulator)))
     left, right = device_matrix(queue, A), device_matrix(queue, B)
-    plan = SpgemmPlan(left, right, Settings("named", plus_times, True, None, None), rules, Timer(queue, measures=False))
-    assert_product(plan.take_first(), A, B)
+    plan = SpgemmPlan(left, right, Request(bins=rules))
+    assert_product(plan(), A, B)
     assert_product(plan(), A, B)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -209,6 +210,21 @@ def rough(shape: tuple[int, int], length: int, rng: np.random.Generator) -> sp.c
 
 
 # ---- phases
+
+
+def test_planning_computes_no_values(queue: cl.CommandQueue, pair: Operands) -> None:
+    """The first product makes the columns; asking for them makes one."""
+    A, B = (csr_array(each, queue=queue) for each in pair)
+    firsts: tuple[Callable[[SpgemmPlan], Any], ...] = (lambda plan: plan(), lambda plan: plan.indices)
+    for first in firsts:
+        with programs.recording() as planned:
+            plan = spgemm_plan(A, B)
+        with programs.recording() as made:
+            first(plan)
+        phases = [{each.parameters.form.phase for each in built if hasattr(each.parameters, "form")} for built in (planned, made)]
+        assert phases == [{"symbolic"}, {"numeric"}]
+        np.testing.assert_array_equal(plan.indices.get(), pattern_product(*pair).indices)
+        assert_product(plan(), *pair)
 
 
 def test_the_time_of_each_phase(queue: cl.CommandQueue, pair: Operands) -> None:

@@ -16,14 +16,12 @@ from clsparse_py._spgemm.bins import EMPTY, Rule, Rules
 from clsparse_py._spgemm.methods import dense_chunked
 from clsparse_py._spgemm.methods.dense_chunked import DenseChunked
 from clsparse_py._spgemm.plan import SpgemmPlan
-from clsparse_py._spgemm.settings import Settings, Timer
-from clsparse_py.semiring import plus_times
+from clsparse_py._spgemm.request import Request
 
 
 def planned(queue: cl.CommandQueue, A: sp.csr_array, B: sp.csr_array, *rules: Rule, limit: int | None = None) -> SpgemmPlan:
     left, right = device_matrix(queue, A), device_matrix(queue, B)
-    settings = Settings("dense", plus_times, True, limit, None)
-    return SpgemmPlan(left, right, settings, Rules((EMPTY, *rules)), Timer(queue, measures=False))
+    return SpgemmPlan(left, right, Request(memory_limit=limit, bins=Rules((EMPTY, *rules))))
 
 
 def whole(workers: int | None = None) -> Rule:
@@ -34,7 +32,7 @@ def check(queue: cl.CommandQueue, A: Any, B: Any, *rules: Rule) -> None:
     """Check a product, and one with the values of the plan."""
     A, B = (sp.csr_array(each).astype(np.float32) for each in (A, B))
     plan = planned(queue, A, B, *(rules or (whole(),)))
-    assert_product(plan.take_first(), A, B)
+    assert_product(plan(), A, B)
     assert_product(plan(), A, B)
 
 
@@ -99,7 +97,7 @@ def test_room_for_fewer_workers(queue: cl.CommandQueue) -> None:
     one = (64 * 100 + 40) * 4 + 8 * 102 + 8 * 40 + 4
     for limit, made in ((one, "chunks of rows"), (one - 1, "windows of columns")):
         plan = planned(queue, A, B, whole(), limit=limit)
-        assert_product(plan.take_first(), A, B)
+        assert_product(plan(), A, B)
         assert plan.explain().bins[0].parameters.startswith(made)
 
 

@@ -17,7 +17,7 @@ from clsparse_py._spgemm.bins import EMPTY, Rule, Rules
 from clsparse_py._spgemm.methods.esc import Esc
 from clsparse_py._spgemm.methods.slices import Slice, cut_into_slices
 from clsparse_py._spgemm.plan import SpgemmPlan
-from clsparse_py._spgemm.settings import Settings, Timer
+from clsparse_py._spgemm.request import Request
 from clsparse_py.semiring import SEMIRINGS, Semiring, plus_times
 
 
@@ -25,9 +25,9 @@ def planned(
     queue: cl.CommandQueue, accumulator: Esc, A: sp.csr_array, B: sp.csr_array, limit: Any = None, semiring: Semiring = plus_times
 ) -> SpgemmPlan:
     """Return the plan of a product that one accumulator makes."""
-    settings = Settings("esc", semiring, True, limit, None)
     rules = Rules((EMPTY, Rule("esc", accumulator)))
-    return SpgemmPlan(device_matrix(queue, A), device_matrix(queue, B), settings, rules, Timer(queue, measures=False))
+    request = Request("esc", semiring, memory_limit=limit, bins=rules)
+    return SpgemmPlan(device_matrix(queue, A), device_matrix(queue, B), request)
 
 
 def slices_of(plan: SpgemmPlan) -> tuple[Slice, ...]:
@@ -42,7 +42,7 @@ def test_work_groups(queue: cl.CommandQueue, work_group: int) -> None:
     rng = np.random.default_rng(1)
     A, B = random_matrix((60, 50), 8, rng, np.float32), random_matrix((50, 70), 8, rng, np.float32)
     plan = planned(queue, Esc(work_group), A, B)
-    assert_product(plan.take_first(), A, B)
+    assert_product(plan(), A, B)
     assert_product(plan(), A, B)
 
 
@@ -60,7 +60,7 @@ def test_slices(queue: cl.CommandQueue, semiring: str, listed: bool) -> None:
     assert len(parts) > 3
     assert [part.begin for part in parts] == list(np.cumsum([0, *(part.n_rows for part in parts)])[:-1])
     assert sum(part.n for part in parts) == plan.n_products
-    for C in (whole.take_first(), whole(), plan.take_first(), plan()):
+    for C in (whole(), whole(), plan(), plan()):
         assert_product(C, A, B, SEMIRINGS[semiring])
 
 
@@ -110,7 +110,7 @@ def test_long_sums(queue: cl.CommandQueue, columns: int) -> None:
         B.indices[:] = rng.choice((0, 5, columns - 1), B.nnz)
     for limit in (None, 2 << 20):
         plan = planned(queue, Esc(), A, B, limit)
-        assert_product(plan.take_first(), A, B)
+        assert_product(plan(), A, B)
         assert_product(plan(), A, B)
 
 
@@ -119,5 +119,5 @@ def test_values_of_any_size(queue: cl.CommandQueue, dtype: str) -> None:
     rng = np.random.default_rng(7)
     A, B = random_matrix((60, 500), 200, rng, dtype), random_matrix((500, 30), 12, rng, dtype)
     plan = planned(queue, Esc(), A, B)
-    assert_product(plan.take_first(), A, B)
+    assert_product(plan(), A, B)
     assert_product(plan(), A, B)

@@ -19,7 +19,7 @@ from clsparse_py._spgemm.decide import esc_local, rules_for
 from clsparse_py._spgemm.kernels import Form
 from clsparse_py._spgemm.methods.esc_local import EscGroup, EscItem, EscTeam, esc_bins
 from clsparse_py._spgemm.plan import SpgemmPlan
-from clsparse_py._spgemm.settings import Settings, Timer
+from clsparse_py._spgemm.request import Request
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.launch import Chain
 from clsparse_py.semiring import SEMIRINGS, Semiring, plus_times
@@ -31,11 +31,9 @@ def planned(
     queue: cl.CommandQueue, rules: tuple[Rule, ...], A: sp.csr_array, B: sp.csr_array, semiring: Semiring = plus_times
 ) -> SpgemmPlan:
     """Return the plan of a product by rules, after comparing what it makes."""
-    settings = Settings("esc-local", semiring, True, None, None)
-    plan = SpgemmPlan(
-        device_matrix(queue, A), device_matrix(queue, B), settings, Rules((EMPTY, *rules)), Timer(queue, measures=False)
-    )
-    assert_product(plan.take_first(), A, B, semiring)
+    request = Request("esc-local", semiring, bins=Rules((EMPTY, *rules)))
+    plan = SpgemmPlan(device_matrix(queue, A), device_matrix(queue, B), request)
+    assert_product(plan(), A, B, semiring)
     assert_product(plan(), A, B, semiring)
     return plan
 

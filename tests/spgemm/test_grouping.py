@@ -41,7 +41,7 @@ def test_kernels_of_several_rules_are_built_together(
     left, right = device_matrix(queue, A), device_matrix(queue, B)
     with programs.recording() as asked:
         plan = spgemm_plan(left, right, method=method)
-    assert_product(plan(), A, B)
+        assert_product(plan(), A, B)
     assert len(plan.explain().bins) > 1
     # What is built ahead is what is asked for.
     assert len(foreseen) > 1

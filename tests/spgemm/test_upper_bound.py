@@ -71,7 +71,6 @@ def test_plans_keep_what_new_values_need(queue: cl.CommandQueue, take_for: Calla
     A = uneven(rng, np.float32)
     left = device_matrix(queue, A)
     plan = spgemm_plan(left, left)
-    assert "in one phase" in str(plan.explain())
     again, changed = plan(), plan(A.data * 2, A.data)
     first = spgemm(left, left)
     assert_product(again, A, A)

@@ -15,13 +15,13 @@ from platforms import PLATFORMS, queue_on
 from problems import device_matrix, random_matrix, rows_of
 from scratch import counted
 
-from clsparse_py import BuildError, csr_array, plus_times, refusals, spgemm, spgemm_plan
+from clsparse_py import BuildError, csr_array, refusals, spgemm, spgemm_plan
 from clsparse_py._spgemm import METHODS, count
 from clsparse_py._spgemm import plan as plan_module
 from clsparse_py._spgemm.fallback import RefusedError
 from clsparse_py._spgemm.methods.base import Product, Result
 from clsparse_py._spgemm.plan import SpgemmPlan
-from clsparse_py._spgemm.settings import Settings, Timer
+from clsparse_py._spgemm.request import Request
 from clsparse_py._spgemm.steps import Step
 from clsparse_py.device import describe
 from clsparse_py.launch import Chain
@@ -244,10 +244,10 @@ def test_new_values_keep_the_limit(
     (left, right), wanted = placed(queue, A, B), product(A, B)
     for method in ("auto", "esc", "dense", "long-rows"):
         for limit in (10**5, 10**6, 10**8):
-            settings, workspace = Settings(method, plus_times, True, limit, None), Workspace(limit)
+            request, workspace = Request(method, memory_limit=limit), Workspace(limit)
             with counted(monkeypatch) as allocations:
-                plan = SpgemmPlan(left, right, settings, None, Timer(queue, measures=False), workspace)
-                first = plan.take_first()
+                plan = SpgemmPlan(left, right, request, workspace=workspace)
+                first = plan()
                 C = plan()
             assert_same(first, wanted)
             assert_same(C, wanted)
@@ -281,9 +281,9 @@ def test_values_that_are_made_another_way_keep_the_limit(
         refused: list[Any] = []
         refusals.clear()
         with counted(monkeypatch) as allocations:
-            settings, workspace = Settings("auto", plus_times, True, limit, None), Workspace(limit)
-            plan = SpgemmPlan(left, right, settings, None, Timer(queue, measures=False), workspace)
-            first = plan.take_first()
+            request, workspace = Request(memory_limit=limit), Workspace(limit)
+            plan = SpgemmPlan(left, right, request, workspace=workspace)
+            first = plan()
             C = plan()
         assert refused
         assert_same(C, wanted)

@@ -64,8 +64,8 @@ class Product(NamedTuple):
         return self.kind.form
 
     @property
-    def room(self) -> int:
-        """Bytes that C would take if no two products fell on the same entry."""
+    def upper_bytes(self) -> int:
+        """Bytes of C's columns and values by their upper bound: if no two products fell on the same entry."""
         return self.n_products * (self.kind.result.itemsize + self.kind.c_index.itemsize)
 
     @property

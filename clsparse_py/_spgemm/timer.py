@@ -1,23 +1,11 @@
-"""What a caller asks of a product, and the seconds of its phases."""
+"""The seconds of a product's phases."""
 
 from __future__ import annotations
 
 import time
-from typing import Any, NamedTuple
+from typing import Any
 
-from clsparse_py.semiring import Semiring
-
-__all__ = ["Settings", "Timer"]
-
-
-class Settings(NamedTuple):
-    """What a caller asks of a product, checked: the keyword arguments of `spgemm`."""
-
-    method: str
-    semiring: Semiring
-    deterministic: bool
-    memory_limit: int | None
-    max_nnz: int | None
+__all__ = ["Timer"]
 
 
 class Timer:

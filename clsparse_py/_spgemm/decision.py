@@ -1,0 +1,202 @@
+"""How a product is to be made: the method is resolved here, once, into what the phases ask for."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from clsparse_py._spgemm.analysis import Work
+from clsparse_py._spgemm.bins import Rule, Rules
+from clsparse_py._spgemm.decide import (
+    FEW_PRODUCTS,
+    IN_WINDOWS,
+    Speculation,
+    alone,
+    decided,
+    guessed,
+    in_one_phase,
+    is_uneven,
+    rules_for,
+    shares,
+    side_by_side,
+    small,
+)
+from clsparse_py._spgemm.fallback import UPPER_BOUND, refused_of, without_refused
+from clsparse_py._spgemm.methods.base import Product, bounded
+from clsparse_py._spgemm.operands import Operands
+from clsparse_py._spgemm.request import Request
+from clsparse_py._spgemm.strategy import Recipe, features_of
+from clsparse_py.tuning.profiles import Ruling
+
+__all__ = ["Decision", "Reason", "decide", "staged_b", "windows"]
+
+
+class Reason(NamedTuple):
+    """The reason for the bins of a product, put into words when it is asked for.
+
+    Attributes
+    ----------
+    text : str
+        If no profile decided.
+    ruling : Ruling or None
+        If a profile decided.
+    upper_bound : bool
+        Whether C was allocated by its upper bound.
+    """
+
+    text: str
+    ruling: Ruling[Recipe] | None = None
+    upper_bound: bool = False
+
+    def __str__(self) -> str:
+        ruling = self.ruling
+        how = "; in one phase, as its products hardly contract" if self.upper_bound else ""
+        return (self.text if ruling is None else f"{ruling.label}, by {ruling.why}") + how
+
+
+class Decision(Protocol):
+    """What is decided of a product before the device has analysed its rows, and how that is refined by their work."""
+
+    def speculation(self) -> Speculation | None:
+        """Return the accumulator that may hold all rows, so that none has to be analysed; None if rows are to be analysed."""
+        ...
+
+    def bins(self) -> tuple[Rules, Reason]:
+        """Return the bins among which the analysis shares rows out, of accumulators whose kernels are not refused."""
+        ...
+
+    @property
+    def expects_several(self) -> bool:
+        """Whether several bins are likely to have rows, so that these are listed while the host waits for the analysis."""
+        ...
+
+    def refine(self, bins: Rules, work: Work) -> Rule | list[tuple[Rule, int]]:
+        """Return the one bin of all rows, or the bins with their numbers of rows, adjacent ones of the analysis' list each."""
+        ...
+
+    def may_skip_counting(self, work: Work, product: Product, bins: list[Rule]) -> bool:
+        """Return whether C is allocated by its upper bound, and its rows are made without being counted first."""
+        ...
+
+
+class Fixed:
+    """Bins that are given, or those of a named method: rows go to them as the analysis shares them out."""
+
+    expects_several = False
+
+    def __init__(self, operands: Operands, request: Request, bins: Rules, reason: str) -> None:
+        self._operands, self._memory_limit = operands, request.memory_limit
+        self._bins, self._reason = bins, Reason(reason)
+
+    def speculation(self) -> Speculation | None:
+        """Return None: rows are analysed."""
+        return None
+
+    def bins(self) -> tuple[Rules, Reason]:
+        """Return the bins."""
+        product = self._operands.product
+        able = without_refused(self._bins, product.kind.device, product.form, product.shape[1], self._memory_limit)
+        return able, self._reason
+
+    def refine(self, bins: Rules, work: Work) -> Rule | list[tuple[Rule, int]]:
+        """Return the bins as they are; but where all rows are merged by registers, one bin for them if they are short."""
+        with_rows = list(zip(bins, work.taken, strict=True))
+        if all(rule.method in ("", "reg-merge") for rule, n in with_rows if n):
+            one = _one_item_each(self._operands, work)
+            if one is not None:
+                return one
+        return with_rows
+
+    def may_skip_counting(self, work: Work, product: Product, bins: list[Rule]) -> bool:  # noqa: ARG002 - as all decisions
+        """Return False."""
+        return False
+
+
+class Automatic:
+    """The method "auto": by a strategy, refined by what the analysis finds; without analysis if a speculation holds."""
+
+    def __init__(self, operands: Operands, request: Request, *, may_skip_counting: bool) -> None:
+        self._operands, self._request = operands, request
+        self._refused = refused_of(operands.product.kind.device, operands.product.form)
+        self._may_skip = may_skip_counting and request.max_nnz is None and UPPER_BOUND not in self._refused
+
+    def speculation(self) -> Speculation | None:
+        """Return what the facts of the structures let hold all rows."""
+        (a, b, _, product, _), refused = self._operands, self._refused
+        m = product.shape[0]
+        mean = a.nnz / m
+        found = guessed(product.kind, m, mean, mean * b.nnz / b.matrix.shape[0], a.known, b.known)
+        if found is None or (refused and (found in refused or found.accumulator in refused)):
+            return None
+        return found
+
+    def bins(self) -> tuple[Rules, Reason]:
+        """Return the bins of the strategy."""
+        (a, b, _, product, _), request = self._operands, self._request
+        device, form, n = product.kind.device, product.form, product.shape[1]
+        if request.strategy is None:
+            ruling = decided(device, form, features_of((*a.matrix.shape, n), (a.nnz, b.nnz), a.known))
+            strategy, reason = ruling.value, Reason("", ruling)
+        else:
+            strategy, reason = request.strategy, Reason("the strategy was given")
+        # Only on CPU devices are there accumulators as wide as B.
+        widest = bounded(*product.structure, product.a_data, product.b_data) if device.is_cpu else None
+        bins = rules_for("auto", device, form, n, request.memory_limit, strategy, widest)
+        return without_refused(bins, device, form, n, request.memory_limit), reason
+
+    @property
+    def expects_several(self) -> bool:
+        """Whether rows are likely to be uneven."""
+        product = self._operands.product
+        return is_uneven(product.kind.device, product.shape[0], self._operands.a.known)
+
+    def refine(self, bins: Rules, work: Work) -> Rule | list[tuple[Rule, int]]:
+        """Return one bin for a small product or for short rows, else the bins that suit the rows' work."""
+        product = self._operands.product
+        if 0 < work.n_products <= FEW_PRODUCTS:
+            one = product.kind.once(small, work.longest_row)
+        else:
+            one = _one_item_each(self._operands, work)
+        if one is not None and one.accumulator not in self._refused:
+            return one
+        return shares(bins, work, product, self._refused)
+
+    def may_skip_counting(self, work: Work, product: Product, bins: list[Rule]) -> bool:
+        """Return whether products hardly contract, if no one asks for the entries of C before its values."""
+        return self._may_skip and in_one_phase(product.kind.device, work, product, bins)
+
+
+def _one_item_each(operands: Operands, work: Work) -> Rule | None:
+    """Return the bin by which one work-item each merges all rows, in their order; None if they are too long."""
+    return None if operands.product.kind.device.is_cpu else alone(work.longest_row, work.most_products, staged_b(operands))
+
+
+def staged_b(operands: Operands) -> int:
+    """Return how many entries of B are staged for neighbouring rows of A, see `side_by_side`."""
+    a, b, product = operands.a, operands.b, operands.product
+    return side_by_side(product.kind.device, product.shape[0], a.known, b.nnz / b.matrix.shape[0])
+
+
+def decide(operands: Operands, request: Request, *, may_skip_counting: bool = True) -> Decision:
+    """Return the decision for a product.
+
+    Parameters
+    ----------
+    operands : Operands
+    request : Request
+    may_skip_counting : bool
+        False: the entries of C are wanted before its values.
+    """
+    if request.bins is not None:
+        return Fixed(operands, request, request.bins, "the bins were given")
+    if request.method == "auto":
+        return Automatic(operands, request, may_skip_counting=may_skip_counting)
+    product = operands.product
+    device, form, n = product.kind.device, product.form, product.shape[1]
+    widest = bounded(*product.structure, product.a_data, product.b_data) if device.is_cpu else None
+    bins = rules_for(request.method, device, form, n, request.memory_limit, None, widest)
+    return Fixed(operands, request, bins, "the method was named")
+
+
+def windows(operands: Operands, request: Request) -> Decision:
+    """Return the decision that needs the least memory: all rows go through windows of columns."""
+    return Fixed(operands, request, IN_WINDOWS, "windows of columns, as memory is missing for what was chosen")

@@ -1,0 +1,54 @@
+"""The operands of a product as kernels take them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from clsparse_py._spgemm.arguments import form_of, with_index
+from clsparse_py._spgemm.canonical_values import CanonicalOperand
+from clsparse_py._spgemm.kind import kind_of
+from clsparse_py._spgemm.methods.base import Product
+from clsparse_py._spgemm.request import Request
+from clsparse_py.launch import Chain
+from clsparse_py.matrix import Matrix
+
+__all__ = ["Operands", "operands_of"]
+
+
+class Operands(NamedTuple):
+    """The operands of a product in canonical format, with the chain of commands that its phases continue.
+
+    Attributes
+    ----------
+    a, b : CanonicalOperand
+    chain : Chain
+    product : Product
+        The products of its rows are not known yet; another array stands for them.
+    allocator : callable or None
+        Allocates C.
+    """
+
+    a: CanonicalOperand
+    b: CanonicalOperand
+    chain: Chain
+    product: Product
+    allocator: Any
+
+
+def operands_of(A: Matrix, B: Matrix, request: Request) -> Operands:
+    """Return the operands of A @ B."""
+    a = CanonicalOperand(A)
+    # A matrix that is multiplied by itself is put into canonical format once.
+    b = a if B is A else CanonicalOperand(B)
+    queue, m, n = A.queue, A.shape[0], B.shape[1]
+    form = form_of(a.matrix, b.matrix, request.semiring)
+    index = np.dtype(form.index)
+    of_a = with_index(queue, a.indptr, index), with_index(queue, a.indices, index)
+    of_b = of_a if b is a else (with_index(queue, b.indptr, index), with_index(queue, b.indices, index))
+    chain = Chain(queue, *of_a, a.data) if b is a else Chain(queue, *of_a, a.data, *of_b, b.data)
+    kind = kind_of(chain.device, form)
+    limit = kind.memory if request.memory_limit is None else int(request.memory_limit)
+    product = Product((m, n), *of_a, a.data, *of_b, b.data, of_a[0], 0, 0, kind, limit, request.deterministic)
+    return Operands(a, b, chain, product, A.data.allocator)

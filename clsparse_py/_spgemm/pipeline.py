@@ -1,0 +1,100 @@
+"""C = A @ B from operands to result: inspect, decide, count, fill."""
+
+from __future__ import annotations
+
+import logging
+from typing import NamedTuple
+
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py._spgemm.count import Counted, count
+from clsparse_py._spgemm.decision import decide, windows
+from clsparse_py._spgemm.fallback import until_built
+from clsparse_py._spgemm.fill import fill
+from clsparse_py._spgemm.methods.base import Result
+from clsparse_py._spgemm.operands import Operands, operands_of
+from clsparse_py._spgemm.request import Request
+from clsparse_py._spgemm.timer import Timer
+from clsparse_py.matrix import Matrix, Structure
+from clsparse_py.structure import Facts
+from clsparse_py.workspace import Workspace, counting
+
+__all__ = ["Inspected", "inspected", "multiply", "structure_of"]
+
+_log = logging.getLogger(__name__)
+
+
+class Inspected(NamedTuple):
+    """The operands of a product, and what is known of C before its columns and values are allocated."""
+
+    operands: Operands
+    counted: Counted
+
+
+def multiply(A: Matrix, B: Matrix, request: Request, timer: Timer, workspace: Workspace | None = None) -> Result:
+    """Return C's arrays, which the device may still be writing.
+
+    Parameters
+    ----------
+    A, B : Matrix
+    request : Request
+    timer : Timer
+    workspace : Workspace, optional
+        Counts the memory that is in use beside operands and results.
+
+    Raises
+    ------
+    ValueError, MemoryError, BuildError
+        As for `spgemm`.
+    """
+    with counting(workspace):
+        return until_built(lambda: _multiply(A, B, request, timer))
+
+
+def _multiply(A: Matrix, B: Matrix, request: Request, timer: Timer) -> Result:
+    operands, counted = _inspected(A, B, request, timer, may_skip_counting=True, counting_only=False)
+    C, _ = fill(operands, counted, timer)
+    operands.chain.finish(*C[:3])
+    return C
+
+
+def inspected(A: Matrix, B: Matrix, request: Request, timer: Timer, *, counting_only: bool = False) -> Inspected:
+    """Return what is known of C before its columns and values are allocated; none of its values is computed.
+
+    Parameters
+    ----------
+    A, B, request, timer
+        As for `multiply`.
+    counting_only : bool
+        Whether C is not to be made afterwards.
+
+    Raises
+    ------
+    ValueError, MemoryError, BuildError
+        As for `spgemm`.
+    """
+    return until_built(lambda: _inspected(A, B, request, timer, may_skip_counting=False, counting_only=counting_only))
+
+
+def _inspected(
+    A: Matrix, B: Matrix, request: Request, timer: Timer, *, may_skip_counting: bool, counting_only: bool
+) -> Inspected:
+    operands = operands_of(A, B, request)
+    counted: Counted | None = None
+    try:
+        decision = decide(operands, request, may_skip_counting=may_skip_counting)
+        counted = count(operands, decision, timer, counting_only=counting_only)
+    except MemoryError as error:
+        _log.info("all rows go through windows of columns: %s", error)
+    if counted is None:
+        # Not in the handler: the error keeps what was allocated so far.
+        counted = count(operands, windows(operands, request), timer, counting_only=counting_only)
+    if request.max_nnz is not None and counted.nnz > request.max_nnz:
+        raise ValueError(f"max_nnz: the product has {counted.nnz:,} entries, more than {request.max_nnz:,}")
+    return Inspected(operands, counted)
+
+
+def structure_of(queue: cl.CommandQueue, shape: tuple[int, int], indices: cl_array.Array, indptr: cl_array.Array) -> Structure:
+    """Return the structure of a product."""
+    return Structure(queue, shape, indices, indptr, Facts(indices.size, sorted=True, canonical=True))

@@ -1,0 +1,36 @@
+"""A product as a caller asks for it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from clsparse_py._spgemm.bins import Rules
+from clsparse_py._spgemm.strategy import Recipe
+from clsparse_py.semiring import Semiring, plus_times
+
+__all__ = ["Request"]
+
+
+class Request(NamedTuple):
+    """The keyword arguments of `spgemm`, checked; or bins or a strategy instead of a method.
+
+    Attributes
+    ----------
+    method : str
+        "auto" or a name in `METHODS`; with ``bins`` only a name for them.
+    semiring : Semiring
+    deterministic : bool
+    memory_limit, max_nnz : int or None
+    strategy : Recipe or None
+        Of "auto", if not the one that the device's profile has for the product.
+    bins : Rules or None
+        These make the rows, exactly as given: no speculation, no refinement. The last takes any row.
+    """
+
+    method: str = "auto"
+    semiring: Semiring = plus_times
+    deterministic: bool = True
+    memory_limit: int | None = None
+    max_nnz: int | None = None
+    strategy: Recipe | None = None
+    bins: Rules | None = None
