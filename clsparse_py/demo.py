@@ -28,6 +28,7 @@ from clsparse_py.device import describe
 from clsparse_py.errors import BuildError
 from clsparse_py.io import SUFFIXES, read_matrix
 from clsparse_py.records import dataclass
+from clsparse_py.rounding import largest_share, rounding_bound
 
 T = TypeVar("T")
 
@@ -374,24 +375,12 @@ def _transposition(queue: cl.CommandQueue, A: csr_array, host: scipy.sparse.csr_
 
 
 def _error(A: scipy.sparse.csr_array, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> float:
-    """Return the largest distance of y from SciPy's A @ x, in units of what rounding explains of its row.
-
-    Any order of summation rounds as often as the row has entries, each time by at most half a unit of the last place of the sum
-    of the absolute products; SciPy's own result does so in double precision.
-    """
+    """Return the largest distance of y from SciPy's A @ x, in units of its row's bound; see `rounding_bound`."""
     wide = np.result_type(A.dtype, np.float64)
     exact = A.astype(wide)
     reference = exact @ x.astype(wide)
-    unit = float(np.finfo(A.dtype).eps + np.finfo(wide).eps) / 2
-    # A complex product rounds four times where a real one does once.
-    roundings = (np.diff(A.indptr) + 1) * (4 if A.dtype.kind == "c" else 1)
-    bound = 2 * roundings * unit * (abs(exact) @ np.abs(x).astype(np.float64))
-    with np.errstate(invalid="ignore"):
-        distance = np.abs(y - reference)
-    same = (y == reference) | (np.isnan(y) & np.isnan(reference))
-    share = np.where(same, 0.0, distance / np.maximum(bound, np.finfo(np.float64).tiny))
-    # The largest of them is NaN where one is: a value that should be none.
-    return float(np.max(share, initial=0.0))
+    bound = rounding_bound(np.diff(A.indptr), abs(exact) @ np.abs(x).astype(np.float64), A.dtype, wide)
+    return largest_share(y, reference, bound)
 
 
 def run(queue: cl.CommandQueue, files: Sequence[str], console: Console, errors: Console) -> int:

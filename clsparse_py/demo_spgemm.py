@@ -11,6 +11,7 @@ import scipy.sparse
 from clsparse_py._spgemm import spgemm, spgemm_estimate, spgemm_plan
 from clsparse_py.csr import csr_array
 from clsparse_py.records import dataclass
+from clsparse_py.rounding import largest_share, rounding_bound
 
 __all__ = ["MOST_PRODUCTS", "Square", "squared"]
 
@@ -89,10 +90,9 @@ def squared(A: csr_array, host: scipy.sparse.csr_array, seconds: Callable[[Calla
 
 
 def _error(A: scipy.sparse.csr_array, B: scipy.sparse.csr_array, C: scipy.sparse.csr_array) -> float:
-    """Return the largest distance of a value of C from SciPy's A @ B, in units of what rounding explains.
+    """Return the largest distance of a value of C from SciPy's A @ B, in units of its bound; see `rounding_bound`.
 
-    Any order of summation rounds as often as the row of A has entries, each time by at most half a unit of the last place of the
-    sum of the absolute products; SciPy's own result does so in double precision.
+    An entry of C is the sum of as many products as the row of A has entries, at most.
     """
     patterns = (scipy.sparse.csr_array((np.ones(each.nnz), each.indices, each.indptr), shape=each.shape) for each in (A, B))
     left, right = patterns
@@ -103,13 +103,8 @@ def _error(A: scipy.sparse.csr_array, B: scipy.sparse.csr_array, C: scipy.sparse
     wide = np.result_type(A.dtype, np.float64)
     reference = _values(A.astype(wide) @ B.astype(wide), structure)
     magnitude = _values(abs(A.astype(wide)) @ abs(B.astype(wide)), structure)
-    roundings = (np.repeat(np.diff(A.indptr), np.diff(C.indptr)) + 1) * (4 if wide.kind == "c" else 1)
-    bound = float(np.finfo(C.dtype).eps + np.finfo(wide).eps) * roundings * magnitude
-    with np.errstate(invalid="ignore"):
-        distance = np.abs(C.data - reference)
-        same = (C.data == reference) | (np.isnan(C.data) & np.isnan(reference))
-        share = np.where(same, 0.0, distance / np.maximum(bound, np.finfo(np.float64).tiny))
-    return float(np.max(share, initial=0.0))
+    bound = rounding_bound(np.repeat(np.diff(A.indptr), np.diff(C.indptr)), magnitude, C.dtype, wide)
+    return largest_share(C.data, reference, bound)
 
 
 def _values(matrix: Any, structure: scipy.sparse.csr_array) -> np.ndarray[Any, Any]:

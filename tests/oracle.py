@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from clsparse_py.rounding import rounding_bound
 from clsparse_py.semiring import Semiring, plus_times
 
 __all__ = ["Expected", "check", "expected", "random_structure", "random_values"]
@@ -110,9 +111,7 @@ def expected(
         if semiring is plus_times and dtype.kind in "fc":
             sizes = np.abs(data.astype(_wide(dtype))) * np.abs(x[indices].astype(_wide(dtype)))
             magnitude = _reduce(semiring, np.where(np.isfinite(sizes), sizes, 0), indptr, np.dtype(np.longdouble))
-            # One rounding for each product and sum; a complex product has three more, each of up to sqrt(2) times the size.
-            roundings = (np.diff(indptr) + 2.0) * (4 if dtype.kind == "c" else 1)
-            bound = roundings * np.finfo(dtype).eps * magnitude
+            bound = rounding_bound(np.diff(indptr), magnitude, dtype, _wide(dtype))
         if alpha is not None or beta is not None:
             before = np.abs(total)
             total = total * _wide(dtype)(1 if alpha is None else alpha)

@@ -1,4 +1,4 @@
-"""What all problems share: what the results file says of them, and how a result is checked."""
+"""Base of all problems: their part of the results file, and the check of a result."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from clsparse_py.rounding import largest_share
 
 Array = npt.NDArray[Any]
 # What a contestant computes: one array or several, in the order of the problem's reference.
@@ -118,4 +120,4 @@ def largest_error(found: Array, expected: Array, bound: Array, what: str) -> flo
             f"{wrong.size} of {distance.size} {what}s are off; {what} {first} is {found[first]!r}, needs {expected[first]!r} "
             f"within {bound[first]:.3g}"
         )
-    return float(np.max(distance / np.maximum(bound, np.finfo(np.float64).tiny), initial=0.0))
+    return largest_share(found, expected, bound)

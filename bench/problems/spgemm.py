@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from bench import gallery
 from bench.problems.base import Array, Result, WrongResultError, largest_error, require_kinds
 from bench.problems.matrices import MatrixProblem, bytes_of, load
+from clsparse_py.rounding import rounding_bound
 
 # The products of algebraic multigrid, by what their inputs are called: with A = name, P = P(name).
 AMG = ("AP", "PTAP")
@@ -134,8 +135,8 @@ def _multigrid(name: str) -> tuple[sp.csr_array, sp.csr_array]:
 def of_operands(name: str, operation: str, left: sp.csr_array, right: sp.csr_array) -> Spgemm:
     """Return the problem of two operands of one dtype, canonical but for explicit zeros.
 
-    The bound is that of any order of summation: (row length of A + 1) roundings, as many in the float64 of the reference, each
-    relative to the sum of the absolute products.
+    The bound of an entry is `rounding_bound`'s for as many products as the row of A has entries; the reference is computed in
+    float64.
     """
     wide = [matrix.astype(np.float64) for matrix in (left, right)]
     patterns = [sp.csr_array((np.ones(each.nnz), each.indices, each.indptr), shape=each.shape) for each in wide]
@@ -143,12 +144,11 @@ def of_operands(name: str, operation: str, left: sp.csr_array, right: sp.csr_arr
     magnitude, exact = (
         _placed(_sorted(a @ b), structure.indptr, structure.indices) for a, b in ([abs(each) for each in wide], wide)
     )
-    roundings = np.repeat(np.diff(left.indptr) + 1, np.diff(structure.indptr))
-    unit = float(np.finfo(left.dtype).eps + np.finfo(np.float64).eps) / 2
+    n_terms = np.repeat(np.diff(left.indptr), np.diff(structure.indptr))
     products = int(np.diff(right.indptr)[left.indices].sum(dtype=np.int64))
     index = np.int32 if max(*structure.shape, structure.nnz) < 2**31 else np.int64
     reference = (structure.indptr.astype(index, copy=False), structure.indices.astype(index, copy=False), exact.data)
-    bound = 2 * unit * roundings * magnitude.data
+    bound = rounding_bound(n_terms, magnitude.data, left.dtype, np.float64)
     return Spgemm(name, operation, left.dtype.name, reference, left, right, products, bound)
 
 

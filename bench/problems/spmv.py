@@ -8,6 +8,7 @@ import numpy as np
 
 from bench.problems.base import Array, Result, largest_error, require_kinds
 from bench.problems.matrices import MatrixProblem, bytes_of, load
+from clsparse_py.rounding import rounding_bound
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +44,7 @@ class Spmv(MatrixProblem):
 def make(name: str, dtype: str) -> Spmv:
     """Load a matrix and compute what its product must be.
 
-    The bound is that of any order of summation: (row length + 1) roundings in the precision of the result, and as many in
-    the float64 of the reference, each relative to the sum of the absolute products.
+    The bound of a row is `rounding_bound`'s; the reference is computed in float64.
     """
     exact = load(name)
     matrix = exact.astype(dtype, copy=False)
@@ -55,8 +55,6 @@ def make(name: str, dtype: str) -> Spmv:
     in_float64 = matrix.astype(np.float64)
     wide_x = x.astype(np.float64)
     reference = in_float64 @ wide_x
-    roundings = np.diff(matrix.indptr) + 1
     in_float64.data = np.abs(in_float64.data)
-    unit = float(np.finfo(dtype).eps + np.finfo(np.float64).eps) / 2
-    bound = 2 * roundings * unit * (in_float64 @ np.abs(wide_x))
+    bound = rounding_bound(np.diff(matrix.indptr), in_float64 @ np.abs(wide_x), dtype, np.float64)
     return Spmv(name, "spmv", dtype, (reference,), matrix, x, bound)

@@ -16,6 +16,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py import csr_array, programs, spmm, spmv, spmv_plan
 from clsparse_py._spmv.choose import KERNELS, KernelChoice
+from clsparse_py._spmv.executable import Executable, Launch
 from clsparse_py._spmv.kernels import Adaptive, Combine, Merge, Pieces, Subvector, nearest_work_group
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device, Portability, describe
@@ -188,25 +189,14 @@ def _check_combine(
     built = programs.build(queue.context, queue.device, record)
     assert case["work_group"] == "max" or _is_taken(queue, built.parameters.work_group, work_group)
     on_device = cl_array.to_device(queue, y)
-    kernel = built.kernel()
     tables = [cl_array.to_device(queue, part.astype(index)) for part in (rows, ends - pieces_per_row, ends - 1)]
     held = cl_array.to_device(queue, partial)
     alpha = scale.get("alpha", 1)
-    scalars = (np.array(alpha, dtype), np.array(5, dtype)) if scale else ()
-    kernel.set_args(
-        None,
-        None,
-        np.uint64(0),
-        on_device.data,
-        np.uint64(0),
-        *scalars,
-        index(ends.size),
-        *(table.data for table in tables),
-        held.data,
-    )
-    group = built.parameters.work_group
-    items = ends.size * built.parameters.lanes
-    cl.enqueue_nd_range_kernel(queue, kernel, (-(-items // group) * group,), (group,))
+    # As a plan runs it, but for A's values and x, which this kernel does not read.
+    own = (index(ends.size), *(array.base_data for array in (*tables, held)))
+    launch = Launch(built.kernel(), own, ends.size * built.parameters.lanes, built.parameters.work_group, record.name)
+    scalars = (np.array(alpha, dtype)[()], np.array(5, dtype)[()]) if scale else ()
+    Executable([launch], keep=[*tables, held]).run(queue, (on_device,) * 3, scalars)
     ring = SEMIRINGS[name]
     # The rows as a matrix of ones... of every ring: the pieces of a row, and then the row itself.
     wanted = y.copy()
