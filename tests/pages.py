@@ -7,7 +7,7 @@ import functools
 import re
 from pathlib import Path
 
-__all__ = ["DOCS", "ROOT", "check_tests", "rows"]
+__all__ = ["DOCS", "ROOT", "check_tests", "definitions", "rows"]
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -15,8 +15,9 @@ _NAMED = r"`([\w/]+\.py)::(\w+)`"
 
 
 @functools.cache
-def _functions(path: Path) -> set[str]:
-    return {node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)}
+def definitions(path: Path) -> set[str]:
+    """Return the names of the functions, methods and classes of a file."""
+    return {node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
 
 
 def check_tests(text: str) -> str:
@@ -24,7 +25,7 @@ def check_tests(text: str) -> str:
     named = re.findall(_NAMED, text)
     assert named, f"no test is named in {text!r}"
     for path, name in named:
-        assert name in _functions(ROOT / "tests" / path), f"{path} has no {name}"
+        assert name in definitions(ROOT / "tests" / path), f"{path} has no {name}"
     return re.sub(_NAMED, "", text).strip(" ,")
 
 

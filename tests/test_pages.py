@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from pages import DOCS, ROOT, check_tests, rows
+from pages import DOCS, ROOT, check_tests, definitions, rows
 
 #: Where quirks are cited and words used.
 CODE = ("clsparse_py", "cl", "templates")
@@ -69,3 +69,21 @@ def test_words_of_the_glossary_are_in_the_code() -> None:
 
 def test_rows_of_the_glossary_are_whole() -> None:
     assert all(len(row) == 4 and row[0] and row[1] for row in rows((DOCS / "glossary.md").read_text()))
+
+
+def test_the_way_of_a_product_names_functions_and_templates_that_are_there() -> None:
+    text = (DOCS / "follow-a-product.md").read_text()
+    named = re.findall(r"`([\w/]+\.py)::(\w+)`", text)
+    assert len(named) > 40
+    assert [f"{path}::{name}" for path, name in named if name not in definitions(ROOT / "clsparse_py" / path)] == []
+    templates = re.findall(r"`(templates/[\w/]+\.mako)`", text)
+    assert len(templates) > 5
+    assert [name for name in templates if not (ROOT / name).is_file()] == []
+    assert text.count("::") == len(named), "something looks like a function and is none"
+
+
+def test_files_that_contributors_are_sent_to_are_there() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    named = set(re.findall(r"(?<![\w/<])((?:clsparse_py|tests|templates|cl|docs)/[\w/.-]+\.\w+)", text))
+    assert len(named) > 20
+    assert [name for name in sorted(named) if "NAME" not in name and not (ROOT / name).is_file()] == []
