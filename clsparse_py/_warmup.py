@@ -17,6 +17,7 @@ from clsparse_py._spgemm.decide import choosable, rules_for
 from clsparse_py._spgemm.methods.merge import merges
 from clsparse_py._spgemm.request import Request
 from clsparse_py._spgemm.strategy import Recipe
+from clsparse_py._spgemm.thresholds import thresholds_of
 from clsparse_py._spmm import spmm
 from clsparse_py._spmv import spmv_plan
 from clsparse_py._spmv.binning import Scheme
@@ -106,7 +107,7 @@ def _steps(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any]) -> Iter
     form = form_of(matrices[0], matrices[0])
     for recipe in choosable(device, form):
         yield partial(_multiply_by, queue, device, dtype, recipe)
-    lengths = sorted({each.length for each in merges(device, form, registers=True)})
+    lengths = sorted({each.length for each in merges(device, form, thresholds_of(device, form), registers=True)})
     for length in lengths:
         yield partial(_multiply_rows, queue, dtype, length)
     for length in (each for each in lengths if each <= _WIDEST_BAND):

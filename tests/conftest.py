@@ -164,13 +164,12 @@ def take_for(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
 
 
 @pytest.fixture
-def decided_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Device, dict[str, Any]], None]]:
-    """Make the package decide on a device by made-up trees: by operation, dtype and question."""
+def decided_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Make the package decide on a device by made-up trees and thresholds: by operation, dtype, and question or name."""
 
-    def decide(device: Device, operations: dict[str, Any]) -> None:
-        profiles.save(
-            {"schema": profiles.SCHEMA, "name": "made-up", "device": profiles.identity(device), "operations": operations}
-        )
+    def decide(device: Device, operations: dict[str, Any], thresholds: dict[str, Any] | None = None) -> None:
+        made_up = {"schema": profiles.SCHEMA, "name": "made-up", "device": profiles.identity(device)}
+        profiles.save({**made_up, "operations": operations, "thresholds": thresholds or {}})
 
     monkeypatch.setenv("CLSPARSE_PROFILES", str(tmp_path))
     profiles.forget()

@@ -14,6 +14,7 @@ from clsparse_py._spgemm.methods.esc_local import EscGroup, EscItem, EscTeam
 from clsparse_py._spgemm.methods.hash import Hash, hashes, large_hashes
 from clsparse_py._spgemm.methods.merge import Merge, merges
 from clsparse_py._spgemm.methods.sort import Sort
+from clsparse_py._spgemm.thresholds import thresholds_of
 from clsparse_py._spgemm.upper_bound import Compact
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device
@@ -29,6 +30,7 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
     lanes = Analysis(group, arithmetic.index, 4, 128, device.portability).within(group, device.portability.lane_width)
     assert lanes is not None  # a work-group has at least one work-item
     staged = Merge(1, 8, outputs=16)
+    most_merged = merges(device, numeric, thresholds_of(device, numeric), registers=True)[-1]
     contract = EscContract.legal(device, numeric, True, "uint32", 128)
     values = EscContract.legal(device, phases["values"], False, "uint32", 128)
     esc = {
@@ -65,7 +67,7 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
         "spgemm/merge_item:local": Merge(1, 8, registers=False).record(device, numeric, listed=True),
         **{f"spgemm/merge_item:{phase}": staged.record(device, form, listed=False) for phase, form in phases.items()},
         "spgemm/merge_staged": Merge(1, 9, outputs=28, inputs=768).record(device, numeric, listed=False),
-        "spgemm/merge_team": merges(device, numeric, registers=True)[-1].record(device, numeric, listed=True),
+        "spgemm/merge_team": most_merged.record(device, numeric, listed=True),
         **{f"spgemm/merge_team:{phase}": Merge(4, 8).record(device, form, listed=True) for phase, form in phases.items()},
         "spgemm/merge_team:local": Merge(4, 8, registers=False).record(device, numeric, listed=True),
         "spgemm/merge_speculative": Merge(1, 8).guessing(device, phases["symbolic"], 1000),

@@ -151,7 +151,7 @@ def _speculative(operands: Operands, speculation: Speculation) -> Counted | None
     except MemoryError as error:
         _log.info("the product is analysed: %s", error)
         return None
-    bin_ = settled(speculation, found, staged_b(operands)) if found else None
+    bin_ = settled(product.kind.thresholds, speculation, found, staged_b(operands)) if found else None
     if found is None or bin_ is None or bin_.accumulator in refused_of(device, product.form):
         return None
     product = product._replace(n_products=found.n_products, bound=found.n_products)

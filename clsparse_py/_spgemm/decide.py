@@ -26,6 +26,7 @@ from clsparse_py._spgemm.methods.merge import Merge, merges
 from clsparse_py._spgemm.methods.sort import Sort, most_columns, sorts
 from clsparse_py._spgemm.speculation import MOST, Guess
 from clsparse_py._spgemm.strategy import Part, Recipe, features_of
+from clsparse_py._spgemm.thresholds import Thresholds, thresholds_of
 from clsparse_py.arithmetic import name_of
 from clsparse_py.device import Device
 from clsparse_py.structure import Facts
@@ -33,7 +34,6 @@ from clsparse_py.tuning import profiles
 
 __all__ = [
     "DENSE_CHUNKED",
-    "FEW_PRODUCTS",
     "IN_WINDOWS",
     "METHODS",
     "WINDOWS",
@@ -56,44 +56,14 @@ __all__ = [
     "small",
 ]
 
-#: Entries of a row of A that one work-item merges by itself, at most, where all rows have so few; and their products.
-_MOST_ALONE = 12
-_MOST_MERGED_ALONE = 1 << 10
-#: Rows of A are alike where the longest has at most so many times the mean; the share of entries in a column beside that of the
-#: entry before, from which on rows of C are taken to have far fewer entries than products; entries of a row that a team merges
-#: without analysis, at most; and times all products, where an analysis would be a large part of the whole.
-_ALIKE = 2
-_NEIGHBOURS = 0.25
 #: What is staged of B is reckoned in so many entries, as each number has a kernel of its own.
 _INPUTS = 128
-_MOST_HEADS = 512
-_MANY_PRODUCTS = 1 << 34
-#: How many times the mean row's products the most of a row may be where a recipe's limits say which rows are merged.
-_EVEN = 32
-#: Products of a product so small that the fewest launches are best, at most; and what makes a row of it.
-FEW_PRODUCTS = 1 << 15
-_FEW_LANES = 8
-_FEW_HEADS = 16
-#: Of so many rows or fewer, or with so many more places for products that are sorted, another launch would take longer than it
-#: takes to make them with larger ones.
-_FEW_ROWS = 1 << 10
-_FEW_PLACES = 1 << 21
-#: Work-groups to a compute unit, at most, that leave room for those of other kernels.
-_FEW_GROUPS = 4
-#: Products to an entry of C from which on rows are merged that would be sorted.
-_COMPRESSED = 3
-#: Products to an entry of C up to which rows are made with room for all products; products of a mean row; rows, and all products;
-#: and what makes rows so.
-_UNCONTRACTED = 1.25
-_SHORT_ROWS = 16
-_MOST_ROOM = (1 << 31) - 1
+#: C's rows are counted in numbers of 32 bits.
+_MAX_ROOM = (1 << 31) - 1
+#: Accumulators that can make rows in the room of their upper bound.
 _ROOMY = (Sort, EscTeam, EscGroup)
-#: The share of the bound of C's entries that C has, where rows are expanded because they are uneven.
-_LIKELY = 0.5
 #: What a product is taken to be like where nothing is known of it.
 _TYPICAL = features_of((1 << 20, 1 << 20, 1 << 20), (1 << 23, 1 << 23))
-#: Entries of a row of B in a window of columns, from which on windows are better than expansion.
-_DENSE = 4
 _FILLED = DenseWindows()
 #: What makes any row on CPU devices, with an accumulator as wide as B.
 DENSE_CHUNKED = Rule("dense", DenseChunked(), takes_empty=True, as_wide=True)
@@ -102,14 +72,14 @@ WINDOWS = Rule("dense", DenseWindows(parts=1), takes_empty=True)
 IN_WINDOWS = Rules((EMPTY, WINDOWS))
 
 
-def reg_merge(device: Device, form: Form) -> tuple[Rule, ...]:
+def reg_merge(device: Device, form: Form, thresholds: Thresholds) -> tuple[Rule, ...]:
     """Return the bins of "reg-merge": by entries of a row of A."""
-    return tuple(Rule("reg-merge", each, max_length=each.length) for each in merges(device, form, registers=True))
+    return tuple(Rule("reg-merge", each, max_length=each.length) for each in merges(device, form, thresholds, registers=True))
 
 
-def merge(device: Device, form: Form) -> tuple[Rule, ...]:
+def merge(device: Device, form: Form, thresholds: Thresholds) -> tuple[Rule, ...]:
     """Return the bins of "merge": by entries of a row of A."""
-    return tuple(Rule("merge", each, max_length=each.length) for each in merges(device, form, registers=False))
+    return tuple(Rule("merge", each, max_length=each.length) for each in merges(device, form, thresholds, registers=False))
 
 
 def _sort_rules(method: str, accumulators: tuple[Sort, ...]) -> tuple[Rule, ...]:
@@ -118,17 +88,17 @@ def _sort_rules(method: str, accumulators: tuple[Sort, ...]) -> tuple[Rule, ...]
     )
 
 
-def reg_sort(device: Device, form: Form) -> tuple[Rule, ...]:  # noqa: ARG001
+def reg_sort(device: Device, form: Form, thresholds: Thresholds) -> tuple[Rule, ...]:  # noqa: ARG001
     """Return the bins of "reg-sort": by products of a row."""
-    return _sort_rules("reg-sort", sorts(registers=True))
+    return _sort_rules("reg-sort", sorts(thresholds, registers=True))
 
 
-def sort(device: Device, form: Form) -> tuple[Rule, ...]:  # noqa: ARG001
+def sort(device: Device, form: Form, thresholds: Thresholds) -> tuple[Rule, ...]:  # noqa: ARG001
     """Return the bins of "sort": by products of a row."""
-    return _sort_rules("sort", sorts(registers=False))
+    return _sort_rules("sort", sorts(thresholds, registers=False))
 
 
-def dense(device: Device, form: Form) -> tuple[Rule, ...]:
+def dense(device: Device, form: Form, thresholds: Thresholds) -> tuple[Rule, ...]:  # noqa: ARG001
     """Return the bins of "dense": on CPU devices one for any row, where there is room for a value of each column."""
     if not device.is_cpu or form.arithmetic is None:
         spans = (Rule("dense", each, max_span=each.columns) for each in dense_spans(device, form))
@@ -136,12 +106,12 @@ def dense(device: Device, form: Form) -> tuple[Rule, ...]:
     return (DENSE_CHUNKED,)
 
 
-def esc(device: Device, form: Form) -> tuple[Rule, ...]:  # noqa: ARG001
+def esc(device: Device, form: Form, thresholds: Thresholds) -> tuple[Rule, ...]:  # noqa: ARG001
     """Return the one bin of "esc": it takes any row."""
     return (Rule("esc", Esc()),)
 
 
-def esc_local(device: Device, form: Form, thresholds: tuple[int, int, int] = (32, 736, 6144)) -> tuple[Rule, ...]:
+def esc_local(device: Device, form: Form, thresholds: Thresholds) -> tuple[Rule, ...]:
     """Return the bins of "esc-local": by products of a row, which one work-item, sub-group or work-group takes at most."""
     rules = (
         Rule(
@@ -153,7 +123,7 @@ def esc_local(device: Device, form: Form, thresholds: tuple[int, int, int] = (32
     return *rules, Rule("esc-local", Esc(sparing=True))
 
 
-def long_rows(device: Device, form: Form) -> tuple[Rule, ...]:  # noqa: ARG001
+def long_rows(device: Device, form: Form, thresholds: Thresholds) -> tuple[Rule, ...]:  # noqa: ARG001
     """Return the one bin of "long-rows": it takes any row."""
     return (Rule("long-rows", LongRows(sparing=True)),)
 
@@ -162,17 +132,17 @@ def _hash_rules(method: str, accumulators: tuple[Hash, ...]) -> tuple[Rule, ...]
     return tuple(Rule(method, each, each.products, each.length) for each in accumulators)
 
 
-def hash_(device: Device, form: Form) -> tuple[Rule, ...]:
+def hash_(device: Device, form: Form, thresholds: Thresholds) -> tuple[Rule, ...]:  # noqa: ARG001
     """Return the bins of "hash": by products."""
     return _hash_rules("hash", hashes(device, form, registers=False))
 
 
-def reg_hash(device: Device, form: Form) -> tuple[Rule, ...]:
+def reg_hash(device: Device, form: Form, thresholds: Thresholds) -> tuple[Rule, ...]:  # noqa: ARG001
     """Return the bins of "reg-hash": by products."""
     return _hash_rules("reg-hash", hashes(device, form, registers=True))
 
 
-def large_hash(device: Device, form: Form) -> tuple[Rule, ...]:
+def large_hash(device: Device, form: Form, thresholds: Thresholds) -> tuple[Rule, ...]:  # noqa: ARG001
     """Return the bins of "large-hash": by products, above those of "hash" and smaller rows with them."""
     return _hash_rules("large-hash", large_hashes(device, form))
 
@@ -180,7 +150,7 @@ def large_hash(device: Device, form: Form) -> tuple[Rule, ...]:
 Method = Literal[
     "auto", "reg-merge", "merge", "reg-sort", "sort", "dense", "esc", "hash", "reg-hash", "large-hash", "esc-local", "long-rows"
 ]
-METHODS: dict[str, Callable[[Device, Form], tuple[Rule, ...]]] = {
+METHODS: dict[str, Callable[[Device, Form, Thresholds], tuple[Rule, ...]]] = {
     "reg-merge": reg_merge,
     "merge": merge,
     "reg-sort": reg_sort,
@@ -195,9 +165,9 @@ METHODS: dict[str, Callable[[Device, Form], tuple[Rule, ...]]] = {
 }
 
 
-def dense_span(device: Device, form: Form) -> tuple[Rule, ...]:
+def dense_span(device: Device, form: Form, thresholds: Thresholds) -> tuple[Rule, ...]:
     """Return the bins of "dense" for rows that span few columns: on CPU devices none."""
-    return tuple(rule for rule in dense(device, form) if rule.max_span is not None)
+    return tuple(rule for rule in dense(device, form, thresholds) if rule.max_span is not None)
 
 
 #: What recipes are made of.
@@ -219,26 +189,27 @@ def parse(label: str) -> Recipe:
 def decided(device: Device, form: Form, features: Mapping[str, float] = _TYPICAL) -> profiles.Ruling[Recipe]:
     """Return the recipe that the device's profile has for a product; see `strategy.features_of`."""
     assert form.arithmetic is not None  # of a numeric phase
-    return profiles.decide(device, "spgemm", name_of(form.arithmetic.result), "recipe", features, parse)
+    return profiles.decide(device, "spgemm", name_of(form.arithmetic.result), "strategy", features, parse)
 
 
 def choosable(device: Device, form: Form) -> tuple[Recipe, ...]:
     """Return all recipes that the device's profile may choose."""
     assert form.arithmetic is not None  # of a numeric phase
-    found = profiles.rules(device, "spgemm", name_of(form.arithmetic.result), "recipe", _TYPICAL, parse)
+    found = profiles.rules(device, "spgemm", name_of(form.arithmetic.result), "strategy", _TYPICAL, parse)
     return tuple(found.values.values())
 
 
 def auto(device: Device, form: Form, recipe: Recipe) -> tuple[Rule, ...]:
     """Return the rules of "auto", of which the last takes any row."""
-    return tuple(rule for part in recipe.parts for rule in _of_part(device, form, part))
+    thresholds = thresholds_of(device, form)
+    return tuple(rule for part in recipe.parts for rule in _of_part(device, form, part, thresholds))
 
 
-def _of_part(device: Device, form: Form, part: Part) -> tuple[Rule, ...]:
+def _of_part(device: Device, form: Form, part: Part, thresholds: Thresholds) -> tuple[Rule, ...]:
     """Return the rules of a part of a recipe: with limits for even rows, in global memory with little of it."""
-    found, limits = _PARTS[part.method](device, form), part.limits
+    found, limits = _PARTS[part.method](device, form, thresholds), part.limits
     if part.method in ("esc", "esc-local"):
-        return *found[:-1], Rule(part.method, Esc(sparing=True, likely=0.0 if device.is_cpu else _LIKELY))
+        return *found[:-1], Rule(part.method, Esc(sparing=True, likely=thresholds.expected_fill))
     if limits is None:
         return found
     merging = ((rule, rule.accumulator) for rule in found if isinstance(rule.accumulator, Merge))
@@ -254,17 +225,16 @@ def _merging(accumulator: Merge) -> Rule:
     return Rule("reg-merge", accumulator, max_length=accumulator.length)
 
 
-def small(kind: Kind, longest_row: int) -> Rule | None:
-    """Return the rule that makes all rows of a small product by one launch a phase; None where rows of A are long."""
-    found = _small(kind, longest_row)
+def small(kind: Kind, thresholds: Thresholds, longest_row: int) -> Rule | None:
+    """Return the rule that makes all rows of a small product by one launch a phase; None if rows of A are long."""
+    found = _small(kind, thresholds, longest_row)
     return _merging(found) if found else None
 
 
-def _small(kind: Kind, longest_row: int) -> Merge | None:
-    device = kind.device
-    lanes = 1 if device.is_cpu else _FEW_LANES
-    shapes = (each for each in merges(device, kind.form, registers=True) if each.lanes <= lanes and each.items <= _FEW_HEADS)
-    return next((each for each in shapes if each.length >= longest_row), None)
+def _small(kind: Kind, thresholds: Thresholds, longest_row: int) -> Merge | None:
+    shapes = merges(kind.device, kind.form, thresholds, registers=True)
+    held = (each for each in shapes if each.lanes <= thresholds.max_small_lanes and each.items <= thresholds.max_small_items)
+    return next((each for each in held if each.length >= longest_row), None)
 
 
 @functools.lru_cache(maxsize=256)
@@ -272,35 +242,36 @@ def _alone(longest_row: int, inputs: int) -> Rule:
     return Rule("reg-merge", Merge(1, longest_row, inputs=inputs), max_length=longest_row)
 
 
-def alone(longest_row: int, most_products: int, inputs: int) -> Rule | None:
-    """Return the rule by which one work-item each merges all rows, in their order; None where they are too long.
+def alone(thresholds: Thresholds, longest_row: int, most_products: int, inputs: int) -> Rule | None:
+    """Return the rule by which one work-item each merges all rows, in their order; None if they are too long.
 
     ``inputs``: as `side_by_side` says.
     """
-    if not 0 < longest_row <= _MOST_ALONE or most_products > _MOST_MERGED_ALONE:
+    if not 0 < longest_row <= thresholds.max_item_length or most_products > thresholds.max_item_products:
         return None
     return _alone(longest_row, inputs)
 
 
-def are_long(device: Device, rule: Rule, n_rows: int, n_all: int) -> bool:
+def are_long(kind: Kind, rule: Rule, n_rows: int, n_all: int) -> bool:
     """Return whether rows leave most of a device idle for long, which other rows of the product can have meanwhile."""
-    few = n_rows <= _FEW_GROUPS * device.compute_units
-    return few and n_rows < n_all and isinstance(rule.accumulator, EscGroup) and not device.is_cpu
+    few = n_rows <= kind.thresholds.max_side_groups * kind.device.compute_units
+    return few and n_rows < n_all and isinstance(rule.accumulator, EscGroup)
 
 
-def is_uneven(device: Device, n_rows: int, A: Facts | None) -> bool:
+def is_uneven(thresholds: Thresholds, n_rows: int, A: Facts | None) -> bool:
     """Return whether several rules are likely to have rows, by what is known of A."""
-    return not device.is_cpu and A is not None and A.longest is not None and A.longest * n_rows > _ALIKE * A.nnz
+    return A is not None and A.longest is not None and A.longest * n_rows > thresholds.min_listed_by_mean * A.nnz
 
 
-def side_by_side(device: Device, n_rows: int, A: Facts | None, mean_row_of_b: float) -> int:
-    """Return how many entries the rows of B have that neighbouring rows of A name together; 0 where they share few of them.
+def side_by_side(kind: Kind, n_rows: int, A: Facts | None, mean_row_of_b: float) -> int:
+    """Return how many entries the rows of B have that neighbouring rows of A name together; 0 if they share few of them.
 
     Neighbouring columns of A are those that the next row has too, as in grids: of a row, only the others are new.
     """
-    if device.portability.lanes == "local" or device.is_cpu or A is None or A.adjacent < max(_NEIGHBOURS * A.nnz, 1):
+    portability = kind.device.portability
+    if portability.lanes == "local" or A is None or A.adjacent < max(kind.thresholds.min_staged_share * A.nnz, 1):
         return 0
-    named = ((A.nnz - A.adjacent) * device.portability.lane_width + A.adjacent) / n_rows
+    named = ((A.nnz - A.adjacent) * portability.lane_width + A.adjacent) / n_rows
     return math.ceil(named * mean_row_of_b / _INPUTS) * _INPUTS
 
 
@@ -332,40 +303,38 @@ def guessed(
     of_a, of_b = A.longest if A else None, B.longest if B else None
     if of_b is not None and of_b > MOST:
         return None
-    n_products = mean_products * n_rows
-    few = n_products <= FEW_PRODUCTS // 2
+    limits, n_products, mergeable = kind.thresholds, mean_products * n_rows, mean_products <= MOST
+    few = n_products <= limits.max_small_products // 2
     if A is None or of_a is None:
-        return kind.once(_guessed, math.ceil(1.5 * mean_row) * (2 if few else 1), few, False, mean_products <= MOST)
-    alike = of_a <= _ALIKE * mean_row and A.adjacent >= _NEIGHBOURS * A.nnz and of_a * n_products <= _MANY_PRODUCTS
-    return kind.once(_guessed, of_a, few, alike, mean_products <= MOST)
+        return kind.once(_guessed, limits, math.ceil(1.5 * mean_row) * (2 if few else 1), few, False, mergeable)
+    uniform = of_a <= limits.max_longest_by_mean * mean_row and of_a * n_products <= limits.max_speculative_work
+    alike = uniform and A.adjacent >= limits.min_adjacent_share * A.nnz
+    return kind.once(_guessed, limits, of_a, few, alike, mergeable)
 
 
-def _guessed(kind: Kind, longest: int, few: bool, alike: bool, mergeable: bool) -> Speculation | None:
+def _guessed(kind: Kind, limits: Thresholds, longest: int, few: bool, alike: bool, mergeable: bool) -> Speculation | None:
     """Return the guess for rows of A up to some length, of a product with few products, or with rows that are ``alike``.
 
     ``mergeable``: a work-item by itself merges the products of a mean row.
     """
     if few:
-        found = _small(kind, longest)
-        return Speculation(found, _merging(found), FEW_PRODUCTS) if found else None
-    if kind.device.is_cpu:
-        return None
-    if longest <= _MOST_ALONE:
+        found = _small(kind, limits, longest)
+        return Speculation(found, _merging(found), int(limits.max_small_products)) if found else None
+    if longest <= limits.max_item_length:
         found = Merge(1, longest) if mergeable else None
     else:
-        shapes = merges(kind.device, kind.form, registers=True) if alike else ()
-        holding = (each for each in shapes if longest <= each.length <= _MOST_HEADS and (mergeable or each.lanes > 1))
-        found = next(holding, None)
+        shapes = merges(kind.device, kind.form, limits, registers=True) if alike else ()
+        fitting = (each for each in shapes if longest <= each.length <= limits.max_speculative_length)
+        found = next((each for each in fitting if mergeable or each.lanes > 1), None)
     return Speculation(found, _merging(found), None) if found else None
 
 
-def settled(speculation: Speculation, guess: Guess, inputs: int) -> Rule | None:
-    """Return the rule of a numeric phase whose symbolic phase was guessed right; None where rows had better not be merged."""
-    if speculation.accumulator.length <= _MOST_ALONE:
-        return alone(guess.longest_row, 0, inputs) or speculation.rule
-    if guess.n_products >= _COMPRESSED * guess.nnz or guess.n_products <= FEW_PRODUCTS:
-        return speculation.rule
-    return None
+def settled(thresholds: Thresholds, speculation: Speculation, guess: Guess, inputs: int) -> Rule | None:
+    """Return the rule of a numeric phase whose symbolic phase was guessed right; None if rows had better not be merged."""
+    if speculation.accumulator.length <= thresholds.max_item_length:
+        return alone(thresholds, guess.longest_row, 0, inputs) or speculation.rule
+    compresses = guess.n_products >= thresholds.min_merged_compression * guess.nnz
+    return speculation.rule if compresses or guess.n_products <= thresholds.max_small_products else None
 
 
 def shares(rules: Rules, work: Work, product: Product, refused: Container[object] = ()) -> list[tuple[Rule, int]]:
@@ -376,20 +345,20 @@ def shares(rules: Rules, work: Work, product: Product, refused: Container[object
     the same kind. Where rows of B have some entries in each window of columns, windows take what would be expanded, unless they
     are among the accumulators that are ``refused``.
     """
-    kept, taken, last = list(rules), list(work.taken), len(rules) - 1
+    limits, kept, taken, last = product.kind.thresholds, list(rules), list(work.taken), len(rules) - 1
     mean = work.n_products / max(sum(taken[1:]), 1)
-    if work.most_products > _EVEN * mean:
+    if work.most_products > limits.max_products_by_mean * mean:
         while last > 1 and (rules[last - 1].even or not taken[last - 1]):
             last -= 1
         taken[last:] = [*(0 for _ in taken[last:-1]), sum(taken[last:])]
-    elif work.compression >= _COMPRESSED:
+    elif work.compression >= limits.min_merged_compression:
         merging = next((rule for rule in rules if rule.even and (rule.max_length or 0) >= work.longest_row), None)
         sorting = [number for number, rule in enumerate(rules) if rule.method == "reg-sort"]
         if merging is not None and sorting:
             kept[sorting[-1]], taken[sorting[-1]] = merging, sum(taken[number] for number in sorting)
             taken[sorting[0] : sorting[-1]] = [0] * (len(sorting) - 1)
     columns = min(_FILLED.columns_of(product.form), product.shape[1])
-    filled = work.n_products * columns >= _DENSE * product.a_indices.size * product.shape[1]
+    filled = work.n_products * columns >= limits.min_window_entries * product.a_indices.size * product.shape[1]
     if isinstance(rules[-1].accumulator, Esc) and filled and _FILLED not in refused:
         first = next(number for number, rule in enumerate(rules) if rule.method == rules[-1].method)
         taken[first:] = [*(0 for _ in taken[first:-1]), sum(taken[first:])]
@@ -398,30 +367,31 @@ def shares(rules: Rules, work: Work, product: Product, refused: Container[object
     for number, later in itertools.pairwise(held):
         rule, other = kept[number], kept[later]
         given = rule is rules[number] and other is rules[later]
-        if (joined[number][later] if given else rule.joins(other)) and _few(taken[number], rule, other):
+        if (joined[number][later] if given else rule.joins(other)) and _few(limits, taken[number], rule, other):
             taken[later] += taken[number]
             taken[number] = 0
     return list(zip(kept, taken, strict=True))
 
 
-def in_one_phase(device: Device, work: Work, product: Product, rules: Sequence[Rule]) -> bool:
+def in_one_phase(work: Work, product: Product, rules: Sequence[Rule]) -> bool:
     """Return whether a row is made with room for all its products, and moved, rather than counted first.
 
-    Where products hardly contract, and rows are so short that what they are made of takes longer to find than they take to move.
+    If products hardly contract, and rows are so short that what they are made of takes longer to find than they take to move.
     """
-    room = product.upper_bytes
-    short = 0 < work.n_products <= _SHORT_ROWS * product.shape[0] and max(work.n_products, product.shape[0]) <= _MOST_ROOM
+    limits, n_rows, room = product.kind.thresholds, product.shape[0], product.upper_bytes
+    contracts = work.compression > limits.max_upper_compression
+    if contracts or not 0 < work.n_products <= limits.max_upper_mean * n_rows or max(work.n_products, n_rows) > _MAX_ROOM:
+        return False
     least = max((rule.least_bytes for rule in rules), default=0)
     fits = room + max(room, least) <= product.free and room + least <= product.spare(int(work.n_products / work.compression))
-    sorted_all = all(isinstance(rule.accumulator, _ROOMY) for rule in rules)
-    return short and work.compression <= _UNCONTRACTED and fits and sorted_all and not device.is_cpu
+    return fits and all(isinstance(rule.accumulator, _ROOMY) for rule in rules)
 
 
-def _few(n_rows: int, rule: Rule, other: Rule) -> bool:
+def _few(thresholds: Thresholds, n_rows: int, rule: Rule, other: Rule) -> bool:
     """Return whether rows are so few that they had better go with those of another rule of their method."""
     if isinstance(rule.accumulator, Sort):
-        return n_rows * ((other.max_products or 0) - (rule.max_products or 0)) <= _FEW_PLACES
-    return n_rows < _FEW_ROWS
+        return n_rows * ((other.max_products or 0) - (rule.max_products or 0)) <= thresholds.max_joined_places
+    return n_rows < thresholds.max_joined_rows
 
 
 def rules_for(
@@ -453,7 +423,8 @@ def rules_for(
     """
     room, chosen = memory_limit_of(device, memory_limit), recipe or decided(device, form).value
     narrow = is_narrow(form, n_columns, room if accumulator_limit is None else min(room, accumulator_limit))
-    return _rules(None if method == "auto" else METHODS[method], device, form, n_columns, room, narrow, chosen)
+    of_method = None if method == "auto" else METHODS[method]
+    return _rules(of_method, device, form, thresholds_of(device, form), n_columns, room, narrow, chosen)
 
 
 def is_narrow(form: Form, n_columns: int, limit: int) -> bool:
@@ -465,16 +436,17 @@ def is_narrow(form: Form, n_columns: int, limit: int) -> bool:
 # Kept: to ask what each bin takes on a device costs more than to make a small product.
 @functools.lru_cache(maxsize=256)
 def _rules(
-    of_method: Callable[[Device, Form], tuple[Rule, ...]] | None,
+    of_method: Callable[[Device, Form, Thresholds], tuple[Rule, ...]] | None,
     device: Device,
     form: Form,
+    thresholds: Thresholds,
     n_columns: int,
     room: int,
     narrow: bool,
     recipe: Recipe,
 ) -> Rules:
     """Return the rules of a method, or of a recipe alone, where the workspace may have so many bytes."""
-    named = of_method(device, form) if of_method else ()
+    named = of_method(device, form, thresholds) if of_method else ()
     rules: list[Rule] = []
     for rule in (EMPTY, *named, *auto(device, form, recipe)):
         if not rule.holds(n_columns, room, narrow=narrow) or any(earlier.covers(rule) for earlier in rules):

@@ -7,7 +7,6 @@ from typing import NamedTuple, Protocol
 from clsparse_py._spgemm.analysis import Work
 from clsparse_py._spgemm.bins import Rule, Rules
 from clsparse_py._spgemm.decide import (
-    FEW_PRODUCTS,
     IN_WINDOWS,
     Speculation,
     alone,
@@ -147,13 +146,14 @@ class Automatic:
     def expects_several(self) -> bool:
         """Whether rows are likely to be uneven."""
         product = self._operands.product
-        return is_uneven(product.kind.device, product.shape[0], self._operands.a.known)
+        return is_uneven(product.kind.thresholds, product.shape[0], self._operands.a.known)
 
     def refine(self, bins: Rules, work: Work) -> Rule | list[tuple[Rule, int]]:
         """Return one bin for a small product or for short rows, else the bins that suit the rows' work."""
         product = self._operands.product
-        if 0 < work.n_products <= FEW_PRODUCTS:
-            one = product.kind.once(small, work.longest_row)
+        limits = product.kind.thresholds
+        if 0 < work.n_products <= limits.max_small_products:
+            one = product.kind.once(small, limits, work.longest_row)
         else:
             one = _one_item_each(self._operands, work)
         if one is not None and one.accumulator not in self._refused:
@@ -162,18 +162,18 @@ class Automatic:
 
     def may_skip_counting(self, work: Work, product: Product, bins: list[Rule]) -> bool:
         """Return whether products hardly contract, if no one asks for the entries of C before its values."""
-        return self._may_skip and in_one_phase(product.kind.device, work, product, bins)
+        return self._may_skip and in_one_phase(work, product, bins)
 
 
 def _one_item_each(operands: Operands, work: Work) -> Rule | None:
     """Return the bin by which one work-item each merges all rows, in their order; None if they are too long."""
-    return None if operands.product.kind.device.is_cpu else alone(work.longest_row, work.most_products, staged_b(operands))
+    return alone(operands.product.kind.thresholds, work.longest_row, work.most_products, staged_b(operands))
 
 
 def staged_b(operands: Operands) -> int:
     """Return how many entries of B are staged for neighbouring rows of A, see `side_by_side`."""
     a, b, product = operands.a, operands.b, operands.product
-    return side_by_side(product.kind.device, product.shape[0], a.known, b.nnz / b.matrix.shape[0])
+    return side_by_side(product.kind, product.shape[0], a.known, b.nnz / b.matrix.shape[0])
 
 
 def decide(operands: Operands, request: Request, *, may_skip_counting: bool = True) -> Decision:

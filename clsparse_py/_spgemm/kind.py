@@ -10,7 +10,9 @@ import numpy as np
 
 from clsparse_py._spgemm.arguments import memory_limit_of
 from clsparse_py._spgemm.kernels import Form
+from clsparse_py._spgemm.thresholds import Thresholds, supposed, thresholds_of
 from clsparse_py.device import Device
+from clsparse_py.tuning import profiles
 
 __all__ = ["Kind", "kind_of"]
 
@@ -47,6 +49,14 @@ class Kind:
         self.result = form.arithmetic.result
         self.memory = memory_limit_of(device, None)
         self._kept: dict[Hashable, Any] = {}
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """The numbers that the device's profile decides by."""
+        found: Thresholds | None = supposed() or profiles.kept.get(self)
+        if found is None:
+            found = profiles.kept[self] = thresholds_of(self.device, self.form)
+        return found
 
     def once(self, find: Callable[..., T], *arguments: Hashable) -> T:
         """Return what a function finds for this kind and some arguments, which is kept."""

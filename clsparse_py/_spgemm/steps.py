@@ -47,7 +47,7 @@ def prepared(chain: Chain, product: Product, rule: Rule, rows: Rows) -> Step:
         state = rule.accumulator.prepare(chain, product, rows)
     except BuildError as error:
         raise RefusedError(chain.device, product.form, rule.accumulator, error) from error
-    return Step(rule, rows, state, are_long(chain.device, rule, rows.n, product.shape[0]))
+    return Step(rule, rows, state, are_long(product.kind, rule, rows.n, product.shape[0]))
 
 
 def foreseen(product: Product, steps: Sequence[Step], phases: Sequence[str]) -> Iterator[RowKernel]:

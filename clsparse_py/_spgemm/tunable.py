@@ -11,7 +11,7 @@ import numpy as np
 import pyopencl as cl
 from typing_extensions import override
 
-from clsparse_py._spgemm.decide import FEW_PRODUCTS, parse
+from clsparse_py._spgemm.decide import parse
 from clsparse_py._spgemm.pipeline import multiply, structure_of
 from clsparse_py._spgemm.request import Request
 from clsparse_py._spgemm.strategy import Recipe, features_of
@@ -38,6 +38,8 @@ _METHODS = {
     ),
     True: (("{} dense esc", (0, 4, 8, 16)), ("hash dense esc", (0,)), ("esc", (0,))),
 }
+#: Products of the smallest product that is tuned with: smaller ones are the host's time.
+_MIN_PRODUCTS = 1 << 15
 #: Intermediate products that GPUs, and a few cores, make in reasonable time; bytes of each in C and in workspace, at most.
 _MOST_PRODUCTS = {False: 1 << 31, True: 1 << 27}
 _PRODUCT_BYTES = 48
@@ -89,7 +91,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
     """SpGEMM as the tuner takes it, see `tuning.tunable.Tunable`: a matrix times itself or, if not square, its transposed."""
 
     operation = "spgemm"
-    questions = ("recipe",)
+    questions = ("strategy",)
     waits = True
     parameters = (
         Parameter(
@@ -124,7 +126,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
         left = matrix.astype(dtype)
         right = left if left.shape[0] == left.shape[1] else left.T.tocsr()
         device, n_products = describe(queue.device), int(np.diff(right.indptr)[left.indices].sum(dtype=np.int64))
-        if n_products <= FEW_PRODUCTS:
+        if n_products <= _MIN_PRODUCTS:
             raise ValueError(f"{name}: has so few products, {n_products:,}, that one rule makes all rows")
         if n_products > _MOST_PRODUCTS[device.is_cpu]:
             raise ValueError(f"{name}: has {n_products:,} products, which take long")

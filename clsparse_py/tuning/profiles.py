@@ -35,10 +35,12 @@ __all__ = [
     "check",
     "decide",
     "default",
+    "default_thresholds",
     "find",
     "folder",
     "forget",
     "identity",
+    "kept",
     "load",
     "name_for",
     "own",
@@ -47,12 +49,13 @@ __all__ = [
     "rules",
     "save",
     "shipped",
+    "thresholds",
 ]
 
 _log = logging.getLogger(__name__)
 
 #: The version of the schema that is written and read.
-SCHEMA = 1
+SCHEMA = 2
 #: The shipped profile for devices of a type that none is for: most kinds of them hide latency as GPUs do.
 _DEFAULT = "generic-gpu"
 
@@ -76,7 +79,7 @@ class Profile:
     path: Path
     shipped: bool
     head: Mapping[str, Any] = field(repr=False)
-    _operations: Callable[[], Mapping[str, Mapping[str, Mapping[str, Any]]]] = field(repr=False)
+    _decisions: Callable[[], Mapping[str, Any]] = field(repr=False)
     _content: Callable[[], Mapping[str, Any]] = field(repr=False)
     _trees: dict[tuple[str, str, str], trees.Tree] = field(default_factory=dict, repr=False)
 
@@ -102,9 +105,21 @@ class Profile:
         return str(self.head.get("date", ""))[:10]
 
     @functools.cached_property
+    def _decides(self) -> Mapping[str, Any]:
+        """Trees and thresholds, as JSON has them."""
+        return self._decisions()
+
+    @property
     def operations(self) -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
         """Trees as JSON has them, by operation, dtype and question."""
-        return self._operations()
+        found: Mapping[str, Mapping[str, Mapping[str, Any]]] = self._decides["operations"]
+        return found
+
+    def thresholds(self, operation: str, dtype: str) -> dict[str, float]:
+        """Return the thresholds of an operation by name, those for a dtype before those for any."""
+        of_operation = self._decides.get("thresholds", {}).get(operation, {})
+        named = (of_operation.get(key, {}) for key in reversed(_stand_ins(dtype)))
+        return {name: each["value"] for by_name in named for name, each in by_name.items()}
 
     def tree(self, operation: str, dtype: str, question: str) -> trees.Tree | None:
         """Return the tree for a question; None where there is none.
@@ -163,6 +178,11 @@ def check(content: Any) -> None:
     version = content.get("schema") if isinstance(content, dict) else None
     if isinstance(version, int) and version > SCHEMA:
         raise ProfileError(f"it has version {version} of the schema, and this package reads {SCHEMA}: a newer one made it")
+    if version in range(SCHEMA):
+        raise ProfileError(
+            f"it has version {version} of the schema, and this package reads {SCHEMA}: an older one made it; "
+            "`clsparse tune` makes a new one"
+        )
     try:
         _validate()(content)
     except ValueError as error:  # fastjsonschema's, with the message alone
@@ -181,14 +201,14 @@ def read(path: Path, *, shipped: bool = False) -> Profile:
     """
     try:
         if shipped:
-            return Profile(path, shipped, _head(path), lambda: _operations_in(path), lambda: json.loads(path.read_bytes()))
+            return Profile(path, shipped, _head(path), lambda: _decisions_in(path), lambda: json.loads(path.read_bytes()))
         content = json.loads(path.read_bytes(), parse_constant=_no_number)
     except OSError as error:
         raise ProfileError(f"it cannot be read: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:  # UnicodeDecodeError is a ValueError, too
         raise ProfileError(f"it is damaged: {error}") from None
     check(content)
-    return Profile(path, shipped, content, lambda: content["operations"], lambda: content)
+    return Profile(path, shipped, content, lambda: content, lambda: content)
 
 
 #: Characters in which `save` writes what stands before the trees.
@@ -216,9 +236,8 @@ def _head(path: Path) -> dict[str, Any]:
     return head
 
 
-def _operations_in(path: Path) -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
-    found: Mapping[str, Mapping[str, Mapping[str, Any]]] = _members(path.read_text(encoding="utf-8"), "operations")["operations"]
-    return found
+def _decisions_in(path: Path) -> Mapping[str, Any]:
+    return _members(path.read_text(encoding="utf-8"), "operations", "thresholds")
 
 
 def _no_number(text: str) -> Any:
@@ -314,6 +333,7 @@ def forget() -> None:
     _reported.clear()
     _unusable.clear()
     _rules.clear()
+    kept.clear()
     _all.cache_clear()
     find.cache_clear()
 
@@ -457,6 +477,58 @@ def decide(
     return rules(device, operation, dtype, question, features, parse).decide(features)
 
 
+#: What operations made of what profiles say, by keys of their own: emptied when files are read anew.
+kept: dict[Any, Any] = {}
+
+
+def thresholds(device: Device, operation: str, dtype: str, make: Callable[[Mapping[str, float]], T]) -> T:
+    """Return the thresholds of an operation on a device: each from the closest profile that has it.
+
+    Parameters
+    ----------
+    device, operation, dtype
+        As for `decide`.
+    make : callable
+        From numbers by name to the operation's own record, which is kept. A `ValueError` says that a number is none: the profile
+        is reported and ignored.
+    """
+    key = (device, operation, dtype)
+    found: T | None = kept.get(key)
+    if found is None:
+        found = kept[key] = _together(find(device), operation, dtype, make)
+    return found
+
+
+def _together(profiles: tuple[Profile, ...], operation: str, dtype: str, make: Callable[[Mapping[str, float]], T]) -> T:
+    """Return what is made of the thresholds of several profiles, the closest of which comes first."""
+    values: dict[str, float] = {}
+    found: T | None = None
+    for profile in reversed(profiles):
+        named = {} if (profile.path, operation) in _unusable else profile.thresholds(operation, dtype)
+        if not named:
+            continue
+        try:
+            found = make({**values, **named})
+        except ValueError as error:
+            _unusable.add((profile.path, operation))
+            _report(profile.path, f"{operation}, thresholds: {error}")
+        else:
+            values |= named
+    if found is None:
+        raise LookupError(f"no profile has the thresholds of {operation} for {dtype}")
+    return found
+
+
+def default_thresholds(device: Device, operation: str, dtype: str, make: Callable[[Mapping[str, float]], T]) -> T:
+    """Return the thresholds of a device that was never tuned: those of the shipped profile for its type."""
+    return _together(_generic(device), operation, dtype, make)
+
+
+def _generic(device: Device) -> tuple[Profile, ...]:
+    """Return the shipped profiles that decide on a device that was never tuned."""
+    return tuple(profile for profile in find(device) if profile.shipped and "name" not in profile.device)
+
+
 def default(
     device: Device,
     operation: str,
@@ -466,8 +538,7 @@ def default(
     parse: Callable[[str], Any] = str,
 ) -> Ruling[Any]:
     """Decide as on a device that was never tuned: by the shipped profile for its type."""
-    generic = tuple(profile for profile in find(device) if profile.shipped and "name" not in profile.device)
-    return _first(generic, operation, dtype, question, features, parse).decide(features)
+    return _first(_generic(device), operation, dtype, question, features, parse).decide(features)
 
 
 def name_for(device: Device) -> str:

@@ -17,6 +17,7 @@ from values import INDEX_TYPES, numbers, same
 import clsparse_py
 from clsparse_py import csr_array, describe
 from clsparse_py._spgemm import METHODS, SpgemmPlan, decision, spgemm, spgemm_estimate, spgemm_plan
+from clsparse_py._spgemm.arguments import form_of
 from clsparse_py._spgemm.bins import EMPTY, Rule, Rules
 from clsparse_py._spgemm.methods.base import Accumulator
 from clsparse_py._spgemm.methods.dense_chunked import DenseChunked
@@ -27,6 +28,7 @@ from clsparse_py._spgemm.methods.esc_local import EscGroup, EscTeam
 from clsparse_py._spgemm.methods.hash import Hash
 from clsparse_py._spgemm.methods.sort import Sort
 from clsparse_py._spgemm.request import Request
+from clsparse_py._spgemm.thresholds import supposing, thresholds_of
 from clsparse_py.matrix import Structure
 from clsparse_py.structure import Facts
 
@@ -98,12 +100,13 @@ def one_phase(dtype: np.dtype[Any], index: type[Any]) -> None:
         patch.setattr("clsparse_py.launch.describe", lambda device: replace(describe(device), type="gpu"))
         for name, value in (("in_one_phase", True), ("guessed", None)):
             patch.setattr(decision, name, lambda *_, value=value: value)
-        patch.setattr(decision, "FEW_PRODUCTS", 0)
         for last in (EscTeam(512, lanes=8), EscGroup(1024, 64, entries=512)):
             rules = Rules((EMPTY, Rule("given", Sort(4, 4), 16, 16), Rule("given", last)))
             patch.setattr(decision, "rules_for", lambda *_, rules=rules: rules)
             A, B = (on_device(each, numbers(each.nnz, dtype), index) for each in (LEFT, RIGHT))
-            same(spgemm(A, B).toarray(), (A.get() @ B.get()).toarray())
+            known = thresholds_of(describe(A.queue.device), form_of(A, B))
+            with supposing(replace(known, max_small_products=0)):
+                same(spgemm(A, B).toarray(), (A.get() @ B.get()).toarray())
 
 
 def functions() -> None:

@@ -13,7 +13,6 @@ from pyopencl import array as cl_array
 from clsparse_py._spgemm.analysis import Work
 from clsparse_py._spgemm.bins import EMPTY, Rule, Rules
 from clsparse_py._spgemm.decide import (
-    FEW_PRODUCTS,
     METHODS,
     Speculation,
     alone,
@@ -32,6 +31,7 @@ from clsparse_py._spgemm.kind import Kind
 from clsparse_py._spgemm.methods.base import Product
 from clsparse_py._spgemm.methods.merge import Merge
 from clsparse_py._spgemm.speculation import Guess
+from clsparse_py._spgemm.thresholds import Thresholds, thresholds_of
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device, Portability, describe
 from clsparse_py.structure import Facts
@@ -43,6 +43,11 @@ def device(kind: str) -> Device:
     """A device of a type, with 32 lanes that exchange values where it is a GPU."""
     found = replace(describe(next(iter(PLATFORMS.values()))), type=kind, local_memory=48 << 10, max_work_group=1024)
     return replace(found, portability=Portability("ptx", 32)) if kind == "gpu" else found
+
+
+def limits(kind: str = "gpu") -> Thresholds:
+    """The thresholds of the generic profile for a type of device."""
+    return thresholds_of(device(kind), FORM)
 
 
 @pytest.mark.parametrize("kind", ["cpu", "gpu"])
@@ -75,7 +80,7 @@ def test_no_room_for_dense_accumulators() -> None:
 
 @pytest.mark.parametrize(("longest", "most", "heads"), [(5, 25, 5), (2, 3, 2), (12, 1024, 12), (13, 30, None), (3, 1025, None)])
 def test_short_rows_are_merged_in_their_order(longest: int, most: int, heads: int | None) -> None:
-    found = alone(longest, most, 512)
+    found = alone(limits(), longest, most, 512)
     assert (found and found.accumulator) == (heads and Merge(1, heads, inputs=512))
 
 
@@ -85,16 +90,16 @@ def test_short_rows_are_merged_in_their_order(longest: int, most: int, heads: in
 def test_rows_of_b_are_staged_where_neighbours_share_them(kind: str, adjacent: float | None, inputs: int) -> None:
     known = None if adjacent is None else Facts(5000, True, True, 5, int(adjacent * 5000))
     # Three lines of a grid: of 32 rows of A, 32 of B each, and two beside.
-    assert side_by_side(device(kind), 1000, known, 5.0) == inputs
+    assert side_by_side(Kind(device(kind), FORM), 1000, known, 5.0) == inputs
     local = replace(device(kind), portability=Portability())
-    assert side_by_side(local, 1000, known, 5.0) == 0
+    assert side_by_side(Kind(local, FORM), 1000, known, 5.0) == 0
 
 
 @pytest.mark.parametrize(
     ("kind", "longest", "length"), [("gpu", 5, 8), ("gpu", 30, 32), ("gpu", 65, None), ("cpu", 9, 16), ("cpu", 17, None)]
 )
 def test_small_products_take_one_launch(kind: str, longest: int, length: int | None) -> None:
-    found = small(Kind(device(kind), FORM), longest)
+    found = small(Kind(device(kind), FORM), limits(kind), longest)
     assert (found and found.max_length) == length
     assert found is None or found.method == "reg-merge"
 
@@ -138,7 +143,7 @@ def test_guesses(
     known = (Facts(nnz, True, True, each, int(adjacent * nnz)) for each in longest or (None, None))
     found = guessed(Kind(device(kind), FORM), n_rows, mean_row, mean_products, *known)
     assert (found and found.accumulator.length) == capacity
-    assert found is None or found.max_products == (FEW_PRODUCTS if n_rows == 100 else None)
+    assert found is None or found.max_products == (1 << 15 if n_rows == 100 else None)
     assert found == guessed(Kind(device(kind), FORM), n_rows, mean_row, mean_products, None, None) or longest
 
 
@@ -146,19 +151,19 @@ def test_few_long_rows_are_made_beside_others() -> None:
     gpu = device("gpu")
     *_, group, last = rules_for("esc-local", gpu, FORM, 10**6)
     few, many = 4 * gpu.compute_units, 4 * gpu.compute_units + 1
-    assert [are_long(gpu, group, n, 10**6) for n in (few, many)] == [True, False]
+    assert [are_long(Kind(gpu, FORM), group, n, 10**6) for n in (few, many)] == [True, False]
     # There are no others; a method that needs no work-group for each row; a device whose cores are busy.
-    assert not are_long(gpu, group, few, few)
-    assert not are_long(gpu, last, few, 10**6)
-    assert not are_long(device("cpu"), group, few, 10**6)
+    assert not are_long(Kind(gpu, FORM), group, few, few)
+    assert not are_long(Kind(gpu, FORM), last, few, 10**6)
+    assert not are_long(Kind(device("cpu"), FORM), group, few, 10**6)
 
 
 @pytest.mark.parametrize(("longest", "uneven"), [(10, False), (11, True), (None, False)])
 def test_rows_that_differ_are_listed_while_the_host_waits(longest: int | None, uneven: bool) -> None:
     known = Facts(500, True, True, longest)
-    assert is_uneven(device("gpu"), 100, known) == uneven
-    assert not is_uneven(device("cpu"), 100, known)
-    assert not is_uneven(device("gpu"), 100, None)
+    assert is_uneven(limits(), 100, known) == uneven
+    assert not is_uneven(limits("cpu"), 100, known)
+    assert not is_uneven(limits(), 100, None)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +173,7 @@ def test_what_a_guess_found_settles_the_numeric_phase(heads: int, n_products: in
     # As many entries as products, or a million of them.
     accumulator = Merge(heads, 8)
     guess = Guess(cast("cl_array.Array", None), min(n_products, 10**6), n_products, 8, 0)
-    found = settled(Speculation(accumulator, Rule("reg-merge", accumulator), None), guess, 0)
+    found = settled(limits(), Speculation(accumulator, Rule("reg-merge", accumulator), None), guess, 0)
     assert (found.method if found else None) == ("reg-merge" if merged else None)
 
 
@@ -180,7 +185,9 @@ def work(taken: dict[int, int], n_rules: int, n_products: int, most: int, compre
 
 def product(nnz: int, n_columns: int) -> Product:
     """A product of which only its size is known."""
-    sized = SimpleNamespace(a_indices=SimpleNamespace(size=nnz), shape=(10**5, n_columns), form=FORM)
+    sized = SimpleNamespace(
+        a_indices=SimpleNamespace(size=nnz), shape=(10**5, n_columns), form=FORM, kind=Kind(device("gpu"), FORM)
+    )
     return cast("Product", sized)
 
 

@@ -11,6 +11,7 @@ import pyopencl as cl
 import pytest
 import scipy.sparse as sp
 from accumulators import narrow
+from platforms import PLATFORMS
 from problems import assert_product, device_matrix, random_matrix, rows_of
 
 from clsparse_py import csr_array, describe, programs, spgemm
@@ -20,6 +21,7 @@ from clsparse_py._spgemm.kernels import Form
 from clsparse_py._spgemm.methods.esc_local import EscGroup, EscItem, EscTeam, esc_bins
 from clsparse_py._spgemm.plan import SpgemmPlan
 from clsparse_py._spgemm.request import Request
+from clsparse_py._spgemm.thresholds import Thresholds, thresholds_of
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.launch import Chain
 from clsparse_py.semiring import SEMIRINGS, Semiring, plus_times
@@ -103,10 +105,10 @@ def test_groups_take_what_local_memory_does_not_hold(queue: cl.CommandQueue) -> 
     rng = np.random.default_rng(6)
     A, B = rows_of((3, 900, 0, 10), 1000, rng, np.float32), rows_of(np.full(1000, 12), 5000, rng, np.float32)
     device = replace(describe(queue.device), local_memory=48 << 10)
-    *_, group, last = esc_local(device, DOUBLE)
+    *_, group, last = esc_local(device, DOUBLE, limits())
     assert isinstance(group.accumulator, EscGroup)
     assert last.takes_all
-    plan = planned(queue, (*esc_local(device, DOUBLE)[:2], group, last), A, B)
+    plan = planned(queue, (*esc_local(device, DOUBLE, limits())[:2], group, last), A, B)
     assert [each.n_rows for each in plan.explain().bins if "global memory, a work-group" in each.parameters] == [1]
     # Where the workspace has no room for one work-group's, others take such a row.
     named = [rule.accumulator for rule in rules_for("esc-local", device, DOUBLE, 5000, group.least_bytes - 1)]
@@ -130,7 +132,7 @@ def test_rows_in_global_memory_are_made_beside_others(
     rng = np.random.default_rng(11)
     lengths = np.concatenate((rng.integers(0, 5, 500), (200, 150, 200)))
     A, B = rows_of(lengths, 300, rng, np.float32), rows_of(np.full(300, 4), 2000, rng, np.float32)
-    esc = esc_local(describe(queue.device), DOUBLE)[-1]
+    esc = esc_local(describe(queue.device), DOUBLE, limits())[-1]
     rules = (Rule("esc-local", EscItem(32), 32, 32), Rule("esc-local", EscGroup(1000, work_group, entries=300), 1000, 300), esc)
     planned(queue, rules, A, B)
     # The symbolic and the numeric phase, and that of other values.
@@ -157,13 +159,19 @@ def test_semirings(queue: cl.CommandQueue, semiring: str) -> None:
     planned(queue, only(EscTeam(736)), A, B, SEMIRINGS[semiring])
 
 
+def limits(of_item: int = 32, of_team: int = 736, of_group: int = 6144) -> Thresholds:
+    """Thresholds with these bins."""
+    found = thresholds_of(describe(next(iter(PLATFORMS.values()))), DOUBLE)
+    return replace(found, esc_item_products=of_item, esc_team_products=of_team, esc_group_products=of_group)
+
+
 @pytest.mark.parametrize("thresholds", [(1, 2, 3), (32, 736, 6144), (32, 5000, 60000)])
 def test_thresholds(queue: cl.CommandQueue, thresholds: tuple[int, int, int]) -> None:
     rng = np.random.default_rng(4)
     lengths = (0, 1, 2, 3, 4, 5, 10, 16, 17, 32, 33, 150, 400, 900)
     A, B = rows_of(lengths, 1000, rng, np.float32), rows_of(np.arange(1000) % 20, 1000, rng, np.float32)
     device = describe(queue.device)
-    plan = planned(queue, esc_local(device, DOUBLE, thresholds), A, B)
+    plan = planned(queue, esc_local(device, DOUBLE, limits(*thresholds)), A, B)
     products = np.diff(B.indptr)[A.indices]
     products = np.add.reduceat(np.append(products, 0), A.indptr[:-1]) * (np.diff(A.indptr) > 0)
     for each in plan.explain().bins:
@@ -175,12 +183,12 @@ def test_thresholds(queue: cl.CommandQueue, thresholds: tuple[int, int, int]) ->
 
 def test_bins_follow_the_thresholds(queue: cl.CommandQueue) -> None:
     device = replace(describe(queue.device), local_memory=48 << 10)
-    found = esc_bins(device, DOUBLE, (30, 700, 900))
+    found = esc_bins(device, DOUBLE, limits(30, 700, 900))
     assert [type(each) for each in found][:2] == [EscItem, EscTeam]
     assert found[0].products == 30
     assert {700, 900} <= {each.products for each in found}
     # No more than local memory holds, with as many columns as there may be.
-    *_, widest, packed, group = esc_bins(device, DOUBLE, (32, 736, 60_000))
+    *_, widest, packed, group = esc_bins(device, DOUBLE, limits(32, 736, 60_000))
     assert isinstance(group, EscGroup)
     assert group.record(device, DOUBLE, listed=True).row_bytes <= device.local_memory
     assert widest.max_columns(device, DOUBLE) > 1 << 50
@@ -189,12 +197,12 @@ def test_bins_follow_the_thresholds(queue: cl.CommandQueue) -> None:
     assert most is not None
     assert replace(packed, columns=most).record(device, DOUBLE, listed=True).row_bytes <= device.local_memory
     assert packed.products > widest.products
-    assert esc_bins(device, replace(DOUBLE, wide=True), (32, 736, 60_000))[-2] == widest
+    assert esc_bins(device, replace(DOUBLE, wide=True), limits(32, 736, 60_000))[-2] == widest
     largest = [rules_for("esc-local", device, DOUBLE, columns)[-3].max_products for columns in (most, most + 1)]
     assert largest == [packed.products, widest.products]
     for wrong in ((0, 10, 20), (33, 100, 200), (32, 32, 100), (4, 3, 10), (1, 2, 1 << 16)):
-        with pytest.raises(ValueError, match="thresholds: must be three rising numbers"):
-            esc_bins(device, DOUBLE, wrong)
+        with pytest.raises(ValueError, match=r"^esc_\w+.*: must "):
+            limits(*wrong)
 
 
 def test_rows_are_not_reordered_where_all_are_short(queue: cl.CommandQueue) -> None:
@@ -202,7 +210,7 @@ def test_rows_are_not_reordered_where_all_are_short(queue: cl.CommandQueue) -> N
     # Rows without products among them.
     A, B = rows_of(rng.integers(0, 5, 100), 50, rng, np.float32), rows_of(rng.integers(0, 8, 50), 90, rng, np.float32)
     with programs.recording() as built:
-        planned(queue, esc_local(describe(queue.device), DOUBLE), A, B)
+        planned(queue, esc_local(describe(queue.device), DOUBLE, limits()), A, B)
     of_rows = [each.parameters for each in built if each.parameters.template == "spgemm/esc_item"]
     assert of_rows
     assert not any(each.listed for each in of_rows)

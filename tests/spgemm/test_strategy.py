@@ -15,10 +15,11 @@ from problems import assert_product, device_matrix, random_matrix, rows_of
 
 from clsparse_py import spgemm_plan
 from clsparse_py._spgemm import tunable
-from clsparse_py._spgemm.decide import FEW_PRODUCTS, METHODS, auto, parse, rules_for
+from clsparse_py._spgemm.decide import METHODS, auto, parse, rules_for
 from clsparse_py._spgemm.kernels import Form
 from clsparse_py._spgemm.methods.merge import Merge
 from clsparse_py._spgemm.strategy import Limits, Part, Recipe, features_of
+from clsparse_py._spgemm.thresholds import thresholds_of
 from clsparse_py._spgemm.tunable import SpgemmTunable
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device, Portability, describe
@@ -42,9 +43,9 @@ def test_a_label_names_a_recipe() -> None:
         (Part("reg-merge", Limits(32, 1000, 100)), Part("hash"), Part("long-rows"))
     )
     for kind in ("cpu", "gpu"):
-        labels = TUNABLE.configurations(made_up(kind), "float64", "recipe")
+        labels = TUNABLE.configurations(made_up(kind), "float64", "strategy")
         assert len(set(labels)) == len(labels)
-        assert [str(TUNABLE.parse("recipe", label)) for label in labels] == list(labels)
+        assert [str(TUNABLE.parse("strategy", label)) for label in labels] == list(labels)
 
 
 @pytest.mark.parametrize(
@@ -82,10 +83,10 @@ def test_limits_are_those_of_rules() -> None:
 @pytest.mark.parametrize("kind", ["cpu", "gpu"])
 def test_what_is_declared_takes_all_rows(kind: str) -> None:
     device = made_up(kind)
-    labels, uneven = TUNABLE.configurations(device, "float64", "recipe"), Facts(999, True, True, 900)
-    assert TUNABLE.default(device, "float64", "recipe", features_of((9, 9, 9000), (90, 90))) == labels[0]
-    assert TUNABLE.default(device, "float64", "recipe", features_of((9, 9, 9), (9, 9))) in labels
-    assert TUNABLE.default(device, "float64", "recipe", features_of((999, 9, 9), (999, 9), uneven)) in labels
+    labels, uneven = TUNABLE.configurations(device, "float64", "strategy"), Facts(999, True, True, 900)
+    assert TUNABLE.default(device, "float64", "strategy", features_of((9, 9, 9000), (90, 90))) == labels[0]
+    assert TUNABLE.default(device, "float64", "strategy", features_of((9, 9, 9), (9, 9))) in labels
+    assert TUNABLE.default(device, "float64", "strategy", features_of((999, 9, 9), (999, 9), uneven)) in labels
     for label in labels:
         *rules, last = rules_for("auto", device, FORM, 1000, recipe=parse(label))
         assert last.takes_all
@@ -116,14 +117,14 @@ def test_features_are_what_is_known_before() -> None:
 def test_a_profile_decides(
     queue: cl.CommandQueue, real: np.dtype[Any], decided_by: DecidedBy, label: str, methods: set[str]
 ) -> None:
-    decided_by(describe(queue.device), {"spgemm": {"any": {"recipe": {"take": label, "note": "as measured"}}}})
+    decided_by(describe(queue.device), {"spgemm": {"any": {"strategy": {"take": label, "note": "as measured"}}}})
     rng = np.random.default_rng(5)
     # Neither very uneven nor dense: both have rules that come after recipes.
     A = rows_of([0, *([6] * 300), *([20] * 50), 100, 150], 400, rng, real)
     B = random_matrix((400, 20_000), 20, rng, real)
     plan = spgemm_plan(device_matrix(queue, A), device_matrix(queue, B))
     explanation = plan.explain()
-    assert plan.n_products > FEW_PRODUCTS
+    assert plan.n_products > thresholds_of(describe(queue.device), FORM).max_small_products
     assert {each.method for each in explanation.bins} == methods
     assert explanation.rule.startswith(f"{label}, by profile made-up")
     assert "as measured" in str(explanation)
@@ -132,7 +133,7 @@ def test_a_profile_decides(
 
 def test_features_decide(queue: cl.CommandQueue, real: np.dtype[Any], decided_by: DecidedBy) -> None:
     split = {"feature": "mean", "at_most": 20, "then": {"take": "hash esc"}, "else": {"take": "esc"}}
-    decided_by(describe(queue.device), {"spgemm": {"any": {"recipe": split}}})
+    decided_by(describe(queue.device), {"spgemm": {"any": {"strategy": split}}})
     rng = np.random.default_rng(6)
     B = random_matrix((300, 20_000), 20, rng, real)
     for lengths, method in (([18] * 200, "hash"), ([30] * 100, "esc")):
@@ -163,7 +164,7 @@ def check_declared(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any],
     assert dtype.name in TUNABLE.dtypes(device)
     assert (problem.B is problem.A) == square
     for label in labels:
-        assert TUNABLE.prepare(problem, "recipe", label)()
+        assert TUNABLE.prepare(problem, "strategy", label)()
         assert TUNABLE.verify(problem), label
     assert problem.C is not None
     assert 0.3 < TUNABLE.features(problem)["products"] / spgemm_plan(problem.A, problem.B).n_products < 3
@@ -174,7 +175,7 @@ def check_declared(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any],
 @pytest.mark.parametrize("square", [True, False])
 def test_all_that_is_declared_multiplies(queue: cl.CommandQueue, real: np.dtype[Any], square: bool) -> None:
     device = describe(queue.device)
-    check_declared(queue, device, real, square, TUNABLE.configurations(device, real.name, "recipe"))
+    check_declared(queue, device, real, square, TUNABLE.configurations(device, real.name, "strategy"))
 
 
 def test_all_that_is_declared_for_gpus_multiplies(take_for: Callable[[str], None], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,7 +185,7 @@ def test_all_that_is_declared_for_gpus_multiplies(take_for: Callable[[str], None
     take_for("gpu")
     monkeypatch.setattr(tunable, "describe", lambda _: device)
     dtype = np.dtype(np.float64 if device.fp64 else np.float32)
-    declared = TUNABLE.configurations(device, dtype.name, "recipe")
+    declared = TUNABLE.configurations(device, dtype.name, "strategy")
     labels = {label.split()[0].split(":")[0]: label for label in reversed(declared)}.values()
     methods = [{part.method for label in each for part in parse(label).parts} for each in (labels, declared)]
     assert methods[0] == methods[1]

@@ -104,7 +104,7 @@ HOSTILE = [
     ("segmented_sort", "shape", "lanes/256/512/1024/128"),
     ("segmented_sort", "shape", "chunks/1/99999999999999999999/24"),
     ("segmented_sort", "shape", "chunks/1/32768/1000000"),
-    ("spgemm", "recipe", "reg-merge:1:99999999999999999999:1 esc"),
+    ("spgemm", "strategy", "reg-merge:1:99999999999999999999:1 esc"),
 ]
 
 

@@ -40,8 +40,8 @@ def made(name: str = "mine", **others: Any) -> dict[str, Any]:
         "else": {"take": "adaptive/64/4"},
     }
     return {
-        "schema": 1, "name": name, "device": profiles.identity(DEVICE), "date": "2026-02-03", "versions": {"numpy": "2.0"},
-        "operations": {"spmv": {"float64": {"single": split}}}, **others,
+        "schema": profiles.SCHEMA, "name": name, "device": profiles.identity(DEVICE), "date": "2026-02-03",
+        "versions": {"numpy": "2.0"}, "operations": {"spmv": {"float64": {"single": split}}}, **others,
     }  # fmt: skip
 
 

@@ -59,7 +59,7 @@ def made(name: str, device: Device | str, label: str = "serial/64/2", **operatio
     """Return a profile for a device, or for a type of them."""
     of = {"type": device} if isinstance(device, str) else profiles.identity(device)
     trees = operations or {"spmv": {"any": {"single": {"take": label}}}}
-    return {"schema": 1, "name": name, "device": of, "date": "2026-02-03T04:05:06", "operations": trees}
+    return {"schema": profiles.SCHEMA, "name": name, "device": of, "date": "2026-02-03T04:05:06", "operations": trees}
 
 
 def decided(device: Device, question: str = "single", dtype: str = "float64", parse: Callable[[str], Any] = str) -> str:
@@ -150,8 +150,8 @@ DAMAGED: dict[str, tuple[Any, str]] = {
     "bytes": (bytes(range(200, 256)), "damaged"),
     "deep": (b'{"a":' * 100_000, "damaged"),
     "list": ([], "no profile: profile must be object"),
-    "newer": ({"schema": 2}, "version 2 of the schema"),
-    "older": ({"schema": 0}, r"profile\.schema must be"),
+    "newer": ({"schema": 3}, "version 3 of the schema, .*: a newer one"),
+    "older": ({"schema": 1}, "version 1 of the schema, .*: an older one made it; `clsparse tune` makes a new one"),
     "nameless": ({"name": None}, r"profile\.name must be string"),
     "path": ({"name": "../../x"}, r"profile\.name must match"),
     "no device": ({"device": {}}, r"profile\.device must contain"),
@@ -267,7 +267,7 @@ def test_what_is_saved_is_whole_and_read_at_once(mine: Path) -> None:
 
 def test_what_is_no_profile_is_not_saved(mine: Path) -> None:
     with pytest.raises(ProfileError, match="it is no profile"):
-        profiles.save({"schema": 1})
+        profiles.save({"schema": profiles.SCHEMA})
     assert not mine.exists()
 
 

@@ -270,8 +270,8 @@ def test_other_operations_are_not_reported_and_what_changes_nothing_says_so(
 def test_other_operations_of_a_profile_are_kept(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     device = describe(queue.device)
     other = {"transpose": {"any": {"method": {"take": "binned"}}}}
-    made = {"schema": 1, "name": profiles.name_for(device), "device": profiles.identity(device), "operations": other}
-    profiles.save(made)
+    made = {"schema": profiles.SCHEMA, "name": profiles.name_for(device), "device": profiles.identity(device)}
+    profiles.save({**made, "operations": other})
     assert tuned(queue, MadeUp(), monkeypatch)[0] == 0
     assert set(profiles.load(profiles.name_for(device)).operations) == {"transpose", "made-up"}
 

@@ -18,6 +18,7 @@ from clsparse_py._spgemm.methods.base import Product, Rows
 from clsparse_py._spgemm.methods.fenced import FencedKernel
 from clsparse_py._spgemm.methods.sort import most_columns
 from clsparse_py._spgemm.methods.team import Team, varied
+from clsparse_py._spgemm.thresholds import Thresholds
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain
 from clsparse_py.records import dataclass
@@ -316,18 +317,15 @@ def _most_products(device: Device, form: Form, lanes: int, word_bytes: int) -> i
     return (device.local_memory - _RESERVED - one.row_bytes) // of_product
 
 
-def esc_bins(device: Device, form: Form, thresholds: tuple[int, int, int]) -> tuple[EscItem | EscTeam | EscGroup, ...]:
+def esc_bins(device: Device, form: Form, thresholds: Thresholds) -> tuple[EscItem | EscTeam | EscGroup, ...]:
     """Return the bins: rows of one work-item, one sub-group, one work-group, and one work-group in global memory.
 
-    Parameters
-    ----------
-    thresholds : tuple of int
-        Most products of a row of each; the first at most 32. There are no more than local memory holds: more where columns leave
-        room for a product's number in a word of 32 bits, see `EscTeam.max_columns`.
+    There are no more products than local memory holds: more if columns leave room for a product's number in a word of 32 bits,
+    see `EscTeam.max_columns`.
     """
-    of_item, of_sub_group, of_group = thresholds
-    if not 1 <= of_item <= 32 or not of_item < of_sub_group < of_group < 1 << 16:
-        raise ValueError(f"thresholds: must be three rising numbers up to 32, any and 65535, are {thresholds}")
+    of_item, of_sub_group, of_group = (
+        int(each) for each in (thresholds.esc_item_products, thresholds.esc_team_products, thresholds.esc_group_products)
+    )
     width, group = min(32, device.max_work_group), min(256, device.max_work_group)
     found: list[EscItem | EscTeam | EscGroup] = [EscItem(of_item)]
     for products, lanes in ((of_sub_group, width), (of_group, group)):

@@ -13,13 +13,11 @@ from typing_extensions import Self, override
 from clsparse_py._spgemm.kernels import Form, RowKernel
 from clsparse_py._spgemm.methods.base import Product, Rows
 from clsparse_py._spgemm.methods.team import Team, varied
+from clsparse_py._spgemm.thresholds import Thresholds
 from clsparse_py.device import Device
 from clsparse_py.records import dataclass
 
 __all__ = ["Merge", "MergeKernel", "merges"]
-
-#: Work-items to a row, at most.
-_MOST_LANES = 32
 
 
 @dataclass(frozen=True)
@@ -215,15 +213,17 @@ class Merge(Team):
         return f"{self.items} heads a work-item{where}, {self.lanes} to a row{staged}"
 
 
-def merges(device: Device, form: Form, *, registers: bool) -> tuple[Merge, ...]:
+def merges(device: Device, form: Form, thresholds: Thresholds, *, registers: bool) -> tuple[Merge, ...]:
     """Return the bins that a device can hold, those of short rows of A first.
 
     Few entries have one work-item, which has nothing to exchange and stages what it finds; more have more lanes, four at least so
     that what they find at a time fills what memory takes at once; most have more heads to a lane.
     """
-    width = min(device.portability.lane_width, _MOST_LANES)
-    shapes = [(1, items) for items in (1, 2, 4, 8, 16)]
-    shapes += [(1 << bit, 8) for bit in range(2, width.bit_length())]
-    shapes += [(width, items) for items in (16, 32) if width * items > shapes[-1][0] * shapes[-1][1]]
-    found = (Merge(lanes, items, registers) for lanes, items in shapes)
+    width, items = min(device.portability.lane_width, int(thresholds.max_merge_lanes)), int(thresholds.merge_items)
+    shapes = [(1, 1 << bit) for bit in range(int(thresholds.merge_item_length).bit_length())]
+    teams = [(1 << bit, items) for bit in range(2, width.bit_length())]
+    for lanes, heads in (*teams, (width, 2 * items), (width, 4 * items)):
+        if lanes * heads > shapes[-1][0] * shapes[-1][1]:
+            shapes.append((lanes, heads))
+    found = (Merge(lanes, heads, registers) for lanes, heads in shapes)
     return tuple(merge for merge in found if merge.legal(device, form, listed=False))

@@ -13,10 +13,14 @@ from clsparse_py._spgemm.kernels import Form
 from clsparse_py._spgemm.methods.base import Product
 from clsparse_py._spgemm.methods.fenced import FencedKernel
 from clsparse_py._spgemm.methods.team import Team, varied
+from clsparse_py._spgemm.thresholds import Thresholds
 from clsparse_py.device import Device
 from clsparse_py.records import dataclass
 
 __all__ = ["Sort", "SortKernel", "most_columns", "sorts"]
+
+#: Work-items to a row, at most.
+_MAX_LANES = 32
 
 
 @dataclass(frozen=True)
@@ -158,8 +162,9 @@ def most_columns(products: int) -> int:
     return 1 << 64 - (products - 1).bit_length()
 
 
-def sorts(*, registers: bool) -> tuple[Sort, ...]:
+def sorts(thresholds: Thresholds, *, registers: bool) -> tuple[Sort, ...]:
     """Return the bins, those of few products first: up to 2, 4, 8 and so on to 512, as in Liu et al., Section 3.4."""
     # A few products to a lane: what neighbouring lanes write lies side by side.
-    shapes = [(1, 2), (2, 2), *((1 << bit, 4) for bit in range(1, 6)), (32, 8), (32, 16)]
-    return tuple(Sort(lanes, items, registers) for lanes, items in shapes)
+    most = [1 << bit for bit in range(1, 10)]
+    lanes = [min(_MAX_LANES, max(products // int(thresholds.sort_items), min(products // 2, 2))) for products in most]
+    return tuple(Sort(each, products // each, registers) for each, products in zip(lanes, most, strict=True))

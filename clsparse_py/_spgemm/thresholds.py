@@ -1,0 +1,159 @@
+"""The numbers by which SpGEMM decides: they live in profiles, with what was measured for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import fields
+
+from clsparse_py._spgemm.kernels import Form
+from clsparse_py.arithmetic import name_of
+from clsparse_py.device import Device
+from clsparse_py.records import dataclass
+from clsparse_py.tuning import profiles
+
+__all__ = ["NEVER", "Thresholds", "made", "supposed", "supposing", "thresholds_of"]
+
+#: What is larger than anything that is compared with a threshold of at least this.
+NEVER = (1 << 31) - 1
+_supposed: ContextVar[Thresholds | None] = ContextVar("thresholds", default=None)
+#: Return the thresholds that are tried, or None. Not a function of ours, as each product asks several times.
+supposed = _supposed.get
+
+
+# Told apart by identity: they are part of keys that each product asks for.
+@dataclass(frozen=True, eq=False)
+class Thresholds:
+    """The thresholds of a device and a dtype. A row is one of A or of C, a product an intermediate one, if nothing else is said.
+
+    Raises
+    ------
+    ValueError
+        A number is out of its bounds; the message names it.
+    """
+
+    #: Products of a product so small that the fewest launches are best.
+    max_small_products: float
+    #: Work-items to a row of a small product.
+    max_small_lanes: float
+    #: Heads that a work-item merges of a small product.
+    max_small_items: float
+    #: Entries of the longest row if one work-item merges each row, in their order.
+    max_item_length: float
+    #: Products of a row that one work-item merges.
+    max_item_products: float
+    #: Entries of the longest row that a team merges speculatively.
+    max_speculative_length: float
+    #: The longest row times all products, above which the analysis is a small part of the whole.
+    max_speculative_work: float
+    #: The longest row by the mean one, up to which rows count as uniform.
+    max_longest_by_mean: float
+    #: Share of entries with the next column before them, from which on rows of C compress.
+    min_adjacent_share: float
+    #: Share of such entries from which on neighbouring rows share rows of B that are staged in local memory.
+    min_staged_share: float
+    #: The longest row by the mean one, above which rows are listed by bins while the host waits for the analysis.
+    min_listed_by_mean: float
+    #: The most products of a row by the mean, above which no row goes to bins for even rows.
+    max_products_by_mean: float
+    #: Products to an entry of C from which on rows are merged that would be sorted.
+    min_merged_compression: float
+    #: Entries of a row of B in a window of columns, from which on windows are better than expansion.
+    min_window_entries: float
+    #: Rows of a bin that go to the next bin of their method, as a launch takes longer than they do.
+    max_joined_rows: float
+    #: Places for products that are sorted in vain if sorted rows go to the next bin.
+    max_joined_places: float
+    #: Work-groups to a compute unit whose few long rows leave room for a side queue.
+    max_side_groups: float
+    #: Products to an entry of C up to which C is allocated by its upper bound.
+    max_upper_compression: float
+    #: Products of the mean row up to which it is.
+    max_upper_mean: float
+    #: The share of the upper bound of C's entries that uneven rows have.
+    expected_fill: float
+    #: Products of a row that one work-item of "esc-local" sorts in registers.
+    esc_item_products: float
+    #: Products of a row that a sub-group sorts.
+    esc_team_products: float
+    #: Products of a row that a work-group sorts in local memory.
+    esc_group_products: float
+    #: Products of a lane that sorts, if a row has more than a few: a power of two.
+    sort_items: float
+    #: Heads of a lane of a team that merges: a power of two.
+    merge_items: float
+    #: Entries of a row of A that one work-item merges in a bin: a power of two.
+    merge_item_length: float
+    #: Lanes of a team that merges: a power of two.
+    max_merge_lanes: float
+
+    def __post_init__(self) -> None:
+        """Check that kernels of these shapes exist: a profile may come from anywhere."""
+        for name, (lowest, highest) in _BOUNDS.items():
+            value = getattr(self, name)
+            if value != int(value) or not lowest <= value <= highest:
+                raise ValueError(f"{name}: must be a whole number from {lowest} to {highest}, is {value}")
+            if name in _POWERS and int(value).bit_count() != 1:
+                raise ValueError(f"{name}: must be a power of two, is {value}")
+            # Kernels are made of these.
+            object.__setattr__(self, name, int(value))
+        if not self.esc_item_products < self.esc_team_products < self.esc_group_products:
+            raise ValueError("esc_item_products, esc_team_products, esc_group_products: must rise")
+        wrong = [each.name for each in fields(self) if not 0 <= getattr(self, each.name) < 1 << 62]
+        if wrong:
+            raise ValueError(f"{wrong[0]}: must be a number from 0, is {getattr(self, wrong[0])}")
+
+    def items(self) -> Mapping[str, float]:
+        """Return the numbers by name."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+
+#: What numbers may be that kernels are made of, and which of them are powers of two.
+_BOUNDS = {
+    "max_small_lanes": (1, 1024),
+    "max_small_items": (0, 64),
+    "max_item_length": (0, 64),
+    "esc_item_products": (1, 32),
+    "esc_team_products": (2, 65535),
+    "esc_group_products": (3, 65535),
+    "sort_items": (2, 32),
+    "merge_items": (2, 64),
+    "merge_item_length": (1, 64),
+    "max_merge_lanes": (1, 64),
+}
+_POWERS = ("sort_items", "merge_items", "merge_item_length", "max_merge_lanes")
+
+
+def made(values: Mapping[str, float]) -> Thresholds:
+    """Return thresholds by their names.
+
+    Raises
+    ------
+    ValueError
+        There is no such threshold, or one is missing, or out of its bounds.
+    """
+    names = {each.name for each in fields(Thresholds)}
+    if values.keys() != names:
+        unknown, missing = sorted(values.keys() - names), sorted(names - values.keys())
+        raise ValueError(f"{unknown[0]} is no threshold" if unknown else f"{missing[0]} is missing")
+    return Thresholds(**values)
+
+
+def thresholds_of(device: Device, form: Form) -> Thresholds:
+    """Return the thresholds of the profiles for a device, and for the dtype of C's values."""
+    tried = supposed()
+    if tried is not None:
+        return tried
+    assert form.arithmetic is not None  # of a numeric phase
+    return profiles.thresholds(device, "spgemm", name_of(form.arithmetic.result), made)
+
+
+@contextmanager
+def supposing(thresholds: Thresholds) -> Iterator[None]:
+    """Decide by other thresholds than the profiles', as the tuner does."""
+    token = _supposed.set(thresholds)
+    try:
+        yield
+    finally:
+        _supposed.reset(token)
