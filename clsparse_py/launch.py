@@ -21,6 +21,7 @@ __all__ = ["Chain", "Command", "enqueue_fill", "spread"]
 
 #: Numbers that are kept as zeros together.
 _COUNTERS = 1024
+_ZERO = np.zeros((), np.uint32)
 
 _Made = TypeVar("_Made")
 _Record = TypeVar("_Record", bound=programs.Parameters)
@@ -142,6 +143,12 @@ class Chain:
         built = programs.build(self._context, self._cl_device, parameters)
         return built, cast("_Record", built.parameters)  # `within` adapts a record to another of its class
 
+    def build_once(self, what: Hashable, make: Callable[[], _Record]) -> tuple[programs.Built, _Record]:
+        """Return the built kernel for the record that ``make`` returns; it is looked up by ``what``, which takes less time."""
+        found = programs.worked_out(self._context, self._cl_device, what, lambda: self.build(make()))
+        programs.note_asked(found[:1])
+        return found
+
     def build_together(self, what: Hashable, make: Callable[[], Iterable[programs.Parameters]]) -> None:
         """Build kernels that will be asked for, several at a time; see `programs.build_together`.
 
@@ -250,6 +257,6 @@ class Chain:
             for result in results:
                 note_written(result, self.events[-1])
         while self._counters:
-            used = self._counters.pop()
-            self.fill(used, 0, _COUNTERS)
-            arena_of(self.queue).counters.append(cast("cl.Buffer", used.base_data))
+            used = self._counters.pop().base_data
+            self._add(enqueue_fill(self.queue, used, _ZERO, _COUNTERS * _ZERO.itemsize, self.wait_for))
+            arena_of(self.queue).counters.append(cast("cl.Buffer", used))

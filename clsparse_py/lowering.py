@@ -19,7 +19,7 @@ from clsparse_py import programs
 from clsparse_py.launch import Chain, Command, enqueue_fill
 from clsparse_py.memory import scratch
 
-__all__ = ["run"]
+__all__ = ["Lowered", "lower", "run"]
 
 
 class _Operand(cl_array.Array):
@@ -109,8 +109,8 @@ class _Recorder(Chain):
         return argument.place
 
 
-class _Lowered:
-    """The recorded commands of a kind of call.
+class Lowered:
+    """The recorded commands of a kind of call; made by `lower`.
 
     Attributes
     ----------
@@ -141,12 +141,23 @@ class _Lowered:
 
     def enqueue(self, chain: Chain, arrays: tuple[cl_array.Array | None, ...]) -> None:
         """Enqueue the recorded commands with these arrays."""
+        programs.note_asked(self.kernels)
         table: list[Any] = [None if array is None else array.base_data for array in arrays]
         table += self._constants
+        if not self._sizes:
+            chain.repeat(self._commands, table)
+            return
         with scratch(chain.queue, self._sizes) as blocks:
             for place, block in self._blocks:
                 table[place] = blocks[block]
             chain.repeat(self._commands, table)
+
+
+def lower(chain: Chain, enqueue: Callable[..., None], dtypes: tuple[np.dtype[Any] | None, ...], *kind: Hashable) -> Lowered:
+    """Return the commands of ``enqueue(chain, *arrays, *kind)`` for arrays of these dtypes; `run` says what it may do."""
+    recorder = _Recorder(chain, dtypes)
+    enqueue(recorder, *recorder.operands, *kind)
+    return Lowered(recorder)
 
 
 def run(chain: Chain, enqueue: Callable[..., None], arrays: tuple[cl_array.Array | None, ...], *kind: Hashable) -> None:
@@ -168,11 +179,5 @@ def run(chain: Chain, enqueue: Callable[..., None], arrays: tuple[cl_array.Array
         return
     dtypes = tuple([None if array is None else array.dtype for array in arrays])
 
-    def lowered() -> _Lowered:
-        recorder = _Recorder(chain, dtypes)
-        enqueue(recorder, *recorder.operands, *kind)
-        return _Lowered(recorder)
-
-    found = chain.worked_out((enqueue, chain.device, dtypes, kind), lowered)
-    programs.note_asked(found.kernels)
+    found = chain.worked_out((enqueue, chain.device, dtypes, kind), lambda: lower(chain, enqueue, dtypes, *kind))
     found.enqueue(chain, arrays)

@@ -12,7 +12,7 @@ from clsparse_py._spgemm.least import least_bytes
 from clsparse_py._spgemm.pipeline import multiply, structure_of
 from clsparse_py._spgemm.plan import SpgemmPlan
 from clsparse_py._spgemm.request import Request
-from clsparse_py._spgemm.timer import Timer
+from clsparse_py._spgemm.timer import UNTIMED, Timer
 from clsparse_py.device import describe
 from clsparse_py.errors import require_name
 from clsparse_py.matrix import Matrix, MatrixT
@@ -121,10 +121,10 @@ def spgemm(
     spgemm_estimate : What a product takes, before it is made.
     """
     request = Request(method, semiring, deterministic, memory_limit, max_nnz)
-    A, B, limit = _checked(A, B, request)
-    timer = Timer(A.queue, measures=profile)
-    # To count memory takes time, which a single product without a limit spares.
-    C = multiply(A, B, request, timer, None if memory_limit is None else Workspace(limit))
+    A, B = _checked(A, B, request)
+    timer = Timer(A.queue) if profile else UNTIMED
+    # Counting memory takes time, which a single product without a limit spares.
+    C = multiply(A, B, request, timer, None if memory_limit is None else Workspace(memory_limit))
     product = A.assembled(structure_of(A.queue, (A.shape[0], B.shape[1]), C.indices, C.indptr), C.data)
     return (product, timer.seconds) if profile else product
 
@@ -158,19 +158,19 @@ def spgemm_plan(
         As for `spgemm`.
     """
     request = Request(method, semiring, deterministic, memory_limit, max_nnz)
-    A, B, limit = _checked(A, B, request)
-    return SpgemmPlan(A, B, request, workspace=Workspace(limit))
+    A, B = _checked(A, B, request)
+    return SpgemmPlan(A, B, request, Workspace(memory_limit_of(describe(A.queue.device), memory_limit)))
 
 
-def _checked(A: MatrixT, B: Any, request: Request) -> tuple[MatrixT, Matrix, int]:
-    """Return the operands, checked as what is asked for is, and the bytes that the workspace may have."""
+def _checked(A: MatrixT, B: Any, request: Request) -> tuple[MatrixT, Matrix]:
+    """Return the operands, checked as the request is."""
     A, B = check_operands(A, B, request.semiring)
     memory_limit = request.memory_limit
     require_name("method", request.method, _METHODS)
     check_limits(memory_limit, request.max_nnz)
-    device = describe(A.queue.device)
     if memory_limit is not None:
+        device = describe(A.queue.device)
         least = least_bytes(device, form_of(A, B, request.semiring), A, B)
         if memory_limit < least:
             raise MemoryError(f"memory_limit: the product needs {least:,} bytes of workspace, the limit is {memory_limit:,}")
-    return A, B, memory_limit_of(device, memory_limit)
+    return A, B

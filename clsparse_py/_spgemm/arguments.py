@@ -94,9 +94,10 @@ def form_of(A: Matrix, B: Matrix, semiring: Semiring = plus_times, c_index: str 
         The semiring is not defined on the operands' dtypes.
     """
     widths, n = (A.indptr.dtype.itemsize, B.indptr.dtype.itemsize), B.shape[1]
-    narrowed = widths == (4, 8) and max(B.nnz, n) <= _INT32_MAX
-    index, wider = "int64" if 8 in widths and not narrowed else "int32", "int64" if 8 in widths else "int32"
-    return _form(index, n > _UINT32_MAX, A.dtype, B.dtype, semiring, c_index or wider)
+    index = wider = "int64" if 8 in widths else "int32"
+    if widths == (4, 8) and max(B.nnz, n) <= _INT32_MAX:
+        index = "int32"
+    return _form(index, n > _UINT32_MAX, A.data.dtype, B.data.dtype, semiring, c_index or wider)
 
 
 @functools.lru_cache(maxsize=256)

@@ -31,13 +31,13 @@ class CanonicalOperand:
 
     Parameters
     ----------
-    A : csr_array
-        In any format; not changed.
+    A : Matrix
+        Valid, in any format; not changed.
 
     Attributes
     ----------
-    matrix : csr_array
-        The same with sorted rows and duplicates summed; A itself where that is so.
+    matrix : Matrix
+        The same with sorted rows and duplicates summed; A itself if it is in canonical format.
     n_values : int
         How many values `values` takes: the entries of A.
     indptr, indices, data : pyopencl.array.Array
@@ -49,13 +49,14 @@ class CanonicalOperand:
     """
 
     def __init__(self, A: Matrix) -> None:
-        self.n_values = A.nnz
         self._positions: cl_array.Array | None = None
         self._starts: cl_array.Array | None = None
-        self.matrix = matrix = A if A.has_canonical_format else self._canonical(A)
-        self.indptr, self.indices, self.data = matrix.indptr, matrix.indices, matrix.data
+        self.n_values: int = A.structure.indices.size
+        known = A.facts
+        self.matrix = matrix = A if (known.canonical if known else A.has_canonical_format) else self._canonical(A)
+        structure = matrix.structure
+        self.indptr, self.indices, self.data, self.known = structure.indptr, structure.indices, matrix.data, structure.facts
         self.nnz: int = self.indices.size
-        self.known = matrix.facts
 
     def _canonical(self, A: Matrix) -> Matrix:
         """Return a copy of a matrix in canonical format, and keep how values get there."""

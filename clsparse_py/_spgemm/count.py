@@ -14,11 +14,11 @@ from clsparse_py._spgemm.analysis import Work, analyse, grouped
 from clsparse_py._spgemm.bins import Rule
 from clsparse_py._spgemm.decide import Speculation, settled
 from clsparse_py._spgemm.decision import Decision, Reason, staged_b
-from clsparse_py._spgemm.fallback import UPPER_BOUND, RefusedError, refused_of
 from clsparse_py._spgemm.kind import kind_of
 from clsparse_py._spgemm.methods.base import Product, Result, Rows
 from clsparse_py._spgemm.new_arrays import new_counts, new_pointers
 from clsparse_py._spgemm.operands import Operands
+from clsparse_py._spgemm.refused import UPPER_BOUND, RefusedError
 from clsparse_py._spgemm.speculation import speculate
 from clsparse_py._spgemm.steps import Step, enqueue_numeric, enqueue_symbolic, foreseen, prepared
 from clsparse_py._spgemm.timer import Timer
@@ -152,7 +152,7 @@ def _speculative(operands: Operands, speculation: Speculation) -> Counted | None
         _log.info("the product is analysed: %s", error)
         return None
     bin_ = settled(product.kind.thresholds, speculation, found, staged_b(operands)) if found else None
-    if found is None or bin_ is None or bin_.accumulator in refused_of(device, product.form):
+    if found is None or bin_ is None or bin_.accumulator in operands.refused:
         return None
     product = product._replace(n_products=found.n_products, bound=found.n_products)
     steps = (Step(bin_, Rows(product.shape[0], n_empty=found.n_empty), None),)

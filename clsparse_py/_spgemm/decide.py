@@ -24,7 +24,7 @@ from clsparse_py._spgemm.methods.hash import Hash, hashes, large_hashes
 from clsparse_py._spgemm.methods.long_rows import LongRows
 from clsparse_py._spgemm.methods.merge import Merge, merges
 from clsparse_py._spgemm.methods.sort import Sort, most_columns, sorts
-from clsparse_py._spgemm.speculation import MOST, Guess
+from clsparse_py._spgemm.speculation import MAX_MERGED_BY_ITEM, Speculated
 from clsparse_py._spgemm.strategy import Part, Recipe, features_of
 from clsparse_py._spgemm.thresholds import Thresholds, thresholds_of
 from clsparse_py.arithmetic import name_of
@@ -301,9 +301,9 @@ def guessed(
     whose rows of B are likely to have columns in common.
     """
     of_a, of_b = A.longest if A else None, B.longest if B else None
-    if of_b is not None and of_b > MOST:
+    if of_b is not None and of_b > MAX_MERGED_BY_ITEM:
         return None
-    limits, n_products, mergeable = kind.thresholds, mean_products * n_rows, mean_products <= MOST
+    limits, n_products, mergeable = kind.thresholds, mean_products * n_rows, mean_products <= MAX_MERGED_BY_ITEM
     few = n_products <= limits.max_small_products // 2
     if A is None or of_a is None:
         return kind.once(_guessed, limits, math.ceil(1.5 * mean_row) * (2 if few else 1), few, False, mergeable)
@@ -329,7 +329,7 @@ def _guessed(kind: Kind, limits: Thresholds, longest: int, few: bool, alike: boo
     return Speculation(found, _merging(found), None) if found else None
 
 
-def settled(thresholds: Thresholds, speculation: Speculation, guess: Guess, inputs: int) -> Rule | None:
+def settled(thresholds: Thresholds, speculation: Speculation, guess: Speculated, inputs: int) -> Rule | None:
     """Return the rule of a numeric phase whose symbolic phase was guessed right; None if rows had better not be merged."""
     if speculation.accumulator.length <= thresholds.max_item_length:
         return alone(thresholds, guess.longest_row, 0, inputs) or speculation.rule

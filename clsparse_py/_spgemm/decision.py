@@ -19,9 +19,10 @@ from clsparse_py._spgemm.decide import (
     side_by_side,
     small,
 )
-from clsparse_py._spgemm.fallback import UPPER_BOUND, refused_of, without_refused
+from clsparse_py._spgemm.fallback import without_refused
 from clsparse_py._spgemm.methods.base import Product, bounded
 from clsparse_py._spgemm.operands import Operands
+from clsparse_py._spgemm.refused import UPPER_BOUND
 from clsparse_py._spgemm.request import Request
 from clsparse_py._spgemm.strategy import Recipe, features_of
 from clsparse_py.tuning.profiles import Ruling
@@ -115,12 +116,11 @@ class Automatic:
 
     def __init__(self, operands: Operands, request: Request, *, may_skip_counting: bool) -> None:
         self._operands, self._request = operands, request
-        self._refused = refused_of(operands.product.kind.device, operands.product.form)
-        self._may_skip = may_skip_counting and request.max_nnz is None and UPPER_BOUND not in self._refused
+        self._may_skip_counting = may_skip_counting and request.max_nnz is None
 
     def speculation(self) -> Speculation | None:
         """Return what the facts of the structures let hold all rows."""
-        (a, b, _, product, _), refused = self._operands, self._refused
+        a, b, _, product, refused, _ = self._operands
         m = product.shape[0]
         mean = a.nnz / m
         found = guessed(product.kind, m, mean, mean * b.nnz / b.matrix.shape[0], a.known, b.known)
@@ -130,7 +130,7 @@ class Automatic:
 
     def bins(self) -> tuple[Rules, Reason]:
         """Return the bins of the strategy."""
-        (a, b, _, product, _), request = self._operands, self._request
+        request, (a, b, _, product, *_) = self._request, self._operands
         device, form, n = product.kind.device, product.form, product.shape[1]
         if request.strategy is None:
             ruling = decided(device, form, features_of((*a.matrix.shape, n), (a.nnz, b.nnz), a.known))
@@ -156,13 +156,14 @@ class Automatic:
             one = product.kind.once(small, limits, work.longest_row)
         else:
             one = _one_item_each(self._operands, work)
-        if one is not None and one.accumulator not in self._refused:
+        if one is not None and one.accumulator not in self._operands.refused:
             return one
-        return shares(bins, work, product, self._refused)
+        return shares(bins, work, product, self._operands.refused)
 
     def may_skip_counting(self, work: Work, product: Product, bins: list[Rule]) -> bool:
         """Return whether products hardly contract, if no one asks for the entries of C before its values."""
-        return self._may_skip and in_one_phase(work, product, bins)
+        allowed = self._may_skip_counting and UPPER_BOUND not in self._operands.refused
+        return allowed and in_one_phase(work, product, bins)
 
 
 def _one_item_each(operands: Operands, work: Work) -> Rule | None:

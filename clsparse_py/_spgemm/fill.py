@@ -8,10 +8,10 @@ from typing import NamedTuple
 from pyopencl import array as cl_array
 
 from clsparse_py._spgemm.count import Counted
-from clsparse_py._spgemm.fallback import UPPER_BOUND, RefusedError
 from clsparse_py._spgemm.methods.base import Result
 from clsparse_py._spgemm.new_arrays import new_part
 from clsparse_py._spgemm.operands import Operands
+from clsparse_py._spgemm.refused import UPPER_BOUND, RefusedError
 from clsparse_py._spgemm.steps import Step, enqueued
 from clsparse_py._spgemm.timer import Timer
 from clsparse_py._spgemm.upper_bound import enqueue_compaction

@@ -12,10 +12,10 @@ from clsparse_py.launch import Chain
 from clsparse_py.memory import allocated, array_of
 from clsparse_py.workspace import counting, current
 
-__all__ = ["new_counts", "new_part", "new_pointers"]
+__all__ = ["COUNT", "new_counts", "new_part", "new_pointers"]
 
-
-_COUNT = np.dtype(np.uint32)
+#: The entries of a row of C, as they are counted.
+COUNT = np.dtype(np.uint32)
 
 
 def new_part(chain: Chain, part: str, shape: tuple[int, int], n: int, dtype: Any, allocator: Any) -> cl_array.Array:
@@ -38,7 +38,7 @@ def new_counts(chain: Chain, product: Product, allocator: Any) -> tuple[cl_array
     Those of 64 bits are not made before it is known that C needs them.
     """
     m = product.shape[0]
-    if product.kind.c_index.itemsize > _COUNT.itemsize:
-        return chain.scratch(m, _COUNT), None
+    if product.kind.c_index.itemsize > COUNT.itemsize:
+        return chain.scratch(m, COUNT), None
     indptr = new_pointers(chain, product, allocator)
-    return array_of(chain.queue, m, _COUNT, indptr.base_data), indptr
+    return array_of(chain.queue, m, COUNT, indptr.base_data), indptr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,9 @@ from clsparse_py._spgemm.arguments import form_of, with_index
 from clsparse_py._spgemm.canonical_values import CanonicalOperand
 from clsparse_py._spgemm.kind import kind_of
 from clsparse_py._spgemm.methods.base import Product
+from clsparse_py._spgemm.refused import refused_of
 from clsparse_py._spgemm.request import Request
+from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix
 
@@ -26,6 +29,8 @@ class Operands(NamedTuple):
     chain : Chain
     product : Product
         The products of its rows are not known yet; another array stands for them.
+    refused : mapping
+        Accumulators and other ways that products of this kind do without, see `refused`.
     allocator : callable or None
         Allocates C.
     """
@@ -34,6 +39,7 @@ class Operands(NamedTuple):
     b: CanonicalOperand
     chain: Chain
     product: Product
+    refused: Mapping[Hashable, BuildError]
     allocator: Any
 
 
@@ -51,4 +57,4 @@ def operands_of(A: Matrix, B: Matrix, request: Request) -> Operands:
     kind = kind_of(chain.device, form)
     limit = kind.memory if request.memory_limit is None else int(request.memory_limit)
     product = Product((m, n), *of_a, a.data, *of_b, b.data, of_a[0], 0, 0, kind, limit, request.deterministic)
-    return Operands(a, b, chain, product, A.data.allocator)
+    return Operands(a, b, chain, product, refused_of(kind.device, form), A.data.allocator)

@@ -10,12 +10,12 @@ from pyopencl import array as cl_array
 
 from clsparse_py._spgemm.count import Counted, count
 from clsparse_py._spgemm.decision import decide, windows
-from clsparse_py._spgemm.fallback import until_built
 from clsparse_py._spgemm.fill import fill
 from clsparse_py._spgemm.methods.base import Result
 from clsparse_py._spgemm.operands import Operands, operands_of
+from clsparse_py._spgemm.refused import until_built
 from clsparse_py._spgemm.request import Request
-from clsparse_py._spgemm.timer import Timer
+from clsparse_py._spgemm.timer import UNTIMED, Timer
 from clsparse_py.matrix import Matrix, Structure
 from clsparse_py.structure import Facts
 from clsparse_py.workspace import Workspace, counting
@@ -32,14 +32,14 @@ class Inspected(NamedTuple):
     counted: Counted
 
 
-def multiply(A: Matrix, B: Matrix, request: Request, timer: Timer, workspace: Workspace | None = None) -> Result:
+def multiply(A: Matrix, B: Matrix, request: Request, timer: Timer = UNTIMED, workspace: Workspace | None = None) -> Result:
     """Return C's arrays, which the device may still be writing.
 
     Parameters
     ----------
     A, B : Matrix
     request : Request
-    timer : Timer
+    timer : Timer, optional
     workspace : Workspace, optional
         Counts the memory that is in use beside operands and results.
 
@@ -48,23 +48,25 @@ def multiply(A: Matrix, B: Matrix, request: Request, timer: Timer, workspace: Wo
     ValueError, MemoryError, BuildError
         As for `spgemm`.
     """
+    if workspace is None:
+        return until_built(_multiply, A, B, request, timer)
     with counting(workspace):
-        return until_built(lambda: _multiply(A, B, request, timer))
+        return until_built(_multiply, A, B, request, timer)
 
 
 def _multiply(A: Matrix, B: Matrix, request: Request, timer: Timer) -> Result:
-    operands, counted = _inspected(A, B, request, timer, may_skip_counting=True, counting_only=False)
+    operands, counted = _inspected(A, B, request, timer, True, False)
     C, _ = fill(operands, counted, timer)
     operands.chain.finish(*C[:3])
     return C
 
 
-def inspected(A: Matrix, B: Matrix, request: Request, timer: Timer, *, counting_only: bool = False) -> Inspected:
+def inspected(A: Matrix, B: Matrix, request: Request, *, counting_only: bool = False) -> Inspected:
     """Return what is known of C before its columns and values are allocated; none of its values is computed.
 
     Parameters
     ----------
-    A, B, request, timer
+    A, B, request
         As for `multiply`.
     counting_only : bool
         Whether C is not to be made afterwards.
@@ -74,12 +76,10 @@ def inspected(A: Matrix, B: Matrix, request: Request, timer: Timer, *, counting_
     ValueError, MemoryError, BuildError
         As for `spgemm`.
     """
-    return until_built(lambda: _inspected(A, B, request, timer, may_skip_counting=False, counting_only=counting_only))
+    return until_built(_inspected, A, B, request, UNTIMED, False, counting_only)
 
 
-def _inspected(
-    A: Matrix, B: Matrix, request: Request, timer: Timer, *, may_skip_counting: bool, counting_only: bool
-) -> Inspected:
+def _inspected(A: Matrix, B: Matrix, request: Request, timer: Timer, may_skip_counting: bool, counting_only: bool) -> Inspected:
     operands = operands_of(A, B, request)
     counted: Counted | None = None
     try:

@@ -14,15 +14,14 @@ from clsparse_py._spgemm.canonical_values import CanonicalOperand
 from clsparse_py._spgemm.count import share_out
 from clsparse_py._spgemm.decision import decide
 from clsparse_py._spgemm.explanation import Bin, Explanation
-from clsparse_py._spgemm.fallback import RefusedError, described, until_built
 from clsparse_py._spgemm.fill import new_indices
 from clsparse_py._spgemm.methods.base import Product, Result
 from clsparse_py._spgemm.new_arrays import new_part
 from clsparse_py._spgemm.operands import operands_of
 from clsparse_py._spgemm.pipeline import inspected, structure_of
+from clsparse_py._spgemm.refused import RefusedError, described, until_built
 from clsparse_py._spgemm.request import Request
 from clsparse_py._spgemm.steps import Step, enqueued, in_windows
-from clsparse_py._spgemm.timer import Timer
 from clsparse_py.device import describe
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix, MatrixT
@@ -57,16 +56,14 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         The structure of C, which all results share.
     """
 
-    def __init__(
-        self, A: MatrixT, B: Matrix, request: Request, timer: Timer | None = None, workspace: Workspace | None = None
-    ) -> None:
+    def __init__(self, A: MatrixT, B: Matrix, request: Request, workspace: Workspace | None = None) -> None:
         self.queue = A.queue
         self.shape = (A.shape[0], B.shape[1])
         self._request, self._workspace = request, workspace
         self._allocator = A.data.allocator
         self._assembled = type(A).assembled
         with counting(workspace):
-            operands, counted = inspected(A, B, request, timer or Timer(A.queue, measures=False))
+            operands, counted = inspected(A, B, request)
         self._indices = new_indices(operands, counted)
         operands.chain.finish(counted.indptr)
         self._a, self._b, self._product, self._steps = operands.a, operands.b, counted.product, counted.steps
@@ -129,7 +126,7 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
             # Another product may have met it since this one was planned.
             if not refusal.is_known:
                 refusal.avoid()
-            until_built(lambda: self._make_anew(left, right, data))
+            until_built(self._make_anew, left, right, data)
         self._has_columns = True
         if out is None:
             return self._assembled(self._structure, data)

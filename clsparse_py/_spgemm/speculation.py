@@ -1,6 +1,6 @@
-"""A symbolic phase of all rows by what was guessed from what is known of the structures; it tells itself whether that was right.
+"""Speculative symbolic phase: one merge kernel for all rows, chosen by facts of the structures; it reports whether that held.
 
-Where it was, there is nothing to analyse, and the host waits once. Where it was not, work-groups that begin later stop at once.
+If it did, nothing is analysed, and the host waits once. If it did not, work-groups that begin later stop at once.
 """
 
 from __future__ import annotations
@@ -12,22 +12,24 @@ from pyopencl import array as cl_array
 
 from clsparse_py._spgemm.kind import Kind
 from clsparse_py._spgemm.methods.base import Product
-from clsparse_py._spgemm.methods.merge import Merge, MergeKernel
-from clsparse_py._spgemm.new_arrays import new_counts, new_pointers
+from clsparse_py._spgemm.methods.merge import Merge
+from clsparse_py._spgemm.new_arrays import COUNT, new_pointers
 from clsparse_py.launch import Chain
+from clsparse_py.lowering import Lowered, lower
 from clsparse_py.primitives.scan import enqueue_scan, summed_tile
 
-__all__ = ["MOST", "Guess", "speculate"]
+__all__ = ["MAX_MERGED_BY_ITEM", "Speculated", "speculate"]
 
-#: The most entries of a row of B, and products of a row that one work-item merges.
-MOST = 256
+#: Entries of a row of B, and products of a row that one work-item merges.
+MAX_MERGED_BY_ITEM = 256
+#: Numbers that the kernel reports before its products: whether the choice failed, the longest row of A, empty rows.
 _BEFORE_SLOTS = 3
-#: Sums of entries, at most, that are counted where the scan needs them.
-_MOST_SUMS = 900
+#: Partial sums of entries, if these are counted tile by tile of the scan.
+_MAX_SUMS = 900
 
 
-class Guess(NamedTuple):
-    """A guess that was right.
+class Speculated(NamedTuple):
+    """The outcome of a speculation that held.
 
     Attributes
     ----------
@@ -46,41 +48,68 @@ class Guess(NamedTuple):
     n_empty: int
 
 
-def _record(kind: Kind, accumulator: Merge) -> MergeKernel:
-    return accumulator.guessing(kind.device, kind.form.of("symbolic"), MOST)
+class _Phase(NamedTuple):
+    """The phase for a number of rows.
+
+    Attributes
+    ----------
+    lowered : Lowered
+        The kernel and the scan of row pointers.
+    n_sums, n_slots : int
+        Partial sums of entries, and of products, in the report.
+    """
+
+    lowered: Lowered
+    n_sums: int
+    n_slots: int
 
 
-def speculate(chain: Chain, product: Product, accumulator: Merge, max_products: int, allocator: Any) -> Guess | None:
-    """Enqueue the phase, and wait for it; None where the guess was wrong.
+def _worked_out(chain: Chain, kind: Kind, accumulator: Merge, m: int) -> _Phase:
+    """Return the phase for ``m`` rows."""
+    built, record = chain.build(accumulator.speculative(kind.device, kind.form.of("symbolic"), MAX_MERGED_BY_ITEM))
+    groups, rows = record.groups(m), record.work_group // record.lanes
+    # Entries are summed by the tiles of the scan that tells where rows begin, if it takes such sums.
+    tile = summed_tile(chain.device, COUNT, kind.c_index, m + 1)
+    fits = tile > 0 and tile % rows == 0 and m <= _MAX_SUMS * tile
+    to_sum = tile // rows if fits else -(-groups // record.SLOTS)
+    n_sums = -(-groups // to_sum)
+
+    def enqueue(on: Chain, *arrays: cl_array.Array) -> None:
+        *structure, counts, report, indptr = arrays
+        on.launch(built, groups, np.uint64(m), *structure, counts, report, np.uint32(n_sums), np.uint32(to_sum))
+        enqueue_scan(on, counts, indptr, m, kind="pointers", tile_sums=(report, tile) if fits else None)
+
+    dtypes = (*[kind.index] * 4, COUNT, COUNT, kind.c_index)
+    return _Phase(lower(chain, enqueue, dtypes), n_sums, record.SLOTS)
+
+
+def speculate(chain: Chain, product: Product, accumulator: Merge, max_products: int, allocator: Any) -> Speculated | None:
+    """Enqueue the phase, and wait for its report; None if the choice did not hold.
 
     Parameters
     ----------
     chain : Chain
     product : Product
-        Of which products are not known yet.
+        Its products are not known yet.
     accumulator : Merge
-        What is guessed to hold all rows.
+        The one that may hold all rows.
     max_products : int
         Products that the speculation allows.
     allocator
         Of C.
     """
-    m = product.shape[0]
-    counts, indptr = new_counts(chain, product, allocator)
-    built, record = chain.build(product.kind.once(_record, accumulator))
-    groups, rows = record.groups(m), record.work_group // record.lanes
-    # Entries are summed as the scan that tells where rows begin needs them, if it does.
-    tile = summed_tile(chain.device, counts.dtype, product.kind.c_index, m + 1)
-    fits = tile > 0 and tile % rows == 0 and m <= _MOST_SUMS * tile
-    to_sum = tile // rows if fits else -(-groups // record.SLOTS)
-    n_sums = -(-groups // to_sum)
-    n_seen = 1 + n_sums + _BEFORE_SLOTS + record.SLOTS
-    seen = chain.counters(n_seen)
-    chain.launch(built, groups, np.uint64(m), *product.structure, counts, seen, np.uint32(n_sums), np.uint32(to_sum))
-    indptr = new_pointers(chain, product, allocator) if indptr is None else indptr
-    enqueue_scan(chain, counts, indptr, m, kind="pointers", tile_sums=(seen, tile) if fits else None)
-    # A list, whose few numbers Python adds up faster than NumPy.
-    told: list[int] = chain.read(seen, n_seen).tolist()
-    n_products, nnz = sum(told[-record.SLOTS :]), sum(told[: n_sums + 1])
-    wrong, longest, n_empty = told[n_sums + 1 : -record.SLOTS]
-    return None if wrong or n_products > max_products else Guess(indptr, nnz, n_products, longest, n_empty)
+    kind, m = product.kind, product.shape[0]
+    lowered, n_sums, n_slots = chain.worked_out(
+        (_worked_out, kind, accumulator, m), lambda: _worked_out(chain, kind, accumulator, m)
+    )
+    indptr = new_pointers(chain, product, allocator)
+    # Pointers of 32 bits hold the entries of rows until these are summed.
+    counts = indptr if kind.c_index.itemsize == COUNT.itemsize else chain.scratch(m, COUNT)
+    n_reported = 1 + n_sums + _BEFORE_SLOTS + n_slots
+    report = chain.counters(n_reported)
+    lowered.enqueue(chain, (*product.structure, counts, report, indptr))
+    # A list: Python adds a few numbers faster than NumPy.
+    told: list[int] = chain.read(report, n_reported).tolist()
+    n_products, nnz = sum(told[-n_slots:]), sum(told[: n_sums + 1])
+    failed, longest, n_empty = told[n_sums + 1 : -n_slots]
+    return None if failed or n_products > max_products else Speculated(indptr, nnz, n_products, longest, n_empty)

@@ -10,10 +10,10 @@ from pyopencl import array as cl_array
 
 from clsparse_py._spgemm.bins import Rule
 from clsparse_py._spgemm.decide import WINDOWS, are_long
-from clsparse_py._spgemm.fallback import RefusedError
 from clsparse_py._spgemm.kernels import RowKernel
 from clsparse_py._spgemm.methods.base import Accumulator, Product, Result, Rows
 from clsparse_py._spgemm.methods.team import Team
+from clsparse_py._spgemm.refused import RefusedError
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 
@@ -84,7 +84,7 @@ def enqueue_numeric(chain: Chain, product: Product, steps: Sequence[Step], C: Re
 
 def _enqueue(chain: Chain, product: Product, steps: Sequence[Step], enqueue: Callable[[Accumulator, Chain, Step], None]) -> None:
     """Have each step's accumulator enqueue a phase. Rows that take long come first, and others are made at the same time."""
-    long = [step for step in steps if step.long]
+    long = [step for step in steps if step.long] if len(steps) > 1 else ()
     if long:
         with chain.beside() as other:
             _enqueue_each(other, product, long, enqueue)

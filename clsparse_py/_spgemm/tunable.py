@@ -15,7 +15,6 @@ from clsparse_py._spgemm.decide import parse
 from clsparse_py._spgemm.pipeline import multiply, structure_of
 from clsparse_py._spgemm.request import Request
 from clsparse_py._spgemm.strategy import Recipe, features_of
-from clsparse_py._spgemm.timer import Timer
 from clsparse_py.csr import csr_array
 from clsparse_py.device import Device, describe
 from clsparse_py.tuning.profiles import default
@@ -162,11 +161,11 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
     def prepare(self, subject: SpgemmProblem, question: str, label: str) -> Callable[[], list[cl.Event]]:
         """Return what makes the product by a recipe, analysis and all. Kernels are built by its first call."""
         A, B = subject.A, subject.B
-        request, timer = Request(strategy=parse(label)), Timer(subject.queue, measures=False)
+        request = Request(strategy=parse(label))
 
         def make() -> list[cl.Event]:
             subject.C = None  # its memory is free for the next
-            C = multiply(A, B, request, timer)
+            C = multiply(A, B, request)
             subject.C = csr_array.assembled(structure_of(A.queue, (A.shape[0], B.shape[1]), C.indices, C.indptr), C.data)
             return list(C.data.events)
 

@@ -30,7 +30,7 @@ from clsparse_py._spgemm.kernels import Form
 from clsparse_py._spgemm.kind import Kind
 from clsparse_py._spgemm.methods.base import Product
 from clsparse_py._spgemm.methods.merge import Merge
-from clsparse_py._spgemm.speculation import Guess
+from clsparse_py._spgemm.speculation import Speculated
 from clsparse_py._spgemm.thresholds import Thresholds, thresholds_of
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device, Portability, describe
@@ -172,7 +172,7 @@ def test_rows_that_differ_are_listed_while_the_host_waits(longest: int | None, u
 def test_what_a_guess_found_settles_the_numeric_phase(heads: int, n_products: int, merged: bool) -> None:
     # As many entries as products, or a million of them.
     accumulator = Merge(heads, 8)
-    guess = Guess(cast("cl_array.Array", None), min(n_products, 10**6), n_products, 8, 0)
+    guess = Speculated(cast("cl_array.Array", None), min(n_products, 10**6), n_products, 8, 0)
     found = settled(limits(), Speculation(accumulator, Rule("reg-merge", accumulator), None), guess, 0)
     assert (found.method if found else None) == ("reg-merge" if merged else None)
 

@@ -18,9 +18,9 @@ from scratch import counted
 from clsparse_py import BuildError, csr_array, refusals, spgemm, spgemm_plan
 from clsparse_py._spgemm import METHODS, count
 from clsparse_py._spgemm import plan as plan_module
-from clsparse_py._spgemm.fallback import RefusedError
 from clsparse_py._spgemm.methods.base import Product, Result
 from clsparse_py._spgemm.plan import SpgemmPlan
+from clsparse_py._spgemm.refused import RefusedError
 from clsparse_py._spgemm.request import Request
 from clsparse_py._spgemm.steps import Step
 from clsparse_py.device import describe
@@ -246,7 +246,7 @@ def test_new_values_keep_the_limit(
         for limit in (10**5, 10**6, 10**8):
             request, workspace = Request(method, memory_limit=limit), Workspace(limit)
             with counted(monkeypatch) as allocations:
-                plan = SpgemmPlan(left, right, request, workspace=workspace)
+                plan = SpgemmPlan(left, right, request, workspace)
                 first = plan()
                 C = plan()
             assert_same(first, wanted)
@@ -282,7 +282,7 @@ def test_values_that_are_made_another_way_keep_the_limit(
         refusals.clear()
         with counted(monkeypatch) as allocations:
             request, workspace = Request(memory_limit=limit), Workspace(limit)
-            plan = SpgemmPlan(left, right, request, workspace=workspace)
+            plan = SpgemmPlan(left, right, request, workspace)
             first = plan()
             C = plan()
         assert refused

@@ -174,7 +174,7 @@ class Merge(Team):
         group = max(self.work_group, width) if self.inputs or min(self.lanes, width) > 1 else self.work_group
         return asked.within(min(group, device.max_work_group), width)
 
-    def guessing(self, device: Device, form: Form, most: int) -> MergeKernel:
+    def speculative(self, device: Device, form: Form, most: int) -> MergeKernel:
         """Return the record of a symbolic phase that tells whether it holds all rows."""
         legal = self.legal(device, form, listed=False, most=most)
         assert legal is not None, self  # `merges` gives none else

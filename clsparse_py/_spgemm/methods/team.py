@@ -59,8 +59,8 @@ class Team(abc.ABC):
         return product.kind.once(_record, self.suited(product.kind.device, product), phase, rows.listed is not None)
 
     def _enqueue(self, chain: Chain, product: Product, rows: Rows, phase: str, *results: Any, entries: int | None = None) -> None:
-        team = self.suited(chain.device, product, entries)
-        built, record = chain.build(product.kind.once(_record, team, phase, rows.listed is not None))
+        team, kind, listed = self.suited(chain.device, product, entries), product.kind, rows.listed is not None
+        built, record = chain.build_once((kind, team, phase, listed), lambda: _record(kind, team, phase, listed))
         groups, own = self._spread(chain, product, rows, record)
         chain.launch(built, groups, *rows.where, *product.structure, *results, *own)
 

@@ -1,0 +1,79 @@
+"""Kernels of SpGEMM that a compiler refuses: noted, so that products do without them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, ParamSpec, TypeVar
+
+from clsparse_py import by_host, refusals
+from clsparse_py._spgemm.kernels import Form
+from clsparse_py.device import Device
+from clsparse_py.errors import BuildError
+from clsparse_py.primitives import either_way
+
+__all__ = ["UPPER_BOUND", "RefusedError", "described", "refused_of", "until_built"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+#: Avoided besides accumulators: C allocated by its upper bound.
+UPPER_BOUND = "upper bound"
+
+
+def _about(form: Form) -> Hashable:
+    """Return what kernels of all phases of a product have in common."""
+    return "spgemm", form.index, form.wide, form.arithmetic
+
+
+class RefusedError(Exception):
+    """A kernel of a product is refused.
+
+    Parameters
+    ----------
+    device : Device
+    form : Form
+    what : hashable
+        What cannot be used without it: an accumulator, or another way to make rows.
+    error : BuildError
+    """
+
+    def __init__(self, device: Device, form: Form, what: Any, error: BuildError) -> None:
+        super().__init__(str(error))
+        self.device, self.form, self.what, self.error = device, form, what, error
+
+    @property
+    def is_known(self) -> bool:
+        """Whether products do without already."""
+        return self.what in refused_of(self.device, self.form)
+
+    def avoid(self) -> None:
+        """Have later products do without.
+
+        Raises
+        ------
+        BuildError
+            They did already: there is no other way.
+        """
+        if self.is_known:
+            raise self.error
+        refusals.avoid(self.device, _about(self.form), self.what, self.error)
+
+
+def until_built(make: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+    """Return the result of a function; after each refusal it is called again, and does without the refused kernel then."""
+    while True:
+        try:
+            return make(*arguments, **named)
+        except RefusedError as refusal:  # noqa: PERF203 - what is tried takes far longer
+            refusal.avoid()
+
+
+def refused_of(device: Device, form: Form) -> Mapping[Hashable, BuildError]:
+    """Return what products of a form do without: accumulators and other ways, with the refusal of each."""
+    return refusals.avoided(device, _about(form))
+
+
+def described(device: Device, form: Form) -> str:
+    """Return which kernels are done without, in words that follow others."""
+    refused = (*refused_of(device, form).values(), *either_way.refused_of(device).values(), *by_host.refused_of(device).values())
+    return refusals.in_words(error.kernel for error in refused)
