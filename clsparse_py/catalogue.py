@@ -18,6 +18,8 @@ from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.canonical import Begins, Compact, Nonzeros, Range
 from clsparse_py.convert import Convert
 from clsparse_py.device import Device
+from clsparse_py.elementwise.union import Union
+from clsparse_py.elementwise.values import Dense, Scatter, Values
 from clsparse_py.primitives.addition import sum_dtype
 from clsparse_py.primitives.arguments import CheckPointers
 from clsparse_py.primitives.merge_rounds import MergeChunks, MergeSplits, MergeTiles
@@ -106,6 +108,7 @@ def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -
         **_of_radix_sort(device, arithmetic),
         **_of_transposition(device, arithmetic),
         **_of_canonical_format(device, arithmetic),
+        **_of_elementwise(device, arithmetic),
         **of_spgemm(device, arithmetic),
         **by_name,
     }
@@ -248,4 +251,18 @@ def _of_canonical_format(device: Device, arithmetic: Arithmetic) -> dict[str, pr
         "canonical/compact:values": Compact(group, index, np.dtype(arithmetic.a).itemsize),
         "canonical/nonzeros": Nonzeros(group, arithmetic.a),
         "canonical/range": Range(group, index),
+    }
+
+
+def _of_elementwise(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Parameters]:
+    """Return the records of operators that apply entry by entry."""
+    group, index, a = min(128, device.max_work_group), arithmetic.index, arithmetic.a
+    width = 1 if device.is_cpu else group
+    return {
+        "elementwise/dense": Dense(group, a, a, a, "positive"),
+        "elementwise/scatter": Scatter(group, index, a, a, "plus"),
+        "elementwise/union": Union(width, index, a, arithmetic.x, "plus", "count"),
+        "elementwise/union:fill": Union(width, index, a, arithmetic.x, "plus", "fill"),
+        "elementwise/values": Values(group, a, a, a, "multiply"),
+        "elementwise/values:absolute": Values(group, a, a, np.abs(np.zeros(0, a)).dtype.name, "absolute"),
     }

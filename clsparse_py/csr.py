@@ -14,8 +14,9 @@ from clsparse_py._spmm import spmm
 from clsparse_py._spmv import SpmvPlan, kept_plan, spmv
 from clsparse_py._transpose import Permutation, TransposePlan, permutation, transpose
 from clsparse_py.canonical import with_sorted_rows, without_duplicates, without_zeros
+from clsparse_py.elementwise.methods import Elementwise
 from clsparse_py.forked import use_device
-from clsparse_py.matrix import Matrix, Structure
+from clsparse_py.matrix import Structure
 from clsparse_py.parts import made_of
 from clsparse_py.placement import place_part, require_device_array, value_dtype
 from clsparse_py.structure import Facts
@@ -33,7 +34,7 @@ __all__ = ["csr_array"]
 DeviceParts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
 
 
-class csr_array(Matrix):  # noqa: N801 - SciPy's name for it
+class csr_array(Elementwise):  # noqa: N801 - SciPy's name for it
     """A sparse matrix in Compressed Sparse Row form on an OpenCL device.
 
     Parameters
@@ -260,6 +261,28 @@ class csr_array(Matrix):  # noqa: N801 - SciPy's name for it
         """Return the matrix as a dense NumPy array; duplicates are summed."""
         return np.asarray(self.get().toarray())
 
+    todense = toarray
+
+    @property
+    def format(self) -> str:
+        """``"csr"``."""
+        return "csr"
+
+    @property
+    def size(self) -> int:
+        """Stored entries, as `nnz`."""
+        return self.nnz
+
+    def tocsr(self, copy: bool = False) -> csr_array:
+        """Return the matrix itself or, with ``copy``, one with arrays of its own."""
+        return self.copy() if copy else self
+
+    def sorted_indices(self) -> csr_array:
+        """Return a copy of the matrix with the columns of each row in ascending order, as `sort_indices` leaves them."""
+        found = self.copy()
+        found.sort_indices()
+        return found
+
     def copy(self) -> csr_array:
         """Return a matrix with arrays of its own."""
         return csr_array(self, copy=True)
@@ -328,6 +351,29 @@ class csr_array(Matrix):  # noqa: N801 - SciPy's name for it
             raise ValueError(f"x: must have {of}, as A is {self.shape[0]} x {self.shape[1]}, has shape {dense.shape}")
         return self.T @ dense if dense.ndim == 1 else (self.T @ dense.T).T
 
+    def dot(self, other: Any) -> Any:
+        """Return ``A @ other`` or, of a scalar, ``A * other``."""
+        return self * other if np.isscalar(other) else self @ other
+
+    def matvec(self, x: Any) -> Any:
+        """Return ``A @ x`` for a vector x of n entries, or of n x 1, whose shape the result has.
+
+        With `matvec`, `rmatvec`, `matmat` and `rmatmat`, the matrix serves all of `scipy.sparse.linalg`.
+        """
+        return self @ x
+
+    def rmatvec(self, x: Any) -> Any:
+        """Return ``A.conj().T @ x`` for a vector x of m entries, or of m x 1. ``A.T`` is kept."""
+        return _conjugate(self.T @ _conjugate(x)) if self.dtype.kind == "c" else self.T @ x
+
+    def matmat(self, X: Any) -> Any:
+        """Return ``A @ X`` for a matrix X of n rows."""
+        return self @ X
+
+    def rmatmat(self, X: Any) -> Any:
+        """Return ``A.conj().T @ X`` for a matrix X of m rows. ``A.T`` is kept."""
+        return self.rmatvec(X)
+
     def __bool__(self) -> bool:
         """Return whether a 1 x 1 matrix stores an entry; others have no truth value, as in SciPy."""
         if self.shape == (1, 1):
@@ -356,6 +402,11 @@ class csr_array(Matrix):  # noqa: N801 - SciPy's name for it
         return Table(
             "csr_array", heads, [(f"{rows:,}", f"{cols:,}", f"{self.indices.size:,}", *kinds, self.queue.device.name)]
         ).as_html()
+
+
+def _conjugate(values: Any) -> Any:
+    """Return the conjugates of a NumPy or device array."""
+    return values.conj() if isinstance(values, cl_array.Array) else np.conj(values)
 
 
 def _dense(other: Any) -> Any:

@@ -41,7 +41,7 @@ class Operands:
             "keys": rng.integers(0, 9, 500).astype(np.uint32), "numbers": np.arange(500, dtype=np.uint32),
             "segments": np.array([0, 40, 40, 300, 500], np.int32), "merged": np.array([0, 1, 4], np.int32),
             "rows": rng.integers(0, N, 200).astype(np.int32), "cols": rng.integers(0, N, 200).astype(np.int32),
-            "ones": np.ones(200, np.float32),
+            "ones": np.ones(200, np.float32), "dense": np.ones((N, N), np.float32),
         }  # fmt: skip
         self.on = {name: cl_array.to_device(queue, each) for name, each in self.arrays.items()}
         self.out = cl_array.to_device(queue, self.arrays["x"])
@@ -84,6 +84,9 @@ FUNCTIONS: dict[str, Callable[[Operands], Any]] = {
     "transpose atomics": lambda o: clsparse_py.transpose(o.A, method="atomics"),
     "transpose plan": lambda o: o.permutation(o.on["values"]),
     "T": lambda o: o.matrix().T,
+    "A + B": lambda o: o.A + o.A,
+    "A * 2": lambda o: o.A * np.float32(2),
+    "A + dense": lambda o: o.A + o.on["dense"],
     "radix_sort": lambda o: primitives.radix_sort(o.on["keys"], o.on["numbers"]),
     "scan": lambda o: primitives.exclusive_scan(o.on["numbers"]),
     "segmented_sum": lambda o: primitives.segmented_sum(o.on["segments"], o.on["numbers"]),

@@ -431,6 +431,27 @@ OF_THE_HOST += ["sort_network|merge_", "|".join(OF_THE_HOST)]
 
 
 @pytest.mark.parametrize("dtype", ["int8", "float32", "bool", "complex64"])
+def test_operators_are_applied_by_the_host_too(queue: cl.CommandQueue, plant: Callable[..., list[str]], dtype: str) -> None:
+    asked = plant("union_|values_|dense_|scatter_")
+    host = scipy.sparse.csr_array(matrix().astype(dtype))
+    A, B = (clsparse_py.csr_array(each, queue=queue) for each in (host, host[::-1]))
+    dense = np.arange(host.shape[0] * host.shape[1]).reshape(host.shape).astype(dtype)
+    for found, wanted in (
+        (A + B, host + host[::-1]),
+        (A.multiply(B), host.multiply(host[::-1])),
+        (A * 2, host * 2),
+        (abs(A), abs(host)),
+    ):
+        assert found.dtype == wanted.dtype
+        assert abs(found.get().astype(np.complex64) - wanted.astype(np.complex64)).sum() == 0
+    np.testing.assert_array_equal(A + dense, host + dense)
+    if dtype != "bool":
+        given = cl.array.to_device(queue, np.asfortranarray(dense))
+        np.testing.assert_array_equal((given[::-1] - A).get(), dense[::-1] - host.toarray())
+    assert asked
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float32", "bool", "complex64"])
 @pytest.mark.parametrize("pattern", OF_THE_HOST)
 def test_the_host_does_what_no_other_kernel_does(
     queue: cl.CommandQueue, plant: Callable[..., list[str]], pattern: str, dtype: str, caplog: pytest.LogCaptureFixture

@@ -103,6 +103,7 @@ class Shape:
             )
             for items, bits in _cuts(self.items, self.bits)
         )  # fmt: skip
+
         def needed(each: RadixScatter) -> int:
             return each.local_memory if each.tile < 1 << 15 and each.divides else sys.maxsize
 

@@ -20,6 +20,7 @@ from typing import Any, Literal
 import numpy as np
 import pyopencl as cl
 import scipy.sparse
+from elementwise_cases import elementwise_cases
 from primitive_cases import primitive_cases
 from pyopencl import array as cl_array
 from radix_cases import radix_cases
@@ -360,6 +361,7 @@ def main() -> None:
     cases += segment_cases(axes.dtypes, axes.work_groups)
     cases += transpose_cases(axes.dtypes, axes.work_groups, simulated=simulated)
     cases += spgemm_cases(axes.dtypes)
+    cases += elementwise_cases(axes.dtypes)
     cases += mixed_cases(device.fp64)
     if not device.fp64:
         cases += refusal_cases()

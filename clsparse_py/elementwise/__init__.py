@@ -1,0 +1,1 @@
+"""Operations that apply to each entry of a matrix, or of two."""

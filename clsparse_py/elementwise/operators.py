@@ -1,0 +1,100 @@
+"""The operators that apply to matrices entry by entry: their dtypes, and what they are in OpenCL C."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from clsparse_py.records import dataclass
+
+__all__ = ["OPERATORS", "UNARY", "Operator", "Unary"]
+
+#: Complex numbers are ordered as in NumPy: by the real part, then by the imaginary part.
+_LESS = "(a.x < b.x || (a.x == b.x && a.y < b.y))"
+_GREATER = "(a.x > b.x || (a.x == b.x && a.y > b.y))"
+
+
+@dataclass(frozen=True)
+class Operator:
+    """An operator on two values, 0 if it is applied to two zeros: where neither matrix has an entry, nor has the result.
+
+    Attributes
+    ----------
+    name : str
+        As SciPy calls it.
+    of_scipy : callable
+        The same on two of SciPy's matrices.
+    number, boolean, complex : str
+        Its value for ``a`` and ``b``, both of the type T, in OpenCL C: for real numbers, booleans and complex numbers.
+    compares : bool
+        Whether the result is a boolean.
+    """
+
+    name: str
+    of_scipy: Callable[[Any, Any], Any]
+    number: str
+    boolean: str
+    complex: str
+    compares: bool = False
+
+    def expression(self, dtype: np.dtype[Any]) -> str:
+        """Return its value for two values of a dtype, in OpenCL C."""
+        return {"b": self.boolean, "c": self.complex}.get(dtype.kind, self.number)
+
+    def result_dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
+        """Return the dtype of the result for two values of a dtype."""
+        return np.dtype(bool) if self.compares else dtype
+
+
+OPERATORS: dict[str, Operator] = {
+    each.name: each
+    for each in (
+        Operator("plus", operator.add, "a + b", "a || b", "a + b"),
+        Operator("minus", operator.sub, "a - b", "a != b", "a - b"),
+        Operator("multiply", lambda A, B: A.multiply(B), "a * b", "a && b", "(T)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x)"),
+        # If one of them is NaN, the first one counts, as in SciPy.
+        Operator("maximum", lambda A, B: A.maximum(B), "a < b ? b : a", "a || b", f"{_LESS} ? b : a"),
+        Operator("minimum", lambda A, B: A.minimum(B), "b < a ? b : a", "a && b", f"{_GREATER} ? b : a"),
+        Operator("ne", operator.ne, "a != b", "a != b", "a.x != b.x || a.y != b.y", compares=True),
+        Operator("lt", operator.lt, "a < b", "a < b", _LESS, compares=True),
+        Operator("gt", operator.gt, "a > b", "a > b", _GREATER, compares=True),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Unary:
+    """An operation on one value ``a`` of the type T, in OpenCL C, for each kind of numbers; empty if there is none.
+
+    Attributes
+    ----------
+    name : str
+        As NumPy calls the function that it is.
+    signed, unsigned, real, complex : str
+    """
+
+    name: str
+    signed: str
+    unsigned: str
+    real: str
+    complex: str
+
+    def expression(self, dtype: np.dtype[Any]) -> str:
+        """Return its value for a value of a dtype, in OpenCL C."""
+        return {"i": self.signed, "f": self.real, "c": self.complex}.get(dtype.kind, self.unsigned)
+
+
+UNARY: dict[str, Unary] = {
+    each.name: each
+    for each in (
+        Unary("positive", "a", "a", "a", "a"),
+        Unary("negative", "-a", "-a", "-a", "-a"),
+        Unary("absolute", "a < 0 ? -a : a", "a", "fabs(a)", "hypot(a.x, a.y)"),
+        Unary("conjugate", "a", "a", "a", "(T)(a.x, -a.y)"),
+        Unary("real", "a", "a", "a", "a.x"),
+        Unary("imag", "0", "0", "0", "a.y"),
+    )
+}

@@ -1,0 +1,192 @@
+"""Operators and methods of a matrix that apply entry by entry, with all kinds of operands, against SciPy."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+import scipy.sparse as sp
+from pyopencl import array as cl_array
+from scipy.sparse import linalg
+from test_union import matrix
+
+from clsparse_py import csr_array
+from clsparse_py.device import describe
+
+SHAPE = (40, 30)
+DTYPES = ["float32", "complex64", "int8", "bool", "uint16", "float64"]
+
+#: Of matrices A and B, SciPy's S, which is B, and D, which is dense.
+EXPRESSIONS = (
+    "A + B",
+    "A - S",
+    "S + A",
+    "S - A",
+    "S.tocsc() - A",
+    "iadd(A, B)",
+    "A * B",
+    "S * A",
+    "A.multiply(S)",
+    "A.maximum(B)",
+    "A.minimum(S)",
+    "A + D",
+    "D + A",
+    "A - D",
+    "D - A",
+    "A + D[:1]",
+    "A + D[0, :7]",
+    "A + 0",
+    "0 + A",
+    "0 - A",
+    "A + 1",
+    "1 - A",
+    "A + None",
+    'A + "text"',
+    "A + S.T.tocsr()",
+    "-A",
+    "abs(A)",
+    "2 * A",
+    "A * 2.5",
+    "A * np.float32(3)",
+    "np.float64(2) * A",
+    "A * np.array(3)",
+    "A * 2j",
+    "A * True",
+    "A * 300",
+    "A / 2",
+    "A / 2j",
+    "A / 0",
+    "A.conj()",
+    "A.real",
+    "A.imag",
+)
+
+
+def outcome(expression: str, **operands: Any) -> Any:
+    try:
+        with np.errstate(all="ignore"):
+            return eval(expression, {"np": np, "iadd": operator.iadd, **operands})
+    except (TypeError, ValueError, ArithmeticError, NotImplementedError) as error:
+        return error
+
+
+def assert_agrees(found: Any, wanted: Any) -> None:
+    if isinstance(wanted, Exception):
+        assert type(found) is type(wanted), (found, wanted)
+        return
+    assert not isinstance(found, Exception), found
+    assert isinstance(found, csr_array) == sp.issparse(wanted)
+    assert found.dtype == wanted.dtype
+    dense = [each.toarray() if hasattr(each, "toarray") else np.asarray(each) for each in (found, wanted)]
+    np.testing.assert_allclose(*dense, rtol=1e-6)
+
+
+@pytest.mark.parametrize("form", ["canonical", "unsorted with duplicates"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_expressions(queue: cl.CommandQueue, dtype: str, form: str) -> None:
+    fp64 = describe(queue.device).fp64
+    if dtype == "float64" and not fp64:
+        pytest.skip("no double precision")
+    other = "float32" if dtype == "bool" else dtype
+    host, second = matrix(dtype, SHAPE, form, 1), matrix(other, SHAPE, "canonical", 2)
+    dense = np.random.default_rng(3).integers(0, 4, SHAPE).astype(other)
+    for name in EXPRESSIONS:
+        # SciPy adds the duplicates of its operands up in place.
+        wanted = outcome(name, A=host.copy(), B=second, S=second, D=dense)
+        found = outcome(name, A=csr_array(host, queue=queue), B=csr_array(second, queue=queue), S=second, D=dense)
+        if not fp64 and getattr(wanted, "dtype", None) in (np.float64, np.complex128):
+            assert isinstance(found, TypeError), name
+            assert "double precision" in str(found)
+            continue
+        try:
+            assert_agrees(found, wanted)
+        except AssertionError as error:
+            raise AssertionError(f"{name}: {error}") from error
+
+
+def test_dense_operands_on_the_device(queue: cl.CommandQueue) -> None:
+    host, dense = matrix("float32", SHAPE, "unsorted with duplicates", 1), np.arange(1200, dtype=np.float32).reshape(SHAPE)
+    A, given = csr_array(host, queue=queue), cl_array.to_device(queue, dense)
+    for found, wanted in (
+        (A + given, host + dense),
+        (A - given, host - dense),
+        (given - A, dense - host),
+        (given + A, dense + host),
+    ):
+        assert isinstance(found, cl_array.Array)
+        np.testing.assert_array_equal(found.get(), wanted)
+    strided = cl_array.to_device(queue, np.asfortranarray(dense))
+    np.testing.assert_array_equal((A + strided).get(), host + dense)
+    np.testing.assert_array_equal(given.get(), dense)
+    with pytest.raises(ValueError, match=r"^other: must have shape \(40, 30\), has \(30,\)"):
+        A + given[0]
+
+
+@pytest.mark.any_platform
+def test_what_shares_a_structure(queue: cl.CommandQueue) -> None:
+    A = csr_array(matrix("float32", SHAPE, "canonical", 1), queue=queue)
+    for found in (-A, abs(A), A * np.float32(2), A + 0, A.conj()):
+        assert found.indices is A.indices
+        assert found.structure is A.structure
+        assert found.data is not A.data
+    assert A.real.data is not A.data
+    # SpMV's plan is made for one dtype.
+    assert (A * 1j).structure is not A.structure
+    assert A.conjugate(copy=False) is A
+
+
+@pytest.mark.any_platform
+def test_operands_are_checked(queue: cl.CommandQueue) -> None:
+    A = csr_array(matrix("float32", SHAPE, "canonical", 1), queue=queue)
+    context = cl.Context([queue.device])
+    elsewhere = csr_array(A.get(), queue=cl.CommandQueue(context))
+    for operation in (A.__add__, A.multiply, A.maximum):
+        with pytest.raises(ValueError, match=r"^other: lives in another context than A"):
+            operation(elsewhere)
+    with pytest.raises(TypeError, match=r"^other: must be a sparse matrix or a scalar, is ndarray"):
+        A.multiply(A.toarray())
+    with pytest.raises(TypeError, match=r"^other: must be a sparse matrix, is int"):
+        A.maximum(0)
+    with pytest.raises(TypeError, match=r"^other: must be a number, is 'x'"):
+        A.multiply("x")
+    with pytest.raises(TypeError, match=r"^other: dtype object is not supported"):
+        A + np.full(SHAPE, None)
+    broken = csr_array((A.data, A.indices, A.indptr), shape=A.shape, queue=queue)
+    broken.indptr = cl_array.to_device(queue, np.arange(41, dtype=np.int32)[::-1].copy())
+    for operation in (lambda: A + broken, lambda: -broken, lambda: broken * 2, lambda: broken + A.toarray()):
+        with pytest.raises(ValueError, match=r"^indptr: must start with 0"):
+            operation()
+
+
+@pytest.mark.any_platform
+def test_solvers_of_scipy_take_the_matrix(queue: cl.CommandQueue) -> None:
+    host = sp.csr_array(sp.diags_array([-1.0, 2.5, -1.0], offsets=[-1, 0, 1], shape=(50, 50)).astype(np.float32))
+    A, b = csr_array(host, queue=queue), np.arange(50, dtype=np.float32)
+    for solve in (linalg.cg, linalg.bicg, linalg.gmres, linalg.lsqr):
+        np.testing.assert_allclose(solve(A, b)[0], solve(host, b)[0], rtol=1e-3)
+    np.testing.assert_allclose(linalg.eigsh(A, k=2)[0], linalg.eigsh(host, k=2)[0], rtol=1e-4)
+    skew = matrix("complex64", SHAPE, "canonical", 4)
+    found, wanted = (linalg.aslinearoperator(each) for each in (csr_array(skew, queue=queue), skew))
+    y = np.arange(40, dtype=np.complex64) * (1 + 2j)
+    np.testing.assert_allclose(found.rmatvec(y), wanted.rmatvec(y), rtol=1e-5)
+    np.testing.assert_allclose(found.H @ np.stack([y, -y], 1), wanted.H @ np.stack([y, -y], 1), rtol=1e-5)
+    on_device = cl_array.to_device(queue, y)
+    np.testing.assert_allclose(csr_array(skew, queue=queue).rmatvec(on_device).get(), wanted.rmatvec(y), rtol=1e-5)
+
+
+@pytest.mark.any_platform
+def test_names_of_scipy(queue: cl.CommandQueue) -> None:
+    host = matrix("float32", SHAPE, "unsorted with duplicates", 5)
+    A = csr_array(host, queue=queue)
+    assert (A.format, A.size) == ("csr", host.size)
+    assert A.tocsr() is A
+    assert A.tocsr(copy=True).data is not A.data
+    found = A.sorted_indices()
+    assert found.has_sorted_indices
+    assert not A.has_sorted_indices
+    np.testing.assert_array_equal(found.todense(), host.toarray())
+    np.testing.assert_array_equal(A.dot(np.float32(2)).toarray(), host.toarray() * 2)
+    np.testing.assert_allclose(A.dot(np.ones(30, np.float32)), host.toarray().sum(axis=1), rtol=1e-5)

@@ -1,0 +1,66 @@
+"""Cases of operators that apply entry by entry: every kernel with every dtype and index type, in rotation."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from primitive_cases import placed
+from transpose_cases import RAGGED, on_device
+from values import INDEX_TYPES, numbers, same
+
+from clsparse_py.elementwise.operators import OPERATORS
+from clsparse_py.elementwise.union import combined
+
+Case = partial[None]
+
+
+def canonical(seed: int) -> scipy.sparse.csr_array:
+    """Return a pattern in canonical format, with empty rows and a long one."""
+    rng = np.random.default_rng(seed)
+    lengths = (0, 3, 1, 0, 0, 19, 2, 9, 17, 1, 22, 0, 5, 0)
+    indices = [np.sort(rng.permutation(23)[:length]) for length in lengths]
+    indptr = np.cumsum((0, *lengths))
+    return scipy.sparse.csr_array((np.ones(indptr[-1]), np.concatenate(indices), indptr), shape=(len(lengths), 23))
+
+
+def union(operator: str, dtype: np.dtype[Any], index: type[Any]) -> None:
+    """Apply an operator to two matrices, and compare."""
+    first, second = canonical(1), canonical(2)
+    values = numbers(first.nnz, dtype), numbers(second.nnz, dtype)
+    wanted = OPERATORS[operator].of_scipy(
+        *(scipy.sparse.csr_array((v, m.indices, m.indptr), shape=m.shape) for v, m in zip(values, (first, second), strict=True))
+    )
+    A, B = (on_device(m, v, index) for v, m in zip(values, (first, second), strict=True))
+    found = combined(operator, A, B)
+    for part in ("data", "indices", "indptr"):
+        same(getattr(found, part), getattr(wanted, part).astype(getattr(found, part).dtype))
+    assert found.dtype == wanted.dtype
+
+
+def values(dtype: np.dtype[Any], index: type[Any]) -> None:
+    """Scale values, take absolute ones, and add entries to a dense matrix."""
+    given = numbers(RAGGED.nnz, dtype)
+    A = on_device(RAGGED, given, index)
+    factor = dtype.type(3)
+    same((A * factor).data, given * factor)
+    few = given[: canonical(1).nnz]
+    # Square roots are rounded one way or another.
+    np.testing.assert_allclose(abs(on_device(canonical(1), few, index)).data.get(), np.abs(few), rtol=1e-6)
+    host = scipy.sparse.csr_array((given, RAGGED.indices, RAGGED.indptr), shape=RAGGED.shape)
+    dense = numbers(RAGGED.shape, dtype)
+    same(A + dense, host + dense)
+    same(A + placed(dense) if dtype.kind != "b" else A + dense, host + dense)
+
+
+def elementwise_cases(dtypes: tuple[np.dtype[Any], ...]) -> Iterator[Case]:
+    """Operators, dtypes and index types, in rotation."""
+    rotation = itertools.cycle(dtypes)
+    for i, operator in enumerate(OPERATORS):
+        yield partial(union, operator, next(rotation), INDEX_TYPES[i % 2])
+    for i, dtype in enumerate(dtypes):
+        yield partial(values, dtype, INDEX_TYPES[i % 2])
