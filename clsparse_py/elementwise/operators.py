@@ -92,7 +92,7 @@ UNARY: dict[str, Unary] = {
     for each in (
         Unary("positive", "a", "a", "a", "a"),
         Unary("negative", "-a", "-a", "-a", "-a"),
-        Unary("absolute", "a < 0 ? -a : a", "a", "fabs(a)", "hypot(a.x, a.y)"),
+        Unary("absolute", "(T)abs(a)", "a", "fabs(a)", "hypot(a.x, a.y)"),
         Unary("conjugate", "a", "a", "a", "(T)(a.x, -a.y)"),
         Unary("real", "a", "a", "a", "a.x"),
         Unary("imag", "0", "0", "0", "a.y"),
