@@ -8,6 +8,7 @@ from typing_extensions import override
 
 from clsparse_py.arithmetic import name_of
 from clsparse_py.launch import Chain, spread
+from clsparse_py.lowering import run
 from clsparse_py.primitives.radix_kernels import MOVED_TYPES
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
@@ -54,8 +55,20 @@ def enqueue_permute(
     chain: Chain, positions: cl_array.Array, values: cl_array.Array, out: cl_array.Array, n: int, work_group: int | None = None
 ) -> None:
     """Enqueue ``out[k] = values[positions[k]]`` for n entries; ``values`` are contiguous and may begin inside their buffer."""
-    device, item = chain.device, values.dtype.itemsize
+    run(chain, _enqueue, (positions, values, out), n, values.offset // values.dtype.itemsize, work_group)
+
+
+def _enqueue(
+    chain: Chain,
+    positions: cl_array.Array,
+    values: cl_array.Array,
+    out: cl_array.Array,
+    n: int,
+    first: int,
+    work_group: int | None,
+) -> None:
+    device = chain.device
     group = min(work_group or (1 if device.is_cpu else 256), device.max_work_group)
-    built, record = chain.build(Permute(group, name_of(positions.dtype), item))
+    built, record = chain.build(Permute(group, name_of(positions.dtype), values.dtype.itemsize))
     groups, sizes = spread(device, n, record.work_group, _GROUPS_PER_CORE if device.is_cpu else _GROUPS_PER_UNIT)
-    chain.launch(built, groups, *sizes, positions, values, np.uint64(values.offset // item), out)
+    chain.launch(built, groups, *sizes, positions, values, np.uint64(first), out)
