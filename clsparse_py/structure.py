@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyopencl as cl
@@ -17,7 +17,7 @@ from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.records import dataclass
 
-__all__ = ["Check", "Facts", "OfStructure", "check_structure"]
+__all__ = ["Check", "Facts", "OfStructure", "check_structure", "positions"]
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,37 @@ class OfStructure(programs.Parameters):
         return {"work_group": self.work_group}
 
 
+def positions(prefix: str, names: Iterable[str]) -> str:
+    """Return macros for the positions of numbers in an array that host and device share: PREFIX_NAME, from 0 on."""
+    return "".join(f"#define {prefix}_{name.upper()} {at}\n" for at, name in enumerate(names))
+
+
+class _Counts(NamedTuple):
+    """The numbers that ``templates/csr/check.mako`` counts, in the order in which they stand in its output.
+
+    All are to be summed over the work-groups, but the last, of which the largest counts.
+    """
+
+    decreasing: Any
+    outside: Any
+    falls: Any
+    not_rises: Any
+    first: Any
+    last: Any
+    adjacent: Any
+    longest: Any
+
+
 @dataclass(frozen=True)
 class Check(OfStructure):
     """Parameters of ``templates/csr/check.mako``."""
 
     template = "csr/check"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"{positions('COUNT', (*_Counts._fields, 'all'))}{super().prelude}"
 
 
 @dataclass(frozen=True)
@@ -86,11 +112,12 @@ def _counted(
     built, record = chain.build(Check(min(work_group, chain.device.max_work_group), indptr.dtype.name))
     work = max(shape[0], indices.size, 1)
     groups = max(1, min(-(-work // record.work_group), chain.device.compute_units * 16))
-    counts = chain.scratch(groups * 8, np.int64)
+    n_counts = len(_Counts._fields)
+    counts = chain.scratch(groups * n_counts, np.int64)
     index = indptr.dtype.type
     sizes = index(shape[0]), index(shape[1]), index(indices.size), np.uint32(chain.device.is_cpu)
     chain.launch(built, groups, *sizes, indptr, indices, counts)
-    return chain.read(counts, groups * 8).reshape(groups, 8)
+    return chain.read(counts, groups * n_counts).reshape(groups, n_counts)
 
 
 def counted_by_host(shape: tuple[int, int], indices: np.ndarray[Any, Any], indptr: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -103,7 +130,7 @@ def counted_by_host(shape: tuple[int, int], indices: np.ndarray[Any, Any], indpt
     falls, not_rises = (int(np.sum(test(steps, 0)) - np.sum(test(behind, 0))) for test in (np.less, np.less_equal))
     outside, adjacent = np.sum((columns < 0) | (columns >= shape[1])), np.sum((steps == 1) & (columns[1:] > 0))
     longest = lengths.max(initial=0)
-    return np.array([[np.sum(lengths < 0), outside, falls, not_rises, indptr[0], indptr[-1], adjacent, longest]], np.int64)
+    return np.array([_Counts(np.sum(lengths < 0), outside, falls, not_rises, indptr[0], indptr[-1], adjacent, longest)], np.int64)
 
 
 def check_structure(
@@ -122,11 +149,12 @@ def check_structure(
     except BuildError:
         # The kernel is refused: the host checks a copy of the structure.
         found = counted_by_host(shape, chain.read(indices, indices.size), chain.read(indptr, shape[0] + 1))
-    decreasing, outside, falls, not_rises, first, last, adjacent = (int(total) for total in found[:, :7].sum(axis=0))
-    if first != 0:
-        raise ValueError(f"indptr: must start with 0, starts with {first}")
-    if decreasing:
-        raise ValueError(f"indptr: must not decrease, does so in {decreasing} places")
+    of_all = _Counts(*found.sum(axis=0).tolist())._replace(longest=int(found[:, -1].max()))
+    last, outside = of_all.last, of_all.outside
+    if of_all.first != 0:
+        raise ValueError(f"indptr: must start with 0, starts with {of_all.first}")
+    if of_all.decreasing:
+        raise ValueError(f"indptr: must not decrease, does so in {of_all.decreasing} places")
     if last > indices.size:
         raise ValueError(f"indptr: ends with {last}, but there are only {indices.size} indices")
     if outside and last < indices.size:
@@ -134,6 +162,7 @@ def check_structure(
         return check_structure(queue, shape, indices[:last], indptr, work_group)
     if outside:
         raise ValueError(f"indices: must lie in [0, {shape[1]}), {outside} of {indices.size} do not")
-    if last < indices.size and not_rises:
+    if last < indices.size and of_all.not_rises:
         return check_structure(queue, shape, indices[:last], indptr, work_group)
-    return Facts(last, sorted=falls == 0, canonical=not_rises == 0, longest=int(found[:, 7].max()), adjacent=adjacent)
+    is_sorted, is_canonical = of_all.falls == 0, of_all.not_rises == 0
+    return Facts(last, sorted=is_sorted, canonical=is_canonical, longest=of_all.longest, adjacent=of_all.adjacent)

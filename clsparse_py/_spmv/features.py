@@ -9,7 +9,7 @@ import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
-from clsparse_py._spmv.kernels import CountFeatures, TotalFeatures
+from clsparse_py._spmv.kernels import CountFeatures, RowNumbers, TotalFeatures
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain
 from clsparse_py.records import dataclass
@@ -164,19 +164,20 @@ def inspect(
         each = chain.read(found, groups * record.found).reshape(record.found, groups)
         numbers = each.sum(axis=1)
         numbers[:2] = each[:2].min(axis=1)
-    shortest, longest, squares, large_squares, jumps, entries, distance, pairs, gap = map(int, numbers[: record.N_NUMBERS])
+    n_numbers = len(RowNumbers._fields)
+    of_rows = RowNumbers(*numbers[:n_numbers].tolist())
     mean = nnz / n_rows
     return Features(
         n_rows,
         n_cols,
         nnz,
-        shortest,
-        -longest,
-        variance=max(0.0, (squares + large_squares * 2**32) / n_rows - mean * mean),
-        classes=tuple(np.trim_zeros(numbers[record.N_NUMBERS :], "b").tolist()),
-        jumps=jumps / max(nnz, 1),
-        distance=distance / max(entries, 1),
-        gap=gap / max(pairs, 1),
+        of_rows.shortest,
+        -of_rows.longest,
+        variance=max(0.0, (of_rows.squares + of_rows.large_squares * 2**32) / n_rows - mean * mean),
+        classes=tuple(np.trim_zeros(numbers[n_numbers:], "b").tolist()),
+        jumps=of_rows.jumps / max(nnz, 1),
+        distance=of_rows.distance / max(of_rows.entries, 1),
+        gap=of_rows.gap / max(of_rows.pairs, 1),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import ClassVar, TypeVar
+from typing import ClassVar, NamedTuple, TypeVar
 
 from typing_extensions import Self, override
 
@@ -13,7 +13,7 @@ from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic
 from clsparse_py.device import Device
 from clsparse_py.product import ProductKernel
 from clsparse_py.records import dataclass
-from clsparse_py.structure import OfStructure
+from clsparse_py.structure import OfStructure, positions
 
 __all__ = [
     "Adaptive",
@@ -22,6 +22,7 @@ __all__ = [
     "CountFeatures",
     "Merge",
     "Pieces",
+    "RowNumbers",
     "Subvector",
     "TotalFeatures",
     "nearest_work_group",
@@ -371,14 +372,30 @@ class Combine(ProductKernel):
         return replace(self, work_group=work_group, lanes=lanes, portability=self.portability.at_most(lane_width))
 
 
+class RowNumbers(NamedTuple):
+    """The numbers that ``templates/spmv/features.mako`` finds of rows, in the order of its output; classes of lengths follow."""
+
+    shortest: int
+    longest: int
+    squares: int
+    large_squares: int
+    jumps: int
+    entries: int
+    distance: int
+    pairs: int
+    gap: int
+
+
 @dataclass(frozen=True)
 class CountFeatures(OfStructure):
     """Parameters of ``templates/spmv/features.mako``."""
 
     template = "spmv/features"
 
-    #: The features beside the classes of row lengths.
-    N_NUMBERS: ClassVar[int] = 9
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"{positions('FOUND', (*RowNumbers._fields, 'classes'))}{super().prelude}"
 
     @property
     def n_classes(self) -> int:
@@ -388,11 +405,11 @@ class CountFeatures(OfStructure):
     @property
     def found(self) -> int:
         """How many numbers a work-group finds."""
-        return self.N_NUMBERS + self.n_classes
+        return len(RowNumbers._fields) + self.n_classes
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        own = {"index": self.index, "n_numbers": self.N_NUMBERS, "n_classes": self.n_classes}
+        own = {"index": self.index, "n_classes": self.n_classes}
         return {**OfStructure.arguments(self), **own}
 
 

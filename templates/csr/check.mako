@@ -4,13 +4,13 @@ Trusts nothing but the arrays' lengths.
 
 Index space   any number of work-groups; work-items take adjacent rows and entries each, where in_chunks is not 0, or in turn
 Inputs        indptr: n_rows + 1; indices: n_entries; both unchecked
-Output        counts[8 * group + i], to be summed over the groups: 0 rows whose indptr decreases, 1 columns out of range,
-              2 entries whose column is below its predecessor's, less those that begin a row; 3 the same for "not above";
-              from group 0 alone: 4 indptr[0], 5 indptr[n_rows]; 6 entries whose column is the
-              one behind its predecessor's; and of each group's rows the longest's length: 7
+Output        counts: of each group the numbers COUNT_..., to be summed over the groups. DECREASING: rows whose indptr decreases.
+              OUTSIDE: columns out of range. FALLS: entries whose column is below its predecessor's, less those that begin a row;
+              NOT_RISES: the same for "not above". FIRST, LAST: indptr[0] and indptr[n_rows], from group 0 alone. ADJACENT:
+              entries whose column is next to its predecessor's. Not to be summed: LONGEST, the longest of the group's rows.
 Local memory  work_group * sizeof(long)
-Result        exact. Counts 2 and 3 mean something where 0 is zero: then rows that hold entries begin at different entries, so
-              that what falls at a row's beginning can be counted by row and taken away.
+Result        exact. FALLS and NOT_RISES mean something if DECREASING is zero: then rows that hold entries begin at different
+              entries, so that falls at a row's beginning can be counted by row and taken away.
 </%doc>
 #include "group.cl"
 
@@ -51,14 +51,14 @@ void ${name}(
     adjacent = group_reduce_add(box, adjacent);
     longest = -group_reduce_min(box, -longest);
     if (get_local_id(0) == 0) {
-        global long *out = counts + 8 * get_group_id(0);
-        out[0] = decreasing;
-        out[1] = outside;
-        out[2] = falls;
-        out[3] = not_rises;
-        out[4] = get_group_id(0) == 0 ? indptr[0] : 0;
-        out[5] = get_group_id(0) == 0 ? indptr[n_rows] : 0;
-        out[6] = adjacent;
-        out[7] = longest;
+        global long *out = counts + COUNT_ALL * get_group_id(0);
+        out[COUNT_DECREASING] = decreasing;
+        out[COUNT_OUTSIDE] = outside;
+        out[COUNT_FALLS] = falls;
+        out[COUNT_NOT_RISES] = not_rises;
+        out[COUNT_FIRST] = get_group_id(0) == 0 ? indptr[0] : 0;
+        out[COUNT_LAST] = get_group_id(0) == 0 ? indptr[n_rows] : 0;
+        out[COUNT_ADJACENT] = adjacent;
+        out[COUNT_LONGEST] = longest;
     }
 }

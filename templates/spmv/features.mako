@@ -5,11 +5,12 @@ how unlike neighbouring rows are, and how near columns are to each other.
 Index space   any number of work-groups; those of one work-item, for cores, take neighbouring rows, others stride over them
 Inputs        indptr and indices, valid; no row has 2^48 entries. Rows are counted by class all, or, where there are more than
               n_counted, blocks of 32 of them, evenly spread. Of n_samples rows, evenly spread, up to 8 entries are looked at
-Output        found[i * work-groups + work-group], see spmv/features_total: 0 the shortest row, 1 the longest, negative, 2 and 3
-              the sum of squares of lengths, in units of 1 and of 2^32, 4 the differences between the lengths of neighbouring
-              rows; of the samples 5 how many entries, 6 how far from the diagonal they are, 7 how many have another behind them
-              in their row and 8 how far away that one's column is; from `n_numbers` on the number of rows of each class: class 0
-              empty, class c rows of up to 2^(c - 1) entries and more than 2^(c - 2)
+Output        found[FOUND_... * work-groups + work-group], see spmv/features_total. SHORTEST: the shortest row; LONGEST: the
+              longest, negative; SQUARES and LARGE_SQUARES: the sum of squares of lengths, in units of 1 and of 2^32; JUMPS: the
+              differences between lengths of neighbouring rows. Of the samples ENTRIES, their number; DISTANCE, how far from the
+              diagonal they are; PAIRS, how many have another behind them in their row, and GAP, how far away that one's column
+              is. From CLASSES on the number of rows of each class: class 0 empty, class c rows of up to 2^(c - 1) entries, more
+              than 2^(c - 2)
 Local memory  work_group * sizeof(long) and a counter a class
 Result        exact
 </%doc>
@@ -127,15 +128,15 @@ void ${name}(
 
     const size_t group = get_group_id(0), groups = get_num_groups(0);
     const long shortest = group_reduce_min(box, least), longest = group_reduce_min(box, -(long)most);
-% for i, each in enumerate(("squares", "large_squares", "jumps", "entries", "distance", "pairs", "gap")):
+% for each in ("squares", "large_squares", "jumps", "entries", "distance", "pairs", "gap"):
     ${each} = group_reduce_add(box, ${each});
     if (me == 0)
-        found[${i + 2} * groups + group] = ${each};
+        found[FOUND_${each.upper()} * groups + group] = ${each};
 % endfor
     if (me == 0) {
-        found[group] = shortest;
-        found[groups + group] = longest;
+        found[FOUND_SHORTEST * groups + group] = shortest;
+        found[FOUND_LONGEST * groups + group] = longest;
     }
     for (uint c = me; c < ${n_classes}; c += ${work_group})
-        found[(${n_numbers} + c) * groups + group] = classes[c];
+        found[(FOUND_CLASSES + c) * groups + group] = classes[c];
 }
