@@ -257,12 +257,11 @@ def _of_canonical_format(device: Device, arithmetic: Arithmetic) -> dict[str, pr
 def _of_elementwise(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Parameters]:
     """Return the records of operators that apply entry by entry."""
     group, index, a = min(128, device.max_work_group), arithmetic.index, arithmetic.a
-    width = 1 if device.is_cpu else group
     return {
         "elementwise/dense": Dense(group, a, a, a, "positive"),
         "elementwise/scatter": Scatter(group, index, a, a, "plus"),
-        "elementwise/union": Union(width, index, a, arithmetic.x, "plus", "count"),
-        "elementwise/union:fill": Union(width, index, a, arithmetic.x, "plus", "fill"),
+        "elementwise/union": Union.legal(device, index, a, arithmetic.x, "plus", "count"),
+        "elementwise/union:fill": Union.legal(device, index, a, arithmetic.x, "plus", "fill"),
         "elementwise/values": Values(group, a, a, a, "multiply"),
         "elementwise/values:absolute": Values(group, a, a, np.abs(np.zeros(0, a)).dtype.name, "absolute"),
     }

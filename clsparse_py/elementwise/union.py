@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,8 +32,10 @@ __all__ = ["Union", "canonical_parts", "combined"]
 
 Parts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
 
-#: Places that a work-item of a GPU takes, and work-items to a core of a CPU: enough of them that rows of any length balance.
-_SPAN, _ITEMS_PER_CORE = 8, 16
+#: Places that a work-item takes where local memory stages them: an odd number, so that no two of them meet in a bank.
+_SPAN = 11
+#: Work-items to a core of a CPU: enough of them that rows of any length balance.
+_ITEMS_PER_CORE = 16
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,9 @@ class Union(OfStructure):
         A name in `OPERATORS`.
     phase : str
         "count" or "fill".
+    span : int
+        Places that a work-item takes, if a work-group stages those of its work-items in local memory; 0 if it does not, and the
+        kernel is told.
     """
 
     template = "elementwise/union"
@@ -55,6 +61,21 @@ class Union(OfStructure):
     b: str
     operator: str
     phase: str
+    span: int
+
+    @property
+    def tile(self) -> int:
+        """Places that a work-group takes."""
+        return self.work_group * self.span
+
+    @property
+    def local_memory(self) -> int:
+        """Bytes of local memory of a work-group."""
+        if not self.span:
+            return 0
+        index, result = np.dtype(self.index).itemsize, OPERATORS[self.operator].result_dtype(self.dtype).itemsize
+        staged = (self.tile + self.span + 2) * (index + self.dtype.itemsize)
+        return staged + 4 * index + (self.tile * (index + result) if self.phase == "fill" else 0)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -65,7 +86,8 @@ class Union(OfStructure):
     @override
     def name(self) -> str:
         types = self.a if self.a == self.b else f"{self.a}_{self.b}"
-        return f"union_{self.operator}_{self.phase}_{types}_{self.index}_wg{self.work_group}"
+        staged = f"_x{self.span}" if self.span else ""
+        return f"union_{self.operator}_{self.phase}_{types}_{self.index}{staged}_wg{self.work_group}"
 
     @property
     @override
@@ -90,7 +112,28 @@ class Union(OfStructure):
     def arguments(self) -> Mapping[str, object]:
         is_complex = OPERATORS[self.operator].result_dtype(self.dtype).kind == "c"
         kept = "result.x != 0 || result.y != 0" if is_complex else "result != 0"
-        return {**super().arguments(), "phase": self.phase, "is_kept": kept}
+        shape = {"staged": self.span > 0, "span": self.span, "tile": self.tile}
+        return {**super().arguments(), **shape, "phase": self.phase, "is_kept": kept}
+
+    @classmethod
+    def legal(
+        cls, device: Device, index: str, a: str, b: str, operator: str, phase: str, work_group: int = 0, span: int = _SPAN
+    ) -> Union:
+        """Return the nearest legal record: on CPU devices a work-item by itself, by default."""
+        if not work_group and device.is_cpu:
+            return cls(1, index, a, b, operator, phase, 0)
+        widest = (
+            cls(group, index, a, b, operator, "fill", span) for group in _halved(min(work_group or 128, device.max_work_group))
+        )
+        fits = next(each for each in widest if each.local_memory <= device.local_memory or each.work_group == 1)
+        return replace(fits, phase=phase)
+
+
+def _halved(number: int) -> Iterator[int]:
+    """Iterate over a number, its half, and so on down to 1."""
+    while number:
+        yield number
+        number //= 2
 
 
 def combined(operator: str, A: MatrixT, B: Matrix) -> MatrixT:
@@ -163,20 +206,17 @@ def _united_by_host(queue: cl.CommandQueue, parts: tuple[cl_array.Array, ...], o
 def _united(queue: cl.CommandQueue, parts: tuple[cl_array.Array, ...], operator: str, shape: tuple[int, int]) -> Parts:
     """Return the parts of the result, of two matrices' parts with one dtype of indices."""
     a_data, a_indices, a_indptr, b_data, b_indices, b_indptr = parts
-    chain = Chain(queue, *parts)
-    count, fill = (
-        chain.build(_record(chain.device, name_of(a_indptr.dtype), name_of(a_data.dtype), name_of(b_data.dtype), operator, phase))
-        for phase in ("count", "fill")
-    )
-    n_places = shape[0] + a_indices.size + b_indices.size
-    groups, span = _cut(chain.device, n_places, count[1].work_group)
-    n_items, index = groups * count[1].work_group, a_indptr.dtype
-    sizes = index.type(shape[0]), np.uint64(n_places), np.uint64(span)
+    chain, index, n_places = Chain(queue, *parts), a_indptr.dtype, shape[0] + a_indices.size + b_indices.size
+    types = name_of(index), name_of(a_data.dtype), name_of(b_data.dtype)
+    count, fill = (chain.build(_record(chain.device, *types, operator, phase)) for phase in ("count", "fill"))
+    groups, told = _cut(chain.device, n_places, count[1])
+    n_items = groups * count[1].work_group
+    sizes = index.type(shape[0]), np.uint64(n_places), *told
     operands = a_indptr, a_indices, a_data, b_indptr, b_indices, b_data
     starts = chain.scratch(n_items + 1, index)
     chain.launch(count[0], groups, *sizes, *operands, starts)
     enqueue_scan(chain, starts, starts, n_items, kind="pointers")
-    nnz = int(chain.read(starts, 1, n_items)[0])
+    nnz = int(chain.read(starts, 1, n_items)[0]) if n_items else 0
     result = OPERATORS[operator].result_dtype(np.result_type(a_data.dtype, b_data.dtype))
     allocator = a_data.allocator
     data = allocated(queue, "data of the result", nnz, result, allocator)
@@ -189,12 +229,12 @@ def _united(queue: cl.CommandQueue, parts: tuple[cl_array.Array, ...], operator:
 
 
 # Kept: to make a record takes longer than to launch its kernel.
-@functools.lru_cache(maxsize=256)
-def _record(device: Device, index: str, a: str, b: str, operator: str, phase: str) -> Union:
-    return Union(1 if device.is_cpu else min(128, device.max_work_group), index, a, b, operator, phase)
+_record = functools.lru_cache(maxsize=256)(Union.legal)
 
 
-def _cut(device: Device, n_places: int, work_group: int) -> tuple[int, int]:
-    """Return the work-groups, and the places that each work-item takes."""
-    span = max(-(-n_places // (device.compute_units * _ITEMS_PER_CORE)), _SPAN) if device.is_cpu else _SPAN
-    return max(-(-n_places // (span * work_group)), 1), span
+def _cut(device: Device, n_places: int, record: Union) -> tuple[int, tuple[np.uint64, ...]]:
+    """Return the work-groups, and the places of a work-item if the kernel has to be told."""
+    if record.span:
+        return -(-n_places // record.tile), ()
+    span = max(-(-n_places // (device.compute_units * _ITEMS_PER_CORE)), _SPAN)
+    return -(-n_places // (span * record.work_group)), (np.uint64(span),)

@@ -15,9 +15,10 @@ from pairs import combinations
 from platforms import PLATFORMS, has_fp64, queue_on
 
 from clsparse_py import csr_array
+from clsparse_py.device import describe
 from clsparse_py.elementwise import union
 from clsparse_py.elementwise.operators import OPERATORS
-from clsparse_py.elementwise.union import combined
+from clsparse_py.elementwise.union import Union, combined
 
 AXES: Mapping[str, Any] = {
     "operator": list(OPERATORS),
@@ -29,6 +30,15 @@ AXES: Mapping[str, Any] = {
     "format": ["canonical", "unsorted with duplicates"],
     "platform": list(PLATFORMS),
 }  # fmt: skip
+
+
+STAGED: Mapping[str, Any] = {
+    "dtypes": [("float32", "float32"), ("bool", "complex64"), ("float64", "int8")],
+    "index": ["int32", "int64"],
+    "work_group": [1, 7, 64, 128, "max"],
+    "span": [1, 3, 8],
+    "platform": list(PLATFORMS),
+}
 
 
 def legal(case: Mapping[str, Any]) -> bool:
@@ -96,9 +106,27 @@ def test_entries_of_one_column_may_lie_on_both_sides_of_a_cut(
     queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch, span: int
 ) -> None:
     A, B = (matrix("float32", (40, 30), "canonical", seed) for seed in (3, 4))
-    monkeypatch.setattr(union, "_cut", lambda _, n_places, work_group: (-(-n_places // (span * work_group)), span))
+
+    def cut(_: Any, n_places: int, record: Union) -> tuple[int, tuple[np.uint64, ...]]:
+        return -(-n_places // (span * record.work_group)), (np.uint64(span),)
+
+    monkeypatch.setattr(union, "_cut", cut)
     for operator in ("plus", "multiply"):
         found = combined(operator, csr_array(A, queue=queue), csr_array(B, queue=queue))
+        assert_same(found, OPERATORS[operator].of_scipy(A, B))
+
+
+@pytest.mark.parametrize("case", combinations(STAGED, legal), ids=lambda case: "-".join(map(str, case.values())))
+def test_work_groups_that_stage_entries(case: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    queue = queue_on(case["platform"])
+    record, group = Union.legal, describe(queue.device).max_work_group if case["work_group"] == "max" else case["work_group"]
+    monkeypatch.setattr(
+        union, "_record", lambda device, *types, **_: record(device, *types[:5], work_group=group, span=case["span"])
+    )
+    A = matrix(case["dtypes"][0], (300, 45), "canonical", 1, case["index"])
+    B = matrix(case["dtypes"][1], (300, 45), "canonical", 2, case["index"])
+    for operator in ("minus", "multiply"):
+        found = combined(operator, on(queue, A), on(queue, B))
         assert_same(found, OPERATORS[operator].of_scipy(A, B))
 
 
