@@ -29,8 +29,8 @@ OPENCL_TYPES = {
     "complex64": "float2",
     "complex128": "double2",
 }
-_LARGEST = {"char": "CHAR_MAX", "short": "SHRT_MAX", "int": "INT_MAX", "long": "LONG_MAX"}
-_LARGEST |= {"uchar": "UCHAR_MAX", "ushort": "USHRT_MAX", "uint": "UINT_MAX", "ulong": "ULONG_MAX"}
+_MAX_VALUES = {"char": "CHAR_MAX", "short": "SHRT_MAX", "int": "INT_MAX", "long": "LONG_MAX"}
+_MAX_VALUES |= {"uchar": "UCHAR_MAX", "ushort": "USHRT_MAX", "uint": "UINT_MAX", "ulong": "ULONG_MAX"}
 _BITS = {1: "uchar", 2: "ushort", 4: "uint", 8: "uint2", 16: "uint4"}
 
 
@@ -126,7 +126,7 @@ class Arithmetic:
             if result.kind == "b":
                 return "a && b", "a || b", "1"
             saturating = "a + b" if result.kind == "f" else "add_sat(a, b)"
-            return propagating.format("<"), saturating, "INFINITY" if result.kind == "f" else _LARGEST[kind]
+            return propagating.format("<"), saturating, "INFINITY" if result.kind == "f" else _MAX_VALUES[kind]
         if self.semiring == "max_times":
             return ("a || b", "a && b", "0") if result.kind == "b" else (propagating.format(">"), product, "(T)(0)")
         if self.semiring == "or_and":

@@ -28,7 +28,7 @@ __all__ = ["RESERVED", "Device", "Portability", "choose_device", "default_queue"
 _log = logging.getLogger(__name__)
 
 # Few GPUs have larger work-groups. CPU runtimes do, but not the memory for them (quirk 11).
-_LARGEST_GROUP = 1024
+_MAX_GROUP = 1024
 #: Bytes of local memory that are left to drivers and compilers, which take some for themselves.
 RESERVED = 1024
 
@@ -412,7 +412,7 @@ def _described(device: cl.Device) -> Device:
         driver_version=device.driver_version.strip(),
         type=_type_of(device),
         compute_units=device.max_compute_units,
-        max_work_group=min(device.max_work_group_size, _LARGEST_GROUP),
+        max_work_group=min(device.max_work_group_size, _MAX_GROUP),
         local_memory=device.local_mem_size,
         max_allocation=device.max_mem_alloc_size,
         global_memory=device.global_mem_size,

@@ -49,10 +49,10 @@ _SHARE = 0.25
 #: The size of a block is a multiple of an eighth of the largest power of two in it, which bounds the waste, and of 2**8 bytes.
 _MIN_STEP_BITS = 8
 #: From this many uses of one block on a queue without order on, one marker replaces them.
-_MANY_USES = 16
+_MAX_USES = 16
 
 #: An array's list of events, if other arrays share it, is shortened from this length on.
-_MANY_EVENTS = 64
+_MAX_EVENTS = 64
 
 _COMPLETE = cl.command_execution_status.COMPLETE
 _MAPPED = cl.mem_info.MAP_COUNT
@@ -331,14 +331,14 @@ class Pool:
         """Note that a command on a queue uses memory."""
         of = queue.int_ptr
         with self._lock:
-            if len(self.uses) > _MANY_USES:
+            if len(self.uses) > _MAX_USES:
                 for pointer in tuple(self.uses):
                     self._uses_of(pointer)
             for pointer in pointers:
                 by_queue = self.uses.setdefault(pointer, {})
                 # On a queue in order, the newest command ends last: its event is enough.
                 events = [] if ordered else by_queue.get(of, [])
-                if len(events) >= _MANY_USES:
+                if len(events) >= _MAX_USES:
                     events = [cl.enqueue_marker(queue, wait_for=events)]
                 by_queue[of] = [*events, event]
 
@@ -715,7 +715,7 @@ def note_written(array: cl_array.Array, event: cl.Event) -> None:
         return
     events = array.events
     events.append(event)
-    if len(events) > _MANY_EVENTS:
+    if len(events) > _MAX_EVENTS:
         # The newest event waits for the others. They stay alive until the next call, as a thread may be about to wait for them.
         assert array.queue is not None  # the array was written to on a queue
         arena_of(array.queue).former, events[:-1] = events[:-1], []

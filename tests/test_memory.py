@@ -249,7 +249,7 @@ def test_many_uses_are_put_together(unordered: cl.CommandQueue, gate: cl.UserEve
     held.add_event(cl.enqueue_marker(unordered, wait_for=[gate]))
     results = [spmv(A, X, out=held) for _ in range(100)]
     uses = memory.uses_before_writing(unordered, X)
-    assert 0 < len(uses) <= memory._MANY_USES
+    assert 0 < len(uses) <= memory._MAX_USES
     opened(gate)
     unordered.finish()
     np.testing.assert_array_equal(results[-1].get(), 2)
@@ -264,7 +264,7 @@ def test_views_and_aliases_learn_of_what_is_written(own: cl.CommandQueue, other:
     cl.enqueue_barrier(own, wait_for=[gate])
     spmv(A, x, out=y)
     assert view.events is y.events
-    assert len(y.events) <= memory._MANY_EVENTS
+    assert len(y.events) <= memory._MAX_EVENTS
     doubled = B @ alias  # on the other queue, after it
     opened(gate)
     np.testing.assert_array_equal(doubled.get(), 2)

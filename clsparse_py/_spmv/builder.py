@@ -25,7 +25,7 @@ from clsparse_py.transfer import fetched, from_host
 __all__ = ["Builder"]
 
 #: Rows of a part, in multiples of its weight, beyond which rows are made to weigh.
-_MOST_ROWS = 16
+_MAX_ROWS = 16
 
 _Record = TypeVar("_Record", bound=programs.Parameters)
 
@@ -118,7 +118,7 @@ class Builder:
         n_parts, (rows, entries, cuts) = self._cut(step, row_weight, slack)
         part_row = fetched(rows)
         even = isinstance(record, Adaptive) and record.parts == "even"
-        if not (row_weight or even) and np.diff(part_row).max() > _MOST_ROWS * step:
+        if not (row_weight or even) and np.diff(part_row).max() > _MAX_ROWS * step:
             # A part with many rows for its entries, empty ones, would take long: rows are made to weigh.
             n_parts, (rows, entries, cuts) = self._cut(step, 1, slack)
             part_row = fetched(rows)

@@ -32,8 +32,8 @@ KernelName = Literal[
 KERNELS: tuple[KernelName, ...] = get_args(KernelName)
 
 # The most that each parameter may be: compilers unroll loops over ``items`` and ``unroll``, but for the chunks of "chunked".
-_MOST = {"work_group": 1 << 16, "items": 64, "unroll": 64}
-_MOST_CHUNKS = 1 << 12
+_MAXIMA = {"work_group": 1 << 16, "items": 64, "unroll": 64}
+_MAX_CHUNKS = 1 << 12
 
 #: Kernels for all rows that are tried where one is refused, on CPU devices and on others: few templates have all of them.
 _INSTEAD: dict[bool, tuple[KernelName, ...]] = {
@@ -67,8 +67,8 @@ class KernelChoice:
 
     def __post_init__(self) -> None:
         require_name("kernel", self.name, KERNELS)
-        for field, most in _MOST.items():
-            highest = _MOST_CHUNKS if (self.name, field) == ("chunked", "items") else most
+        for field, maximum in _MAXIMA.items():
+            highest = _MAX_CHUNKS if (self.name, field) == ("chunked", "items") else maximum
             if not 1 <= getattr(self, field) <= highest:
                 raise ValueError(f"kernel: {field} must be from 1 to {highest}, is {getattr(self, field)}")
 

@@ -44,10 +44,10 @@ def _position(arithmetic: Arithmetic) -> str:
     return OPENCL_TYPES[f"u{arithmetic.index}"]
 
 
-def nearest_work_group(asked: int, multiple: int, most: int) -> int:
-    """Return the multiple of ``multiple`` nearest to ``asked``: at least one multiple and, where possible, at most ``most``."""
+def nearest_work_group(asked: int, multiple: int, max_group: int) -> int:
+    """Return the multiple of ``multiple`` nearest to ``asked``: at least one multiple and, if possible, at most ``max_group``."""
     nearest = max(multiple, (asked + multiple // 2) // multiple * multiple)
-    return max(multiple, min(nearest, most // multiple * multiple))
+    return max(multiple, min(nearest, max_group // multiple * multiple))
 
 
 @dataclass(frozen=True)

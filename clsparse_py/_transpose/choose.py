@@ -24,7 +24,7 @@ STRATEGIES = (
 )
 
 # The highest limit of each method.
-_MOST = {"gather": 1024, "atomics": MOST}
+_MAX_LIMITS = {"gather": 1024, "atomics": MOST}
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,9 @@ def parse(label: str) -> Strategy:
     limits: list[tuple[str, int]] = []
     for each in tried:
         method, _, limit = each.partition(":")
-        if method not in _MOST or any(method == before for before, _ in limits):
+        if method not in _MAX_LIMITS or any(method == before for before, _ in limits):
             raise ValueError(f'strategy: must be such as "{STRATEGIES[0]}", is {label!r}')
-        limits.append((method, number(limit, f"strategy: the limit of {method}", 0, _MOST[method])))
+        limits.append((method, number(limit, f"strategy: the limit of {method}", 0, _MAX_LIMITS[method])))
     if last != "binned":
         raise ValueError(f"strategy: must end with binned, which takes any matrix, is {label!r}")
     return Strategy(tuple(limits))

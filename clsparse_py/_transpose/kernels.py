@@ -63,9 +63,9 @@ def tile(device: Device, work_group: int = 256, items: int = 4, entry_bytes: int
 
     The local memory of a tile, so many bytes for each entry and one more, takes at most a quarter of the device's.
     """
-    most = max(1, device.local_memory // (4 * entry_bytes) - 1)
-    work_group = max(1, min(work_group, device.max_work_group, most))
-    return work_group, max(1, min(items, most // work_group))
+    max_tile = max(1, device.local_memory // (4 * entry_bytes) - 1)
+    work_group = max(1, min(work_group, device.max_work_group, max_tile))
+    return work_group, max(1, min(items, max_tile // work_group))
 
 
 @dataclass(frozen=True)

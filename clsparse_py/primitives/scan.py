@@ -43,10 +43,11 @@ _CHUNKS_PER_CORE = 2
 #: Tiles to a work-item up to which each work-group adds up the sums of those before its own, which saves a launch; and to a
 #: work-group (quirk 11).
 _FEW_TILES = 4
-_MOST_ADDED = 4096
-#: Entries that one work-group scans, at most, and its work-items.
+_MAX_ADDED = 4096
+#: Entries that a single work-group scans, at most.
 _ONE_TILE = 7680
-_LARGEST = 512
+#: Work-items of that work-group, at most.
+_MAX_GROUP = 512
 
 
 @dataclass(frozen=True)
@@ -204,7 +205,7 @@ def summed_tile(device: Device, source: np.dtype[Any], target: np.dtype[Any], n_
     if device.is_cpu or n_target <= _ONE_TILE:
         return 0
     record = _legal(device, name_of(source), name_of(target), False, None)
-    adds = np.dtype(record.total).itemsize == 4 and -(-n_target // record.tile) <= _FEW_TILES * record.work_group <= _MOST_ADDED
+    adds = np.dtype(record.total).itemsize == 4 and -(-n_target // record.tile) <= _FEW_TILES * record.work_group <= _MAX_ADDED
     return record.tile if adds else 0
 
 
@@ -244,7 +245,7 @@ def enqueue_scan(
         record = _legal(chain.device, *types, inclusive, work_group)
         if record.tile < n_target <= _ONE_TILE and work_group is None:
             # A larger work-group by itself takes less time than another launch.
-            record = _legal(chain.device, *types, inclusive, _LARGEST)
+            record = _legal(chain.device, *types, inclusive, _MAX_GROUP)
         enqueue_tiles(chain, record, source, target, n, n_target, tile_sums=tile_sums)
         return
     scan = ScanChunks(work_group or 1, *types, chain.device.portability.at_most(1), False, "scan", inclusive)
@@ -294,7 +295,7 @@ def enqueue_tiles(
         chain.launch(built, 1, *sizes, source, *keys, target)
         return
     n_tiles = -(-n_target // record.tile)
-    built, record = chain.build(_carried(record, not keys and n_tiles <= _FEW_TILES * record.work_group <= _MOST_ADDED))
+    built, record = chain.build(_carried(record, not keys and n_tiles <= _FEW_TILES * record.work_group <= _MAX_ADDED))
     n_tiles = -(-n_target // record.tile)
     if record.adds and tile_sums is not None and tile_sums[1] == record.tile:
         carries = tile_sums[0]

@@ -105,7 +105,7 @@ _BOUNDS = {
     "lanes": {"work-group": 1 << 16, "merge-group": 1 << 16, "registers": 16, "short": 1 << 16},
 }
 #: Elements of a tile that a work-item merges, at most.
-_MOST_MERGED = 16
+_MAX_MERGED = 16
 
 
 @dataclass(frozen=True)
@@ -185,13 +185,13 @@ class Shape:
 
     def legal(self, device: Device, elements: Elements) -> Shape:
         """Return the nearest shape whose kernels fit a device's work-groups and local memory."""
-        most = device.max_work_group
+        max_group = device.max_work_group
         if self.chunked:
-            return replace(self, work_group=min(self.work_group, most), merge_group=min(self.merge_group, most))
-        found = self.lanes(min(self.work_group, most), min(self.merge_group, most), self.registers, self.short)
+            return replace(self, work_group=min(self.work_group, max_group), merge_group=min(self.merge_group, max_group))
+        found = self.lanes(min(self.work_group, max_group), min(self.merge_group, max_group), self.registers, self.short)
         found = device.fitting(found._smaller(), lambda each: each.local_memory(elements), RESERVED)
         # Kernels that merge are unrolled over a work-item's elements (quirk 6).
-        return replace(found, merge_group=max(found.merge_group, -(-found.tile // _MOST_MERGED)))
+        return replace(found, merge_group=max(found.merge_group, -(-found.tile // _MAX_MERGED)))
 
     def _smaller(self) -> Iterator[Shape]:
         """Iterate over the shape, those with fewer registers to a work-item, and then those with fewer work-items."""
