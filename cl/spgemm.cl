@@ -2,7 +2,7 @@
 //
 // SPGEMM_PARAMETERS come first in each of them. With SYMBOLIC, counts[row] takes the number of distinct columns. Else c_data takes
 // the values of a row from c_indptr[row] on, and c_indices its columns, ascending; with VALUES_ONLY those are there and are read.
-// With ROOMY, c_indptr tells where rows have room for all their products, and counts[row] takes the number of entries.
+// With UPPER_BOUND, c_indptr tells where rows have room for all their products, and counts[row] takes the number of entries.
 // B's rows are sorted and have no duplicates; A's may be in any order.
 //
 // COLUMN is an unsigned type that holds every column of B and NO_COLUMN, which is none and compares as larger than all.
@@ -12,8 +12,8 @@
 #ifndef VALUES_ONLY
     #error "spgemm.cl needs VALUES_ONLY: 1 if columns are there, else 0"
 #endif
-#ifndef ROOMY
-    #error "spgemm.cl needs ROOMY: 1 if rows have room for all products, else 0"
+#ifndef UPPER_BOUND
+    #error "spgemm.cl needs UPPER_BOUND: 1 if rows have room for all products, else 0"
 #endif
 #include "spgemm_rows.cl"
 
@@ -28,7 +28,7 @@
     #else
         #define C_INDICES global C_INDEX *restrict c_indices
     #endif
-    #if ROOMY
+    #if UPPER_BOUND
         #define COUNTS , global uint *restrict counts
     #else
         #define COUNTS

@@ -1,26 +1,26 @@
 // Operations of a team: TEAM consecutive work-items of a work-group, which make a row together. TEAM divides the
-// work-group size; where it is no whole work-group and FENCE_BY is not "barrier", it is a power of two within a sub-group.
+// work-group size; where it is no whole work-group and TEAM_SYNC_BY is not "barrier", it is a power of two within a sub-group.
 //
 // team_sync():                       writes to local memory by lanes of the team before it are visible to the others after it.
 // team_scan(box, x):                 the sum of x over the lanes before this one; box holds a uint for each lane of the team.
 // team_offsets(offsets, n, box):     offsets[i] becomes the sum of the first i of n counts, offsets[n] that of all: n + 1 entries.
 // team_find(offsets, low, high, i):  the last k in low to high - 1 with offsets[k] <= i, of which low is one. No lane needs others.
 //
-// PLACE is an unsigned type that holds every offset. With FENCE_BY_BARRIER the whole work-group has to call all but team_find, and
+// PLACE is an unsigned type that holds every offset. With TEAM_SYNC_BY_BARRIER the whole work-group has to call all but team_find, and
 // loops that hold them have a trip count that the compiler knows (quirk 4).
 #ifndef TEAM
     #error "team.cl needs TEAM: work-items to a row"
 #endif
 #if TEAM == 1
     #define team_sync()
-#elif defined(FENCE_BY_PTX)
+#elif defined(TEAM_SYNC_BY_PTX)
     void team_sync(void)
     {
         // The lanes of the team among the 32 of the sub-group: others may be elsewhere.
         const uint mask = (TEAM < 32 ? (1u << TEAM % 32) - 1 : UINT_MAX) << get_local_id(0) % 32 / TEAM * TEAM;
         asm volatile("bar.warp.sync %0;" ::"r"(mask) : "memory");
     }
-#elif defined(FENCE_BY_WAVE)
+#elif defined(TEAM_SYNC_BY_WAVE)
     void team_sync(void)
     {
         // Lanes run in step: only the compiler has to keep the order.

@@ -20,7 +20,7 @@ import pyopencl as cl
 from clsparse_py import cache, programs, refusals, runtimes, sources, trial
 from clsparse_py.errors import NoDeviceError
 from clsparse_py.forked import use_device
-from clsparse_py.memory import beside
+from clsparse_py.memory import side_queue
 from clsparse_py.records import dataclass
 
 __all__ = ["RESERVED", "Device", "Portability", "choose_device", "default_queue", "describe", "devices", "in_order", "unusable"]
@@ -547,5 +547,5 @@ def in_order(queue: cl.CommandQueue) -> cl.CommandQueue:
     Inspection and planning wait for the device anyway; on a queue in order their steps need no events.
     """
     if queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE:
-        return beside(queue)
+        return side_queue(queue)
     return queue

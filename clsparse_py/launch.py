@@ -13,7 +13,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py import programs
 from clsparse_py.device import Device, describe
-from clsparse_py.memory import allocated, arena_of, array_of, beside, note_use, note_written, submit, unordered
+from clsparse_py.memory import allocated, arena_of, array_of, note_use, note_written, side_queue, submit, unordered
 from clsparse_py.transfer import pending
 from clsparse_py.workspace import current
 
@@ -230,7 +230,7 @@ class Chain:
         return submit("a read", cl.enqueue_copy, self.queue, host, of, **named)
 
     @contextmanager
-    def beside(self, wanted: bool = True) -> Iterator[Chain]:
+    def side_queue(self, wanted: bool = True) -> Iterator[Chain]:
         """Give a chain whose commands come after all so far, and run at the same time as what this chain enqueues meanwhile.
 
         At the end of the block this chain waits for it. It is this chain itself where it is not ``wanted``, or where the queue
@@ -239,7 +239,7 @@ class Chain:
         if not wanted or not self._ordered:
             yield self
             return
-        other = Chain(beside(self.queue))
+        other = Chain(side_queue(self.queue))
         # A queue's order says nothing to another queue: the side queue must wait for earlier commands of the main queue, too.
         other._wait_for = self.events[-1:] or [cl.enqueue_marker(self.queue, wait_for=self._wait_for)]
         # Before another queue waits for a command, OpenCL asks that the command's own queue be flushed.

@@ -30,7 +30,6 @@ __all__ = [
     "allocated",
     "arena_of",
     "array_of",
-    "beside",
     "forget_ended",
     "free_memory",
     "memory_info",
@@ -39,6 +38,7 @@ __all__ = [
     "on_host_memory",
     "record_use",
     "scratch",
+    "side_queue",
     "submit",
     "unordered",
     "uses_before_writing",
@@ -376,7 +376,7 @@ class Arena:
         Idle blocks of each size, the one that is idle for longest first.
     counters : deque of pyopencl.Buffer
         Counters that `launch.Chain.counters` keeps at zero. Buffers, not arrays, as arrays would keep the queue.
-    beside : pyopencl.CommandQueue or None
+    side_queue : pyopencl.CommandQueue or None
         A queue on the same device that keeps its commands in order, if one was asked for.
     former : list of pyopencl.Event
         The events that `note_written` took out of a list last.
@@ -387,7 +387,7 @@ class Arena:
         self.pool, self.ordered = pool, ordered
         self.idle: dict[int, list[_Block]] = {}
         self.counters: deque[cl.Buffer] = deque()
-        self.beside: cl.CommandQueue | None = None
+        self.side_queue: cl.CommandQueue | None = None
         self.former: list[cl.Event] = []
         self.itself = weakref.ref(self)
 
@@ -583,13 +583,13 @@ def _of_host(queue: cl.CommandQueue, host: np.ndarray[Any, Any], flags: int) -> 
             raise MemoryError(f"a buffer on {host.nbytes:,} bytes of host memory: {error}; {_there_is(pool)}") from error
 
 
-def beside(queue: cl.CommandQueue) -> cl.CommandQueue:
+def side_queue(queue: cl.CommandQueue) -> cl.CommandQueue:
     """Return a second queue on the same device, in order; the same one at each call."""
     arena = arena_of(queue)
-    if arena.beside is None:
+    if arena.side_queue is None:
         properties: Any = queue.properties & ~cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
-        arena.beside = cl.CommandQueue(arena.pool.context, queue.device, properties)
-    return arena.beside
+        arena.side_queue = cl.CommandQueue(arena.pool.context, queue.device, properties)
+    return arena.side_queue
 
 
 def _from(allocator: Any, n_bytes: int, pool: Pool) -> Any:

@@ -59,7 +59,7 @@ def test_commands_beside_come_after_what_was_before_and_before_what_comes_after(
     first, second = chain.scratch(n, np.uint32), chain.scratch(n, np.uint32)
     chain.fill(first, 7, n)
     before = copies(chain, first, n)
-    with pytest.raises(ZeroDivisionError) if fails else nullcontext(), chain.beside() as beside:
+    with pytest.raises(ZeroDivisionError) if fails else nullcontext(), chain.side_queue() as beside:
         assert beside.queue != own
         after = copies(beside, before, n)
         chain.fill(second, 3, n)
@@ -84,7 +84,7 @@ def test_commands_beside_come_after_those_of_other_chains(queue: cl.CommandQueue
         # It has no commands of its own yet, as that of a plan which takes new values.
         chain = Chain(own)
         target = chain.scratch(n, np.uint32)
-        with chain.beside() as beside:
+        with chain.side_queue() as beside:
             beside.copy(target, written, n)
         np.testing.assert_array_equal(chain.read(target, n), round_)
     free_memory()
@@ -92,11 +92,11 @@ def test_commands_beside_come_after_those_of_other_chains(queue: cl.CommandQueue
 
 def test_nothing_runs_beside_where_it_is_not_wanted(queue: cl.CommandQueue) -> None:
     chain = Chain(cl.CommandQueue(queue.context, queue.device))
-    with chain.beside(wanted=False) as beside:
+    with chain.side_queue(wanted=False) as beside:
         assert beside is chain
     assert not chain.events
     properties = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
     if queue.device.queue_properties & properties:
         chain = Chain(cl.CommandQueue(queue.context, queue.device, properties))
-        with chain.beside() as beside:
+        with chain.side_queue() as beside:
             assert beside is chain

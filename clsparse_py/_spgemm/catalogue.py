@@ -29,7 +29,7 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
     group = min(128, device.max_work_group)
     lanes = Analysis(group, arithmetic.index, 4, 128, device.portability).within(group, device.portability.lane_width)
     assert lanes is not None  # a work-group has at least one work-item
-    staged = Merge(1, 8, outputs=16)
+    staged = Merge(1, 8, staged_c=16)
     most_merged = merges(device, numeric, thresholds_of(device, numeric), registers=True)[-1]
     contract = EscContract.legal(device, numeric, True, "uint32", 128)
     values = EscContract.legal(device, phases["values"], False, "uint32", 128)
@@ -51,7 +51,7 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
         "spgemm/esc_team": EscTeam(736, columns=1 << 20).record(device, numeric, listed=True),
         "spgemm/esc_team:unpacked": EscTeam(736).record(device, phases["values"], listed=False),
         "spgemm/esc_team:symbolic": EscTeam(736).record(device, phases["symbolic"], listed=False),
-        "spgemm/esc_team:roomy": EscTeam(736, columns=1 << 20).record(device, numeric.of("roomy"), listed=True),
+        "spgemm/esc_team:upper_bound": EscTeam(736, columns=1 << 20).record(device, numeric.of("upper_bound"), listed=True),
         "spgemm/esc_team:group": EscTeam(1024, lanes=256, columns=1 << 20).record(device, numeric, listed=False),
         "spgemm/esc_group": EscGroup(1024, 64, columns=1 << 20, entries=512).record(device, numeric, listed=True),
     }
@@ -66,7 +66,7 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
         "spgemm/merge_item": Merge(1, 16).record(device, numeric, listed=True),
         "spgemm/merge_item:local": Merge(1, 8, registers=False).record(device, numeric, listed=True),
         **{f"spgemm/merge_item:{phase}": staged.record(device, form, listed=False) for phase, form in phases.items()},
-        "spgemm/merge_staged": Merge(1, 9, outputs=28, inputs=768).record(device, numeric, listed=False),
+        "spgemm/merge_staged": Merge(1, 9, staged_c=28, staged_b=768).record(device, numeric, listed=False),
         "spgemm/merge_team": most_merged.record(device, numeric, listed=True),
         **{f"spgemm/merge_team:{phase}": Merge(4, 8).record(device, form, listed=True) for phase, form in phases.items()},
         "spgemm/merge_team:local": Merge(4, 8, registers=False).record(device, numeric, listed=True),
@@ -74,7 +74,7 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
         "spgemm/merge_speculative:team": Merge(4, 8).speculative(device, phases["symbolic"], 1000),
         "spgemm/sort": Sort(1, 8).record(device, numeric, listed=True),
         **{f"spgemm/sort:{phase}": Sort(8, 8).record(device, form, listed=False) for phase, form in phases.items()},
-        "spgemm/sort:roomy": Sort(8, 8).record(device, numeric.of("roomy"), listed=True),
+        "spgemm/sort:upper_bound": Sort(8, 8).record(device, numeric.of("upper_bound"), listed=True),
         "spgemm/sort:most": Sort(32, 16).record(device, numeric, listed=True),
         "spgemm/sort:small": Sort(16, 8, columns=1 << 16).record(device, numeric, listed=True),
         "spgemm/sort:local": Sort(8, 8, registers=False).record(device, numeric, listed=True),

@@ -194,10 +194,11 @@ def share_out(operands: Operands, decision: Decision, c_index: np.dtype[Any] | N
 def _by_upper_bound(operands: Operands, shared: SharedOut, counts: cl_array.Array) -> Result | None:
     """Enqueue rows of C, each in the room that all its products take, and their entries; None if memory is missing for that."""
     chain, product, steps = operands.chain, shared.product, shared.steps
-    _build_together(operands, shared, ("roomy",))
+    _build_together(operands, shared, ("upper_bound",))
     try:
         loose = new_loose(chain, product, counts)
-        enqueue_numeric(chain, product._replace(memory_limit=product.memory_limit - product.upper_bytes), steps, loose, "roomy")
+        left = product._replace(memory_limit=product.memory_limit - product.upper_bytes)
+        enqueue_numeric(chain, left, steps, loose, "upper_bound")
     except MemoryError as error:
         _log.info("rows are counted before they are made: %s", error)
         return None

@@ -23,7 +23,7 @@ from clsparse_py._spgemm.methods.esc_local import EscGroup, EscItem, EscTeam, es
 from clsparse_py._spgemm.methods.hash import Hash, hashes, large_hashes
 from clsparse_py._spgemm.methods.long_rows import LongRows
 from clsparse_py._spgemm.methods.merge import Merge, merges
-from clsparse_py._spgemm.methods.sort import Sort, most_columns, sorts
+from clsparse_py._spgemm.methods.sort import Sort, max_columns_of, sorts
 from clsparse_py._spgemm.speculation import MAX_MERGED_BY_ITEM, Speculated
 from clsparse_py._spgemm.strategy import Part, Recipe, features_of
 from clsparse_py._spgemm.thresholds import Thresholds, thresholds_of
@@ -61,7 +61,7 @@ _INPUTS = 128
 #: C's rows are counted in numbers of 32 bits.
 _MAX_ROOM = (1 << 31) - 1
 #: Accumulators that can make rows in the room of their upper bound.
-_ROOMY = (Sort, EscTeam, EscGroup)
+_BY_UPPER_BOUND = (Sort, EscTeam, EscGroup)
 #: What a product is taken to be like where nothing is known of it.
 _TYPICAL = features_of((1 << 20, 1 << 20, 1 << 20), (1 << 23, 1 << 23))
 _FILLED = DenseWindows()
@@ -84,7 +84,7 @@ def merge(device: Device, form: Form, thresholds: Thresholds) -> tuple[Rule, ...
 
 def _sort_rules(method: str, accumulators: tuple[Sort, ...]) -> tuple[Rule, ...]:
     return tuple(
-        Rule(method, each, each.products, each.products, max_columns=most_columns(each.products)) for each in accumulators
+        Rule(method, each, each.products, each.products, max_columns=max_columns_of(each.products)) for each in accumulators
     )
 
 
@@ -120,12 +120,12 @@ def esc_local(device: Device, form: Form, thresholds: Thresholds) -> tuple[Rule,
         )
         for each in esc_bins(device, form, thresholds)
     )  # fmt: skip
-    return *rules, Rule("esc-local", Esc(sparing=True))
+    return *rules, Rule("esc-local", Esc(bounded=True))
 
 
 def long_rows(device: Device, form: Form, thresholds: Thresholds) -> tuple[Rule, ...]:  # noqa: ARG001
     """Return the one bin of "long-rows": it takes any row."""
-    return (Rule("long-rows", LongRows(sparing=True)),)
+    return (Rule("long-rows", LongRows(bounded=True)),)
 
 
 def _hash_rules(method: str, accumulators: tuple[Hash, ...]) -> tuple[Rule, ...]:
@@ -209,7 +209,7 @@ def _of_part(device: Device, form: Form, part: Part, thresholds: Thresholds) -> 
     """Return the rules of a part of a recipe: with limits for even rows, in global memory with little of it."""
     found, limits = _PARTS[part.method](device, form, thresholds), part.limits
     if part.method in ("esc", "esc-local"):
-        return *found[:-1], Rule(part.method, Esc(sparing=True, likely=thresholds.expected_fill))
+        return *found[:-1], Rule(part.method, Esc(bounded=True, expected_fill=thresholds.expected_fill))
     if limits is None:
         return found
     merging = ((rule, rule.accumulator) for rule in found if isinstance(rule.accumulator, Merge))
@@ -239,7 +239,7 @@ def _small(kind: Kind, thresholds: Thresholds, longest_row: int) -> Merge | None
 
 @functools.lru_cache(maxsize=256)
 def _alone(longest_row: int, inputs: int) -> Rule:
-    return Rule("reg-merge", Merge(1, longest_row, inputs=inputs), max_length=longest_row)
+    return Rule("reg-merge", Merge(1, longest_row, staged_b=inputs), max_length=longest_row)
 
 
 def alone(thresholds: Thresholds, longest_row: int, most_products: int, inputs: int) -> Rule | None:
@@ -384,7 +384,7 @@ def in_one_phase(work: Work, product: Product, rules: Sequence[Rule]) -> bool:
         return False
     least = max((rule.least_bytes for rule in rules), default=0)
     fits = room + max(room, least) <= product.free and room + least <= product.spare(int(work.n_products / work.compression))
-    return fits and all(isinstance(rule.accumulator, _ROOMY) for rule in rules)
+    return fits and all(isinstance(rule.accumulator, _BY_UPPER_BOUND) for rule in rules)
 
 
 def _few(thresholds: Thresholds, n_rows: int, rule: Rule, other: Rule) -> bool:

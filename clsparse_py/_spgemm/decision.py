@@ -20,7 +20,7 @@ from clsparse_py._spgemm.decide import (
     small,
 )
 from clsparse_py._spgemm.fallback import without_refused
-from clsparse_py._spgemm.methods.base import Product, bounded
+from clsparse_py._spgemm.methods.base import Product, workspace_bound
 from clsparse_py._spgemm.operands import Operands
 from clsparse_py._spgemm.refused import UPPER_BOUND
 from clsparse_py._spgemm.request import Request
@@ -138,7 +138,7 @@ class Automatic:
         else:
             strategy, reason = request.strategy, Reason("the strategy was given")
         # Only on CPU devices are there accumulators as wide as B.
-        widest = bounded(*product.structure, product.a_data, product.b_data) if device.is_cpu else None
+        widest = workspace_bound(*product.structure, product.a_data, product.b_data) if device.is_cpu else None
         bins = rules_for("auto", device, form, n, request.memory_limit, strategy, widest)
         return without_refused(bins, device, form, n, request.memory_limit), reason
 
@@ -193,7 +193,7 @@ def decide(operands: Operands, request: Request, *, may_skip_counting: bool = Tr
         return Automatic(operands, request, may_skip_counting=may_skip_counting)
     product = operands.product
     device, form, n = product.kind.device, product.form, product.shape[1]
-    widest = bounded(*product.structure, product.a_data, product.b_data) if device.is_cpu else None
+    widest = workspace_bound(*product.structure, product.a_data, product.b_data) if device.is_cpu else None
     bins = rules_for(request.method, device, form, n, request.memory_limit, None, widest)
     return Fixed(operands, request, bins, "the method was named")
 

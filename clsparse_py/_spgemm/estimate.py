@@ -14,7 +14,7 @@ from clsparse_py._spgemm.canonical_values import CanonicalOperand
 from clsparse_py._spgemm.decide import is_narrow
 from clsparse_py._spgemm.kernels import Form
 from clsparse_py._spgemm.least import copy_bytes, least_bytes
-from clsparse_py._spgemm.methods.base import bounded
+from clsparse_py._spgemm.methods.base import workspace_bound
 from clsparse_py._spgemm.methods.dense_chunked import worker_bytes, workers_on
 from clsparse_py._spgemm.pipeline import inspected
 from clsparse_py._spgemm.request import Request
@@ -161,7 +161,7 @@ def spgemm_estimate(A: Matrix, B: Matrix | SciPySparse, *, exact: bool = False) 
 
 def _most_bytes(device: Device, form: Form, A: Matrix, B: Matrix, n_columns: int) -> int:
     """Return the bytes of workspace that "auto" takes at most beside twice those of C."""
-    found = bounded(*(part for each in (A, B) for part in (each.indptr, each.indices, each.data)))
+    found = workspace_bound(*(part for each in (A, B) for part in (each.indptr, each.indices, each.data)))
     if device.is_cpu and is_narrow(form, n_columns, found):
         found += workers_on(device) * worker_bytes(n_columns, form)
     return found + copy_bytes(A, B, form)

@@ -30,7 +30,7 @@ def without_refused(rules: Rules, device: Device, form: Form, n_columns: int, me
 # Kept: rules are told apart by identity, and what is made of them is kept by them.
 @functools.lru_cache(maxsize=256)
 def _without(rules: Rules, refused: frozenset[Hashable], device: Device, form: Form, n_columns: int, room: int) -> Rules:
-    last = (Rule("esc", Esc(sparing=True)), Rule("long-rows", LongRows(sparing=True)), Rule("dense", DenseWindows()))
+    last = (Rule("esc", Esc(bounded=True)), Rule("long-rows", LongRows(bounded=True)), Rule("dense", DenseWindows()))
     others = (*rules, *auto(device, form, decided(device, form).value), *last, DENSE_CHUNKED)
     narrow = is_narrow(form, n_columns, room)
     able = [

@@ -118,8 +118,8 @@ class Form:
     Attributes
     ----------
     phase : str
-        "symbolic": the number of entries of each row of C. "numeric": columns and values. "roomy": both of these, rows having
-        room for all their products. "values": values alone, columns being there.
+        "symbolic": the number of entries of each row of C. "numeric": columns and values. "upper_bound": all of these, each row
+        with room for all its products. "values": values alone; the columns are there.
     index : str
         "int32" or "int64": the dtype of the ``indices`` and ``indptr`` of A and B.
     wide : bool
@@ -150,7 +150,7 @@ class Form:
     def prelude(self) -> str:
         """OpenCL C: the types, the semiring outside the symbolic phase, and what ``cl/spgemm.cl`` chooses by."""
         column = "ulong" if self.wide else "uint"
-        asked = {"SYMBOLIC": "symbolic", "VALUES_ONLY": "values", "ROOMY": "roomy"}
+        asked = {"SYMBOLIC": "symbolic", "VALUES_ONLY": "values", "UPPER_BOUND": "upper_bound"}
         lines = [f"#define {name} {int(self.phase == phase)}" for name, phase in asked.items()]
         lines += [f"typedef {column} COLUMN;", f"#define NO_COLUMN {column.upper()}_MAX"]
         if self.arithmetic is None:
@@ -222,5 +222,5 @@ class RowKernel(Parameters):
             "lanes": self.lanes,
             "symbolic": self.form.phase == "symbolic",
             "values_only": self.form.phase == "values",
-            "roomy": self.form.phase == "roomy",
+            "upper_bound": self.form.phase == "upper_bound",
         }

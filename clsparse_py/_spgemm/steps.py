@@ -86,7 +86,7 @@ def _enqueue(chain: Chain, product: Product, steps: Sequence[Step], enqueue: Cal
     """Have each step's accumulator enqueue a phase. Rows that take long come first, and others are made at the same time."""
     long = [step for step in steps if step.long] if len(steps) > 1 else ()
     if long:
-        with chain.beside() as other:
+        with chain.side_queue() as other:
             _enqueue_each(other, product, long, enqueue)
             _enqueue_each(chain, product, [step for step in steps if not step.long], enqueue)
     else:

@@ -167,7 +167,7 @@ typedef ${"ulong" if wide_words else "uint"} WORD;
 % else:
     const C_INDEX of_c = active ? c_indptr[row] : 0;
     const uint earlier_run = run;
-% if roomy:
+% if upper_bound:
     if (active && lane == ${lanes - 1})
         counts[row] = run + heads;
 % endif

@@ -1,7 +1,7 @@
 <%doc>
 Speculative symbolic phase: all rows of C are counted by merging, by work-items or by teams, with a kernel that was chosen from
 what is known of the structures. It tells whether the choice held: no row of A is longer, none names a row of B with more than
-`most` entries and, where a work-item merges a row, none has more products.
+`max_length_of_b` entries and, where a work-item merges a row, none has more products.
 
 Source        merge_item.mako and merge_team.mako
 Index space   `lanes` work-items to a row
@@ -49,7 +49,7 @@ void ${name}(SPGEMM_PARAMETERS, global uint *restrict seen, const uint n_sums, c
     HEAD(${u})
     EACH_TAKEN(${u}) {
         TAKE_HEAD(${u})
-        if (LEFT(${u}) > ${most}) {
+        if (LEFT(${u}) > ${max_length_of_b}) {
             wrong = true;
             LEFT(${u}) = 0;
         }
@@ -64,7 +64,7 @@ ${team.count_columns(min(lanes, 4))}\
 % endif
     if (active && lane == 0)
         counts[row] = count;
-    wrong = wrong${f" || n_products > {most}" if lanes == 1 else ""};
+    wrong = wrong${f" || n_products > {max_length_of_b}" if lanes == 1 else ""};
     const bool empty = active && lane == 0 && count == 0;
     box[get_local_id(0)] = (uint)(active && wrong) << 27 | (uint)empty << 26 | min(length, 8191u) << 13 | n_products;
     entries_box[get_local_id(0)] = active && lane == 0 ? count : 0;

@@ -6,7 +6,7 @@ lie in a few ranges that fit; else each work-item reads its own.
 Source        after merge_item.mako, heads in registers
 Index space   one work-item to a row; `lane_width` work-items in a work-group
 Inputs        see spgemm.cl; rows of A with at most `items` entries
-Local memory  `inputs + 1` entries of B a work-group; `outputs` entries of C a work-item: where those of all its rows fit, they go
+Local memory  `staged_b + 1` entries of B a work-group; `staged_c` entries of C a work-item: where those of all its rows fit, they go
               from there to C side by side
 Result        deterministic: products of a column are added in the order of A's row
 </%doc>
@@ -18,7 +18,7 @@ Result        deterministic: products of a column are added in the order of A's 
 #define TEAM 1
 #define HEADS ${items}
 #define HEADS_IN_REGISTERS 1
-#define STAGED ${outputs}
+#define STAGED ${staged_c}
 #define M uint
 #define MIN_LANES LANE_WIDTH
 #include "spgemm.cl"
@@ -30,8 +30,8 @@ kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(SPGEMM_PARAMETERS)
 {
     // One more than are used: where a row ends, what lies behind it is loaded, too.
-    local COLUMN input_columns[${inputs + 1}];
-    local X_VALUE input_values[${inputs + 1}];
+    local COLUMN input_columns[${staged_b + 1}];
+    local X_VALUE input_values[${staged_b + 1}];
     const uint me = get_local_id(0), lane = 0;
     const ulong slot = get_global_id(0);
     // No early return: every lane takes part in exchanges and barriers.
@@ -65,7 +65,7 @@ void ${name}(SPGEMM_PARAMETERS)
         greatest = ~lanes_min(~greatest);
         const I from = b_indptr[least];
         const uint n = (uint)(b_indptr[greatest + 1] - from);
-        if (n > ${inputs} - filled)
+        if (n > ${staged_b} - filled)
             break;
 % for u in heads:
         if (named_${u} - least < ${2 * lane_width}) {

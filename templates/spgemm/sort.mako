@@ -60,7 +60,7 @@ void ${name}(SPGEMM_PARAMETERS)
 % if not symbolic:
     local T *const terms = all_terms + team * ${products};
     const C_INDEX of_c = active ? c_indptr[row] : 0;
-% if not roomy:
+% if not upper_bound:
     const uint n_runs = active ? (uint)(c_indptr[row + 1] - of_c) : 0;
 % endif
 % endif
@@ -154,7 +154,7 @@ ${sorting.network(items, lanes, lane_width, work_group, False)}\
     if (active && lane == lanes - 1)
         counts[row] = place + popcount(begins);
 % else:
-% if roomy:
+% if upper_bound:
     if (lane == lanes - 1) {
         boxes[team * lanes] = place + popcount(begins);
         if (active)
@@ -165,7 +165,7 @@ ${sorting.network(items, lanes, lane_width, work_group, False)}\
     for (; begins; begins &= begins - 1)
         places[place++] = (PLACE)(lane * ${items} + 31 - clz(begins & -begins));
     team_sync();
-% if roomy:
+% if upper_bound:
     const uint n_runs = boxes[team * lanes];
 % endif
     for (uint i = lane; i < n_runs; i += lanes) {

@@ -81,7 +81,7 @@ def test_no_room_for_dense_accumulators() -> None:
 @pytest.mark.parametrize(("longest", "most", "heads"), [(5, 25, 5), (2, 3, 2), (12, 1024, 12), (13, 30, None), (3, 1025, None)])
 def test_short_rows_are_merged_in_their_order(longest: int, most: int, heads: int | None) -> None:
     found = alone(limits(), longest, most, 512)
-    assert (found and found.accumulator) == (heads and Merge(1, heads, inputs=512))
+    assert (found and found.accumulator) == (heads and Merge(1, heads, staged_b=512))
 
 
 @pytest.mark.parametrize(

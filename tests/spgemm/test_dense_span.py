@@ -215,7 +215,7 @@ def form(dtype: str) -> Form:
 def test_teams(portability: Portability, lanes: int, fence: str) -> None:
     device = of_gpu(portability)
     found = DenseSpan(1024).record(device, form("float32"), listed=True)
-    assert (found.lanes, found.work_group, found.fence) == (lanes, lanes, fence)
+    assert (found.lanes, found.work_group, found.team_sync) == (lanes, lanes, fence)
     # Several teams share a work-group where they meet without barriers, as far as local memory goes.
     many = DenseSpan(512, work_group=256).record(device, form("float32"), listed=True)
     assert many.work_group == (64 if fence == "barrier" else 256)

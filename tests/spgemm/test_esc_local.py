@@ -122,13 +122,13 @@ def test_rows_in_global_memory_are_made_beside_others(
     # Quirk 4.
     work_group = 1 if "Portable" in queue.device.platform.name else 64
     asked: list[bool] = []
-    beside = Chain.beside
+    side_queue = Chain.side_queue
 
     def recorded(chain: Chain, wanted: bool = True) -> Any:
         asked.append(wanted)
-        return beside(chain, wanted)
+        return side_queue(chain, wanted)
 
-    monkeypatch.setattr(Chain, "beside", recorded)
+    monkeypatch.setattr(Chain, "side_queue", recorded)
     rng = np.random.default_rng(11)
     lengths = np.concatenate((rng.integers(0, 5, 500), (200, 150, 200)))
     A, B = rows_of(lengths, 300, rng, np.float32), rows_of(np.full(300, 4), 2000, rng, np.float32)

@@ -252,8 +252,8 @@ def test_lanes_meet_at_barriers_in_loops_of_one_length_alone(queue: cl.CommandQu
         for rule in rules_for(method, device, form):
             if rule.method == method:
                 record = rule.accumulator.record(device, form, listed=True)
-                assert record.items or record.lanes == 1 or record.fence != "barrier"
+                assert record.items or record.lanes == 1 or record.team_sync != "barrier"
                 assert record.work_group % record.lanes == 0
                 if way in ("ptx", "bpermute") and method != "large-hash":
-                    assert record.fence == ("none" if record.lanes == 1 else {"ptx": "ptx", "bpermute": "wave"}[way])
+                    assert record.team_sync == ("none" if record.lanes == 1 else {"ptx": "ptx", "bpermute": "wave"}[way])
                     assert record.lanes == rule.accumulator.lanes

@@ -56,7 +56,7 @@ def test_memory_is_spared(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatc
     A, B = rows_of(rng.integers(1, 60, 2000), 1000, rng, np.float32), rows_of(rng.integers(1, 90, 1000), 5000, rng, np.float32)
     left, right = device_matrix(queue, A), device_matrix(queue, B)
     most = {}
-    for accumulator in (Esc(), Esc(sparing=True), LongRows(sparing=True)):
+    for accumulator in (Esc(), Esc(bounded=True), LongRows(bounded=True)):
         with counted(monkeypatch) as allocations:
             C = planned(queue, accumulator, A, B)()
         assert_product(C, A, B)
@@ -70,7 +70,7 @@ def test_order_is_kept_where_memory_allows(queue: cl.CommandQueue) -> None:
     # Slices are sized by A and B; what is kept of them, by C too.
     rng = np.random.default_rng(6)
     A, B = rows_of(rng.integers(1, 60, 3000), 1000, rng, np.float32), rows_of(rng.integers(1, 90, 1000), 9000, rng, np.float32)
-    plan = planned(queue, LongRows(sparing=True), A, B)
+    plan = planned(queue, LongRows(bounded=True), A, B)
     assert len(slices_of(plan)) > 2
     plan()
     with programs.recording() as built:

@@ -27,8 +27,8 @@ AXES = {
     "work_group": (1, 7, 48, 64, 1 << 20),
     "narrow": (None, 4, 1),
     "listed": (False, True),
-    "outputs": (None, 0, 1, 8),
-    "inputs": (0, 150),
+    "staged_c": (None, 0, 1, 8),
+    "staged_b": (0, 150),
 }
 
 
@@ -45,7 +45,7 @@ def test_every_shape(queue: cl.CommandQueue, case: dict[str, Any], monkeypatch: 
     if case["narrow"]:
         narrow(monkeypatch, case["narrow"])
     lanes, items = case["shape"]
-    merge = Merge(lanes, items, case["registers"], case["work_group"], case["outputs"], case["inputs"])
+    merge = Merge(lanes, items, case["registers"], case["work_group"], case["staged_c"], case["staged_b"])
     with programs.recording() as built:
         check_accumulator(queue, merge, *operands(merge.length, case["listed"], np.random.default_rng(7)))
     records = [each.parameters for each in built if isinstance(each.parameters, MergeKernel)]
@@ -60,8 +60,8 @@ def test_rows_of_c_that_are_not_staged(queue: cl.CommandQueue) -> None:
     # Work-groups whose rows of C have fewer entries than are staged, as many, and more.
     lengths = np.concatenate([np.full(32, 1), np.full(32, 2), np.full(32, 8), np.tile([1, 2, 3, 4, 0, 8], 5)])
     B = rows_of(np.full(60, 4), 4000, rng, np.float32)
-    for outputs in (4, 8, 12, 32):
-        check_accumulator(queue, Merge(1, 8, True, 16, outputs), rows_of(lengths, 60, rng, np.float32), B)
+    for staged_c in (4, 8, 12, 32):
+        check_accumulator(queue, Merge(1, 8, True, 16, staged_c), rows_of(lengths, 60, rng, np.float32), B)
 
 
 def test_rows_of_one_work_item_are_staged_on_gpus(queue: cl.CommandQueue, take_for: Callable[[str], None]) -> None:
@@ -73,7 +73,7 @@ def test_rows_of_one_work_item_are_staged_on_gpus(queue: cl.CommandQueue, take_f
         with programs.recording() as built:
             check_accumulator(queue, Merge(1, 4), A, B)
         found = {
-            each.parameters.form.phase: each.parameters.outputs for each in built if isinstance(each.parameters, MergeKernel)
+            each.parameters.form.phase: each.parameters.staged_c for each in built if isinstance(each.parameters, MergeKernel)
         }
         assert found == {"symbolic": 0, "numeric": staged, "values": staged}
 
@@ -101,25 +101,25 @@ def test_rows_of_b_that_neighbours_name(queue: cl.CommandQueue, case: str) -> No
             sp.csr_array(grid * (np.arange(500) % 5 > 1)[:, None]),
         ),
     }[case]
-    for outputs, inputs in ((8, 512), (0, 1024), (16, 100)):
-        merge = Merge(1, 12, True, 64, outputs, inputs)
+    for staged_c, staged_b in ((8, 512), (0, 1024), (16, 100)):
+        merge = Merge(1, 12, True, 64, staged_c, staged_b)
         with programs.recording() as built:
             check_accumulator(queue, merge, A.astype(np.float32), B.astype(np.float32))
         records = [each.parameters for each in built if isinstance(each.parameters, MergeKernel)]
         width = describe(queue.device).portability.lane_width
-        staged = {each.form.phase: each for each in records if each.inputs}
+        staged = {each.form.phase: each for each in records if each.staged_b}
         assert staged.keys() == ({"numeric", "values"} if width > 1 else set())
-        assert all((each.inputs, each.work_group) == (inputs, each.lane_width) for each in staged.values())
+        assert all((each.staged_b, each.work_group) == (staged_b, each.lane_width) for each in staged.values())
 
 
 def test_nothing_of_b_is_staged_where_it_does_not_fit() -> None:
     portability = Portability("ptx", 32)
 
-    def staged(arithmetic: Arithmetic, inputs: int, work_group: int = 32, lane_width: int = 32) -> int:
+    def staged(arithmetic: Arithmetic, staged_b: int, work_group: int = 32, lane_width: int = 32) -> int:
         form = Form("numeric", "int32", arithmetic=arithmetic, c_index="int32")
-        made = MergeKernel(32, form, False, portability, 1, 7, True, 8, inputs).within(work_group, lane_width)
+        made = MergeKernel(32, form, False, portability, 1, 7, True, 8, staged_b).within(work_group, lane_width)
         assert made is not None
-        return made.inputs
+        return made.staged_b
 
     double = Arithmetic("float64", "float64")
     assert staged(double, 1024) == 1024

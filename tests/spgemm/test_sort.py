@@ -57,7 +57,7 @@ def test_every_shape(queue: cl.CommandQueue, case: dict[str, Any], monkeypatch: 
     records = [each.parameters for each in built if isinstance(each.parameters, SortKernel)]
     assert {each.form.phase for each in records} == {"symbolic", "numeric", "values"}
     assert {each.listed for each in records} == {case["listed"]}
-    in_registers = case["registers"] and sort.items <= SortKernel.MOST_REGISTERS
+    in_registers = case["registers"] and sort.items <= SortKernel.MAX_REGISTER_ITEMS
     assert {(each.products, each.registers) for each in records} == {(sort.products, in_registers)}
     narrow_words = {each.form.phase: each.word_bytes == 4 for each in records}
     few = case["columns"] is None
@@ -88,6 +88,6 @@ def test_fewer_work_items_have_more_products() -> None:
         assert made is not None
         assert (made.lanes, made.items, made.lane_width) == (lanes, items, min(lane_width, 1 << work_group.bit_length() - 1))
         assert made.work_group % made.lanes == 0
-        assert made.registers == (items <= SortKernel.MOST_REGISTERS)
+        assert made.registers == (items <= SortKernel.MAX_REGISTER_ITEMS)
     assert asked.within(2, 32) is None
     assert asked.within(0, 32) is None

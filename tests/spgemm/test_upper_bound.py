@@ -61,7 +61,7 @@ def test_rows_of_every_length(take_for: Callable[[str], None], case: dict[str, A
     take_for("gpu")
     A = uneven(rng, case["dtype"])
     C, phases = made(queue, A, A, case["index"], semiring=semiring)
-    assert phases == {"roomy", "compact"}
+    assert phases == {"upper_bound", "compact"}
     assert_product(C, A, A, semiring)
 
 
@@ -83,7 +83,7 @@ def test_what_contracts_is_counted_first(queue: cl.CommandQueue, take_for: Calla
     rng = np.random.default_rng(3)
     A, B = uneven(rng, np.float32), rows_of([6] * 5000, 8, rng, np.float32)
     C, phases = made(queue, A, B)
-    assert "roomy" not in phases
+    assert "upper_bound" not in phases
     assert_product(C, A, B)
     # A sample tells: rows that contract although it does not say so are right, too.
     short = random_matrix((3000, 40), 0.2, rng, np.float32)
@@ -97,7 +97,7 @@ def test_without_room_rows_are_counted_first(queue: cl.CommandQueue, take_for: C
     A = uneven(np.random.default_rng(4), np.float32)
     n_products = int(np.diff(A.indptr)[A.indices].sum())
     C, phases = made(queue, A, A, memory_limit=2 * 8 * n_products - 1)
-    assert "roomy" not in phases
+    assert "upper_bound" not in phases
     assert_product(C, A, A)
 
 

@@ -15,7 +15,7 @@ from clsparse_py._spgemm.kind import Kind
 from clsparse_py.launch import Chain
 from clsparse_py.workspace import current
 
-__all__ = ["Accumulator", "Product", "Result", "Rows", "bounded"]
+__all__ = ["Accumulator", "Product", "Result", "Rows", "workspace_bound"]
 
 #: Bytes that the workspace may have besides.
 _SPARED = 1 << 20
@@ -75,7 +75,7 @@ class Product(NamedTuple):
         return self.memory_limit if workspace is None else workspace.room
 
     def spare(self, entries: int = 0) -> int:
-        """Return the bytes that an accumulator may take of them where the workspace is to be bounded, see `bounded`.
+        """Return the bytes that an accumulator may take of them where the workspace is to be bounded, see `workspace_bound`.
 
         ``entries``: what C is likely to have.
         """
@@ -83,7 +83,7 @@ class Product(NamedTuple):
         index = kind.index.itemsize
         c_bytes = (m + entries) * kind.c_index.itemsize + entries * kind.result.itemsize
         # Of each row: products, entries and place in a list.
-        return min(self.free, bounded(*self.structure, self.a_data, self.b_data) + 2 * c_bytes - (8 + index) * m)
+        return min(self.free, workspace_bound(*self.structure, self.a_data, self.b_data) + 2 * c_bytes - (8 + index) * m)
 
     @property
     def structure(self) -> tuple[cl_array.Array, ...]:
@@ -91,7 +91,7 @@ class Product(NamedTuple):
         return self.a_indptr, self.a_indices, self.b_indptr, self.b_indices
 
 
-def bounded(*operands: cl_array.Array) -> int:
+def workspace_bound(*operands: cl_array.Array) -> int:
     """Return twice the bytes of the operands and 1 MiB: what the workspace may have, with twice the bytes of C."""
     return 2 * sum(each.nbytes for each in operands) + _SPARED
 
@@ -125,7 +125,7 @@ class Rows(NamedTuple):
 class Result(NamedTuple):
     """C's arrays. In the "values" phase ``indices`` are there already.
 
-    In the "roomy" phase rows have room for all their products, and ``counts`` takes their entries.
+    In the "upper_bound" phase rows have room for all their products, and ``counts`` takes their entries.
     """
 
     indptr: cl_array.Array

@@ -197,13 +197,13 @@ class DenseChunked:
     def _workers(self, chain: Chain, product: Product, form: Form) -> int:
         """Return how many workers there are arrays for."""
         size = worker_bytes(product.shape[1], form)
-        most = (product.free - _CLAIMED_BYTES) // size
-        if most < 1:
+        fitting = (product.free - _CLAIMED_BYTES) // size
+        if fitting < 1:
             raise MemoryError(
                 f"memory_limit: a dense accumulator of {product.shape[1]:,} columns needs {size:,} bytes, "
                 f"of the limit {product.free:,} are left"
             )
-        return min(most, self.workers or workers_on(chain.device))
+        return min(fitting, self.workers or workers_on(chain.device))
 
     def describe(self) -> str:
         """Return its parameters in a few words."""

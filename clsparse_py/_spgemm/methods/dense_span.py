@@ -9,8 +9,8 @@ import numpy as np
 from typing_extensions import Self, override
 
 from clsparse_py._spgemm.kernels import Form
-from clsparse_py._spgemm.methods.fenced import FencedKernel
 from clsparse_py._spgemm.methods.team import Team
+from clsparse_py._spgemm.methods.team_sync import SynchronisedKernel
 from clsparse_py.device import Device
 from clsparse_py.records import dataclass
 
@@ -27,7 +27,7 @@ _LANES = 64
 
 
 @dataclass(frozen=True)
-class DenseSpanKernel(FencedKernel):
+class DenseSpanKernel(SynchronisedKernel):
     """Parameters of ``templates/spgemm/dense_span.mako``.
 
     Attributes
@@ -72,7 +72,7 @@ class DenseSpanKernel(FencedKernel):
     def within(self, work_group: int, lane_width: int) -> Self | None:
         found = super().within(work_group, lane_width)
         # Barriers in loops of any length have to be reached by the whole work-group: it is a team.
-        return replace(found, work_group=found.lanes) if found and found.fence == "barrier" else found
+        return replace(found, work_group=found.lanes) if found and found.team_sync == "barrier" else found
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class DenseSpan(Team):
     @override
     def record(self, device: Device, form: Form, listed: bool) -> DenseSpanKernel:
         # The lanes meet in loops of any length: on CPU devices they are one (quirk 4).
-        lanes = 1 if device.is_cpu else min(self.lanes or _unfenced(device), device.max_work_group)
+        lanes = 1 if device.is_cpu else min(self.lanes or _without_barrier(device), device.max_work_group)
         group = 1 if device.is_cpu else max(self.work_group or lanes, lanes)
         shape = self.columns, self.entries, self.ahead
         found = DenseSpanKernel(group, form, listed, device.portability, lanes, *shape).fitting(device)
@@ -122,7 +122,7 @@ class DenseSpan(Team):
         return f"sums of {self.columns} neighbouring columns, a team to a row"
 
 
-def _unfenced(device: Device) -> int:
+def _without_barrier(device: Device) -> int:
     """Return how many lanes order local memory among them without a barrier, or how many to take where they need one."""
     if device.portability.match == "ptx":
         return 32

@@ -12,8 +12,8 @@ from typing_extensions import Self, override
 
 from clsparse_py._spgemm.kernels import Form, OfRows
 from clsparse_py._spgemm.methods.base import Product, Result, Rows
-from clsparse_py._spgemm.methods.fenced import FencedKernel
 from clsparse_py._spgemm.methods.team import Team, varied
+from clsparse_py._spgemm.methods.team_sync import SynchronisedKernel
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain
 from clsparse_py.records import dataclass
@@ -24,14 +24,14 @@ __all__ = ["DenseParts", "DenseWindows", "DenseWindowsKernel"]
 _SYMBOLIC = 4 << 10
 _SUMS = 16 << 10
 #: Columns of a window at most: each has a byte besides.
-_MOST_COLUMNS = 8 << 10
-_FEWEST_COLUMNS = 256
+_MAX_COLUMNS = 8 << 10
+_MIN_COLUMNS = 256
 #: Work-groups from which on a row's parts are no longer made at the same time.
 _MANY_GROUPS = 1 << 22
 
 
 @dataclass(frozen=True)
-class DenseWindowsKernel(FencedKernel):
+class DenseWindowsKernel(SynchronisedKernel):
     """Parameters of ``templates/spgemm/dense_windows.mako``; the lanes are the work-group.
 
     Attributes
@@ -42,7 +42,7 @@ class DenseWindowsKernel(FencedKernel):
         Of A's row, that are taken at a time.
     ahead : int
         Loads that a lane has in flight.
-    least : int
+    min_entries : int
         Fewest entries of a row of C whose columns and values are made.
     """
 
@@ -52,13 +52,13 @@ class DenseWindowsKernel(FencedKernel):
     columns: int
     entries: int
     ahead: int
-    least: int
+    min_entries: int
 
     @property
     @override
     def shape_name(self) -> str:
-        least = f"_from_{self.least}" if self.least else ""
-        return f"{super().shape_name}_{self.columns}_columns_{self.entries}_entries_{self.ahead}_ahead{least}"
+        from_min = f"_from_{self.min_entries}" if self.min_entries else ""
+        return f"{super().shape_name}_{self.columns}_columns_{self.entries}_entries_{self.ahead}_ahead{from_min}"
 
     @property
     @override
@@ -73,7 +73,7 @@ class DenseWindowsKernel(FencedKernel):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        own = {"columns": self.columns, "entries": self.entries, "ahead": self.ahead, "least": self.least}
+        own = {"columns": self.columns, "entries": self.entries, "ahead": self.ahead, "min_entries": self.min_entries}
         return {**super().arguments(), **own}
 
     @override
@@ -107,7 +107,7 @@ class DenseWindows(Team):
         Loads that a lane has in flight.
     parts : int
         Into how many the columns are cut at most: those of a row are made at the same time.
-    least : int
+    min_entries : int
         Fewest entries of a row of C whose columns and values are made; all rows are counted.
     """
 
@@ -116,22 +116,22 @@ class DenseWindows(Team):
     entries: int = 64
     ahead: int = 4
     parts: int = 16
-    least: int = 0
+    min_entries: int = 0
 
     def columns_of(self, form: Form) -> int:
         """Return how many columns a window has in a phase."""
         value = form.arithmetic.result.itemsize if form.arithmetic else 0
-        return min(self.columns or (_SUMS // value if value else _SYMBOLIC), _MOST_COLUMNS)
+        return min(self.columns or (_SUMS // value if value else _SYMBOLIC), _MAX_COLUMNS)
 
     @override
     def record(self, device: Device, form: Form, listed: bool) -> DenseWindowsKernel:
         # The lanes meet in loops of any length: on CPU devices they are one (quirk 4).
         lanes = 1 if device.is_cpu else min(self.lanes, device.max_work_group)
-        shape = self.columns_of(form), self.entries, self.ahead, self.least if form.arithmetic else 0
+        shape = self.columns_of(form), self.entries, self.ahead, self.min_entries if form.arithmetic else 0
         found = DenseWindowsKernel(lanes, form, listed, device.portability, lanes, *shape)
         # Narrower windows leave room for as many lanes.
-        while found.row_bytes > device.local_memory and found.columns > _FEWEST_COLUMNS:
-            found = replace(found, columns=max(found.columns // 64 * 32, _FEWEST_COLUMNS))
+        while found.row_bytes > device.local_memory and found.columns > _MIN_COLUMNS:
+            found = replace(found, columns=max(found.columns // 64 * 32, _MIN_COLUMNS))
         return found.fitting(device)
 
     @override

@@ -78,7 +78,7 @@ class _State:
 
     Attributes
     ----------
-    most_needed : int
+    max_needed : int
         Bytes that a slice needs, at most.
     """
 
@@ -86,7 +86,7 @@ class _State:
     products_before: cl_array.Array
     slices: tuple[Slice, ...]
     column_bits: int
-    most_needed: int = 0
+    max_needed: int = 0
     kept: dict[int, _Sorted] = field(default_factory=dict)
 
     def key(self, part: Slice) -> np.dtype[Any]:
@@ -102,18 +102,18 @@ class Esc:
     ----------
     work_group : int
         Of its own kernels, at most.
-    sparing : bool
+    bounded : bool
         Whether slices, and what is kept of them, take no more than `Product.spare` says, but for single rows that need it.
         Else the fewer slices, the better.
-    likely : float
+    expected_fill : float
         The share of the bound of C's entries that C is taken to have.
     """
 
     merges: ClassVar[bool] = False
 
     work_group: int = 128
-    sparing: bool = False
-    likely: float = 0.0
+    bounded: bool = False
+    expected_fill: float = 0.0
 
     def describe(self) -> str:
         """Return its parameters in a few words."""
@@ -164,7 +164,7 @@ class Esc:
 
     def _budget(self, product: Product, rows: Rows, entries: int) -> int:
         """Return the bytes that slices may have, and what is kept of them, where C has so many entries."""
-        if not self.sparing:
+        if not self.bounded:
             return product.free
         return product.spare(entries) - 16 * (rows.n + 1)
 
@@ -184,7 +184,7 @@ class Esc:
             enqueue_scan(chain, each, each, rows.n, kind="pointers")
         column_bits = max(1, (product.shape[1] - 1).bit_length())
         state = _State(*before, (), column_bits)
-        limit, aim = product.free, self._budget(product, rows, int(self.likely * product.bound))
+        limit, aim = product.free, self._budget(product, rows, int(self.expected_fill * product.bound))
 
         def needs(part: Slice) -> int:
             return self._needs(chain, product, part, state.key(part).itemsize, column_bits)
@@ -201,7 +201,7 @@ class Esc:
             n = len(state.slices)
             if n > _FEW_SLICES and n * _FEW_PRODUCTS > whole.n:
                 raise MemoryError(f"memory_limit: expansion in {limit:,} bytes takes {n:,} slices, of too few products each")
-        state.most_needed = max(map(needs, state.slices))
+        state.max_needed = max(map(needs, state.slices))
         return state
 
     def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: object, counts: cl_array.Array) -> None:
@@ -220,7 +220,7 @@ class Esc:
         known = cast("_State", state)
         room = 0
         if phase == "numeric" and not known.kept:
-            room = self._budget(product, rows, C.indices.size) - known.most_needed
+            room = self._budget(product, rows, C.indices.size) - known.max_needed
         for number, part in enumerate(known.slices):
             made = known.kept.get(number) or self._sorted(
                 chain, product, rows, known, part, waits=phase != "values", numbered=True

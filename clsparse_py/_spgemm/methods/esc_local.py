@@ -15,9 +15,9 @@ from typing_extensions import Self, override
 
 from clsparse_py._spgemm.kernels import Form, RowKernel
 from clsparse_py._spgemm.methods.base import Product, Rows
-from clsparse_py._spgemm.methods.fenced import FencedKernel
-from clsparse_py._spgemm.methods.sort import most_columns
+from clsparse_py._spgemm.methods.sort import max_columns_of
 from clsparse_py._spgemm.methods.team import Team, varied
+from clsparse_py._spgemm.methods.team_sync import SynchronisedKernel
 from clsparse_py._spgemm.thresholds import Thresholds
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain
@@ -91,7 +91,7 @@ class EscItemKernel(_SortingKernel):
 
 
 @dataclass(frozen=True)
-class _SortingTeamKernel(_SortingKernel, FencedKernel):
+class _SortingTeamKernel(_SortingKernel, SynchronisedKernel):
     """What the kernels share in which a team sorts a row."""
 
     #: Products that a lane fetches at a time.
@@ -119,7 +119,7 @@ class EscTeamKernel(_SortingTeamKernel):
     def arguments(self) -> Mapping[str, object]:
         # An index fits in the place of a word.
         bases = self.form.index == "int32" or self.word_bytes == 8
-        shape = {"teams": self.work_group // self.lanes, "free": self.fence != "barrier", "bases": bases}
+        shape = {"teams": self.work_group // self.lanes, "free": self.team_sync != "barrier", "bases": bases}
         return {**super().arguments(), **shape}
 
 
@@ -209,7 +209,7 @@ class _SortingTeam(Team):
 
     def max_columns(self, device: Device, form: Form) -> int:  # noqa: ARG002 - words of any size fit
         """Return the most columns with which a column and the number of a product fit in a word, and a row's words in memory."""
-        return most_columns(self.products)
+        return max_columns_of(self.products)
 
 
 @dataclass(frozen=True)
@@ -220,8 +220,8 @@ class EscItem(_SortingTeam):
     def record(self, device: Device, form: Form, listed: bool) -> EscItemKernel:
         word_bytes = _word_bytes(form, self.columns, self.bits)
         asked = EscItemKernel(self.work_group, form, listed, device.portability.at_most(1), 1, 1 << self.bits, word_bytes)
-        most = min(device.local_memory - _RESERVED, _SHARED) // asked.work_item_bytes
-        return replace(asked, work_group=min(self.work_group, device.max_work_group, max(most // 32 * 32, 1)))
+        fitting = min(device.local_memory - _RESERVED, _SHARED) // asked.work_item_bytes
+        return replace(asked, work_group=min(self.work_group, device.max_work_group, max(fitting // 32 * 32, 1)))
 
     @override
     def describe(self) -> str:
@@ -310,7 +310,7 @@ class EscGroup(_SortingTeam):
         return f"{self.products} products in global memory, a work-group of {self.work_group} to a row"
 
 
-def _most_products(device: Device, form: Form, lanes: int, word_bytes: int) -> int:
+def _max_products(device: Device, form: Form, lanes: int, word_bytes: int) -> int:
     """Return how many products of a row local memory holds, in any phase."""
     one = replace(EscTeam(1, lanes=lanes).record(device, form.of("numeric"), listed=True), word_bytes=word_bytes)
     of_product = replace(one, products=2).row_bytes - one.row_bytes
@@ -329,8 +329,8 @@ def esc_bins(device: Device, form: Form, thresholds: Thresholds) -> tuple[EscIte
     width, group = min(32, device.max_work_group), min(256, device.max_work_group)
     found: list[EscItem | EscTeam | EscGroup] = [EscItem(of_item)]
     for products, lanes in ((of_sub_group, width), (of_group, group)):
-        most = min(products, _most_products(device, form, lanes, 8))
-        packed = min(products, most if form.wide else _most_products(device, form, lanes, 4))
+        fitting = min(products, _max_products(device, form, lanes, 8))
+        packed = min(products, fitting if form.wide else _max_products(device, form, lanes, 4))
         # Small rows with as many lanes take a quarter of the local memory: more of them share a compute unit.
-        found += [EscTeam(size, lanes=lanes) for size in (most // 4, most, packed) if size > found[-1].products]
+        found += [EscTeam(size, lanes=lanes) for size in (fitting // 4, fitting, packed) if size > found[-1].products]
     return *found, EscGroup(_GROUP_PRODUCTS, min(512, device.max_work_group))

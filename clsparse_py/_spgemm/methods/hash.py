@@ -13,8 +13,8 @@ from typing_extensions import Self, override
 from clsparse_py._spgemm.kernels import Form
 from clsparse_py._spgemm.methods.base import Product, Result, Rows
 from clsparse_py._spgemm.methods.dense_windows import DenseWindows
-from clsparse_py._spgemm.methods.fenced import FencedKernel
 from clsparse_py._spgemm.methods.team import Team, varied
+from clsparse_py._spgemm.methods.team_sync import SynchronisedKernel
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain
 from clsparse_py.records import dataclass
@@ -33,7 +33,7 @@ _RANKED = 64
 
 
 @dataclass(frozen=True)
-class HashKernel(FencedKernel):
+class HashKernel(SynchronisedKernel):
     """Parameters of ``templates/spgemm/hash.mako``.
 
     Attributes
@@ -91,13 +91,13 @@ class HashKernel(FencedKernel):
             "items": self.items,
             "ordered": self.ordered,
             "ranked": self.slots <= _RANKED,
-            "free": self.fence != "barrier",
+            "free": self.team_sync != "barrier",
         }
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
         found = super().within(work_group, lane_width)
-        if found is None or found.items or not found._value or not found.ordered or found.fence != "barrier":
+        if found is None or found.items or not found._value or not found.ordered or found.team_sync != "barrier":
             return found
         # Rows of B are walked in a loop of any length, in which there must be no barrier.
         return replace(found, lanes=1)
@@ -181,7 +181,7 @@ class LargeHash(Hash):
     def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: object, C: Result, phase: str) -> None:
         super().enqueue_numeric(chain, product, rows, state, C, phase)
         if self.slots < min(self.products, product.shape[1]):
-            replace(self._windows, least=self.slots + 1).enqueue_numeric(chain, product, rows, state, C, phase)
+            replace(self._windows, min_entries=self.slots + 1).enqueue_numeric(chain, product, rows, state, C, phase)
 
     @override
     def describe(self) -> str:

@@ -30,13 +30,13 @@ class MergeKernel(RowKernel):
         Heads of a work-item.
     registers : bool
         Whether heads are in registers, or in local memory.
-    outputs : int
+    staged_c : int
         So many entries of C for each work-item of a work-group are staged in local memory, to be written side by side, where rows
         are adjacent and have one work-item each; 0: none.
-    inputs : int
+    staged_b : int
         So many entries of B are staged in local memory, where the rows of a sub-group name rows of B that lie side by side; a
         work-group is one sub-group then. 0: none.
-    most : int
+    max_length_of_b : int
         The symbolic phase tells whether rows are such as they were guessed to be: they name rows of B with no more entries than
         this. 0: they are known to be.
     """
@@ -45,25 +45,25 @@ class MergeKernel(RowKernel):
 
     items: int
     registers: bool
-    outputs: int
-    inputs: int = 0
-    most: int = 0
+    staged_c: int
+    staged_b: int = 0
+    max_length_of_b: int = 0
 
     #: In how many ranges rows of B lie that are staged, at most.
     RANGES: ClassVar[int] = 8
     #: Into how many parts products are counted, so that work-groups do not wait for each other.
     SLOTS: ClassVar[int] = 64
     #: Heads in the registers of a work-item, at most.
-    MOST_ITEMS: ClassVar[int] = 64
+    MAX_ITEMS: ClassVar[int] = 64
     #: Bytes of local memory that a work-group may take: several of them share a compute unit, and no device has less than 32 KiB.
     LOCAL_MEMORY: ClassVar[int] = 26 << 10
 
     @property
     @override
     def template(self) -> str:
-        if self.most:
+        if self.max_length_of_b:
             return "spgemm/merge_speculative"
-        if self.inputs:
+        if self.staged_b:
             return "spgemm/merge_staged"
         return "spgemm/merge_item" if self.lanes == 1 else "spgemm/merge_team"
 
@@ -71,19 +71,20 @@ class MergeKernel(RowKernel):
     @override
     def shape_name(self) -> str:
         where = f"{self.items}_{'heads' if self.registers else 'local_heads'}"
-        staged = f"{f'_staged{self.outputs}' if self.outputs else ''}{f'_from{self.inputs}' if self.inputs else ''}"
-        return f"{super().shape_name}_{where}{staged}{f'_most{self.most}' if self.most else ''}"
+        staged = f"{f'_staged{self.staged_c}' if self.staged_c else ''}{f'_from{self.staged_b}' if self.staged_b else ''}"
+        return f"{super().shape_name}_{where}{staged}{f'_most{self.max_length_of_b}' if self.max_length_of_b else ''}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
         # Heads by their numbers, which a template unrolls, or by the variable of a loop over them.
         found = {**super().arguments(), "items": self.items, "heads": tuple(range(self.items)) if self.registers else ("u",)}
-        if self.inputs:
-            return {**found, "outputs": self.outputs, "inputs": self.inputs, "ranges": self.RANGES, "lane_width": self.lane_width}
+        if self.staged_b:
+            staged = {"staged_c": self.staged_c, "staged_b": self.staged_b, "ranges": self.RANGES}
+            return {**found, **staged, "lane_width": self.lane_width}
         found["registers"] = self.registers
-        if self.most:
-            return {**found, "most": self.most, "slots": self.SLOTS}
-        return {**found, "outputs": self.outputs} if self.lanes == 1 else found
+        if self.max_length_of_b:
+            return {**found, "max_length_of_b": self.max_length_of_b, "slots": self.SLOTS}
+        return {**found, "staged_c": self.staged_c} if self.lanes == 1 else found
 
     @property
     def _entry_bytes(self) -> int:
@@ -99,7 +100,7 @@ class MergeKernel(RowKernel):
     def _work_item_bytes(self) -> int:
         """Bytes of local memory for each work-item, but for what is staged of B."""
         head = self._entry_bytes + (8 if self.form.wide else 4) + np.dtype(self.form.index).itemsize
-        staged = -(-33 * self.outputs * self._entry_bytes // 32)
+        staged = -(-33 * self.staged_c * self._entry_bytes // 32)
         return staged + (0 if self.registers else self.items * head)
 
     @override
@@ -114,16 +115,16 @@ class MergeKernel(RowKernel):
         width = 1 << min(lane_width, self.lane_width, work_group).bit_length() - 1
         lanes = min(self.lanes, width)
         items = self.items * (self.lanes // lanes)
-        registers = self.registers and items <= self.MOST_ITEMS
+        registers = self.registers and items <= self.MAX_ITEMS
         alone = lanes == 1 and self.form.phase != "symbolic"
-        outputs = self.outputs if alone and not self.listed else 0
-        made = replace(self, lanes=lanes, items=items, registers=registers, outputs=outputs, inputs=0)
+        staged_c = self.staged_c if alone and not self.listed else 0
+        made = replace(self, lanes=lanes, items=items, registers=registers, staged_c=staged_c, staged_b=0)
         # A whole sub-group makes the rows: not after a compiler refused that.
         whole = 1 < min(lane_width, self.lane_width) == width
-        if self.inputs and alone and registers and whole and self.form.index == "int32":
+        if self.staged_b and alone and registers and whole and self.form.index == "int32":
             room = self.LOCAL_MEMORY - width * made._work_item_bytes
-            if (self.inputs + 1) * self._input_bytes <= room:
-                return replace(made, inputs=self.inputs, portability=self.portability.at_most(width), work_group=width)
+            if (self.staged_b + 1) * self._input_bytes <= room:
+                return replace(made, staged_b=self.staged_b, portability=self.portability.at_most(width), work_group=width)
         made = replace(made, portability=self.portability.at_most(width if lanes > 1 else 1))
         while work_group * made._work_item_bytes > self.LOCAL_MEMORY:
             work_group //= 2
@@ -145,9 +146,9 @@ class Merge(Team):
     registers : bool
         Whether heads are in registers, or in local memory.
     work_group : int
-    outputs : int, optional
+    staged_c : int, optional
         As `MergeKernel` has it; by default what suits the product.
-    inputs : int
+    staged_b : int
         As `MergeKernel` has it.
     """
 
@@ -155,8 +156,8 @@ class Merge(Team):
     items: int
     registers: bool = True
     work_group: int = 128
-    outputs: int | None = None
-    inputs: int = 0
+    staged_c: int | None = None
+    staged_b: int = 0
 
     #: Of how many entries of a row of C the staged ones are a multiple, and how many are too many to be staged.
     _STAGED: ClassVar[tuple[int, int]] = (4, 32)
@@ -166,20 +167,20 @@ class Merge(Team):
         """The longest row of A that it takes."""
         return self.lanes * self.items
 
-    def legal(self, device: Device, form: Form, *, listed: bool, most: int = 0) -> MergeKernel | None:
+    def legal(self, device: Device, form: Form, *, listed: bool, max_length_of_b: int = 0) -> MergeKernel | None:
         """Return the nearest record that a device can hold, or None."""
-        shape = self.lanes, self.items, self.registers, self.outputs or 0, self.inputs, most
+        shape = self.lanes, self.items, self.registers, self.staged_c or 0, self.staged_b, max_length_of_b
         asked = MergeKernel(self.work_group, form, listed, device.portability, *shape)
         width = device.portability.lane_width
-        group = max(self.work_group, width) if self.inputs or min(self.lanes, width) > 1 else self.work_group
+        group = max(self.work_group, width) if self.staged_b or min(self.lanes, width) > 1 else self.work_group
         return asked.within(min(group, device.max_work_group), width)
 
-    def speculative(self, device: Device, form: Form, most: int) -> MergeKernel:
+    def speculative(self, device: Device, form: Form, max_length_of_b: int) -> MergeKernel:
         """Return the record of a symbolic phase that tells whether it holds all rows."""
-        legal = self.legal(device, form, listed=False, most=most)
+        legal = self.legal(device, form, listed=False, max_length_of_b=max_length_of_b)
         assert legal is not None, self  # `merges` gives none else
         # The products of a work-item are told in 13 bits.
-        return replace(legal, most=min(most, 8191 // legal.items))
+        return replace(legal, max_length_of_b=min(max_length_of_b, 8191 // legal.items))
 
     @override
     def record(self, device: Device, form: Form, listed: bool) -> MergeKernel:
@@ -190,26 +191,26 @@ class Merge(Team):
     @override
     def foreseen(self, product: Product, rows: Rows, phase: str) -> RowKernel | None:
         # How many entries of C one work-item stages is told by their number.
-        staging = self.outputs is None and self.lanes == 1 and phase != "symbolic" and rows.listed is None
+        staging = self.staged_c is None and self.lanes == 1 and phase != "symbolic" and rows.listed is None
         return None if staging else super().foreseen(product, rows, phase)
 
     @override
     def suited(self, device: Device, product: Product, entries: int | None = None) -> Self:
-        if self.outputs is not None or entries is None or device.is_cpu:
+        if self.staged_c is not None or entries is None or device.is_cpu:
             return self
-        suited: Self = varied(self, "outputs", self._staged(entries / product.shape[0]))
+        suited: Self = varied(self, "staged_c", self._staged(entries / product.shape[0]))
         return suited
 
     def _staged(self, mean: float) -> int:
         """Return how many entries of C are staged for each row, by the mean row, which some are longer than."""
-        step, most = self._STAGED
+        step, max_staged = self._STAGED
         wanted = math.ceil(1.1 * mean / step) * step
-        return wanted if wanted <= most else 0
+        return wanted if wanted <= max_staged else 0
 
     @override
     def describe(self) -> str:
         where = "" if self.registers else " in local memory"
-        staged = f", {self.inputs} entries of B side by side" if self.inputs else ""
+        staged = f", {self.staged_b} entries of B side by side" if self.staged_b else ""
         return f"{self.items} heads a work-item{where}, {self.lanes} to a row{staged}"
 
 

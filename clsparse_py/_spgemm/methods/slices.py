@@ -12,7 +12,7 @@ from clsparse_py.records import dataclass
 __all__ = ["Slice", "cut_into_slices"]
 
 #: Products of a slice, and entries of A in it, are counted in 32 bits with one to spare.
-_MOST = np.iinfo(np.int32).max
+_INT32_MAX = np.iinfo(np.int32).max
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Slice:
 
     def fits(self, column_bits: int) -> bool:
         """Whether numbers are large enough for it."""
-        return self.n <= _MOST and self.n_entries <= _MOST and self.row_bits <= min(32, 64 - column_bits)
+        return self.n <= _INT32_MAX and self.n_entries <= _INT32_MAX and self.row_bits <= min(32, 64 - column_bits)
 
 
 def cut_into_slices(
@@ -82,14 +82,14 @@ def cut_into_slices(
         while low < high:
             middle = (low + high + 1) // 2
             wanted = slice_to(middle)
-            most = limit if aim is None or wanted.n_rows == 1 else aim
-            if wanted.fits(column_bits) and needs(wanted) <= most:
+            allowed = limit if aim is None or wanted.n_rows == 1 else aim
+            if wanted.fits(column_bits) and needs(wanted) <= allowed:
                 low = middle
             else:
                 high = middle - 1
         if low == begin:
             row = slice_to(begin + 1)
-            more = "" if row.n <= _MOST else f", and a slice {_MOST:,} products"
+            more = "" if row.n <= _INT32_MAX else f", and a slice {_INT32_MAX:,} products"
             raise MemoryError(
                 f"memory_limit: a row of the product has {row.n:,} intermediate products, whose expansion needs {needs(row):,} "
                 f"bytes; the workspace may have {limit:,}{more}"

@@ -11,20 +11,20 @@ from typing_extensions import Self, override
 
 from clsparse_py._spgemm.kernels import Form
 from clsparse_py._spgemm.methods.base import Product
-from clsparse_py._spgemm.methods.fenced import FencedKernel
 from clsparse_py._spgemm.methods.team import Team, varied
+from clsparse_py._spgemm.methods.team_sync import SynchronisedKernel
 from clsparse_py._spgemm.thresholds import Thresholds
 from clsparse_py.device import Device
 from clsparse_py.records import dataclass
 
-__all__ = ["Sort", "SortKernel", "most_columns", "sorts"]
+__all__ = ["Sort", "SortKernel", "max_columns_of", "sorts"]
 
 #: Work-items to a row, at most.
 _MAX_LANES = 32
 
 
 @dataclass(frozen=True)
-class SortKernel(FencedKernel):
+class SortKernel(SynchronisedKernel):
     """Parameters of ``templates/spgemm/sort.mako``; ``lanes`` is a power of two.
 
     Attributes
@@ -45,8 +45,8 @@ class SortKernel(FencedKernel):
     word_bytes: int
 
     #: Products of a lane, at most: where runs begin is told by the bits of a word. In its registers: quirk 6.
-    MOST_ITEMS: ClassVar[int] = 32
-    MOST_REGISTERS: ClassVar[int] = 16
+    MAX_ITEMS: ClassVar[int] = 32
+    MAX_REGISTER_ITEMS: ClassVar[int] = 16
     #: Bytes of local memory that a work-group of several sub-groups may take, so that several work-groups share a compute unit.
     LOCAL_MEMORY: ClassVar[int] = 24 << 10
     #: Products that a lane fetches at a time.
@@ -93,14 +93,14 @@ class SortKernel(FencedKernel):
         lanes = min(self.lanes, 1 << work_group.bit_length() - 1)
         width = 1 << min(lane_width, self.lane_width, work_group).bit_length() - 1 if lanes > 1 else 1
         items = self.products // lanes
-        if items > self.MOST_ITEMS:
+        if items > self.MAX_ITEMS:
             return None
         # Whole sub-groups, as their lanes exchange values.
         unit = max(lanes, width)
         group = work_group // unit * unit
         made = replace(
             self, work_group=group, lanes=lanes, items=items, portability=self.portability.at_most(width),
-            registers=self.registers and items <= self.MOST_REGISTERS,
+            registers=self.registers and items <= self.MAX_REGISTER_ITEMS,
         )  # fmt: skip
         while made.work_group // lanes * made.row_bytes > self.LOCAL_MEMORY and made.work_group >= 2 * unit:
             made = replace(made, work_group=made.work_group // (2 * unit) * unit)
@@ -157,7 +157,7 @@ class Sort(Team):
         return f"{self.items} products a work-item{where}, {self.lanes} to a row"
 
 
-def most_columns(products: int) -> int:
+def max_columns_of(products: int) -> int:
     """Return the most columns with which a word of 64 bits holds a column and the number of one of so many products."""
     return 1 << 64 - (products - 1).bit_length()
 

@@ -11,11 +11,11 @@ from clsparse_py._spgemm.kernels import RowKernel
 from clsparse_py.device import Device
 from clsparse_py.records import dataclass
 
-__all__ = ["FencedKernel"]
+__all__ = ["SynchronisedKernel"]
 
 
 @dataclass(frozen=True)
-class FencedKernel(RowKernel):
+class SynchronisedKernel(RowKernel):
     """What kernels share whose teams use ``cl/team.cl``."""
 
     @property
@@ -24,7 +24,7 @@ class FencedKernel(RowKernel):
         """Local memory for a row."""
 
     @property
-    def fence(self) -> str:
+    def team_sync(self) -> str:
         """How lanes of a team order local memory: "none" has to be, by the device's way ("ptx", "wave"), or "barrier"."""
         if self.lanes == 1:
             return "none"
@@ -38,7 +38,7 @@ class FencedKernel(RowKernel):
     @property
     @override
     def prelude(self) -> str:
-        return f"{super().prelude}\n#define TEAM {self.lanes}\n#define FENCE_BY_{self.fence.upper()}"
+        return f"{super().prelude}\n#define TEAM {self.lanes}\n#define TEAM_SYNC_BY_{self.team_sync.upper()}"
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
