@@ -6,8 +6,8 @@
 // team_offsets(offsets, n, box):     offsets[i] becomes the sum of the first i of n counts, offsets[n] that of all: n + 1 entries.
 // team_find(offsets, low, high, i):  the last k in low to high - 1 with offsets[k] <= i, of which low is one. No lane needs others.
 //
-// PLACE is an unsigned type that holds every offset. With TEAM_SYNC_BY_BARRIER the whole work-group has to call all but team_find, and
-// loops that hold them have a trip count that the compiler knows (quirk 4).
+// PLACE is an unsigned type that holds every offset. With TEAM_SYNC_BY_BARRIER the whole work-group has to call all but
+// team_find, and loops that hold them have a trip count that the compiler knows (quirk 4).
 #ifndef TEAM
     #error "team.cl needs TEAM: work-items to a row"
 #endif
