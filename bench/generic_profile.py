@@ -20,7 +20,7 @@ from clsparse_py.console import plain
 from clsparse_py.device import describe
 from clsparse_py.tuning import profiles
 from clsparse_py.tuning.checkpoint import Checkpoint
-from clsparse_py.tuning.outcome import profile_of, train
+from clsparse_py.tuning.outcome import made_by, profile_of, train
 from clsparse_py.tuning.run import summary
 from clsparse_py.tuning.tunable import tunables
 
@@ -47,8 +47,12 @@ def derived(base: dict[str, Any], trained: dict[str, Any]) -> dict[str, Any]:
                 of_operation = {key: dict(questions) for key, questions in operations.get(operation, {}).items()}
                 of_operation[dtype] = of_operation.get(dtype, {}) | taken
                 operations[operation] = of_operation
-    kept = {key: trained[key] for key in ("date", "versions", "evidence", "scores")}
-    return {"schema": base["schema"], "name": base["name"], "device": base["device"], **kept, "operations": operations}
+    thresholds = {operation: dict(by_dtype) for operation, by_dtype in base.get("thresholds", {}).items()}
+    for operation, by_dtype in trained["thresholds"].items():
+        thresholds.setdefault(operation, {}).update(by_dtype)
+    kept = {key: trained[key] for key in ("date", "versions", "made", "evidence", "scores")}
+    head = {"schema": base["schema"], "name": base["name"], "device": base["device"]}
+    return {**head, **kept, "operations": operations, "thresholds": thresholds}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -57,14 +61,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     whole.add_argument("checkpoints", nargs="+", type=Path, metavar="FILE", help="what tuning runs measured")
     whole.add_argument("--device", default="", metavar="SUBSTRING", help="a device of the type, which is not measured")
     whole.add_argument("--out", type=Path, required=True, help="the generic profile, which is replaced")
+    whole.add_argument("--commit", default="", help="of the package, if it does not run from a checkout that tells")
     parsed = whole.parse_args(arguments)
     device = describe(opencl.choose(parsed.device))
     base = profiles.read(parsed.out).content
     if base["device"] != {"type": device.type}:
         whole.error(f"--out: {parsed.out} is for {base['device']}, not for any device of type {device.type}")
-    outcomes = train(device, together(parsed.checkpoints), tunables())
+    measured = together(parsed.checkpoints)
+    outcomes = train(device, measured, tunables())
     plain(width=_WIDTH).print(summary(outcomes))
-    profiles.save(derived(dict(base), profile_of(device, outcomes, None)), parsed.out)
+    command = f"python -m bench.generic_profile {' '.join(path.name for path in parsed.checkpoints)}"
+    made = made_by(command, measured, minutes=0, commit=parsed.commit)
+    profiles.save(derived(dict(base), profile_of(device, outcomes, None, {"name": base["name"], "made": made})), parsed.out)
     return 0
 
 

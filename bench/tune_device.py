@@ -48,6 +48,7 @@ def parser() -> argparse.ArgumentParser:
         "--device", default="", metavar="SUBSTRING", help="the first device in whose name or platform this is found"
     )
     whole.add_argument("--suite", action="append", default=[], choices=gallery.SUITES, help="test on it, too; may be repeated")
+    whole.add_argument("--name", default="", help="of the profile, if not that of the device")
     add_tune_options(whole)
     return whole
 
@@ -72,6 +73,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             report=parsed.report,
             out=parsed.out,
             fresh=parsed.fresh,
+            command=" ".join(["python -m bench.tune_device", *(f"--suite {suite}" for suite in parsed.suite)]),
+            commit=parsed.commit,
+            name=parsed.name,
         )
     except (ValueError, cl.Error) as error:
         console.print(f"tune_device: {error}", soft_wrap=True)

@@ -393,6 +393,7 @@ def _tune(arguments: argparse.Namespace) -> int:
             report=arguments.report,
             out=arguments.out,
             fresh=arguments.fresh,
+            commit=arguments.commit,
         )
     except ValueError as error:
         raise CommandError(str(error)) from None
@@ -441,6 +442,7 @@ def add_tune_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--report", type=Path, metavar="DIR", help="write tables and plots of what it brings")
     command.add_argument("--out", type=Path, metavar="FILE", help="write the profile there, and go on using the present one")
     command.add_argument("--fresh", action="store_true", help="forget what earlier runs measured")
+    command.add_argument("--commit", default="", help="what the profile says that it was made at, where no checkout tells")
     command.set_defaults(run=_tune)
 
 

@@ -105,6 +105,9 @@ class Device:
         Kinds of shared virtual memory.
     portability : Portability
         How lanes exchange values, how far, and how loads are hinted.
+    vendor : str
+    cache_bytes : int
+        Of the global memory's cache, as the driver tells; 0 if it does not.
     """
 
     name: str
@@ -127,11 +130,17 @@ class Device:
     svm: tuple[str, ...]
     portability: Portability
     vendor: str = ""
+    cache_bytes: int = 0
 
     @property
     def fingerprint(self) -> tuple[str, str]:
         """Name and driver version: profiles and measurements belong to these."""
         return self.name, self.driver_version
+
+    @property
+    def resident(self) -> int:
+        """Work-items that a compute unit is taken to hold: one on CPU devices, else two of the largest work-groups."""
+        return 1 if self.is_cpu else 2 * self.max_work_group
 
     @property
     def is_cpu(self) -> bool:
@@ -431,6 +440,7 @@ def _described(device: cl.Device) -> Device:
         ),
         portability=found.portability,
         vendor=device.vendor.strip(),
+        cache_bytes=int(_query(device, "global_mem_cache_size", 0)),
     )
 
 

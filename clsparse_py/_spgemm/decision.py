@@ -133,7 +133,9 @@ class Automatic:
         request, (a, b, _, product, *_) = self._request, self._operands
         device, form, n = product.kind.device, product.form, product.shape[1]
         if request.strategy is None:
-            ruling = decided(device, form, features_of((*a.matrix.shape, n), (a.nnz, b.nnz), a.known))
+            entry_bytes = product.b_data.dtype.itemsize + product.b_indices.dtype.itemsize
+            features = features_of((*a.matrix.shape, n), (a.nnz, b.nnz), a.known, device, entry_bytes)
+            ruling = decided(device, form, features)
             strategy, reason = ruling.value, Reason("", ruling)
         else:
             strategy, reason = request.strategy, Reason("the strategy was given")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from clsparse_py.device import Device
 from clsparse_py.records import dataclass
 from clsparse_py.structure import Facts
 from clsparse_py.tuning.labels import MOST, number
@@ -97,7 +98,13 @@ def _part(text: str, label: str, methods: Collection[str]) -> Part:
     return Part(method, Limits(*(number(each, f"recipe: a limit of {method}", 0, MOST) for each in numbers)))
 
 
-def features_of(shape: tuple[int, int, int], nnz: tuple[int, int], A: Facts | None = None) -> dict[str, float]:
+def features_of(
+    shape: tuple[int, int, int],
+    nnz: tuple[int, int],
+    A: Facts | None = None,
+    device: Device | None = None,
+    entry_bytes: int = 12,
+) -> dict[str, float]:
     """Return what profiles decide by: what is known of a product before the analysis shares its rows out.
 
     Parameters
@@ -107,10 +114,16 @@ def features_of(shape: tuple[int, int, int], nnz: tuple[int, int], A: Facts | No
     nnz : tuple of int
         Entries of A and of B.
     A : Facts or None
-        What is known of A: rows are taken to be alike, and half of the columns to be neighbours, where nothing is.
+        Facts of A: if there are none, rows are taken to be alike, and half of the columns to be neighbours.
+    device : Device or None
+        That makes it, for the features that are relative to the device.
+    entry_bytes : int
+        Of an entry of B.
     """
     rows, inner, columns = shape
     mean, mean_of_b = nnz[0] / max(rows, 1), nnz[1] / max(inner, 1)
+    # Drivers that tell no cache have one of the size of all local memory.
+    cache = (device.cache_bytes or device.local_memory * device.compute_units) if device else 1
     return {
         "rows": rows,
         "columns": columns,
@@ -126,4 +139,7 @@ def features_of(shape: tuple[int, int, int], nnz: tuple[int, int], A: Facts | No
         "mean_products": mean * mean_of_b,
         # How full a row of C would be if no columns met.
         "fill": mean * mean_of_b / max(columns, 1),
+        # Each row of B is read again for each entry of A that names it.
+        "bytes_by_cache": nnz[1] * entry_bytes / max(cache, 1),
+        "rows_by_items": rows / (device.compute_units * device.resident) if device else rows,
     }

@@ -1,9 +1,10 @@
-"""What can be tuned of SpGEMM: the recipe, by which methods share the rows of a product."""
+"""What can be tuned of SpGEMM: the strategy, by which methods share the rows of a product, and the thresholds of all products."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,13 +12,21 @@ import numpy as np
 import pyopencl as cl
 from typing_extensions import override
 
+from clsparse_py._spgemm.count import count
 from clsparse_py._spgemm.decide import parse
+from clsparse_py._spgemm.decision import decide
+from clsparse_py._spgemm.operands import operands_of
 from clsparse_py._spgemm.pipeline import multiply, structure_of
+from clsparse_py._spgemm.refused import until_built
 from clsparse_py._spgemm.request import Request
 from clsparse_py._spgemm.strategy import Recipe, features_of
+from clsparse_py._spgemm.thresholds import Thresholds, made, supposing
+from clsparse_py._spgemm.timer import UNTIMED
 from clsparse_py.csr import csr_array
 from clsparse_py.device import Device, describe
-from clsparse_py.tuning.profiles import default
+from clsparse_py.errors import BuildError
+from clsparse_py.tuning import descent
+from clsparse_py.tuning.profiles import default, default_thresholds
 from clsparse_py.tuning.tunable import Parameter, Tunable
 
 __all__ = ["SpgemmProblem", "SpgemmTunable"]
@@ -42,10 +51,40 @@ _MIN_PRODUCTS = 1 << 15
 #: Intermediate products that GPUs, and a few cores, make in reasonable time; bytes of each in C and in workspace, at most.
 _MOST_PRODUCTS = {False: 1 << 31, True: 1 << 27}
 _PRODUCT_BYTES = 48
+#: Values of the thresholds that the search tries, each beside those of the others where it stands.
+_CANDIDATES: dict[str, tuple[float, ...]] = {
+    "max_small_products": (1 << 14, 1 << 15, 1 << 16, 1 << 17),
+    "max_small_lanes": (1, 4, 8, 16),
+    "max_small_items": (8, 16, 32),
+    "max_item_length": (6, 12, 16, 24),
+    "max_item_products": (1 << 8, 1 << 10, 1 << 12),
+    "max_speculative_length": (128, 256, 512, 1024),
+    "max_speculative_work": (1 << 32, 1 << 34, 1 << 36),
+    "max_longest_by_mean": (1.5, 2, 3, 4),
+    "min_adjacent_share": (0.1, 0.25, 0.5),
+    "min_staged_share": (0.1, 0.25, 0.5),
+    "min_listed_by_mean": (1, 2, 4, 16),
+    "max_products_by_mean": (8, 16, 32, 64, 128),
+    "min_merged_compression": (2, 3, 4, 6),
+    "min_window_entries": (2, 4, 8, 16),
+    "max_joined_rows": (1 << 8, 1 << 10, 1 << 12),
+    "max_joined_places": (1 << 19, 1 << 21, 1 << 23),
+    "max_side_groups": (1, 4, 16),
+    "max_upper_compression": (1.1, 1.25, 1.5, 2),
+    "max_upper_mean": (8, 16, 32),
+    "expected_fill": (0.25, 0.5, 1),
+    "esc_item_products": (8, 16, 32),
+    "esc_team_products": (368, 736, 1472),
+    "esc_group_products": (3072, 6144, 12288),
+    "sort_items": (2, 4, 8),
+    "merge_items": (4, 8, 16),
+    "merge_item_length": (8, 16, 32),
+    "max_merge_lanes": (8, 16, 32),
+}
 
 
 def _labels(*, is_cpu: bool) -> tuple[str, ...]:
-    """Return the labels of the declared recipes."""
+    """Return the labels of the declared strategies."""
     merged = {
         longest: f"reg-merge:{longest}:{_MOST}:{_ALONE}" if longest else "" for _, each in _METHODS[is_cpu] for longest in each
     }
@@ -90,7 +129,8 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
     """SpGEMM as the tuner takes it, see `tuning.tunable.Tunable`: a matrix times itself or, if not square, its transposed."""
 
     operation = "spgemm"
-    questions = ("strategy",)
+    questions = ("strategy", "thresholds")
+    descents = ("thresholds",)
     waits = True
     parameters = (
         Parameter(
@@ -133,13 +173,54 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
             raise MemoryError(f"{name}: {n_products:,} products may need more memory than {device.name} has")
         A = csr_array(left, queue=queue)
         B = A if right is left else csr_array(right, queue=queue)
-        features = features_of((*left.shape, right.shape[1]), (left.nnz, right.nnz), A.facts)
+        entry_bytes = B.dtype.itemsize + B.indices.dtype.itemsize
+        features = features_of((*left.shape, right.shape[1]), (left.nnz, right.nnz), A.facts, device, entry_bytes)
         return SpgemmProblem(name, queue, (left, right), A, B, features)
 
     @override
     def configurations(self, device: Device, dtype: str, question: str) -> tuple[str, ...]:
-        """Return the declared recipes; what a device has no room for is left to the methods behind."""
+        """Return the declared strategies, whose last methods take what a device has no room for, or a descent's first steps."""
+        if question == "thresholds":
+            return descent.UNTUNED, *descent.neighbours(descent.UNTUNED, self.thresholds(device, dtype, question), _CANDIDATES)
         return _labels(is_cpu=device.is_cpu)
+
+    @override
+    def thresholds(self, device: Device, dtype: str, question: str) -> Mapping[str, float]:
+        """Return the thresholds of the shipped profile for a device of this type."""
+        return default_thresholds(device, self.operation, dtype, made).items()
+
+    def _changed(self, device: Device, dtype: str, label: str) -> Thresholds:
+        return made({**self.thresholds(device, dtype, "thresholds"), **descent.changes_of(label)})
+
+    @override
+    def around(self, device: Device, dtype: str, subject: SpgemmProblem, question: str, label: str) -> tuple[str, ...]:
+        """Return the labels by which other bins make the rows, or in another way, than by a label, each other way once."""
+        seen, found = [self._way(device, dtype, subject, label)], []
+        for each in descent.neighbours(label, self.thresholds(device, dtype, question), _CANDIDATES):
+            with suppress(BuildError, MemoryError, ValueError, cl.Error):
+                way = self._way(device, dtype, subject, each)
+                if way not in seen:
+                    seen.append(way)
+                    found.append(each)
+        return tuple(found)
+
+    def _request(self, device: Device, dtype: str, subject: SpgemmProblem) -> Request:
+        """Return the request for a product by the strategy that no one tuned."""
+        return Request(strategy=parse(self.default(device, dtype, "strategy", subject.features)))
+
+    def _way(self, device: Device, dtype: str, subject: SpgemmProblem, label: str) -> object:
+        """Return which accumulators make how many rows by some thresholds, and what else they decide."""
+        request = self._request(device, dtype, subject)
+
+        def counted() -> object:
+            operands = operands_of(subject.A, subject.B, request)
+            decision = decide(operands, request)
+            found = count(operands, decision, UNTIMED)
+            steps = [(step.rule.accumulator, step.rule.limits, step.rows.n, step.long) for step in found.steps]
+            return steps, found.reason.upper_bound, decision.expects_several
+
+        with supposing(self._changed(device, dtype, label)):
+            return until_built(counted)
 
     @override
     def features(self, subject: SpgemmProblem) -> dict[str, float]:
@@ -147,25 +228,35 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
         return subject.features
 
     @override
-    def parse(self, question: str, label: str) -> Recipe:
-        """Return a recipe by its label.
+    def parse(self, question: str, label: str) -> Recipe | Mapping[str, float]:
+        """Return a strategy by its label, or the changes of thresholds that a label tells.
 
         Raises
         ------
         ValueError
             It names none.
         """
-        return parse(label)
+        if question == "strategy":
+            return parse(label)
+        changes = descent.changes_of(label)
+        for name, value in changes.items():
+            if value not in _CANDIDATES.get(name, ()):
+                raise ValueError(f"{name[:80]}={value:g} is no threshold that is tried")
+        return changes
 
     @override
     def prepare(self, subject: SpgemmProblem, question: str, label: str) -> Callable[[], list[cl.Event]]:
-        """Return what makes the product by a recipe, analysis and all. Kernels are built by its first call."""
+        """Return what makes the product by a strategy or by thresholds, analysis and all. Its first call builds kernels."""
         A, B = subject.A, subject.B
-        request = Request(strategy=parse(label))
+        device, dtype = describe(subject.queue.device), A.dtype.name
+        by_strategy = question == "strategy"
+        request = Request(strategy=parse(label)) if by_strategy else self._request(device, dtype, subject)
+        thresholds = self._changed(device, dtype, descent.UNTUNED if by_strategy else label)
 
         def make() -> list[cl.Event]:
             subject.C = None  # its memory is free for the next
-            C = multiply(A, B, request)
+            with supposing(thresholds):
+                C = multiply(A, B, request)
             subject.C = csr_array.assembled(structure_of(A.queue, (A.shape[0], B.shape[1]), C.indices, C.indptr), C.data)
             return list(C.data.events)
 
@@ -174,7 +265,9 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
 
     @override
     def default(self, device: Device, dtype: str, question: str, features: Mapping[str, float]) -> str:
-        """Return the recipe of the shipped profile for a device of this type."""
+        """Return the strategy of the shipped profile for a device of this type, or that no threshold is changed."""
+        if question == "thresholds":
+            return descent.UNTUNED
         return default(device, self.operation, dtype, question, features, parse).label
 
     @override

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import hashlib
 import importlib.metadata
 import itertools
 import logging
 import math
 import platform
+import subprocess
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,14 +22,14 @@ import clsparse_py
 from clsparse_py.device import Device
 from clsparse_py.errors import ProfileError
 from clsparse_py.records import dataclass
-from clsparse_py.tuning import profiles, training
+from clsparse_py.tuning import descent, profiles, training
 from clsparse_py.tuning.checkpoint import Checkpoint, Observation
 from clsparse_py.tuning.corpus import TEST, TRAIN
 from clsparse_py.tuning.training import Answer, Losses
-from clsparse_py.tuning.tree import Tree, bare, features_of, from_json, leaf_of
+from clsparse_py.tuning.tree import Leaf, Tree, bare, features_of, from_json, leaf_of
 from clsparse_py.tuning.tunable import Tunable
 
-__all__ = ["Outcome", "Whole", "changed", "existing", "profile_of", "train"]
+__all__ = ["Outcome", "Whole", "changed", "existing", "made_by", "profile_of", "train"]
 
 _log = logging.getLogger(__name__)
 
@@ -50,12 +53,30 @@ class Outcome:
         Of that, against the best of all that was measured.
     observations : list of Observation
         That it was made of.
+    thresholds : dict of str to mapping
+        The untuned numbers of each question that a descent answers.
     """
 
     answers: dict[str, Answer]
     whole: list[Whole]
     scores: dict[str, Losses]
     observations: list[Observation]
+    thresholds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    @property
+    def trees(self) -> dict[str, Any]:
+        """The trees as JSON has them, by question."""
+        return {question: answer.tree.to_json() for question, answer in self.answers.items() if question not in self.thresholds}
+
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """The thresholds with their evidence as JSON has them, by name."""
+        found: dict[str, Any] = {}
+        for question, untuned in self.thresholds.items():
+            asked, label = [each for each in self.observations if each.question == question], self.answers[question].tree
+            assert isinstance(label, Leaf)  # a descent gives no others
+            found |= descent.evidence(asked, label.label, untuned)
+        return found
 
 
 def train(device: Device, checkpoint: Checkpoint, tunables: Mapping[str, Tunable[Any]]) -> dict[tuple[str, str], Outcome]:
@@ -75,12 +96,19 @@ def train(device: Device, checkpoint: Checkpoint, tunables: Mapping[str, Tunable
             answers: dict[str, Answer] = {}
             for question in tunable.questions:
                 asked = [_known(tunable, each) for each in observations if each.question == question]
-                found = training.answer([each for each in asked if each.times], rules[question])
+                asked = [each for each in asked if each.times]
+                by_descent = question in tunable.descents
+                found = descent.answer(asked) if by_descent else training.answer(asked, rules[question])
                 if found is not None:
                     answers[question] = found
             if answers:
-                together = whole(observations, answers) if len(answers) == len(tunable.questions) else []
-                outcomes[operation, dtype] = Outcome(answers, together, scores_of(together), observations)
+                by_trees = {question: answer for question, answer in answers.items() if question not in tunable.descents}
+                complete = by_trees and len(by_trees) == len(tunable.questions) - len(tunable.descents)
+                together = whole(observations, by_trees) if complete else []
+                thresholds = {
+                    question: tunable.thresholds(device, dtype, question) for question in answers if question in tunable.descents
+                }
+                outcomes[operation, dtype] = Outcome(answers, together, scores_of(together), observations, thresholds)
     return outcomes
 
 
@@ -179,7 +207,9 @@ def scores_of(wholes: Sequence[Whole]) -> dict[str, Losses]:
     return found
 
 
-def profile_of(device: Device, outcomes: Mapping[tuple[str, str], Outcome], base: Mapping[str, Any] | None) -> dict[str, Any]:
+def profile_of(
+    device: Device, outcomes: Mapping[tuple[str, str], Outcome], base: Mapping[str, Any] | None, head: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return a profile as JSON has it.
 
     Parameters
@@ -189,13 +219,17 @@ def profile_of(device: Device, outcomes: Mapping[tuple[str, str], Outcome], base
         Of `train`.
     base : mapping or None
         The profile that it replaces: operations that were not tuned now are taken from there.
+    head : mapping
+        Its name, and what made it, see `made_by`.
     """
     operations: dict[str, dict[str, Any]] = {}
     evidence: list[dict[str, Any]] = []
     scores: dict[str, dict[str, Any]] = {}
+    thresholds: dict[str, dict[str, Any]] = {}
     for (operation, dtype), outcome in outcomes.items():
-        trees = {question: answer.tree.to_json() for question, answer in outcome.answers.items()}
-        operations.setdefault(operation, {})[dtype] = trees
+        operations.setdefault(operation, {})[dtype] = outcome.trees
+        if outcome.thresholds:
+            thresholds.setdefault(operation, {})[dtype] = outcome.numbers
         of_all = {name.replace(" ", "_"): lost.to_json() for name, lost in outcome.scores.items() if lost.cases}
         by_question = {question: answer.to_json() for question, answer in outcome.answers.items()}
         scores.setdefault(operation, {})[dtype] = {**by_question, "all": of_all}
@@ -206,27 +240,42 @@ def profile_of(device: Device, outcomes: Mapping[tuple[str, str], Outcome], base
         kept = {operation: trees for operation, trees in base.get("operations", {}).items() if operation not in operations}
         evidence += [each for each in base.get("evidence", []) if each["operation"] in kept]
         scores |= {operation: each for operation, each in base.get("scores", {}).items() if operation in kept}
+        thresholds |= {operation: each for operation, each in base.get("thresholds", {}).items() if operation in kept}
         operations |= kept
     return {
         "schema": profiles.SCHEMA,
-        "name": profiles.name_for(device),
+        "name": head["name"],
         "device": profiles.identity(device),
         "versions": _versions(),
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "made": head["made"],
         "operations": operations,
+        "thresholds": thresholds,
         "evidence": evidence,
         "scores": scores,
     }
 
 
-def changed(device: Device, operations: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> bool:
-    """Return whether trees, by operation, dtype and question, decide anything otherwise than is decided on a device now."""
-    return any(
+def changed(device: Device, content: Mapping[str, Any]) -> bool:
+    """Return whether the trees and thresholds of a profile decide anything otherwise than is decided on a device now."""
+    by_trees = any(
         _decided_now(device, operation, dtype, question) != bare(from_json(tree))
-        for operation, by_dtype in operations.items()
+        for operation, by_dtype in content["operations"].items()
         for dtype, by_question in by_dtype.items()
         for question, tree in by_question.items()
     )
+    return by_trees or any(
+        each["value"] != _number_now(device, operation, dtype, name)
+        for operation, by_dtype in content.get("thresholds", {}).items()
+        for dtype, by_name in by_dtype.items()
+        for name, each in by_name.items()
+    )
+
+
+def _number_now(device: Device, operation: str, dtype: str, name: str) -> float | None:
+    """Return the threshold that a device has; None if no profile has one."""
+    found = (profile.thresholds(operation, dtype).get(name) for profile in profiles.find(device))
+    return next((value for value in found if value is not None), None)
 
 
 def _decided_now(device: Device, operation: str, dtype: str, question: str) -> Tree | None:
@@ -237,6 +286,39 @@ def _decided_now(device: Device, operation: str, dtype: str, question: str) -> T
             if found is not None:
                 return bare(found)
     return None
+
+
+def made_by(command: str, checkpoint: Checkpoint, minutes: float, earlier: int = 0, commit: str = "") -> dict[str, Any]:
+    """Return what made a profile, as it tells it.
+
+    Parameters
+    ----------
+    command : str
+    checkpoint : Checkpoint
+        The names of its matrices are the corpus, whose generated ones are functions of their names.
+    minutes : float
+        Of measuring.
+    earlier : int
+        Measurements that were there before.
+    commit : str
+        Of the package, if it does not run from a checkout that tells.
+    """
+    names = "\n".join(sorted({each.case for each in checkpoint.observations.values()}))
+    found = {"command": command, "corpus": hashlib.sha256(names.encode()).hexdigest()[:16], "minutes": round(minutes, 2)}
+    commit = commit or _commit()
+    if commit:
+        found["commit"] = commit
+    if earlier:
+        found["note"] = f"went on from {earlier:,} measurements of earlier runs"
+    return found
+
+
+def _commit() -> str:
+    """Return the commit of the checkout that the package runs from; "" if it is none."""
+    git = ["git", "-C", str(Path(clsparse_py.__file__).parent), "describe", "--always", "--dirty", "--exclude=*"]
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        return subprocess.run(git, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+    return ""
 
 
 def _versions() -> dict[str, str]:

@@ -492,7 +492,7 @@ def thresholds(device: Device, operation: str, dtype: str, make: Callable[[Mappi
         From numbers by name to the operation's own record, which is kept. A `ValueError` says that a number is none: the profile
         is reported and ignored.
     """
-    key = (device, operation, dtype)
+    key = (device, operation, dtype, make)
     found: T | None = kept.get(key)
     if found is None:
         found = kept[key] = _together(find(device), operation, dtype, make)

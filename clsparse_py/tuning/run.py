@@ -7,7 +7,7 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,8 @@ from clsparse_py.tuning import profiles
 from clsparse_py.tuning.checkpoint import BusyError, Checkpoint, alone, path_for
 from clsparse_py.tuning.clock import DeviceLostError, profiling_queue
 from clsparse_py.tuning.corpus import Case, from_folder
-from clsparse_py.tuning.outcome import Outcome, changed, existing, profile_of, train
+from clsparse_py.tuning.outcome import Outcome, changed, existing, made_by, profile_of, train
+from clsparse_py.tuning.profiles import name_for
 from clsparse_py.tuning.progress import Progress, duration
 from clsparse_py.tuning.session import Options, Session, default_budget
 from clsparse_py.tuning.training import Losses
@@ -49,6 +50,9 @@ def tune(
     report: Path | None = None,
     out: Path | None = None,
     fresh: bool = False,
+    command: str = "clsparse tune",
+    commit: str = "",
+    name: str = "",
 ) -> int:
     """Tune a device, and return the exit code: 0, 1 where it could not be done, `INTERRUPTED`.
 
@@ -75,6 +79,10 @@ def tune(
         A file for the profile; by default it goes to the user's profiles, where the next decision finds it.
     fresh : bool
         Whether to forget earlier measurements.
+    command, commit : str
+        What the profile says that made it, with the options that matter; the commit if the package does not run from a checkout.
+    name : str
+        Of the profile, if not that of the device.
 
     Raises
     ------
@@ -96,10 +104,19 @@ def tune(
         raise ValueError(f"report: {report} is no folder")
     more = (*held_out, *(from_folder(corpus) if corpus is not None else ()))
     options = Options(seconds, tuple(dtypes), more, exhaustive, largest)
+    words = [("--operations", ",".join(operations)), ("--dtypes", ",".join(dtypes)), ("--corpus", corpus.name if corpus else "")]
+    words += [("--budget", f"{minutes:g}" if minutes is not None else ""), ("--largest", str(largest or ""))]
+    said = " ".join([command, *(f"{name} {value}" for name, value in words if value), *(["--exhaustive"] if exhaustive else [])])
     path = path_for(described)
     try:
         with alone(path):
-            return _tuned(device, console, chosen, options, Checkpoint(path, fresh=fresh), report, out)
+            checkpoint = Checkpoint(path, fresh=fresh)
+            earlier = len(checkpoint.observations)
+
+            def head(minutes: float) -> dict[str, Any]:
+                return {"name": name or name_for(described), "made": made_by(said, checkpoint, minutes, earlier, commit)}
+
+            return _tuned(device, console, chosen, options, checkpoint, report, out, head)
     except BusyError as error:
         console.print(f"{error} already: two would disturb each other's times. Try again when that one is done.")
         return 1
@@ -113,6 +130,7 @@ def _tuned(
     checkpoint: Checkpoint,
     report: Path | None,
     out: Path | None,
+    head: Callable[[float], dict[str, Any]],
 ) -> int:
     """Measure, train, write the profile and report; return the exit code."""
     described, seconds = describe(device), options.seconds
@@ -143,11 +161,11 @@ def _tuned(
     if not asked:
         console.print("Nothing could be measured to train with: give it more time by --budget.")
         return 1
-    content = profile_of(described, outcomes, existing(described))
+    content = profile_of(described, outcomes, existing(described), head(measured / 60))
     console.print(summary(asked))
     all_of_it = "all of the corpus" if complete else "as much of the corpus as there was time for"
     console.print(f"Measured {all_of_it} in {duration(measured)}, trained in {duration(time.monotonic() - begin - measured)}.")
-    changes = changed(described, content["operations"])
+    changes = changed(described, content)
     code = 0 if _saved(content, out, console, changes) else 1
     if report is not None:
         from clsparse_py.tuning.report import write

@@ -16,6 +16,7 @@ import scipy.sparse
 from clsparse_py.device import Device, describe
 from clsparse_py.errors import BuildError
 from clsparse_py.memory import free_memory
+from clsparse_py.tuning import descent
 from clsparse_py.tuning.checkpoint import Checkpoint, Observation
 from clsparse_py.tuning.clock import Clock, DeviceLostError
 from clsparse_py.tuning.corpus import Case, cases, with_values
@@ -290,10 +291,14 @@ class Session:
     ) -> Observation:
         operation = tunable.operation
         features = tunable.features(subject)
-        default = tunable.default(self.device, dtype, question, features)
-        promising = tunable.promising(self.device, dtype, subject, question, measured, self.options.exhaustive)
+        default = base = tunable.default(self.device, dtype, question, features)
+        if question in tunable.descents:
+            base = descent.reached([each for each in self.checkpoint.of(operation, dtype) if each.question == question])
+            promising = tunable.around(self.device, dtype, subject, question, base)
+        else:
+            promising = tunable.promising(self.device, dtype, subject, question, measured, self.options.exhaustive)
         fatal = self.checkpoint.fatal
-        labels = [label for label in (default, *promising) if (operation, dtype, question, label) not in fatal]
+        labels = [label for label in (default, base, *promising) if (operation, dtype, question, label) not in fatal]
 
         def tried(label: str) -> None:
             key = (operation, dtype, question, label)
@@ -307,7 +312,7 @@ class Session:
                 lambda label: tunable.prepare(subject, question, label),
                 lambda: tunable.verify(subject),
                 self.clock,
-                keep=(default,),
+                keep=(default, base),
                 by_host=tunable.waits,
                 deadline=self._deadline,
                 tried=tried,

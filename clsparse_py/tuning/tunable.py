@@ -72,9 +72,13 @@ class Tunable(Protocol[Problem]):
         In the order in which they are to be tuned: answers to one may use those to the ones before it.
     waits : bool
         Whether a run waits for the device inside, so that the host's clock tells what a caller feels, not that of the events.
+    descents : tuple of str
+        Those of the questions that ask for numbers which are the same for all matrices: they are found by `tuning.descent`, and
+        go into a profile as thresholds.
     """
 
     waits: ClassVar[bool] = False
+    descents: ClassVar[tuple[str, ...]] = ()
 
     @property
     def operation(self) -> str: ...  # noqa: D102 - an attribute, see above
@@ -130,6 +134,14 @@ class Tunable(Protocol[Problem]):
             Whether all that could win is to be measured, for an oracle.
         """
         return self.configurations(device, dtype, question)
+
+    def around(self, device: Device, dtype: str, subject: Problem, question: str, label: str) -> tuple[str, ...]:  # noqa: ARG002
+        """Return the labels one step of a descent away from a label, as far as the subject is made otherwise by them."""
+        return ()
+
+    def thresholds(self, device: Device, dtype: str, question: str) -> Mapping[str, float]:  # noqa: ARG002
+        """Return the untuned numbers of a question of `descents`, by name."""
+        return {}
 
     def features(self, subject: Problem) -> dict[str, float]:
         """Return the numbers that decision trees compare, as they are known when the operation has to decide."""

@@ -202,3 +202,29 @@ def test_nothing_to_tune_with(queue: cl.CommandQueue, real: np.dtype[Any], monke
     monkeypatch.setattr(tunable, "_MOST_PRODUCTS", {True: 1, False: 1})
     with pytest.raises(ValueError, match="products, which take long"):
         TUNABLE.problem(queue, "big", matrix, real.name)
+
+
+@pytest.mark.parametrize("kind", ["cpu", "gpu"])
+def test_thresholds_are_tuned_where_they_make_a_difference(
+    queue: cl.CommandQueue, real: np.dtype[Any], take_for: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    device = replace(describe(queue.device), type=kind)
+    take_for(kind)
+    monkeypatch.setattr(tunable, "describe", lambda _: device)
+    # Rows too long to be merged by one work-item each, and of few products, as they are multiplied by the transposed.
+    matrix = rows_of([0, *([13] * 1600), 20], 20_000, np.random.default_rng(8), real)
+    problem = TUNABLE.problem(queue, "even", sp.csr_array(matrix), real.name)
+    usual = TUNABLE.thresholds(device, real.name, "thresholds")
+    found = TUNABLE.around(device, real.name, problem, "thresholds", "untuned")
+    assert TUNABLE.default(device, real.name, "thresholds", problem.features) == "untuned"
+    changed = {name for label in found for name in TUNABLE.parse("thresholds", label)}
+    # What is off on CPU devices stays so, and with one method there is little else to change.
+    assert changed <= {name for name, value in usual.items() if value}
+    assert ("sort_items" in changed or "merge_items" in changed) == (kind == "gpu")
+    for label in ("untuned", *found[:2]):
+        assert TUNABLE.prepare(problem, "thresholds", label)()
+        assert TUNABLE.verify(problem), label
+    assert thresholds_of(device, FORM).items() == usual
+    for wrong in ("fastest=3", "sort_items", "sort_items=x"):
+        with pytest.raises(ValueError, match=r"is no threshold|tells no changes"):
+            TUNABLE.parse("thresholds", wrong)

@@ -51,6 +51,8 @@ def integers(value: Any) -> list[int]:
         return []
     if isinstance(value, int):
         return [value]
+    if isinstance(value, dict):
+        return []  # thresholds: none but those of a list are parsed
     inside = value if isinstance(value, (tuple, list)) else [getattr(value, name) for name in value.__dataclass_fields__]
     return [each for part in inside for each in integers(part)]
 

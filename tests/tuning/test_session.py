@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,9 @@ import pytest
 from made_up import MadeUp
 from rich.console import Console
 
-from clsparse_py.device import describe
+from clsparse_py.device import Device, describe
 from clsparse_py.errors import ProfileError
-from clsparse_py.tuning import clock, profiles, run, search
+from clsparse_py.tuning import clock, descent, profiles, run, search
 from clsparse_py.tuning.checkpoint import Checkpoint, path_for
 
 pytestmark = pytest.mark.any_platform
@@ -370,3 +371,52 @@ def test_runs_that_wait_for_the_device_are_timed_by_the_host(queue: cl.CommandQu
     timer.by_device = False
     assert min(timer.samples(run, 2)) > 0.01
     assert 0 < timer.overhead < 0.01
+
+
+class Descending(MadeUp):
+    """An operation with a number besides: how often a buffer is filled, of which few times are best."""
+
+    questions = ("method", "numbers")
+    descents = ("numbers",)
+
+    def thresholds(self, device: Device, dtype: str, question: str) -> Mapping[str, float]:  # noqa: ARG002
+        return {"fills": 64, "off": 0}
+
+    def around(self, device: Device, dtype: str, subject: Any, question: str, label: str) -> tuple[str, ...]:  # noqa: ARG002
+        candidates = {"fills": (4, 16, 64), "off": (1, 2)}
+        return tuple(descent.neighbours(label, self.thresholds(device, dtype, question), candidates))
+
+    def parse(self, question: str, label: str) -> object:
+        return descent.changes_of(label) if question == "numbers" else super().parse(question, label)
+
+    def default(self, device: Device, dtype: str, question: str, features: Mapping[str, float]) -> str:
+        return descent.UNTUNED if question == "numbers" else super().default(device, dtype, question, features)
+
+    def prepare(self, subject: Any, question: str, label: str) -> Callable[[], list[cl.Event]]:
+        if question == "numbers":
+            label = f"fill/{int(descent.changes_of(label).get('fills', 64))}"
+        return super().prepare(subject, question, label)
+
+
+def test_a_run_descends_and_its_profile_tells_what_made_it(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, said = tuned(queue, Descending(), monkeypatch, commit="abc", largest=300)
+    assert code == 0, said
+    profile = profiles.find(describe(queue.device))[0]
+    numbers = profile.content["thresholds"]["made-up"]["float32"]
+    assert numbers["fills"]["value"] == 4
+    assert numbers["fills"]["gain"] > 1
+    assert numbers["fills"]["cases"] >= 3
+    assert numbers["off"]["note"]
+    assert profile.thresholds("made-up", "float32") == {"fills": 4, "off": 0}
+    assert set(profile.operations["made-up"]["float32"]) == {"method"}
+    made = profile.content["made"]
+    assert (made["command"], made["commit"]) == ("clsparse tune --budget 1 --largest 300", "abc")
+    assert len(made["corpus"]) == 16
+    assert 0 < made["minutes"] <= 1.5
+    measured = [each for each in profile.content["evidence"] if each["question"] == "numbers"]
+    assert any("fills=4" in each["times"] for each in measured)
+    # The same again: what is there is enough, and the profile says that it comes from earlier runs.
+    assert tuned(queue, Descending(), monkeypatch)[0] == 0
+    again = profiles.find(describe(queue.device))[0]
+    assert again.thresholds("made-up", "float32") == {"fills": 4, "off": 0}
+    assert "went on from" in again.content["made"]["note"]
