@@ -15,6 +15,7 @@ from typing import Any
 import pyopencl as cl
 
 from clsparse_py import programs
+from clsparse_py.device import describe
 from clsparse_py.programs import Parameters
 
 __all__ = ["Choices", "install"]
@@ -56,7 +57,9 @@ def install() -> None:
 
     def kernel(context: cl.Context, device: cl.Device, parameters: Parameters, source: str) -> tuple[cl.Program, cl.Kernel]:
         gains = "Intel" in device.platform.name and device.type & cl.device_type.CPU
-        if not gains or choices.has_new(parameters):
+        # Unoptimised, fewer lanes than the compiler takes by itself do not exchange values: four gave wrong products.
+        narrow = 1 < parameters.lane_width < describe(device).portability.lane_width
+        if not gains or narrow or choices.has_new(parameters):
             return build(context, device, parameters, source)
         unoptimised: Any = SimpleNamespace(name=parameters.name, options=(*parameters.options, "-cl-opt-disable"))
         return build(context, device, unoptimised, source)
