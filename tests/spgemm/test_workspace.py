@@ -69,7 +69,7 @@ def one_long_row() -> sp.csr_array:
 def wide(columns: int) -> Operands:
     """Return a product whose rows of C have few entries in many columns."""
     rng = np.random.default_rng(3)
-    A, B = rows_of(np.full(2000, 10), 2000, rng, np.float32), rows_of(np.full(2000, 6), 50_000, rng, np.float32)
+    A, B = rows_of(np.full(400, 10), 2000, rng, np.float32), rows_of(np.full(2000, 6), 50_000, rng, np.float32)
     return A, sp.csr_array((B.data, B.indices * (columns // 50_000), B.indptr), shape=(2000, columns))
 
 
