@@ -213,6 +213,10 @@ class RowKernel(Parameters):
         return self.portability.lane_width
 
     @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        return replace(self, work_group=work_group, portability=self.portability.at_most(lane_width)) if work_group else None
+
+    @override
     def arguments(self) -> Mapping[str, object]:
         return self._common()
 

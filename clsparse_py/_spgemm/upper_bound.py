@@ -17,11 +17,11 @@ from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.programs import Parameters
 from clsparse_py.records import dataclass
 
-__all__ = ["Compact", "enqueue_compaction", "new_loose"]
+__all__ = ["Compaction", "enqueue_compaction", "new_loose"]
 
 
 @dataclass(frozen=True)
-class Compact(Parameters):
+class Compaction(Parameters):
     """Parameters of ``templates/spgemm/compact.mako``."""
 
     template = "spgemm/compact"
@@ -60,8 +60,8 @@ def new_loose(chain: Chain, product: Product, counts: cl_array.Array) -> Result:
     return Result(begins, chain.scratch(n, index), chain.scratch(n, product.kind.result), counts)
 
 
-def _record(kind: Kind) -> Compact:
-    return Compact(min(256, kind.device.max_work_group), kind.form)
+def _record(kind: Kind) -> Compaction:
+    return Compaction(min(256, kind.device.max_work_group), kind.form)
 
 
 def enqueue_compaction(chain: Chain, product: Product, made: Result, C: Result, nnz: int) -> None:

@@ -15,7 +15,7 @@ from problems import assert_product, device_matrix, random_matrix, rows_of
 
 from clsparse_py import programs
 from clsparse_py._spgemm import fill, spgemm, spgemm_estimate, spgemm_plan
-from clsparse_py._spgemm.upper_bound import Compact
+from clsparse_py._spgemm.upper_bound import Compaction
 from clsparse_py.launch import Chain
 from clsparse_py.semiring import SEMIRINGS
 
@@ -34,7 +34,7 @@ def made(queue: cl.CommandQueue, A: sp.csr_array, B: sp.csr_array, index: Any = 
     with programs.recording() as built:
         C = spgemm(left, right, **asked)
     return C, {
-        "compact" if isinstance(each.parameters, Compact) else each.parameters.form.phase
+        "compact" if isinstance(each.parameters, Compaction) else each.parameters.form.phase
         for each in built
         if hasattr(each.parameters, "form")
     }

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from pyopencl import array as cl_array
-from typing_extensions import Self, override
+from typing_extensions import override
 
 from clsparse_py._spgemm.kernels import Form
 from clsparse_py._spgemm.methods.base import Product, Result, Rows
@@ -91,10 +91,6 @@ class DenseChunkedKernel(Parameters):
             "distance": _DISTANCE,
             **phase,
         }
-
-    @override
-    def within(self, work_group: int, lane_width: int) -> Self | None:
-        return self if work_group else None
 
 
 @dataclasses.dataclass

@@ -109,8 +109,7 @@ class DenseSpan(Team):
         group = 1 if device.is_cpu else max(self.work_group or lanes, lanes)
         shape = self.columns, self.entries, self.ahead
         found = DenseSpanKernel(group, form, listed, device.portability, lanes, *shape).fitting(device)
-        teams = max(min(found.work_group // found.lanes, (device.local_memory - _BETWEEN) // found.row_bytes), 1)
-        return replace(found, work_group=teams * found.lanes)
+        return found.with_teams(device.local_memory - _BETWEEN)
 
     def legal(self, device: Device, form: Form, work_groups: int = 1) -> bool:
         """Return whether local memory holds so many work-groups of one row in the numeric phase, which takes the most."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from typing_extensions import Self, override
 
 from clsparse_py._spgemm.kernels import Form, OfRows
 from clsparse_py._spgemm.methods.base import Product, Result, Rows
-from clsparse_py._spgemm.methods.team import Team, varied
+from clsparse_py._spgemm.methods.team import Team
 from clsparse_py._spgemm.methods.team_sync import SynchronisedKernel
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain
@@ -70,6 +70,14 @@ class DenseWindowsKernel(SynchronisedKernel):
         if self.form.phase == "values":
             return needed
         return needed + self.columns + self.lanes * (4 + 64 * bool(value))
+
+    def narrower(self) -> Iterator[Self]:
+        """Yield the record, and others with narrower windows: they leave room for as many lanes."""
+        columns = self.columns
+        yield self
+        while columns > _MIN_COLUMNS:
+            columns = max(columns // 64 * 32, _MIN_COLUMNS)
+            yield replace(self, columns=columns)
 
     @override
     def arguments(self) -> Mapping[str, object]:
@@ -129,10 +137,7 @@ class DenseWindows(Team):
         lanes = 1 if device.is_cpu else min(self.lanes, device.max_work_group)
         shape = self.columns_of(form), self.entries, self.ahead, self.min_entries if form.arithmetic else 0
         found = DenseWindowsKernel(lanes, form, listed, device.portability, lanes, *shape)
-        # Narrower windows leave room for as many lanes.
-        while found.row_bytes > device.local_memory and found.columns > _MIN_COLUMNS:
-            found = replace(found, columns=max(found.columns // 64 * 32, _MIN_COLUMNS))
-        return found.fitting(device)
+        return device.fitting(found.narrower(), lambda each: each.row_bytes).fitting(device)
 
     @override
     def prepare(self, chain: Chain, product: Product, rows: Rows) -> cl_array.Array | None:
@@ -142,29 +147,29 @@ class DenseWindows(Team):
         parts = min(self.parts, windows, _MANY_GROUPS // rows.n, product.spare() // (8 * rows.n))
         return chain.scratch(rows.n * parts, np.uint32) if parts > 1 else None
 
-    def _in_parts(self, rows: Rows, state: cl_array.Array | None) -> DenseWindows:
-        """Return the accumulator with as many parts as there are places for."""
-        found: DenseWindows = varied(self, "parts", 1 if state is None else state.size // rows.n)
-        return found
-
     @override
     def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: Any, counts: cl_array.Array) -> None:
-        team = self._in_parts(rows, state)
-        team._enqueue(chain, product, rows, "symbolic", counts if state is None else state)
+        parts = self._enqueue_parts(chain, product, rows, state, "symbolic", counts if state is None else state)
         if state is not None:
             built, record = chain.build(DenseParts(128, product.form.index, rows.listed is not None))
-            chain.launch(built, -(-rows.n // record.work_group), *rows.where, np.uint32(team.parts), state, counts)
+            chain.launch(built, -(-rows.n // record.work_group), *rows.where, np.uint32(parts), state, counts)
 
     @override
     def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: Any, C: Result, phase: str) -> None:
         places = (state,) if phase == "numeric" else ()
         results = product.a_data, product.b_data, C.indptr, C.indices, C.data
-        self._in_parts(rows, state)._enqueue(chain, product, rows, phase, *results, *places)
+        self._enqueue_parts(chain, product, rows, state, phase, *results, *places)
 
-    @override
-    def _spread(self, chain: Chain, product: Product, rows: Rows, record: Any) -> tuple[int, tuple[Any, ...]]:
-        columns = -(-product.shape[1] // (32 * self.parts)) * 32
-        return rows.n * self.parts, (np.uint32(self.parts), np.uint64(columns))
+    def _enqueue_parts(
+        self, chain: Chain, product: Product, rows: Rows, state: cl_array.Array | None, phase: str, *results: Any
+    ) -> int:
+        """Enqueue a phase, and return in how many parts each row is made: as many as there are places for."""
+        parts = 1 if state is None else state.size // rows.n
+        columns = -(-product.shape[1] // (32 * parts)) * 32
+        built, _ = self._built(chain, product, rows, phase)
+        own = np.uint32(parts), np.uint64(columns)
+        chain.launch(built, rows.n * parts, *rows.where, *product.structure, *results, *own)
+        return parts
 
     @override
     def describe(self) -> str:

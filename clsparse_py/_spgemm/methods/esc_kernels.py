@@ -207,9 +207,8 @@ class EscContract(_OfEntries):
         """Return the record that suits a device: many products to a work-item where sums are small; it fits in local memory."""
         record = cls(min(work_group, device.max_work_group), form, listed, key, 15, device.portability)
         record = replace(record, items={8: 11, 16: 5}.get(record.value_bytes, 15))
-        while record.local_bytes > device.local_memory and record.work_group > 1:
-            record = replace(record, work_group=record.work_group // 2)
-        return record
+        halves = (replace(record, work_group=record.work_group >> bit) for bit in range(record.work_group.bit_length()))
+        return device.fitting(halves, lambda each: each.local_bytes)
 
     @property
     def value_bytes(self) -> int:

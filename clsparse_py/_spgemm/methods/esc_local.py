@@ -19,7 +19,7 @@ from clsparse_py._spgemm.methods.sort import max_columns_of
 from clsparse_py._spgemm.methods.team import Team, varied
 from clsparse_py._spgemm.methods.team_sync import SynchronisedKernel
 from clsparse_py._spgemm.thresholds import Thresholds
-from clsparse_py.device import Device
+from clsparse_py.device import RESERVED, Device
 from clsparse_py.launch import Chain
 from clsparse_py.records import dataclass
 
@@ -29,8 +29,6 @@ __all__ = ["EscGroup", "EscGroupKernel", "EscItem", "EscItemKernel", "EscTeam", 
 _REGISTERS = 16
 #: Products of a row that a work-group sorts in global memory, at most: it is as busy with them as others are with all rows.
 _GROUP_PRODUCTS = 1 << 14
-#: Bytes of local memory that are left to the driver.
-_RESERVED = 1024
 #: Bytes of local memory that a work-group of several rows takes, so that several work-groups share a compute unit.
 _SHARED = 24 << 10
 
@@ -84,10 +82,6 @@ class EscItemKernel(_SortingKernel):
     def arguments(self) -> Mapping[str, object]:
         found = {name: value for name, value in super().arguments().items() if name != "lanes"}
         return {**found, "registers": min(self.products, _REGISTERS)}
-
-    @override
-    def within(self, work_group: int, lane_width: int) -> Self | None:
-        return replace(self, work_group=work_group, portability=self.portability.at_most(lane_width)) if work_group else None
 
 
 @dataclass(frozen=True)
@@ -220,7 +214,7 @@ class EscItem(_SortingTeam):
     def record(self, device: Device, form: Form, listed: bool) -> EscItemKernel:
         word_bytes = _word_bytes(form, self.columns, self.bits)
         asked = EscItemKernel(self.work_group, form, listed, device.portability.at_most(1), 1, 1 << self.bits, word_bytes)
-        fitting = min(device.local_memory - _RESERVED, _SHARED) // asked.work_item_bytes
+        fitting = min(device.local_memory - RESERVED, _SHARED) // asked.work_item_bytes
         return replace(asked, work_group=min(self.work_group, device.max_work_group, max(fitting // 32 * 32, 1)))
 
     @override
@@ -246,13 +240,12 @@ class EscTeam(_SortingTeam):
         asked = EscTeamKernel(self.work_group, form, listed, device.portability, self.lanes, self.products, word_bytes)
         found = asked.within(min(max(self.work_group, self.lanes), device.max_work_group), device.portability.lane_width)
         assert found is not None  # a work-group has at least one work-item
-        rows = max(min(device.local_memory - _RESERVED, _SHARED) // found.row_bytes, 1)
-        return replace(found, work_group=min(found.work_group, rows * found.lanes))
+        return found.with_teams(min(device.local_memory - RESERVED, _SHARED))
 
     @override
     def max_columns(self, device: Device, form: Form) -> int:
         needed = self.record(device, form.of("numeric"), listed=True).row_bytes
-        return super().max_columns(device, form) if needed + _RESERVED <= device.local_memory else 1 << 32 - self.bits
+        return super().max_columns(device, form) if needed + RESERVED <= device.local_memory else 1 << 32 - self.bits
 
     @override
     def describe(self) -> str:
@@ -314,7 +307,7 @@ def _max_products(device: Device, form: Form, lanes: int, word_bytes: int) -> in
     """Return how many products of a row local memory holds, in any phase."""
     one = replace(EscTeam(1, lanes=lanes).record(device, form.of("numeric"), listed=True), word_bytes=word_bytes)
     of_product = replace(one, products=2).row_bytes - one.row_bytes
-    return (device.local_memory - _RESERVED - one.row_bytes) // of_product
+    return (device.local_memory - RESERVED - one.row_bytes) // of_product
 
 
 def esc_bins(device: Device, form: Form, thresholds: Thresholds) -> tuple[EscItem | EscTeam | EscGroup, ...]:

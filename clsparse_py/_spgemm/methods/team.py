@@ -15,6 +15,7 @@ from clsparse_py._spgemm.kind import Kind
 from clsparse_py._spgemm.methods.base import Product, Result, Rows
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain
+from clsparse_py.programs import Built
 from clsparse_py.records import dataclass
 
 __all__ = ["Team", "varied"]
@@ -58,9 +59,13 @@ class Team(abc.ABC):
         """Return the record of the kernel that a phase will take; None if that is not known yet."""
         return product.kind.once(_record, self.suited(product.kind.device, product), phase, rows.listed is not None)
 
-    def _enqueue(self, chain: Chain, product: Product, rows: Rows, phase: str, *results: Any, entries: int | None = None) -> None:
+    def _built(self, chain: Chain, product: Product, rows: Rows, phase: str, entries: int | None = None) -> tuple[Built, Any]:
+        """Return the kernel for a phase of a product, and its record."""
         team, kind, listed = self.suited(chain.device, product, entries), product.kind, rows.listed is not None
-        built, record = chain.build_once((kind, team, phase, listed), lambda: _record(kind, team, phase, listed))
+        return chain.build_once((kind, team, phase, listed), lambda: _record(kind, team, phase, listed))
+
+    def _enqueue(self, chain: Chain, product: Product, rows: Rows, phase: str, *results: Any, entries: int | None = None) -> None:
+        built, record = self._built(chain, product, rows, phase, entries)
         groups, own = self._spread(chain, product, rows, record)
         chain.launch(built, groups, *rows.where, *product.structure, *results, *own)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Iterator
 from dataclasses import replace
 
 from typing_extensions import Self, override
@@ -50,9 +51,15 @@ class SynchronisedKernel(RowKernel):
 
     def fitting(self, device: Device) -> Self:
         """Return the record with a work-group that a device allows, and with as few lanes as local memory asks for."""
-        found = self.within(min(self.work_group, device.max_work_group), device.portability.lane_width)
-        assert found is not None  # a work-group has at least one work-item
-        while found.row_bytes > device.local_memory and found.lanes > 1:
-            found = found.within(found.lanes // 2, device.portability.lane_width)
-            assert found is not None
-        return found
+        return device.fitting(self._fewer_lanes(device), lambda each: each.row_bytes)
+
+    def _fewer_lanes(self, device: Device) -> Iterator[Self]:
+        work_group = min(self.work_group, device.max_work_group)
+        while (found := self.within(work_group, device.portability.lane_width)) is not None:
+            yield found
+            work_group = found.lanes // 2
+
+    def with_teams(self, n_bytes: int) -> Self:
+        """Return the record with as many teams to a work-group as so many bytes of local memory hold, one at least."""
+        teams = max(min(self.work_group // self.lanes, n_bytes // self.row_bytes), 1)
+        return replace(self, work_group=teams * self.lanes)
