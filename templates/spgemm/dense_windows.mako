@@ -9,7 +9,7 @@ added as in dense_span.mako. Numeric: the columns that are there are listed, and
 
 Source        the dense windows of spECK (Parger et al., 2020), rows of B one after another as in NSPARSE (Nagasaka et al., 2017)
 Index space   a work-group, which is a team, to a part of a row; of a row one after another
-Inputs        see spgemm.cl; any row, of which those with less than `min_entries` entries are left out outside the symbolic phase. Of
+Inputs        see spgemm.cl; any row; outside the symbolic phase those with less than `min_entries` entries are left out. Of
               several parts, where in a row of C each begins: n_parts for each slot
 Local memory  a window, where `entries` rows of B lie with the values of A, and what lanes exchange
 Result        deterministic: the products of a column are added in the order of A's row. Symbolic: the entries of a row in counts
@@ -37,7 +37,7 @@ COLUMN team_min(local COLUMN *box, COLUMN x)
     return x;
 }
 
-// Return where from low on, up to high, there is the first column that is at min_entries x.
+// Return where from low on, up to high, there is the first column that is at least x.
 #define DEFINE_REACH(NAME, TYPE, AT) \
     AT NAME(global const TYPE *restrict columns, AT low, AT high, const COLUMN x) \
     { \

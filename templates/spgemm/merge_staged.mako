@@ -6,8 +6,8 @@ lie in a few ranges that fit; else each work-item reads its own.
 Source        after merge_item.mako, heads in registers
 Index space   one work-item to a row; `lane_width` work-items in a work-group
 Inputs        see spgemm.cl; rows of A with at most `items` entries
-Local memory  `staged_b + 1` entries of B a work-group; `staged_c` entries of C a work-item: where those of all its rows fit, they go
-              from there to C side by side
+Local memory  `staged_b + 1` entries of B a work-group; `staged_c` entries of C a work-item: if those of all its rows fit, they
+              go from there to C side by side
 Result        deterministic: products of a column are added in the order of A's row
 </%doc>
 <%! import functools %>\
