@@ -40,6 +40,7 @@ from clsparse_py.primitives.segmented import AddPartials, CutSegments, Segmented
 from clsparse_py.primitives.segmented_merge import SORT_ROUNDS, MergePairs, MergeUnsorted
 from clsparse_py.primitives.segmented_sort import MergeSerial, SortNetwork
 from clsparse_py.primitives.segments import NEVER, Elements, Runs, Shape
+from clsparse_py.reductions import Diagonal
 from clsparse_py.structure import Check
 
 __all__ = ["catalogue", "template_names"]
@@ -255,13 +256,14 @@ def _of_canonical_format(device: Device, arithmetic: Arithmetic) -> dict[str, pr
 
 
 def _of_elementwise(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Parameters]:
-    """Return the records of operators that apply entry by entry."""
+    """Return the records of operators that apply entry by entry, and of diagonals."""
     group, index, a = min(128, device.max_work_group), arithmetic.index, arithmetic.a
     return {
         "elementwise/dense": Dense(group, a, a, a, "positive"),
         "elementwise/scatter": Scatter(group, index, a, a, "plus"),
         "elementwise/union": Union.legal(device, index, a, arithmetic.x, "plus", "count"),
         "elementwise/union:fill": Union.legal(device, index, a, arithmetic.x, "plus", "fill"),
+        "reductions/diagonal": Diagonal(group, index, a),
         "elementwise/values": Values(group, a, a, a, "multiply"),
         "elementwise/values:absolute": Values(group, a, a, np.abs(np.zeros(0, a)).dtype.name, "absolute"),
     }

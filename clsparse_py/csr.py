@@ -19,6 +19,7 @@ from clsparse_py.forked import use_device
 from clsparse_py.matrix import Structure
 from clsparse_py.parts import made_of
 from clsparse_py.placement import place_part, require_device_array, value_dtype
+from clsparse_py.reductions import Reductions
 from clsparse_py.structure import Facts
 from clsparse_py.tables import Table
 from clsparse_py.transfer import fetched
@@ -34,7 +35,7 @@ __all__ = ["csr_array"]
 DeviceParts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
 
 
-class csr_array(Elementwise):  # noqa: N801 - SciPy's name for it
+class csr_array(Elementwise, Reductions):  # noqa: N801 - SciPy's name for it
     """A sparse matrix in Compressed Sparse Row form on an OpenCL device.
 
     Parameters
@@ -249,6 +250,9 @@ class csr_array(Elementwise):  # noqa: N801 - SciPy's name for it
         if axes is not None and not (isinstance(axes, (tuple, list)) and tuple(axes) == (1, 0)):
             raise ValueError(f"axes: must be None or (1, 0), are {axes!r}")
         return self.T.copy() if copy else self.T
+
+    def _transposed(self) -> csr_array:
+        return self.T
 
     def get(self) -> scipy.sparse.csr_array:
         """Return the matrix as a `scipy.sparse.csr_array` of its own memory."""

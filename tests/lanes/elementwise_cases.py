@@ -43,7 +43,7 @@ def union(operator: str, dtype: np.dtype[Any], index: type[Any]) -> None:
 
 
 def values(dtype: np.dtype[Any], index: type[Any]) -> None:
-    """Scale values, take absolute ones, and add entries to a dense matrix."""
+    """Scale values, take absolute ones, read a diagonal, and add entries to a dense matrix."""
     given = numbers(RAGGED.nnz, dtype)
     A = on_device(RAGGED, given, index)
     factor = dtype.type(3)
@@ -51,6 +51,13 @@ def values(dtype: np.dtype[Any], index: type[Any]) -> None:
     few = given[: canonical(1).nnz]
     # Square roots are rounded one way or another.
     np.testing.assert_allclose(abs(on_device(canonical(1), few, index)).data.get(), np.abs(few), rtol=1e-6)
+    for sorted_rows, form in enumerate((RAGGED, canonical(1))):
+        of = on_device(form, numbers(form.nnz, dtype), index)
+        same(
+            of.diagonal(-2),
+            scipy.sparse.csr_array((numbers(form.nnz, dtype), form.indices, form.indptr), shape=form.shape).diagonal(-2),
+        )
+        assert of.has_sorted_indices == bool(sorted_rows)
     host = scipy.sparse.csr_array((given, RAGGED.indices, RAGGED.indptr), shape=RAGGED.shape)
     dense = numbers(RAGGED.shape, dtype)
     same(A + dense, host + dense)

@@ -1,0 +1,308 @@
+"""Sums, means and diagonals of sparse matrices, and counts of their entries, as SciPy's arrays have them."""
+
+from __future__ import annotations
+
+import abc
+import itertools
+import math
+import operator
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+from typing_extensions import override
+
+from clsparse_py.arithmetic import OPENCL_TYPES, name_of, needs_fp64
+from clsparse_py.by_host import or_by_host, placed
+from clsparse_py.canonical import without_zeros
+from clsparse_py.convert import converted
+from clsparse_py.device import describe
+from clsparse_py.elementwise.union import canonical_parts
+from clsparse_py.elementwise.values import scaled
+from clsparse_py.errors import DtypeError
+from clsparse_py.launch import Chain
+from clsparse_py.matrix import Matrix
+from clsparse_py.memory import allocated
+from clsparse_py.placement import value_dtype
+from clsparse_py.primitives.segmented import enqueue_segmented_sum
+from clsparse_py.records import dataclass
+from clsparse_py.structure import OfStructure
+from clsparse_py.transfer import contexts_match, fetched
+
+__all__ = ["Diagonal", "Reductions"]
+
+
+@dataclass(frozen=True)
+class Diagonal(OfStructure):
+    """Parameters of ``templates/reductions/diagonal.mako``.
+
+    Attributes
+    ----------
+    dtype : str
+        NumPy's name of the dtype of the values.
+    """
+
+    template = "reductions/diagonal"
+
+    dtype: str
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"diagonal_{self.dtype}_{self.index}_wg{self.work_group}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        fp64 = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n" if needs_fp64(np.dtype(self.dtype)) else ""
+        return f"{fp64}{super().prelude}\ntypedef {OPENCL_TYPES[self.dtype]} V;  // {self.dtype}: values"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "is_bool": self.dtype == "bool"}
+
+
+class Reductions(Matrix):
+    """Base of matrices with reductions. Results are NumPy's, for which the host waits, unless ``out`` is a device array."""
+
+    @abc.abstractmethod
+    def _transposed(self) -> Matrix:
+        """Return the transposed matrix, which is kept."""
+
+    def sum(self, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+        """Sum the entries of all rows, of each row, or of each column.
+
+        Parameters
+        ----------
+        axis : {None, 0, 1, -1, -2}
+            None: over all entries; 0: over each column, by way of the transposed matrix, which is kept; 1: over each row.
+        dtype : dtype, optional
+            Of the result. By default that of the values, or int64 or uint64 for booleans and shorter integers.
+        out : numpy.ndarray or pyopencl.array.Array, optional
+            Where the result goes, converted to its dtype. Of shape (n,) for axis 0, (m,) for axis 1.
+
+        Returns
+        -------
+        scalar or array
+            ``out`` if it is given; without an axis a NumPy scalar.
+
+        Raises
+        ------
+        ValueError, TypeError
+            ``axis`` is no axis, ``out`` has another shape, or a dtype is not supported.
+        """
+        along, accumulated = _axis(axis), _sum_dtype(self.dtype)
+        if along is None:
+            # As in SciPy: duplicates are added up before, in the values' dtype.
+            data, _, indptr = canonical_parts(self, self.dtype)
+            ends = placed(self.queue, "segments", np.array([0, data.size], indptr.dtype))
+            inner = accumulated if dtype is None or self.dtype.kind == "c" else np.dtype(dtype)
+            return _delivered(self, _summed(self.queue, ends, data, _device_dtype(self, inner)), (), dtype, out)
+        A = self if along == 1 else self._transposed()
+        A.require_valid()
+        sums = _summed(self.queue, A.indptr, A.data, _device_dtype(self, accumulated))
+        return _delivered(self, sums, (A.shape[0],), dtype, out)
+
+    def mean(self, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+        """Return the mean over all places, stored or not, or over those of each column or row.
+
+        Parameters
+        ----------
+        axis, out
+            As for `sum`.
+        dtype : dtype, optional
+            Of the result; by default float64 for booleans and integers, else that of the values.
+
+        Raises
+        ------
+        TypeError
+            float64 is needed, and the device lacks double precision: use ``A.astype(np.float32).mean()``.
+        """
+        along = _axis(axis)
+        n = math.prod(self.shape) if along is None else self.shape[along]
+        inner = np.dtype(np.float64) if self.dtype.kind in "biu" else self.dtype
+        _device_dtype(self, inner)
+        self.require_valid()
+        structure = self.structure if inner == self.dtype else self.structure.copied(self.queue, self.indices, self.indptr)
+        shares = self.assembled(structure, scaled(self, inner.type(1 / n), inner))
+        found = shares.sum(axis, out=out)
+        return found if dtype is None or out is not None else found.astype(dtype, copy=False)
+
+    def diagonal(self, k: int = 0) -> np.ndarray[Any, Any]:
+        """Return the values on the k-th diagonal, where duplicates are added up.
+
+        Parameters
+        ----------
+        k : int
+            Place i is in row i and column i + k or, if k is negative, in row i - k and column i.
+        """
+        k = operator.index(k)
+        rows, columns = self.shape
+        n = max(min(rows + min(k, 0), columns - max(k, 0)), 0)
+        sorted_rows = self.has_sorted_indices
+        if not n:
+            return np.empty(0, self.dtype)
+        parts = self.data, self.indices, self.indptr
+        return fetched(_diagonal(self.queue, parts, (n, max(-k, 0), max(k, 0)), is_sorted=sorted_rows), self.queue)
+
+    def trace(self, offset: int = 0) -> Any:
+        """Return the sum of the values on a diagonal, as `diagonal` counts them."""
+        return self.diagonal(offset).sum()
+
+    def getnnz(self, axis: Any = None) -> Any:
+        """Return how many entries are stored, or how many in each column (axis 0) or row (axis 1).
+
+        Raises
+        ------
+        ValueError
+            ``axis`` is none of None, 0, 1, -1, -2.
+        """
+        along = _axis(axis)
+        if along is None:
+            return self.nnz
+        A = self if along == 1 else self._transposed()
+        A.require_valid()
+        lengths = np.diff(fetched(A.indptr, self.queue))
+        return lengths if along == 1 else lengths.astype(np.int64)
+
+    def count_nonzero(self, axis: Any = None) -> Any:
+        """Return how many entries are not 0 once duplicates are added up, in all or as `getnnz` counts them; A stays as it is."""
+        along = _axis(axis)
+        parts = canonical_parts(self, self.dtype)
+        _, indices, indptr = without_zeros(self.queue, parts)
+        if along is None:
+            return int(indices.size)
+        if along == 0:
+            return np.bincount(fetched(indices, self.queue), minlength=self.shape[1])
+        lengths = np.diff(fetched(indptr, self.queue))
+        return lengths if indices is parts[1] else lengths.astype(np.int64)
+
+    def nonzero(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """Return the rows and the columns of stored entries that are not 0, as NumPy arrays."""
+        self.require_valid()
+        data, indices, indptr = (fetched(part, self.queue) for part in (self.data, self.indices, self.indptr))
+        kept = data != 0
+        return np.repeat(np.arange(self.shape[0], dtype=indices.dtype), np.diff(indptr))[kept], indices[kept]
+
+
+def _axis(axis: Any) -> int | None:
+    """Return 0, 1, or None for all; both axes are all.
+
+    Raises
+    ------
+    TypeError, ValueError
+        It is no axis.
+    """
+    if axis is None:
+        return None
+    given = axis if isinstance(axis, tuple) else (axis,)
+    try:
+        axes = [operator.index(each) for each in given]
+    except TypeError:
+        raise TypeError(f"axis: must be None or an integer, is {axis!r}") from None
+    if not axes or any(not -2 <= each < 2 for each in axes) or len({each % 2 for each in axes}) < len(axes):
+        raise ValueError(f"axis: must be None, 0 or 1, or -1 or -2, is {axis!r}")
+    return None if len(axes) == 2 else axes[0] % 2
+
+
+def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype of NumPy's sums of values."""
+    found: np.dtype[Any] = np.zeros(0, dtype).sum().dtype
+    return found
+
+
+def _device_dtype(A: Matrix, dtype: Any) -> np.dtype[Any]:
+    """Return a dtype in which the matrix's device can compute.
+
+    Raises
+    ------
+    TypeError
+        It is not supported, or needs double precision, which the device lacks.
+    """
+    found = value_dtype("dtype", dtype)
+    if needs_fp64(found) and not describe(A.queue.device).fp64:
+        raise DtypeError(f"dtype: {found} needs double precision, which {A.queue.device.name} lacks; use A.astype(np.float32)")
+    return found
+
+
+def _summed_by_host(queue: cl.CommandQueue, ends: cl_array.Array, data: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
+    """Return the result of `_summed`, computed by NumPy."""
+    values, places = fetched(data, queue).astype(dtype), fetched(ends, queue)
+    sums = [np.sum(values[begin:end], dtype=dtype) for begin, end in itertools.pairwise(places)]
+    return placed(queue, "sums", np.array(sums, dtype))
+
+
+@or_by_host(_summed_by_host)
+def _summed(queue: cl.CommandQueue, ends: cl_array.Array, data: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
+    """Return the sums of values between ends, computed in a dtype; a sum of booleans as booleans tells whether one is True."""
+    chain, n = Chain(queue, ends, data), ends.size - 1
+    inner = np.dtype(np.int64) if dtype.kind == "b" else dtype
+    sums = allocated(queue, "sums", n, inner)
+    if n:
+        enqueue_segmented_sum(chain, ends, n, data, data.size, sums)
+        chain.finish(sums)
+    return sums if inner == dtype else converted(queue, "sums", sums, dtype)
+
+
+def _delivered(A: Matrix, found: cl_array.Array, shape: tuple[int, ...], dtype: Any, out: Any) -> Any:
+    """Return sums as NumPy's, or put them into ``out`` and return that.
+
+    Raises
+    ------
+    ValueError, TypeError
+        ``out`` has another shape, is in another context, or is no array.
+    """
+    if out is None:
+        host = fetched(found, A.queue).reshape(shape)[()]
+        return host if dtype is None else host.astype(dtype, copy=False)
+    if not isinstance(out, (np.ndarray, cl_array.Array)):
+        raise TypeError(f"out: must be a numpy.ndarray or a pyopencl.array.Array, is {type(out).__name__}")
+    if out.shape != shape:
+        raise ValueError(f"out: must have shape {shape}, has {out.shape} (out dimensions do not match shape)")
+    if isinstance(out, np.ndarray):
+        out[...] = fetched(found, A.queue).reshape(shape)
+        return out
+    if not contexts_match(out, A.context):
+        raise ValueError("out: lives in another context than A")
+    if out.offset or (out.size and out.strides != (out.dtype.itemsize,) * len(shape)):
+        raise ValueError("out: must be contiguous and begin its buffer")
+    values = found if out.dtype == found.dtype else converted(A.queue, "out", found, np.dtype(out.dtype))
+    chain = Chain(A.queue, values, out, writes=(out,))
+    chain.copy(out, values, out.size)
+    chain.finish(out)
+    return out
+
+
+def _diagonal_by_host(
+    queue: cl.CommandQueue,
+    parts: tuple[cl_array.Array, ...],
+    places: tuple[int, int, int],
+    *,
+    is_sorted: bool,  # noqa: ARG001 - of the kernel's
+) -> cl_array.Array:
+    """Return the result of `_diagonal`, computed by NumPy."""
+    data, indices, indptr = (fetched(part, queue) for part in parts)
+    n, row, column = places
+    rows = np.repeat(np.arange(indptr.size - 1), np.diff(indptr)) - row
+    on = (indices - column == rows) & (rows >= 0) & (rows < n)
+    found = np.zeros(n, data.dtype)
+    (np.logical_or if data.dtype.kind == "b" else np.add).at(found, rows[on], data[on])
+    return placed(queue, "diagonal", found)
+
+
+@or_by_host(_diagonal_by_host)
+def _diagonal(
+    queue: cl.CommandQueue, parts: tuple[cl_array.Array, ...], places: tuple[int, int, int], *, is_sorted: bool
+) -> cl_array.Array:
+    """Return the values at some places: how many, and the row and the column of the first."""
+    data, indices, indptr = parts
+    chain, index = Chain(queue, *parts), indptr.dtype.type
+    n, row, column = places
+    built, record = chain.build(Diagonal(min(128, chain.device.max_work_group), name_of(indptr.dtype), name_of(data.dtype)))
+    found = allocated(queue, "diagonal", n, data.dtype, data.allocator)
+    sizes = np.uint64(n), index(row), index(column), np.uint32(is_sorted)
+    chain.launch(built, -(-n // record.work_group), *sizes, indptr, indices, data, found)
+    chain.finish(found)
+    return found
