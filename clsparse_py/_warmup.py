@@ -13,10 +13,10 @@ import scipy.sparse
 from clsparse_py import programs
 from clsparse_py._spgemm import SpgemmPlan, spgemm_plan
 from clsparse_py._spgemm.arguments import form_of
-from clsparse_py._spgemm.decide import choosable, rules_for
+from clsparse_py._spgemm.decide import bins_for, choosable
 from clsparse_py._spgemm.methods.merge import merges
 from clsparse_py._spgemm.request import Request
-from clsparse_py._spgemm.strategy import Recipe
+from clsparse_py._spgemm.strategy import Strategy
 from clsparse_py._spgemm.thresholds import thresholds_of
 from clsparse_py._spmm import spmm
 from clsparse_py._spmv import spmv_plan
@@ -58,7 +58,7 @@ def warmup(
 
     The first product with a vector or a dense matrix then builds nothing. These are the kernels that the profile may choose for
     a matrix with 32-bit indices, with alpha and beta and without, and those that check, inspect and divide one. For products of
-    sparse matrices they are those of each rule of "auto", those for rows that are alike, as of bands and of grids in one, two and
+    sparse matrices they are those of each bin of "auto", those for rows that are alike, as of bands and of grids in one, two and
     three dimensions, and for new values by a plan. Each runs once, on a small matrix, because some drivers finish a build only at
     the first launch. Built kernels are kept on disk for later processes; there it saves the time of loading them.
 
@@ -105,8 +105,8 @@ def _steps(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any]) -> Iter
     for columns in _COLUMNS:
         yield partial(_multiply_columns, matrices[0], columns)
     form = form_of(matrices[0], matrices[0])
-    for recipe in choosable(device, form):
-        yield partial(_multiply_by, queue, device, dtype, recipe)
+    for strategy in choosable(device, form):
+        yield partial(_multiply_by, queue, device, dtype, strategy)
     lengths = sorted({each.length for each in merges(device, form, thresholds_of(device, form), registers=True)})
     for length in lengths:
         yield partial(_multiply_rows, queue, dtype, length)
@@ -146,12 +146,12 @@ def _multiply_columns(A: csr_array, columns: int) -> None:
         spmm(A, X, alpha=scale)
 
 
-def _multiply_by(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any], recipe: Recipe) -> None:
-    """Multiply sparse matrices with a row for every rule of a recipe that the profile may choose."""
+def _multiply_by(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any], strategy: Strategy) -> None:
+    """Multiply sparse matrices with a row for every bin of a strategy that the profile may choose."""
     one = csr_array(scipy.sparse.csr_array(np.ones((1, 1), dtype)), queue=queue)
-    of_rows = rules_for("auto", device, form_of(one, one), recipe=recipe)
-    limits = [limit for rule in of_rows for limit in rule.limits if 0 < limit < _LONG_ROW]
-    # Rows of as many entries as each rule may take, and one beyond them all; rows of the other operand have one entry.
+    of_rows = bins_for("auto", device, form_of(one, one), strategy=strategy)
+    limits = [limit for bin_ in of_rows for limit in bin_.limits if 0 < limit < _LONG_ROW]
+    # Rows of as many entries as each bin may take, and one beyond them all; rows of the other operand have one entry.
     left, right = _with_rows(queue, dtype, [*dict.fromkeys(limits), 1 + max(limits, default=0)])
     # Its bins are given as they are, as "auto" would take such a product for a small one.
     for plan in (spgemm_plan(left, right), SpgemmPlan(left, right, Request(bins=of_rows)), spgemm_plan(right.T, right)):

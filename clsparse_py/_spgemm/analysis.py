@@ -1,4 +1,4 @@
-"""Inspect a product before it is made: how much work each row is, which rule takes it, and which rows each rule has."""
+"""Inspect a product before it is made: how much work each row is, which bin takes it, and which rows each bin has."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
-from clsparse_py._spgemm.bins import Rule, Rules
+from clsparse_py._spgemm.bins import Bin, Bins
 from clsparse_py._spgemm.kernels import Analysis, Found
 from clsparse_py._spgemm.methods.base import Rows
 from clsparse_py.arithmetic import name_of
@@ -38,26 +38,26 @@ class Work:
     ----------
     products : pyopencl.array.Array
         uint32: the intermediate products of each row; 2^32 - 1 where there are more, with which no accumulator expands a row.
-    rule : pyopencl.array.Array or None
-        Of the index type: the number of the rule that takes it; None once rows are shared out.
+    bin : pyopencl.array.Array or None
+        Of the index type: the number of the bin that takes it; None once rows are shared out.
     n_products : int
         Of all rows.
-    most_products, longest_row : int
+    max_products, longest_row : int
         The most products of a row, and the longest row of A; 2^32 - 1 where there are more.
     bound : int
         Entries of C, at most.
     compression : float
         Products to an entry of C, in a sample of rows; 1 where there is none.
     taken : tuple of int
-        Rows of each rule.
+        Rows of each bin.
     listed : pyopencl.array.Array or None
-        Row numbers, rule by rule, where they were sorted while the host waited.
+        Row numbers, bin by bin, where they were sorted while the host waited.
     """
 
     products: cl_array.Array
-    rule: cl_array.Array | None
+    bin: cl_array.Array | None
     n_products: int
-    most_products: int
+    max_products: int
     longest_row: int
     bound: int
     compression: float
@@ -86,16 +86,16 @@ def _record(device: Device, index: str, lanes: int, work_group: int | None) -> A
     return legal
 
 
-def _as_data(chain: Chain, rules: Rules) -> tuple[cl.Buffer, np.uint32, np.uint32]:
-    """Return the kernel's arguments that are rules: an array, how many they are, and how many stand before those of spans."""
-    assert len(rules) <= Analysis.MAX_BINS  # all methods together have fewer
-    limits = np.array(rules.limits, np.int64)
+def _as_data(chain: Chain, bins: Bins) -> tuple[cl.Buffer, np.uint32, np.uint32]:
+    """Return the kernel's arguments that are bins: an array, how many they are, and how many stand before those of spans."""
+    assert len(bins) <= Analysis.MAX_BINS  # all methods together have fewer
+    limits = np.array(bins.limits, np.int64)
     limits[limits < 0] = _NO_LIMIT
     # Rows whose products have so many bits have at least half as many as there are numbers of so many bits.
     starts = [int(np.argmax(limits[:, 0] >= (1 << bits) // 2)) for bits in range(33)]
-    spanless = next((number for number, (*_, span) in enumerate(rules.limits) if span >= 0), len(rules))
+    spanless = next((number for number, (*_, span) in enumerate(bins.limits) if span >= 0), len(bins))
     numbers = np.concatenate([starts, limits.ravel()]).astype(np.uint32)
-    return constants(chain.queue, numbers), np.uint32(len(rules)), np.uint32(spanless)
+    return constants(chain.queue, numbers), np.uint32(len(bins)), np.uint32(spanless)
 
 
 @either_way
@@ -104,12 +104,12 @@ def analyse(
     shape: tuple[int, int],
     nnz: int,
     structure: Sequence[cl_array.Array],
-    rules: Rules,
+    bins: Bins,
     work_group: int | None = None,
     *,
     uneven: bool = False,
 ) -> Work:
-    """Count the intermediate products of each row, and find the rule that takes it. Waits for the device once.
+    """Count the intermediate products of each row, and find the bin that takes it. Waits for the device once.
 
     Parameters
     ----------
@@ -121,35 +121,35 @@ def analyse(
         Entries of A.
     structure : sequence of pyopencl.array.Array
         indptr and indices of A and of B, of one dtype.
-    rules : Rules
+    bins : Bins
         The last takes all.
     work_group : int, optional
         Work-items in a work-group, if not those that suit the device.
     uneven : bool
-        Whether several rules are likely to have rows: then these are listed already while the host waits.
+        Whether several bins are likely to have rows: then these are listed already while the host waits.
     """
     n_rows, device = shape[0], chain.device
     a_indptr = structure[0]
     lanes = 1 if device.is_cpu else _lanes(nnz / n_rows, device.portability.lane_width)
     built, record = chain.build(_record(device, name_of(a_indptr.dtype), lanes, work_group))
-    bins = chain.worked_out(rules, lambda: _as_data(chain, rules))
-    products, rule = chain.scratch(n_rows, np.uint32), chain.scratch(n_rows, a_indptr.dtype)
-    n_found = len(Found._fields) + len(rules)
+    as_data = chain.worked_out(bins, lambda: _as_data(chain, bins))
+    products, bin_ = chain.scratch(n_rows, np.uint32), chain.scratch(n_rows, a_indptr.dtype)
+    n_found = len(Found._fields) + len(bins)
     found = chain.counters(n_found)
     groups, sizes = spread(device, n_rows, record.work_group)
     if record.long:
         groups, sizes = min(-(-n_rows * record.lanes // record.work_group), 16 * device.compute_units), sizes[:1]
-    chain.launch(built, groups, *sizes, np.uint64(shape[1]), *bins, *structure, products, rule, found)
+    chain.launch(built, groups, *sizes, np.uint64(shape[1]), *as_data, *structure, products, bin_, found)
     numbers = chain.read_later(found, n_found)
     listed: list[cl_array.Array] = []
     if uneven:
         # Without memory for it rows may need no list.
-        suffices(lambda: listed.append(_listed(chain, n_rows, rule, len(rules))))
+        suffices(lambda: listed.append(_listed(chain, n_rows, bin_, len(bins))))
     numbers_found = numbers().tolist()
     all_rows, taken = Found(*numbers_found[: len(Found._fields)]), tuple(numbers_found[len(Found._fields) :])
     return Work(
         products,
-        rule,
+        bin_,
         (all_rows.products_high << 32) + all_rows.products_low,
         all_rows.max_products,
         all_rows.longest_row,
@@ -160,32 +160,32 @@ def analyse(
     )
 
 
-def _listed(chain: Chain, n_rows: int, rule: cl_array.Array, n_rules: int) -> cl_array.Array:
-    """Enqueue, and return, row numbers in the order of their rules, stably."""
-    listed = chain.scratch(n_rows, rule.dtype)
-    enqueue_sort_by_key(chain, rule, n_rows, n_rules, n_items=n_rows, sorted_items=listed)
+def _listed(chain: Chain, n_rows: int, bin_: cl_array.Array, n_bins: int) -> cl_array.Array:
+    """Enqueue, and return, row numbers in the order of their bins, stably."""
+    listed = chain.scratch(n_rows, bin_.dtype)
+    enqueue_sort_by_key(chain, bin_, n_rows, n_bins, n_items=n_rows, sorted_items=listed)
     return listed
 
 
-def grouped(chain: Chain, n_rows: int, work: Work, shares: Sequence[tuple[Rule, int]]) -> list[tuple[Rule, Rows]]:
-    """Return the rows of each rule that has some; they are listed unless one rule takes all.
+def grouped(chain: Chain, n_rows: int, work: Work, shares: Sequence[tuple[Bin, int]]) -> list[tuple[Bin, Rows]]:
+    """Return the rows of each bin that has some; they are listed unless one bin takes all.
 
     Parameters
     ----------
     chain : Chain
     n_rows : int
     work : Work
-    shares : sequence of (Rule, int)
-        Rules in their order with their numbers of rows, of which the first is for rows without products: where it costs less to
-        visit them than to sort them out, another rule takes them too. The order of rows is kept within each.
+    shares : sequence of (Bin, int)
+        Bins in their order with their numbers of rows, of which the first is for rows without products: where it costs less to
+        visit them than to sort them out, another bin takes them too. The order of rows is kept within each.
     """
     n_empty = shares[0][1]
-    for rule, n in shares:
-        if n == n_rows or (rule.takes_empty and 0 < n == n_rows - n_empty):
-            return [(rule, Rows(n_rows, n_empty=n_rows - n))]
+    for bin_, n in shares:
+        if n == n_rows or (bin_.takes_empty and 0 < n == n_rows - n_empty):
+            return [(bin_, Rows(n_rows, n_empty=n_rows - n))]
     listed = work.listed
     if listed is None:
-        assert work.rule is not None  # rows are shared out once
-        listed = _listed(chain, n_rows, work.rule, len(work.taken))
+        assert work.bin is not None  # rows are shared out once
+        listed = _listed(chain, n_rows, work.bin, len(work.taken))
     firsts = itertools.accumulate((n for _, n in shares), initial=0)
-    return [(rule, Rows(n, first, listed)) for (rule, n), first in zip(shares, firsts, strict=False) if n]
+    return [(bin_, Rows(n, first, listed)) for (bin_, n), first in zip(shares, firsts, strict=False) if n]

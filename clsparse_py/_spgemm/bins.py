@@ -1,7 +1,7 @@
 """Which method makes which rows of C: pure decisions, testable with no device's work.
 
-A row is taken by the first rule that holds for it, by its products, the length of A's row and the span of its columns;
-the last rule takes any. A named method gives the rules of its own bins; what it cannot hold goes to those of "auto".
+A row is taken by the first bin that holds for it, by its products, the length of A's row and the span of its columns;
+the last bin takes any. A named method gives the bins of its own bins; what it cannot hold goes to those of "auto".
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from clsparse_py._spgemm.methods.base import Accumulator
 from clsparse_py.records import dataclass
 
-__all__ = ["EMPTY", "Rule", "Rules"]
+__all__ = ["EMPTY", "Bin", "Bins"]
 
 
 @dataclass(frozen=True)
-class Rule:
+class Bin:
     """Which rows an accumulator takes.
 
     Attributes
@@ -31,15 +31,15 @@ class Rule:
     takes_empty : bool
         Whether rows without products, where there are some among all others, are worth no list of those that have some.
     as_wide : bool
-        Whether it needs workspace for each column of B, whatever the rows are; where that is too much, the rule does not hold.
+        Whether it needs workspace for each column of B, whatever the rows are; where that is too much, the bin does not hold.
     least_bytes : int
-        Workspace that it needs at least; where there is not so much, the rule does not hold.
+        Workspace that it needs at least; where there is not so much, the bin does not hold.
     max_columns : int or None
         The most columns of B with which it holds; None for no limit.
     max_span : int or None
         The widest span of columns, from a row's first, rounded down to a multiple of 32, to its last; None for no limit.
     even : bool
-        Whether it is for rows that have about as many products each: where few rows have most of them, the last rule takes these.
+        Whether it is for rows that have about as many products each: where few rows have most of them, the last bin takes these.
     """
 
     method: str
@@ -59,11 +59,11 @@ class Rule:
         products, length, span = (-1 if each is None else each for each in (self.max_products, self.max_length, self.max_span))
         return products, length, span
 
-    def covers(self, later: Rule) -> bool:
+    def covers(self, later: Bin) -> bool:
         """Whether this one takes every row that another does, so that none is left for it."""
         return all(mine < 0 or 0 <= other <= mine for mine, other in zip(self.limits, later.limits, strict=True))
 
-    def joins(self, other: Rule) -> bool:
+    def joins(self, other: Bin) -> bool:
         """Whether another takes its rows too, with an accumulator of the same kind."""
         alike = other.method == self.method and type(other.accumulator) is type(self.accumulator)
         return alike and other.covers(self)
@@ -78,22 +78,22 @@ class Rule:
 
     @property
     def takes_all(self) -> bool:
-        """Whether no row is left to later rules."""
+        """Whether no row is left to later bins."""
         return self.limits == (-1, -1, -1)
 
 
-class Rules(tuple[Rule, ...]):
-    """Rules in their order, each of which is one object: to compare twenty records takes longer than to launch a kernel."""
+class Bins(tuple[Bin, ...]):
+    """Bins in their order, each of which is one object: to compare twenty records takes longer than to launch a kernel."""
 
     @cached_property
     def limits(self) -> tuple[tuple[int, int, int], ...]:
         """The limits of each."""
-        return tuple(rule.limits for rule in self)
+        return tuple(bin_.limits for bin_ in self)
 
     @cached_property
     def joined(self) -> list[list[bool]]:
-        """For each rule which of the others join its rows."""
-        return [[rule.joins(other) for other in self] for rule in self]
+        """For each bin which of the others join its rows."""
+        return [[bin_.joins(other) for other in self] for bin_ in self]
 
     def __eq__(self, other: object) -> bool:
         return self is other
@@ -102,4 +102,4 @@ class Rules(tuple[Rule, ...]):
         return id(self)
 
 
-EMPTY = Rule("", None, max_products=0)
+EMPTY = Bin("", None, max_products=0)

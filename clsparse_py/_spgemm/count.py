@@ -11,7 +11,7 @@ import numpy as np
 from pyopencl import array as cl_array
 
 from clsparse_py._spgemm.analysis import Work, analyse, grouped
-from clsparse_py._spgemm.bins import Rule
+from clsparse_py._spgemm.bins import Bin
 from clsparse_py._spgemm.decide import Speculation, settled
 from clsparse_py._spgemm.decision import Decision, Reason, staged_b
 from clsparse_py._spgemm.kind import kind_of
@@ -118,7 +118,7 @@ def count(operands: Operands, decision: Decision, timer: Timer, *, counting_only
         chain.fill(counts, 0, product.shape[0])
     timer.ended("analysis")
     loose: Result | None = None
-    if decision.may_skip_counting(shared.work, product, [step.rule for step in steps]):
+    if decision.may_skip_counting(shared.work, product, [step.bin for step in steps]):
         loose = _by_upper_bound(operands, shared, counts)
         timer.ended("numeric")
     if loose is None:
@@ -184,9 +184,9 @@ def share_out(operands: Operands, decision: Decision, c_index: np.dtype[Any] | N
         kind = kind_of(kind.device, replace(kind.form, c_index=name_of(c_index)))
     product = product._replace(kind=kind, products=work.products, n_products=work.n_products, bound=work.bound)
     refined = decision.refine(bins, work)
-    each = [(refined, Rows(m, n_empty=work.taken[0]))] if isinstance(refined, Rule) else grouped(chain, m, work, refined)
+    each = [(refined, Rows(m, n_empty=work.taken[0]))] if isinstance(refined, Bin) else grouped(chain, m, work, refined)
     # Lists of rows are made: what they are made of is not needed any more.
-    work.rule = None
+    work.bin = None
     steps = [prepared(chain, product, bin_, rows) for bin_, rows in each if bin_.accumulator is not None]
     return SharedOut(product, steps, work, reason)
 
@@ -223,6 +223,6 @@ def _exact(operands: Operands, shared: SharedOut, counts: cl_array.Array, phases
 def _build_together(operands: Operands, shared: SharedOut, phases: tuple[str, ...]) -> None:
     """Build the kernels of some phases at the same time."""
     product, steps = shared.product, shared.steps
-    accumulators = tuple((step.rule.accumulator, step.rows.listed is None) for step in steps)
+    accumulators = tuple((step.bin.accumulator, step.rows.listed is None) for step in steps)
     what = product.form, product.deterministic, phases, accumulators
     operands.chain.build_together(what, lambda: foreseen(product, steps, phases))

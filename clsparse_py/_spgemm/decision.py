@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 from clsparse_py._spgemm.analysis import Work
-from clsparse_py._spgemm.bins import Rule, Rules
+from clsparse_py._spgemm.bins import Bin, Bins
 from clsparse_py._spgemm.decide import (
     IN_WINDOWS,
     Speculation,
     alone,
+    bins_for,
     decided,
     guessed,
     in_one_phase,
     is_uneven,
-    rules_for,
     shares,
     side_by_side,
     small,
@@ -24,7 +24,7 @@ from clsparse_py._spgemm.methods.base import Product, workspace_bound
 from clsparse_py._spgemm.operands import Operands
 from clsparse_py._spgemm.refused import UPPER_BOUND
 from clsparse_py._spgemm.request import Request
-from clsparse_py._spgemm.strategy import Recipe, features_of
+from clsparse_py._spgemm.strategy import Strategy, features_of
 from clsparse_py.tuning.profiles import Ruling
 
 __all__ = ["Decision", "Reason", "decide", "staged_b", "windows"]
@@ -44,7 +44,7 @@ class Reason(NamedTuple):
     """
 
     text: str
-    ruling: Ruling[Recipe] | None = None
+    ruling: Ruling[Strategy] | None = None
     upper_bound: bool = False
 
     def __str__(self) -> str:
@@ -60,7 +60,7 @@ class Decision(Protocol):
         """Return the accumulator that may hold all rows, so that none has to be analysed; None if rows are to be analysed."""
         ...
 
-    def bins(self) -> tuple[Rules, Reason]:
+    def bins(self) -> tuple[Bins, Reason]:
         """Return the bins among which the analysis shares rows out, of accumulators whose kernels are not refused."""
         ...
 
@@ -69,11 +69,11 @@ class Decision(Protocol):
         """Whether several bins are likely to have rows, so that these are listed while the host waits for the analysis."""
         ...
 
-    def refine(self, bins: Rules, work: Work) -> Rule | list[tuple[Rule, int]]:
+    def refine(self, bins: Bins, work: Work) -> Bin | list[tuple[Bin, int]]:
         """Return the one bin of all rows, or the bins with their numbers of rows, adjacent ones of the analysis' list each."""
         ...
 
-    def may_skip_counting(self, work: Work, product: Product, bins: list[Rule]) -> bool:
+    def may_skip_counting(self, work: Work, product: Product, bins: list[Bin]) -> bool:
         """Return whether C is allocated by its upper bound, and its rows are made without being counted first."""
         ...
 
@@ -83,7 +83,7 @@ class Fixed:
 
     expects_several = False
 
-    def __init__(self, operands: Operands, request: Request, bins: Rules, reason: str) -> None:
+    def __init__(self, operands: Operands, request: Request, bins: Bins, reason: str) -> None:
         self._operands, self._memory_limit = operands, request.memory_limit
         self._bins, self._reason = bins, Reason(reason)
 
@@ -91,22 +91,22 @@ class Fixed:
         """Return None: rows are analysed."""
         return None
 
-    def bins(self) -> tuple[Rules, Reason]:
+    def bins(self) -> tuple[Bins, Reason]:
         """Return the bins."""
         product = self._operands.product
         able = without_refused(self._bins, product.kind.device, product.form, product.shape[1], self._memory_limit)
         return able, self._reason
 
-    def refine(self, bins: Rules, work: Work) -> Rule | list[tuple[Rule, int]]:
+    def refine(self, bins: Bins, work: Work) -> Bin | list[tuple[Bin, int]]:
         """Return the bins as they are; but where all rows are merged by registers, one bin for them if they are short."""
         with_rows = list(zip(bins, work.taken, strict=True))
-        if all(rule.method in ("", "reg-merge") for rule, n in with_rows if n):
+        if all(bin_.method in ("", "reg-merge") for bin_, n in with_rows if n):
             one = _one_item_each(self._operands, work)
             if one is not None:
                 return one
         return with_rows
 
-    def may_skip_counting(self, work: Work, product: Product, bins: list[Rule]) -> bool:  # noqa: ARG002 - as all decisions
+    def may_skip_counting(self, work: Work, product: Product, bins: list[Bin]) -> bool:  # noqa: ARG002 - as all decisions
         """Return False."""
         return False
 
@@ -128,7 +128,7 @@ class Automatic:
             return None
         return found
 
-    def bins(self) -> tuple[Rules, Reason]:
+    def bins(self) -> tuple[Bins, Reason]:
         """Return the bins of the strategy."""
         request, (a, b, _, product, *_) = self._request, self._operands
         device, form, n = product.kind.device, product.form, product.shape[1]
@@ -141,7 +141,7 @@ class Automatic:
             strategy, reason = request.strategy, Reason("the strategy was given")
         # Only on CPU devices are there accumulators as wide as B.
         widest = workspace_bound(*product.structure, product.a_data, product.b_data) if device.is_cpu else None
-        bins = rules_for("auto", device, form, n, request.memory_limit, strategy, widest)
+        bins = bins_for("auto", device, form, n, request.memory_limit, strategy, widest)
         return without_refused(bins, device, form, n, request.memory_limit), reason
 
     @property
@@ -150,7 +150,7 @@ class Automatic:
         product = self._operands.product
         return is_uneven(product.kind.thresholds, product.shape[0], self._operands.a.known)
 
-    def refine(self, bins: Rules, work: Work) -> Rule | list[tuple[Rule, int]]:
+    def refine(self, bins: Bins, work: Work) -> Bin | list[tuple[Bin, int]]:
         """Return one bin for a small product or for short rows, else the bins that suit the rows' work."""
         product = self._operands.product
         limits = product.kind.thresholds
@@ -162,15 +162,15 @@ class Automatic:
             return one
         return shares(bins, work, product, self._operands.refused)
 
-    def may_skip_counting(self, work: Work, product: Product, bins: list[Rule]) -> bool:
+    def may_skip_counting(self, work: Work, product: Product, bins: list[Bin]) -> bool:
         """Return whether products hardly contract, if no one asks for the entries of C before its values."""
         allowed = self._may_skip_counting and UPPER_BOUND not in self._operands.refused
         return allowed and in_one_phase(work, product, bins)
 
 
-def _one_item_each(operands: Operands, work: Work) -> Rule | None:
+def _one_item_each(operands: Operands, work: Work) -> Bin | None:
     """Return the bin by which one work-item each merges all rows, in their order; None if they are too long."""
-    return alone(operands.product.kind.thresholds, work.longest_row, work.most_products, staged_b(operands))
+    return alone(operands.product.kind.thresholds, work.longest_row, work.max_products, staged_b(operands))
 
 
 def staged_b(operands: Operands) -> int:
@@ -196,7 +196,7 @@ def decide(operands: Operands, request: Request, *, may_skip_counting: bool = Tr
     product = operands.product
     device, form, n = product.kind.device, product.form, product.shape[1]
     widest = workspace_bound(*product.structure, product.a_data, product.b_data) if device.is_cpu else None
-    bins = rules_for(request.method, device, form, n, request.memory_limit, None, widest)
+    bins = bins_for(request.method, device, form, n, request.memory_limit, None, widest)
     return Fixed(operands, request, bins, "the method was named")
 
 

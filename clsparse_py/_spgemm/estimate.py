@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from clsparse_py._spgemm.analysis import Work, analyse
 from clsparse_py._spgemm.arguments import check_operands, form_of, with_index
-from clsparse_py._spgemm.bins import EMPTY, Rule, Rules
+from clsparse_py._spgemm.bins import EMPTY, Bin, Bins
 from clsparse_py._spgemm.canonical_values import CanonicalOperand
 from clsparse_py._spgemm.decide import is_narrow
 from clsparse_py._spgemm.kernels import Form
@@ -33,7 +33,7 @@ __all__ = ["Estimate", "spgemm_estimate"]
 
 #: The most products of a row in each class of the histogram; beyond them there is one more.
 CLASSES = (0, *(1 << bit for bit in range(25)))
-_RULES = Rules((EMPTY, *(Rule("", None, max_products=most) for most in CLASSES[1:]), Rule("", None)))
+_BINS = Bins((EMPTY, *(Bin("", None, max_products=most) for most in CLASSES[1:]), Bin("", None)))
 _INT32_MAX = np.iinfo(np.int32).max
 
 
@@ -132,12 +132,12 @@ def spgemm_estimate(A: Matrix, B: Matrix | SciPySparse, *, exact: bool = False) 
     arithmetic, index = form.arithmetic, np.dtype(form.index)
     assert isinstance(arithmetic, Arithmetic)  # of a numeric phase
     m, n = shape = (left.shape[0], right.shape[1])
-    rules = _RULES
+    bins = _BINS
     work: Work | None = None
     if left.nnz and right.nnz:
         parts = left.indptr, left.indices, right.indptr, right.indices
         structure = [with_index(A.queue, part, index) for part in parts]
-        work = analyse(Chain(A.queue, *structure), shape, left.nnz, structure, rules)
+        work = analyse(Chain(A.queue, *structure), shape, left.nnz, structure, bins)
     n_products, bound = (work.n_products, work.bound) if work else (0, 0)
     taken = work.taken if work else (m, *(0 for _ in CLASSES))
     nnz = _counted(left, right) if exact and work else bound

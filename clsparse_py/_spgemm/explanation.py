@@ -7,11 +7,11 @@ from typing_extensions import override
 from clsparse_py.records import dataclass
 from clsparse_py.tables import Shown, Table
 
-__all__ = ["Bin", "Explanation"]
+__all__ = ["BinRows", "Explanation"]
 
 
 @dataclass(frozen=True)
-class Bin:
+class BinRows:
     """The rows that one kernel, or one chain of them, makes.
 
     Attributes
@@ -20,7 +20,7 @@ class Bin:
         That made them: the one asked for, or what "auto" chose for rows that it cannot hold.
     parameters : str
     max_products, max_length : int or None
-        Which rows it may take, see `rules`.
+        Which rows it may take, see `bins`.
     n_rows : int
         How many it took.
     """
@@ -40,14 +40,14 @@ class Explanation(Shown):
     ----------
     method : str
         The one asked for.
-    bins : tuple of Bin
+    bins : tuple of BinRows
         With rows; rows without products are in none.
     shape : tuple of int
         Of C.
     nnz_a, n_products, nnz : int
         Entries of A, intermediate products, entries of C.
     rule : str
-        What decided on the methods: the recipe, and which profile has it; "" where there are no products.
+        What decided on the methods: the strategy, and which profile has it; "" where there are no products.
     c_bytes : int
         Of C's three arrays.
     workspace_bytes, kept_bytes : int or None
@@ -56,7 +56,7 @@ class Explanation(Shown):
     """
 
     method: str
-    bins: tuple[Bin, ...]
+    bins: tuple[BinRows, ...]
     shape: tuple[int, int]
     nnz_a: int
     n_products: int

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Kind:
-    """What does not depend on the operands' entries and sizes: dtypes, and records and rules as they are asked for.
+    """What does not depend on the operands' entries and sizes: dtypes, and records and bins as they are asked for.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ from pyopencl import array as cl_array
 from clsparse_py._spgemm.canonical_values import CanonicalOperand
 from clsparse_py._spgemm.count import share_out
 from clsparse_py._spgemm.decision import decide
-from clsparse_py._spgemm.explanation import Bin, Explanation
+from clsparse_py._spgemm.explanation import BinRows, Explanation
 from clsparse_py._spgemm.fill import new_indices
 from clsparse_py._spgemm.methods.base import Product, Result
 from clsparse_py._spgemm.new_arrays import new_part
@@ -190,9 +190,9 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
     def explain(self) -> Explanation:
         """Return which methods made which rows, and what the product is like."""
         bins = tuple(
-            Bin(rule.method, rule.accumulator.describe(), rule.max_products, rule.max_length, rows.n - rows.n_empty)
-            for rule, rows in ((step.rule, step.rows) for step in self._steps)
-            if rule.accumulator is not None
+            BinRows(bin_.method, bin_.accumulator.describe(), bin_.max_products, bin_.max_length, rows.n - rows.n_empty)
+            for bin_, rows in ((step.bin, step.rows) for step in self._steps)
+            if bin_.accumulator is not None
         )
         nnz_a = self._a.matrix.nnz
         c_bytes = self.indptr.nbytes + self._indices.nbytes + self.nnz * self._dtype.itemsize

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from clsparse_py._spgemm.bins import Rules
-from clsparse_py._spgemm.strategy import Recipe
+from clsparse_py._spgemm.bins import Bins
+from clsparse_py._spgemm.strategy import Strategy
 from clsparse_py.semiring import Semiring, plus_times
 
 __all__ = ["Request"]
@@ -21,9 +21,9 @@ class Request(NamedTuple):
     semiring : Semiring
     deterministic : bool
     memory_limit, max_nnz : int or None
-    strategy : Recipe or None
+    strategy : Strategy or None
         Of "auto", if not the one that the device's profile has for the product.
-    bins : Rules or None
+    bins : Bins or None
         These make the rows, exactly as given: no speculation, no refinement. The last takes any row.
     """
 
@@ -32,5 +32,5 @@ class Request(NamedTuple):
     deterministic: bool = True
     memory_limit: int | None = None
     max_nnz: int | None = None
-    strategy: Recipe | None = None
-    bins: Rules | None = None
+    strategy: Strategy | None = None
+    bins: Bins | None = None

@@ -1,4 +1,4 @@
-"""The rows of each rule, and the phases of all of them: enqueued by the rules' accumulators."""
+"""The rows of each bin, and the phases of all of them: enqueued by the bins' accumulators."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pyopencl import array as cl_array
 
-from clsparse_py._spgemm.bins import Rule
+from clsparse_py._spgemm.bins import Bin
 from clsparse_py._spgemm.decide import WINDOWS, are_long
 from clsparse_py._spgemm.kernels import RowKernel
 from clsparse_py._spgemm.methods.base import Accumulator, Product, Result, Rows
@@ -23,39 +23,39 @@ _log = logging.getLogger(__name__)
 
 
 class Step(NamedTuple):
-    """The rows of one rule, and what its accumulator keeps for them.
+    """The rows of one bin, and what its accumulator keeps for them.
 
-    ``long``: they are few, and each takes long; those of other rules are made at the same time.
+    ``long``: they are few, and each takes long; those of other bins are made at the same time.
     """
 
-    rule: Rule
+    bin: Bin
     rows: Rows
     state: object
     long: bool = False
 
 
-def prepared(chain: Chain, product: Product, rule: Rule, rows: Rows) -> Step:
-    """Return the step of a rule's rows.
+def prepared(chain: Chain, product: Product, bin_: Bin, rows: Rows) -> Step:
+    """Return the step of a bin's rows.
 
     Raises
     ------
     RefusedError
         A kernel of the accumulator is refused.
     """
-    assert rule.accumulator is not None  # rows without products have no step
+    assert bin_.accumulator is not None  # rows without products have no step
     try:
-        state = rule.accumulator.prepare(chain, product, rows)
+        state = bin_.accumulator.prepare(chain, product, rows)
     except BuildError as error:
-        raise RefusedError(chain.device, product.form, rule.accumulator, error) from error
-    return Step(rule, rows, state, are_long(product.kind, rule, rows.n, product.shape[0]))
+        raise RefusedError(chain.device, product.form, bin_.accumulator, error) from error
+    return Step(bin_, rows, state, are_long(product.kind, bin_, rows.n, product.shape[0]))
 
 
 def foreseen(product: Product, steps: Sequence[Step], phases: Sequence[str]) -> Iterator[RowKernel]:
     """Yield the records of kernels that some phases will take, of those steps that tell."""
     for step in steps:
-        if isinstance(step.rule.accumulator, Team):
+        if isinstance(step.bin.accumulator, Team):
             for phase in phases:
-                record = step.rule.accumulator.foreseen(product, step.rows, phase)
+                record = step.bin.accumulator.foreseen(product, step.rows, phase)
                 if record is not None:
                     yield record
 
@@ -97,8 +97,8 @@ def _enqueue_each(
     chain: Chain, product: Product, steps: Sequence[Step], enqueue: Callable[[Accumulator, Chain, Step], None]
 ) -> None:
     for step in steps:
-        accumulator = step.rule.accumulator
-        assert accumulator is not None  # steps are made of rules that have one
+        accumulator = step.bin.accumulator
+        assert accumulator is not None  # steps are made of bins that have one
         try:
             enqueue(accumulator, chain, step)
         except BuildError as error:

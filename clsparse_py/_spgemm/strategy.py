@@ -1,6 +1,6 @@
 """Recipes: which methods share the rows of a product, in which order, and up to which limits rows are merged.
 
-A recipe is what profiles choose. Its label is a list of names, of which those that merge may have limits, as in
+A strategy is what profiles choose. Its label is a list of names, of which those that merge may have limits, as in
 "reg-sort dense-span reg-merge:256:65536:1024 esc".
 """
 
@@ -13,7 +13,7 @@ from clsparse_py.records import dataclass
 from clsparse_py.structure import Facts
 from clsparse_py.tuning.labels import MOST, number
 
-__all__ = ["Limits", "Part", "Recipe", "features_of"]
+__all__ = ["Entry", "Limits", "Strategy", "features_of"]
 
 #: Methods that may have limits, and those that take any row in any memory: one of these comes last.
 _MERGING = ("reg-merge", "merge")
@@ -28,25 +28,25 @@ class Limits:
 
     Attributes
     ----------
-    longest : int
-        Entries of a row of A, at most.
-    most : int
-        Products of a row that is merged by a team, at most.
-    most_alone : int
-        Of one that a single work-item merges.
+    max_length : int
+        Entries of a row of A.
+    max_products : int
+        Products of a row that a team merges.
+    max_item_products : int
+        Products of a row that a single work-item merges.
     """
 
-    longest: int
-    most: int
-    most_alone: int
+    max_length: int
+    max_products: int
+    max_item_products: int
 
     def __str__(self) -> str:
-        return f"{self.longest}:{self.most}:{self.most_alone}"
+        return f"{self.max_length}:{self.max_products}:{self.max_item_products}"
 
 
 @dataclass(frozen=True)
-class Part:
-    """A method of a recipe, with the limits of the rows that it takes where it has any."""
+class Entry:
+    """A method of a strategy, with the limits of the rows that it takes where it has any."""
 
     method: str
     limits: Limits | None = None
@@ -56,16 +56,16 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Strategy:
     """The methods that share the rows of a product: each takes those that it can hold of what the ones before it leave."""
 
-    parts: tuple[Part, ...]
+    entries: tuple[Entry, ...]
 
     def __str__(self) -> str:
-        return " ".join(map(str, self.parts))
+        return " ".join(map(str, self.entries))
 
     @classmethod
-    def parse(cls, label: str, methods: Collection[str]) -> Recipe:
+    def parse(cls, label: str, methods: Collection[str]) -> Strategy:
         """Return what a label names.
 
         Parameters
@@ -77,25 +77,25 @@ class Recipe:
         Raises
         ------
         ValueError
-            It names no recipe.
+            It names no strategy.
         """
-        recipe = cls(tuple(_part(each, label, methods) for each in label.split(" ")))
-        if len({part.method for part in recipe.parts}) < len(recipe.parts):
-            raise ValueError(f"recipe: has a method twice, {label!r}")
-        if recipe.parts[-1].method not in _TAKING_ALL:
-            raise ValueError(f"recipe: must end with one of {', '.join(_TAKING_ALL)}, which take any row, is {label!r}")
-        return recipe
+        strategy = cls(tuple(_entry(each, label, methods) for each in label.split(" ")))
+        if len({entry.method for entry in strategy.entries}) < len(strategy.entries):
+            raise ValueError(f"strategy: has a method twice, {label!r}")
+        if strategy.entries[-1].method not in _TAKING_ALL:
+            raise ValueError(f"strategy: must end with one of {', '.join(_TAKING_ALL)}, which take any row, is {label!r}")
+        return strategy
 
 
-def _part(text: str, label: str, methods: Collection[str]) -> Part:
+def _entry(text: str, label: str, methods: Collection[str]) -> Entry:
     method, *numbers = text.split(":")
     if method not in methods:
-        raise ValueError(f"recipe: {method!r} is no method, in {label!r}")
+        raise ValueError(f"strategy: {method!r} is no method, in {label!r}")
     if not numbers:
-        return Part(method)
+        return Entry(method)
     if method not in _MERGING or len(numbers) != 3:
-        raise ValueError(f"recipe: limits are three numbers for {' or '.join(_MERGING)}, but there is {text!r} in {label!r}")
-    return Part(method, Limits(*(number(each, f"recipe: a limit of {method}", 0, MOST) for each in numbers)))
+        raise ValueError(f"strategy: limits are three numbers for {' or '.join(_MERGING)}, but there is {text!r} in {label!r}")
+    return Entry(method, Limits(*(number(each, f"strategy: a limit of {method}", 0, MOST) for each in numbers)))
 
 
 def features_of(

@@ -19,7 +19,7 @@ from clsparse_py._spgemm.operands import operands_of
 from clsparse_py._spgemm.pipeline import multiply, structure_of
 from clsparse_py._spgemm.refused import until_built
 from clsparse_py._spgemm.request import Request
-from clsparse_py._spgemm.strategy import Recipe, features_of
+from clsparse_py._spgemm.strategy import Strategy, features_of
 from clsparse_py._spgemm.thresholds import Thresholds, made, supposing
 from clsparse_py._spgemm.timer import UNTIMED
 from clsparse_py.csr import csr_array
@@ -31,7 +31,8 @@ from clsparse_py.tuning.tunable import Parameter, Tunable
 
 __all__ = ["SpgemmProblem", "SpgemmTunable"]
 
-_MOST, _ALONE = 1 << 16, 1 << 10
+#: Products of a row that a team merges, and of one that a single work-item merges.
+_MERGED, _ALONE = 1 << 16, 1 << 10
 #: Methods, with a place for the rows that are merged, and entries of the longest of these, 0 for none: on GPUs, on CPU devices.
 _METHODS = {
     False: (
@@ -49,7 +50,7 @@ _METHODS = {
 #: Products of the smallest product that is tuned with: smaller ones are the host's time.
 _MIN_PRODUCTS = 1 << 15
 #: Intermediate products that GPUs, and a few cores, make in reasonable time; bytes of each in C and in workspace, at most.
-_MOST_PRODUCTS = {False: 1 << 31, True: 1 << 27}
+_MAX_PRODUCTS = {False: 1 << 31, True: 1 << 27}
 _PRODUCT_BYTES = 48
 #: Values of the thresholds that the search tries, each beside those of the others where it stands.
 _CANDIDATES: dict[str, tuple[float, ...]] = {
@@ -86,7 +87,7 @@ _CANDIDATES: dict[str, tuple[float, ...]] = {
 def _labels(*, is_cpu: bool) -> tuple[str, ...]:
     """Return the labels of the declared strategies."""
     merged = {
-        longest: f"reg-merge:{longest}:{_MOST}:{_ALONE}" if longest else "" for _, each in _METHODS[is_cpu] for longest in each
+        longest: f"reg-merge:{longest}:{_MERGED}:{_ALONE}" if longest else "" for _, each in _METHODS[is_cpu] for longest in each
     }
     return tuple(" ".join(methods.format(merged[longest]).split()) for methods, each in _METHODS[is_cpu] for longest in each)
 
@@ -136,9 +137,9 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
         Parameter(
             "methods", tuple(methods for each in _METHODS.values() for methods, _ in each), _METHODS[False][0][0], "in order"
         ),
-        Parameter("longest", (0, 4, 8, 16, 32, 64, 128, 256), 256, "entries of a row of A that is merged, at most"),
-        Parameter("most", (_MOST,), _MOST, "products of a row that a team merges, at most"),
-        Parameter("most_alone", (_ALONE,), _ALONE, "products of a row that a single work-item merges, at most"),
+        Parameter("max_length", (0, 4, 8, 16, 32, 64, 128, 256), 256, "entries of a row of A that is merged, at most"),
+        Parameter("max_products", (_MERGED,), _MERGED, "products of a row that a team merges, at most"),
+        Parameter("max_item_products", (_ALONE,), _ALONE, "products of a row that a single work-item merges, at most"),
     )
 
     @override
@@ -160,14 +161,14 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
         MemoryError
             The device has no room for the product.
         ValueError
-            It is so small that one rule makes it all, or so large that it would take too long.
+            It is so small that one bin makes it all, or so large that it would take too long.
         """
         left = matrix.astype(dtype)
         right = left if left.shape[0] == left.shape[1] else left.T.tocsr()
         device, n_products = describe(queue.device), int(np.diff(right.indptr)[left.indices].sum(dtype=np.int64))
         if n_products <= _MIN_PRODUCTS:
-            raise ValueError(f"{name}: has so few products, {n_products:,}, that one rule makes all rows")
-        if n_products > _MOST_PRODUCTS[device.is_cpu]:
+            raise ValueError(f"{name}: has so few products, {n_products:,}, that one bin makes all rows")
+        if n_products > _MAX_PRODUCTS[device.is_cpu]:
             raise ValueError(f"{name}: has {n_products:,} products, which take long")
         if n_products * _PRODUCT_BYTES > device.global_memory // 2:
             raise MemoryError(f"{name}: {n_products:,} products may need more memory than {device.name} has")
@@ -216,7 +217,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
             operands = operands_of(subject.A, subject.B, request)
             decision = decide(operands, request)
             found = count(operands, decision, UNTIMED)
-            steps = [(step.rule.accumulator, step.rule.limits, step.rows.n, step.long) for step in found.steps]
+            steps = [(step.bin.accumulator, step.bin.limits, step.rows.n, step.long) for step in found.steps]
             return steps, found.reason.upper_bound, decision.expects_several
 
         with supposing(self._changed(device, dtype, label)):
@@ -228,7 +229,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
         return subject.features
 
     @override
-    def parse(self, question: str, label: str) -> Recipe | Mapping[str, float]:
+    def parse(self, question: str, label: str) -> Strategy | Mapping[str, float]:
         """Return a strategy by its label, or the changes of thresholds that a label tells.
 
         Raises

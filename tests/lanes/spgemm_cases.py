@@ -18,7 +18,7 @@ import clsparse_py
 from clsparse_py import csr_array, describe
 from clsparse_py._spgemm import METHODS, SpgemmPlan, decision, spgemm, spgemm_estimate, spgemm_plan
 from clsparse_py._spgemm.arguments import form_of
-from clsparse_py._spgemm.bins import EMPTY, Rule, Rules
+from clsparse_py._spgemm.bins import EMPTY, Bin, Bins
 from clsparse_py._spgemm.methods.base import Accumulator
 from clsparse_py._spgemm.methods.dense_chunked import DenseChunked
 from clsparse_py._spgemm.methods.dense_span import DenseSpan
@@ -44,7 +44,7 @@ def random_rows(lengths: tuple[int, ...], n_cols: int) -> scipy.sparse.csr_array
 
 
 LEFT = random_rows((0, 1, 2, 3, 5, 0, 9, 20, 1, 4, 30, 2), 40)
-#: Rows that one rule takes, so that they are not listed.
+#: Rows that one bin takes, so that they are not listed.
 EVEN = random_rows((6,) * 20, 40)
 #: Rows so short that a symbolic phase is chosen without analysis.
 SHORT = random_rows((4,) * 20, 40)
@@ -80,7 +80,7 @@ def product(
 
 def by(accumulator: Accumulator, dtype: np.dtype[Any], index: type[Any], deterministic: bool) -> None:
     """Make a product by an accumulator that the device's methods may not choose, for rows that it holds."""
-    METHODS["given"] = lambda *_: (Rule("given", accumulator, getattr(accumulator, "products", None)),)
+    METHODS["given"] = lambda *_: (Bin("given", accumulator, getattr(accumulator, "products", None)),)
     try:
         product("given", dtype, index, deterministic)
     finally:
@@ -101,8 +101,8 @@ def one_phase(dtype: np.dtype[Any], index: type[Any]) -> None:
         for name, value in (("in_one_phase", True), ("guessed", None)):
             patch.setattr(decision, name, lambda *_, value=value: value)
         for last in (EscTeam(512, lanes=8), EscGroup(1024, 64, entries=512)):
-            rules = Rules((EMPTY, Rule("given", Sort(4, 4), 16, 16), Rule("given", last)))
-            patch.setattr(decision, "rules_for", lambda *_, rules=rules: rules)
+            bins = Bins((EMPTY, Bin("given", Sort(4, 4), 16, 16), Bin("given", last)))
+            patch.setattr(decision, "bins_for", lambda *_, bins=bins: bins)
             A, B = (on_device(each, numbers(each.nnz, dtype), index) for each in (LEFT, RIGHT))
             known = thresholds_of(describe(A.queue.device), form_of(A, B))
             with supposing(replace(known, max_small_products=0)):
@@ -110,7 +110,7 @@ def one_phase(dtype: np.dtype[Any], index: type[Any]) -> None:
 
 
 def functions() -> None:
-    """Call the public functions, which give a plan its rules."""
+    """Call the public functions, which give a plan its bins."""
     A, B = (on_device(each, numbers(each.nnz, np.dtype(np.float32)), np.int32) for each in (LEFT, RIGHT))
     wanted = (A.get() @ B.get()).toarray()
     for C in (spgemm(A, B, method="merge"), spgemm_plan(A, B, method="merge")()):

@@ -1,4 +1,4 @@
-"""Products whose rows are all made by one accumulator, whatever the methods' rules are; teams that make rows of dense sums."""
+"""Products whose rows are all made by one accumulator, whatever the methods' bins are; teams that make rows of dense sums."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from platforms import PLATFORMS
 from problems import assert_product, device_matrix
 
 from clsparse_py import describe
-from clsparse_py._spgemm.bins import EMPTY, Rule, Rules
+from clsparse_py._spgemm.bins import EMPTY, Bin, Bins
 from clsparse_py._spgemm.methods.base import Accumulator
 from clsparse_py._spgemm.plan import SpgemmPlan
 from clsparse_py._spgemm.request import Request
@@ -32,9 +32,9 @@ over_teams = pytest.mark.parametrize("team", TEAMS, ids=lambda team: f"{team[0]}
 
 def check_accumulator(queue: cl.CommandQueue, accumulator: Accumulator, A: sp.csr_array, B: sp.csr_array) -> None:
     """Make A @ B in all three phases and compare; rows are listed where some have no products."""
-    rules = Rules((EMPTY, Rule("named", accumulator)))
+    bins = Bins((EMPTY, Bin("named", accumulator)))
     left, right = device_matrix(queue, A), device_matrix(queue, B)
-    plan = SpgemmPlan(left, right, Request(bins=rules))
+    plan = SpgemmPlan(left, right, Request(bins=bins))
     assert_product(plan(), A, B)
     assert_product(plan(), A, B)
 

@@ -10,7 +10,7 @@ from accumulators import Give, Team
 from platforms import queue_on
 
 from clsparse_py._spgemm import METHODS
-from clsparse_py._spgemm.bins import Rule
+from clsparse_py._spgemm.bins import Bin
 from clsparse_py._spgemm.methods.base import Accumulator
 
 
@@ -22,7 +22,7 @@ def give(monkeypatch: pytest.MonkeyPatch, take_for: Callable[[str], None]) -> Gi
         platform, many = team
         if many:
             take_for("gpu")
-        monkeypatch.setitem(METHODS, "dense", lambda *_: (Rule("dense", accumulator),))
+        monkeypatch.setitem(METHODS, "dense", lambda *_: (Bin("dense", accumulator),))
         return queue_on(platform)
 
     return put

@@ -14,36 +14,36 @@ from problems import assert_product, device_matrix, rows_of
 from clsparse_py import programs
 from clsparse_py._spgemm import analysis, spgemm, spgemm_plan
 from clsparse_py._spgemm.analysis import analyse
-from clsparse_py._spgemm.bins import EMPTY, Rule, Rules
+from clsparse_py._spgemm.bins import EMPTY, Bin, Bins
 from clsparse_py._spgemm.kernels import Analysis
 from clsparse_py._transpose import transpose
 from clsparse_py.launch import Chain
 
-RULES = Rules(
+BINS = Bins(
     (
         EMPTY,
-        Rule("few", None, max_products=6),
-        Rule("narrow", None, max_span=64),
-        Rule("short", None, max_length=9),
-        Rule("", None),
+        Bin("few", None, max_products=6),
+        Bin("narrow", None, max_span=64),
+        Bin("short", None, max_length=9),
+        Bin("", None),
     )
 )
 
 
 def taken_by(A: sp.csr_array, B: sp.csr_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Products of each row, the rule that takes it, and min(products, columns, span); "few" takes rows whatever their span is."""
-    lengths, products, rules, bounds = np.diff(B.indptr), [], [], []
+    """Products of each row, the bin that takes it, and min(products, columns, span); "few" takes rows whatever their span is."""
+    lengths, products, bins, bounds = np.diff(B.indptr), [], [], []
     for row in range(A.shape[0]):
         of_a = A.indices[A.indptr[row] : A.indptr[row + 1]]
         columns = np.concatenate([B.indices[B.indptr[k] : B.indptr[k + 1]] for k in of_a] or [np.zeros(0, np.int32)])
         n = int(lengths[of_a].sum())
         span = int(columns.max() - columns.min() // 32 * 32) + 1 if n else 0
-        limits = zip((n, len(of_a), span), zip(*(rule.limits for rule in RULES), strict=True), strict=True)
-        holds = np.all([[most < 0 or value <= most for most in of_rules] for value, of_rules in limits], axis=0)
+        limits = zip((n, len(of_a), span), zip(*(bin_.limits for bin_ in BINS), strict=True), strict=True)
+        holds = np.all([[most < 0 or value <= most for most in of_bins] for value, of_bins in limits], axis=0)
         products.append(n)
-        rules.append(int(np.argmax(holds)))
+        bins.append(int(np.argmax(holds)))
         bounds.append(min(n, B.shape[1], span if n > 6 else n))
-    return np.array(products), np.array(rules), np.array(bounds)
+    return np.array(products), np.array(bins), np.array(bounds)
 
 
 @pytest.mark.parametrize("device_type", ["cpu", "gpu"])
@@ -59,13 +59,13 @@ def test_analysis(
     left, right = device_matrix(queue, A), device_matrix(queue, B)
     take_for(device_type)
     structure = left.indptr, left.indices, right.indptr, right.indices
-    found = analyse(Chain(queue, *structure), (300, 500), A.nnz, structure, RULES, work_group)
-    products, rules, bounds = taken_by(A, B)
+    found = analyse(Chain(queue, *structure), (300, 500), A.nnz, structure, BINS, work_group)
+    products, bins, bounds = taken_by(A, B)
     np.testing.assert_array_equal(found.products.get()[:300], products)
-    np.testing.assert_array_equal(found.rule.get()[:300], rules)
-    assert (found.n_products, found.most_products) == (products.sum(), products.max())
+    np.testing.assert_array_equal(found.bin.get()[:300], bins)
+    assert (found.n_products, found.max_products) == (products.sum(), products.max())
     assert (found.longest_row, found.bound) == (lengths.max(), bounds.sum())
-    assert found.taken == tuple(np.bincount(rules, minlength=len(RULES)))
+    assert found.taken == tuple(np.bincount(bins, minlength=len(BINS)))
     assert 1 <= found.compression <= 12
 
 
@@ -82,13 +82,13 @@ def test_one_kernel_serves_all_rules(queue: cl.CommandQueue, monkeypatch: pytest
         return constants(queue, host)
 
     monkeypatch.setattr(analysis, "constants", counted)
-    few, many = Rules((EMPTY, Rule("", None))), range(1, Analysis.MAX_BINS - 1)
-    most = Rules((EMPTY, *(Rule("", None, max_products=n) for n in many), Rule("", None)))
+    few, many = Bins((EMPTY, Bin("", None))), range(1, Analysis.MAX_BINS - 1)
+    most = Bins((EMPTY, *(Bin("", None, max_products=n) for n in many), Bin("", None)))
     with programs.recording() as asked:
-        found = [analyse(Chain(queue, *structure), (300, 300), A.nnz, structure, rules) for rules in (few, most, few, most)]
+        found = [analyse(Chain(queue, *structure), (300, 300), A.nnz, structure, bins) for bins in (few, most, few, most)]
     taken = [each.taken for each in found]
     assert len({each for each in asked if isinstance(each.parameters, Analysis)}) == 1
-    # The limits of rules are copied once, not in each call.
+    # The limits of bins are copied once, not in each call.
     assert len(copied) == 2
     products = np.diff(A.indptr)[A.indices]
     of_rows = np.add.reduceat(np.append(products, 0), A.indptr[:-1]) * (np.diff(A.indptr) > 0)
@@ -105,7 +105,7 @@ def test_a_sample_tells_how_much_compresses(queue: cl.CommandQueue, take_for: Ca
     left, right = (device_matrix(queue, sp.csr_array(each)) for each in (A, B))
     take_for("gpu")
     structure = left.indptr, left.indices, right.indptr, right.indices
-    assert analyse(Chain(queue, *structure), (100, 900), A.nnz, structure, RULES).compression == copies
+    assert analyse(Chain(queue, *structure), (100, 900), A.nnz, structure, BINS).compression == copies
 
 
 @pytest.mark.parametrize("wrong", ["nothing", "a long row of A", "a long row of B", "many products"])

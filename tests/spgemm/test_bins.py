@@ -1,4 +1,4 @@
-"""Which rules methods give, on made-up devices: no device is asked."""
+"""Which bins methods give, on made-up devices: no device is asked."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from platforms import PLATFORMS
 from pyopencl import array as cl_array
 
 from clsparse_py._spgemm.analysis import Work
-from clsparse_py._spgemm.bins import EMPTY, Rule, Rules
+from clsparse_py._spgemm.bins import EMPTY, Bin, Bins
 from clsparse_py._spgemm.decide import (
     METHODS,
     Speculation,
     alone,
     are_long,
+    bins_for,
     guessed,
     is_uneven,
     parse,
-    rules_for,
     settled,
     shares,
     side_by_side,
@@ -53,29 +53,29 @@ def limits(kind: str = "gpu") -> Thresholds:
 @pytest.mark.parametrize("kind", ["cpu", "gpu"])
 @pytest.mark.parametrize("method", ["auto", *METHODS])
 def test_the_last_rule_takes_all(method: str, kind: str) -> None:
-    rules = rules_for(method, device(kind), FORM, 1000)
-    assert rules[0] == EMPTY
-    assert rules[-1].takes_all
-    assert not any(rule.takes_all for rule in rules[:-1])
+    bins = bins_for(method, device(kind), FORM, 1000)
+    assert bins[0] == EMPTY
+    assert bins[-1].takes_all
+    assert not any(bin_.takes_all for bin_ in bins[:-1])
 
 
 @pytest.mark.parametrize("kind", ["cpu", "gpu"])
 @pytest.mark.parametrize("method", METHODS)
 def test_what_is_named_comes_before_what_auto_chooses(method: str, kind: str) -> None:
-    methods = [rule.method for rule in rules_for(method, device(kind), FORM, 1000)[1:]]
+    methods = [bin_.method for bin_ in bins_for(method, device(kind), FORM, 1000)[1:]]
     assert methods[0] == method
     assert method not in methods[methods.count(method) :] or methods.count(method) == len(methods)
 
 
 def test_gpus_mix_methods_and_cpu_devices_do_not() -> None:
-    assert {rule.method for rule in rules_for("auto", device("cpu"), FORM, 1000)[1:]} == {"dense"}
-    assert {"reg-merge", "reg-sort", "dense", "esc"} <= {rule.method for rule in rules_for("auto", device("gpu"), FORM, 1000)[1:]}
+    assert {bin_.method for bin_ in bins_for("auto", device("cpu"), FORM, 1000)[1:]} == {"dense"}
+    assert {"reg-merge", "reg-sort", "dense", "esc"} <= {bin_.method for bin_ in bins_for("auto", device("gpu"), FORM, 1000)[1:]}
 
 
 def test_no_room_for_dense_accumulators() -> None:
-    rules = rules_for("auto", device("cpu"), FORM, 1 << 20, 1 << 20)
-    assert "dense" not in {rule.method for rule in rules}
-    assert rules[-1].takes_all
+    bins = bins_for("auto", device("cpu"), FORM, 1 << 20, 1 << 20)
+    assert "dense" not in {bin_.method for bin_ in bins}
+    assert bins[-1].takes_all
 
 
 @pytest.mark.parametrize(("longest", "most", "heads"), [(5, 25, 5), (2, 3, 2), (12, 1024, 12), (13, 30, None), (3, 1025, None)])
@@ -149,7 +149,7 @@ def test_guesses(
 
 def test_few_long_rows_are_made_beside_others() -> None:
     gpu = device("gpu")
-    *_, group, last = rules_for("esc-local", gpu, FORM, 10**6)
+    *_, group, last = bins_for("esc-local", gpu, FORM, 10**6)
     few, many = 4 * gpu.compute_units, 4 * gpu.compute_units + 1
     assert [are_long(Kind(gpu, FORM), group, n, 10**6) for n in (few, many)] == [True, False]
     # There are no others; a method that needs no work-group for each row; a device whose cores are busy.
@@ -173,14 +173,14 @@ def test_what_a_guess_found_settles_the_numeric_phase(heads: int, n_products: in
     # As many entries as products, or a million of them.
     accumulator = Merge(heads, 8)
     guess = Speculated(cast("cl_array.Array", None), min(n_products, 10**6), n_products, 8, 0)
-    found = settled(limits(), Speculation(accumulator, Rule("reg-merge", accumulator), None), guess, 0)
+    found = settled(limits(), Speculation(accumulator, Bin("reg-merge", accumulator), None), guess, 0)
     assert (found.method if found else None) == ("reg-merge" if merged else None)
 
 
-def work(taken: dict[int, int], n_rules: int, n_products: int, most: int, compression: float = 1.0) -> Work:
+def work(taken: dict[int, int], n_bins: int, n_products: int, most: int, compression: float = 1.0) -> Work:
     """What an analysis would have found."""
     nothing = cast("cl_array.Array", None)
-    return Work(nothing, nothing, n_products, most, 100, n_products, compression, tuple(taken.get(i, 0) for i in range(n_rules)))
+    return Work(nothing, nothing, n_products, most, 100, n_products, compression, tuple(taken.get(i, 0) for i in range(n_bins)))
 
 
 def product(nnz: int, n_columns: int) -> Product:
@@ -191,68 +191,68 @@ def product(nnz: int, n_columns: int) -> Product:
     return cast("Product", sized)
 
 
-def in_the_end(rules: Rules, found: Work, of: Product) -> dict[str, int]:
+def in_the_end(bins: Bins, found: Work, of: Product) -> dict[str, int]:
     """Rows of each accumulator that has some."""
-    return {f"{rule.method} {rule.max_products}": n for rule, n in shares(rules, found, of) if n}
+    return {f"{bin_.method} {bin_.max_products}": n for bin_, n in shares(bins, found, of) if n}
 
 
 def test_few_rows_go_with_the_next_bin_of_their_method() -> None:
-    rules = rules_for("auto", device("gpu"), FORM, 10**6)
-    sorted_bins = [i for i, rule in enumerate(rules) if rule.method == "reg-sort"]
-    found = work({0: 7, sorted_bins[0]: 10, sorted_bins[1]: 20, sorted_bins[3]: 10**5}, len(rules), 10**6, 16)
-    assert in_the_end(rules, found, product(10**5, 10**6)) == {" 0": 7, "reg-sort 16": 10**5 + 30}
+    bins = bins_for("auto", device("gpu"), FORM, 10**6)
+    sorted_bins = [i for i, bin_ in enumerate(bins) if bin_.method == "reg-sort"]
+    found = work({0: 7, sorted_bins[0]: 10, sorted_bins[1]: 20, sorted_bins[3]: 10**5}, len(bins), 10**6, 16)
+    assert in_the_end(bins, found, product(10**5, 10**6)) == {" 0": 7, "reg-sort 16": 10**5 + 30}
 
 
 def test_sorted_rows_go_with_a_larger_bin_where_that_costs_less_than_a_launch() -> None:
-    rules = rules_for("auto", device("gpu"), FORM, 10**6)
-    first = next(i for i, rule in enumerate(rules) if rule.method == "reg-sort")
+    bins = bins_for("auto", device("gpu"), FORM, 10**6)
+    first = next(i for i, bin_ in enumerate(bins) if bin_.method == "reg-sort")
     # Places for products that are sorted in vain: 2 x 10^6, then 4 x 1.1 x 10^6, then 64 x 10^4.
     rows = {first: 10**6, first + 1: 10**5, first + 2: 10**4, first + 5: 10**4, first + 6: 10}
-    assert in_the_end(rules, work(rows, len(rules), 10**7, 200), product(10**6, 10**6)) == {
+    assert in_the_end(bins, work(rows, len(bins), 10**7, 200), product(10**6, 10**6)) == {
         "reg-sort 4": 1100000,
         "reg-sort 128": 20010,
     }
 
 
 def test_few_rows_stay_with_an_accumulator_that_needs_less_memory() -> None:
-    rules = rules_for("auto", device("gpu"), FORM, 10**6, recipe=parse("reg-sort dense-span esc-local"))
-    group = next(i for i, rule in enumerate(rules) if rule.least_bytes)
-    found = work({group: 5, len(rules) - 1: 1}, len(rules), 10**5, 16_000)
-    assert in_the_end(rules, found, product(10**5, 10**6)) == {"esc-local 16384": 5, "esc-local None": 1}
+    bins = bins_for("auto", device("gpu"), FORM, 10**6, strategy=parse("reg-sort dense-span esc-local"))
+    group = next(i for i, bin_ in enumerate(bins) if bin_.least_bytes)
+    found = work({group: 5, len(bins) - 1: 1}, len(bins), 10**5, 16_000)
+    assert in_the_end(bins, found, product(10**5, 10**6)) == {"esc-local 16384": 5, "esc-local None": 1}
 
 
 @pytest.mark.parametrize("method", ["sort", "reg-sort", "esc-local"])
 def test_sorted_words_hold_a_column_and_the_number_of_a_product(method: str) -> None:
-    # Of so many columns, as many as fit beside the numbers of the products that each rule takes.
+    # Of so many columns, as many as fit beside the numbers of the products that each bin takes.
     for bits in (40, 50, 54, 58, 62):
-        for rule in rules_for(method, device("gpu"), replace(FORM, wide=True), 1 << bits):
-            if rule.method == method and rule.max_products is not None:
-                assert bits + (rule.max_products - 1).bit_length() <= 64
+        for bin_ in bins_for(method, device("gpu"), replace(FORM, wide=True), 1 << bits):
+            if bin_.method == method and bin_.max_products is not None:
+                assert bits + (bin_.max_products - 1).bit_length() <= 64
 
 
 def test_uneven_rows_are_not_merged() -> None:
-    rules = rules_for("auto", device("gpu"), FORM, 10**6)
-    merged, last = next(i for i, rule in enumerate(rules) if rule.even), len(rules) - 1
-    even = work({merged: 10**5, last: 10}, len(rules), 10**8, 10**4)
-    assert in_the_end(rules, even, product(10**7, 10**6)) == {"reg-merge 1024": 10**5, "esc None": 10}
-    uneven = work({merged: 10**5, last: 10}, len(rules), 10**8, 10**6)
-    assert in_the_end(rules, uneven, product(10**7, 10**6)) == {"esc None": 10**5 + 10}
+    bins = bins_for("auto", device("gpu"), FORM, 10**6)
+    merged, last = next(i for i, bin_ in enumerate(bins) if bin_.even), len(bins) - 1
+    even = work({merged: 10**5, last: 10}, len(bins), 10**8, 10**4)
+    assert in_the_end(bins, even, product(10**7, 10**6)) == {"reg-merge 1024": 10**5, "esc None": 10}
+    uneven = work({merged: 10**5, last: 10}, len(bins), 10**8, 10**6)
+    assert in_the_end(bins, uneven, product(10**7, 10**6)) == {"esc None": 10**5 + 10}
 
 
 def test_what_compresses_is_merged() -> None:
-    rules = rules_for("auto", device("gpu"), FORM, 10**6)
-    first = next(i for i, rule in enumerate(rules) if rule.method == "reg-sort")
+    bins = bins_for("auto", device("gpu"), FORM, 10**6)
+    first = next(i for i, bin_ in enumerate(bins) if bin_.method == "reg-sort")
     rows = {first: 10**5, first + 5: 10**5}
-    assert in_the_end(rules, work(rows, len(rules), 10**7, 100), product(10**6, 10**6)) == {
+    assert in_the_end(bins, work(rows, len(bins), 10**7, 100), product(10**6, 10**6)) == {
         "reg-sort 2": 10**5,
         "reg-sort 64": 10**5,
     }
-    merged = in_the_end(rules, work(rows, len(rules), 10**7, 100, compression=4.0), product(10**6, 10**6))
+    merged = in_the_end(bins, work(rows, len(bins), 10**7, 100, compression=4.0), product(10**6, 10**6))
     assert merged == {"reg-merge 65536": 2 * 10**5}
 
 
 def test_windows_take_what_is_dense_in_them() -> None:
-    rules = rules_for("auto", device("gpu"), FORM, 10**4)
-    found = work({len(rules) - 1: 10**4}, len(rules), 10**8, 10**6)
-    assert in_the_end(rules, found, product(10**6, 10**4)) == {"dense None": 10**4}
-    assert in_the_end(rules, found, product(10**6, 10**6)) == {"esc None": 10**4}
+    bins = bins_for("auto", device("gpu"), FORM, 10**4)
+    found = work({len(bins) - 1: 10**4}, len(bins), 10**8, 10**6)
+    assert in_the_end(bins, found, product(10**6, 10**4)) == {"dense None": 10**4}
+    assert in_the_end(bins, found, product(10**6, 10**6)) == {"esc None": 10**4}

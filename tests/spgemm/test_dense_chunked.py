@@ -12,26 +12,26 @@ from problems import assert_product, device_matrix, random_matrix, rows_of
 
 from clsparse_py._spgemm import spgemm, spgemm_plan
 from clsparse_py._spgemm.arguments import form_of
-from clsparse_py._spgemm.bins import EMPTY, Rule, Rules
+from clsparse_py._spgemm.bins import EMPTY, Bin, Bins
 from clsparse_py._spgemm.methods import dense_chunked
 from clsparse_py._spgemm.methods.dense_chunked import DenseChunked
 from clsparse_py._spgemm.plan import SpgemmPlan
 from clsparse_py._spgemm.request import Request
 
 
-def planned(queue: cl.CommandQueue, A: sp.csr_array, B: sp.csr_array, *rules: Rule, limit: int | None = None) -> SpgemmPlan:
+def planned(queue: cl.CommandQueue, A: sp.csr_array, B: sp.csr_array, *bins: Bin, limit: int | None = None) -> SpgemmPlan:
     left, right = device_matrix(queue, A), device_matrix(queue, B)
-    return SpgemmPlan(left, right, Request(memory_limit=limit, bins=Rules((EMPTY, *rules))))
+    return SpgemmPlan(left, right, Request(memory_limit=limit, bins=Bins((EMPTY, *bins))))
 
 
-def whole(workers: int | None = None) -> Rule:
-    return Rule("dense", DenseChunked(workers), takes_empty=True)
+def whole(workers: int | None = None) -> Bin:
+    return Bin("dense", DenseChunked(workers), takes_empty=True)
 
 
-def check(queue: cl.CommandQueue, A: Any, B: Any, *rules: Rule) -> None:
+def check(queue: cl.CommandQueue, A: Any, B: Any, *bins: Bin) -> None:
     """Check a product, and one with the values of the plan."""
     A, B = (sp.csr_array(each).astype(np.float32) for each in (A, B))
-    plan = planned(queue, A, B, *(rules or (whole(),)))
+    plan = planned(queue, A, B, *(bins or (whole(),)))
     assert_product(plan(), A, B)
     assert_product(plan(), A, B)
 
@@ -86,9 +86,9 @@ def test_workers_and_chunks(queue: cl.CommandQueue, workers: int, chunks: int, m
 def test_listed_rows(queue: cl.CommandQueue) -> None:
     rng = np.random.default_rng(0)
     A, B = random_matrix((200, 100), 4, rng), random_matrix((100, 300), 7, rng)
-    check(queue, A, B, Rule("short", DenseChunked(1), max_products=20), Rule("middle", DenseChunked(), max_products=40), whole(3))
+    check(queue, A, B, Bin("short", DenseChunked(1), max_products=20), Bin("middle", DenseChunked(), max_products=40), whole(3))
     ones = sp.csr_array(np.ones((60, 10)))
-    check(queue, sp.vstack([ones, sp.eye_array(10), ones]), B[:10], Rule("short", DenseChunked(), max_products=20), whole())
+    check(queue, sp.vstack([ones, sp.eye_array(10), ones]), B[:10], Bin("short", DenseChunked(), max_products=20), whole())
 
 
 def test_room_for_fewer_workers(queue: cl.CommandQueue) -> None:

@@ -16,7 +16,7 @@ from problems import assert_product, device_matrix, random_matrix, rows_of
 
 from clsparse_py import csr_array, programs
 from clsparse_py._spgemm import METHODS, spgemm, spgemm_plan
-from clsparse_py._spgemm.bins import Rule
+from clsparse_py._spgemm.bins import Bin
 from clsparse_py._spgemm.kernels import Form
 from clsparse_py._spgemm.methods.dense_span import DenseSpan, DenseSpanKernel, dense_spans
 from clsparse_py.arithmetic import Arithmetic
@@ -130,8 +130,8 @@ def test_values(give: Give, case: dict[str, Any]) -> None:
 @over_teams
 def test_rows_that_are_listed(team: Team, give: Give, monkeypatch: pytest.MonkeyPatch) -> None:
     queue = give(DenseSpan(512, lanes=8, work_group=32), team)
-    first = Rule("dense", DenseSpan(1024, lanes=4), max_products=50)
-    monkeypatch.setitem(METHODS, "dense", lambda *_: (first, Rule("dense", DenseSpan(512, lanes=8))))
+    first = Bin("dense", DenseSpan(1024, lanes=4), max_products=50)
+    monkeypatch.setitem(METHODS, "dense", lambda *_: (first, Bin("dense", DenseSpan(512, lanes=8))))
     rng = np.random.default_rng(5)
     A, B = random_matrix((90, 60), 5, rng, np.float32), random_matrix((60, 300), 10, rng, np.float32)
     with programs.recording() as built:

@@ -13,7 +13,7 @@ from scratch import counted
 
 from clsparse_py import programs
 from clsparse_py._spgemm import spgemm, spgemm_plan
-from clsparse_py._spgemm.bins import EMPTY, Rule, Rules
+from clsparse_py._spgemm.bins import EMPTY, Bin, Bins
 from clsparse_py._spgemm.methods.esc import Esc
 from clsparse_py._spgemm.methods.slices import Slice, cut_into_slices
 from clsparse_py._spgemm.plan import SpgemmPlan
@@ -25,8 +25,8 @@ def planned(
     queue: cl.CommandQueue, accumulator: Esc, A: sp.csr_array, B: sp.csr_array, limit: Any = None, semiring: Semiring = plus_times
 ) -> SpgemmPlan:
     """Return the plan of a product that one accumulator makes."""
-    rules = Rules((EMPTY, Rule("esc", accumulator)))
-    request = Request("esc", semiring, memory_limit=limit, bins=rules)
+    bins = Bins((EMPTY, Bin("esc", accumulator)))
+    request = Request("esc", semiring, memory_limit=limit, bins=bins)
     return SpgemmPlan(device_matrix(queue, A), device_matrix(queue, B), request)
 
 

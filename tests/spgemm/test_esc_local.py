@@ -15,8 +15,8 @@ from platforms import PLATFORMS
 from problems import assert_product, device_matrix, random_matrix, rows_of
 
 from clsparse_py import csr_array, describe, programs, spgemm
-from clsparse_py._spgemm.bins import EMPTY, Rule, Rules
-from clsparse_py._spgemm.decide import esc_local, rules_for
+from clsparse_py._spgemm.bins import EMPTY, Bin, Bins
+from clsparse_py._spgemm.decide import bins_for, esc_local
 from clsparse_py._spgemm.kernels import Form
 from clsparse_py._spgemm.methods.esc_local import EscGroup, EscItem, EscTeam, esc_bins
 from clsparse_py._spgemm.plan import SpgemmPlan
@@ -30,18 +30,18 @@ DOUBLE = Form("numeric", "int32", arithmetic=Arithmetic("float64", "float64"), c
 
 
 def planned(
-    queue: cl.CommandQueue, rules: tuple[Rule, ...], A: sp.csr_array, B: sp.csr_array, semiring: Semiring = plus_times
+    queue: cl.CommandQueue, bins: tuple[Bin, ...], A: sp.csr_array, B: sp.csr_array, semiring: Semiring = plus_times
 ) -> SpgemmPlan:
-    """Return the plan of a product by rules, after comparing what it makes."""
-    request = Request("esc-local", semiring, bins=Rules((EMPTY, *rules)))
+    """Return the plan of a product by bins, after comparing what it makes."""
+    request = Request("esc-local", semiring, bins=Bins((EMPTY, *bins)))
     plan = SpgemmPlan(device_matrix(queue, A), device_matrix(queue, B), request)
     assert_product(plan(), A, B, semiring)
     assert_product(plan(), A, B, semiring)
     return plan
 
 
-def only(accumulator: EscGroup | EscItem | EscTeam) -> tuple[Rule, ...]:
-    return (Rule("esc-local", accumulator),)
+def only(accumulator: EscGroup | EscItem | EscTeam) -> tuple[Bin, ...]:
+    return (Bin("esc-local", accumulator),)
 
 
 @pytest.mark.parametrize("columns", [None, 1 << 33, 1 << 20])
@@ -111,7 +111,7 @@ def test_groups_take_what_local_memory_does_not_hold(queue: cl.CommandQueue) -> 
     plan = planned(queue, (*esc_local(device, DOUBLE, limits())[:2], group, last), A, B)
     assert [each.n_rows for each in plan.explain().bins if "global memory, a work-group" in each.parameters] == [1]
     # Where the workspace has no room for one work-group's, others take such a row.
-    named = [rule.accumulator for rule in rules_for("esc-local", device, DOUBLE, 5000, group.least_bytes - 1)]
+    named = [bin_.accumulator for bin_ in bins_for("esc-local", device, DOUBLE, 5000, group.least_bytes - 1)]
     assert not any(isinstance(each, EscGroup) for each in named)
 
 
@@ -133,8 +133,8 @@ def test_rows_in_global_memory_are_made_beside_others(
     lengths = np.concatenate((rng.integers(0, 5, 500), (200, 150, 200)))
     A, B = rows_of(lengths, 300, rng, np.float32), rows_of(np.full(300, 4), 2000, rng, np.float32)
     esc = esc_local(describe(queue.device), DOUBLE, limits())[-1]
-    rules = (Rule("esc-local", EscItem(32), 32, 32), Rule("esc-local", EscGroup(1000, work_group, entries=300), 1000, 300), esc)
-    planned(queue, rules, A, B)
+    bins = (Bin("esc-local", EscItem(32), 32, 32), Bin("esc-local", EscGroup(1000, work_group, entries=300), 1000, 300), esc)
+    planned(queue, bins, A, B)
     # The symbolic and the numeric phase, and that of other values.
     assert asked == [True] * 3
 
@@ -198,7 +198,7 @@ def test_bins_follow_the_thresholds(queue: cl.CommandQueue) -> None:
     assert replace(packed, columns=most).record(device, DOUBLE, listed=True).row_bytes <= device.local_memory
     assert packed.products > widest.products
     assert esc_bins(device, replace(DOUBLE, wide=True), limits(32, 736, 60_000))[-2] == widest
-    largest = [rules_for("esc-local", device, DOUBLE, columns)[-3].max_products for columns in (most, most + 1)]
+    largest = [bins_for("esc-local", device, DOUBLE, columns)[-3].max_products for columns in (most, most + 1)]
     assert largest == [packed.products, widest.products]
     for wrong in ((0, 10, 20), (33, 100, 200), (32, 32, 100), (4, 3, 10), (1, 2, 1 << 16)):
         with pytest.raises(ValueError, match=r"^esc_\w+.*: must "):

@@ -1,4 +1,4 @@
-"""Rows without products: they are not sorted out where one rule takes all others."""
+"""Rows without products: they are not sorted out where one bin takes all others."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from problems import assert_product, device_matrix, random_matrix, rows_of
 
 from clsparse_py import csr_array, describe, programs
 from clsparse_py._spgemm import METHODS, spgemm, spgemm_plan
-from clsparse_py._spgemm.bins import Rule
-from clsparse_py._spgemm.decide import rules_for
+from clsparse_py._spgemm.bins import Bin
+from clsparse_py._spgemm.decide import bins_for
 from clsparse_py._spgemm.kernels import Form
 from clsparse_py._spgemm.kind import Kind
 from clsparse_py._spgemm.methods.base import Product, Rows
@@ -32,8 +32,8 @@ def give(monkeypatch: pytest.MonkeyPatch) -> Give:
     """Make "hash" give all rows that an accumulator holds to it."""
 
     def put(accumulator: Hash) -> None:
-        rule = Rule("hash", accumulator, accumulator.products, accumulator.length)
-        monkeypatch.setitem(METHODS, "hash", lambda *_: (rule,))
+        bin_ = Bin("hash", accumulator, accumulator.products, accumulator.length)
+        monkeypatch.setitem(METHODS, "hash", lambda *_: (bin_,))
 
     return put
 
@@ -233,12 +233,12 @@ def test_bins_fit_local_memory_and_small_columns(queue: cl.CommandQueue) -> None
             for kind in ("cpu", "gpu"):
                 small = replace(device, local_memory=memory, type=kind)
                 for method in ("hash", "reg-hash", "large-hash"):
-                    rules = [rule for rule in rules_for(method, small, form) if rule.method == method]
-                    assert rules
-                    for rule in rules:
-                        record = rule.accumulator.record(small, form, listed=True)
+                    bins = [bin_ for bin_ in bins_for(method, small, form) if bin_.method == method]
+                    assert bins
+                    for bin_ in bins:
+                        record = bin_.accumulator.record(small, form, listed=True)
                         assert record.row_bytes * (record.work_group // record.lanes) <= memory
-        assert not [rule for rule in rules_for("hash", device, replace(form, wide=True)) if rule.method == "hash"]
+        assert not [bin_ for bin_ in bins_for("hash", device, replace(form, wide=True)) if bin_.method == "hash"]
 
 
 @pytest.mark.parametrize(
@@ -249,11 +249,11 @@ def test_lanes_meet_at_barriers_in_loops_of_one_length_alone(queue: cl.CommandQu
     device = replace(describe(queue.device), type="gpu", local_memory=48 << 10, max_work_group=1024, portability=portability)
     form = Form("numeric", "int32", arithmetic=Arithmetic("float64", "float64"), c_index="int32")
     for method in ("hash", "reg-hash", "large-hash"):
-        for rule in rules_for(method, device, form):
-            if rule.method == method:
-                record = rule.accumulator.record(device, form, listed=True)
+        for bin_ in bins_for(method, device, form):
+            if bin_.method == method:
+                record = bin_.accumulator.record(device, form, listed=True)
                 assert record.items or record.lanes == 1 or record.team_sync != "barrier"
                 assert record.work_group % record.lanes == 0
                 if way in ("ptx", "bpermute") and method != "large-hash":
                     assert record.team_sync == ("none" if record.lanes == 1 else {"ptx": "ptx", "bpermute": "wave"}[way])
-                    assert record.lanes == rule.accumulator.lanes
+                    assert record.lanes == bin_.accumulator.lanes

@@ -1,4 +1,4 @@
-"""Recipes of SpGEMM: labels, the rules that they are, a made-up profile that decides, a second look, all that is declared."""
+"""Recipes of SpGEMM: labels, the bins that they are, a made-up profile that decides, a second look, all that is declared."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from problems import assert_product, device_matrix, random_matrix, rows_of
 
 from clsparse_py import spgemm_plan
 from clsparse_py._spgemm import tunable
-from clsparse_py._spgemm.decide import METHODS, auto, parse, rules_for
+from clsparse_py._spgemm.decide import METHODS, auto, bins_for, parse
 from clsparse_py._spgemm.kernels import Form
 from clsparse_py._spgemm.methods.merge import Merge
-from clsparse_py._spgemm.strategy import Limits, Part, Recipe, features_of
+from clsparse_py._spgemm.strategy import Entry, Limits, Strategy, features_of
 from clsparse_py._spgemm.thresholds import thresholds_of
 from clsparse_py._spgemm.tunable import SpgemmTunable
 from clsparse_py.arithmetic import Arithmetic
@@ -39,8 +39,8 @@ def made_up(kind: str) -> Device:
 
 
 def test_a_label_names_a_recipe() -> None:
-    assert parse("reg-merge:32:1000:100 hash long-rows") == Recipe(
-        (Part("reg-merge", Limits(32, 1000, 100)), Part("hash"), Part("long-rows"))
+    assert parse("reg-merge:32:1000:100 hash long-rows") == Strategy(
+        (Entry("reg-merge", Limits(32, 1000, 100)), Entry("hash"), Entry("long-rows"))
     )
     for kind in ("cpu", "gpu"):
         labels = TUNABLE.configurations(made_up(kind), "float64", "strategy")
@@ -63,21 +63,21 @@ def test_a_label_names_a_recipe() -> None:
     ],
 )
 def test_what_is_no_label(label: str, message: str) -> None:
-    with pytest.raises(ValueError, match=f"^recipe: {message}"):
+    with pytest.raises(ValueError, match=f"^strategy: {message}"):
         parse(label)
 
 
 def test_limits_are_those_of_rules() -> None:
     device = made_up("gpu")
-    rules = auto(device, FORM, parse("reg-merge:32:500:50 hash long-rows"))
-    merging = [(rule, rule.accumulator) for rule in rules if isinstance(rule.accumulator, Merge)]
+    bins = auto(device, FORM, parse("reg-merge:32:500:50 hash long-rows"))
+    merging = [(bin_, bin_.accumulator) for bin_ in bins if isinstance(bin_.accumulator, Merge)]
     assert max(each.length for _, each in merging) == 32
-    assert {rule.max_products for rule, each in merging if each.lanes == 1} == {50}
-    assert {rule.max_products for rule, each in merging if each.lanes > 1} == {500}
-    assert list(dict.fromkeys(rule.method for rule in rules)) == ["reg-merge", "hash", "long-rows"]
-    assert all(rule.even for rule, _ in merging)
-    assert max(rule.max_length or 0 for rule in auto(device, FORM, parse("reg-merge esc"))) > 32
-    assert {rule.max_span is None for rule in auto(device, FORM, parse("dense-span esc"))} == {False, True}
+    assert {bin_.max_products for bin_, each in merging if each.lanes == 1} == {50}
+    assert {bin_.max_products for bin_, each in merging if each.lanes > 1} == {500}
+    assert list(dict.fromkeys(bin_.method for bin_ in bins)) == ["reg-merge", "hash", "long-rows"]
+    assert all(bin_.even for bin_, _ in merging)
+    assert max(bin_.max_length or 0 for bin_ in auto(device, FORM, parse("reg-merge esc"))) > 32
+    assert {bin_.max_span is None for bin_ in auto(device, FORM, parse("dense-span esc"))} == {False, True}
 
 
 @pytest.mark.parametrize("kind", ["cpu", "gpu"])
@@ -88,10 +88,10 @@ def test_what_is_declared_takes_all_rows(kind: str) -> None:
     assert TUNABLE.default(device, "float64", "strategy", features_of((9, 9, 9), (9, 9))) in labels
     assert TUNABLE.default(device, "float64", "strategy", features_of((999, 9, 9), (999, 9), uneven)) in labels
     for label in labels:
-        *rules, last = rules_for("auto", device, FORM, 1000, recipe=parse(label))
+        *bins, last = bins_for("auto", device, FORM, 1000, strategy=parse(label))
         assert last.takes_all
-        assert not any(rule.takes_all for rule in rules)
-        assert {rule.method for rule in (*rules, last)} - {""} <= METHODS.keys()
+        assert not any(bin_.takes_all for bin_ in bins)
+        assert {bin_.method for bin_ in (*bins, last)} - {""} <= METHODS.keys()
 
 
 def test_features_are_what_is_known_before() -> None:
@@ -119,7 +119,7 @@ def test_a_profile_decides(
 ) -> None:
     decided_by(describe(queue.device), {"spgemm": {"any": {"strategy": {"take": label, "note": "as measured"}}}})
     rng = np.random.default_rng(5)
-    # Neither very uneven nor dense: both have rules that come after recipes.
+    # Neither very uneven nor dense: both have bins that come after strategies.
     A = rows_of([0, *([6] * 300), *([20] * 50), 100, 150], 400, rng, real)
     B = random_matrix((400, 20_000), 20, rng, real)
     plan = spgemm_plan(device_matrix(queue, A), device_matrix(queue, B))
@@ -157,7 +157,7 @@ def test_a_named_method_says_so(queue: cl.CommandQueue, real: np.dtype[Any]) -> 
 
 
 def check_declared(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any], square: bool, labels: Sequence[str]) -> None:
-    """Make a product by each recipe."""
+    """Make a product by each strategy."""
     # Rows of few bins: each of them has kernels of its own to be built.
     matrix = rows_of([0, *([18] * 301), 150], 303 if square else 250, np.random.default_rng(8), dtype)
     problem = TUNABLE.problem(queue, "uneven", sp.csr_array(matrix), dtype.name)
@@ -187,7 +187,7 @@ def test_all_that_is_declared_for_gpus_multiplies(take_for: Callable[[str], None
     dtype = np.dtype(np.float64 if device.fp64 else np.float32)
     declared = TUNABLE.configurations(device, dtype.name, "strategy")
     labels = {label.split()[0].split(":")[0]: label for label in reversed(declared)}.values()
-    methods = [{part.method for label in each for part in parse(label).parts} for each in (labels, declared)]
+    methods = [{entry.method for label in each for entry in parse(label).entries} for each in (labels, declared)]
     assert methods[0] == methods[1]
     check_declared(queue_on(name), device, dtype, square=True, labels=tuple(labels))
 
@@ -199,7 +199,7 @@ def test_nothing_to_tune_with(queue: cl.CommandQueue, real: np.dtype[Any], monke
     monkeypatch.setattr(tunable, "_PRODUCT_BYTES", 1 << 40)
     with pytest.raises(MemoryError, match="products may need more memory than"):
         TUNABLE.problem(queue, "big", matrix, real.name)
-    monkeypatch.setattr(tunable, "_MOST_PRODUCTS", {True: 1, False: 1})
+    monkeypatch.setattr(tunable, "_MAX_PRODUCTS", {True: 1, False: 1})
     with pytest.raises(ValueError, match="products, which take long"):
         TUNABLE.problem(queue, "big", matrix, real.name)
 
