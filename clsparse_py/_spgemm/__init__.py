@@ -89,12 +89,12 @@ def spgemm(
     B : csr_array or SciPy sparse matrix
         k x n.
     method : {"auto", "reg-merge", "merge", "reg-sort", "sort", "dense", "esc", "hash", "reg-hash", "large-hash", ...}
-        "auto", what the device's profile chooses, or a name in `METHODS`. Rows that a named method cannot hold are made by what
-        "auto" chooses; `SpgemmPlan.explain` lists them.
+        "auto", the choice of the device's profile, or a name in `METHODS`. Rows that a named method cannot hold are made by the
+        methods of "auto"; `SpgemmPlan.explain` lists them.
     semiring : Semiring
-        What stands for + and *.
+        The operations that stand for + and *.
     deterministic : bool
-        True: bitwise the same result each time on one device. False: faster forms are allowed, where a method has one.
+        True: bitwise the same result each time on one device. False: faster forms are allowed, if a method has one.
     memory_limit : int, optional
         Bytes that the workspace may have, C not counted; by default half of the device's memory.
     max_nnz : int, optional
@@ -118,7 +118,7 @@ def spgemm(
     See Also
     --------
     spgemm_plan : For several sets of values.
-    spgemm_estimate : What a product takes, before it is made.
+    spgemm_estimate : The memory that a product takes, before it is made.
     """
     request = Request(method, semiring, deterministic, memory_limit, max_nnz)
     A, B = _checked(A, B, request)

@@ -102,5 +102,5 @@ def form_of(A: Matrix, B: Matrix, semiring: Semiring = plus_times, c_index: str 
 
 @functools.lru_cache(maxsize=256)
 def _form(index: str, wide: bool, a: np.dtype[Any], b: np.dtype[Any], semiring: Semiring, c_index: str) -> Form:
-    semiring.result_dtype(a, b)  # raises where it has none
+    semiring.result_dtype(a, b)  # raises a TypeError if it has none
     return Form("numeric", index, wide, Arithmetic(a.name, b.name, index, semiring.name), c_index)

@@ -1,4 +1,4 @@
-"""Operands in canonical format: the matrix itself where it is so, else a copy that takes new values without waiting."""
+"""Operands in canonical format: the matrix itself, or a copy that takes new values without waiting."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from clsparse_py.structure import Facts
 
 __all__ = ["CanonicalOperand"]
 
-#: What memory is needed for, in errors.
+#: The array's name in errors about memory.
 _WHAT = "operand in canonical format"
 
 
@@ -45,7 +45,7 @@ class CanonicalOperand:
     nnz : int
         Its entries.
     known : Facts or None
-        What is known of its structure.
+        Facts of its structure.
     """
 
     def __init__(self, A: Matrix) -> None:
@@ -81,7 +81,7 @@ class CanonicalOperand:
         return Matrix.assembled(Structure(queue, A.shape, indices, indptr, facts), self._values(queue, A.data))
 
     def values(self, data: cl_array.Array) -> cl_array.Array:
-        """Return the values of `matrix` where A has these; nothing is waited for."""
+        """Return the values of `matrix` for these values of A; nothing is waited for."""
         return data if self._positions is None else self._values(self.matrix.queue, data)
 
     def _values(self, queue: cl.CommandQueue, data: cl_array.Array) -> cl_array.Array:
@@ -92,7 +92,7 @@ class CanonicalOperand:
 def _canonical_values_by_host(
     queue: cl.CommandQueue, data: cl_array.Array, positions: cl_array.Array, starts: tuple[cl_array.Array, ...]
 ) -> cl_array.Array:
-    """Return what `_canonical_values` does."""
+    """Do the same as `_canonical_values`, on the host."""
     chain = Chain(queue, data, positions, *starts)
     values = chain.read(data, data.size, data.offset // data.dtype.itemsize)[chain.read(positions, positions.size)]
     for each in starts:
@@ -104,7 +104,7 @@ def _canonical_values_by_host(
 def _canonical_values(
     queue: cl.CommandQueue, data: cl_array.Array, positions: cl_array.Array, starts: tuple[cl_array.Array, ...]
 ) -> cl_array.Array:
-    """Return the values at some positions or, if it is told where they start, the sums of those that are one entry."""
+    """Return the values at some positions; with ``starts``, the sums of the values of each entry."""
     n, chain = positions.size, Chain(queue, data, positions, *starts)
     ordered = allocated(queue, _WHAT, n, data.dtype)
     enqueue_permute(chain, positions, data, ordered, n)

@@ -89,5 +89,5 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
         **{f"spgemm/dense_windows:{phase}": DenseWindows().record(device, form, listed=True) for phase, form in phases.items()},
         "spgemm/dense_parts": DenseParts(group, arithmetic.index, True),
     }
-    # Where lanes exchange nothing, some records are those of other templates.
+    # If lanes exchange nothing, some records are those of other templates.
     return {name: record for name, record in found.items() if record.template == name.partition(":")[0]}

@@ -37,7 +37,7 @@ _SPECULATED = Reason("rows of A are short or alike: made as they come, with no a
 
 @dataclass
 class Counted:
-    """What is known of a product before C's columns and values are allocated.
+    """The structure of a product but for its columns, and the steps that make it.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class SharedOut(NamedTuple):
     Attributes
     ----------
     product : Product
-        With what the analysis found.
+        With the products of its rows.
     steps : list of Step
     work : Work
     reason : Reason
@@ -112,7 +112,7 @@ def count(operands: Operands, decision: Decision, timer: Timer, *, counting_only
             return counted
     shared = share_out(operands, decision)
     chain, product, steps = operands.chain, shared.product, shared.steps
-    # Only now: beside what it took to list rows there may be no memory for them.
+    # Only now: listing rows may have needed this memory.
     counts, indptr = new_counts(chain, product, operands.allocator)
     if shared.n_empty:
         chain.fill(counts, 0, product.shape[0])
@@ -185,7 +185,7 @@ def share_out(operands: Operands, decision: Decision, c_index: np.dtype[Any] | N
     product = product._replace(kind=kind, products=work.products, n_products=work.n_products, bound=work.bound)
     refined = decision.refine(bins, work)
     each = [(refined, Rows(m, n_empty=work.taken[0]))] if isinstance(refined, Bin) else grouped(chain, m, work, refined)
-    # Lists of rows are made: what they are made of is not needed any more.
+    # The lists of rows are made, and the numbers of bins are not needed any more.
     work.bin = None
     steps = [prepared(chain, product, bin_, rows) for bin_, rows in each if bin_.accumulator is not None]
     return SharedOut(product, steps, work, reason)

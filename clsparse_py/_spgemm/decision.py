@@ -1,4 +1,4 @@
-"""How a product is to be made: the method is resolved here, once, into what the phases ask for."""
+"""How a product is to be made: the method is resolved here, once, into answers to the questions of the phases."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Reason(NamedTuple):
 
 
 class Decision(Protocol):
-    """What is decided of a product before the device has analysed its rows, and how that is refined by their work."""
+    """The choices for a product before the device has analysed its rows, and their refinement by the work of rows."""
 
     def speculation(self) -> Speculation | None:
         """Return the accumulator that may hold all rows, so that none has to be analysed; None if rows are to be analysed."""
@@ -98,7 +98,7 @@ class Fixed:
         return able, self._reason
 
     def refine(self, bins: Bins, work: Work) -> Bin | list[tuple[Bin, int]]:
-        """Return the bins as they are; but where all rows are merged by registers, one bin for them if they are short."""
+        """Return the bins as they are; one bin instead if all rows are short and merged in registers."""
         with_rows = list(zip(bins, work.taken, strict=True))
         if all(bin_.method in ("", "reg-merge") for bin_, n in with_rows if n):
             one = _one_item_each(self._operands, work)
@@ -112,14 +112,14 @@ class Fixed:
 
 
 class Automatic:
-    """The method "auto": by a strategy, refined by what the analysis finds; without analysis if a speculation holds."""
+    """The method "auto": by a strategy, refined by the analysis; without analysis if a speculation holds."""
 
     def __init__(self, operands: Operands, request: Request, *, may_skip_counting: bool) -> None:
         self._operands, self._request = operands, request
         self._may_skip_counting = may_skip_counting and request.max_nnz is None
 
     def speculation(self) -> Speculation | None:
-        """Return what the facts of the structures let hold all rows."""
+        """Return the accumulator that holds all rows, judging by the facts of the structures."""
         a, b, _, product, refused, _ = self._operands
         m = product.shape[0]
         mean = a.nnz / m

@@ -1,4 +1,4 @@
-"""What a product takes, before anything of its size is allocated."""
+"""The memory that a product takes, before anything of its size is allocated."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _INT32_MAX = np.iinfo(np.int32).max
 
 @dataclass(frozen=True)
 class Estimate(Shown):
-    """What a product takes. Made by `spgemm_estimate`. Prints as a table.
+    """The work and the memory that a product takes. Made by `spgemm_estimate`. Prints as a table.
 
     Attributes
     ----------
@@ -102,9 +102,9 @@ class Estimate(Shown):
 
 
 def spgemm_estimate(A: Matrix, B: Matrix | SciPySparse, *, exact: bool = False) -> Estimate:
-    """Tell what ``A @ B`` takes before it is made.
+    """Estimate the work and the memory of ``A @ B`` before it is made.
 
-    Waits for the device once, or twice where ``exact``; an operand that is not in canonical format is copied into it.
+    Waits for the device once, or twice if ``exact``; an operand that is not in canonical format is copied into it.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def spgemm_estimate(A: Matrix, B: Matrix | SciPySparse, *, exact: bool = False) 
     ValueError, TypeError
         Shapes, contexts or dtypes that do not go together.
     MemoryError
-        The device has not the memory for the analysis or, where ``exact``, for the symbolic phase of one row.
+        The device has not the memory for the analysis or, if ``exact``, for the symbolic phase of one row.
     """
     A, B = check_operands(A, B, plus_times)
     left, right = CanonicalOperand(A).matrix, CanonicalOperand(B).matrix

@@ -1,4 +1,4 @@
-"""What a plan of SpGEMM chose, as a table."""
+"""The choices of a SpGEMM plan, as a table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class BinRows:
     Attributes
     ----------
     method : str
-        That made them: the one asked for, or what "auto" chose for rows that it cannot hold.
+        The one asked for, or one of "auto" for rows that it cannot hold.
     parameters : str
     max_products, max_length : int or None
         Which rows it may take, see `bins`.
@@ -47,12 +47,12 @@ class Explanation(Shown):
     nnz_a, n_products, nnz : int
         Entries of A, intermediate products, entries of C.
     rule : str
-        What decided on the methods: the strategy, and which profile has it; "" where there are no products.
+        The strategy and the profile that has it, or another reason for the choice of methods.
     c_bytes : int
         Of C's three arrays.
     workspace_bytes, kept_bytes : int or None
-        The most that planning and the first product had in use beside A, B and C at a time, and what the plan keeps of it for new
-        values; None where memory was not counted.
+        The most memory in use beside A, B and C at a time, while planning and for the first product, and the part of it that the
+        plan keeps for new values; None if memory was not counted.
     """
 
     method: str

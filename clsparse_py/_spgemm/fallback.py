@@ -20,14 +20,14 @@ __all__ = ["without_refused"]
 
 
 def without_refused(bins: Bins, device: Device, form: Form, n_columns: int, memory_limit: int | None) -> Bins:
-    """Return bins for the same rows with other accumulators where a kernel of one was refused; the bins if there is no such."""
+    """Return bins for the same rows with other accumulators for those with a refused kernel; the bins if none is refused."""
     refused = refused_of(device, form)
     return (
         _without(bins, frozenset(refused), device, form, n_columns, memory_limit_of(device, memory_limit)) if refused else bins
     )
 
 
-# Kept: bins are told apart by identity, and what is made of them is kept by them.
+# Kept: bins are compared by identity, and results of the analysis are kept by them.
 @functools.lru_cache(maxsize=256)
 def _without(bins: Bins, refused: frozenset[Hashable], device: Device, form: Form, n_columns: int, room: int) -> Bins:
     last = (Bin("esc", Esc(bounded=True)), Bin("long-rows", LongRows(bounded=True)), Bin("dense", DenseWindows()))

@@ -28,7 +28,7 @@ class Filled(NamedTuple):
 
 
 def fill(operands: Operands, counted: Counted, timer: Timer) -> Filled:
-    """Return C's arrays, and enqueue what makes them.
+    """Return C's arrays, and enqueue the commands that make them.
 
     Raises
     ------

@@ -90,7 +90,7 @@ class Analysis(OfStructure):
 
 @dataclass(frozen=True)
 class OfRows(OfStructure):
-    """What kernels share that read the structure of rows.
+    """Base of the records of kernels that read the structure of rows.
 
     Attributes
     ----------
@@ -148,7 +148,7 @@ class Form:
 
     @property
     def prelude(self) -> str:
-        """OpenCL C: the types, the semiring outside the symbolic phase, and what ``cl/spgemm.cl`` chooses by."""
+        """OpenCL C: the types, the semiring outside the symbolic phase, and the macros that ``cl/spgemm.cl`` needs."""
         column = "ulong" if self.wide else "uint"
         asked = {"SYMBOLIC": "symbolic", "VALUES_ONLY": "values", "UPPER_BOUND": "upper_bound"}
         lines = [f"#define {name} {int(self.phase == phase)}" for name, phase in asked.items()]
@@ -168,7 +168,7 @@ def _of_phase(form: Form, phase: str) -> Form:
 
 @dataclass(frozen=True)
 class RowKernel(Parameters):
-    """What kernels share that make rows of C, see ``cl/spgemm.cl``.
+    """Base of the records of kernels that make rows of C, see ``cl/spgemm.cl``.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What all products of one kind have in common, worked out once: a kind is a device and the types of the operands."""
+"""A kind of product is a device and the types of operands: records and choices that depend on these alone are worked out once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Kind:
-    """What does not depend on the operands' entries and sizes: dtypes, and records and bins as they are asked for.
+    """A device and the types of operands, with all that depends on these alone: dtypes, records and bins.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Kind:
         return found
 
     def once(self, find: Callable[..., T], *arguments: Hashable) -> T:
-        """Return what a function finds for this kind and some arguments, which is kept."""
+        """Return the result of a function for this kind and some arguments; it is called once and its result kept."""
         key = find, arguments
         kept = self._kept
         found: T = kept.get(key, _NOTHING)
@@ -70,5 +70,5 @@ class Kind:
         return found
 
 
-# Kept, as it keeps what is found.
+# Kept, as a kind keeps results.
 kind_of = functools.lru_cache(maxsize=256)(Kind)

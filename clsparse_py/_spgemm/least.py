@@ -1,4 +1,4 @@
-"""The least workspace: what every product needs, however its rows are made."""
+"""The least workspace, which every product needs, however its rows are made."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["copy_bytes", "least_bytes"]
 
 #: Bytes for counters and the like, and those for each compute unit.
 _FIXED, _OF_UNIT = 4096, 512
-#: Entries to each byte of what scans and sorts keep of tiles.
+#: Entries to a byte that scans and sorts keep of tiles.
 _OF_TILES = 8
 
 
 def least_bytes(device: Device, form: Form, A: Matrix, B: Matrix) -> int:
     """Return the bytes of workspace with which a product is made in any case: by windows of columns, which take none.
 
-    That is what the analysis finds of each row, the entries of each row, and copies of operands in canonical format and in one
+    That is the analysis' numbers of each row, the entries of each row, and copies of operands in canonical format and in one
     index type.
     """
     index, m = np.dtype(form.index).itemsize, A.shape[0]
@@ -30,7 +30,7 @@ def least_bytes(device: Device, form: Form, A: Matrix, B: Matrix) -> int:
 
 
 def copy_bytes(A: Matrix, B: Matrix, form: Form) -> int:
-    """Return what it takes at most to put operands into the form that kernels take."""
+    """Return the bytes that it takes at most to put operands into the form that kernels take."""
     return sum(_copy_bytes(each, np.dtype(form.index).itemsize) for each in (A, B))
 
 

@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 class Inspected(NamedTuple):
-    """The operands of a product, and what is known of C before its columns and values are allocated."""
+    """The operands of a product, and the structure of C but for its columns."""
 
     operands: Operands
     counted: Counted
@@ -62,7 +62,7 @@ def _multiply(A: Matrix, B: Matrix, request: Request, timer: Timer) -> Result:
 
 
 def inspected(A: Matrix, B: Matrix, request: Request, *, counting_only: bool = False) -> Inspected:
-    """Return what is known of C before its columns and values are allocated; none of its values is computed.
+    """Return the structure of C but for its columns; none of its values is computed.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def _inspected(A: Matrix, B: Matrix, request: Request, timer: Timer, may_skip_co
     except MemoryError as error:
         _log.info("all rows go through windows of columns: %s", error)
     if counted is None:
-        # Not in the handler: the error keeps what was allocated so far.
+        # Not in the handler: the error keeps the memory allocated so far.
         counted = count(operands, windows(operands, request), timer, counting_only=counting_only)
     if request.max_nnz is not None and counted.nnz > request.max_nnz:
         raise ValueError(f"max_nnz: the product has {counted.nnz:,} entries, more than {request.max_nnz:,}")

@@ -162,7 +162,7 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         self._product = product._replace(a_data=self._product.a_data, b_data=self._product.b_data)
 
     def _left(self) -> Workspace | None:
-        """Return the workspace of one call, beside what the plan keeps: calls of several threads are not in each other's way."""
+        """Return the workspace of one call beside the plan's own: calls of several threads do not share one."""
         kept = self._workspace
         return None if kept is None else Workspace(kept.limit, kept.held)
 
@@ -179,7 +179,7 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         return operand.values(place_part(self.queue, name, values, planned.dtype, copy=False))
 
     def _target(self, out: Any, left: cl_array.Array, right: cl_array.Array) -> cl_array.Array:
-        """Return where a result's values go."""
+        """Return the array for a result's values."""
         product = self._product
         of_a = {"a_data": left, "A.indptr": product.a_indptr, "A.indices": product.a_indices}
         of_b = {"b_data": right, "B.indptr": product.b_indptr, "B.indices": product.b_indices}
@@ -188,7 +188,7 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
     _repr_html_ = plan_as_html
 
     def explain(self) -> Explanation:
-        """Return which methods made which rows, and what the product is like."""
+        """Return which methods make which rows, and the product's sizes."""
         bins = tuple(
             BinRows(bin_.method, bin_.accumulator.describe(), bin_.max_products, bin_.max_length, rows.n - rows.n_empty)
             for bin_, rows in ((step.bin, step.rows) for step in self._steps)

@@ -21,7 +21,7 @@ UPPER_BOUND = "upper bound"
 
 
 def _about(form: Form) -> Hashable:
-    """Return what kernels of all phases of a product have in common."""
+    """Return the key of the kernels of all phases of a product."""
     return "spgemm", form.index, form.wide, form.arithmetic
 
 
@@ -33,7 +33,7 @@ class RefusedError(Exception):
     device : Device
     form : Form
     what : hashable
-        What cannot be used without it: an accumulator, or another way to make rows.
+        An accumulator or another way to make rows, which needs the kernel.
     error : BuildError
     """
 
@@ -64,12 +64,12 @@ def until_built(make: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> 
     while True:
         try:
             return make(*arguments, **named)
-        except RefusedError as refusal:  # noqa: PERF203 - what is tried takes far longer
+        except RefusedError as refusal:  # noqa: PERF203 - each try takes far longer
             refusal.avoid()
 
 
 def refused_of(device: Device, form: Form) -> Mapping[Hashable, BuildError]:
-    """Return what products of a form do without: accumulators and other ways, with the refusal of each."""
+    """Return the accumulators and other ways that products of a form do without, with the refusal of each."""
     return refusals.avoided(device, _about(form))
 
 

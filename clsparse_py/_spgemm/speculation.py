@@ -68,7 +68,7 @@ def _worked_out(chain: Chain, kind: Kind, accumulator: Merge, m: int) -> _Phase:
     """Return the phase for ``m`` rows."""
     built, record = chain.build(accumulator.speculative(kind.device, kind.form.of("symbolic"), MAX_MERGED_BY_ITEM))
     groups, rows = record.groups(m), record.work_group // record.lanes
-    # Entries are summed by the tiles of the scan that tells where rows begin, if it takes such sums.
+    # The kernel sums entries by the tiles of the scan of row pointers, if the scan takes such sums.
     tile = summed_tile(chain.device, COUNT, kind.c_index, m + 1)
     fits = tile > 0 and tile % rows == 0 and m <= _MAX_SUMS * tile
     to_sum = tile // rows if fits else -(-groups // record.SLOTS)

@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 class Step(NamedTuple):
-    """The rows of one bin, and what its accumulator keeps for them.
+    """The rows of one bin, and the state that its accumulator keeps for them.
 
     ``long``: they are few, and each takes long; those of other bins are made at the same time.
     """
@@ -72,7 +72,7 @@ def enqueue_symbolic(chain: Chain, product: Product, steps: Sequence[Step], coun
 
 
 def enqueue_numeric(chain: Chain, product: Product, steps: Sequence[Step], C: Result, phase: str) -> None:
-    """Have each step's accumulator enqueue columns and values of its rows, or what else a phase makes of them.
+    """Have each step's accumulator enqueue columns and values of its rows, or values alone.
 
     Raises
     ------
@@ -115,7 +115,7 @@ def enqueued(chain: Chain, product: Product, steps: Sequence[Step], C: Result, p
         _log.info("all rows go through windows of columns: %s", error)
     else:
         return steps
-    # Not in the handler: the error keeps what was allocated so far.
+    # Not in the handler: the error keeps the memory allocated so far.
     windows = in_windows(product, steps)
     enqueue_numeric(chain, product, windows, C, phase)
     return windows

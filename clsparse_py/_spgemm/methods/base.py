@@ -1,6 +1,6 @@
-"""What turns the intermediate products of rows into rows of C: the interface that every method has.
+"""Accumulators turn the intermediate products of rows into rows of C: the interface of every method.
 
-What is made anew in each call is a named tuple: a frozen dataclass takes microseconds to make, which devices wait for.
+Objects that each call makes anew are named tuples: a frozen dataclass takes microseconds to make, while the device is idle.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from clsparse_py.workspace import current
 
 __all__ = ["Accumulator", "Product", "Result", "Rows", "workspace_bound"]
 
-#: Bytes that the workspace may have besides.
-_SPARED = 1 << 20
+#: Bytes that are always within the bound.
+_ALWAYS = 1 << 20
 
 
 class Product(NamedTuple):
@@ -32,7 +32,7 @@ class Product(NamedTuple):
     a_data, b_data : pyopencl.array.Array
         The values, which may differ from call to call; the structure may not.
     products : pyopencl.array.Array
-        uint32: the intermediate products of each row, 2^32 - 1 where there are more.
+        uint32: the intermediate products of each row, 2^32 - 1 if there are more.
     n_products : int
         Of all rows.
     bound : int
@@ -75,9 +75,9 @@ class Product(NamedTuple):
         return self.memory_limit if workspace is None else workspace.room
 
     def spare(self, entries: int = 0) -> int:
-        """Return the bytes that an accumulator may take of them where the workspace is to be bounded, see `workspace_bound`.
+        """Return the bytes of them that an accumulator with bounded workspace may take, see `workspace_bound`.
 
-        ``entries``: what C is likely to have.
+        ``entries``: those that C is expected to have.
         """
         kind, m = self.kind, self.shape[0]
         index = kind.index.itemsize
@@ -92,8 +92,8 @@ class Product(NamedTuple):
 
 
 def workspace_bound(*operands: cl_array.Array) -> int:
-    """Return twice the bytes of the operands and 1 MiB: what the workspace may have, with twice the bytes of C."""
-    return 2 * sum(each.nbytes for each in operands) + _SPARED
+    """Return the bound of the workspace but for twice the bytes of C: twice the bytes of the operands, and 1 MiB."""
+    return 2 * sum(each.nbytes for each in operands) + _ALWAYS
 
 
 class Rows(NamedTuple):
@@ -104,7 +104,7 @@ class Rows(NamedTuple):
     n : int
         How many; at least one.
     first : int
-        Where they begin in ``listed``.
+        Their first place in ``listed``.
     listed : pyopencl.array.Array or None
         Row numbers, ascending; None for all rows of the product.
     n_empty : int
@@ -135,10 +135,10 @@ class Result(NamedTuple):
 
 
 class Accumulator(Protocol):
-    """Turns the intermediate products of rows into rows of C, in two phases. Frozen: what is a product's is in its state."""
+    """Turns the intermediate products of rows into rows of C, in two phases. Frozen: data of one product are in its state."""
 
     def prepare(self, chain: Chain, product: Product, rows: Rows) -> object:
-        """Return what both phases of these rows need, and what is kept for new values; may wait for the device."""
+        """Return the state that both phases of these rows need, and that is kept for new values; may wait for the device."""
         ...
 
     def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: object, counts: cl_array.Array) -> None:

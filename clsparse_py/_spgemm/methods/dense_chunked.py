@@ -26,8 +26,9 @@ __all__ = ["DenseChunked", "DenseChunkedKernel", "Masks", "worker_bytes", "worke
 _BITS = 64
 #: Of the counter of chunks that are claimed.
 _CLAIMED_BYTES = 4
-#: Chunks of rows to a worker, and what a row weighs for itself, in products.
+#: Chunks of rows to a worker.
 _CHUNKS = 32
+#: The weight of a row besides that of its products, in products.
 _ROW_WEIGHT = 8
 #: Room for the products of a short row: they are at most 32, and rows of B are copied by eights.
 _ROOM = 32 + 8
@@ -95,7 +96,7 @@ class DenseChunkedKernel(Parameters):
 
 @dataclasses.dataclass
 class _State:
-    """What belongs to a product: where chunks of rows begin, which rows of B are like others, masks until C has its structure."""
+    """Data of one product: the first row of each chunk, masks of B's rows until C has its structure, and their words."""
 
     n_chunks: int
     chunk_row: cl_array.Array
@@ -123,7 +124,7 @@ class DenseChunked:
     Attributes
     ----------
     workers : int, optional
-        Work-items that claim chunks, at most; by default what `workers_on` says.
+        Work-items that claim chunks, at most; by default as many as `workers_on` returns.
     """
 
     workers: int | None = None

@@ -22,7 +22,7 @@ _BINS = (512, 1024, 2048, 4096)
 _LARGE = 2048
 #: Bytes that compilers may leave between arrays of local memory.
 _BETWEEN = 64
-#: Lanes of a team, where they are ordered by barriers alone.
+#: Lanes of a team that only barriers synchronise.
 _LANES = 64
 
 
@@ -79,7 +79,7 @@ class DenseSpanKernel(SynchronisedKernel):
 class DenseSpan(Team):
     """An accumulator for rows of C whose columns span few others; rows of A and B are of any length.
 
-    Values are added in the order of A's row: there is nothing to gain where results need not be deterministic.
+    Values are added in the order of A's row: nothing is gained if results need not be deterministic.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class DenseSpan(Team):
         Most that a row spans: all of its columns are below the smallest, rounded down to a multiple of 32, plus this; a
         multiple of 32, less than 2^16.
     lanes : int, optional
-        Work-items to a row; by default as many as see what the others wrote without a barrier. One on CPU devices.
+        Work-items to a row; by default as many as synchronise without a barrier. One on CPU devices.
     work_group : int, optional
         By default one team, so that local memory alone decides how many are resident.
     entries : int
@@ -122,7 +122,7 @@ class DenseSpan(Team):
 
 
 def _without_barrier(device: Device) -> int:
-    """Return how many lanes order local memory among them without a barrier, or how many to take where they need one."""
+    """Return how many lanes synchronise without a barrier, or how many to take if they need one."""
     if device.portability.match == "ptx":
         return 32
     return device.portability.lane_width if device.portability.lanes == "bpermute" else _LANES

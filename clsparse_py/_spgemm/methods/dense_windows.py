@@ -101,12 +101,12 @@ class DenseParts(OfRows):
 class DenseWindows(Team):
     """An accumulator for rows of any length, best for those that are dense in their range of columns.
 
-    Values are added in the order of A's row: there is nothing to gain where results need not be deterministic.
+    Values are added in the order of A's row: nothing is gained if results need not be deterministic.
 
     Attributes
     ----------
     columns : int or None
-        Of a window, a multiple of 32; by default what serves a phase.
+        Of a window, a multiple of 32; by default the number that suits the phase.
     lanes : int
         Work-items to a part of a row; one on CPU devices.
     entries : int
@@ -141,9 +141,9 @@ class DenseWindows(Team):
 
     @override
     def prepare(self, chain: Chain, product: Product, rows: Rows) -> cl_array.Array | None:
-        """Return where the parts of each row begin in it, once they are counted; None where there is one."""
+        """Return memory for the first place of each part of a row; None if rows have one part."""
         windows = -(-product.shape[1] // self.columns_of(product.form))
-        # Half of what may be taken.
+        # Half of the memory that may be taken.
         parts = min(self.parts, windows, _MANY_GROUPS // rows.n, product.spare() // (8 * rows.n))
         return chain.scratch(rows.n * parts, np.uint32) if parts > 1 else None
 

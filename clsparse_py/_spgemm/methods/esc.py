@@ -1,7 +1,7 @@
 """Expansion, sort and contraction in global memory: "esc", the reference of Dalton et al., for rows of any length.
 
 The products of a slice of rows are expanded to keys (row and column as one number), sorted by the bits in use, and contracted: a
-run of equal keys is an entry of C. The order of products is kept for new values, where memory allows: these are expanded,
+run of equal keys is an entry of C. The order of products is kept for new values, if memory allows: these are expanded,
 gathered in this order and summed.
 """
 
@@ -49,11 +49,11 @@ class _Sorted:
     Attributes
     ----------
     entry_at, entry_products : pyopencl.array.Array
-        Where each entry of A stands, and which product is its first.
+        The place of each entry of A, and the number of its first product.
     keys : pyopencl.array.Array or None
         Sorted; None once C's columns are made.
     numbers : pyopencl.array.Array
-        Of the products in sorted order; bit 31 is set where an entry of C begins.
+        Of the products in sorted order; bit 31 is set if an entry of C begins.
     runs_before, tile_first : pyopencl.array.Array
         Which entry of C each row, and each tile of the contraction, begins with.
     """
@@ -67,14 +67,14 @@ class _Sorted:
 
     @property
     def kept_bytes(self) -> int:
-        """Bytes of what new values need."""
+        """Bytes of the arrays that new values need."""
         kept = self.entry_at, self.entry_products, self.numbers, self.runs_before, self.tile_first
         return sum(each.nbytes for each in kept)
 
 
 @dataclasses.dataclass
 class _State:
-    """What is known of the rows, and what is kept of their slices, by number.
+    """The rows' entries and products, and the arrays that are kept of their slices, by number.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ class Esc:
     work_group : int
         Of its own kernels, at most.
     bounded : bool
-        Whether slices, and what is kept of them, take no more than `Product.spare` says, but for single rows that need it.
+        Whether slices, and arrays kept of them, take no more than `Product.spare` allows, but for single rows that need it.
         Else the fewer slices, the better.
     expected_fill : float
         The share of the bound of C's entries that C is taken to have.
@@ -139,7 +139,7 @@ class Esc:
         return structure + max(sorting, marking, contracting)
 
     def _sort_bytes(self, chain: Chain, part: Slice, key_bytes: int, column_bits: int) -> int:
-        """Return what the sort takes beside keys and numbers, before and after."""
+        """Return the bytes that the sort takes beside keys and numbers, before and after."""
         return scratch_bytes(chain.device, part.n, column_bits + part.row_bits, key_bytes, NUMBER_BYTES)
 
     def _enqueue_sort(
@@ -151,9 +151,9 @@ class Esc:
         target: tuple[cl_array.Array, ...],
         runs: tuple[cl_array.Array, ...],  # noqa: ARG002 - of those that merge
     ) -> None:
-        """Enqueue the sort of keys, and of numbers with them where there are any; what was given is no longer needed.
+        """Enqueue the sort of keys, and of numbers with them if there are any; it may overwrite the given arrays.
 
-        ``runs`` tell the first entry of A of each row, and the first product of each entry; there are none where this is no
+        ``runs`` tell the first entry of A of each row, and the first product of each entry; there are none if this is no
         merge, or may not wait.
         """
         numbers = (given[1], target[1]) if len(given) > 1 else (None, None)
@@ -163,7 +163,7 @@ class Esc:
         )  # fmt: skip
 
     def _budget(self, product: Product, rows: Rows, entries: int) -> int:
-        """Return the bytes that slices may have, and what is kept of them, where C has so many entries."""
+        """Return the bytes for slices, and for arrays kept of them, if C has so many entries."""
         if not self.bounded:
             return product.free
         return product.spare(entries) - 16 * (rows.n + 1)
@@ -205,7 +205,7 @@ class Esc:
         return state
 
     def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: object, counts: cl_array.Array) -> None:
-        """Enqueue the number of entries of each row. What is made of a slice is kept where there is but one."""
+        """Enqueue the number of entries of each row. The sorted products are kept if there is but one slice."""
         known = cast("_State", state)
         one = len(known.slices) == 1
         for number, part in enumerate(known.slices):
@@ -246,7 +246,7 @@ class Esc:
         numbered: bool,
         counts: Any = None,
     ) -> _Sorted:
-        """Enqueue expansion and sort of a slice, and the search of the runs in it; may wait for the device where it ``waits``."""
+        """Enqueue expansion and sort of a slice, and the search of the runs in it; may wait for the device if it ``waits``."""
         group, listed, form = self._group(chain), rows.listed is not None, product.form.of("symbolic")
         where, n = (*rows._replace(n=part.n_rows).where, np.uint64(part.begin)), np.uint32(part.n)
         entry_at = chain.scratch(part.n_entries, product.a_indices.dtype)

@@ -38,7 +38,7 @@ class EscEntries(OfRows):
     Attributes
     ----------
     pointers : bool
-        Whether to tell where the entries of each row begin.
+        Whether to tell the first entry of each row.
     """
 
     template = "spgemm/esc_entries"
@@ -118,7 +118,7 @@ class EscExpand(Parameters):
     Attributes
     ----------
     form : Form
-        For the "values" phase where values are made, else for the "symbolic" one.
+        Of the "values" phase if values are made, else of the "symbolic" one.
     key : str
         As in `EscMark`.
     what : str
@@ -152,7 +152,7 @@ class EscExpand(Parameters):
 
 @dataclass(frozen=True)
 class _OfEntries(Parameters):
-    """What kernels share that write entries of C.
+    """Base of the records of kernels that write entries of C.
 
     Attributes
     ----------
@@ -204,7 +204,7 @@ class EscContract(_OfEntries):
 
     @classmethod
     def legal(cls, device: Device, form: Form, listed: bool, key: str, work_group: int) -> EscContract:
-        """Return the record that suits a device: many products to a work-item where sums are small; it fits in local memory."""
+        """Return the record that suits a device: many products to a work-item if sums are small; it fits in local memory."""
         record = cls(min(work_group, device.max_work_group), form, listed, key, 15, device.portability)
         record = replace(record, items={8: 11, 16: 5}.get(record.value_bytes, 15))
         halves = (replace(record, work_group=record.work_group >> bit) for bit in range(record.work_group.bit_length()))
@@ -246,7 +246,7 @@ class EscContract(_OfEntries):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        # The tile stays: what is kept of a slice counts in it.
+        # The tile stays: arrays kept of a slice count in tiles.
         fitting = next((size for size in range(work_group, 0, -1) if self.tile % size == 0), 0)
         if not fitting:
             return None

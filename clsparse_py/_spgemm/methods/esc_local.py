@@ -1,4 +1,4 @@
-"""The optimised ESC of Dalton et al.: "esc-local", each row expanded, sorted and contracted where it fits.
+"""The optimised ESC of Dalton et al.: "esc-local", each row expanded, sorted and contracted in the memory that it fits in.
 
 Rows of few products are a work-item's, in registers; those of more a sub-group's or a work-group's, in local memory; those that
 local memory does not hold a work-group's too, in global memory.
@@ -42,14 +42,14 @@ def _word_bytes(form: Form, columns: int | None, bits: int) -> int:
 
 @dataclass(frozen=True)
 class _SortingKernel(RowKernel):
-    """What the kernels share.
+    """Base of the records.
 
     Attributes
     ----------
     products : int
         Most products of a row.
     word_bytes : int
-        Of what is sorted.
+        Of a word that is sorted.
     """
 
     products: int
@@ -86,7 +86,7 @@ class EscItemKernel(_SortingKernel):
 
 @dataclass(frozen=True)
 class _SortingTeamKernel(_SortingKernel, SynchronisedKernel):
-    """What the kernels share in which a team sorts a row."""
+    """Base of the records of kernels in which a team sorts a row."""
 
     #: Products that a lane fetches at a time.
     BATCH: ClassVar[int] = 2
@@ -158,7 +158,7 @@ class EscGroupKernel(_SortingTeamKernel):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        # The entry of A that a product is of need not be looked for where there is room for its number.
+        # If a word has room for the number of a product's entry of A, that entry need not be searched for.
         entry_bits = (self.entries - 1).bit_length() if self.word_bytes == 8 and self.form.arithmetic else 0
         words = {"room": self.room, "base_words": self.base_words, "entry_bits": entry_bits}
         shape = {"digit_bits": self.DIGIT_BITS, "entries": self.entries}
@@ -167,7 +167,7 @@ class EscGroupKernel(_SortingTeamKernel):
 
 @dataclass(frozen=True)
 class _SortingTeam(Team):
-    """What both accumulators share.
+    """Base of the accumulators.
 
     Attributes
     ----------
@@ -175,7 +175,7 @@ class _SortingTeam(Team):
         Most products of a row, and most entries of a row of A.
     work_group : int
     columns : int, optional
-        What columns of B are below, if that is known: few leave room for a product's number in a word of 32 bits.
+        A bound above all columns of B, if one is known: few leave room for a product's number in a word of 32 bits.
     """
 
     products: int

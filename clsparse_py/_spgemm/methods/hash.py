@@ -69,7 +69,7 @@ class HashKernel(SynchronisedKernel):
 
     @property
     def _places(self) -> int:
-        """Numbers of 16 bits that a row needs: where entries of A have their products, later the slots in use."""
+        """Numbers of 16 bits that a row needs: the first product of each entry of A, later the slots in use."""
         return max(min(self.products, _LENGTH) + 1 if self.items else 0, self.slots if self._value else 0)
 
     @property
@@ -108,7 +108,7 @@ class Hash(Team):
     """An accumulator with a hash table for each row, for rows with at most ``products`` products.
 
     With ``items``, of at most ``length`` entries of A. Columns must not need 64 bits. Values are added in the order of A's row,
-    or by atomics where results need not be deterministic.
+    or by atomics if results need not be deterministic.
     """
 
     products: int
@@ -154,7 +154,7 @@ class Hash(Team):
 class LargeHash(Hash):
     """An accumulator whose tables hold ``slots`` columns with their sums, of more products than that.
 
-    Rows of C with more entries are made by dense windows, and so is the symbolic phase where a table of columns alone does not
+    Rows of C with more entries are made by dense windows, and so is the symbolic phase if a table of columns alone does not
     hold all ``products``.
     """
 
@@ -167,7 +167,7 @@ class LargeHash(Hash):
 
     @property
     def _windows(self) -> DenseWindows:
-        # In one part: what counts a row here does not tell how much of it lies in each.
+        # In one part: a table of columns does not tell how many of a row's entries lie in each part.
         return DenseWindows(parts=1)
 
     @override
@@ -196,12 +196,12 @@ def _has_atomics(device: Device, form: Form) -> bool:
 
 
 def hashes(device: Device, form: Form, *, registers: bool) -> tuple[Hash, ...]:
-    """Return the accumulators of "hash", or with ``registers`` of "reg-hash": none where columns need 64 bits."""
+    """Return the accumulators of "hash", or with ``registers`` of "reg-hash": none if columns need 64 bits."""
     if form.wide:
         return ()
     found = []
     for products in _BINS:
-        # Rows of A and B are about as long as each other; eight products are what registers of a lane hold in the paper.
+        # Rows of A and B are about as long as each other; in the paper the registers of a lane hold eight products.
         lanes = min(max(products // 8, 1), 32) if registers else 1 << (products.bit_length() - 1) // 2
         items = (2 if device.is_cpu else 8) if registers else 0
         found.append(Hash(products, 1 if device.is_cpu else lanes, items))
@@ -209,7 +209,7 @@ def hashes(device: Device, form: Form, *, registers: bool) -> tuple[Hash, ...]:
 
 
 def large_hashes(device: Device, form: Form) -> tuple[LargeHash, ...]:
-    """Return the accumulators of "large-hash": none where columns need 64 bits."""
+    """Return the accumulators of "large-hash": none if columns need 64 bits."""
     if form.wide:
         return ()
     lanes, items = (1, 2) if device.is_cpu else (128, 4)

@@ -33,7 +33,7 @@ class LongRows(Esc):
 
     @override
     def _sort_bytes(self, chain: Chain, part: Slice, key_bytes: int, column_bits: int) -> int:
-        # What rounds write in between; segments, their lists, tiles and counts.
+        # The output of rounds; segments, their lists, tiles and counts.
         merging = part.n * (key_bytes + NUMBER_BYTES) + 24 * part.n_rows + part.n // 16 + 512 * chain.device.compute_units + 4096
         return max(super()._sort_bytes(chain, part, key_bytes, column_bits), merging)
 

@@ -98,7 +98,7 @@ class MergeKernel(RowKernel):
 
     @property
     def _work_item_bytes(self) -> int:
-        """Bytes of local memory for each work-item, but for what is staged of B."""
+        """Bytes of local memory for each work-item, but for staged entries of B."""
         head = self._entry_bytes + (8 if self.form.wide else 4) + np.dtype(self.form.index).itemsize
         staged = -(-33 * self.staged_c * self._entry_bytes // 32)
         return staged + (0 if self.registers else self.items * head)
@@ -107,7 +107,7 @@ class MergeKernel(RowKernel):
     def within(self, work_group: int, lane_width: int) -> Self | None:
         """Return the nearest legal record.
 
-        Fewer lanes have more heads each, in local memory where registers do not hold them. Of B nothing is staged where there is
+        Fewer lanes have more heads each, in local memory if registers do not hold them. Nothing of B is staged if there is
         no room for it.
         """
         if work_group < 1:
@@ -147,7 +147,7 @@ class Merge(Team):
         Whether heads are in registers, or in local memory.
     work_group : int
     staged_c : int, optional
-        As `MergeKernel` has it; by default what suits the product.
+        As `MergeKernel` has it; by default the number that suits the product.
     staged_b : int
         As `MergeKernel` has it.
     """
@@ -217,8 +217,8 @@ class Merge(Team):
 def merges(device: Device, form: Form, thresholds: Thresholds, *, registers: bool) -> tuple[Merge, ...]:
     """Return the bins that a device can hold, those of short rows of A first.
 
-    Few entries have one work-item, which has nothing to exchange and stages what it finds; more have more lanes, four at least so
-    that what they find at a time fills what memory takes at once; most have more heads to a lane.
+    Few entries have one work-item, which has nothing to exchange and stages its entries of C; more have more lanes, at least
+    four, so that the entries found at a time fill a memory transaction; the longest have more heads to a lane.
     """
     width, items = min(device.portability.lane_width, int(thresholds.max_merge_lanes)), int(thresholds.merge_items)
     shapes = [(1, 1 << bit) for bit in range(int(thresholds.merge_item_length).bit_length())]

@@ -1,4 +1,4 @@
-"""Slices of rows whose intermediate products fit in the workspace: how large each may be, and what it needs."""
+"""Slices of rows whose intermediate products fit in the workspace: their sizes, and the bytes that each needs."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def cut_into_slices(
     Raises
     ------
     MemoryError
-        One row does not fit; the message names ``memory_limit``, what is needed and what there is.
+        One row does not fit; the message names ``memory_limit``, the bytes needed and the bytes there are.
     """
     n_rows, begin = len(products_before) - 1, 0
 

@@ -34,7 +34,7 @@ class SortKernel(SynchronisedKernel):
     registers : bool
         Whether products are sorted in registers, or in local memory.
     word_bytes : int
-        Of what is sorted: in the symbolic phase a column, else also the number of a product.
+        Of a word that is sorted: in the symbolic phase a column, else also the number of a product.
     """
 
     template = "spgemm/sort"
@@ -44,8 +44,9 @@ class SortKernel(SynchronisedKernel):
     registers: bool
     word_bytes: int
 
-    #: Products of a lane, at most: where runs begin is told by the bits of a word. In its registers: quirk 6.
+    #: Products of a lane: the bits of a word tell at which of them runs begin.
     MAX_ITEMS: ClassVar[int] = 32
+    #: Products in a lane's registers (quirk 6).
     MAX_REGISTER_ITEMS: ClassVar[int] = 16
     #: Bytes of local memory that a work-group of several sub-groups may take, so that several work-groups share a compute unit.
     LOCAL_MEMORY: ClassVar[int] = 24 << 10
@@ -87,7 +88,7 @@ class SortKernel(SynchronisedKernel):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the nearest legal record: fewer lanes have more products each, in local memory where registers are too few."""
+        """Return the nearest legal record: fewer lanes have more products each, in local memory if registers are too few."""
         if work_group < 1:
             return None
         lanes = min(self.lanes, 1 << work_group.bit_length() - 1)
@@ -121,7 +122,7 @@ class Sort(Team):
         Whether products are sorted in registers, or in local memory.
     work_group : int
     columns : int, optional
-        What columns of B are below, if not as many as it has: few leave room for a product's number in a word of 32 bits.
+        A bound above all columns of B, if not their number: few leave room for a product's number in a word of 32 bits.
     """
 
     lanes: int
@@ -164,7 +165,7 @@ def max_columns_of(products: int) -> int:
 
 def sorts(thresholds: Thresholds, *, registers: bool) -> tuple[Sort, ...]:
     """Return the bins, those of few products first: up to 2, 4, 8 and so on to 512, as in Liu et al., Section 3.4."""
-    # A few products to a lane: what neighbouring lanes write lies side by side.
+    # A few products to a lane: neighbouring lanes write side by side.
     most = [1 << bit for bit in range(1, 10)]
     lanes = [min(_MAX_LANES, max(products // int(thresholds.sort_items), min(products // 2, 2))) for products in most]
     return tuple(Sort(each, products // each, registers) for each, products in zip(lanes, most, strict=True))

@@ -47,7 +47,7 @@ class Team(abc.ABC):
         self._enqueue(chain, product, rows, "symbolic", counts)
 
     def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: object, C: Result, phase: str) -> None:  # noqa: ARG002
-        """Enqueue columns and values of each row, with its entries where they are to be counted, or values alone."""
+        """Enqueue columns and values of each row, with its number of entries if they are to be counted, or values alone."""
         results = C[:3] if C.counts is None else C
         self._enqueue(chain, product, rows, phase, product.a_data, product.b_data, *results, entries=C.data.size)
 

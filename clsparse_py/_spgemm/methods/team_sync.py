@@ -1,4 +1,4 @@
-"""Teams that exchange through local memory: how lanes see what the others wrote."""
+"""Teams that exchange through local memory: how lanes see each other's writes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["SynchronisedKernel"]
 
 @dataclass(frozen=True)
 class SynchronisedKernel(RowKernel):
-    """What kernels share whose teams use ``cl/team.cl``."""
+    """Base of the records of kernels whose teams use ``cl/team.cl``."""
 
     @property
     @abc.abstractmethod
