@@ -100,6 +100,8 @@ class Thresholds:
             object.__setattr__(self, name, int(value))
         if not self.esc_item_products < self.esc_team_products < self.esc_group_products:
             raise ValueError("esc_item_products, esc_team_products, esc_group_products: must rise")
+        if self.expected_fill > 1:
+            raise ValueError(f"expected_fill: must be a share up to 1, is {self.expected_fill}")
         wrong = [each.name for each in fields(self) if not 0 <= getattr(self, each.name) < 1 << 62]
         if wrong:
             raise ValueError(f"{wrong[0]}: must be a number from 0, is {getattr(self, wrong[0])}")

@@ -12,8 +12,10 @@ import numpy as np
 import pyopencl as cl
 from typing_extensions import override
 
+from clsparse_py._spgemm.analysis import Work, analyse
+from clsparse_py._spgemm.bins import Bin
 from clsparse_py._spgemm.count import count
-from clsparse_py._spgemm.decide import parse
+from clsparse_py._spgemm.decide import are_long, parse
 from clsparse_py._spgemm.decision import decide
 from clsparse_py._spgemm.operands import operands_of
 from clsparse_py._spgemm.pipeline import multiply, structure_of
@@ -196,10 +198,11 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
     @override
     def around(self, device: Device, dtype: str, subject: SpgemmProblem, question: str, label: str) -> tuple[str, ...]:
         """Return the labels by which other bins make the rows, or in another way, than by a label, each other way once."""
-        seen, found = [self._way(device, dtype, subject, label)], []
+        works: dict[tuple[tuple[int, int, int], ...], Work] = {}
+        seen, found = [self._way(device, dtype, subject, label, works)], []
         for each in descent.neighbours(label, self.thresholds(device, dtype, question), _CANDIDATES):
             with suppress(BuildError, MemoryError, ValueError, cl.Error):
-                way = self._way(device, dtype, subject, each)
+                way = self._way(device, dtype, subject, each, works)
                 if way not in seen:
                     seen.append(way)
                     found.append(each)
@@ -209,19 +212,34 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
         """Return the request for a product by the strategy that no one tuned."""
         return Request(strategy=parse(self.default(device, dtype, "strategy", subject.features)))
 
-    def _way(self, device: Device, dtype: str, subject: SpgemmProblem, label: str) -> object:
-        """Return which accumulators make how many rows by some thresholds, and what else they decide."""
+    def _way(
+        self, device: Device, dtype: str, subject: SpgemmProblem, label: str, works: dict[tuple[tuple[int, int, int], ...], Work]
+    ) -> object:
+        """Return which accumulators make how many rows by some thresholds, and what else these decide.
+
+        ``works`` keeps what the analysis found by the limits of bins: what is decided by it takes no device.
+        """
         request = self._request(device, dtype, subject)
-
-        def counted() -> object:
-            operands = operands_of(subject.A, subject.B, request)
-            decision = decide(operands, request)
-            found = count(operands, decision, UNTIMED)
-            steps = [(step.bin.accumulator, step.bin.limits, step.rows.n, step.long) for step in found.steps]
-            return steps, found.reason.upper_bound, decision.expects_several
-
         with supposing(self._changed(device, dtype, label)):
-            return until_built(counted)
+            operands = operands_of(subject.A, subject.B, request)
+            decision, product = decide(operands, request), operands.product
+            if decision.speculation() is not None:
+                # Only the symbolic phase tells whether it holds.
+                counted = until_built(lambda: count(operands, decision, UNTIMED))
+                return [(step.bin.accumulator, step.rows.n) for step in counted.steps], counted.reason
+            bins, _ = decision.bins()
+            (m, n), kind = product.shape, product.kind
+            work = works.get(bins.limits)
+            if work is None:
+                chain = operands.chain
+                work = works[bins.limits] = analyse(chain, (m, n), operands.a.nnz, product.structure, bins)
+                chain.finish()
+            refined = decision.refine(bins, work)
+            each = [(refined, m)] if isinstance(refined, Bin) else [(bin_, rows) for bin_, rows in refined if rows]
+            steps = [(bin_.accumulator, bin_.limits, rows, are_long(kind, bin_, rows, m)) for bin_, rows in each]
+            counted_first = product._replace(products=work.products, n_products=work.n_products, bound=work.bound)
+            making = [bin_ for bin_, _ in each if bin_.accumulator is not None]
+            return steps, decision.may_skip_counting(work, counted_first, making), decision.expects_several
 
     @override
     def features(self, subject: SpgemmProblem) -> dict[str, float]:

@@ -60,6 +60,8 @@ def test_shapes_follow_thresholds() -> None:
         ("merge_items", 128, "must be a whole number from 2 to 64"),
         ("max_item_length", 1.5, "must be a whole number"),
         ("expected_fill", -1, "must be a number from 0"),
+        ("expected_fill", 2, "must be a share up to 1"),
+        ("max_small_products", 1e29, "must be a number from 0"),
         ("esc_item_products", 64, "must be a whole number from 1 to 32"),
         ("fastest", 1, "fastest is no threshold"),
     ],
