@@ -21,6 +21,10 @@ from clsparse_py.tuning.tunable import Tunable
 __all__ = ["contents", "overview", "unknown_labels"]
 
 
+#: How what made a profile is headed, if not by its key.
+_MADE = {"command": "made by", "commit": "at commit", "corpus": "digest of the corpus", "minutes": "minutes of measuring"}
+
+
 def unknown_labels(profile: Profile, tunables: Mapping[str, Tunable[Any]]) -> dict[str, str]:
     """Return what this package does not know in a profile: by operation, why it is ignored there."""
     found: dict[str, str] = {}
@@ -75,7 +79,7 @@ def overview(device: Device, tunables: Mapping[str, Tunable[Any]]) -> Renderable
 
 
 def contents(profile: Profile) -> RenderableType:
-    """Return what a profile holds: where it comes from, how well it scored, and its trees."""
+    """Return what a profile holds: where it comes from, how well it scored, its trees and its thresholds."""
     head = _table("", "")
     head.show_header = False
     head.add_row("made for", _made_for(profile))
@@ -85,6 +89,8 @@ def contents(profile: Profile) -> RenderableType:
     head.add_row(
         "made with", ", ".join(f"{name} {version}" for name, version in profile.content.get("versions", {}).items()) or "-"
     )
+    for key, value in profile.content.get("made", {}).items():
+        head.add_row(_MADE.get(key, key), Text(str(value)))
     head.add_row("evidence", f"{len(profile.content.get('evidence', ())):,} cases")
     head.add_row("where from", f"{_origin(profile)}, {profile.path}")
     branches = []
@@ -93,6 +99,15 @@ def contents(profile: Profile) -> RenderableType:
         if tree is not None:
             branch = Branch(Text(f"{operation}, {dtype}: {question}", style="bold"))
             _grow(branch, tree)
+            branches.append(branch)
+    for operation, by_dtype in profile.content.get("thresholds", {}).items():
+        for dtype, by_name in by_dtype.items():
+            branch = Branch(Text(f"{operation}, {dtype}: thresholds", style="bold"))
+            for name, each in by_name.items():
+                cases = f"{each['cases']} cases" if "cases" in each else ""
+                gain = f"gain {each['gain']:.3g}" if "gain" in each else ""
+                said = ", ".join(filter(None, (cases, gain, each.get("note", ""))))
+                branch.add(Text.assemble(f"{name} ", (f"{each['value']:.15g}", "green"), f"  {said}" if said else ""))
             branches.append(branch)
     return Group(Text(str(profile), style="bold"), head, *branches)
 

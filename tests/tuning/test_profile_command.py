@@ -79,8 +79,10 @@ def test_show_tells_what_is_ignored_and_why(capsys: pytest.CaptureFixture[str], 
     assert "measured with another driver" in shown
 
 
-def test_show_prints_trees(capsys: pytest.CaptureFixture[str]) -> None:
-    profiles.save(made())
+def test_show_prints_trees_and_thresholds(capsys: pytest.CaptureFixture[str]) -> None:
+    numbers = {"sort_items": {"value": 8, "cases": 12, "gain": 1.034}, "merge_items": {"value": 4, "note": "by [hand]"}}
+    by = {"command": "clsparse tune --budget 3", "commit": "abc1234", "corpus": "0123abcd", "minutes": 2.9}
+    profiles.save(made(thresholds={"spgemm": {"float64": numbers}}, made=by))
     assert run("show", "mine") == 0
     shown = capsys.readouterr().out
     for word in (
@@ -90,6 +92,11 @@ def test_show_prints_trees(capsys: pytest.CaptureFixture[str]) -> None:
         "mean <= 4",
         "mean > 4",
         "serial/64/2  7 cases, time 1.02",
+        "spgemm, float64: thresholds",
+        "sort_items 8  12 cases, gain 1.03",
+        "merge_items 4  by [hand]",
+        "clsparse tune --budget 3",
+        "abc1234",
     ):
         assert word in shown
     assert run("show", "none") == 2
