@@ -12,7 +12,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py._spgemm.analysis import Work, analyse, grouped
 from clsparse_py._spgemm.bins import Bin
-from clsparse_py._spgemm.decide import Speculation, settled
+from clsparse_py._spgemm.decide import Speculation, numeric_bin
 from clsparse_py._spgemm.decision import Decision, Reason, staged_b
 from clsparse_py._spgemm.kind import kind_of
 from clsparse_py._spgemm.methods.base import Product, Result, Rows
@@ -151,7 +151,7 @@ def _speculative(operands: Operands, speculation: Speculation) -> Counted | None
     except MemoryError as error:
         _log.info("the product is analysed: %s", error)
         return None
-    bin_ = settled(product.kind.thresholds, speculation, found, staged_b(operands)) if found else None
+    bin_ = numeric_bin(product.kind.thresholds, speculation, found, staged_b(operands)) if found else None
     if found is None or bin_ is None or bin_.accumulator in operands.refused:
         return None
     product = product._replace(n_products=found.n_products, bound=found.n_products)

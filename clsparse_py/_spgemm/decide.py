@@ -45,29 +45,29 @@ __all__ = [
     "bins_for",
     "choosable",
     "decided",
-    "guessed",
-    "in_one_phase",
     "is_narrow",
     "is_uneven",
+    "numeric_bin",
     "parse",
-    "settled",
-    "shares",
-    "side_by_side",
+    "refined",
     "small",
+    "speculation_for",
+    "staged_entries",
+    "suits_upper_bound",
 ]
 
-#: What is staged of B is reckoned in so many entries, as each number has a kernel of its own.
+#: Staged entries of B are a multiple of this, as each number has a kernel of its own.
 _INPUTS = 128
 #: C's rows are counted in numbers of 32 bits.
 _MAX_ROOM = (1 << 31) - 1
 #: Accumulators that can make rows in the room of their upper bound.
 _BY_UPPER_BOUND = (Sort, EscTeam, EscGroup)
-#: What a product is taken to be like where nothing is known of it.
+#: Features of a product of which nothing is known.
 _TYPICAL = features_of((1 << 20, 1 << 20, 1 << 20), (1 << 23, 1 << 23))
 _FILLED = DenseWindows()
-#: What makes any row on CPU devices, with an accumulator as wide as B.
+#: Any row on CPU devices, with an accumulator as wide as B.
 DENSE_CHUNKED = Bin("dense", DenseChunked(), takes_empty=True, as_wide=True)
-#: What makes any row with no workspace of its own.
+#: Any row, with no workspace.
 WINDOWS = Bin("dense", DenseWindows(entries=1), takes_empty=True)
 IN_WINDOWS = Bins((EMPTY, WINDOWS))
 
@@ -170,7 +170,7 @@ def dense_span(device: Device, form: Form, thresholds: Thresholds) -> tuple[Bin,
     return tuple(bin_ for bin_ in dense(device, form, thresholds) if bin_.max_span is not None)
 
 
-#: What strategies are made of.
+#: The methods that strategies may name.
 _ENTRIES = {**METHODS, "dense-span": dense_span}
 
 
@@ -245,7 +245,7 @@ def _alone(longest_row: int, inputs: int) -> Bin:
 def alone(thresholds: Thresholds, longest_row: int, max_products: int, inputs: int) -> Bin | None:
     """Return the bin by which one work-item each merges all rows, in their order; None if they are too long.
 
-    ``inputs``: as `side_by_side` says.
+    ``inputs``: as `staged_entries` says.
     """
     if not 0 < longest_row <= thresholds.max_item_length or max_products > thresholds.max_item_products:
         return None
@@ -263,7 +263,7 @@ def is_uneven(thresholds: Thresholds, n_rows: int, A: Facts | None) -> bool:
     return A is not None and A.longest is not None and A.longest * n_rows > thresholds.min_listed_by_mean * A.nnz
 
 
-def side_by_side(kind: Kind, n_rows: int, A: Facts | None, mean_row_of_b: float) -> int:
+def staged_entries(kind: Kind, n_rows: int, A: Facts | None, mean_row_of_b: float) -> int:
     """Return how many entries the rows of B have that neighbouring rows of A name together; 0 if they share few of them.
 
     Neighbouring columns of A are those that the next row has too, as in grids: of a row, only the others are new.
@@ -276,13 +276,13 @@ def side_by_side(kind: Kind, n_rows: int, A: Facts | None, mean_row_of_b: float)
 
 
 class Speculation(NamedTuple):
-    """What may hold all rows of a product.
+    """An accumulator that may hold all rows of a product.
 
     Attributes
     ----------
     accumulator : Merge
     bin : Bin
-        By which it takes rows.
+        Its bin.
     max_products : int or None
         The most products that it is for; None for no limit.
     """
@@ -292,13 +292,13 @@ class Speculation(NamedTuple):
     max_products: int | None
 
 
-def guessed(
+def speculation_for(
     kind: Kind, n_rows: int, mean_row: float, mean_products: float, A: Facts | None, B: Facts | None
 ) -> Speculation | None:
-    """Return what may hold all rows of a product; None where nothing may.
+    """Return the accumulator that may hold all rows of a product, so that the analysis is spared; None if there is none.
 
-    Told by means, and by what is known of the structures: rows that are alike are merged where many columns of A are neighbours,
-    whose rows of B are likely to have columns in common.
+    Means and the facts of the structures tell. Uniform rows are merged if many columns of A are neighbours, as their rows of B
+    are likely to have columns in common.
     """
     of_a, of_b = A.longest if A else None, B.longest if B else None
     if of_b is not None and of_b > MAX_MERGED_BY_ITEM:
@@ -306,14 +306,14 @@ def guessed(
     limits, n_products, mergeable = kind.thresholds, mean_products * n_rows, mean_products <= MAX_MERGED_BY_ITEM
     few = n_products <= limits.max_small_products // 2
     if A is None or of_a is None:
-        return kind.once(_guessed, limits, math.ceil(1.5 * mean_row) * (2 if few else 1), few, False, mergeable)
+        return kind.once(_speculation_for, limits, math.ceil(1.5 * mean_row) * (2 if few else 1), few, False, mergeable)
     uniform = of_a <= limits.max_longest_by_mean * mean_row and of_a * n_products <= limits.max_speculative_work
     alike = uniform and A.adjacent >= limits.min_adjacent_share * A.nnz
-    return kind.once(_guessed, limits, of_a, few, alike, mergeable)
+    return kind.once(_speculation_for, limits, of_a, few, alike, mergeable)
 
 
-def _guessed(kind: Kind, limits: Thresholds, longest: int, few: bool, alike: bool, mergeable: bool) -> Speculation | None:
-    """Return the guess for rows of A up to some length, of a product with few products, or with rows that are ``alike``.
+def _speculation_for(kind: Kind, limits: Thresholds, longest: int, few: bool, alike: bool, mergeable: bool) -> Speculation | None:
+    """Return the speculation for rows of A up to some length: of few products, or ``alike``, which compress and are uniform.
 
     ``mergeable``: a work-item by itself merges the products of a mean row.
     """
@@ -329,21 +329,21 @@ def _guessed(kind: Kind, limits: Thresholds, longest: int, few: bool, alike: boo
     return Speculation(found, _merging(found), None) if found else None
 
 
-def settled(thresholds: Thresholds, speculation: Speculation, guess: Speculated, inputs: int) -> Bin | None:
-    """Return the bin of a numeric phase whose symbolic phase was guessed right; None if rows had better not be merged."""
+def numeric_bin(thresholds: Thresholds, speculation: Speculation, found: Speculated, inputs: int) -> Bin | None:
+    """Return the bin of the numeric phase after a speculation that held; None if rows had better not be merged."""
     if speculation.accumulator.length <= thresholds.max_item_length:
-        return alone(thresholds, guess.longest_row, 0, inputs) or speculation.bin
-    compresses = guess.n_products >= thresholds.min_merged_compression * guess.nnz
-    return speculation.bin if compresses or guess.n_products <= thresholds.max_small_products else None
+        return alone(thresholds, found.longest_row, 0, inputs) or speculation.bin
+    compresses = found.n_products >= thresholds.min_merged_compression * found.nnz
+    return speculation.bin if compresses or found.n_products <= thresholds.max_small_products else None
 
 
-def shares(bins: Bins, work: Work, product: Product, refused: Container[object] = ()) -> list[tuple[Bin, int]]:
+def refined(bins: Bins, work: Work, product: Product, refused: Container[object] = ()) -> list[tuple[Bin, int]]:
     """Return the bins of "auto" with the numbers of rows that they take in the end, adjacent rows of the list each.
 
-    Bins for even rows hand theirs on to the last one where rows are very uneven; else rows to be sorted are merged where several
-    products make an entry. A few rows go with those of the next bin of their method, if it takes them too with an accumulator of
-    the same kind. Where rows of B have some entries in each window of columns, windows take what would be expanded, unless they
-    are among the accumulators that are ``refused``.
+    If rows are very uneven, bins for even rows hand theirs on to the last one; else, if several products make an entry, rows that
+    would be sorted are merged. A few rows go to the next bin of their method, if it takes them too with an accumulator of its
+    kind. If rows of B have some entries in each window of columns, windows take the rows that would be expanded, unless they are
+    among the accumulators that are ``refused``.
     """
     limits, kept, taken, last = product.kind.thresholds, list(bins), list(work.taken), len(bins) - 1
     mean = work.n_products / max(sum(taken[1:]), 1)
@@ -373,7 +373,7 @@ def shares(bins: Bins, work: Work, product: Product, refused: Container[object] 
     return list(zip(kept, taken, strict=True))
 
 
-def in_one_phase(work: Work, product: Product, bins: Sequence[Bin]) -> bool:
+def suits_upper_bound(work: Work, product: Product, bins: Sequence[Bin]) -> bool:
     """Return whether a row is made with room for all its products, and moved, rather than counted first.
 
     If products hardly contract, and rows are so short that what they are made of takes longer to find than they take to move.

@@ -12,12 +12,12 @@ from clsparse_py._spgemm.decide import (
     alone,
     bins_for,
     decided,
-    guessed,
-    in_one_phase,
     is_uneven,
-    shares,
-    side_by_side,
+    refined,
     small,
+    speculation_for,
+    staged_entries,
+    suits_upper_bound,
 )
 from clsparse_py._spgemm.fallback import without_refused
 from clsparse_py._spgemm.methods.base import Product, workspace_bound
@@ -123,7 +123,7 @@ class Automatic:
         a, b, _, product, refused, _ = self._operands
         m = product.shape[0]
         mean = a.nnz / m
-        found = guessed(product.kind, m, mean, mean * b.nnz / b.matrix.shape[0], a.known, b.known)
+        found = speculation_for(product.kind, m, mean, mean * b.nnz / b.matrix.shape[0], a.known, b.known)
         if found is None or (refused and (found in refused or found.accumulator in refused)):
             return None
         return found
@@ -160,12 +160,12 @@ class Automatic:
             one = _one_item_each(self._operands, work)
         if one is not None and one.accumulator not in self._operands.refused:
             return one
-        return shares(bins, work, product, self._operands.refused)
+        return refined(bins, work, product, self._operands.refused)
 
     def may_skip_counting(self, work: Work, product: Product, bins: list[Bin]) -> bool:
         """Return whether products hardly contract, if no one asks for the entries of C before its values."""
         allowed = self._may_skip_counting and UPPER_BOUND not in self._operands.refused
-        return allowed and in_one_phase(work, product, bins)
+        return allowed and suits_upper_bound(work, product, bins)
 
 
 def _one_item_each(operands: Operands, work: Work) -> Bin | None:
@@ -174,9 +174,9 @@ def _one_item_each(operands: Operands, work: Work) -> Bin | None:
 
 
 def staged_b(operands: Operands) -> int:
-    """Return how many entries of B are staged for neighbouring rows of A, see `side_by_side`."""
+    """Return how many entries of B are staged for neighbouring rows of A, see `staged_entries`."""
     a, b, product = operands.a, operands.b, operands.product
-    return side_by_side(product.kind, product.shape[0], a.known, b.nnz / b.matrix.shape[0])
+    return staged_entries(product.kind, product.shape[0], a.known, b.nnz / b.matrix.shape[0])
 
 
 def decide(operands: Operands, request: Request, *, may_skip_counting: bool = True) -> Decision:

@@ -18,13 +18,13 @@ from clsparse_py._spgemm.decide import (
     alone,
     are_long,
     bins_for,
-    guessed,
     is_uneven,
+    numeric_bin,
     parse,
-    settled,
-    shares,
-    side_by_side,
+    refined,
     small,
+    speculation_for,
+    staged_entries,
 )
 from clsparse_py._spgemm.kernels import Form
 from clsparse_py._spgemm.kind import Kind
@@ -90,9 +90,9 @@ def test_short_rows_are_merged_in_their_order(longest: int, most: int, heads: in
 def test_rows_of_b_are_staged_where_neighbours_share_them(kind: str, adjacent: float | None, inputs: int) -> None:
     known = None if adjacent is None else Facts(5000, True, True, 5, int(adjacent * 5000))
     # Three lines of a grid: of 32 rows of A, 32 of B each, and two beside.
-    assert side_by_side(Kind(device(kind), FORM), 1000, known, 5.0) == inputs
+    assert staged_entries(Kind(device(kind), FORM), 1000, known, 5.0) == inputs
     local = replace(device(kind), portability=Portability())
-    assert side_by_side(Kind(local, FORM), 1000, known, 5.0) == 0
+    assert staged_entries(Kind(local, FORM), 1000, known, 5.0) == 0
 
 
 @pytest.mark.parametrize(
@@ -141,10 +141,10 @@ def test_guesses(
 ) -> None:
     nnz = n_rows * mean_row
     known = (Facts(nnz, True, True, each, int(adjacent * nnz)) for each in longest or (None, None))
-    found = guessed(Kind(device(kind), FORM), n_rows, mean_row, mean_products, *known)
+    found = speculation_for(Kind(device(kind), FORM), n_rows, mean_row, mean_products, *known)
     assert (found and found.accumulator.length) == capacity
     assert found is None or found.max_products == (1 << 15 if n_rows == 100 else None)
-    assert found == guessed(Kind(device(kind), FORM), n_rows, mean_row, mean_products, None, None) or longest
+    assert found == speculation_for(Kind(device(kind), FORM), n_rows, mean_row, mean_products, None, None) or longest
 
 
 def test_few_long_rows_are_made_beside_others() -> None:
@@ -173,7 +173,7 @@ def test_what_a_guess_found_settles_the_numeric_phase(heads: int, n_products: in
     # As many entries as products, or a million of them.
     accumulator = Merge(heads, 8)
     guess = Speculated(cast("cl_array.Array", None), min(n_products, 10**6), n_products, 8, 0)
-    found = settled(limits(), Speculation(accumulator, Bin("reg-merge", accumulator), None), guess, 0)
+    found = numeric_bin(limits(), Speculation(accumulator, Bin("reg-merge", accumulator), None), guess, 0)
     assert (found.method if found else None) == ("reg-merge" if merged else None)
 
 
@@ -193,7 +193,7 @@ def product(nnz: int, n_columns: int) -> Product:
 
 def in_the_end(bins: Bins, found: Work, of: Product) -> dict[str, int]:
     """Rows of each accumulator that has some."""
-    return {f"{bin_.method} {bin_.max_products}": n for bin_, n in shares(bins, found, of) if n}
+    return {f"{bin_.method} {bin_.max_products}": n for bin_, n in refined(bins, found, of) if n}
 
 
 def test_few_rows_go_with_the_next_bin_of_their_method() -> None:
