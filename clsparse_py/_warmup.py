@@ -45,7 +45,7 @@ _GRIDS = (
     (0, 1, _SIDE, 16 * _SIDE),
     (0, 1, _SIDE - 1, _SIDE, _SIDE + 1),
 )
-# The longest rows of a band: no rows are guessed to be alike that are longer.
+# The longest rows of a band: rows that are longer are not speculated to be alike.
 _WIDEST_BAND = 256
 
 

@@ -332,7 +332,7 @@ def test_rows_of_a_refused_kernel_are_made_by_others(
 ) -> None:  # fmt: skip
     take_for(kind)
     asked = plant(pattern)
-    # Products that hardly contract are made in one phase.
+    # Products that hardly contract are made in the room of their upper bound.
     host = matrix(12000, 2 / 12000) if "compact" in pattern else matrix()
     A = clsparse_py.csr_array(host, queue=queue)
     plan = clsparse_py.spgemm_plan(A, A, method=method)

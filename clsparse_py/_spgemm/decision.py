@@ -49,7 +49,7 @@ class Reason(NamedTuple):
 
     def __str__(self) -> str:
         ruling = self.ruling
-        how = "; in one phase, as its products hardly contract" if self.upper_bound else ""
+        how = "; C allocated by its upper bound, as its products hardly contract" if self.upper_bound else ""
         return (self.text if ruling is None else f"{ruling.label}, by {ruling.why}") + how
 
 

@@ -94,7 +94,7 @@ def as_on_gpus(method: str, dtype: np.dtype[Any], index: type[Any]) -> None:
         product(method, dtype, index, True)
 
 
-def one_phase(dtype: np.dtype[Any], index: type[Any]) -> None:
+def by_upper_bound(dtype: np.dtype[Any], index: type[Any]) -> None:
     """Make products whose rows have room for all their products first, however much they contract."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("clsparse_py.launch.describe", lambda device: replace(describe(device), type="gpu"))
@@ -142,5 +142,5 @@ def spgemm_cases(dtypes: tuple[np.dtype[Any], ...]) -> list[Case]:
     # A device that is no CPU looks at rows so anyway.
     cpu = describe(clsparse_py.default_queue().device).is_cpu
     gpus = [partial(as_on_gpus, method, next(dtype), next(index)) for method in ("auto", "reg-sort") if cpu]
-    gpus.append(partial(one_phase, next(dtype), next(index)))
+    gpus.append(partial(by_upper_bound, next(dtype), next(index)))
     return [partial(functions), *estimates, *products, *loose, *even, *given, *gpus]

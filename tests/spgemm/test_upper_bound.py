@@ -1,4 +1,4 @@
-"""Products that hardly contract, made in one phase: rows of every length, forms of operands, and where it is not done."""
+"""C allocated by its upper bound, then compacted: rows of every length, forms of operands, and where it is not done."""
 
 from __future__ import annotations
 

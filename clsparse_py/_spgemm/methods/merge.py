@@ -37,7 +37,7 @@ class MergeKernel(RowKernel):
         So many entries of B are staged in local memory, where the rows of a sub-group name rows of B that lie side by side; a
         work-group is one sub-group then. 0: none.
     max_length_of_b : int
-        The symbolic phase tells whether rows are such as they were guessed to be: they name rows of B with no more entries than
+        The speculative symbolic phase reports whether rows of A name rows of B with no more entries than
         this. 0: they are known to be.
     """
 
