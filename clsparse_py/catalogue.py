@@ -18,6 +18,7 @@ from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.canonical import Begins, Compact, Nonzeros, Range
 from clsparse_py.convert import Convert
 from clsparse_py.device import Device
+from clsparse_py.elementwise.comparison import Complement, DensePair
 from clsparse_py.elementwise.union import Union
 from clsparse_py.elementwise.values import Dense, Scatter, Values
 from clsparse_py.primitives.addition import sum_dtype
@@ -259,6 +260,8 @@ def _of_elementwise(device: Device, arithmetic: Arithmetic) -> dict[str, program
     """Return the records of operators that apply entry by entry, and of diagonals."""
     group, index, a = min(128, device.max_work_group), arithmetic.index, arithmetic.a
     return {
+        "elementwise/complement": Complement(group, index, index),
+        "elementwise/dense_pair": DensePair(group, a, a, "bool", "lt"),
         "elementwise/dense": Dense(group, a, a, a, "positive"),
         "elementwise/scatter": Scatter(group, index, a, a, "plus"),
         "elementwise/union": Union.legal(device, index, a, arithmetic.x, "plus", "count"),

@@ -85,8 +85,6 @@ class csr_array(Elementwise, Reductions):  # noqa: N801 - SciPy's name for it
     _plan: TransposePlan[csr_array] | None
     # NumPy leaves `array @ A` to us.
     __array_ufunc__ = None
-    # As SciPy's and NumPy's arrays, which compare by entries.
-    __hash__ = None  # type: ignore[assignment] # the way to say so
 
     def __init__(
         self,
@@ -383,16 +381,6 @@ class csr_array(Elementwise, Reductions):  # noqa: N801 - SciPy's name for it
         if self.shape == (1, 1):
             return self.nnz != 0
         raise ValueError(f"truth value: ambiguous, as A is {self.shape[0]} x {self.shape[1]}; ask for A.nnz, or use A.get()")
-
-    def _compare(self, other: Any) -> Any:
-        """Refuse to compare entries; operands that are no arrays and no numbers are left to Python, as in SciPy."""
-        arrays = isinstance(other, (csr_array, cl_array.Array, np.ndarray)) or scipy.sparse.issparse(other)
-        if arrays or np.isscalar(other):
-            what = f"a csr_array and a {type(other).__name__}"
-            raise TypeError(f"comparison: {what} are not compared on the device; compare A.get(), which is SciPy's")
-        return NotImplemented
-
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _compare
 
     def __repr__(self) -> str:
         kind = f"{self.dtype} values, {self.indptr.dtype} indices"

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import html
-import operator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pyopencl as cl
 import pytest
 import scipy.sparse as sp
-from pyopencl import array as cl_array
 
 from clsparse_py import csr_array, spgemm_estimate, spgemm_plan, transpose_plan
 from clsparse_py.tables import Table
@@ -39,24 +36,9 @@ def test_attributes_of_plans_are_read_only(queue: cl.CommandQueue) -> None:
                     change()
 
 
-COMPARISONS = [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge]
-
-
-@pytest.mark.parametrize("compare", COMPARISONS, ids=lambda compare: compare.__name__)
-def test_entries_are_not_compared(queue: cl.CommandQueue, compare: Any) -> None:
-    A = csr_array(S, queue=queue)
-    arrays = (A, csr_array(S, queue=queue), S, S.tocoo(), S.toarray(), cl_array.zeros(queue, (3, 3), np.int32))
-    for other in (*arrays, 0, 1.5, np.float32(2)):
-        with pytest.raises(TypeError, match=r"^comparison: a csr_array and a \w+ are not compared on the device; compare A.get"):
-            compare(A, other)
-    for other in (S, S.toarray(), 0):
-        with pytest.raises(TypeError, match=r"^comparison: "):
-            compare(other, A)
-
-
 def test_what_is_no_array_is_another(queue: cl.CommandQueue) -> None:
     A = csr_array(S, queue=queue)
-    assert (A == None, A != None, A == [], object() != A) == (False, True, False, True)  # noqa: E711 - what is tested
+    assert (A == None, A != None, object() != A) == (False, True, True)  # noqa: E711 - what is tested
     with pytest.raises(TypeError, match="'<' not supported"):
         A < None  # noqa: B015 - what is tested
     assert A in [A]

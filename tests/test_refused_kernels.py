@@ -432,7 +432,7 @@ OF_THE_HOST += ["sort_network|merge_", "|".join(OF_THE_HOST)]
 
 @pytest.mark.parametrize("dtype", ["int8", "float32", "bool", "complex64"])
 def test_operators_are_applied_by_the_host_too(queue: cl.CommandQueue, plant: Callable[..., list[str]], dtype: str) -> None:
-    asked = plant("union_|values_|dense_|scatter_|diagonal_|primitives_segmented_")
+    asked = plant("union_|values_|dense_|pair_|complement_|scatter_|diagonal_|primitives_segmented_")
     host = scipy.sparse.csr_array(matrix().astype(dtype))
     A, B = (clsparse_py.csr_array(each, queue=queue) for each in (host, host[::-1]))
     dense = np.arange(host.shape[0] * host.shape[1]).reshape(host.shape).astype(dtype)
@@ -445,6 +445,11 @@ def test_operators_are_applied_by_the_host_too(queue: cl.CommandQueue, plant: Ca
         assert found.dtype == wanted.dtype
         assert abs(found.get().astype(np.complex64) - wanted.astype(np.complex64)).sum() == 0
     np.testing.assert_array_equal(A + dense, host + dense)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", scipy.sparse.SparseEfficiencyWarning)
+        for found, wanted in ((A == B, host == host[::-1]), (A != 2, host != 2)):
+            np.testing.assert_array_equal(found.toarray(), wanted.toarray())
+    np.testing.assert_array_equal(A == dense, host == dense)
     for found, wanted in ((A.sum(axis=1), host.sum(axis=1)), (A.sum(), host.sum()), (A.diagonal(2), host.diagonal(2))):
         np.testing.assert_allclose(found, wanted, rtol=1e-5)
     if dtype != "bool":

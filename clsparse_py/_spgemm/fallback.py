@@ -22,9 +22,7 @@ __all__ = ["without_refused"]
 def without_refused(bins: Bins, device: Device, form: Form, n_columns: int, memory_limit: int | None) -> Bins:
     """Return bins for the same rows with other accumulators for those with a refused kernel; the bins if none is refused."""
     refused = refused_of(device, form)
-    return (
-        _without(bins, frozenset(refused), device, form, n_columns, memory_limit_of(device, memory_limit)) if refused else bins
-    )
+    return _without(bins, frozenset(refused), device, form, n_columns, memory_limit_of(device, memory_limit)) if refused else bins
 
 
 # Kept: bins are compared by identity, and results of the analysis are kept by them.

@@ -12,12 +12,13 @@ from typing_extensions import Self
 from clsparse_py.arithmetic import OPENCL_TYPES, needs_fp64, unsupported
 from clsparse_py.convert import copied
 from clsparse_py.device import describe
+from clsparse_py.elementwise.comparison import with_dense, with_scalar, with_sparse
 from clsparse_py.elementwise.union import canonical_parts, combined
 from clsparse_py.elementwise.values import add_entries, dense_values, mapped, scaled
 from clsparse_py.errors import DtypeError
 from clsparse_py.matrix import Matrix, Structure
 from clsparse_py.structure import Facts
-from clsparse_py.transfer import contexts_match, from_host
+from clsparse_py.transfer import contexts_match, fetched, from_host
 
 __all__ = ["Elementwise"]
 
@@ -141,6 +142,57 @@ class Elementwise(Matrix):
             raise TypeError(f"other: must be a sparse matrix, is {type(other).__name__}")
         return combined(operator, self, self._of_this_shape(other))
 
+    def __eq__(self, other: Any) -> Any:
+        """Return where the entries are equal, as a sparse matrix of booleans; beside a dense array as a dense one.
+
+        Warns with SciPy's `SparseEfficiencyWarning` if most of the result is True. Matrices of other shapes are not equal: False.
+        """
+        return self._compared(other, "eq")
+
+    def __ne__(self, other: Any) -> Any:
+        """Return where the entries differ; as for ``==``."""
+        return self._compared(other, "ne")
+
+    def __lt__(self, other: Any) -> Any:
+        """Return where the entries are less; as for ``==``, but other shapes are an error."""
+        return self._compared(other, "lt")
+
+    def __gt__(self, other: Any) -> Any:
+        """Return where the entries are greater; as for ``<``."""
+        return self._compared(other, "gt")
+
+    def __le__(self, other: Any) -> Any:
+        """Return where the entries are less or equal; as for ``<``."""
+        return self._compared(other, "le")
+
+    def __ge__(self, other: Any) -> Any:
+        """Return where the entries are greater or equal; as for ``<``."""
+        return self._compared(other, "ge")
+
+    # As SciPy's and NumPy's arrays, which compare by entries.
+    __hash__ = None  # type: ignore[assignment] # the way to say so
+
+    def _compared(self, other: Any, operator: str) -> Any:
+        if _is_scalar(other):
+            self.require_valid()
+            return with_scalar(operator, self, _scalar(other))
+        if isinstance(other, Matrix) or scipy.sparse.issparse(other):
+            if operator in ("eq", "ne") and tuple(other.shape) != self.shape:
+                return operator == "ne"
+            self.require_valid()
+            return with_sparse(operator, self, self._of_this_shape(other))
+        if not isinstance(other, (np.ndarray, cl_array.Array)):
+            # As in SciPy: a list is an array; of other objects NumPy makes an array of one.
+            other = np.asanyarray(other)
+            if other.ndim == 0:
+                return NotImplemented
+        dense = self._of_same_shape(other)
+        self.require_valid()
+        if isinstance(dense, cl_array.Array):
+            return with_dense(operator, self, self._aligned(dense))
+        found = with_dense(operator, self, from_host(self.queue, np.ascontiguousarray(dense), copy=False))
+        return fetched(found, self.queue)
+
     def conjugate(self, copy: bool = True) -> Self:
         """Return the matrix of complex conjugates.
 
@@ -202,20 +254,9 @@ class Elementwise(Matrix):
 
     def _with_dense(self, other: Any, sign: int, operator: str) -> Any:
         """Return ``sign * other``, a dense operand, plus or minus this matrix."""
-        on_device = isinstance(other, cl_array.Array)
-        if not on_device:
-            if not isinstance(other, np.ndarray):
-                return NotImplemented
-            try:
-                other = np.broadcast_to(other, self.shape)
-            except ValueError:
-                raise ValueError(f"other: must have shape {self.shape} or one that gives it, has {other.shape}") from None
-        elif other.shape != self.shape:
-            raise ValueError(f"other: must have shape {self.shape}, has {other.shape}")
-        elif not contexts_match(other, self.context):
-            raise ValueError("other: lives in another context than A")
-        if other.dtype.name not in OPENCL_TYPES:
-            raise unsupported("other", other.dtype)
+        if not isinstance(other, (np.ndarray, cl_array.Array)):
+            return NotImplemented
+        other = self._of_same_shape(other)
         dtype = np.result_type(self.dtype, other.dtype)
         if dtype.kind == "b" and (sign < 0 or operator == "minus"):
             raise TypeError("other: booleans are not subtracted; use astype(int)")
@@ -226,17 +267,41 @@ class Elementwise(Matrix):
         A.require_valid()
         dense = self._dense_copy(other, dtype, sign)
         add_entries(A, dense, operator)
-        return dense if on_device else dense.get(self.queue)
+        return dense if isinstance(other, cl_array.Array) else fetched(dense, self.queue)
+
+    def _of_same_shape(self, other: Any) -> Any:
+        """Return a dense operand of this shape; NumPy's is broadcast to it.
+
+        Raises
+        ------
+        ValueError, TypeError
+            It has another shape, context, or a dtype that is not supported.
+        """
+        if isinstance(other, np.ndarray):
+            try:
+                other = np.broadcast_to(other, self.shape)
+            except ValueError:
+                raise ValueError(f"other: must have shape {self.shape} or one that gives it, has {other.shape}") from None
+        elif other.shape != self.shape:
+            raise ValueError(f"other: must have shape {self.shape}, has {other.shape}")
+        elif not contexts_match(other, self.context):
+            raise ValueError("other: lives in another context than A")
+        if other.dtype.name not in OPENCL_TYPES:
+            raise unsupported("other", other.dtype)
+        return other
+
+    def _aligned(self, dense: cl_array.Array) -> cl_array.Array:
+        """Return a device array whose values stand at multiples of their size in the buffer, as kernels count entries."""
+        item = dense.dtype.itemsize
+        is_aligned = not dense.offset % item and not any(step % item for step in dense.strides)
+        return dense if is_aligned else copied(self.queue, "other", dense)
 
     def _dense_copy(self, other: Any, dtype: np.dtype[Any], sign: int) -> cl_array.Array:
         """Return ``sign * other`` as a C-contiguous device array of its own."""
         if isinstance(other, np.ndarray):
             host = np.ascontiguousarray(other, dtype)
             return from_host(self.queue, host if sign > 0 else -host, copy=True)
-        if other.offset % other.dtype.itemsize or any(step % other.dtype.itemsize for step in other.strides):
-            # Kernels count entries, not bytes.
-            other = copied(self.queue, "other", other)
-        return dense_values(self.queue, other, "positive" if sign > 0 else "negative", dtype)
+        return dense_values(self.queue, self._aligned(other), "positive" if sign > 0 else "negative", dtype)
 
 
 def _is_scalar(value: Any) -> bool:

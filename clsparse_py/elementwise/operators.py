@@ -15,11 +15,13 @@ __all__ = ["OPERATORS", "UNARY", "Operator", "Unary"]
 #: Complex numbers are ordered as in NumPy: by the real part, then by the imaginary part.
 _LESS = "(a.x < b.x || (a.x == b.x && a.y < b.y))"
 _GREATER = "(a.x > b.x || (a.x == b.x && a.y > b.y))"
+_NOT_GREATER = "(a.x < b.x || (a.x == b.x && a.y <= b.y))"
+_NOT_LESS = "(a.x > b.x || (a.x == b.x && a.y >= b.y))"
 
 
 @dataclass(frozen=True)
 class Operator:
-    """An operator on two values, 0 if it is applied to two zeros: where neither matrix has an entry, nor has the result.
+    """An operator on two values.
 
     Attributes
     ----------
@@ -31,6 +33,9 @@ class Operator:
         Its value for ``a`` and ``b``, both of the type T, in OpenCL C: for real numbers, booleans and complex numbers.
     compares : bool
         Whether the result is a boolean.
+    opposite : str
+        The name of the operator that is true if this one is false; empty if it is 0 for two zeros, so that the result has no
+        entry where neither matrix has one.
     """
 
     name: str
@@ -39,6 +44,7 @@ class Operator:
     boolean: str
     complex: str
     compares: bool = False
+    opposite: str = ""
 
     def expression(self, dtype: np.dtype[Any]) -> str:
         """Return its value for two values of a dtype, in OpenCL C."""
@@ -58,9 +64,12 @@ OPERATORS: dict[str, Operator] = {
         # If one of them is NaN, the first one counts, as in SciPy.
         Operator("maximum", lambda A, B: A.maximum(B), "a < b ? b : a", "a || b", f"{_LESS} ? b : a"),
         Operator("minimum", lambda A, B: A.minimum(B), "b < a ? b : a", "a && b", f"{_GREATER} ? b : a"),
-        Operator("ne", operator.ne, "a != b", "a != b", "a.x != b.x || a.y != b.y", compares=True),
+        Operator("ne", operator.ne, "a != b", "a != b", "any(a != b)", compares=True),
         Operator("lt", operator.lt, "a < b", "a < b", _LESS, compares=True),
         Operator("gt", operator.gt, "a > b", "a > b", _GREATER, compares=True),
+        Operator("eq", operator.eq, "a == b", "a == b", "all(a == b)", True, "ne"),
+        Operator("le", operator.le, "a <= b", "a <= b", _NOT_GREATER, True, "gt"),
+        Operator("ge", operator.ge, "a >= b", "a >= b", _NOT_LESS, True, "lt"),
     )
 }
 

@@ -24,7 +24,7 @@ from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
 from clsparse_py.transfer import fetched
 
-__all__ = ["Dense", "Scatter", "Values", "add_entries", "dense_values", "mapped", "scaled"]
+__all__ = ["Dense", "Scatter", "Values", "add_entries", "dense_values", "mapped", "mapped_with", "scaled"]
 
 _WORK_GROUP = 128
 
@@ -166,7 +166,27 @@ def scaled(A: Matrix, scalar: Any, dtype: Any = None) -> cl_array.Array:
     if needs_fp64(result) and not describe(A.queue.device).fp64:
         lacking = f"{result} needs double precision, which {A.queue.device.name} lacks"
         raise DtypeError(f"dtype: {lacking}; multiply by a scalar of the values' dtype, {A.dtype}")
-    return _mapped(A.queue, A.data, "multiply", result, result, np.asarray(scalar).astype(result)[()])
+    return mapped_with(A.queue, A.data, "multiply", result, scalar)
+
+
+def mapped_with(
+    queue: cl.CommandQueue, values: cl_array.Array, operator: str, inner: np.dtype[Any], scalar: Any
+) -> cl_array.Array:
+    """Return the results of an operator on each value and a scalar, computed in a dtype.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+    values : pyopencl.array.Array
+        One-dimensional; begins its buffer.
+    operator : str
+        A name in `OPERATORS`.
+    inner : dtype
+        That of values and scalar.
+    scalar : scalar
+    """
+    result = OPERATORS[operator].result_dtype(inner)
+    return _mapped(queue, values, operator, inner, result, np.asarray(scalar).astype(inner)[()])
 
 
 def _mapped_by_host(
@@ -174,7 +194,12 @@ def _mapped_by_host(
 ) -> cl_array.Array:
     """Return the result of `_mapped`, computed by NumPy."""
     given = fetched(values, queue).astype(inner)
-    found = getattr(given, operation) if operation in ("real", "imag") else getattr(np, operation)(given, *_given(scalar))
+    if operation in ("real", "imag"):
+        found = getattr(given, operation)
+    elif operation in UNARY:
+        found = getattr(np, operation)(given)
+    else:
+        found = given * scalar if operation == "multiply" else OPERATORS[operation].of_scipy(given, scalar)
     return placed(queue, "values", found.astype(result), values.allocator)
 
 
@@ -240,7 +265,9 @@ def _dense_by_host(queue: cl.CommandQueue, values: cl_array.Array, operation: st
     host = Chain(queue, values).read(values, high - low + 1 if values.size else 0, begin + low)
     strided = np.lib.stride_tricks.as_strided(host[-low:], values.shape, values.strides)
     out = allocated(queue, "the result", values.shape, result, values.allocator)
-    Chain(queue).copy(out, placed(queue, "values", getattr(np, operation)(strided.astype(result)).ravel()), out.size)
+    given = strided.astype(result)
+    found = given if operation == "positive" else getattr(np, operation)(given)
+    Chain(queue).copy(out, placed(queue, "values", found.ravel()), out.size)
     queue.finish()
     return out
 

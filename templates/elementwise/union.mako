@@ -6,8 +6,8 @@ is known where those of each work-item go.
 Source        the merge path of two sorted lists (Green, McColl and Bader, "GPU merge path"; Odeh et al., "Merge path - parallel
               merging made simple"), row by row: the entries of a row of A and of B in the order of their columns, A's first of
               equal ones, then the row's end
-Index space   a work-item for span adjacent places of that order, of which there are n_places, at least one: entries of A and of B,
-              and rows
+Index space   a work-item for span adjacent places of that order, of which there are n_places, at least one: entries of A and of
+              B, and rows
 Inputs        both matrices in canonical format, of the same shape; "fill": starts, the exclusive scan of the counts
 Output        "count": counts, a number for each work-item; "fill": indptr from its second number on, indices and values of C
 Local memory  if `staged`: columns and values of `tile` places and some more; in "fill" as many results

@@ -10,7 +10,8 @@ Result        duplicates are added in their order, so deterministic
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const ulong n, const I first_row, const I first_column, const uint is_sorted,
-    global const I *restrict indptr, global const I *restrict indices, global const V *restrict values, global V *restrict diagonal)
+    global const I *restrict indptr, global const I *restrict indices, global const V *restrict values,
+    global V *restrict diagonal)
 {
     const ulong i = get_global_id(0);
     if (i >= n)

@@ -21,7 +21,7 @@ from clsparse_py.elementwise.operators import OPERATORS
 from clsparse_py.elementwise.union import Union, combined
 
 AXES: Mapping[str, Any] = {
-    "operator": list(OPERATORS),
+    "operator": [each.name for each in OPERATORS.values() if not each.opposite],
     "dtypes": [
         ("float32", "float32"), ("float64", "float64"), ("complex64", "complex64"), ("bool", "bool"), ("int8", "int8"),
         ("bool", "float32"), ("uint16", "int64"), ("float64", "complex64"),
@@ -136,7 +136,7 @@ def test_special_values(queue: cl.CommandQueue) -> None:
     values = np.array([np.nan, np.inf, -np.inf, 0, -0.0, 1], np.float32)
     A, B = np.meshgrid(values, values)
     left, right = sp.csr_array(A), sp.csr_array(np.where(np.arange(36).reshape(6, 6) % 5 == 0, 0, B))
-    for each in OPERATORS.values():
+    for each in (each for each in OPERATORS.values() if not each.opposite):
         with np.errstate(all="ignore"):
             wanted = each.of_scipy(left, right)
         assert_same(combined(each.name, csr_array(left, queue=queue), csr_array(right, queue=queue)), wanted)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -64,10 +65,24 @@ def values(dtype: np.dtype[Any], index: type[Any]) -> None:
     same(A + placed(dense) if dtype.kind != "b" else A + dense, host + dense)
 
 
+def compared(dtype: np.dtype[Any], index: type[Any]) -> None:
+    """Compare with a scalar, a sparse and a dense matrix, so that results are sparse and nearly full."""
+    first, second = canonical(1), canonical(2)
+    A, B = (on_device(each, numbers(each.nnz, dtype), index) for each in (first, second))
+    host, other = (scipy.sparse.csr_array((numbers(m.nnz, dtype), m.indices, m.indptr), shape=m.shape) for m in (first, second))
+    dense = numbers(first.shape, dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", scipy.sparse.SparseEfficiencyWarning)
+        for found, wanted in ((A == B, host == other), (A == dtype.type(0), host == dtype.type(0)), (A != B, host != other)):
+            same(found.toarray(), wanted.toarray())
+        same(A == dense, host == dense)
+
+
 def elementwise_cases(dtypes: tuple[np.dtype[Any], ...]) -> Iterator[Case]:
     """Operators, dtypes and index types, in rotation."""
     rotation = itertools.cycle(dtypes)
-    for i, operator in enumerate(OPERATORS):
+    for i, operator in enumerate(each.name for each in OPERATORS.values() if not each.opposite):
         yield partial(union, operator, next(rotation), INDEX_TYPES[i % 2])
     for i, dtype in enumerate(dtypes):
         yield partial(values, dtype, INDEX_TYPES[i % 2])
+        yield partial(compared, dtype, INDEX_TYPES[i % 2])

@@ -1,0 +1,240 @@
+"""Comparisons of sparse matrices with scalars, sparse and dense matrices, entry by entry."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import scipy.sparse
+from pyopencl import array as cl_array
+from typing_extensions import override
+
+from clsparse_py.arithmetic import OPENCL_TYPES, name_of, needs_fp64
+from clsparse_py.by_host import or_by_host, placed
+from clsparse_py.canonical import without_zeros
+from clsparse_py.device import describe
+from clsparse_py.elementwise.operators import OPERATORS
+from clsparse_py.elementwise.union import canonical_parts, combined
+from clsparse_py.elementwise.values import Values, add_entries, dense_values, mapped_with
+from clsparse_py.errors import DtypeError
+from clsparse_py.launch import Chain, spread
+from clsparse_py.matrix import Matrix, MatrixT, Structure
+from clsparse_py.memory import allocated
+from clsparse_py.records import dataclass
+from clsparse_py.structure import Facts, OfStructure
+from clsparse_py.transfer import fetched
+
+__all__ = ["Complement", "DensePair", "with_dense", "with_scalar", "with_sparse"]
+
+Parts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
+_SYMBOLS = {"eq": "==", "ne": "!=", "le": "<=", "ge": ">=", "lt": "<", "gt": ">"}
+
+
+@dataclass(frozen=True)
+class Complement(OfStructure):
+    """Parameters of ``templates/elementwise/complement.mako``.
+
+    Attributes
+    ----------
+    pattern : str
+        "int32" or "int64": the dtype of the pattern's indices.
+    """
+
+    template = "elementwise/complement"
+
+    pattern: str
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"complement_{self.pattern}_{self.index}_wg{self.work_group}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"{super().prelude}\ntypedef {OPENCL_TYPES[self.pattern]} P;  // {self.pattern}: those of the pattern"
+
+
+@dataclass(frozen=True)
+class DensePair(Values):
+    """Parameters of ``templates/elementwise/dense_pair.mako``; the operator takes two values."""
+
+    template = "elementwise/dense_pair"
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"pair_{super().name}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {"work_group": self.work_group}
+
+
+def with_sparse(operator: str, A: MatrixT, B: Matrix) -> MatrixT:
+    """Return the matrix of booleans that tells where an operator holds for two matrices of one shape.
+
+    Warns if it holds for two zeros, as the result is nearly full: what does not hold is found, and its complement is the result.
+    """
+    opposite = OPERATORS[operator].opposite
+    if not opposite:
+        return combined(operator, A, B)
+    _warn("two sparse matrices using", operator, opposite)
+    return _complement(combined(opposite, A, B))
+
+
+def with_scalar(operator: str, A: MatrixT, scalar: Any) -> MatrixT:
+    """Return the matrix of booleans that tells where an operator holds for the entries of a matrix, or 0, and a scalar.
+
+    Warns if it holds for 0, as for `with_sparse`.
+    """
+    holds = OPERATORS[operator].of_scipy
+    if not holds(0, scalar):
+        return _compared(operator, A, scalar)
+    opposite = _opposite(operator)
+    _warn(f"a sparse matrix with {scalar} using", operator, opposite)
+    if np.isnan(scalar):
+        return _complement(_empty_like(A))
+    return _complement(_compared(opposite, A, scalar))
+
+
+def _opposite(operator: str) -> str:
+    """Return the operator that is true if another is false."""
+    found = OPERATORS[operator].opposite
+    return found or next(each.name for each in OPERATORS.values() if each.opposite == operator)
+
+
+def _warn(what: str, operator: str, opposite: str) -> None:
+    text = f"Comparing {what} {_SYMBOLS[operator]} is inefficient. Try using {_SYMBOLS[opposite]} instead."
+    warnings.warn(text, scipy.sparse.SparseEfficiencyWarning, stacklevel=5)
+
+
+def _compared(operator: str, A: MatrixT, scalar: Any) -> MatrixT:
+    """Return the entries for which an operator holds, once duplicates are added up."""
+    data, indices, indptr = canonical_parts(A, A.dtype)
+    inner = _common_dtype(A, scalar)
+    found = mapped_with(A.queue, data, operator, inner, scalar)
+    return _assembled(A, without_zeros(A.queue, (found, indices, indptr)))
+
+
+def _common_dtype(A: Matrix, other: Any) -> np.dtype[Any]:
+    """Return the dtype in which values are compared with a scalar, or with those of an array.
+
+    Raises
+    ------
+    TypeError
+        It is not supported, or the device lacks it.
+    """
+    if isinstance(other, int) and A.dtype.kind in "iu" and not np.iinfo(A.dtype).min <= other <= np.iinfo(A.dtype).max:
+        found = np.result_type(A.dtype, np.min_scalar_type(other))
+    else:
+        found = np.result_type(A.dtype, other)
+    if found.name not in OPENCL_TYPES:
+        raise DtypeError(f"other: {A.dtype} and {other!r} are compared as {found}, which is not supported")
+    if needs_fp64(found) and not describe(A.queue.device).fp64:
+        raise DtypeError(f"other: {A.dtype} and {other!r} are compared as {found}, which {A.queue.device.name} lacks")
+    return found
+
+
+def with_dense(operator: str, A: Matrix, dense: cl_array.Array) -> cl_array.Array:
+    """Return where an operator holds for a matrix and a dense one of its shape, as a dense device array of booleans.
+
+    ``dense`` may have any strides, and begins at a multiple of its dtype's size in its buffer.
+    """
+    dtype = _common_dtype(A, dense.dtype)
+    data, indices, indptr = canonical_parts(A, A.dtype)
+    full = allocated(A.queue, "the matrix as a dense one", A.shape, dtype)
+    if full.size:
+        chain = Chain(A.queue, writes=(full,))
+        chain.fill(full, 0, full.size)
+        chain.finish(full)
+    add_entries(_assembled(A, (data, indices, indptr)), full)
+    return _pair(A.queue, operator, full, dense)
+
+
+def _pair_by_host(queue: cl.CommandQueue, operator: str, a: cl_array.Array, b: cl_array.Array) -> cl_array.Array:
+    """Return the result of `_pair`, computed by NumPy."""
+    other = fetched(dense_values(queue, b, "positive", np.dtype(a.dtype)), queue)
+    found = OPERATORS[operator].of_scipy(fetched(a, queue), other)
+    out = allocated(queue, "the result", a.shape, np.dtype(bool))
+    Chain(queue).copy(out, placed(queue, "values", found.ravel()), out.size)
+    queue.finish()
+    return out
+
+
+@or_by_host(_pair_by_host)
+def _pair(queue: cl.CommandQueue, operator: str, a: cl_array.Array, b: cl_array.Array) -> cl_array.Array:
+    """Return the booleans of an operator on the values of a C-contiguous matrix and of another one."""
+    out = allocated(queue, "the result", a.shape, np.dtype(bool), b.allocator)
+    if a.size:
+        chain, item = Chain(queue, a, b), b.dtype.itemsize
+        types = name_of(b.dtype), name_of(a.dtype), "bool"
+        built, record = chain.build(DensePair(min(128, chain.device.max_work_group), *types, operator))
+        groups, sizes = spread(chain.device, a.size, record.work_group, 64)
+        places = (np.int64(number // item) for number in (b.offset, *b.strides))
+        chain.launch(built, groups, *sizes, np.uint64(a.shape[1]), *places, a, b, out)
+        chain.finish(out)
+    return out
+
+
+def _empty_like(A: MatrixT) -> MatrixT:
+    """Return a matrix of booleans of the same shape without entries."""
+    queue, index = A.queue, A.indptr.dtype
+    indptr = allocated(queue, "indptr", A.shape[0] + 1, index)
+    chain = Chain(queue)
+    chain.fill(indptr, 0, A.shape[0] + 1)
+    chain.finish(indptr)
+    return _assembled(A, (allocated(queue, "data", 0, np.dtype(bool)), allocated(queue, "indices", 0, index), indptr))
+
+
+def _assembled(A: MatrixT, parts: Parts) -> MatrixT:
+    """Return a matrix in canonical format on A's queue."""
+    data, indices, indptr = parts
+    return A.assembled(Structure(A.queue, A.shape, indices, indptr, Facts(indices.size, sorted=True, canonical=True)), data)
+
+
+def _complement(A: MatrixT) -> MatrixT:
+    """Return the matrix of booleans that are True where a matrix in canonical format has no entry."""
+    index = np.dtype(np.int64 if A.shape[0] * A.shape[1] > np.iinfo(np.int32).max else np.int32)
+    return _assembled(A, _complemented(A.queue, (A.indptr, A.indices), A.shape, index))
+
+
+def _complemented_by_host(
+    queue: cl.CommandQueue, pattern: tuple[cl_array.Array, ...], shape: tuple[int, int], index: np.dtype[Any]
+) -> Parts:
+    """Return the result of `_complemented`, computed by SciPy."""
+    indptr, indices = (fetched(part, queue) for part in pattern)
+    full = np.ones(shape, bool)
+    full[np.repeat(np.arange(shape[0]), np.diff(indptr)), indices] = False
+    found = scipy.sparse.csr_array(full)
+    values = {"data": found.data, "indices": found.indices.astype(index), "indptr": found.indptr.astype(index)}
+    data, columns, offsets = (placed(queue, name, each) for name, each in values.items())
+    return data, columns, offsets
+
+
+@or_by_host(_complemented_by_host)
+def _complemented(
+    queue: cl.CommandQueue, pattern: tuple[cl_array.Array, ...], shape: tuple[int, int], index: np.dtype[Any]
+) -> Parts:
+    """Return the parts of the complement of a pattern in canonical format."""
+    rows, columns = shape
+    indptr, indices = pattern
+    chain, n = Chain(queue, *pattern), rows * columns - indices.size
+    what = f"of a {rows} x {columns} matrix that is nearly full"
+    made = (("data", n, np.dtype(bool)), ("indices", n, index), ("indptr", rows + 1, index))
+    found = tuple(allocated(queue, f"{name} {what}", size, dtype) for name, size, dtype in made)
+    chain.fill(found[2], 0, 1 if columns else rows + 1)
+    if rows * columns:
+        built, record = chain.build(_record(min(128, chain.device.max_work_group), name_of(index), name_of(indptr.dtype)))
+        groups, sizes = spread(chain.device, rows * columns, record.work_group, 64)
+        chain.launch(built, groups, *sizes, np.uint64(columns), indptr, indices, found[2], found[1], found[0])
+    chain.finish(*found)
+    return found[0], found[1], found[2]
+
+
+# Kept: to make a record takes longer than to launch its kernel.
+_record = functools.lru_cache(maxsize=64)(Complement)
