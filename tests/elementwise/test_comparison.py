@@ -10,7 +10,7 @@ import pyopencl as cl
 import pytest
 import scipy.sparse as sp
 from pyopencl import array as cl_array
-from test_methods import DTYPES, assert_agrees, outcome
+from test_csr_methods import DTYPES, assert_agrees, outcome
 from test_union import matrix
 
 from clsparse_py import csr_array
