@@ -82,13 +82,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 test = (test[0], "")
             tests.setdefault(test, set()).add(case)
             turns[item] = test, case, call.params["queue"]
-    # PoCL takes 0.25 s for a kernel, Intel's runtime 0.06 s if it need not optimise it: two turns in three are not PoCL's.
-    names = [name for name in PLATFORMS for _ in range(1 if name.startswith("pocl") else 2)]
-    left = [
-        item
-        for item, (test, case, platform) in turns.items()
-        if (len(tests[test]) > 1 or item.get_closest_marker("any_platform")) and names[sum(case) % len(names)] != platform
-    ]
+    names = list(PLATFORMS)
+    # Where any platform will do: a kernel takes PoCL 0.25 s, Intel's runtime 0.06 s if it need not optimise it.
+    weighted = [name for name in names for _ in range(1 if name.startswith("pocl") else 2)]
+
+    def turn(item: pytest.Item, test: tuple[str, str], case: tuple[int, ...]) -> str | None:
+        """Return the platform whose turn a case is, None if it runs on all."""
+        if item.get_closest_marker("any_platform"):
+            return weighted[sum(case) % len(weighted)]
+        return names[sum(case) % len(names)] if len(tests[test]) > 1 else None
+
+    left = [item for item, (test, case, platform) in turns.items() if turn(item, test, case) not in (None, platform)]
     if left:
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if item not in set(left)]
