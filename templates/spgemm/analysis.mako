@@ -87,7 +87,7 @@ uint clamped(ulong v)
 }
 
 // The first bin from `i` up to `end` that takes a row; `end` or a later one if there is none.
-uint next_taker(global const uint *limits, uint i, uint end, uint products, uint entries, ulong width)
+uint next_taker(global const uint *limits, uint i, uint end, uint products, uint entries, uint width)
 {
     while (i < end && (products > limits[3 * i] || entries > limits[3 * i + 1] || width > limits[3 * i + 2]))
         ++i;
@@ -152,7 +152,7 @@ ${find_span(lanes, "                ")}\
 % endfor
                 width = ${width_of_span()};
                 if (spans)
-                    taker = next_taker(limits, taker, n_bins, few, entries, width);
+                    taker = next_taker(limits, taker, n_bins, few, entries, clamped(width));
             }
             if (row < n_rows && !waits && lane == 0) {
 ${note("                ")}\
@@ -178,7 +178,7 @@ ${find_span(work_group, "                ")}\
                 last = -group_reduce_min(box, -last);
                 width = ${width_of_span()};
                 if (spans)
-                    taker = next_taker(limits, taker, n_bins, few, entries, width);
+                    taker = next_taker(limits, taker, n_bins, few, entries, clamped(width));
             }
             if (me == 0) {
 ${note("                ")}\
@@ -204,7 +204,7 @@ ${count_products(1, 1, "        ")}\
             k = begin;
 ${find_span(1, "            ")}\
             width = ${width_of_span()};
-            taker = next_taker(limits, taker, n_bins, few, entries, width);
+            taker = next_taker(limits, taker, n_bins, few, entries, clamped(width));
         }
 ${note("        ")}\
     }

@@ -105,5 +105,6 @@ def test_a_product_is_made_by_its_thresholds(queue: cl.CommandQueue, real: np.dt
     with supposing(replace(usual, max_small_products=0)):
         plan = spgemm_plan(left, left)
         assert_product(plan(), A, A)
-    assert "rows of A are short" not in plan.explain().rule
+    # On GPUs such rows are short enough without that limit.
+    assert ("rows of A are short" in plan.explain().rule) == (not describe(queue.device).is_cpu)
     assert thresholds_of(describe(queue.device), form) is usual
