@@ -186,8 +186,7 @@ class csr_array(Elementwise, Reductions):  # noqa: N801 - SciPy's name for it
         if not self.has_canonical_format:
             self.sort_indices()
             data, indices, indptr = without_duplicates(self.queue, self._parts)
-            canonical = Facts(indices.size, sorted=True, canonical=True)
-            self._become(Structure(self.queue, self.shape, indices, indptr, canonical), data)
+            self._become(Structure.canonical(self.queue, self.shape, indices, indptr), data)
 
     def eliminate_zeros(self) -> None:
         """Leave out entries whose value is zero, in place: where there are some, all arrays are new, and plans are dropped."""

@@ -100,6 +100,13 @@ class Structure:
         self._vouched = vouched
         self._plans: dict[Hashable, Any] = {}
 
+    @classmethod
+    def canonical(
+        cls, queue: cl.CommandQueue, shape: tuple[int, int], indices: cl_array.Array, indptr: cl_array.Array
+    ) -> Structure:
+        """Return the structure of arrays that an operation made in canonical format."""
+        return cls(queue, shape, indices, indptr, Facts(int(indices.size), sorted=True, canonical=True))
+
     @property
     def facts(self) -> Facts | None:
         """The facts that are known without asking the device; None if the structure was not checked yet."""

@@ -9,13 +9,13 @@ from clsparse_py._spgemm.decide import METHODS, Method
 from clsparse_py._spgemm.estimate import Estimate, spgemm_estimate
 from clsparse_py._spgemm.explanation import Explanation
 from clsparse_py._spgemm.least import least_bytes
-from clsparse_py._spgemm.pipeline import multiply, structure_of
+from clsparse_py._spgemm.pipeline import multiply
 from clsparse_py._spgemm.plan import SpgemmPlan
 from clsparse_py._spgemm.request import Request
 from clsparse_py._spgemm.timer import UNTIMED, Timer
 from clsparse_py.device import describe
 from clsparse_py.errors import require_name
-from clsparse_py.matrix import Matrix, MatrixT
+from clsparse_py.matrix import Matrix, MatrixT, Structure
 from clsparse_py.semiring import Semiring, plus_times
 from clsparse_py.workspace import Workspace
 
@@ -125,7 +125,7 @@ def spgemm(
     timer = Timer(A.queue) if profile else UNTIMED
     # Counting memory takes time, which a single product without a limit spares.
     C = multiply(A, B, request, timer, None if memory_limit is None else Workspace(memory_limit))
-    product = A.assembled(structure_of(A.queue, (A.shape[0], B.shape[1]), C.indices, C.indptr), C.data)
+    product = A.assembled(Structure.canonical(A.queue, (A.shape[0], B.shape[1]), C.indices, C.indptr), C.data)
     return (product, timer.seconds) if profile else product
 
 

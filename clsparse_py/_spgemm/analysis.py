@@ -32,7 +32,7 @@ _NO_LIMIT = (1 << 32) - 1
 
 @dataclasses.dataclass
 class Work:
-    """What `analyse` found.
+    """The work of a product, as `analyse` finds it.
 
     Attributes
     ----------

@@ -18,7 +18,6 @@ from clsparse_py.primitives.addition import sum_dtype
 from clsparse_py.primitives.permute import enqueue_permute
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.primitives.segmented import enqueue_segmented_sum
-from clsparse_py.structure import Facts
 
 __all__ = ["CanonicalOperand"]
 
@@ -77,8 +76,7 @@ class CanonicalOperand:
             self._starts = allocated(queue, _WHAT, n_kept + 1, index)
             enqueue_scan(chain, lengths, self._starts, n_kept, kind="pointers")
             chain.finish(self._starts)
-        facts = Facts(n_kept, sorted=True, canonical=True)
-        return Matrix.assembled(Structure(queue, A.shape, indices, indptr, facts), self._values(queue, A.data))
+        return Matrix.assembled(Structure.canonical(queue, A.shape, indices, indptr), self._values(queue, A.data))
 
     def values(self, data: cl_array.Array) -> cl_array.Array:
         """Return the values of `matrix` for these values of A; nothing is waited for."""

@@ -19,7 +19,7 @@ __all__ = ["Analysis", "Form", "Found", "OfRows", "RowKernel"]
 
 
 class Found(NamedTuple):
-    """What the analysis finds of all rows: numbers of 32 bits, whose positions host and kernel know by these names.
+    """Results of the analysis for all rows: numbers of 32 bits, whose positions host and kernel know by these names.
 
     Sums of 64 bits have two halves. Behind them come the rows of each bin.
     """

@@ -5,9 +5,6 @@ from __future__ import annotations
 import logging
 from typing import NamedTuple
 
-import pyopencl as cl
-from pyopencl import array as cl_array
-
 from clsparse_py._spgemm.count import Counted, count
 from clsparse_py._spgemm.decision import decide, windows
 from clsparse_py._spgemm.fill import fill
@@ -16,11 +13,10 @@ from clsparse_py._spgemm.operands import Operands, operands_of
 from clsparse_py._spgemm.refused import until_built
 from clsparse_py._spgemm.request import Request
 from clsparse_py._spgemm.timer import UNTIMED, Timer
-from clsparse_py.matrix import Matrix, Structure
-from clsparse_py.structure import Facts
+from clsparse_py.matrix import Matrix
 from clsparse_py.workspace import Workspace, counting
 
-__all__ = ["Inspected", "inspected", "multiply", "structure_of"]
+__all__ = ["Inspected", "inspected", "multiply"]
 
 _log = logging.getLogger(__name__)
 
@@ -93,8 +89,3 @@ def _inspected(A: Matrix, B: Matrix, request: Request, timer: Timer, may_skip_co
     if request.max_nnz is not None and counted.nnz > request.max_nnz:
         raise ValueError(f"max_nnz: the product has {counted.nnz:,} entries, more than {request.max_nnz:,}")
     return Inspected(operands, counted)
-
-
-def structure_of(queue: cl.CommandQueue, shape: tuple[int, int], indices: cl_array.Array, indptr: cl_array.Array) -> Structure:
-    """Return the structure of a product."""
-    return Structure(queue, shape, indices, indptr, Facts(indices.size, sorted=True, canonical=True))

@@ -18,13 +18,13 @@ from clsparse_py._spgemm.fill import new_indices
 from clsparse_py._spgemm.methods.base import Product, Result
 from clsparse_py._spgemm.new_arrays import new_part
 from clsparse_py._spgemm.operands import operands_of
-from clsparse_py._spgemm.pipeline import inspected, structure_of
+from clsparse_py._spgemm.pipeline import inspected
 from clsparse_py._spgemm.refused import RefusedError, described, until_built
 from clsparse_py._spgemm.request import Request
 from clsparse_py._spgemm.steps import Step, enqueued, in_windows
 from clsparse_py.device import describe
 from clsparse_py.launch import Chain
-from clsparse_py.matrix import Matrix, MatrixT
+from clsparse_py.matrix import Matrix, MatrixT, Structure
 from clsparse_py.operands import values_of_result
 from clsparse_py.placement import place_part, value_dtype
 from clsparse_py.set_once import SetOnce
@@ -69,7 +69,7 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         self._a, self._b, self._product, self._steps = operands.a, operands.b, counted.product, counted.steps
         self.indptr, self.nnz, self.n_products = counted.indptr, counted.nnz, counted.product.n_products
         self._why = f"{counted.reason}{described(operands.chain.device, counted.product.form)}"
-        self._structure = structure_of(self.queue, self.shape, self._indices, self.indptr)
+        self._structure = Structure.canonical(self.queue, self.shape, self._indices, self.indptr)
         # The first product makes the columns too; until then its lock keeps others waiting.
         self._has_columns = False
         self._first = threading.Lock()

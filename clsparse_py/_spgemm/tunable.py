@@ -1,4 +1,4 @@
-"""What can be tuned of SpGEMM: the strategy, by which methods share the rows of a product, and the thresholds of all products."""
+"""The tunables of SpGEMM: the strategy, by which methods share the rows of a product, and the thresholds of all products."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from clsparse_py._spgemm.count import count
 from clsparse_py._spgemm.decide import are_long, parse
 from clsparse_py._spgemm.decision import decide
 from clsparse_py._spgemm.operands import operands_of
-from clsparse_py._spgemm.pipeline import multiply, structure_of
+from clsparse_py._spgemm.pipeline import multiply
 from clsparse_py._spgemm.refused import until_built
 from clsparse_py._spgemm.request import Request
 from clsparse_py._spgemm.strategy import Strategy, features_of
@@ -27,6 +27,7 @@ from clsparse_py._spgemm.timer import UNTIMED
 from clsparse_py.csr import csr_array
 from clsparse_py.device import Device, describe
 from clsparse_py.errors import BuildError
+from clsparse_py.matrix import Structure
 from clsparse_py.tuning import descent
 from clsparse_py.tuning.profiles import default, default_thresholds
 from clsparse_py.tuning.tunable import Parameter, Tunable
@@ -276,7 +277,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
             subject.C = None  # its memory is free for the next
             with supposing(thresholds):
                 C = multiply(A, B, request)
-            subject.C = csr_array.assembled(structure_of(A.queue, (A.shape[0], B.shape[1]), C.indices, C.indptr), C.data)
+            subject.C = csr_array.assembled(Structure.canonical(A.queue, (A.shape[0], B.shape[1]), C.indices, C.indptr), C.data)
             return list(C.data.events)
 
         make()
@@ -295,7 +296,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
         if subject.C is None:
             return False
         made = subject.C
-        # What is known of C is not believed: another matrix of its arrays is checked.
+        # The facts of C are not believed: another matrix of its arrays is checked.
         unknown = csr_array((made.data, made.indices, made.indptr), shape=made.shape)
         try:
             if not unknown.has_canonical_format:

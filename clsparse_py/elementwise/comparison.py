@@ -25,7 +25,7 @@ from clsparse_py.launch import Chain, spread
 from clsparse_py.matrix import Matrix, MatrixT, Structure
 from clsparse_py.memory import allocated
 from clsparse_py.records import dataclass
-from clsparse_py.structure import Facts, OfStructure
+from clsparse_py.structure import OfStructure
 from clsparse_py.transfer import fetched
 
 __all__ = ["Complement", "DensePair", "with_dense", "with_scalar", "with_sparse"]
@@ -194,7 +194,7 @@ def _empty_like(A: MatrixT) -> MatrixT:
 def _assembled(A: MatrixT, parts: Parts) -> MatrixT:
     """Return a matrix in canonical format on A's queue."""
     data, indices, indptr = parts
-    return A.assembled(Structure(A.queue, A.shape, indices, indptr, Facts(indices.size, sorted=True, canonical=True)), data)
+    return A.assembled(Structure.canonical(A.queue, A.shape, indices, indptr), data)
 
 
 def _complement(A: MatrixT) -> MatrixT:

@@ -17,7 +17,6 @@ from clsparse_py.elementwise.union import canonical_parts, combined
 from clsparse_py.elementwise.values import add_entries, dense_values, mapped, scaled
 from clsparse_py.errors import DtypeError
 from clsparse_py.matrix import Matrix, Structure
-from clsparse_py.structure import Facts
 from clsparse_py.transfer import contexts_match, fetched, from_host
 
 __all__ = ["Elementwise"]
@@ -62,7 +61,7 @@ class Elementwise(Matrix):
         if _is_scalar(other):
             _require_zero(other, "adding" if operator == "plus" else "subtracting")
             return self._with_values(self._own_values())
-        if isinstance(other, Matrix) or scipy.sparse.issparse(other):
+        if _is_sparse(other):
             return combined(operator, self, self._of_this_shape(other))
         return self._with_dense(other, 1 if operator == "plus" else -1, "plus")
 
@@ -99,13 +98,13 @@ class Elementwise(Matrix):
         """
         if _is_scalar(other):
             return self._with_values(scaled(self, _scalar(other)))
-        if isinstance(other, Matrix) or scipy.sparse.issparse(other):
+        if _is_sparse(other):
             return combined("multiply", self, self._of_this_shape(other))
         raise TypeError(f"other: must be a sparse matrix or a scalar, is {type(other).__name__}")
 
     def __mul__(self, other: Any) -> Any:
         """Return `multiply`."""
-        return self.multiply(other) if _is_factor(other) else NotImplemented
+        return self.multiply(other) if _is_scalar(other) or _is_sparse(other) else NotImplemented
 
     __rmul__ = __mul__
 
@@ -138,7 +137,7 @@ class Elementwise(Matrix):
         return self._chosen("minimum", other)
 
     def _chosen(self, operator: str, other: Any) -> Self:
-        if not isinstance(other, Matrix) and not scipy.sparse.issparse(other):
+        if not _is_sparse(other):
             raise TypeError(f"other: must be a sparse matrix, is {type(other).__name__}")
         return combined(operator, self, self._of_this_shape(other))
 
@@ -176,7 +175,7 @@ class Elementwise(Matrix):
         if _is_scalar(other):
             self.require_valid()
             return with_scalar(operator, self, _scalar(other))
-        if isinstance(other, Matrix) or scipy.sparse.issparse(other):
+        if _is_sparse(other):
             if operator in ("eq", "ne") and tuple(other.shape) != self.shape:
                 return operator == "ne"
             self.require_valid()
@@ -237,8 +236,7 @@ class Elementwise(Matrix):
         if self.has_canonical_format:
             return self
         data, indices, indptr = canonical_parts(self, dtype)
-        facts = Facts(indices.size, sorted=True, canonical=True)
-        return self.assembled(Structure(self.queue, self.shape, indices, indptr, facts), data)
+        return self.assembled(Structure.canonical(self.queue, self.shape, indices, indptr), data)
 
     def _own_values(self) -> cl_array.Array:
         self.require_valid()
@@ -288,6 +286,10 @@ class Elementwise(Matrix):
             raise ValueError("other: lives in another context than A")
         if other.dtype.name not in OPENCL_TYPES:
             raise unsupported("other", other.dtype)
+        if not other.dtype.isnative:
+            if isinstance(other, cl_array.Array):
+                raise TypeError(f"other: must be in the host's byte order, is {other.dtype.str}")
+            other = other.astype(other.dtype.newbyteorder("="))
         return other
 
     def _aligned(self, dense: cl_array.Array) -> cl_array.Array:
@@ -322,8 +324,8 @@ def _scalar(value: Any) -> Any:
     return found
 
 
-def _is_factor(value: Any) -> bool:
-    return _is_scalar(value) or isinstance(value, Matrix) or scipy.sparse.issparse(value)
+def _is_sparse(value: Any) -> bool:
+    return isinstance(value, Matrix) or scipy.sparse.issparse(value)
 
 
 def _require_zero(scalar: Any, doing: str) -> None:

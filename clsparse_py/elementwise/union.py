@@ -25,7 +25,7 @@ from clsparse_py.matrix import Matrix, MatrixT, Structure
 from clsparse_py.memory import allocated
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.records import dataclass
-from clsparse_py.structure import Facts, OfStructure
+from clsparse_py.structure import OfStructure
 from clsparse_py.transfer import fetched
 
 __all__ = ["Union", "canonical_parts", "combined"]
@@ -164,8 +164,7 @@ def combined(operator: str, A: MatrixT, B: Matrix) -> MatrixT:
     index = np.dtype(np.int64) if wide else np.result_type(of_a[1].dtype, of_b[1].dtype)
     parts = _united(queue, (*_with_index(queue, of_a, index), *_with_index(queue, of_b, index)), operator, A.shape)
     data, indices, indptr = parts
-    structure = Structure(queue, A.shape, indices, indptr, Facts(indices.size, sorted=True, canonical=True))
-    return A.assembled(structure, data)
+    return A.assembled(Structure.canonical(queue, A.shape, indices, indptr), data)
 
 
 def canonical_parts(A: Matrix, dtype: np.dtype[Any]) -> Parts:

@@ -126,6 +126,14 @@ def test_dense_operands_on_the_device(queue: cl.CommandQueue) -> None:
 
 
 @pytest.mark.any_platform
+def test_dense_operands_in_another_byte_order(queue: cl.CommandQueue) -> None:
+    host, dense = matrix("float32", SHAPE, "canonical", 1), np.arange(1200, dtype=np.float32).reshape(SHAPE) % 5
+    A, swapped = csr_array(host, queue=queue), dense.astype(dense.dtype.newbyteorder())
+    np.testing.assert_array_equal(A + swapped, host + dense)
+    np.testing.assert_array_equal(A != swapped, host != dense)
+
+
+@pytest.mark.any_platform
 def test_what_shares_a_structure(queue: cl.CommandQueue) -> None:
     A = csr_array(matrix("float32", SHAPE, "canonical", 1), queue=queue)
     for found in (-A, abs(A), A * np.float32(2), A + 0, A.conj()):
