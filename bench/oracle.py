@@ -1,10 +1,12 @@
-"""How far ``A @ x`` is from the best that was declared: every kernel, and every scheme with the best kernel for each bin.
+"""How far ``A @ x`` and ``A @ A`` are from the best of many ways to make them.
 
 python -m bench.oracle --device H100 --suite table2 --kept-aside 24 --out bench/results/oracle-h100.json
+python -m bench.oracle --device H100 --operation spgemm --kept-aside 36 --smallest 10000 --dtypes float64 --out FILE
 
 On each matrix all of these and ``auto``, which is what the device's profile chooses, take part in one race, so that their times
-are of the same minutes (`clsparse_py.tuning.search`). Matrices are those of suites, and generated ones of the kinds that tuning
-keeps aside. Nothing is trained. What was measured is kept beside the results until all is, and a run goes on from there.
+are of the same minutes (`clsparse_py.tuning.search`). Which ways take part, `bench.oracle_spmv` and `bench.oracle_spgemm` say.
+Matrices are those of suites, and generated ones of the kinds that tuning keeps aside. Nothing is trained. What was measured is
+kept beside the results until all is, and a run goes on from there.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import itertools
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,66 +24,28 @@ import numpy as np
 import pyopencl as cl
 
 from bench import opencl, scripts
+from bench.oracle_spgemm import AllOfSpgemm
+from bench.oracle_spmv import AllOfSpmv
 from bench.tune_device import held_out
-from clsparse_py._spmv import KernelChoice, Scheme, SpmvPlan
-from clsparse_py._spmv.choose import Decision
-from clsparse_py._spmv.problem import Subject
-from clsparse_py._spmv.tunable import SpmvTunable
 from clsparse_py.console import plain
-from clsparse_py.device import Device, describe
+from clsparse_py.device import describe
 from clsparse_py.files import write_text
 from clsparse_py.tuning.checkpoint import Checkpoint, Observation
 from clsparse_py.tuning.clock import profiling_queue
 from clsparse_py.tuning.corpus import TEST, Case, generated
-from clsparse_py.tuning.profiles import default
 from clsparse_py.tuning.progress import Progress
 from clsparse_py.tuning.session import Options, Session
 
 _WHOLE = "whole"
-_SINGLE = "single:"
-_TOLD = ("rows", "columns", "nnz", "mean", "longest")
+_TOLD = ("rows", "columns", "nnz", "mean", "longest", "products")
+_CONTESTS = {each.operation: each for each in (AllOfSpmv(), AllOfSpgemm())}
 
 
-class AllOfSpmv(SpmvTunable):
-    """SpMV with one question beside that of bins: ``auto``, all kernels for all rows, and all schemes with bins."""
-
-    questions = ("bin", _WHOLE)
-
-    def largest(self, device: Device) -> int:
-        """Return how many nonzeros fit the device's memory; tuning stops earlier on CPU devices."""
-        return device.global_memory // 48
-
-    def promising(self, device: Device, dtype: str, subject: Subject, question: str, measured: Any, exhaustive: bool) -> Any:
-        """Return all labels."""
-        if question == "bin":
-            return super().promising(device, dtype, subject, question, measured, exhaustive)
-        schemes = super().promising(device, dtype, subject, "scheme", measured, exhaustive)
-        # What the untuned rule takes may be none of those worth trying.
-        untuned = default(device, self.operation, dtype, "single", subject.numbers).label
-        kernels = dict.fromkeys((untuned, *self.configurations(device, dtype, "single")))
-        return (*(_SINGLE + label for label in kernels), *(label for label in schemes if label != "single"))
-
-    def default(self, device: Device, dtype: str, question: str, features: Mapping[str, float]) -> str:
-        """Return the label that takes part to the end."""
-        return "auto" if question == _WHOLE else super().default(device, dtype, question, features)
-
-    def prepare(self, subject: Subject, question: str, label: str) -> Callable[[], list[cl.Event]]:
-        """Return what multiplies once."""
-        problem = subject.problem
-        if question == "bin":
-            return super().prepare(subject, question, label)
-        if label == "auto":
-            return problem.run(SpmvPlan.of(problem.A, "auto", None).decision)
-        if label.startswith(_SINGLE):
-            kernel = KernelChoice.parse(label.removeprefix(_SINGLE))
-            return problem.run(Decision(Scheme("single"), ((kernel,),), "measured"))
-        return super().prepare(subject, "scheme", label)
-
-
-def cases(suites: Sequence[str], kept_aside: int, largest: int, *, cpu: bool) -> list[Case]:
-    """Return the matrices of suites, and the first of the generated ones that tuning keeps aside."""
+def cases(suites: Sequence[str], kept_aside: int, sizes: tuple[int, int], *, cpu: bool) -> list[Case]:
+    """Return the matrices of suites, and the first of the generated ones of some sizes that tuning keeps aside."""
     of_suites = [case for suite in suites for case in held_out(suite, cpu=cpu)]
-    aside = (case for case in generated(largest) if case.split == TEST)
+    smallest, largest = sizes
+    aside = (case for case in generated(largest) if case.split == TEST and case.nnz >= smallest)
     return [*of_suites, *itertools.islice(aside, kept_aside)]
 
 
@@ -117,15 +81,9 @@ _HEAD = [
 
 
 def choices(observation: Observation) -> dict[str, float]:
-    """Return the best time of each choice that ``auto`` is compared with: the oracle, schemes, kernels, each kernel by itself."""
-    times = {label: seconds for label, seconds in observation.times.items() if label != "auto"}
-    singles = {label.removeprefix(_SINGLE): seconds for label, seconds in times.items() if label.startswith(_SINGLE)}
-    found = {"the best of all (oracle)": min(observation.times.values()), "the best kernel for all rows": min(singles.values())}
-    for label, seconds in singles.items():
-        kernel = KernelChoice.parse(label).name
-        found[kernel] = min(seconds, found.get(kernel, math.inf))
-    binned = [seconds for label, seconds in times.items() if not label.startswith(_SINGLE)]
-    return found | ({"the best scheme with bins": min(binned)} if binned else {})
+    """Return the best time of each choice that ``auto`` is compared with: of all, and of each kind that an operation has."""
+    of_kinds = _CONTESTS[observation.operation].choices(observation.times)
+    return {"the best of all (oracle)": min(observation.times.values()), **of_kinds}
 
 
 def comparisons(observations: Sequence[Observation]) -> Iterator[Comparison]:
@@ -164,6 +122,7 @@ def results(device: cl.Device, observations: Sequence[Observation], revision: st
                 "family": each.family,
                 "dtype": each.dtype,
                 "noise": round(each.noise, 4),
+                "configurations": len(each.times) + len(each.failed),
                 "features": {name: each.features[name] for name in _TOLD if name in each.features},
                 "microseconds": {
                     label: round(seconds * 1e6, 2) for label, seconds in sorted(each.times.items(), key=lambda x: x[1])
@@ -176,9 +135,11 @@ def results(device: cl.Device, observations: Sequence[Observation], revision: st
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the script's arguments."""
-    whole = scripts.parser("oracle", "Compare A @ x with the best that was declared.")
+    whole = scripts.parser("oracle", "Compare A @ x, or A @ A, with the best of many ways to make it.")
+    whole.add_argument("--operation", choices=_CONTESTS, default="spmv", help="spmv if not given")
     whole.add_argument("--kept-aside", type=int, default=0, metavar="N", help="as many generated matrices")
-    whole.add_argument("--largest", type=int, default=10**7, metavar="NNZ", help="of these (10^7)")
+    whole.add_argument("--smallest", type=int, default=0, metavar="NNZ", help="entries of these, at least (0)")
+    whole.add_argument("--largest", type=int, default=10**7, metavar="NNZ", help="entries of these, at most (10^7)")
     whole.add_argument("--dtypes", default="float64,float32", metavar="A,B")
     whole.add_argument("--budget", type=float, default=20, metavar="MINUTES", help="that measuring may take (20)")
     return whole
@@ -189,10 +150,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = parser().parse_args(arguments)
     device = opencl.choose(parsed.device)
     described = describe(device)
-    found = cases(parsed.suite, parsed.kept_aside, parsed.largest, cpu=described.is_cpu)
+    found = cases(parsed.suite, parsed.kept_aside, (parsed.smallest, parsed.largest), cpu=described.is_cpu)
     names = {case.name for case in found}
     checkpoint = Checkpoint(parsed.out.with_suffix(".jsonl"))
-    tunable = AllOfSpmv()
+    tunable = _CONTESTS[parsed.operation]
     dtypes = tuple(each for each in parsed.dtypes.split(",") if each in tunable.dtypes(described))
     # No generated matrix but those named: none has a single entry.
     options = Options(parsed.budget * 60, dtypes, tuple(found), exhaustive=True, largest=1)

@@ -13,11 +13,11 @@ from clsparse_py.records import dataclass
 from clsparse_py.structure import Facts
 from clsparse_py.tuning.labels import MOST, number
 
-__all__ = ["Entry", "Limits", "Strategy", "features_of"]
+__all__ = ["MERGING", "TAKING_ALL", "Entry", "Limits", "Strategy", "features_of"]
 
 #: Methods that may have limits, and those that take any row in any memory: one of these comes last.
-_MERGING = ("reg-merge", "merge")
-_TAKING_ALL = ("esc", "esc-local", "long-rows")
+MERGING = ("reg-merge", "merge")
+TAKING_ALL = ("esc", "esc-local", "long-rows")
 
 
 @dataclass(frozen=True)
@@ -82,8 +82,8 @@ class Strategy:
         strategy = cls(tuple(_entry(each, label, methods) for each in label.split(" ")))
         if len({entry.method for entry in strategy.entries}) < len(strategy.entries):
             raise ValueError(f"strategy: has a method twice, {label!r}")
-        if strategy.entries[-1].method not in _TAKING_ALL:
-            raise ValueError(f"strategy: must end with one of {', '.join(_TAKING_ALL)}, which take any row, is {label!r}")
+        if strategy.entries[-1].method not in TAKING_ALL:
+            raise ValueError(f"strategy: must end with one of {', '.join(TAKING_ALL)}, which take any row, is {label!r}")
         return strategy
 
 
@@ -93,8 +93,8 @@ def _entry(text: str, label: str, methods: Collection[str]) -> Entry:
         raise ValueError(f"strategy: {method!r} is no method, in {label!r}")
     if not numbers:
         return Entry(method)
-    if method not in _MERGING or len(numbers) != 3:
-        raise ValueError(f"strategy: limits are three numbers for {' or '.join(_MERGING)}, but there is {text!r} in {label!r}")
+    if method not in MERGING or len(numbers) != 3:
+        raise ValueError(f"strategy: limits are three numbers for {' or '.join(MERGING)}, but there is {text!r} in {label!r}")
     return Entry(method, Limits(*(number(each, f"strategy: a limit of {method}", 0, MOST) for each in numbers)))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,7 +32,7 @@ from clsparse_py.tuning import descent
 from clsparse_py.tuning.profiles import default, default_thresholds
 from clsparse_py.tuning.tunable import Parameter, Tunable
 
-__all__ = ["SpgemmProblem", "SpgemmTunable"]
+__all__ = ["CANDIDATES", "SpgemmProblem", "SpgemmTunable"]
 
 #: Products of a row that a team merges, and of one that a single work-item merges.
 _MERGED, _ALONE = 1 << 16, 1 << 10
@@ -56,7 +56,7 @@ _MIN_PRODUCTS = 1 << 15
 _MAX_PRODUCTS = {False: 1 << 31, True: 1 << 27}
 _PRODUCT_BYTES = 48
 #: Values of the thresholds that the search tries, each beside those of the others where it stands.
-_CANDIDATES: dict[str, tuple[float, ...]] = {
+CANDIDATES: dict[str, tuple[float, ...]] = {
     "max_small_products": (1 << 14, 1 << 15, 1 << 16, 1 << 17),
     "max_small_lanes": (1, 4, 8, 16),
     "max_small_items": (8, 16, 32),
@@ -185,7 +185,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
     def configurations(self, device: Device, dtype: str, question: str) -> tuple[str, ...]:
         """Return the declared strategies, whose last methods take what a device has no room for, or a descent's first steps."""
         if question == "thresholds":
-            return descent.UNTUNED, *descent.neighbours(descent.UNTUNED, self.thresholds(device, dtype, question), _CANDIDATES)
+            return descent.UNTUNED, *descent.neighbours(descent.UNTUNED, self.thresholds(device, dtype, question), CANDIDATES)
         return _labels(is_cpu=device.is_cpu)
 
     @override
@@ -199,28 +199,34 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
     @override
     def around(self, device: Device, dtype: str, subject: SpgemmProblem, question: str, label: str) -> tuple[str, ...]:
         """Return the labels by which other bins make the rows, or in another way, than by a label, each other way once."""
+        return self.steps(device, dtype, subject, self.default(device, dtype, "strategy", subject.features), label)
+
+    def steps(self, device: Device, dtype: str, subject: SpgemmProblem, strategy: str, label: str) -> tuple[str, ...]:
+        """Return the labels of thresholds one step away from a label by which a strategy makes the product in another way."""
         works: dict[tuple[tuple[int, int, int], ...], Work] = {}
-        seen, found = [self._way(device, dtype, subject, label, works)], []
-        for each in descent.neighbours(label, self.thresholds(device, dtype, question), _CANDIDATES):
+        request = Request(strategy=parse(strategy))
+        seen, found = [self._way(device, dtype, subject, request, label, works)], []
+        for each in descent.neighbours(label, self.thresholds(device, dtype, "thresholds"), CANDIDATES):
             with suppress(BuildError, MemoryError, ValueError, cl.Error):
-                way = self._way(device, dtype, subject, each, works)
+                way = self._way(device, dtype, subject, request, each, works)
                 if way not in seen:
                     seen.append(way)
                     found.append(each)
         return tuple(found)
 
-    def _request(self, device: Device, dtype: str, subject: SpgemmProblem) -> Request:
-        """Return the request for a product by the strategy that no one tuned."""
-        return Request(strategy=parse(self.default(device, dtype, "strategy", subject.features)))
-
     def _way(
-        self, device: Device, dtype: str, subject: SpgemmProblem, label: str, works: dict[tuple[tuple[int, int, int], ...], Work]
+        self,
+        device: Device,
+        dtype: str,
+        subject: SpgemmProblem,
+        request: Request,
+        label: str,
+        works: dict[tuple[tuple[int, int, int], ...], Work],
     ) -> object:
         """Return which accumulators make how many rows by some thresholds, and what else these decide.
 
         ``works`` keeps what the analysis found by the limits of bins: what is decided by it takes no device.
         """
-        request = self._request(device, dtype, subject)
         with supposing(self._changed(device, dtype, label)):
             operands = operands_of(subject.A, subject.B, request)
             decision, product = decide(operands, request), operands.product
@@ -260,22 +266,29 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
             return parse(label)
         changes = descent.changes_of(label)
         for name, value in changes.items():
-            if value not in _CANDIDATES.get(name, ()):
+            if value not in CANDIDATES.get(name, ()):
                 raise ValueError(f"{name[:80]}={value:g} is no threshold that is tried")
         return changes
 
     @override
     def prepare(self, subject: SpgemmProblem, question: str, label: str) -> Callable[[], list[cl.Event]]:
         """Return what makes the product by a strategy or by thresholds, analysis and all. Its first call builds kernels."""
+        if question == "strategy":
+            return self.run(subject, label, descent.UNTUNED)
+        device, dtype = describe(subject.queue.device), subject.A.dtype.name
+        return self.run(subject, self.default(device, dtype, "strategy", subject.features), label)
+
+    def run(
+        self, subject: SpgemmProblem, strategy: str | None = None, thresholds: str | None = None
+    ) -> Callable[[], list[cl.Event]]:
+        """Return what makes the product by a strategy and thresholds, by their labels; by the device's profile without."""
         A, B = subject.A, subject.B
-        device, dtype = describe(subject.queue.device), A.dtype.name
-        by_strategy = question == "strategy"
-        request = Request(strategy=parse(label)) if by_strategy else self._request(device, dtype, subject)
-        thresholds = self._changed(device, dtype, descent.UNTUNED if by_strategy else label)
+        request = Request(strategy=None if strategy is None else parse(strategy))
+        numbers = None if thresholds is None else self._changed(describe(subject.queue.device), A.dtype.name, thresholds)
 
         def make() -> list[cl.Event]:
             subject.C = None  # its memory is free for the next
-            with supposing(thresholds):
+            with nullcontext() if numbers is None else supposing(numbers):
                 C = multiply(A, B, request)
             subject.C = csr_array.assembled(Structure.canonical(A.queue, (A.shape[0], B.shape[1]), C.indices, C.indptr), C.data)
             return list(C.data.events)

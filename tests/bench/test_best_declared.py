@@ -1,14 +1,22 @@
-"""The comparison of ``A @ x`` with the best that was declared: what is compared, and a small run."""
+"""The comparison of ``A @ x`` and ``A @ A`` with the best of many ways to make them: what is compared, and small runs."""
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 
+import numpy as np
 import pyopencl as cl
 import pytest
+import scipy.sparse as sp
 
-from bench import oracle
+from bench import oracle, oracle_spgemm
+from clsparse_py._spgemm.decide import METHODS, parse
+from clsparse_py._spgemm.thresholds import made
+from clsparse_py._spgemm.tunable import SpgemmTunable
+from clsparse_py.device import describe
+from clsparse_py.tuning import descent
 from clsparse_py.tuning.checkpoint import Observation
 from clsparse_py.tuning.corpus import TEST
 
@@ -61,3 +69,37 @@ def test_an_unknown_suite_is_refused(capsys: pytest.CaptureFixture[str]) -> None
     with pytest.raises(SystemExit):
         oracle.main(["--suite", "nothing", "--out", "x.json"])
     assert "nothing" in capsys.readouterr().err
+
+
+def test_configurations_of_products_are_drawn_once_and_are_legal(queue: cl.CommandQueue) -> None:
+    untuned = SpgemmTunable().thresholds(describe(queue.device), "float32", "thresholds")
+    drawn = list(itertools.islice(oracle_spgemm._draws("some matrix", tuple(METHODS), untuned), 100))
+    assert drawn == list(itertools.islice(oracle_spgemm._draws("some matrix", tuple(METHODS), untuned), 100))
+    assert len(set(drawn)) > 90
+    for label in drawn:
+        strategy, thresholds = label.split(" | ")
+        parse(strategy)
+        made({**untuned, **descent.changes_of(thresholds)})
+
+
+def test_a_run_measures_products_made_in_many_ways(
+    queue: cl.CommandQueue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(oracle_spgemm, "_OF_EACH", 2)
+    out = tmp_path / "found.json"
+    given = ["--device", queue.device.platform.name, "--operation", "spgemm", "--dtypes", "float32", "--out", str(out)]
+    assert oracle.main([*given, "--kept-aside", "2", "--smallest", "1000", "--largest", "10000"]) == 0
+    (found, *_) = json.loads(out.read_text())["matrices"]
+    assert {"auto", "untuned"} <= found["microseconds"].keys()
+    for kind in ("searched: ", "drawn: "):
+        assert any(label.startswith(kind) for label in found["microseconds"])
+    text = out.with_suffix(".md").read_text()
+    assert "the best of those searched" in text
+    assert "untuned" in text
+
+
+def test_products_that_take_long_are_left_out(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    matrix = sp.csr_array(np.ones((40, 40), np.float32))
+    monkeypatch.setattr(oracle_spgemm, "_MAX_PRODUCTS", {"cpu": 1000, "gpu": 1000})
+    with pytest.raises(ValueError, match="has 64,000 products, over 1,000"):
+        oracle_spgemm.AllOfSpgemm().problem(queue, "long", matrix, "float32")

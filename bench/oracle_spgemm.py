@@ -1,0 +1,130 @@
+"""The contestants of `bench.oracle` for SpGEMM: configurations that the search measures, and as many drawn at random.
+
+A configuration is a strategy and all thresholds. The search measures the declared strategies, and the thresholds one step away
+from the profile's, by each strategy in turn, as far as they make a product in another way. Drawn are strategies of any methods
+that a device has, in any order, with any limits, and any thresholds of those that the search may try. The untuned configuration,
+which the generic profile holds, takes part, too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+
+from clsparse_py._spgemm.arguments import form_of
+from clsparse_py._spgemm.decide import METHODS, decided
+from clsparse_py._spgemm.strategy import MERGING, TAKING_ALL
+from clsparse_py._spgemm.thresholds import thresholds_of
+from clsparse_py._spgemm.tunable import CANDIDATES, SpgemmProblem, SpgemmTunable
+from clsparse_py.device import Device
+from clsparse_py.tuning import descent
+
+_WHOLE = "whole"
+_SEARCHED, _DRAWN = "searched", "drawn"
+#: Configurations of each kind on a matrix.
+_OF_EACH = 30
+#: Intermediate products of a product that takes part: sixty larger ones take minutes.
+_MAX_PRODUCTS = {"cpu": 1 << 22, "gpu": 1 << 27}
+#: Limits of rows that are merged, drawn independently: entries of a row, its products for a team and for a work-item.
+_LIMITS = ((4, 8, 16, 32, 64, 128, 256), (1 << 10, 1 << 13, 1 << 16), (1 << 8, 1 << 10, 1 << 12))
+
+
+class AllOfSpgemm(SpgemmTunable):
+    """SpGEMM with one question: ``auto``, the untuned configuration, those of the search and those drawn at random."""
+
+    questions = (_WHOLE,)
+    #: So that the untuned configuration is measured to the end, as ``auto`` is.
+    descents = (_WHOLE,)
+
+    def problem(self, queue: cl.CommandQueue, name: str, matrix: Any, dtype: str) -> SpgemmProblem:
+        """Return the product of a matrix with itself or its transposed, as tuning does; smaller ones only.
+
+        Raises
+        ------
+        ValueError
+            If it takes too long, or is too small.
+        """
+        by_columns = np.bincount(matrix.indices, minlength=matrix.shape[1])
+        rows = np.diff(matrix.indptr) if matrix.shape[0] == matrix.shape[1] else by_columns
+        n_products, limit = int(by_columns @ rows), _MAX_PRODUCTS["gpu" if queue.device.type & cl.device_type.GPU else "cpu"]
+        if n_products > limit:
+            raise ValueError(f"{name}: has {n_products:,} products, over {limit:,}")
+        return super().problem(queue, name, matrix, dtype)
+
+    def default(self, device: Device, dtype: str, question: str, features: Mapping[str, float]) -> str:
+        """Return the label that takes part to the end, as "untuned" does."""
+        return "auto" if question == _WHOLE else super().default(device, dtype, question, features)
+
+    def around(self, device: Device, dtype: str, subject: SpgemmProblem, question: str, label: str) -> tuple[str, ...]:  # noqa: ARG002
+        """Return the labels of all other configurations."""
+        form = form_of(subject.A, subject.B)
+        untuned, tuned = self.thresholds(device, dtype, "thresholds"), thresholds_of(device, form).items()
+        reached = descent.label_of({name: value for name, value in tuned.items() if value != untuned[name]})
+        first = decided(device, form, subject.features).label
+        strategies = tuple(dict.fromkeys((first, *self.configurations(device, dtype, "strategy"))))
+        searched = itertools.chain(
+            (_label(strategy, descent.UNTUNED) for strategy in strategies),
+            (_label(strategy, step) for strategy in strategies for step in self.steps(device, dtype, subject, strategy, reached)),
+        )
+        drawn = _draws(subject.name, tuple(_methods(device, subject)), untuned)
+        return tuple(
+            f"{kind}: {each}"
+            for kind, found in ((_SEARCHED, searched), (_DRAWN, drawn))
+            for each in itertools.islice(_distinct(found), _OF_EACH)
+        )
+
+    def prepare(self, subject: SpgemmProblem, question: str, label: str) -> Callable[[], list[cl.Event]]:  # noqa: ARG002
+        """Return what multiplies once."""
+        if label == "auto":
+            return self.run(subject)
+        if label == descent.UNTUNED:
+            return super().prepare(subject, "thresholds", descent.UNTUNED)
+        strategy, thresholds = label.partition(": ")[2].split(" | ")
+        return self.run(subject, strategy, thresholds)
+
+    def choices(self, measured: Mapping[str, float]) -> dict[str, float]:
+        """Return the best time of each choice that ``auto`` is compared with: untuned, found by the search, drawn."""
+        found = {"untuned": measured[descent.UNTUNED]} if descent.UNTUNED in measured else {}
+        for kind in (_SEARCHED, _DRAWN):
+            of_kind = [seconds for label, seconds in measured.items() if label.startswith(f"{kind}: ")]
+            if of_kind:
+                found[f"the best of those {kind}"] = min(of_kind)
+        return found
+
+
+def _label(strategy: str, thresholds: str) -> str:
+    return f"{strategy} | {thresholds}"
+
+
+def _distinct(labels: Iterator[str]) -> Iterator[str]:
+    """Iterate over labels, each once."""
+    seen: set[str] = set()
+    for label in labels:
+        if label not in seen:
+            seen.add(label)
+            yield label
+
+
+def _methods(device: Device, subject: SpgemmProblem) -> Iterator[str]:
+    """Iterate over the methods that a device has bins of."""
+    form = form_of(subject.A, subject.B)
+    return (name for name, bins in METHODS.items() if bins(device, form, thresholds_of(device, form)))
+
+
+def _draws(name: str, methods: tuple[str, ...], untuned: Mapping[str, float]) -> Iterator[str]:
+    """Iterate over configurations drawn at random, the same for a matrix on each run."""
+    rng = np.random.default_rng(int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little"))
+    first, last = ([each for each in methods if (each in TAKING_ALL) == taking] for taking in (False, True))
+    while True:
+        entries = [*rng.permutation(first)[: rng.integers(4)], rng.choice(last)]
+        limited = (f"{each}:{':'.join(str(rng.choice(of)) for of in _LIMITS)}" if each in MERGING else each for each in entries)
+        # A number outside of its candidates switches something off, and stays.
+        on = (each for each, values in CANDIDATES.items() if values[0] <= untuned[each] <= values[-1])
+        drawn = {each: float(rng.choice(CANDIDATES[each])) for each in on}
+        changes = {each: value for each, value in drawn.items() if value != untuned[each]}
+        yield _label(" ".join(limited), descent.label_of(changes))
