@@ -24,7 +24,7 @@ from bench.times import PLAIN, POOLED, Budget, geometric_mean
 from bench.turns import ProcessError, Trio
 from bench.verdicts import Judged, Pair, Run
 
-# What source folders are compared by: operations with a right result, and what costs the host alone.
+# Operations that source folders are compared by: those with a right result, and calls that cost the host alone.
 OF_HOST = ("wrap", "allocate")
 DEFAULT = ("spmv", "sptrans", "spgemm")
 OPERATIONS = (*DEFAULT, *OF_HOST)
@@ -78,7 +78,7 @@ def of_folders(
 def _measured(task: Task, trios: Sequence[Trio], deadlines: Sequence[float], rounds: int) -> Pair:
     name, operation, dtype = task
     key = (gallery.title(name), operation, dtype)
-    # What the host does is timed on the operands of a product.
+    # Calls of the host alone are timed on the operands of a product.
     problem = problems.make(name, "spmv" if operation in OF_HOST else operation, dtype)
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         write_operands(problem, Path(folder))

@@ -62,7 +62,7 @@ class OpenclCalls(Prepared):
         self._shared = shared
         self._on_device = on_device or self._profiled
         self._results: Arrays = ()
-        # What is known to be right, as `_digests` tells it, and its error.
+        # The digests of a result that is known to be right, and its error.
         self._right: Digests | None = None
         self._error = 0.0
         self.detail = detail

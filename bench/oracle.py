@@ -5,8 +5,8 @@ python -m bench.oracle --device H100 --operation spgemm --kept-aside 36 --smalle
 
 On each matrix all of these and ``auto``, which is what the device's profile chooses, take part in one race, so that their times
 are of the same minutes (`clsparse_py.tuning.search`). Which ways take part, `bench.oracle_spmv` and `bench.oracle_spgemm` say.
-Matrices are those of suites, and generated ones of the kinds that tuning keeps aside. Nothing is trained. What was measured is
-kept beside the results until all is, and a run goes on from there.
+Matrices are those of suites, and generated ones of the kinds that tuning keeps aside. Nothing is trained. Measurements are
+kept beside the results until all are there, and a run goes on from them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What ``A @ x`` is compared with by `bench.oracle`: every kernel, and every scheme with the best kernel for each bin."""
+"""The contestants of `bench.oracle` for SpMV: every kernel, and every scheme with the best kernel for each bin."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class AllOfSpmv(SpmvTunable):
         if question == "bin":
             return super().promising(device, dtype, subject, question, measured, exhaustive)
         schemes = super().promising(device, dtype, subject, "scheme", measured, exhaustive)
-        # What the untuned rule takes may be none of those worth trying.
+        # The kernel of the untuned rule may be none of those worth trying.
         untuned = default(device, self.operation, dtype, "single", subject.numbers).label
         kernels = dict.fromkeys((untuned, *self.configurations(device, dtype, "single")))
         return (*(_SINGLE + label for label in kernels), *(label for label in schemes if label != "single"))

@@ -1,4 +1,4 @@
-"""What products of sparse matrices are like inside, and where their time goes: what Dalton et al. report of theirs.
+"""The phases of products of sparse matrices and where their time goes, as Dalton et al. report them.
 
 python -m bench.phases --suite paper-amg --suite paper-spgemm --out bench/results/NAME-spgemm-phases.json
 

@@ -1,4 +1,4 @@
-"""What a driver's own compiler says of each kernel: registers, spills, stack, and whatever it warns of.
+"""Registers, spills, stack and warnings of each kernel, by a driver's own compiler.
 
 python -m bench.registers --out bench/results/NAME-registers.json
 

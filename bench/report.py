@@ -1,4 +1,4 @@
-"""What a results file says: tables for the terminal, the same in Markdown, and plots."""
+"""Reports of a results file: tables for the terminal, the same in Markdown, and plots."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ Document = dict[str, Any]
 
 SCHEMA = Path(__file__).with_name("schema.json")
 VERSION = 2
-# What must be the same in a file for a run to continue it.
+# Parts of a file that must be the same for a run to continue it.
 _IDENTITY = ("machine", "versions", "commit")
 
 

@@ -1,4 +1,4 @@
-"""What scripts beside ``python -m bench`` share: arguments, and what their results say of a run."""
+"""Common arguments of the scripts beside ``python -m bench``, and the provenance of their results."""
 
 from __future__ import annotations
 

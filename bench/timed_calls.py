@@ -160,7 +160,7 @@ def _between(least: int, number: float, most: int) -> int:
 
 
 class _Operations:
-    """What is called, as a user writes it: a csr_array made once, no allocator, no plan, a new result each time."""
+    """The calls, as a user writes them: a csr_array made once, no allocator, no plan, a new result each time."""
 
     def __init__(self, package: ModuleType, queue: Any, inputs: Path) -> None:
         import scipy.sparse as sp

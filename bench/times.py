@@ -1,4 +1,4 @@
-"""What the samples of an entry come to, and who is compared with whom."""
+"""Statistics of an entry's samples, and who is compared with whom."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ class Trio:
                     self._check(name, problem)
         finally:
             for process in self._processes.values():
-                # What went wrong is told already; what goes wrong here ends the process.
+                # The first error is told already; one here ends the process.
                 with contextlib.suppress(ProcessError):
                     process.release()
         return Run(**samples)

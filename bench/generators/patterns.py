@@ -1,4 +1,4 @@
-"""What all generators share: a sparsity pattern, how to get one, and how it receives its values."""
+"""The common part of all generators: a sparsity pattern, how to get one, and how it receives its values."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from bench.opencl_calls import Arrays, OpenclCalls, operands_on_device
 from bench.problems.primitives import Primitive
 from clsparse_py import primitives
 
-# What is called besides the default; on a GPU the simple algorithm has one work-item merge half of a skewed input in the end.
+# Options besides the default; on a GPU the simple algorithm has one work-item merge half of a skewed input in the end.
 _ALTERNATIVES: dict[str, list[dict[str, str]]] = {"segmented_merge": [{"algorithm": "simple"}]}
 _LONGEST_SERIAL_MERGE = 10**6
 

@@ -80,7 +80,7 @@ def _with_kept_plan(problem: Spgemm, queue: cl.CommandQueue) -> OpenclCalls:
     def multiply(on: cl.CommandQueue) -> Arrays:
         if on not in plans:
             plans[on] = cs.spgemm_plan(*operands.by_queue[on])
-            # What making it took is not to be profiled.
+            # Making it is not to be profiled.
             on.finish()
         left, right = operands.by_queue[on]
         return _arrays(plans[on](left.data, right.data))

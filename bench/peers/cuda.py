@@ -1,4 +1,4 @@
-"""What peers on CUDA share: memory, streams and events by CuPy, libraries called directly, calls timed by events."""
+"""The base of peers on CUDA: memory, streams and events by CuPy, libraries called directly, calls timed by events."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class CudaCalls(Prepared):
         self._compute = call
         self._unpack = unpack
         self._results: Arrays = ()
-        # What is known to be right, as `_digests` tells it, and its error.
+        # The digests of a result that is known to be right, and its error.
         self._right: Digests | None = None
         self._error = 0.0
         self.detail = detail

@@ -49,7 +49,7 @@ class _Product:
     """The default product: structure and values at every call, into new memory."""
 
     detail = "structure and values"
-    #: What a call does not write.
+    #: Arrays that calls do not write.
     shared: Arrays = ()
 
     def __init__(self, problem: Spgemm) -> None:
@@ -147,7 +147,7 @@ class _Reuse(_Product):
 
 
 class _Description:
-    """What the phases of a product tell each other."""
+    """State that the phases of a product share."""
 
     def __init__(self) -> None:
         self.pointer = ctypes.c_void_p()

@@ -26,7 +26,7 @@ from bench.problems.sptrans import Sptrans
 _NON_TRANSPOSE = 10
 _TRANSPOSE = 11
 _ZERO_BASED = 0
-# What the handle is told to expect; the cost of optimising it is reported apart, so it may as well do its best.
+# Products that the handle is told to expect; the cost of optimising it is reported apart, so it may as well do its best.
 _EXPECTED_PRODUCTS = 1000
 _LETTERS = {"float64": "d", "float32": "s"}
 _SCALARS: dict[str, Any] = {"float64": ctypes.c_double, "float32": ctypes.c_float}

@@ -1,4 +1,4 @@
-"""What is measured: the operations, and the problems that each is measured with."""
+"""The operations that are measured, and the problems of each."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from clsparse_py.rounding import largest_share
 
 Array = npt.NDArray[Any]
-# What a contestant computes: one array or several, in the order of the problem's reference.
+# The result of a contestant: one array or several, in the order of the problem's reference.
 Result = tuple[Array, ...]
 
 
@@ -111,7 +111,7 @@ def largest_error(found: Array, expected: Array, bound: Array, what: str) -> flo
     WrongResultError
         If one is off by more than its bound.
     """
-    # What is nothing but zeros has a bound of zero; NaN compares false with everything, hence "not <=".
+    # A result of nothing but zeros has a bound of zero; NaN compares false with everything, hence "not <=".
     distance = np.abs(found - expected)
     wrong = np.flatnonzero(~(distance <= bound))
     if wrong.size:

@@ -1,4 +1,4 @@
-"""What problems on one sparse matrix share."""
+"""The common part of problems on one sparse matrix."""
 
 from __future__ import annotations
 

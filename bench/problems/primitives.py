@@ -25,7 +25,7 @@ LONGEST_RUN = 16
 
 @dataclass(frozen=True, eq=False)
 class Primitive(ExactProblem):
-    """What a primitive makes of some arrays.
+    """A primitive applied to some arrays.
 
     Attributes
     ----------

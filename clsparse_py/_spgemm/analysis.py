@@ -77,9 +77,9 @@ def _lanes(mean_length: float, most: int) -> int:
 @functools.lru_cache(maxsize=256)
 def _record(device: Device, index: str, lanes: int, work_group: int | None) -> Analysis:
     """Return the legal record of the kernel."""
-    group = min(work_group or (1 if device.is_cpu else 128), device.max_work_group)
+    group = min(work_group or min(128, device.resident), device.max_work_group)
     # Rows in chunks keep a core busy by themselves.
-    long = 0 if device.is_cpu else _LONG * lanes
+    long = _LONG * lanes if device.resident > 1 else 0
     asked = Analysis(group, index, lanes, long, device.portability)
     legal = asked.within(group, device.portability.lane_width)
     assert legal is not None  # a work-group has at least one work-item
@@ -130,7 +130,7 @@ def analyse(
     """
     n_rows, device = shape[0], chain.device
     a_indptr = structure[0]
-    lanes = 1 if device.is_cpu else _lanes(nnz / n_rows, device.portability.lane_width)
+    lanes = _lanes(nnz / n_rows, min(device.portability.lane_width, device.resident))
     built, record = chain.build(_record(device, name_of(a_indptr.dtype), lanes, work_group))
     as_data = chain.worked_out(bins, lambda: _as_data(chain, bins))
     products, bin_ = chain.scratch(n_rows, np.uint32), chain.scratch(n_rows, a_indptr.dtype)

@@ -99,8 +99,8 @@ def sort(device: Device, form: Form, thresholds: Thresholds) -> tuple[Bin, ...]:
 
 
 def dense(device: Device, form: Form, thresholds: Thresholds) -> tuple[Bin, ...]:  # noqa: ARG001
-    """Return the bins of "dense": on CPU devices one for any row, where there is room for a value of each column."""
-    if not device.is_cpu or form.arithmetic is None:
+    """Return the bins of "dense": one for any row if work-items are few, as there is room for a value of each column then."""
+    if device.resident > 1 or form.arithmetic is None:
         spans = (Bin("dense", each, max_span=each.columns) for each in dense_spans(device, form))
         return *spans, Bin("dense", DenseWindows())
     return (DENSE_CHUNKED,)

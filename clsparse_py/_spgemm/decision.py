@@ -139,8 +139,7 @@ class Automatic:
             strategy, reason = ruling.value, Reason("", ruling)
         else:
             strategy, reason = request.strategy, Reason("the strategy was given")
-        # Only on CPU devices are there accumulators as wide as B.
-        widest = workspace_bound(*product.structure, product.a_data, product.b_data) if device.is_cpu else None
+        widest = workspace_bound(*product.structure, product.a_data, product.b_data)
         bins = bins_for("auto", device, form, n, request.memory_limit, strategy, widest)
         return without_refused(bins, device, form, n, request.memory_limit), reason
 
@@ -195,7 +194,7 @@ def decide(operands: Operands, request: Request, *, may_skip_counting: bool = Tr
         return Automatic(operands, request, may_skip_counting=may_skip_counting)
     product = operands.product
     device, form, n = product.kind.device, product.form, product.shape[1]
-    widest = workspace_bound(*product.structure, product.a_data, product.b_data) if device.is_cpu else None
+    widest = workspace_bound(*product.structure, product.a_data, product.b_data)
     bins = bins_for(request.method, device, form, n, request.memory_limit, None, widest)
     return Fixed(operands, request, bins, "the method was named")
 

@@ -15,7 +15,7 @@ from clsparse_py.tuning import profiles
 
 __all__ = ["NEVER", "Thresholds", "made", "supposed", "supposing", "thresholds_of"]
 
-#: What is larger than anything that is compared with a threshold of at least this.
+#: A threshold of at least this is larger than anything that is compared with it.
 NEVER = (1 << 31) - 1
 _supposed: ContextVar[Thresholds | None] = ContextVar("thresholds", default=None)
 #: Return the thresholds that are tried, or None. Not a function of ours, as each product asks several times.
@@ -111,7 +111,7 @@ class Thresholds:
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
 
-#: What numbers may be that kernels are made of, and which of them are powers of two.
+#: Bounds of the numbers that kernels are made of, and which of them are powers of two.
 _BOUNDS = {
     "max_small_lanes": (1, 1024),
     "max_small_items": (0, 64),

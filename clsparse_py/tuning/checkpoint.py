@@ -1,4 +1,4 @@
-"""What was measured, kept line by line, so that a run that was stopped goes on where it was."""
+"""Measurements, kept line by line, so that a run that was stopped goes on where it was."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MANY = 10**30
 
 @dataclass(frozen=True)
 class Observation:
-    """What was measured of a question on one subject.
+    """The measurement of a question on one subject.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class Observation:
 
     @property
     def key(self) -> tuple[str, str, str, str, int]:
-        """What tells it from all others."""
+        """The fields that tell it from all others."""
         return self.operation, self.dtype, self.question, self.case, self.subject
 
     @property

@@ -14,7 +14,7 @@ __all__ = ["Clock", "DeviceLostError", "Run", "profiling_queue"]
 #: Enqueues a configuration once and gives the events of its commands.
 Run = Callable[[], list[cl.Event]]
 
-# What a device's clock is tried with.
+# The kernel that a device's clock is tried with.
 _BYTES = 1 << 22
 # Launches that are enqueued together to see how long one takes at least, and how often that is tried.
 _LAUNCHES, _TRIES = 100, 7

@@ -129,7 +129,7 @@ class _Rows:
             along = (place + along) / length[row]
             if self.skew != 1:
                 along **= self.skew
-            # What is random does not decrease and the place in the row rises: columns are sorted and distinct.
+            # The random part does not decrease and the place in the row rises: columns are sorted and distinct.
             out[:] = left[row] + np.floor((wide - length)[row] * along).astype(np.int64) + place
 
         return _matrix(indptr, n_columns, fill)

@@ -1,4 +1,4 @@
-"""What is said of profiles to people: which serve a device, which there are, and what is in one."""
+"""Profiles as text for people: which serve a device, which there are, and the content of one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is made of the measurements of a device: trees, how well they do, and the profile that holds them."""
+"""The outcome of the measurements of a device: trees, how well they do, and the profile that holds them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _TOLD = ("rows", "nnz", "mean", "longest", "products")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What training made of the measurements of an operation and dtype.
+    """The outcome of training on the measurements of an operation and dtype.
 
     Attributes
     ----------
@@ -185,7 +185,7 @@ def whole(observations: Sequence[Observation], answers: Mapping[str, Answer]) ->
             for question in before:
                 part = parts.get((question, each.case))
                 if part is not None and question in times:
-                    # What is referred to was measured twice: the second time tells how the other labels compare with it.
+                    # The label of reference was measured twice: the second time tells how the other labels compare with it.
                     change = part.best / times.pop(question)
                     times = {label: seconds * change for label, seconds in times.items()}
                     times |= {f"{question}: {label}": seconds for label, seconds in part.times.items()}

@@ -1,8 +1,9 @@
 """Profiles: decision trees and what they were made of, as JSON, looked up by device.
 
 The user's own lie in a folder, others are shipped. Of those that suit a device the closest comes first: one of that very
-device, then one of its kin, then that for its type, then the default; the user's before a shipped one. What a profile does not
-decide, the next one does. One that cannot be used is reported once and passed over: it is never an error at run time.
+device, then one of its kin, then that for its type, then the default; the user's before a shipped one. A question that
+a profile does not decide goes to the next one. A profile that cannot be used is reported once and passed over: it is never an
+error at run time.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """What was measured on a device, or is known of devices of a type, as decision trees.
+    """Decision trees and thresholds of a device or of all devices of a type, and their evidence.
 
     Attributes
     ----------
@@ -95,7 +96,7 @@ class Profile:
 
     @property
     def device(self) -> Mapping[str, Any]:
-        """What it is for."""
+        """The device that it is for."""
         found: Mapping[str, Any] = self.head["device"]
         return found
 
@@ -358,12 +359,12 @@ class Ruling(Generic[T]):
 
     @property
     def label(self) -> str:
-        """What to take."""
+        """The label of the choice."""
         return self.leaf.label
 
     @property
     def value(self) -> T:
-        """What the operation's parser made of the label."""
+        """The label, parsed by the operation."""
         return self.rules.values[self.leaf.label]
 
     @property
@@ -477,7 +478,7 @@ def decide(
     return rules(device, operation, dtype, question, features, parse).decide(features)
 
 
-#: What operations made of what profiles say, by keys of their own: emptied when files are read anew.
+#: Choices that operations derived from profiles, by keys of their own: emptied when files are read anew.
 kept: dict[Any, Any] = {}
 
 

@@ -32,7 +32,7 @@ from clsparse_py.tuning.tunable import OPERATIONS, Tunable, tunables
 
 __all__ = ["INTERRUPTED", "tune"]
 
-#: What a shell gives for a command that Ctrl-C ended.
+#: The exit code that a shell gives for a command that Ctrl-C ended.
 INTERRUPTED = 130
 
 
@@ -154,7 +154,7 @@ def _tuned(
         console.print(f"{error}\n{_kept(checkpoint)}{left}", soft_wrap=True)
         return 1
     measured = time.monotonic() - begin
-    # What earlier runs measured of other operations is part of the profile.
+    # Earlier measurements of other operations are part of the profile.
     earlier = {operation for operation, *_ in checkpoint.observations}
     outcomes = train(described, checkpoint, tunables(each for each in OPERATIONS if each in chosen or each in earlier))
     asked = {key: outcome for key, outcome in outcomes.items() if key[0] in chosen}

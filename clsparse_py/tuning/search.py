@@ -19,7 +19,7 @@ __all__ = ["OutOfTimeError", "Race", "race"]
 
 _log = logging.getLogger(__name__)
 
-#: What a configuration may raise that a device cannot build or run, or that doesn't suit a subject.
+#: Errors of a configuration that a device cannot build or run, or that doesn't suit a subject.
 _UNFIT = (BuildError, cl.Error, MemoryError, ValueError, TypeError)
 
 
@@ -67,7 +67,7 @@ _LEAST_NOISE = 0.01
 
 @dataclass
 class Race:
-    """What a race found.
+    """The result of a race.
 
     Attributes
     ----------
@@ -167,7 +167,7 @@ class _Track:
         times = self._found.times
         if label in times and (label in self._keep or times[label] <= _ROUNDS[0].within * min(times.values())):
             return
-        # What it holds of the device's memory is free for the next one.
+        # The device's memory that it holds is free for the next one.
         self.runs.pop(label, None)
 
     def _first(self, label: str) -> None:

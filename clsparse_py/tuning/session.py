@@ -38,7 +38,7 @@ def default_budget(device: Device) -> float:
 
 @dataclass(frozen=True)
 class Options:
-    """What to tune.
+    """The scope of a tuning run.
 
     Attributes
     ----------
@@ -174,7 +174,7 @@ class Session:
         Raises
         ------
         DeviceLostError
-            The device does not answer any more. What was measured is kept.
+            The device does not answer any more. Measurements are kept.
         """
         self._deadline = time.monotonic() + self.options.seconds
         courses = [course for tunable in self._tunables.values() if (course := self._course(tunable)).dtypes]
@@ -197,7 +197,7 @@ class Session:
                     matrices.expect(coming[1])
                 self._case(course, case, matrix)
                 if matrix.nnz >= _LARGE:
-                    # What refers to itself, and the memory kept for operations, would be missed by the next one.
+                    # The next one needs the memory of objects that refer to themselves, and that kept for operations.
                     gc.collect()
                     free_memory()
                 took = time.monotonic() - begin
@@ -209,7 +209,7 @@ class Session:
         finally:
             self.checkpoint.stopped()
             matrices.close()
-            # What the last case left to be freed is freed before the queue is.
+            # Memory of the last case is freed before the queue is.
             free_memory()
         return coming is None and self._complete
 

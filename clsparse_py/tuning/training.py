@@ -1,12 +1,12 @@
 """Training: from what was measured to decision trees that lose little time.
 
-What counts is the time lost, not how often the fastest label is missed. So labels are first reduced to the few with which every
+The time lost counts, not how often the fastest label is missed. So labels are first reduced to the few with which every
 case can be served, ties within the noise count as ties, cases weigh as much as a wrong choice costs there, and a leaf takes the
-label that loses least over its cases. What counts as lost in a case is in part what a forest tells that was grown without it:
+label that loses least over its cases. The loss of a case is in part the estimate of a forest that was grown without it:
 single measurements mislead small trees less that way (born-again trees: Breiman and Shang, 1996; out-of-bag estimates: Breiman,
 2001).
 
-What the untuned rule takes may be a label, too: then a tree corrects the rule where that is shown to gain. Whether it is, and
+The untuned rule may be a label, too: then a tree corrects the rule where that is shown to gain. Whether it is, and
 how far trees are pruned, is decided by cross-validation over families and cases. A question whose tree does not lose less
 time than the untuned rule in families that it was not trained on keeps the rule.
 """
@@ -31,9 +31,9 @@ __all__ = ["Answer", "Losses", "answer", "losses"]
 
 _Array = np.ndarray[Any, Any]
 
-#: What a label is taken to lose where it was not measured, or could not be built or run.
+#: The loss of a label that was not measured, and of one that could not be built or run.
 _UNKNOWN_LOSS, _FAILED_LOSS = 4.0, 32.0
-#: What a further label has to save to be taken, as a share of the time: which of these is best is found out as pruning is.
+#: Shares of the time that a further label has to save to be taken: which of these is best is found out as pruning is.
 _WORTH_A_LABEL = (0.003, 0.01, 0.03)
 _FOLDS = 5
 #: Trees of the forest, fewest cases of their leaves, and its part in the time lost; the most that counts as lost there, and the
@@ -48,7 +48,7 @@ _LEAF_CASES = 5
 _RULE, _WORTH_CHANGING = "", 0.005
 #: Features that tell how large a problem is.
 _SIZES = ("nnz", "n")
-#: What a tree has to gain on the untuned rule, as a share of the time.
+#: The share of the time that a tree has to gain on the untuned rule.
 _TOLERANCE = 0.002
 
 
@@ -276,7 +276,7 @@ class _Table:
 
             measured, known = self.measured[rows], self.known[rows]
             costs = np.minimum(measured, _MOST_LOST)
-            # What was not worth measuring is taken to be no better than what was, and to lose something.
+            # A label that was not worth measuring is taken to be no better than those that were, and to lose something.
             worst = np.where(known, costs, 0.0).max(axis=1, keepdims=True)
             costs = np.where(known, costs, np.maximum(worst, _LEAST_UNKNOWN))
             forest = RandomForestRegressor(
@@ -288,7 +288,7 @@ class _Table:
                 forest.fit(self.features[rows], costs)
             told = np.asarray(forest.oob_prediction_).reshape(costs.shape)
             told = np.where(told > 0, told, costs)
-            # What fails does so whatever others say.
+            # A label that fails does so whatever the forest says.
             own = np.where(measured >= math.log(_FAILED_LOSS), measured, costs)
             smoothed = self.costs.copy()
             smoothed[rows] = (1 - _FOREST_SHARE) * own + _FOREST_SHARE * told

@@ -1,4 +1,4 @@
-"""What an operation declares so that it can be tuned: the tuner knows nothing else of it."""
+"""The interface between the tuner and an operation, of which the tuner knows nothing else."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ class Parameter:
 
 
 class Tunable(Protocol[Problem]):
-    """An operation that can be tuned. What is declared derives from it, for the sake of the methods that have a body here.
+    """An operation that can be tuned. Operations derive from it, for the sake of the methods that have a body here.
 
-    What is to be decided are *questions*, each answered by a decision tree over *features*. An answer is a *label*, which names a
+    An operation has *questions*, each answered by a decision tree over *features*. An answer is a *label*, which names a
     configuration: a method, or a kernel with its parameters. A *problem*, made of a matrix, is what configurations are measured
     on; a *subject* is the problem or a part of it that a question is asked of. Only the operation knows what is inside.
 

@@ -115,7 +115,7 @@ void ${name}(
 % endif
     }
 % else:
-    // What each class has in all work-groups, and in those before this one: each work-item sums some of a class's counts.
+    // The count of each class in all work-groups, and in those before this one: each work-item sums some of a class's counts.
     local long all[${columns * n_classes}], before[${columns * n_classes}], starts[${n_classes + 1}];
     for (uint i = me; i < ${columns * n_classes}; i += ${work_group}) {
         long sum = 0, sum_before = 0;

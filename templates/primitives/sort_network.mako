@@ -73,7 +73,7 @@ void ${name}(
         to_spare = s.rounds % 2;
     }
 % endif
-    // What is not there comes last.
+    // Missing elements come last.
 % for i in every:
     const uint at_${i} = ${i} * stride + lane;
 % if packed:

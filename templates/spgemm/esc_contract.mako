@@ -1,7 +1,7 @@
 <%doc>
 Entries of C from a slice's sorted products, a work-group to a tile of `work_group * items`, whatever number of products an entry
-has: the values of a tile are scanned in local memory, beginning anew where an entry does. What a tile holds of an entry that an
-earlier one began goes to partial[tile], for esc_carry.mako.
+has: the values of a tile are scanned in local memory, beginning anew where an entry does. A tile's sum of an entry that an
+earlier tile began goes to partial[tile], for esc_carry.mako.
 
 Source        Dalton, Olson and Bell, Section 3.4 and Algorithm 5: a segmented scan
 Index space   a work-group to a tile

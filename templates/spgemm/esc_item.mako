@@ -30,7 +30,7 @@ void ${name}(SPGEMM_PARAMETERS)
     const ulong row = SPGEMM_ROW(slot);
     const I begin = a_indptr[row];
     const uint length = (uint)(a_indptr[row + 1] - begin);
-    // What follows is a work-item's own: every ${work_group}th word, from its number on.
+    // Each work-item has words of its own from here on: every ${work_group}th, from its number on.
     uint n = 0, starts = 0;
     for (uint k = 0; k < length; ++k) {
         const I column = a_indices[begin + k], end = b_indptr[column + 1];

@@ -111,7 +111,7 @@ ${count_columns()}\
 ${add_products()}\
 % endif
 }
-## What follows is shared with esc_group.mako. There, too, products of a row are n; a lane has those from begin_here to end_here.
+## All of the following is shared with esc_group.mako. There, too, products of a row are n; a lane has those from begin_here to end_here.
 <%def name="types(entry_bits=0)">\
 typedef ushort PLACE;
 typedef ${"ulong" if wide_words else "uint"} WORD;
@@ -139,7 +139,7 @@ typedef ${"ulong" if wide_words else "uint"} WORD;
     const uint n = places[length];
 </%def>
 <%def name="bases_of_products()">\
-    // What is between the number of a product and its place in B, by entry of A.
+    // The difference between a product's place in B and its number, by entry of A.
     for (uint k = lane; k < length; k += ${lanes})
         bases[k] -= (I)places[k];
     words_sync();
@@ -175,7 +175,7 @@ typedef ${"ulong" if wide_words else "uint"} WORD;
 </%def>
 ## The sums of the columns; entry_bits of a word are the entry of A that its product is of, or it is looked for.
 <%def name="add_products(entry_bits=0)">\
-    // What is here of the entry that an earlier lane began, and of the last one.
+    // The lane's part of the entry that an earlier lane began, and its part of the last entry.
     T lead = ZERO, sum = ZERO;
     bool led = false, open = false;
     last = earlier;

@@ -30,8 +30,8 @@ void ${name}(SPGEMM_PARAMETERS, global uint *restrict seen, const uint n_sums, c
 {
     HEADS_IN_LOCAL_MEMORY
     const uint me = get_local_id(0);
-    // What each work-item saw: its products in 13 bits, the length of its row in as many, whether it is empty, and whether the choice
-    // was wrong. Then what the work-group did.
+    // The findings of each work-item: its products in 13 bits, the length of its row in as many, whether it is empty, and whether the
+    // choice was wrong. Then those of the work-group.
     local uint box[${work_group}], entries_box[${work_group}], longest, n_products_of_all, n_entries_of_all, n_empty, any_wrong;
     if (get_local_id(0) == 0)
         longest = n_products_of_all = n_entries_of_all = n_empty = any_wrong = 0;

@@ -73,7 +73,7 @@ void ${name}(SPGEMM_PARAMETERS)
     team_sync();
     team_offsets(places, length, boxes + team * lanes);
     const uint n = places[length];
-    // What is between the number of a product and its place in B, by entry of A.
+    // The difference between a product's place in B and its number, by entry of A.
     for (uint k = lane; k < length; k += lanes)
         bases[k] -= (I)places[k];
     team_sync();

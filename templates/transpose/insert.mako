@@ -1,5 +1,5 @@
 <%doc>
-Put the entries of a matrix into the rows of its transposed, in no particular order within a row. What stands for an entry is a
+Put the entries of a matrix into the rows of its transposed, in no particular order within a row. An entry is represented by a
 pair: its row in the upper half of a ulong, its position in the lower. Pairs in ascending order are entries in order.
 
 Source        the second step of SpTRANS: Ji et al., "Segmented merge", Section 4.2; ranks in place of its atomics

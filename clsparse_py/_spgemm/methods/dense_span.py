@@ -105,8 +105,8 @@ class DenseSpan(Team):
     @override
     def record(self, device: Device, form: Form, listed: bool) -> DenseSpanKernel:
         # The lanes meet in loops of any length: on CPU devices they are one (quirk 4).
-        lanes = 1 if device.is_cpu else min(self.lanes or _without_barrier(device), device.max_work_group)
-        group = 1 if device.is_cpu else max(self.work_group or lanes, lanes)
+        lanes = min(self.lanes or _without_barrier(device), device.max_work_group, device.resident)
+        group = min(max(self.work_group or lanes, lanes), device.resident)
         shape = self.columns, self.entries, self.ahead
         found = DenseSpanKernel(group, form, listed, device.portability, lanes, *shape).fitting(device)
         return found.with_teams(device.local_memory - _BETWEEN)

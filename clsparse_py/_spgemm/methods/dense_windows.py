@@ -134,7 +134,7 @@ class DenseWindows(Team):
     @override
     def record(self, device: Device, form: Form, listed: bool) -> DenseWindowsKernel:
         # The lanes meet in loops of any length: on CPU devices they are one (quirk 4).
-        lanes = 1 if device.is_cpu else min(self.lanes, device.max_work_group)
+        lanes = min(self.lanes, device.max_work_group, device.resident)
         shape = self.columns_of(form), self.entries, self.ahead, self.min_entries if form.arithmetic else 0
         found = DenseWindowsKernel(lanes, form, listed, device.portability, lanes, *shape)
         return device.fitting(found.narrower(), lambda each: each.row_bytes).fitting(device)

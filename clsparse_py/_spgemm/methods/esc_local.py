@@ -270,7 +270,7 @@ class EscGroup(_SortingTeam):
     @override
     def record(self, device: Device, form: Form, listed: bool) -> EscGroupKernel:
         # The lanes meet in loops of any length: on CPU devices they are one (quirk 4).
-        lanes = 1 if device.is_cpu else self.work_group
+        lanes = min(self.work_group, device.resident)
         word_bytes = _word_bytes(form, self.columns, self.bits)
         shape = lanes, self.products, word_bytes, self.entries
         return EscGroupKernel(lanes, form, listed, device.portability, *shape).fitting(device)

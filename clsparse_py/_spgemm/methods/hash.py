@@ -204,7 +204,7 @@ def hashes(device: Device, form: Form, *, registers: bool) -> tuple[Hash, ...]:
         # Rows of A and B are about as long as each other; in the paper the registers of a lane hold eight products.
         lanes = min(max(products // 8, 1), 32) if registers else 1 << (products.bit_length() - 1) // 2
         items = (2 if device.is_cpu else 8) if registers else 0
-        found.append(Hash(products, 1 if device.is_cpu else lanes, items))
+        found.append(Hash(products, min(lanes, device.resident), items))
     return tuple(each for each in found if each.record(device, form, True).row_bytes <= device.local_memory)
 
 
