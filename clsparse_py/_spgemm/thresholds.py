@@ -13,10 +13,8 @@ from clsparse_py.device import Device
 from clsparse_py.records import dataclass
 from clsparse_py.tuning import profiles
 
-__all__ = ["NEVER", "Thresholds", "made", "supposed", "supposing", "thresholds_of"]
+__all__ = ["Thresholds", "made", "supposed", "supposing", "thresholds_of"]
 
-#: A threshold of at least this is larger than anything that is compared with it.
-NEVER = (1 << 31) - 1
 _supposed: ContextVar[Thresholds | None] = ContextVar("thresholds", default=None)
 #: Return the thresholds that are tried, or None. Not a function of ours, as each product asks several times.
 supposed = _supposed.get

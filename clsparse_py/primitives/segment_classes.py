@@ -30,6 +30,16 @@ __all__ = [
 ]
 
 
+#: The rows of counts behind those of the classes, with given runs and without; of those in `_MAXIMA` the largest count.
+_TOTALS = {
+    True: ("merged_tiles", "cut_tiles", "rounds", "decreasing", "runs_decrease", "most_rounds"),
+    False: ("merged_tiles", "cut_tiles", "rounds", "decreasing"),
+}
+_MAXIMA = ("rounds", "most_rounds")
+#: The entries of the plan behind the rows' totals: the first and the last of each.
+_ENDS = ("bounds", "segment_ptr", "run_ptr")
+
+
 @dataclass(frozen=True)
 class SegmentClasses(OfRuns):
     """Parameters of ``templates/primitives/segment_classes.mako``.
@@ -61,12 +71,17 @@ class SegmentClasses(OfRuns):
     @property
     def n_rows(self) -> int:
         """Rows of the counts: one for each class, and totals."""
-        return self.n_classes + (6 if self.runs.given else 4)
+        return self.n_classes + len(self.totals)
+
+    @property
+    def totals(self) -> tuple[str, ...]:
+        """The names of the rows behind those of the classes, which are those of the fields of `Totals`."""
+        return _TOTALS[self.runs.given]
 
     @property
     def lists_at(self) -> int:
         """The entry of the plan that tells where the first list begins; the host reads those before."""
-        return self.n_rows + 6
+        return self.n_rows + 2 * len(_ENDS)
 
     @property
     def groups_at(self) -> int:
@@ -85,8 +100,8 @@ class SegmentClasses(OfRuns):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        maxima = (self.n_classes + 2, *((self.n_classes + 5,) if self.runs.given else ()))
-        shape = {"step": self.step, "bins": self.bins, "n_classes": self.n_classes, "n_rows": self.n_rows, "maxima": maxima}
+        shape = {"step": self.step, "bins": self.bins, "n_classes": self.n_classes, "n_rows": self.n_rows}
+        shape |= {"totals": self.totals, "maxima": tuple(each for each in _MAXIMA if each in self.totals)}
         plan = {"lists_at": self.lists_at, "groups_at": self.groups_at, "teams": self.teams, "first_bins": self.first_bins}
         return {**super().arguments(), **shape, **plan, "columns": max(1, self.work_group // self.n_classes)}
 
@@ -123,11 +138,11 @@ class Totals:
     cut_tiles: int
     rounds: int
     decreasing: int
-    runs_decrease: int
-    most_rounds: int
     bounds: tuple[int, int]
     segment_ptr: tuple[int, int]
     run_ptr: tuple[int, int]
+    runs_decrease: int = 0
+    most_rounds: int = 0
 
 
 @dataclass(frozen=True)
@@ -153,13 +168,11 @@ class Inspection:
 
     def wait(self) -> Totals:
         """Wait for the device, and return the numbers that the host has to know."""
-        found, n_classes = self._read().tolist(), self.record.n_classes
-        counts, (merged, cut, rounds, decreasing, *more) = found[:n_classes], found[n_classes : self.record.n_rows]
-        runs_decrease, most_rounds = more or (0, 0)
-        ends = found[self.record.n_rows :]
-        return Totals(
-            tuple(counts), merged, cut, rounds, decreasing, runs_decrease, most_rounds, *zip(ends[::2], ends[1::2], strict=True)
-        )
+        found, record = self._read().tolist(), self.record
+        totals = dict(zip(record.totals, found[record.n_classes : record.n_rows], strict=True))
+        ends = found[record.n_rows :]
+        pairs = dict(zip(_ENDS, zip(ends[::2], ends[1::2], strict=True), strict=True))
+        return Totals(tuple(found[: record.n_classes]), **totals, **pairs)
 
 
 def inspect_segments(

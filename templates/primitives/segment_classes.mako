@@ -27,6 +27,7 @@ Result        exact, but that the order within a list is not determined
 % if step == "count":
 #include "group.cl"
 % endif
+<% at = {each: n_classes + i for i, each in enumerate(totals)} %>\
 
 int class_of(const Segment s)
 {
@@ -60,7 +61,7 @@ void ${name}(
         counters[i] = 0;
 % if step == "count":
     barrier(CLK_LOCAL_MEM_FENCE);
-    long n_merged = 0, n_cut = 0, rounds = 0, decreasing = 0;
+    long merged_tiles = 0, cut_tiles = 0, rounds = 0, decreasing = 0;
 % if given:
     long runs_decrease = 0, most_rounds = 0;
     for (long run = get_global_id(0); run < n_runs; run += get_global_size(0))
@@ -86,15 +87,15 @@ void ${name}(
         if (class >= ${len(bins)}) {
             const long n_tiles = (s.end - s.begin + ${tile - 1}) / ${tile};
             if (s.cut)
-                n_cut += n_tiles;
+                cut_tiles += n_tiles;
             else
-                n_merged += n_tiles;
+                merged_tiles += n_tiles;
             rounds = max(rounds, (long)s.rounds);
         }
     }
     local long box[${work_group}];
-    n_merged = group_reduce_add(box, n_merged);
-    n_cut = group_reduce_add(box, n_cut);
+    merged_tiles = group_reduce_add(box, merged_tiles);
+    cut_tiles = group_reduce_add(box, cut_tiles);
     rounds = -group_reduce_min(box, -rounds);
     decreasing = group_reduce_add(box, decreasing);
 % if given:
@@ -105,14 +106,9 @@ void ${name}(
     for (uint i = me; i < ${n_classes}; i += ${work_group})
         mine[i] = counters[i];
     if (me == 0) {
-        mine[${n_classes}] = n_merged;
-        mine[${n_classes + 1}] = n_cut;
-        mine[${n_classes + 2}] = rounds;
-        mine[${n_classes + 3}] = decreasing;
-% if given:
-        mine[${n_classes + 4}] = runs_decrease;
-        mine[${n_classes + 5}] = most_rounds;
-% endif
+% for each in totals:
+        mine[${at[each]}] = ${each};
+% endfor
     }
 % else:
     // The count of each class in all work-groups, and in those before this one: each work-item sums some of a class's counts.
@@ -156,14 +152,14 @@ void ${name}(
         long total = 0;
         for (uint from = 0; from < groups; ++from) {
             const long x = found[${n_rows} * (ulong)from + row];
-            total = ${" || ".join(f"row == {row}" for row in maxima)} ? max(total, x) : total + x;
+            total = ${" || ".join(f"row == {at[each]}" for each in maxima)} ? max(total, x) : total + x;
         }
         plan[row] = total;
     }
     if (me == 0) {
         long decreasing = 0;
         for (uint from = 0; from < groups; ++from)
-            decreasing += found[${n_rows} * (ulong)from + ${n_classes + 3}]${f" + found[{n_rows} * (ulong)from + {n_classes + 4}]" if given else ""};
+            decreasing += found[${n_rows} * (ulong)from + ${at["decreasing"]}]${f' + found[{n_rows} * (ulong)from + {at["runs_decrease"]}]' if given else ""};
         const long first = bounds[0], last = bounds[n_segments];
         const bool valid = decreasing == 0 && first == 0 && last == (long)n_elements;
         plan[${n_rows}] = first;
