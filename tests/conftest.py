@@ -20,6 +20,7 @@ from typing import Any
 # Quirk 10. Kernels for CPU devices do not show it, but tests give them others.
 os.environ.setdefault("CL_CONFIG_LLVM_OPTIONS", "-opt-disable=sycl-kernel-reduce-cross-barrier-values -opt-bisect-verbose=0")
 
+import few_declarations
 import hypothesis
 import numpy as np
 import pyopencl as cl
@@ -45,6 +46,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(folder.cleanup)
     os.environ["CLSPARSE_PROFILES"] = folder.name
     if not exhaustive():
+        few_declarations.install()
         unoptimised.install()
     config.addinivalue_line("markers", "every_platform: cases do not take turns, as some of them run on one platform alone")
     config.addinivalue_line("markers", "any_platform: a module whose tests take turns, as what they show is the host's doing")

@@ -51,6 +51,9 @@ class Lane:
             Words before those: a program that runs another.
         """
         command = [*before, sys.executable, *words]
+        # For modules that other tests use, too.
+        found = os.pathsep.join(filter(None, (str(HERE.parent), environment.get("PYTHONPATH"))))
+        environment = {**environment, "PYTHONPATH": found}
         done = subprocess.run(command, cwd=HERE, env=environment, capture_output=True, text=True, timeout=1200, check=False)
         assert done.returncode == 0, f"{words[0]} ended with {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-8000:]}"
         return done

@@ -1,13 +1,16 @@
 """Run each operation once on small matrices on the default device, compare with SciPy, and print what ran as a line of JSON.
 
-For processors that take a hundred times as long, so few kernels are built: values of one kind, matrices of one shape.
+For processors that take a hundred times as long, so few kernels are built: values of one kind, matrices of one shape; with
+``--few-declarations`` as `few_declarations` says.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import asdict
 
+import few_declarations
 import numpy as np
 import scipy.sparse
 from pyopencl import array as cl_array
@@ -27,6 +30,8 @@ def sparse(found: csr_array, wanted: scipy.sparse.csr_array) -> None:
 
 def main() -> None:
     """Run SpMV, SpTRANS, SpGEMM and a segmented merge, and print the report."""
+    if "--few-declarations" in sys.argv:
+        few_declarations.install()
     queue = clsparse_py.default_queue()
     device = describe(queue.device)
     # Whole numbers, whose products and sums are exact whatever their order. Rows of a few lengths, some of which are empty.

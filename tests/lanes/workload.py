@@ -17,10 +17,12 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, Literal
 
+import few_declarations
 import numpy as np
 import pyopencl as cl
 import scipy.sparse
 from elementwise_cases import elementwise_cases
+from pairs import exhaustive
 from primitive_cases import primitive_cases
 from pyopencl import array as cl_array
 from radix_cases import radix_cases
@@ -352,6 +354,8 @@ def main() -> None:
     simulated = "--simulated" in sys.argv
     if simulated:
         make_writes_visible()
+    if not exhaustive():
+        few_declarations.install()
     device = describe(clsparse_py.default_queue().device)
     axes = Axes.of(device.fp64, simulated)
     report = Report(f"{device.platform} {device.driver_version}, {device.name}", device.fp64)
