@@ -1,9 +1,9 @@
-"""The contestants of `bench.oracle` for SpGEMM: configurations that the search measures, and as many drawn at random.
+"""The contestants of `bench.oracle` for SpGEMM: sixty configurations, of the search and drawn at random.
 
 A configuration is a strategy and all thresholds. The search measures the declared strategies, and the thresholds one step away
-from the profile's, by each strategy in turn, as far as they make a product in another way. Drawn are strategies of any methods
-that a device has, in any order, with any limits, and any thresholds of those that the search may try. The untuned configuration,
-which the generic profile holds, takes part, too.
+from the profile's, then two steps, by each strategy in turn, as far as they make a product in other ways. Drawn are strategies of
+any methods that a device has, in any order, with any limits, and any thresholds of those that the search may try. The untuned
+configuration, which the generic profile holds, takes part, too.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from clsparse_py.tuning import descent
 
 _WHOLE = "whole"
 _SEARCHED, _DRAWN = "searched", "drawn"
-#: Configurations of each kind on a matrix.
-_OF_EACH = 30
+#: Configurations on a matrix, of which at most half are of the search: on CPU devices few thresholds make a difference.
+_CONFIGURATIONS = 60
 #: Intermediate products of a product that takes part: sixty larger ones take minutes.
 _MAX_PRODUCTS = {"cpu": 1 << 22, "gpu": 1 << 27}
 #: Limits of rows that are merged, drawn independently: entries of a row, its products for a team and for a work-item.
@@ -67,15 +67,21 @@ class AllOfSpgemm(SpgemmTunable):
         reached = descent.label_of({name: value for name, value in tuned.items() if value != untuned[name]})
         first = decided(device, form, subject.features).label
         strategies = tuple(dict.fromkeys((first, *self.configurations(device, dtype, "strategy"))))
-        searched = itertools.chain(
-            (_label(strategy, descent.UNTUNED) for strategy in strategies),
-            (_label(strategy, step) for strategy in strategies for step in self.steps(device, dtype, subject, strategy, reached)),
-        )
-        drawn = _draws(subject.name, tuple(_methods(device, subject)), untuned)
-        return tuple(
-            f"{kind}: {each}"
-            for kind, found in ((_SEARCHED, searched), (_DRAWN, drawn))
-            for each in itertools.islice(_distinct(found), _OF_EACH)
+
+        def steps() -> Iterator[str]:
+            tried: dict[str, tuple[str, ...]] = dict.fromkeys(strategies, (reached,))
+            for _ in range(2):
+                for strategy, labels in tried.items():
+                    found = self.steps(device, dtype, subject, strategy, labels)
+                    tried[strategy] = (*labels, *found)
+                    yield from (_label(strategy, label) for label in found)
+
+        searched = itertools.chain((_label(strategy, descent.UNTUNED) for strategy in strategies), steps())
+        of_search = [*itertools.islice(_distinct(searched), _CONFIGURATIONS // 2)]
+        drawn = _distinct(_draws(subject.name, tuple(_methods(device, subject)), untuned))
+        return (
+            *(f"{_SEARCHED}: {label}" for label in of_search),
+            *(f"{_DRAWN}: {label}" for label in itertools.islice(drawn, _CONFIGURATIONS - len(of_search))),
         )
 
     def prepare(self, subject: SpgemmProblem, question: str, label: str) -> Callable[[], list[cl.Event]]:  # noqa: ARG002

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -199,14 +199,15 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
     @override
     def around(self, device: Device, dtype: str, subject: SpgemmProblem, question: str, label: str) -> tuple[str, ...]:
         """Return the labels by which other bins make the rows, or in another way, than by a label, each other way once."""
-        return self.steps(device, dtype, subject, self.default(device, dtype, "strategy", subject.features), label)
+        return self.steps(device, dtype, subject, self.default(device, dtype, "strategy", subject.features), (label,))
 
-    def steps(self, device: Device, dtype: str, subject: SpgemmProblem, strategy: str, label: str) -> tuple[str, ...]:
-        """Return the labels of thresholds one step away from a label by which a strategy makes the product in another way."""
+    def steps(self, device: Device, dtype: str, subject: SpgemmProblem, strategy: str, labels: Sequence[str]) -> tuple[str, ...]:
+        """Return the labels of thresholds one step away from some labels by which a strategy makes the product in other ways."""
         works: dict[tuple[tuple[int, int, int], ...], Work] = {}
         request = Request(strategy=parse(strategy))
-        seen, found = [self._way(device, dtype, subject, request, label, works)], []
-        for each in descent.neighbours(label, self.thresholds(device, dtype, "thresholds"), CANDIDATES):
+        untuned = self.thresholds(device, dtype, "thresholds")
+        seen, found = [self._way(device, dtype, subject, request, label, works) for label in labels], []
+        for each in dict.fromkeys(each for label in labels for each in descent.neighbours(label, untuned, CANDIDATES)):
             with suppress(BuildError, MemoryError, ValueError, cl.Error):
                 way = self._way(device, dtype, subject, request, each, works)
                 if way not in seen:

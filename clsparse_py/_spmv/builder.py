@@ -133,7 +133,7 @@ class Builder:
         # A cut row's number is one below the row of the parts that begin inside it; its later pieces are those parts.
         cut = np.flatnonzero(fetched(cuts))
         if cut.size:
-            self._combine(part_row[cut] - 1, cut, partial)
+            self.combine(part_row[cut] - 1, cut, partial)
 
     def _cut(self, step: int, row_weight: int, slack: int) -> tuple[int, list[cl_array.Array]]:
         """Return the number of parts, and where they begin: arrays of rows, entries, and whether a row is cut there."""
@@ -159,16 +159,33 @@ class Builder:
         self._launch(built, row.size * parameters.work_group, *tables, partial, self.of.indptr, self.of.indices)
         later = np.flatnonzero(number > 0)
         if later.size:
-            self._combine(rows[row[later]], later, partial)
+            self.combine(rows[row[later]], later, partial)
         return built
 
-    def _combine(self, rows: np.ndarray[Any, Any], pieces: np.ndarray[Any, Any], partial: cl_array.Array) -> None:
-        """Add the launch that adds later pieces to their rows; the pieces of a row are adjacent."""
+    def combine(
+        self,
+        rows: np.ndarray[Any, Any],
+        pieces: np.ndarray[Any, Any],
+        partial: cl_array.Array,
+        record: Combine | None = None,
+    ) -> None:
+        """Add the launch that adds later pieces to their rows; the pieces of a row are adjacent.
+
+        Parameters
+        ----------
+        rows, pieces : numpy.ndarray
+            The row of each later piece, and the piece's number.
+        partial : pyopencl.array.Array
+            The sums of all pieces.
+        record : Combine, optional
+            The kernel, if not the one that suits the numbers of pieces.
+        """
         begins = np.flatnonzero(np.concatenate(([True], rows[1:] != rows[:-1])))
         ends = np.concatenate((begins[1:], [rows.size])) - 1
         # Most rows that are cut have one later piece or few; lanes for the longest would only wait, unless that one is very long.
         lanes = 256 if (ends - begins).max() >= 256 else 32 if rows.size >= 8 * begins.size else 4
-        built, parameters = self._built(Combine.legal(self.device, self.arithmetic, self.scaled, max(64, lanes), lanes))
+        suited = record or Combine.legal(self.device, self.arithmetic, self.scaled, max(64, lanes), lanes)
+        built, parameters = self._built(suited)
         tables = (self._upload(rows[begins]), self._upload(pieces[begins]), self._upload(pieces[ends]))
         self._launch(built, begins.size * parameters.lanes, self.index(begins.size), *tables, partial)
 

@@ -15,8 +15,8 @@ from platforms import PLATFORMS, has_fp64, queue_on
 from pyopencl import array as cl_array
 
 from clsparse_py import csr_array, programs, spmm, spmv, spmv_plan
+from clsparse_py._spmv.builder import Builder
 from clsparse_py._spmv.choose import KERNELS, KernelChoice
-from clsparse_py._spmv.executable import Executable, Launch
 from clsparse_py._spmv.kernels import Adaptive, Combine, Merge, Pieces, Subvector, nearest_work_group
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device, Portability, describe
@@ -177,26 +177,25 @@ def _check_combine(
     name = "plus_times" if scale else case["algebra"]
     # A T is added to a T: what matters is the type of the result.
     arithmetic = Arithmetic(case["dtypes"][0], case["dtypes"][1], case["index"], name)
-    index = np.dtype(case["index"]).type
     pieces_per_row = np.array([1, 2, 3, 31, 32, 33, 64, 65, 200, 1000, 1])
     ends = np.cumsum(pieces_per_row)
     partial = random_values(dtype, int(ends[-1]), rng, nonnegative=True)
     y = random_values(dtype, 64, rng, nonnegative=True)
     rows = rng.permutation(64)[: ends.size]
-    record = Combine.legal(describe(queue.device), arithmetic, bool(scale), work_group, 32 if index is np.int32 else 256)
+    record = Combine.legal(describe(queue.device), arithmetic, bool(scale), work_group, 32 if case["index"] == "int32" else 256)
     if case["lanes"] == 1:
         record = record.within(record.work_group, 1)
-    built = programs.build(queue.context, queue.device, record)
-    assert case["work_group"] == "max" or _is_taken(queue, built.parameters.work_group, work_group)
-    on_device = cl_array.to_device(queue, y)
-    tables = [cl_array.to_device(queue, part.astype(index)) for part in (rows, ends - pieces_per_row, ends - 1)]
-    held = cl_array.to_device(queue, partial)
+    parts = np.ones(64, case["dtypes"][0]), np.zeros(64, case["index"]), np.arange(65, dtype=case["index"])
+    A = csr_array(tuple(cl_array.to_device(queue, part) for part in parts), shape=(64, 1), check=False)
+    on_device, held = cl_array.to_device(queue, y), cl_array.to_device(queue, partial)
+    builder = Builder(spmv_plan(A, kernel="serial").inspected, arithmetic, bool(scale))
+    with programs.recording() as built:
+        builder.combine(np.repeat(rows, pieces_per_row), np.arange(ends[-1]), held, record)
+    assert case["work_group"] == "max" or _is_taken(queue, built[0].parameters.work_group, work_group)
     alpha = scale.get("alpha", 1)
-    # As a plan runs it, but for A's values and x, which this kernel does not read.
-    own = (index(ends.size), *(array.base_data for array in (*tables, held)))
-    launch = Launch(built.kernel(), own, ends.size * built.parameters.lanes, built.parameters.work_group, record.name)
     scalars = (np.array(alpha, dtype)[()], np.array(5, dtype)[()]) if scale else ()
-    Executable([launch], keep=[*tables, held]).run(queue, (on_device,) * 3, scalars)
+    # In place of A's values and of x, which this kernel does not read, stands y.
+    builder.executable.run(queue, (on_device,) * 3, scalars)
     ring = SEMIRINGS[name]
     # The rows as a matrix of ones... of every ring: the pieces of a row, and then the row itself.
     wanted = y.copy()
