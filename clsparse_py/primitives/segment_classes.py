@@ -171,7 +171,7 @@ class Inspection:
         found, record = self._read().tolist(), self.record
         totals = dict(zip(record.totals, found[record.n_classes : record.n_rows], strict=True))
         ends = found[record.n_rows :]
-        pairs = dict(zip(_ENDS, zip(ends[::2], ends[1::2], strict=True), strict=True))
+        pairs: dict[str, Any] = dict(zip(_ENDS, zip(ends[::2], ends[1::2], strict=True), strict=True))
         return Totals(tuple(found[: record.n_classes]), **totals, **pairs)
 
 
