@@ -197,7 +197,7 @@ class _Operations:
         """Make a csr_array of device arrays that are vouched for, and transpose it."""
         a = self._operand()
         parts, shape = (a.data, a.indices, a.indptr), a.shape
-        return lambda: _parts(self._package.csr_array(parts, shape=shape, check=False).T)
+        return lambda: _parts(self._package.transpose(self._package.csr_array(parts, shape=shape, check=False)))
 
     def allocate(self) -> Callable[[], Arrays]:
         """Allocate an array like y of A @ x as the package does, which has no public name."""

@@ -10,9 +10,11 @@ from clsparse_py._spmm import spmm
 from clsparse_py._spmv import spmv, spmv_plan
 from clsparse_py._transpose import transpose, transpose_plan
 from clsparse_py._warmup import warmup
+from clsparse_py.coo import coo_array
+from clsparse_py.csc import csc_array
 from clsparse_py.csr import csr_array
 from clsparse_py.device import default_queue, describe, devices
-from clsparse_py.errors import BuildError, NoDeviceError
+from clsparse_py.errors import BuildError, HostFallbackWarning, NoDeviceError
 from clsparse_py.memory import free_memory, memory_info, record_use
 from clsparse_py.semiring import max_times, min_plus, or_and, plus_pair, plus_times
 
@@ -24,7 +26,10 @@ runtimes.register()
 
 __all__ = [
     "BuildError",
+    "HostFallbackWarning",
     "NoDeviceError",
+    "coo_array",
+    "csc_array",
     "csr_array",
     "default_queue",
     "describe",

@@ -154,7 +154,7 @@ def _multiply_by(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any], s
     # Rows of as many entries as each bin may take, and one beyond them all; rows of the other operand have one entry.
     left, right = _with_rows(queue, dtype, [*dict.fromkeys(limits), 1 + max(limits, default=0)])
     # Its bins are given as they are, as "auto" would take such a product for a small one.
-    for plan in (spgemm_plan(left, right), SpgemmPlan(left, right, Request(bins=of_rows)), spgemm_plan(right.T, right)):
+    for plan in (spgemm_plan(left, right), SpgemmPlan(left, right, Request(bins=of_rows)), spgemm_plan(transpose(right), right)):
         _multiply_twice(plan)
 
 

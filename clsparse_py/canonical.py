@@ -1,4 +1,4 @@
-"""CSR from coordinates, sorted rows, duplicates summed and zeros left out, on the device.
+"""Sorted rows, duplicates summed and zeros left out, on the device.
 
 All functions work on arrays: `csr_array` calls them and takes the arrays that they return. Entries that are kept are marked, a
 scan finds their places, and one kernel puts them there. How many they are is read.
@@ -17,26 +17,24 @@ from typing_extensions import override
 from clsparse_py.arithmetic import OPENCL_TYPES, needs_fp64
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.convert import converted
-from clsparse_py.launch import Chain, spread
+from clsparse_py.launch import Chain
 from clsparse_py.memory import allocated
-from clsparse_py.placement import place_part
 from clsparse_py.primitives.addition import sum_dtype
 from clsparse_py.primitives.permute import Moving, enqueue_permute
-from clsparse_py.primitives.radix_sort import enqueue_sort_by_key
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.primitives.segmented import enqueue_segmented_sum
 from clsparse_py.primitives.segmented_sort import enqueue_segmented_sort
 from clsparse_py.programs import Parameters
 from clsparse_py.records import dataclass
-from clsparse_py.structure import Facts, OfStructure, check_structure
+from clsparse_py.structure import OfStructure
 from clsparse_py.transfer import fetched
 
 __all__ = [
     "Begins",
     "Compact",
     "Nonzeros",
-    "Range",
-    "from_coordinates",
+    "OfNumbers",
+    "Parts",
     "with_sorted_rows",
     "without_duplicates",
     "without_zeros",
@@ -83,7 +81,7 @@ class Compact(Moving):
 
 
 @dataclass(frozen=True)
-class _OfNumbers(Parameters):
+class OfNumbers(Parameters):
     """Base of the records of kernels that read one array of numbers.
 
     Attributes
@@ -105,14 +103,7 @@ class _OfNumbers(Parameters):
 
 
 @dataclass(frozen=True)
-class Range(_OfNumbers):
-    """Parameters of ``templates/canonical/range.mako``; of integers."""
-
-    template = "canonical/range"
-
-
-@dataclass(frozen=True)
-class Nonzeros(_OfNumbers):
+class Nonzeros(OfNumbers):
     """Parameters of ``templates/canonical/nonzeros.mako``."""
 
     template = "canonical/nonzeros"
@@ -127,94 +118,6 @@ def _enqueue_over(chain: Chain, parameters: Parameters, n: int, *arguments: Any)
     """Enqueue a kernel whose work-items take an entry each."""
     built, taken = chain.build(parameters)
     chain.launch(built, -(-n // taken.work_group), np.uint64(n), *arguments)
-
-
-def from_coordinates(
-    queue: cl.CommandQueue,
-    data: Any,
-    row: Any,
-    col: Any,
-    shape: tuple[int, int] | None,
-    dtype: np.dtype[Any],
-    work_group: int = _WORK_GROUP,
-) -> tuple[Parts, tuple[int, int], Facts]:
-    """Return the matrix of entries with their rows and columns, rows sorted and duplicates added up, its shape and structure.
-
-    Entries are sorted by row, then within rows by column, both stably. Waits to learn how many are outside and what the largest
-    are, whether rows came out sorted, and how many entries are left.
-
-    Parameters
-    ----------
-    queue : pyopencl.CommandQueue
-    data, row, col : pyopencl.array.Array or numpy.ndarray
-        One-dimensional, of one length; rows and columns of any integer dtype.
-    shape : tuple of int or None
-        None: the smallest that holds all entries, of which there are some.
-    dtype : dtype
-        Of the values, also while they are added up.
-    work_group : int
-        Work-items in a work-group.
-
-    Raises
-    ------
-    ValueError
-        Rows or columns are outside of the shape, or one of ``data``, ``row``, ``col`` lives in another context.
-    MemoryError
-        The device has not the memory for the result.
-    """
-    n = data.size
-    numbers = {"row": row, "col": col}
-    numbers = {name: place_part(queue, name, part, part.dtype.newbyteorder("="), copy=False) for name, part in numbers.items()}
-    values = place_part(queue, "data", data, dtype, copy=False)
-    largest = [
-        _largest(queue, name, part, None if shape is None else shape[axis], work_group)
-        for axis, (name, part) in enumerate(numbers.items())
-    ]
-    shape = shape or (largest[0] + 1, largest[1] + 1)
-    index = np.dtype(np.int64 if max(*shape, n) > np.iinfo(np.int32).max else np.int32)
-    of_row, of_col = (part if part.dtype == index else converted(queue, name, part, index) for name, part in numbers.items())
-    chain = Chain(queue, of_row, of_col, values)
-    lengths = {"data": (n, dtype), "indices": (n, index), "indptr": (shape[0] + 1, index)}
-    what = f"of a {shape[0]} x {shape[1]} matrix"
-    data, indices, indptr = (allocated(queue, f"{name} {what}", *each) for name, each in lengths.items())
-    parts = data, indices, indptr
-    enqueue_sort_by_key(
-        chain, of_row, n, shape[0], n_items=shape[1], sorted_items=parts[1], items=of_col, values=values, sorted_values=parts[0],
-        pointers=parts[2],
-    )  # fmt: skip
-    chain.finish(*parts)
-    found = check_structure(queue, shape, parts[1], parts[2])
-    if not found.sorted:
-        parts = with_sorted_rows(queue, parts)
-    if not found.canonical:
-        parts = without_duplicates(queue, parts, work_group)
-    return parts, shape, Facts(parts[1].size, sorted=True, canonical=True)
-
-
-def _largest(queue: cl.CommandQueue, name: str, numbers: cl_array.Array, length: int | None, work_group: int) -> int:
-    """Return the largest of some rows or columns, after all were found to be in range."""
-    outside, largest = _range(queue, numbers, np.iinfo(np.int64).max if length is None else length, work_group)
-    if outside:
-        raise ValueError(f"{name}: must lie in [0, {'n' if length is None else length}), {outside} of {numbers.size} do not")
-    return largest
-
-
-def _range_by_host(queue: cl.CommandQueue, numbers: cl_array.Array, length: int, work_group: int) -> tuple[int, int]:  # noqa: ARG001
-    """Return the result of `_range`, computed by NumPy."""
-    host = fetched(numbers, queue)
-    return int(np.sum((host < 0) | (host >= length))), int(host.max(initial=0)) if host.size else -1
-
-
-@or_by_host(_range_by_host)
-def _range(queue: cl.CommandQueue, numbers: cl_array.Array, length: int, work_group: int) -> tuple[int, int]:
-    """Return how many numbers lie outside [0, length), and the largest of all."""
-    chain = Chain(queue, numbers)
-    built, taken = chain.build(Range(min(work_group, chain.device.max_work_group), numbers.dtype.name))
-    groups, sizes = spread(chain.device, numbers.size, taken.work_group)
-    found = chain.scratch(2 * groups, np.int64)
-    chain.launch(built, groups, *sizes, np.int64(length), numbers, found)
-    per_group = chain.read(found, 2 * groups).reshape(groups, 2)
-    return int(per_group[:, 0].sum()), int(per_group[:, 1].max(initial=-1))
 
 
 def _on_host(queue: cl.CommandQueue, parts: Parts) -> tuple[np.ndarray[Any, Any], ...]:

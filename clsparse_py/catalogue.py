@@ -15,8 +15,9 @@ from clsparse_py._spmv.features import Features
 from clsparse_py._spmv.kernels import Adaptive, Combine, CountFeatures, Subvector, TotalFeatures
 from clsparse_py._transpose.kernels import Count, Gather, GatherChunked, Insert, Order, Sample, Unpack, tile
 from clsparse_py.arithmetic import Arithmetic
-from clsparse_py.canonical import Begins, Compact, Nonzeros, Range
+from clsparse_py.canonical import Begins, Compact, Nonzeros
 from clsparse_py.convert import Convert
+from clsparse_py.coordinates import EntryRows, Range, Regroup
 from clsparse_py.device import Device
 from clsparse_py.elementwise.comparison import Complement, DensePair
 from clsparse_py.elementwise.union import Union
@@ -253,6 +254,8 @@ def _of_canonical_format(device: Device, arithmetic: Arithmetic) -> dict[str, pr
         "canonical/compact:values": Compact(group, index, np.dtype(arithmetic.a).itemsize),
         "canonical/nonzeros": Nonzeros(group, arithmetic.a),
         "canonical/range": Range(group, index),
+        "canonical/regroup": Regroup(group, index, index),
+        "canonical/rows": EntryRows(group, index),
     }
 
 

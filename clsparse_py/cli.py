@@ -288,7 +288,7 @@ def _multiply(arguments: argparse.Namespace) -> int:
         A = _read(arguments.left, queue)
         B = A if arguments.right == arguments.left else _read(arguments.right, queue)
         if arguments.transpose:
-            B = B.T
+            B = clsparse_py.transpose(B)
         (C, phases), first = _timed(queue, lambda: clsparse_py.spgemm(A, B, **options, profile=True))
         if arguments.output is not None:
             write_matrix(arguments.output, C.get())

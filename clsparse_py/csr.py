@@ -8,26 +8,31 @@ import numpy as np
 import pyopencl as cl
 import scipy.sparse
 from pyopencl import array as cl_array
+from typing_extensions import Self, override
 
 from clsparse_py._spgemm import spgemm
 from clsparse_py._spmm import spmm
 from clsparse_py._spmv import SpmvPlan, kept_plan, spmv
 from clsparse_py._transpose import Permutation, TransposePlan, permutation, transpose
+from clsparse_py.base import SparseArray, checked_cast, class_of_format, with_scipys
 from clsparse_py.canonical import with_sorted_rows, without_duplicates, without_zeros
+from clsparse_py.convert import converted
+from clsparse_py.coordinates import rows_of
 from clsparse_py.elementwise.methods import Elementwise
 from clsparse_py.forked import use_device
 from clsparse_py.matrix import Structure
-from clsparse_py.parts import made_of
-from clsparse_py.placement import place_part, require_device_array, value_dtype
+from clsparse_py.parts import is_one_dimensional, made_of
+from clsparse_py.placement import index_dtype, index_vector, place_part, value_dtype_on, vector
 from clsparse_py.reductions import Reductions
-from clsparse_py.structure import Facts
-from clsparse_py.tables import Table
+from clsparse_py.structure import Facts, check_structure
 from clsparse_py.transfer import fetched
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from clsparse_py.annotations import SciPySparse
+    from clsparse_py.coo import coo_array
+    from clsparse_py.csc import csc_array
 
 __all__ = ["csr_array"]
 
@@ -35,16 +40,35 @@ __all__ = ["csr_array"]
 DeviceParts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
 
 
-class csr_array(Elementwise, Reductions):  # noqa: N801 - SciPy's name for it
+class Kept:
+    """The CSR of a matrix's transposed: kept for the products that need it, by all matrices over the same arrays.
+
+    Attributes
+    ----------
+    transposed : csr_array or None
+        None before the first of these products.
+    again : bool
+        Whether the structure was transposed before, for other values: then a plan, which is a gather, is worth its memory.
+    """
+
+    __slots__ = ("again", "transposed")
+
+    def __init__(self, transposed: csr_array | None = None, *, again: bool = False) -> None:
+        self.transposed = transposed
+        self.again = again
+
+
+class csr_array(Elementwise, Reductions, SparseArray, one_dimensional=False):  # noqa: N801 - SciPy's name for it
     """A sparse matrix in Compressed Sparse Row form on an OpenCL device.
 
     Parameters
     ----------
     arg1 : scipy.sparse array or matrix, csr_array, array_like or tuple
-        A SciPy sparse matrix of any format; a `csr_array`; a dense two-dimensional array; ``(data, indices, indptr)``, NumPy or
-        `pyopencl.array.Array`; ``(data, (row, col))``, whose duplicates are summed; or ``(rows, columns)``, for no entries.
+        A sparse array of any format, SciPy's or ours; a dense array of one or two dimensions; ``(data, indices, indptr)``, NumPy
+        or `pyopencl.array.Array`; ``(data, (row, col))``, whose duplicates are summed; ``(data, (col,))``, of one dimension; or a
+        shape, for no entries.
     shape : tuple of int, optional
-        Rows and columns. By default what ``arg1`` has, or the smallest that holds its entries.
+        Rows and columns, or one length. By default what ``arg1`` has, or the smallest that holds its entries.
     dtype : dtype, optional
         Of the values; by default that of ``arg1``. Bool, integers, float32, float64, complex64 and complex128 are supported, the
         64-bit floats where the device has double precision.
@@ -59,13 +83,15 @@ class csr_array(Elementwise, Reductions):  # noqa: N801 - SciPy's name for it
 
     Attributes
     ----------
+    format : str
+        "csr".
     shape : tuple of int
     dtype : numpy.dtype
         Of the values.
     nnz : int
         Stored entries, explicit zeros and duplicates included.
     ndim : int
-        2.
+        2 or 1.
     queue : pyopencl.CommandQueue
     context : pyopencl.Context
         Of the queue.
@@ -77,14 +103,19 @@ class csr_array(Elementwise, Reductions):  # noqa: N801 - SciPy's name for it
 
     Notes
     -----
-    All attributes but `data`, `indices` and `indptr` are read-only. On a CPU device, which can work on the host's memory, a
-    matrix that shares it is made of `pyopencl.array.Array` whose buffers were made with ``USE_HOST_PTR``.
+    All attributes but `data`, `indices`, `indptr` and the two flags are read-only. On a CPU device, which can work on the host's
+    memory, a matrix that shares it is made of `pyopencl.array.Array` whose buffers were made with ``USE_HOST_PTR``.
     """
 
-    _kept: tuple[csr_array, int, int] | None
+    format = "csr"
+    _kept: Kept
     _plan: TransposePlan[csr_array] | None
-    # NumPy leaves `array @ A` to us.
-    __array_ufunc__ = None
+    _set: dict[str, cl_array.Array]
+
+    def __new__(cls, arg1: Any = None, shape: Any = None, *_: Any, **__: Any) -> Self:
+        """Return an empty array, of the class of one-dimensional ones if such a one is asked for."""
+        made = class_of_format("csr", one_dimensional=True) if is_one_dimensional(arg1, shape) else cls
+        return object.__new__(made)  # type: ignore[no-any-return] # csr_vector is a csr_array
 
     def __init__(
         self,
@@ -99,30 +130,31 @@ class csr_array(Elementwise, Reductions):  # noqa: N801 - SciPy's name for it
         self._hold(*made_of(arg1, shape, dtype, queue, copy=copy, check=check))
         self.require_valid()
 
+    @override
     def _hold(self, structure: Structure, data: cl_array.Array) -> None:
         super()._hold(structure, data)
-        self._kept = None  # the result of `T`, and the versions of both matrices
-        self._plan = None
+        self._kept, self._plan, self._set = Kept(), None, {}
 
-    @property
-    def ndim(self) -> int:
-        """Two."""
-        return 2
+    @override
+    def _alias(self) -> Self:
+        made = self.assembled(self._structure, self._data)
+        made._kept, made._plan = self._kept, self._plan
+        return made
 
     @property
     def data(self) -> cl_array.Array:
-        """The values, a device array of ``nnz`` entries. May be set to another of that length: plans stay, and use it.
+        """The values, a device array of ``nnz`` entries. May be set to another, NumPy's or the device's: plans stay, and use it.
 
-        May also be written in place. Products then use what is there; `T` has to be told, by ``A.data = A.data``.
+        May also be written in place. ``A @ x`` then uses what is there; products that need the transposed (``A.T @ x``,
+        ``x @ A``) have to be told, by ``A.data = A.data``.
         """
         return self._data
 
     @data.setter
-    def data(self, values: cl_array.Array) -> None:
-        require_device_array("data", values, self.context)
-        if values.ndim != 1 or values.size != self.indices.size:
-            raise ValueError(f"data: must have the {self.indices.size} entries of indices, has shape {values.shape}")
-        self._data = place_part(self.queue, "data", values, value_dtype("data", values.dtype), copy=False)
+    def data(self, values: Any) -> None:
+        part = vector("data", values)
+        self._data = place_part(self.queue, "data", part, value_dtype_on(self.queue, part.dtype, None), copy=False)
+        self._kept = Kept(again=self._kept.again or self._kept.transposed is not None)
         self._version += 1
 
     @property
@@ -137,11 +169,8 @@ class csr_array(Elementwise, Reductions):  # noqa: N801 - SciPy's name for it
         return self._structure.indices
 
     @indices.setter
-    def indices(self, columns: cl_array.Array) -> None:
-        require_device_array("indices", columns, self.context)
-        if columns.ndim != 1 or columns.dtype != self.indptr.dtype:
-            raise ValueError(f"indices: must be one-dimensional and {self.indptr.dtype}, is {columns.shape} {columns.dtype}")
-        self._replace_structure(place_part(self.queue, "indices", columns, columns.dtype, copy=False), self.indptr)
+    def indices(self, columns: Any) -> None:
+        self._replace("indices", columns)
 
     @property
     def indptr(self) -> cl_array.Array:
@@ -152,21 +181,78 @@ class csr_array(Elementwise, Reductions):  # noqa: N801 - SciPy's name for it
         return self._structure.indptr
 
     @indptr.setter
-    def indptr(self, offsets: cl_array.Array) -> None:
-        require_device_array("indptr", offsets, self.context)
-        if offsets.shape != (self.shape[0] + 1,) or offsets.dtype != self.indices.dtype:
-            wanted = f"{(self.shape[0] + 1,)} and dtype {self.indices.dtype}"
-            raise ValueError(f"indptr: must have shape {wanted}, is {offsets.shape} {offsets.dtype}")
-        self._replace_structure(self.indices, place_part(self.queue, "indptr", offsets, offsets.dtype, copy=False))
+    def indptr(self, offsets: Any) -> None:
+        wanted = self._structure.shape[0] + 1
+        if np.size(offsets) != wanted:
+            raise ValueError(f"indptr: must have {wanted} entries, has {np.size(offsets)}")
+        self._replace("indptr", offsets)
 
-    def _replace_structure(self, indices: cl_array.Array, indptr: cl_array.Array) -> None:
-        """Take another structure, of which nothing is known: it is checked before its first use."""
-        self._become(Structure(self.queue, self.shape, indices, indptr, vouched=False), self._data)
+    def _replace(self, name: str, given: Any) -> None:
+        """Take another structure, of which nothing is known: it is checked before its first use.
+
+        Both arrays have the wider of the index types of those that were set.
+        """
+        shape, values = self._structure.shape, index_vector(name, given)
+        self._set[name] = place_part(self.queue, name, values, index_dtype((values,), shape), copy=False)
+        parts = {each: self._set.get(each, getattr(self._structure, each)) for each in ("indices", "indptr")}
+        index = index_dtype(parts.values(), shape)
+        indices, indptr = (
+            part if part.dtype == index else converted(self.queue, each, part, index) for each, part in parts.items()
+        )
+        were_set = self._set
+        self._become(Structure(self.queue, shape, indices, indptr, vouched=False), self._data)
+        self._set = were_set
 
     def _become(self, structure: Structure, data: cl_array.Array) -> None:
         """Take other parts."""
-        self._structure, self._data, self._kept, self._plan = structure, data, None, None
+        self._structure, self._data, self._kept, self._plan, self._set = structure, data, Kept(), None, {}
         self._version += 1
+
+    @property
+    def has_sorted_indices(self) -> bool:
+        """Whether the columns of each row ascend (duplicates may stand beside each other). Who sets it is believed."""
+        return self._checked().sorted
+
+    @has_sorted_indices.setter
+    def has_sorted_indices(self, is_sorted: bool) -> None:
+        self._believe(is_sorted=bool(is_sorted), is_canonical=bool(is_sorted) and self._checked().canonical)
+
+    @property
+    def has_canonical_format(self) -> bool:
+        """Whether the columns of each row ascend strictly: sorted and without duplicates. Who sets it is believed."""
+        return self._checked().canonical
+
+    @has_canonical_format.setter
+    def has_canonical_format(self, is_canonical: bool) -> None:
+        self._believe(is_sorted=bool(is_canonical) or self._checked().sorted, is_canonical=bool(is_canonical))
+
+    def _believe(self, *, is_sorted: bool, is_canonical: bool) -> None:
+        """Take facts about the structure that a caller answers for."""
+        facts = self._checked()
+        told = Facts(facts.nnz, sorted=is_sorted, canonical=is_canonical, longest=facts.longest, adjacent=facts.adjacent)
+        if told != facts:
+            self._become(Structure(self.queue, self._structure.shape, self.indices, self.indptr, told), self._data)
+
+    def check_format(self, full_check: bool = True) -> None:
+        """Check the structure.
+
+        Parameters
+        ----------
+        full_check : bool
+            True: again, even if it is known to be valid.
+
+        Raises
+        ------
+        ValueError
+            It is not valid; the message says why.
+        """
+        self.require_valid()
+        if full_check:
+            check_structure(self.queue, self._structure.shape, self.indices, self.indptr)
+
+    def prune(self) -> None:
+        """Cut off what is stored behind the last row."""
+        self.require_valid()
 
     def sort_indices(self) -> None:
         """Sort the columns of each row, in place: `indices` and `data` become new arrays, and plans are dropped.
@@ -175,7 +261,7 @@ class csr_array(Elementwise, Reductions):  # noqa: N801 - SciPy's name for it
         """
         if not self.has_sorted_indices:
             data, indices, indptr = with_sorted_rows(self.queue, self._parts)
-            self._become(Structure(self.queue, self.shape, indices, indptr), data)
+            self._become(Structure(self.queue, self._structure.shape, indices, indptr), data)
 
     def sum_duplicates(self) -> None:
         """Sort the columns of each row, and add up entries of one place, in place: as `sort_indices`, with a new `indptr` too.
@@ -186,7 +272,7 @@ class csr_array(Elementwise, Reductions):  # noqa: N801 - SciPy's name for it
         if not self.has_canonical_format:
             self.sort_indices()
             data, indices, indptr = without_duplicates(self.queue, self._parts)
-            self._become(Structure.canonical(self.queue, self.shape, indices, indptr), data)
+            self._become(Structure.canonical(self.queue, self._structure.shape, indices, indptr), data)
 
     def eliminate_zeros(self) -> None:
         """Leave out entries whose value is zero, in place: where there are some, all arrays are new, and plans are dropped."""
@@ -195,41 +281,25 @@ class csr_array(Elementwise, Reductions):  # noqa: N801 - SciPy's name for it
         if indices is not self.indices:
             # Without some entries, rows may be sorted that were not, and duplicates may be none.
             facts = Facts(indices.size, sorted=True, canonical=True) if known is not None and known.canonical else None
-            self._become(Structure(self.queue, self.shape, indices, indptr, facts), data)
+            self._become(Structure(self.queue, self._structure.shape, indices, indptr, facts), data)
 
     @property
     def _parts(self) -> DeviceParts:
         return self.data, self.indices, self.indptr
 
-    def spmv_plan(self) -> SpmvPlan:
-        """Return the plan of ``A @ x``, made at the first call and kept until the structure is replaced."""
-        return kept_plan(self)
-
-    def transpose_plan(self) -> TransposePlan[csr_array]:
-        """Return the plan that transposes new values of A, made at the first call and kept until the structure is replaced."""
-        if self._plan is None:
-            found = self._structure.kept(Permutation, lambda: permutation(self, "auto"))
-            self._plan = TransposePlan(self, found)
-        return self._plan
-
     @property
-    def T(self) -> csr_array:  # noqa: N802 - SciPy's name for it
-        """The transposed matrix, rows sorted; see `clsparse_py.transpose`. It is kept, and the same one, until A changes.
+    def T(self) -> csc_array:  # noqa: N802 - SciPy's name for it
+        """The transposed matrix: a `csc_array` over the same arrays, without a kernel.
 
-        That is until `data`, `indices` or `indptr` is set. With the second set of values a plan is made, which transposes each
-        further one by a gather. Values written into `data` in place go unnoticed: after that say ``A.data = A.data``. The
-        kept matrix is A's, not to be written to in place either: `transpose` with ``copy=True`` gives one of its own.
+        Its products with dense operands need the transposed matrix in CSR form (SpTRANS, see `clsparse_py.transpose`), which is
+        kept until A changes: until `data`, `indices` or `indptr` is set. With the second set of values a plan is made, which
+        transposes each further one by a gather. Values written into `data` in place go unnoticed by these products: after that
+        say ``A.data = A.data``.
         """
-        if self._kept is not None:
-            transposed, of, itself = self._kept
-            if (of, itself) == (self._version, transposed._version):
-                return transposed
-        # The first one is made without the permutation, which costs more to make and to keep.
-        transposed = transpose(self) if self._kept is None else self.transpose_plan()(self.data)
-        self._kept = transposed, self._version, transposed._version
-        return transposed
+        found: csc_array = class_of_format("csc").over(self._alias())
+        return found
 
-    def transpose(self, axes: Any = None, copy: bool = False) -> csr_array:
+    def transpose(self, axes: Any = None, copy: bool = False) -> csc_array:
         """Return the transposed matrix, as SciPy's method does.
 
         Parameters
@@ -248,9 +318,20 @@ class csr_array(Elementwise, Reductions):  # noqa: N801 - SciPy's name for it
             raise ValueError(f"axes: must be None or (1, 0), are {axes!r}")
         return self.T.copy() if copy else self.T
 
+    @override
     def _transposed(self) -> csr_array:
-        return self.T
+        """Return the transposed matrix in CSR form, to be read alone: it is kept until A changes."""
+        kept = self._kept
+        if kept.transposed is None:
+            # The first one is made without the permutation, which costs more to make and to keep.
+            kept.transposed = self.transpose_plan()(self.data) if kept.again else transpose(self)
+        return kept.transposed
 
+    @override
+    def _as_csr(self) -> csr_array:
+        return self
+
+    @override
     def get(self) -> scipy.sparse.csr_array:
         """Return the matrix as a `scipy.sparse.csr_array` of its own memory."""
         use_device()
@@ -258,56 +339,76 @@ class csr_array(Elementwise, Reductions):  # noqa: N801 - SciPy's name for it
         parts = tuple(fetched(part, self.queue) for part in self._parts)
         return scipy.sparse.csr_array(parts, shape=self.shape)
 
-    def toarray(self) -> npt.NDArray[Any]:
-        """Return the matrix as a dense NumPy array; duplicates are summed."""
-        return np.asarray(self.get().toarray())
-
-    todense = toarray
-
-    @property
-    def format(self) -> str:
-        """``"csr"``."""
-        return "csr"
-
-    @property
-    def size(self) -> int:
-        """Stored entries, as `nnz`."""
-        return self.nnz
-
+    @override
     def tocsr(self, copy: bool = False) -> csr_array:
         """Return the matrix itself or, with ``copy``, one with arrays of its own."""
         return self.copy() if copy else self
 
-    def sorted_indices(self) -> csr_array:
+    @override
+    def tocsc(self, copy: bool = False) -> csc_array:
+        """Return the matrix in CSC form, its columns sorted: SpTRANS, see `clsparse_py.transpose`."""
+        found: csc_array = class_of_format("csc").over(transpose(self))
+        return found
+
+    @override
+    def tocoo(self, copy: bool = True) -> coo_array:
+        """Return the matrix in COO form, in the order of its entries.
+
+        Parameters
+        ----------
+        copy : bool
+            False: the result shares `data` and, as `col`, `indices`.
+        """
+        self.require_valid()
+        facts = self.facts
+        A = self.copy() if copy else self
+        coordinates = rows_of(A.queue, A.indptr, A.indices.size), A.indices
+        made: coo_array = class_of_format("coo").over(A.queue, self.shape, coordinates, A.data)
+        made.has_canonical_format = facts is not None and facts.canonical
+        return made
+
+    def sorted_indices(self) -> Self:
         """Return a copy of the matrix with the columns of each row in ascending order, as `sort_indices` leaves them."""
         found = self.copy()
         found.sort_indices()
         return found
 
-    def copy(self) -> csr_array:
+    @override
+    def copy(self) -> Self:
         """Return a matrix with arrays of its own."""
-        return csr_array(self, copy=True)
+        return self.assembled(*made_of(self, copy=True))
 
-    def astype(self, dtype: Any, copy: bool = True) -> csr_array:
-        """Return the matrix with values of another dtype.
+    def astype(self, dtype: Any, casting: str = "unsafe", copy: bool = True) -> Self:
+        """Return the matrix with values of another dtype; duplicates are summed then, as in SciPy.
 
         Parameters
         ----------
         dtype : dtype
             One that `csr_array` supports.
+        casting : {"no", "equiv", "safe", "same_kind", "unsafe"}
+            Which conversions are allowed, as by NumPy.
         copy : bool
             False: a matrix that has the dtype is returned as it is.
+
+        Raises
+        ------
+        TypeError
+            The dtype is not supported, or ``casting`` forbids the conversion.
         """
-        dtype = value_dtype("dtype", dtype)
-        if not copy and self.dtype == dtype:
-            return self
-        return csr_array(self, dtype=dtype, copy=copy)
+        wanted = checked_cast(self.dtype, dtype, casting)
+        if self.dtype == wanted:
+            return self.copy() if copy else self
+        found = self.assembled(*made_of(self, dtype=wanted, copy=copy))
+        found.sum_duplicates()
+        return found
+
+    # ---- products
 
     @overload
     def __matmul__(self, other: cl_array.Array) -> cl_array.Array: ...
 
     @overload
-    def __matmul__(self, other: csr_array | SciPySparse) -> csr_array: ...
+    def __matmul__(self, other: SparseArray | SciPySparse) -> csr_array: ...
 
     @overload
     def __matmul__(self, other: npt.ArrayLike) -> npt.NDArray[Any]: ...
@@ -315,18 +416,12 @@ class csr_array(Elementwise, Reductions):  # noqa: N801 - SciPy's name for it
     def __matmul__(self, other: Any) -> Any:
         """Return ``A @ x`` for a dense vector or matrix x: NumPy for NumPy, device array, not waited for, for device array.
 
-        Of a sparse matrix, `csr_array` or SciPy's, the product is a `csr_array`, see `clsparse_py.spgemm`.
+        Of a sparse array, ours or SciPy's, the product is a `csr_array`, see `clsparse_py.spgemm`; of a one-dimensional one a
+        `coo_array` of one dimension.
         """
-        if isinstance(other, csr_array):
-            return spgemm(self, other)
         if isinstance(other, cl_array.Array) and other.ndim in (1, 2):  # before SciPy is asked, which takes microseconds
-            return spmm(self, other) if other.ndim == 2 else spmv(self, other)
-        if scipy.sparse.issparse(other):
-            return spgemm(self, other)
-        dense = _dense(other)
-        if dense is None:
-            return NotImplemented
-        return spmm(self, dense) if dense.ndim == 2 else spmv(self, dense)
+            return self._times(other)
+        return super().__matmul__(other)
 
     @overload
     def __rmatmul__(self, other: cl_array.Array) -> cl_array.Array: ...
@@ -338,80 +433,64 @@ class csr_array(Elementwise, Reductions):  # noqa: N801 - SciPy's name for it
     def __rmatmul__(self, other: npt.ArrayLike) -> npt.NDArray[Any]: ...
 
     def __rmatmul__(self, other: Any) -> Any:
-        """Return ``x @ A`` for a dense vector or matrix x, NumPy or device array, by way of ``A.T``, which is kept.
+        """Return ``x @ A`` for a dense vector or matrix x, NumPy or device array, by way of A's transposed, which is kept.
 
-        Of a SciPy sparse matrix, the product is a `csr_array`.
+        Of a SciPy sparse array, the product is one of ours.
         """
-        if scipy.sparse.issparse(other):
-            return csr_array(other, queue=self.queue) @ self
-        dense = _dense(other)
-        if dense is None:
-            return NotImplemented
-        if dense.shape[-1] != self.shape[0]:
-            of = f"{self.shape[0]} {'entries' if dense.ndim == 1 else 'columns'}"
-            raise ValueError(f"x: must have {of}, as A is {self.shape[0]} x {self.shape[1]}, has shape {dense.shape}")
-        return self.T @ dense if dense.ndim == 1 else (self.T @ dense.T).T
+        return super().__rmatmul__(other)
 
-    def dot(self, other: Any) -> Any:
-        """Return ``A @ other`` or, of a scalar, ``A * other``."""
-        return self * other if np.isscalar(other) else self @ other
+    @override
+    def _times(self, dense: Any) -> Any:
+        return spmm(self, dense) if dense.ndim == 2 else spmv(self, dense)
 
-    def matvec(self, x: Any) -> Any:
-        """Return ``A @ x`` for a vector x of n entries, or of n x 1, whose shape the result has.
+    @override
+    def _dense_times(self, dense: Any) -> Any:
+        A = self._transposed()
+        return A._times(dense) if dense.ndim == 1 else A._times(dense.T).T
 
-        With `matvec`, `rmatvec`, `matmat` and `rmatmat`, the matrix serves all of `scipy.sparse.linalg`.
-        """
-        return self @ x
+    @override
+    def _times_sparse(self, other: SparseArray) -> Any:
+        if other.ndim == 1:
+            return _as_vector(spgemm(self, other.tocsr().as_column()))
+        return spgemm(self, other._as_csr())
 
-    def rmatvec(self, x: Any) -> Any:
-        """Return ``A.conj().T @ x`` for a vector x of m entries, or of m x 1. ``A.T`` is kept."""
-        return _conjugate(self.T @ _conjugate(x)) if self.dtype.kind == "c" else self.T @ x
+    # Of a sparse array of SciPy at the left the result has the format that SciPy gives it.
 
-    def matmat(self, X: Any) -> Any:
-        """Return ``A @ X`` for a matrix X of n rows."""
-        return self @ X
+    @override
+    def __radd__(self, other: Any) -> Any:
+        return with_scipys("__radd__", self, other) if scipy.sparse.issparse(other) else super().__radd__(other)
 
-    def rmatmat(self, X: Any) -> Any:
-        """Return ``A.conj().T @ X`` for a matrix X of m rows. ``A.T`` is kept."""
-        return self.rmatvec(X)
+    @override
+    def __rsub__(self, other: Any) -> Any:
+        return with_scipys("__rsub__", self, other) if scipy.sparse.issparse(other) else super().__rsub__(other)
 
-    def __bool__(self) -> bool:
-        """Return whether a 1 x 1 matrix stores an entry; others have no truth value, as in SciPy."""
-        if self.shape == (1, 1):
-            return self.nnz != 0
-        raise ValueError(f"truth value: ambiguous, as A is {self.shape[0]} x {self.shape[1]}; ask for A.nnz, or use A.get()")
+    @override
+    def __rmul__(self, other: Any) -> Any:
+        return with_scipys("__rmul__", self, other) if scipy.sparse.issparse(other) else super().__rmul__(other)
 
-    def __repr__(self) -> str:
-        kind = f"{self.dtype} values, {self.indptr.dtype} indices"
-        rows, cols = self.shape
-        return f"<csr_array of {rows} x {cols}, {self.indices.size} stored entries, {kind}, on {self.queue.device.name}>"
+    def spmv_plan(self) -> SpmvPlan:
+        """Return the plan of ``A @ x``, made at the first call and kept until the structure is replaced."""
+        return kept_plan(self)
 
-    def _repr_html_(self) -> str:
-        rows, cols = self.shape
-        kinds = str(self.dtype), str(self.indptr.dtype)
-        heads = "rows", "columns", "stored entries", "values", "indices", "device"
-        return Table(
-            "csr_array", heads, [(f"{rows:,}", f"{cols:,}", f"{self.indices.size:,}", *kinds, self.queue.device.name)]
-        ).as_html()
+    def transpose_plan(self) -> TransposePlan[csr_array]:
+        """Return the plan that transposes new values of A, made at the first call and kept until the structure is replaced."""
+        if self._plan is None:
+            found = self._structure.kept(Permutation, lambda: permutation(self, "auto"))
+            self._plan = TransposePlan(self, found)
+        return self._plan
+
+    @override
+    def _index_dtype(self) -> np.dtype[Any]:
+        return np.dtype(self.indptr.dtype)
+
+    @override
+    def _n_stored(self) -> int:
+        return int(self.indices.size)
 
 
-def _conjugate(values: Any) -> Any:
-    """Return the conjugates of a NumPy or device array."""
-    return values.conj() if isinstance(values, cl_array.Array) else np.conj(values)
-
-
-def _dense(other: Any) -> Any:
-    """Return a dense operand of @ as an array of one or two dimensions; None where it is no array, which is left to Python.
-
-    Raises
-    ------
-    ValueError
-        It is a scalar, or has other dimensions.
-    """
-    dense = other if isinstance(other, cl_array.Array) else np.asarray(other)
-    if dense.ndim in (1, 2):
-        return dense
-    if dense.ndim == 0 and dense.dtype.kind == "O":
-        return None
-    what = f"is a scalar of type {type(other).__name__}" if dense.ndim == 0 else f"has shape {dense.shape}"
-    raise ValueError(f"x: must be an array of one or two dimensions, {what}")
+def _as_vector(column: csr_array) -> coo_array:
+    """Return a matrix of one column as a one-dimensional array."""
+    found: coo_array = class_of_format("coo").over(
+        column.queue, column.shape[:1], (rows_of(column.queue, column.indptr, column.nnz),), column.data
+    )
+    return found

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse
 
 from clsparse_py._spgemm import spgemm, spgemm_estimate, spgemm_plan
+from clsparse_py._transpose import transpose
 from clsparse_py.csr import csr_array
 from clsparse_py.records import dataclass
 from clsparse_py.rounding import largest_share, rounding_bound
@@ -67,7 +68,7 @@ def squared(A: csr_array, host: scipy.sparse.csr_array, seconds: Callable[[Calla
         Returns what an action takes.
     """
     square = host.shape[0] == host.shape[1]
-    B, right = (A, host) if square else (A.T, host.T.tocsr())
+    B, right = (A, host) if square else (transpose(A), host.T.tocsr())
     if spgemm_estimate(A, B).n_products > MOST_PRODUCTS:
         return None
     plan = spgemm_plan(A, B)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["BuildError", "DtypeError", "NoDeviceError", "ProfileError", "class_of", "require_name"]
+__all__ = ["BuildError", "DtypeError", "HostFallbackWarning", "NoDeviceError", "ProfileError", "class_of", "require_name"]
 
 
 def class_of(value: object) -> str:
@@ -26,6 +26,10 @@ class NoDeviceError(RuntimeError):
 
 class DtypeError(TypeError, ValueError):
     """Values have a dtype that kernels do not take. SciPy raises a ValueError for it, NumPy a TypeError."""
+
+
+class HostFallbackWarning(UserWarning):
+    """A method computes on the host, and its result is there. It is said once a process for each method."""
 
 
 class ProfileError(ValueError):

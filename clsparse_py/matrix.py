@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 import pyopencl as cl
+import scipy.sparse
 from pyopencl import array as cl_array
 from typing_extensions import Self, TypeVar
 
 from clsparse_py.records import dataclass
 from clsparse_py.structure import Facts, check_structure
 
-__all__ = ["Matrix", "MatrixT", "Structure", "Symmetry"]
+__all__ = ["Matrix", "MatrixT", "Sparse", "Structure", "Symmetry", "is_sparse"]
 
 _Plan = TypeVar("_Plan")
 #: The class of an operand, which is that of the result.
@@ -167,7 +168,7 @@ class Matrix:
     @classmethod
     def assembled(cls, structure: Structure, data: cl_array.Array) -> Self:
         """Return a matrix of a structure and values that an operation made; neither is checked or copied."""
-        made = cls.__new__(cls)
+        made = object.__new__(cls)
         made._hold(structure, data)
         return made
 
@@ -260,3 +261,26 @@ class Matrix:
             if self._data.size != structure.n_given:
                 raise ValueError(f"data: must have the {n} entries of indices, has {self._data.size}")
             self._data = self._data[:n]
+
+
+class Sparse:
+    """Base of the classes for users, of all formats."""
+
+    @property
+    def ndim(self) -> int:
+        """Dimensions."""
+        return len(self.shape)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows and columns or, of one dimension, its length."""
+        raise NotImplementedError
+
+    def tocsr(self, copy: bool = False) -> Any:
+        """Return it in CSR form."""
+        raise NotImplementedError
+
+
+def is_sparse(value: Any) -> bool:
+    """Return whether a value is a sparse array of any format, ours or SciPy's."""
+    return isinstance(value, (Matrix, Sparse)) or bool(scipy.sparse.issparse(value))

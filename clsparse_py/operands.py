@@ -25,9 +25,11 @@ _DTYPES = frozenset(np.dtype(name) for name in OPENCL_TYPES)
 
 
 def check_matrix(A: Any) -> None:
-    """Check that A is a `csr_array` with a valid structure."""
+    """Check that A is a `csr_array` of two dimensions with a valid structure."""
     if not isinstance(A, Matrix):
         raise TypeError(f"A: must be a clsparse_py.csr_array, is {class_of(A)}")
+    if len(A.shape) != 2:
+        raise ValueError(f"A: must have two dimensions, has {len(A.shape)} (shape {A.shape})")
     A.require_valid()
 
 

@@ -1,7 +1,8 @@
-"""The first argument of `csr_array`, of each kind that it takes, as data, indices and indptr."""
+"""The first argument of sparse arrays, of each kind that they take, as data, indices and indptr."""
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,12 @@ import scipy.sparse
 from pyopencl import array as cl_array
 
 from clsparse_py.arithmetic import OPENCL_TYPES, unsupported
-from clsparse_py.canonical import from_coordinates
-from clsparse_py.matrix import Matrix, Structure
+from clsparse_py.coordinates import from_coordinates
+from clsparse_py.matrix import Matrix, Sparse, Structure
 from clsparse_py.placement import Parts, index_vector, place, queue_for, shape_of, value_dtype, value_dtype_on, vector
 from clsparse_py.structure import Facts
 
-__all__ = ["made_of"]
+__all__ = ["as_row", "coordinates_of", "dense_values", "is_one_dimensional", "is_shape", "made_of", "matrix_of"]
 
 
 def made_of(
@@ -32,7 +33,7 @@ def made_of(
     Parameters
     ----------
     arg1, shape, dtype, copy, queue, check
-        As for `csr_array`.
+        As for `csr_array`, of two dimensions.
 
     Raises
     ------
@@ -41,8 +42,10 @@ def made_of(
     """
     shape = None if shape is None else shape_of(shape)
     facts: Facts | None = None
+    if isinstance(arg1, Sparse) and not isinstance(arg1, Matrix):
+        arg1, copy = arg1.tocsr(copy=copy), False
     if isinstance(arg1, Matrix):
-        parts, own_shape = (arg1.data, arg1.indices, arg1.indptr), arg1.shape
+        parts, own_shape = (arg1.data, arg1.indices, arg1.indptr), arg1.structure.shape
     else:
         parts, own_shape, facts = _parts_of(arg1, shape, dtype, queue)
     if shape not in (None, own_shape):
@@ -57,6 +60,55 @@ def made_of(
     return arg1.structure if shared else arg1.structure.copied(queue, indices, indptr), data
 
 
+def matrix_of(queue: cl.CommandQueue, value: Any) -> Matrix:
+    """Return a sparse array of any format, ours or SciPy's, of two dimensions, as operations take it; they check it."""
+    return value if isinstance(value, Matrix) else Matrix.assembled(*made_of(value, queue=queue))
+
+
+def is_shape(arg1: Any) -> bool:
+    """Return whether the first argument is a shape: a tuple of integers."""
+    return isinstance(arg1, tuple) and bool(arg1) and all(isinstance(each, (int, np.integer)) for each in arg1)
+
+
+def coordinates_of(arg1: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """Return the coordinates of a first argument ``(data, coordinates)``, an array for each axis; None if it is none such."""
+    if len(arg1) != 2:
+        return None
+    is_table = isinstance(arg1[1], np.ndarray) and arg1[1].ndim == 2
+    return tuple(arg1[1]) if is_table or isinstance(arg1[1], (tuple, list)) else None
+
+
+def is_one_dimensional(arg1: Any, shape: Any = None) -> bool:
+    """Return whether a sparse array of one dimension is asked for."""
+    if shape is not None:
+        return isinstance(shape, (int, np.integer)) or (hasattr(shape, "__len__") and len(shape) == 1)
+    if isinstance(arg1, tuple):
+        return len(arg1) == 1 if is_shape(arg1) else len(coordinates_of(arg1) or ()) == 1
+    if isinstance(arg1, list):
+        return np.ndim(arg1) == 1
+    return getattr(arg1, "ndim", 2) == 1
+
+
+def as_row(arg1: Any, shape: Any) -> tuple[Any, Any]:
+    """Return what a one-dimensional array is made of, and its shape, as those of a matrix of one row."""
+    wide = None
+    if shape is not None:
+        (n,) = shape if np.ndim(shape) else (shape,)
+        wide = 1, operator.index(n)
+    if isinstance(arg1, Sparse):
+        return arg1.tocsr(), wide
+    if scipy.sparse.issparse(arg1):
+        return scipy.sparse.coo_array(arg1).reshape(1, -1), wide
+    if is_shape(arg1):
+        return (1, *arg1), wide
+    if isinstance(arg1, tuple):
+        coordinates = coordinates_of(arg1)
+        if coordinates is None or len(coordinates) != 1:
+            return arg1, wide
+        return (arg1[0], (np.zeros(np.shape(coordinates[0]), np.int32), *coordinates)), wide
+    return np.atleast_2d(dense_values(arg1)), wide
+
+
 def _parts_of(
     arg1: Any, shape: tuple[int, int] | None, dtype: Any, queue: cl.CommandQueue | None
 ) -> tuple[Parts, tuple[int, int], Facts | None]:
@@ -65,7 +117,7 @@ def _parts_of(
     Parameters
     ----------
     arg1, shape, dtype, queue
-        As for `csr_array`; ``arg1`` is not a `csr_array` itself.
+        As for `csr_array`; ``arg1`` is no sparse array of ours.
 
     Raises
     ------
@@ -76,11 +128,11 @@ def _parts_of(
         return *_from_scipy(arg1), None
     if not isinstance(arg1, tuple):
         return *_from_scipy(_from_dense(arg1)), None
-    if arg1 and all(isinstance(each, (int, np.integer)) for each in arg1):
+    if is_shape(arg1):
         return *_empty(shape_of(arg1), dtype), None
-    if len(arg1) == 2 and isinstance(arg1[1], (tuple, list)) and len(arg1[1]) == 2:
-        data, (row, col) = arg1
-        return _from_coordinates(data, row, col, shape, dtype, queue)
+    coordinates = coordinates_of(arg1)
+    if coordinates is not None and len(coordinates) == 2:
+        return _from_coordinates(arg1[0], *coordinates, shape, dtype, queue)
     return *_from_tuple(arg1, shape), None
 
 
@@ -97,7 +149,14 @@ def _from_scipy(matrix: Any) -> tuple[Parts, tuple[int, int]]:
     return (rows.data, rows.indices, rows.indptr), (int(rows.shape[0]), int(rows.shape[1]))
 
 
-def _from_dense(values: Any) -> scipy.sparse.csr_array:
+def dense_values(values: Any) -> np.ndarray[Any, Any]:
+    """Return a dense array on the host, of a dtype that kernels take.
+
+    Raises
+    ------
+    TypeError
+        It is none.
+    """
     if isinstance(values, cl_array.Array):
         values = values.get()
     if values is None or isinstance(values, (str, bytes)):
@@ -105,6 +164,11 @@ def _from_dense(values: Any) -> scipy.sparse.csr_array:
     dense = np.asarray(values)
     if dense.dtype.name not in OPENCL_TYPES:
         raise unsupported("arg1", dense.dtype)
+    return dense
+
+
+def _from_dense(values: Any) -> scipy.sparse.csr_array:
+    dense = dense_values(values)
     if dense.ndim != 2:
         raise ValueError(f"arg1: a dense array must have two dimensions, has {dense.ndim} (shape {dense.shape})")
     return scipy.sparse.csr_array(dense)
@@ -123,10 +187,6 @@ def _from_tuple(arg1: tuple[Any, ...], shape: tuple[int, int] | None) -> tuple[P
             raise ValueError("shape: cannot be told from arrays without entries; give it")
         largest = indices.get().max() if isinstance(indices, cl_array.Array) else indices.max()
         shape = indptr.size - 1, max(int(largest) + 1, 0)
-    if isinstance(indices, np.ndarray) and isinstance(indptr, np.ndarray):
-        # As SciPy does with arrays from outside: 32 bits if all fits. Done here, as a `csr_array` keeps its own index type.
-        index = _narrowest(indices, indptr, shape)
-        indices, indptr = indices.astype(index, copy=False), indptr.astype(index, copy=False)
     return (data, indices, indptr), shape
 
 
@@ -143,12 +203,3 @@ def _from_coordinates(
             raise ValueError(f"{name}: must have as many entries as data, has {part.size}, not {data.size}")
     queue = queue_for((data, row, col), queue)
     return from_coordinates(queue, data, row, col, shape, value_dtype_on(queue, data.dtype, dtype))
-
-
-def _narrowest(indices: np.ndarray[Any, Any], indptr: np.ndarray[Any, Any], shape: tuple[int, int]) -> type:
-    """Return int32 if the dimensions and all indices fit, else int64."""
-    limit = np.iinfo(np.int32)
-    for part in (indices, indptr):
-        if part.dtype != np.int32 and part.size and (part.max() > limit.max or part.min() < limit.min):
-            return np.int64
-    return np.int64 if max(shape) > limit.max else np.int32

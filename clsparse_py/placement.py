@@ -19,6 +19,7 @@ from clsparse_py.transfer import contexts_match, from_host
 
 __all__ = [
     "Parts",
+    "index_dtype",
     "index_vector",
     "place",
     "place_part",
@@ -111,9 +112,9 @@ def index_vector(name: str, part: Any) -> Any:
     return part
 
 
-def _index_dtype(indices: Any, indptr: Any, shape: tuple[int, int]) -> np.dtype[Any]:
-    """Return the index type of a matrix: int64 if one of its arrays or a dimension needs it, else int32."""
-    wide = any(part.dtype.itemsize > 4 or part.dtype == np.uint32 for part in (indices, indptr))
+def index_dtype(parts: Iterable[Any], shape: Iterable[int]) -> np.dtype[Any]:
+    """Return the index type of a matrix: int64 if one of its index arrays or a dimension needs it, else int32."""
+    wide = any(part.dtype.itemsize > 4 or part.dtype == np.uint32 for part in parts)
     return np.dtype(np.int64 if wide or max(shape) > np.iinfo(np.int32).max else np.int32)
 
 
@@ -133,7 +134,7 @@ def place(
     if data.size != indices.size:
         raise ValueError(f"data: must have as many entries as indices, has {data.size}, not {indices.size}")
     value = value_dtype_on(queue, data.dtype, dtype)
-    index = _index_dtype(indices, indptr, shape)
+    index = index_dtype((indices, indptr), shape)
     return (
         place_part(queue, "data", data, value, copy=copy),
         place_part(queue, "indices", indices, index, copy=copy),

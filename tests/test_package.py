@@ -21,7 +21,10 @@ WHERE = "from clsparse_py import sources; print(sources.TEMPLATES.resolve(), sou
 
 PUBLIC = {
     "BuildError",
+    "HostFallbackWarning",
     "NoDeviceError",
+    "coo_array",
+    "csc_array",
     "csr_array",
     "default_queue",
     "describe",

@@ -24,9 +24,10 @@ from clsparse_py._spmv.binning import Binning, ScanCounts
 from clsparse_py._spmv.kernels import Adaptive, Chunked, Combine, CountFeatures, Merge, Pieces, Subvector
 from clsparse_py._transpose.kernels import Count, Gather, GatherChunked, Insert, Order, Sample, Unpack
 from clsparse_py.arithmetic import Arithmetic
-from clsparse_py.canonical import Begins, Compact, Nonzeros, Range
+from clsparse_py.canonical import Begins, Compact, Nonzeros
 from clsparse_py.catalogue import catalogue
 from clsparse_py.convert import Convert
+from clsparse_py.coordinates import EntryRows, Range, Regroup
 from clsparse_py.device import Device, Portability
 from clsparse_py.primitives.arguments import CheckPointers
 from clsparse_py.primitives.partition import Partition
@@ -50,6 +51,7 @@ def records() -> list[programs.Parameters]:
     found: list[programs.Parameters] = [
         Convert(64, a, b) for a in ("bool", "complex64", "float64") for b in ("int8", "bool", "complex128")
     ]
+    found += [Regroup(64, "int32", "int64"), EntryRows(64, "int64")]
     found += [Range(64, number) for number in ("int8", "uint64")] + [Nonzeros(64, number) for number in ("bool", "complex128")]
     for index in ("int32", "int64"):
         found += [Check(64, index), Partition(64, index), CountFeatures(64, index), ScanCounts(64, index)]

@@ -425,6 +425,7 @@ OF_THE_HOST = [
     "canonical_compact",
     "canonical_nonzeros",
     "canonical_range",
+    "canonical_rows|canonical_regroup",
     "primitives_permute",
 ]
 OF_THE_HOST += ["sort_network|merge_", "|".join(OF_THE_HOST)]
@@ -498,6 +499,7 @@ def test_the_host_does_what_no_other_kernel_does(
         without = wanted.copy()
         without.eliminate_zeros()
         same(A, without)
+        same(A.reshape(50, 40).tocsr(), without.reshape(50, 40).tocsr())
         for to in ("float32", "complex64", "int16", "bool"):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of NumPy's, that a complex loses its imaginary part

@@ -14,6 +14,8 @@ from pyopencl import array as cl_array
 from typing_extensions import assert_type
 
 from clsparse_py import (
+    coo_array,
+    csc_array,
     csr_array,
     default_queue,
     min_plus,
@@ -68,8 +70,12 @@ def sparse_products(A: csr_array, profile: bool) -> None:
 
 def matrices(A: csr_array) -> None:
     """A matrix and its parts."""
-    assert_type(A.T, csr_array)
-    assert_type(A.transpose(copy=True), csr_array)
+    assert_type(A.T, csc_array)
+    assert_type(A.T.T, csr_array)
+    assert_type(A.tocsc(), csc_array)
+    assert_type(A.tocoo(), coo_array)
+    assert_type(A.tocoo().tocsr(), csr_array)
+    assert_type(A.transpose(copy=True), csc_array)
     assert_type(A.astype(np.float32), csr_array)
     assert_type(A.data, cl_array.Array)
     assert_type(A.data.get(), Host)

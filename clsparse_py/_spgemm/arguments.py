@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pyopencl as cl
-import scipy.sparse
 from pyopencl import array as cl_array
 
 from clsparse_py._spgemm.kernels import Form
@@ -15,8 +14,8 @@ from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.convert import converted
 from clsparse_py.device import Device
 from clsparse_py.errors import class_of
-from clsparse_py.matrix import Matrix, MatrixT
-from clsparse_py.parts import made_of
+from clsparse_py.matrix import Matrix, MatrixT, is_sparse
+from clsparse_py.parts import matrix_of
 from clsparse_py.semiring import Semiring, plus_times
 
 __all__ = ["check_limits", "check_operands", "form_of", "memory_limit_of", "with_index"]
@@ -36,12 +35,12 @@ def check_operands(A: MatrixT, B: Any, semiring: Any) -> tuple[MatrixT, Matrix]:
     """
     if not isinstance(A, Matrix):
         raise TypeError(f"A: must be a clsparse_py.csr_array, is {class_of(A)}")
-    if not isinstance(B, Matrix):
-        if not scipy.sparse.issparse(B):
-            raise TypeError(f"B: must be a csr_array or a SciPy sparse matrix, is {type(B).__name__}")
-        if B.ndim != 2:
-            raise ValueError(f"B: must have two dimensions, has {B.ndim} (shape {B.shape})")
-        B = Matrix.assembled(*made_of(B, queue=A.queue))
+    if not is_sparse(B):
+        raise TypeError(f"B: must be a csr_array or a SciPy sparse matrix, is {type(B).__name__}")
+    for name, operand in (("A", A), ("B", B)):
+        if len(operand.shape) != 2:
+            raise ValueError(f"{name}: must have two dimensions, has {len(operand.shape)} (shape {operand.shape})")
+    B = matrix_of(A.queue, B)
     (m, k), (rows, n), context = A.shape, B.shape, A.context
     if context is not B.context and context != B.context:
         raise ValueError("B: lives in another context than A")

@@ -40,7 +40,7 @@ def transpose(A: MatrixT, *, method: Method = "auto") -> MatrixT:
 
     See Also
     --------
-    csr_array.T : The same, kept until A changes.
+    csr_array.T : A `csc_array` over the same arrays, without a kernel.
     transpose_plan : For several sets of values.
 
     Notes

@@ -16,7 +16,7 @@ from clsparse_py.elementwise.comparison import with_dense, with_scalar, with_spa
 from clsparse_py.elementwise.union import canonical_parts, combined
 from clsparse_py.elementwise.values import add_entries, dense_values, mapped, scaled
 from clsparse_py.errors import DtypeError
-from clsparse_py.matrix import Matrix, Structure
+from clsparse_py.matrix import Matrix, Structure, is_sparse
 from clsparse_py.transfer import contexts_match, fetched, from_host
 
 __all__ = ["Elementwise"]
@@ -61,7 +61,7 @@ class Elementwise(Matrix):
         if _is_scalar(other):
             _require_zero(other, "adding" if operator == "plus" else "subtracting")
             return self._with_values(self._own_values())
-        if _is_sparse(other):
+        if is_sparse(other):
             return combined(operator, self, self._of_this_shape(other))
         return self._with_dense(other, 1 if operator == "plus" else -1, "plus")
 
@@ -98,13 +98,13 @@ class Elementwise(Matrix):
         """
         if _is_scalar(other):
             return self._with_values(scaled(self, _scalar(other)))
-        if _is_sparse(other):
+        if is_sparse(other):
             return combined("multiply", self, self._of_this_shape(other))
         raise TypeError(f"other: must be a sparse matrix or a scalar, is {type(other).__name__}")
 
     def __mul__(self, other: Any) -> Any:
         """Return `multiply`."""
-        return self.multiply(other) if _is_scalar(other) or _is_sparse(other) else NotImplemented
+        return self.multiply(other) if _is_scalar(other) or is_sparse(other) else NotImplemented
 
     __rmul__ = __mul__
 
@@ -137,7 +137,7 @@ class Elementwise(Matrix):
         return self._chosen("minimum", other)
 
     def _chosen(self, operator: str, other: Any) -> Self:
-        if not _is_sparse(other):
+        if not is_sparse(other):
             raise TypeError(f"other: must be a sparse matrix, is {type(other).__name__}")
         return combined(operator, self, self._of_this_shape(other))
 
@@ -175,7 +175,7 @@ class Elementwise(Matrix):
         if _is_scalar(other):
             self.require_valid()
             return with_scalar(operator, self, _scalar(other))
-        if _is_sparse(other):
+        if is_sparse(other):
             if operator in ("eq", "ne") and tuple(other.shape) != self.shape:
                 return operator == "ne"
             self.require_valid()
@@ -322,10 +322,6 @@ def _scalar(value: Any) -> Any:
     if np.asarray(found).dtype.kind not in "biufc":
         raise TypeError(f"other: must be a number, is {found!r}")
     return found
-
-
-def _is_sparse(value: Any) -> bool:
-    return isinstance(value, Matrix) or scipy.sparse.issparse(value)
 
 
 def _require_zero(scalar: Any, doing: str) -> None:

@@ -18,7 +18,7 @@ from values import same
 from workload import Report
 
 import clsparse_py
-from clsparse_py import csr_array, describe, primitives, programs, spgemm, spmv, spmv_plan
+from clsparse_py import csr_array, describe, primitives, programs, spgemm, spmv, spmv_plan, transpose
 from clsparse_py.primitives import reference
 
 
@@ -46,7 +46,7 @@ def main() -> None:
     with programs.recording() as built:
         A = csr_array(wanted)
         same(A @ x, wanted @ x)
-        sparse(A.T, wanted.T.tocsr())
+        sparse(transpose(A), wanted.T.tocsr())
         product = (wanted @ wanted.T.tocsr()).sorted_indices()
         sparse(A @ A.T, product)
         # The kernels of larger matrices on CPU devices.

@@ -13,7 +13,7 @@ from primitive_cases import TYPES, chain_on, placed, room
 from values import INDEX_TYPES, numbers, same
 
 import clsparse_py
-from clsparse_py import canonical, csr_array, transpose, transpose_plan
+from clsparse_py import canonical, coordinates, csr_array, transpose, transpose_plan
 from clsparse_py._transpose.methods import METHODS, NotSymmetricError
 from clsparse_py.primitives.permute import enqueue_permute
 
@@ -100,7 +100,7 @@ def whole(matrix: scipy.sparse.csr_array, dtype: np.dtype[Any]) -> None:
     values = numbers(matrix.nnz, dtype)
     A = on_device(matrix, values, np.int32)
     wanted = scipy.sparse.csr_array((values, matrix.indices, matrix.indptr), shape=matrix.shape).T.tocsr()
-    for found in (transpose(A), transpose_plan(A)(values), A.T):
+    for found in (transpose(A), transpose_plan(A)(values), A.T.tocsr()):
         for name in ("data", "indices", "indptr"):
             np.testing.assert_array_equal(getattr(found, name).get(), getattr(wanted, name))
     x = numbers(matrix.shape[0], dtype)
@@ -132,9 +132,14 @@ def in_order(dtype: np.dtype[Any], index: type[Any], work_group: int) -> None:
     equal(canonical.with_sorted_rows(queue, (A.data, A.indices, A.indptr)), wanted)
     order = np.random.default_rng(4).permutation(rows.size)
     numbered = rows[order].astype(np.int16), RAGGED.indices[order].astype(index)
-    made, _, _ = canonical.from_coordinates(queue, values[order], *numbered, RAGGED.shape, dtype, work_group)
+    made, _, _ = coordinates.from_coordinates(queue, values[order], *numbered, RAGGED.shape, dtype, work_group)
     wanted = scipy.sparse.coo_array((values[order], numbered), shape=RAGGED.shape).tocsr()
     equal(made, wanted)
+    same(coordinates.rows_of(queue, A.indptr, A.nnz), rows.astype(index))
+    places = rows * RAGGED.shape[1] + RAGGED.indices
+    found = coordinates.regrouped(queue, placed(rows.astype(index)), A.indices, (RAGGED.shape[1], 1), 7, np.dtype(np.int64))
+    for each, numbers_of in zip(found, np.divmod(places.astype(np.int64), 7), strict=True):
+        same(each, numbers_of)
 
 
 def equal(found: tuple[Any, ...], wanted: scipy.sparse.csr_array) -> None:

@@ -15,7 +15,7 @@ from problems import assert_product, device_matrix, pattern_product, rows_of
 from pyopencl import array as cl_array
 
 import clsparse_py
-from clsparse_py import csr_array, describe, min_plus, programs, spgemm, spgemm_plan
+from clsparse_py import csr_array, describe, min_plus, programs, spgemm, spgemm_plan, transpose
 from clsparse_py._spgemm import METHODS, SpgemmPlan, count
 from clsparse_py.launch import Chain
 from clsparse_py.semiring import plus_times
@@ -43,9 +43,8 @@ def test_operators_take_scipys_matrices_on_both_sides(queue: cl.CommandQueue, pa
     left, right = (csr_array(each, queue=queue) for each in pair)
     assert_product(left @ right, A, B)
     for found in (left @ getattr(sp, kind)(B), getattr(sp, kind)(A) @ right):
-        assert isinstance(found, csr_array)
         assert found.queue is queue
-        assert_product(found, A, B)
+        assert_product(found.tocsr(), A, B)
 
 
 def test_operators_find_operands_that_do_not_fit(queue: cl.CommandQueue, pair: Operands) -> None:
@@ -64,7 +63,7 @@ def test_names(queue: cl.CommandQueue, pair: Operands) -> None:
 
 def test_squares_of_the_transposed(queue: cl.CommandQueue, pair: Operands) -> None:
     A = csr_array(pair[0], queue=queue)
-    assert_product(A.T @ A, pair[0].T.tocsr(), pair[0])
+    assert_product((A.T @ A).tocsr(), pair[0].T.tocsr(), pair[0])
     assert_product(A @ A.T, pair[0], pair[0].T.tocsr())
 
 
@@ -179,7 +178,7 @@ def test_a_plan_outlives_its_operands(queue: cl.CommandQueue, pair: Operands) ->
     plan = spgemm_plan(csr_array(A, queue=queue, copy=True), csr_array(B, queue=queue, copy=True))
     assert_product(plan(A.data, B.data), A, B)
     left = csr_array(A, queue=queue, copy=True)
-    plan = spgemm_plan(left, left.T)
+    plan = spgemm_plan(left, transpose(left))
     left.indices = left.indices.copy()
     left.indptr = left.indptr.copy()
     del left

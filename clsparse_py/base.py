@@ -1,0 +1,505 @@
+"""Methods that sparse arrays of all formats share: conversions by name, products, NumPy's functions, pickling, how they show."""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+import sys
+import warnings
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, overload
+
+import numpy as np
+import pyopencl as cl
+import scipy.sparse
+from pyopencl import array as cl_array
+from typing_extensions import Self
+
+from clsparse_py.elementwise.values import add_entries
+from clsparse_py.errors import HostFallbackWarning
+from clsparse_py.launch import Chain
+from clsparse_py.matrix import Matrix, Sparse
+from clsparse_py.overlap import require_inside
+from clsparse_py.placement import value_dtype
+from clsparse_py.tables import Table
+from clsparse_py.transfer import contexts_match
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from clsparse_py.coo import coo_array
+    from clsparse_py.csc import csc_array
+    from clsparse_py.csr import csr_array
+
+__all__ = ["SparseArray", "checked_cast", "class_of_format", "dense_operand_of", "on_device", "with_scipys"]
+
+_CLASSES: dict[tuple[str, bool], Any] = {}
+
+
+def class_of_format(name: str, *, one_dimensional: bool = False) -> Any:
+    """Return the class of a format on the device, "csr", "csc" or "coo"; that of its one-dimensional arrays, if asked for."""
+    return _CLASSES[name, one_dimensional]
+
+
+def on_device(queue: cl.CommandQueue, value: Any) -> SparseArray:
+    """Return a sparse array, ours or SciPy's, as one of ours: of the same format or, if there is none on the device, CSR."""
+    if isinstance(value, SparseArray):
+        return value
+    found: SparseArray = _CLASSES.get((value.format, value.ndim == 1), _CLASSES["csr", value.ndim == 1])(value, queue=queue)
+    return found
+
+
+def with_scipys(name: str, A: SparseArray, other: Any) -> Any:
+    """Return ``other + A`` or so for a sparse array of SciPy; ``name`` is that of the right operand, such as ``__radd__``."""
+    return getattr(on_device(A.queue, other), name.replace("__r", "__", 1))(A)
+
+
+def dense_operand_of(other: Any) -> Any:
+    """Return a dense operand of @ as an array of one or two dimensions; None if it is no array, which is left to Python.
+
+    Raises
+    ------
+    ValueError
+        It is a scalar, or has other dimensions.
+    """
+    dense = other if isinstance(other, cl_array.Array) else np.asarray(other)
+    if dense.ndim in (1, 2):
+        return dense
+    if dense.ndim == 0 and dense.dtype.kind == "O":
+        return None
+    what = f"is a scalar of type {type(other).__name__}: use A * x" if dense.ndim == 0 else f"has shape {dense.shape}"
+    raise ValueError(f"x: must be an array of one or two dimensions, {what}")
+
+
+def checked_cast(own: np.dtype[Any], dtype: Any, casting: str) -> np.dtype[Any]:
+    """Return the dtype that values are to be converted to.
+
+    Raises
+    ------
+    TypeError
+        It is not supported, or ``casting``, one of NumPy's rules, forbids the conversion.
+    """
+    wanted = value_dtype("dtype", dtype)
+    if not np.can_cast(own, wanted, casting):  # type: ignore[arg-type] # one of NumPy's rules, or NumPy says so
+        raise TypeError(f"dtype: {own} values cannot be cast to {wanted} by the rule {casting!r}")
+    return wanted
+
+
+def _new_shape(lengths: tuple[Any, ...], of: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape that `SparseArray.reshape` is asked for.
+
+    Raises
+    ------
+    TypeError, ValueError
+        It is no shape of as many places.
+    """
+    if not lengths:
+        raise TypeError("shape: is missing")
+    given = lengths[0] if len(lengths) == 1 and np.ndim(lengths[0]) else lengths
+    shape, size = [operator.index(each) for each in given], math.prod(of)
+    if len(shape) not in (1, 2):
+        raise ValueError(f"shape: must have one or two dimensions, is {tuple(shape)}")
+    if shape.count(-1) > 1:
+        raise ValueError("shape: can only specify one unknown dimension")
+    if -1 in shape:
+        others = math.prod(each for each in shape if each != -1)
+        shape[shape.index(-1)] = size // others if others else 0
+    if min(shape) < 0 or math.prod(shape) != size:
+        raise ValueError(f"shape: cannot reshape an array of {size} places, {of}, into {tuple(given)}")
+    return tuple(shape)
+
+
+@functools.cache
+def _warn_of_fallback(name: str) -> None:
+    """Say once a process that a method is the host's."""
+    text = f"{name} is made on the host, by SciPy: its result is not on the device"
+    warnings.warn(text, HostFallbackWarning, stacklevel=4)
+
+
+class SparseArray(Sparse):
+    """Base of `csr_array`, `csc_array` and `coo_array`.
+
+    Attributes
+    ----------
+    format : str
+        "csr", "csc" or "coo".
+    """
+
+    format: ClassVar[str]
+    # Before NumPy's and PyOpenCL's arrays.
+    __array_priority__ = 200.0
+    #: Entries that SciPy's own arrays print.
+    maxprint = 50
+    # As SciPy's and NumPy's arrays, which compare by entries.
+    __hash__ = None  # type: ignore[assignment] # the way to say so
+
+    def __init_subclass__(cls, one_dimensional: bool | None = None, **options: Any) -> None:
+        """Note the class of a format."""
+        super().__init_subclass__(**options)
+        if hasattr(cls, "format"):
+            for dimensions in (False, True) if one_dimensional is None else (one_dimensional,):
+                _CLASSES.setdefault((cls.format, dimensions), cls)
+
+    # ---- what each format says for itself
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the values."""
+        raise NotImplementedError
+
+    @property
+    def queue(self) -> cl.CommandQueue:
+        """The queue on which operations run, unless a dense operand on the device has another."""
+        raise NotImplementedError
+
+    @property
+    def nnz(self) -> int:
+        """How many entries are stored."""
+        raise NotImplementedError
+
+    def get(self) -> Any:
+        """Return the array as SciPy's of the same format, of its own memory."""
+        raise NotImplementedError
+
+    def copy(self) -> Self:
+        """Return an array with device arrays of its own."""
+        raise NotImplementedError
+
+    def _alias(self) -> Self:
+        """Return another array over the same device arrays."""
+        raise NotImplementedError
+
+    def _as_csr(self) -> csr_array:
+        """Return the array of two dimensions in CSR form, to be read alone: it is kept until the array changes."""
+        raise NotImplementedError
+
+    def _times(self, dense: Any) -> Any:
+        """Return ``A @ dense``."""
+        return self._as_csr()._times(dense)
+
+    def _dense_times(self, dense: Any) -> Any:
+        """Return ``dense @ A``; their shapes go together."""
+        return self._as_csr()._dense_times(dense)
+
+    def _times_sparse(self, other: SparseArray) -> Any:
+        """Return ``A @ other``, a sparse array of ours."""
+        return self._as_csr()._times_sparse(other)
+
+    # ---- attributes
+
+    @property
+    def context(self) -> cl.Context:
+        """The context of the queue."""
+        return self.queue.context
+
+    @property
+    def size(self) -> int:
+        """Stored entries, as `nnz`."""
+        return self.nnz
+
+    def __len__(self) -> int:
+        """Raise a TypeError, as SciPy's arrays do."""
+        raise TypeError("length: ambiguous for a sparse array; ask for A.nnz or A.shape[0]")
+
+    def __bool__(self) -> bool:
+        """Return whether an array of one place stores an entry; others have no truth value, as in SciPy."""
+        if self.shape == (1, 1):
+            return self.nnz != 0
+        shown = " x ".join(map(str, self.shape))
+        raise ValueError(f"truth value: ambiguous, as A is {shown}; ask for A.nnz, or use A.get()")
+
+    # ---- conversions
+
+    def tocsc(self, copy: bool = False) -> csc_array:
+        """Return the array in CSC form."""
+        raise NotImplementedError
+
+    def tocoo(self, copy: bool = True) -> coo_array:
+        """Return the array in COO form."""
+        raise NotImplementedError
+
+    def asformat(self, format: str | None, copy: bool = False) -> Any:  # noqa: A002 - SciPy's name for it
+        """Return the array in a format by its name; itself if it has that format, or if there is no name.
+
+        Parameters
+        ----------
+        format : {"csr", "csc", "coo", "dia", "bsr", "lil", "dok"} or None
+            The last four are SciPy's classes, on the host.
+        copy : bool
+            True: the result has arrays of its own.
+
+        Raises
+        ------
+        ValueError
+            There is no such format.
+        """
+        if format is None or format == self.format:
+            return self.copy() if copy else self
+        convert = getattr(self, f"to{format}", None) if format in ("csr", "csc", "coo", "dia", "bsr", "lil", "dok") else None
+        if convert is None:
+            raise ValueError(f"format: must be csr, csc, coo, dia, bsr, lil or dok, is {format!r}")
+        return convert(copy=copy)
+
+    def reshape(self, *shape: Any, order: str = "C", copy: bool = False) -> Any:
+        """Return the entries in another shape of as many places, as a `coo_array`; the array itself if it has that shape.
+
+        Parameters
+        ----------
+        shape : int or tuple of int
+            One length may be -1: what the others leave.
+        order : {"C", "F"}
+            How places are counted: by rows, or by columns.
+        copy : bool
+            True: the result shares no array with this one.
+
+        Raises
+        ------
+        TypeError, ValueError
+            The shape has another number of places, or is none.
+        """
+        wanted = _new_shape(shape, self.shape)
+        if wanted == self.shape:
+            return self.copy() if copy else self
+        if order not in ("C", "F"):
+            raise ValueError(f"order: must be C or F, is {order!r}")
+        return self.tocoo(copy=copy)._reshaped(wanted, order)
+
+    def _on_host(self, name: str) -> Any:
+        _warn_of_fallback(name)
+        return getattr(self.get(), name)
+
+    def todia(self, copy: bool = False) -> Any:  # noqa: ARG002 - always its own
+        """Return a `scipy.sparse.dia_array`, made on the host."""
+        return self._on_host("todia")()
+
+    def tobsr(self, blocksize: tuple[int, int] | None = None, copy: bool = False) -> Any:  # noqa: ARG002 - always its own
+        """Return a `scipy.sparse.bsr_array`, made on the host, of blocks of a size that SciPy chooses if none is given."""
+        convert = self._on_host("tobsr")
+        return convert() if blocksize is None else convert(blocksize=blocksize)
+
+    def tolil(self, copy: bool = False) -> Any:  # noqa: ARG002 - always its own
+        """Return a `scipy.sparse.lil_array`, made on the host."""
+        return self._on_host("tolil")()
+
+    def todok(self, copy: bool = False) -> Any:  # noqa: ARG002 - always its own
+        """Return a `scipy.sparse.dok_array`, made on the host."""
+        return self._on_host("todok")()
+
+    @overload
+    def toarray(self, order: Any = None, out: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]: ...
+
+    @overload
+    def toarray(self, order: None, out: cl_array.Array) -> cl_array.Array: ...
+
+    @overload
+    def toarray(self, *, out: cl_array.Array) -> cl_array.Array: ...
+
+    def toarray(self, order: Any = None, out: Any = None) -> Any:
+        """Return the array as a dense one; duplicates are summed.
+
+        Parameters
+        ----------
+        order : {"C", "F"}, optional
+            The order of a new NumPy array.
+        out : numpy.ndarray or pyopencl.array.Array, optional
+            Of the same shape and dtype: it is overwritten and returned. A device array is C-contiguous and begins its buffer.
+
+        Raises
+        ------
+        ValueError
+            ``out`` is another array, or ``order`` is given beside it.
+        """
+        if isinstance(out, cl_array.Array):
+            return self._into(out, order)
+        found = self.get().toarray(order=order, out=out)
+        return np.asarray(found) if out is None else out
+
+    todense = toarray
+
+    def _into(self, out: cl_array.Array, order: Any) -> Any:
+        """Write the array into a dense one on the device, and return that."""
+        if order is not None:
+            raise ValueError("order: cannot be given beside out")
+        if out.shape != self.shape or out.dtype != self.dtype:
+            raise ValueError(f"out: must have shape {self.shape} and dtype {self.dtype}, has {out.shape} and {out.dtype}")
+        if out.offset or (out.size and not out.flags.c_contiguous):
+            raise ValueError("out: must be C-contiguous and begin its buffer")
+        if not contexts_match(out, self.context):
+            raise ValueError("out: lives in another context than A")
+        require_inside("out", out)
+        A = self._as_csr()
+        A.require_valid()
+        if out.size:
+            chain = Chain(A.queue, out, writes=(out,))
+            chain.fill(out, 0, out.size)
+            chain.finish(out)
+            add_entries(A, out)
+        return out
+
+    # ---- products
+
+    def __matmul__(self, other: Any) -> Any:
+        """Return ``A @ other``: NumPy for NumPy, a device array, not waited for, for a device array; sparse of a sparse array.
+
+        A sparse product has A's format, but CSR if A is in COO form.
+        """
+        if scipy.sparse.issparse(other):
+            other = on_device(self.queue, other)
+        if isinstance(other, SparseArray):
+            _require_same_context(self, other)
+            return self._times_sparse(other)
+        dense = dense_operand_of(other)
+        if dense is None:
+            # SciPy's LinearOperator would make an array of A. Where it is not imported, there is none.
+            linalg = sys.modules.get("scipy.sparse.linalg")
+            is_operator = linalg is not None and isinstance(other, linalg.LinearOperator)
+            return linalg.aslinearoperator(self) @ other if linalg is not None and is_operator else NotImplemented
+        return self._times(dense)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        """Return ``other @ A`` for a dense array, NumPy's or the device's, or a sparse array of SciPy."""
+        if scipy.sparse.issparse(other):
+            return on_device(self.queue, other) @ self
+        dense = dense_operand_of(other)
+        if dense is None:
+            return NotImplemented
+        if dense.shape[-1] != self.shape[0]:
+            of = f"{self.shape[0]} {'entries' if dense.ndim == 1 else 'columns'}"
+            shown = " x ".join(map(str, self.shape))
+            raise ValueError(f"x: must have {of}, as A is {shown}, has shape {dense.shape}")
+        return self._dense_times(dense)
+
+    def dot(self, other: Any) -> Any:
+        """Return ``A @ other`` or, of a scalar, ``A * other``."""
+        return self * other if np.isscalar(other) else self @ other  # type: ignore[operator] # of each format
+
+    def matvec(self, x: Any) -> Any:
+        """Return ``A @ x`` for a vector x of n entries, or of n x 1, whose shape the result has.
+
+        With `matvec`, `rmatvec`, `matmat` and `rmatmat`, the array serves all of `scipy.sparse.linalg`.
+        """
+        return self @ x
+
+    def rmatvec(self, x: Any) -> Any:
+        """Return ``A.conj().T @ x`` for a vector x of m entries, or of m x 1. The CSR that it needs is kept."""
+        if self.dtype.kind != "c":
+            return self._conjugate_times(x)
+        return _conjugate(self._conjugate_times(_conjugate(x)))
+
+    def _conjugate_times(self, x: Any) -> Any:
+        return x @ self if np.ndim(x) == 1 else (x.T @ self).T
+
+    def matmat(self, X: Any) -> Any:
+        """Return ``A @ X`` for a matrix X of n rows."""
+        return self @ X
+
+    def rmatmat(self, X: Any) -> Any:
+        """Return ``A.conj().T @ X`` for a matrix X of m rows. The CSR that it needs is kept."""
+        return self.rmatvec(X)
+
+    # ---- NumPy's functions
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: tuple[Any, ...] = (), **options: Any) -> Any:
+        """Apply a function of NumPy's, such as ``np.add`` or ``np.matmul``, as the operator or method that it stands for."""
+        if method != "__call__" or options:
+            return NotImplemented
+        found = _applied(ufunc, inputs)
+        if found is NotImplemented or not out:
+            return found
+        (target,) = out
+        if not isinstance(target, np.ndarray) or isinstance(found, SparseArray):
+            return NotImplemented
+        target[...] = found
+        return target
+
+    # ---- copies
+
+    def __copy__(self) -> Self:
+        return self._alias()
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self.copy()
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """Pickle what `get` returns, and the device's name; it is loaded on the default queue."""
+        return _loaded, (self.format, self.get(), self.queue.device.name)
+
+    # ---- how it shows
+
+    def _index_dtype(self) -> np.dtype[Any]:
+        raise NotImplementedError
+
+    def _n_stored(self) -> int:
+        """Return how many entries are stored, without a look at the structure."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        kind = f"{self.dtype} values, {self._index_dtype()} indices"
+        shown = " x ".join(map(str, self.shape)) if self.ndim == 2 else f"length {self.shape[0]}"
+        name = self.queue.device.name
+        return f"<{self.format}_array of {shown}, {self._n_stored()} stored entries, {kind}, on {name}>"
+
+    def _repr_html_(self) -> str:
+        kinds = f"{self._n_stored():,}", str(self.dtype), str(self._index_dtype()), self.queue.device.name
+        lengths = ("rows", "columns") if self.ndim == 2 else ("length",)
+        heads = *lengths, "stored entries", "values", "indices", "device"
+        return Table(f"{self.format}_array", heads, [(*(f"{each:,}" for each in self.shape), *kinds)]).as_html()
+
+
+def _loaded(format: str, host: Any, device: str) -> SparseArray:  # noqa: A002, ARG001 - the name is there to be read in a pickle
+    """Return a pickled array on the default queue."""
+    found: SparseArray = class_of_format(format, one_dimensional=host.ndim == 1)(host)
+    return found
+
+
+def _require_same_context(A: SparseArray, B: SparseArray) -> None:
+    if A.queue is not B.queue and A.context != B.context:
+        raise ValueError("B: lives in another context than A")
+
+
+def _conjugate(values: Any) -> Any:
+    """Return the conjugates of a NumPy or device array."""
+    return values.conj() if isinstance(values, cl_array.Array) else np.conj(values)
+
+
+#: The operators that functions of NumPy stand for, by the names of their methods: of the left operand, and of the right one.
+_OPERATORS: Mapping[np.ufunc, tuple[str, str]] = {
+    np.add: ("__add__", "__radd__"),
+    np.subtract: ("__sub__", "__rsub__"),
+    np.multiply: ("__mul__", "__rmul__"),
+    np.true_divide: ("__truediv__", "__rtruediv__"),
+    np.power: ("__pow__", "__rpow__"),
+    np.matmul: ("__matmul__", "__rmatmul__"),
+    np.maximum: ("maximum", "maximum"),
+    np.minimum: ("minimum", "minimum"),
+    np.equal: ("__eq__", "__eq__"),
+    np.not_equal: ("__ne__", "__ne__"),
+    np.less: ("__lt__", "__gt__"),
+    np.less_equal: ("__le__", "__ge__"),
+    np.greater: ("__gt__", "__lt__"),
+    np.greater_equal: ("__ge__", "__le__"),
+}
+#: The methods and operators of one operand that functions of NumPy stand for.
+UNARY_FUNCTIONS: Mapping[np.ufunc, Callable[[Any], Any]] = {
+    np.negative: operator.neg,
+    np.absolute: abs,
+    np.conjugate: operator.methodcaller("conjugate"),
+}
+
+
+def _applied(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
+    """Return the result of a function of NumPy's on operands, one of which is sparse."""
+    if len(inputs) == 1:
+        function = UNARY_FUNCTIONS.get(ufunc)
+        return NotImplemented if function is None else function(inputs[0])
+    if ufunc not in _OPERATORS:
+        return NotImplemented
+    forward, reflected = _OPERATORS[ufunc]
+    left, right = inputs
+    for operand, other, name in ((left, right, forward), (right, left, reflected)):
+        if isinstance(operand, (SparseArray, Matrix)) and hasattr(operand, name):
+            found = getattr(operand, name)(other)
+            if found is not NotImplemented:
+                return found
+    return NotImplemented

@@ -1,0 +1,89 @@
+"""Operations that arrays of other formats leave to a `csr_array`: which there are, and the methods that pass them on."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import TYPE_CHECKING, Any
+
+import scipy.sparse
+
+from clsparse_py.base import SparseArray, with_scipys
+from clsparse_py.csr import csr_array
+
+__all__ = ["ALONG", "ENTRYWISE", "Delegating", "delegated", "result_of"]
+
+#: Operations on each place, whose operands have places too, or none.
+ENTRYWISE = (
+    "__abs__", "__neg__", "__pos__", "__round__", "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__",
+    "__truediv__", "__rtruediv__", "__pow__", "__eq__", "__ne__", "__lt__", "__gt__", "__le__", "__ge__", "multiply", "maximum",
+    "minimum", "power", "conj", "conjugate", "real", "imag", "arcsin", "arcsinh", "arctan", "arctanh", "ceil", "deg2rad", "expm1",
+    "floor", "log1p",
+    "rad2deg", "rint", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
+)  # fmt: skip
+#: Those of a right operand.
+REFLECTED = ("__radd__", "__rsub__", "__rmul__", "__rtruediv__")
+#: Reductions, whose first argument is an axis.
+ALONG = ("sum", "mean", "max", "min", "nanmax", "nanmin", "argmax", "argmin", "getnnz", "count_nonzero")
+
+
+class Delegating(SparseArray):
+    """Base of the arrays that leave operations to a `csr_array`."""
+
+    def _entrywise(self, name: str, *arguments: Any, **named: Any) -> Any:
+        """Return the result of one of `ENTRYWISE`."""
+        raise NotImplementedError
+
+    def _along(self, name: str, axis: Any = None, *arguments: Any, **named: Any) -> Any:
+        """Return the result of one of `ALONG`."""
+        raise NotImplementedError
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+        def __abs__(self) -> Any: ...
+        def __neg__(self) -> Any: ...
+        def __add__(self, other: Any) -> Any: ...
+        def __radd__(self, other: Any) -> Any: ...
+        def __sub__(self, other: Any) -> Any: ...
+        def __rsub__(self, other: Any) -> Any: ...
+        def __mul__(self, other: Any) -> Any: ...
+        def __rmul__(self, other: Any) -> Any: ...
+        def __truediv__(self, other: Any) -> Any: ...
+        def __rtruediv__(self, other: Any) -> Any: ...
+        def __pow__(self, other: Any) -> Any: ...
+        def __eq__(self, other: Any) -> Any: ...
+        def __ne__(self, other: Any) -> Any: ...
+        def __lt__(self, other: Any) -> Any: ...
+        def __gt__(self, other: Any) -> Any: ...
+        def __le__(self, other: Any) -> Any: ...
+        def __ge__(self, other: Any) -> Any: ...
+
+
+def result_of(A: Any, name: str, *arguments: Any, **named: Any) -> Any:
+    """Return the result of a method, or the value of a property."""
+    found = getattr(A, name)
+    return found(*arguments, **named) if callable(found) else found
+
+
+def delegated(cls: type[Any]) -> None:
+    """Give a class the methods of `csr_array` that it leaves to one, with their names, signatures and docstrings."""
+    for names, way in ((ENTRYWISE, "_entrywise"), (ALONG, "_along")):
+        for name in names:
+            of_csr = inspect.getattr_static(csr_array, name, None)
+            if of_csr is not None and name not in vars(cls):
+                setattr(cls, name, _passed_on(name, way, of_csr))
+
+
+def _passed_on(name: str, way: str, of_csr: Any) -> Any:
+    """Return the method or property that passes an operation on to another method, ``way``."""
+    if isinstance(of_csr, property):
+        return property(lambda self: getattr(self, way)(name), doc=of_csr.__doc__)
+
+    @functools.wraps(of_csr)
+    def method(self: Any, *arguments: Any, **named: Any) -> Any:
+        if name in REFLECTED and scipy.sparse.issparse(arguments[0]):
+            return with_scipys(name, self, arguments[0])
+        return getattr(self, way)(name, *arguments, **named)
+
+    return method
