@@ -20,7 +20,7 @@ from clsparse_py.convert import Convert
 from clsparse_py.coordinates import EntryRows, Range, Regroup
 from clsparse_py.device import Device
 from clsparse_py.elementwise.comparison import Complement, DensePair
-from clsparse_py.elementwise.union import Union
+from clsparse_py.elementwise.union_kernels import Union, UnionCuts, UnionMarks, UnionWrite
 from clsparse_py.elementwise.values import Dense, Scatter, Values
 from clsparse_py.primitives.addition import sum_dtype
 from clsparse_py.primitives.arguments import CheckPointers
@@ -262,13 +262,18 @@ def _of_canonical_format(device: Device, arithmetic: Arithmetic) -> dict[str, pr
 def _of_elementwise(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Parameters]:
     """Return the records of operators that apply entry by entry, and of diagonals."""
     group, index, a = min(128, device.max_work_group), arithmetic.index, arithmetic.a
+    types = index, a, arithmetic.x, "plus"
+    marks = UnionMarks.legal(device, *types)
     return {
         "elementwise/complement": Complement(group, index, index),
         "elementwise/dense_pair": DensePair(group, a, a, "bool", "lt"),
         "elementwise/dense": Dense(group, a, a, a, "positive"),
         "elementwise/scatter": Scatter(group, index, a, a, "plus"),
-        "elementwise/union": Union.legal(device, index, a, arithmetic.x, "plus", "count"),
-        "elementwise/union:fill": Union.legal(device, index, a, arithmetic.x, "plus", "fill"),
+        "elementwise/union": Union(1, *types, "count"),
+        "elementwise/union:fill": Union(1, *types, "fill"),
+        "elementwise/union_cuts": UnionCuts(min(64, device.max_work_group), index),
+        "elementwise/union_marks": marks,
+        "elementwise/union_write": UnionWrite.of(marks),
         "reductions/diagonal": Diagonal(group, index, a),
         "elementwise/values": Values(group, a, a, a, "multiply"),
         "elementwise/values:absolute": Values(group, a, a, np.abs(np.zeros(0, a)).dtype.name, "absolute"),

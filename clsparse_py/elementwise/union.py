@@ -3,137 +3,35 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyopencl as cl
 import scipy.sparse
 from pyopencl import array as cl_array
-from typing_extensions import override
 
-from clsparse_py.arithmetic import OPENCL_TYPES, conversion, name_of, needs_fp64
+from clsparse_py.arithmetic import name_of, needs_fp64
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.canonical import with_sorted_rows, without_duplicates
 from clsparse_py.convert import converted
 from clsparse_py.device import Device, describe
 from clsparse_py.elementwise.operators import OPERATORS
+from clsparse_py.elementwise.union_kernels import Union, UnionCuts, UnionMarks, UnionWrite
 from clsparse_py.errors import DtypeError
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix, MatrixT, Structure
 from clsparse_py.memory import allocated
+from clsparse_py.primitives.either_way import either_way
 from clsparse_py.primitives.scan import enqueue_scan
-from clsparse_py.records import dataclass
-from clsparse_py.structure import OfStructure
 from clsparse_py.transfer import fetched
 
-__all__ = ["Union", "canonical_parts", "combined"]
+__all__ = ["canonical_parts", "combined"]
 
 Parts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
 
-#: Places that a work-item takes where local memory stages them: an odd number, so that no two of them meet in a bank.
-_SPAN = 11
-#: Work-items to a core of a CPU: enough of them that rows of any length balance.
+#: Places that a work-item of a CPU takes, at least; and work-items to a core: enough of them that rows of any length balance.
+_LEAST_SPAN = 11
 _ITEMS_PER_CORE = 16
-
-
-@dataclass(frozen=True)
-class Union(OfStructure):
-    """Parameters of ``templates/elementwise/union.mako``.
-
-    Attributes
-    ----------
-    a, b : str
-        NumPy's names of the dtypes of both matrices' values.
-    operator : str
-        A name in `OPERATORS`.
-    phase : str
-        "count" or "fill".
-    span : int
-        Places that a work-item takes, if a work-group stages those of its work-items in local memory; 0 if it does not, and the
-        kernel is told.
-    """
-
-    template = "elementwise/union"
-
-    a: str
-    b: str
-    operator: str
-    phase: str
-    span: int
-
-    @property
-    def tile(self) -> int:
-        """Places that a work-group takes."""
-        return self.work_group * self.span
-
-    @property
-    def local_memory(self) -> int:
-        """Bytes of local memory of a work-group."""
-        if not self.span:
-            return 0
-        index, result = np.dtype(self.index).itemsize, OPERATORS[self.operator].result_dtype(self.dtype).itemsize
-        staged = (self.tile + self.span + 2) * (index + self.dtype.itemsize)
-        return staged + 4 * index + (self.tile * (index + result) if self.phase == "fill" else 0)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The dtype in which is computed."""
-        return np.result_type(self.a, self.b)
-
-    @property
-    @override
-    def name(self) -> str:
-        types = self.a if self.a == self.b else f"{self.a}_{self.b}"
-        staged = f"_x{self.span}" if self.span else ""
-        return f"union_{self.operator}_{self.phase}_{types}_{self.index}{staged}_wg{self.work_group}"
-
-    @property
-    @override
-    def prelude(self) -> str:
-        a, b, operator = np.dtype(self.a), np.dtype(self.b), OPERATORS[self.operator]
-        result = operator.result_dtype(self.dtype)
-        lines = ["#pragma OPENCL EXTENSION cl_khr_fp64 : enable"] if needs_fp64(a, b, self.dtype) else []
-        lines += [
-            super().prelude,
-            f"#define I_MAX {'LONG_MAX' if self.index == 'int64' else 'INT_MAX'}",
-            f"typedef {OPENCL_TYPES[a.name]} A_VALUE;  // {a.name}",
-            f"typedef {OPENCL_TYPES[b.name]} B_VALUE;  // {b.name}",
-            f"typedef {OPENCL_TYPES[self.dtype.name]} T;  // {self.dtype.name}: values are computed in it",
-            f"typedef {OPENCL_TYPES[result.name]} C_VALUE;  // {result.name}",
-            f"T from_a(const A_VALUE v) {{ return {conversion(a, self.dtype)}; }}",
-            f"T from_b(const B_VALUE v) {{ return {conversion(b, self.dtype)}; }}",
-            f"C_VALUE operate(const T a, const T b) {{ return {operator.expression(self.dtype)}; }}",
-        ]
-        return "\n".join(lines)
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        is_complex = OPERATORS[self.operator].result_dtype(self.dtype).kind == "c"
-        kept = "result.x != 0 || result.y != 0" if is_complex else "result != 0"
-        shape = {"staged": self.span > 0, "span": self.span, "tile": self.tile}
-        return {**super().arguments(), **shape, "phase": self.phase, "is_kept": kept}
-
-    @classmethod
-    def legal(
-        cls, device: Device, index: str, a: str, b: str, operator: str, phase: str, work_group: int = 0, span: int = _SPAN
-    ) -> Union:
-        """Return the nearest legal record: on CPU devices a work-item by itself, by default."""
-        if not work_group and device.is_cpu:
-            return cls(1, index, a, b, operator, phase, 0)
-        widest = (
-            cls(group, index, a, b, operator, "fill", span) for group in _halved(min(work_group or 128, device.max_work_group))
-        )
-        fits = next(each for each in widest if each.local_memory <= device.local_memory or each.work_group == 1)
-        return replace(fits, phase=phase)
-
-
-def _halved(number: int) -> Iterator[int]:
-    """Iterate over a number, its half, and so on down to 1."""
-    while number:
-        yield number
-        number //= 2
 
 
 def combined(operator: str, A: MatrixT, B: Matrix) -> MatrixT:
@@ -204,36 +102,83 @@ def _united_by_host(queue: cl.CommandQueue, parts: tuple[cl_array.Array, ...], o
 @or_by_host(_united_by_host)
 def _united(queue: cl.CommandQueue, parts: tuple[cl_array.Array, ...], operator: str, shape: tuple[int, int]) -> Parts:
     """Return the parts of the result, of two matrices' parts with one dtype of indices."""
+    chain = Chain(queue, *parts)
+    indptr = allocated(queue, "indptr of the result", shape[0] + 1, parts[2].dtype, parts[0].allocator)
+    if not shape[0]:
+        chain.fill(indptr, 0, 1)
+    return _made(chain, parts, operator, indptr)
+
+
+@either_way
+def _made(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, indptr: cl_array.Array) -> Parts:
+    """Return the parts of the result, with its indptr."""
+    return (_by_chunks if chain.device.is_cpu else _by_tiles)(chain, parts, operator, indptr)
+
+
+def _by_chunks(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, indptr: cl_array.Array) -> Parts:
+    """Return the parts of the result, of which each work-item makes a long stretch."""
     a_data, a_indices, a_indptr, b_data, b_indices, b_indptr = parts
-    chain, index, n_places = Chain(queue, *parts), a_indptr.dtype, shape[0] + a_indices.size + b_indices.size
-    types = name_of(index), name_of(a_data.dtype), name_of(b_data.dtype)
-    count, fill = (chain.build(_record(chain.device, *types, operator, phase)) for phase in ("count", "fill"))
-    groups, told = _cut(chain.device, n_places, count[1])
-    n_items = groups * count[1].work_group
-    sizes = index.type(shape[0]), np.uint64(n_places), *told
-    operands = a_indptr, a_indices, a_data, b_indptr, b_indices, b_data
+    index, n_rows = a_indptr.dtype, indptr.size - 1
+    types = name_of(index), name_of(a_data.dtype), name_of(b_data.dtype), operator
+    count, fill = (chain.build(_chunks(*types, phase))[0] for phase in ("count", "fill"))
+    n_places = n_rows + a_indices.size + b_indices.size
+    span = _span(chain.device, n_places)
+    n_items = -(-n_places // span)
     starts = chain.scratch(n_items + 1, index)
-    chain.launch(count[0], groups, *sizes, *operands, starts)
+    given = index.type(n_rows), np.uint64(n_places), np.uint64(span), a_indptr, a_indices, a_data, b_indptr, b_indices, b_data
+    chain.launch(count, n_items, *given, starts)
     enqueue_scan(chain, starts, starts, n_items, kind="pointers")
-    nnz = int(chain.read(starts, 1, n_items)[0]) if n_items else 0
-    result = OPERATORS[operator].result_dtype(np.result_type(a_data.dtype, b_data.dtype))
-    allocator = a_data.allocator
-    data = allocated(queue, "data of the result", nnz, result, allocator)
-    indices = allocated(queue, "indices of the result", nnz, index, allocator)
-    indptr = allocated(queue, "indptr of the result", shape[0] + 1, index, allocator)
+    data, indices = _allocated(chain, parts, operator, int(chain.read(starts, 1, n_items)[0]) if n_items else 0)
     chain.fill(indptr, 0, 1)
-    chain.launch(fill[0], groups, *sizes, *operands, starts, indptr, indices, data)
+    chain.launch(fill, n_items, *given, starts, indptr, indices, data)
     chain.finish(data, indices, indptr)
     return data, indices, indptr
 
 
+def _span(device: Device, n_places: int) -> int:
+    """Return how many places a work-item of a CPU takes."""
+    return max(-(-n_places // (device.compute_units * _ITEMS_PER_CORE)), _LEAST_SPAN)
+
+
+def _by_tiles(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, indptr: cl_array.Array) -> Parts:
+    """Return the parts of the result, of which each work-group makes a tile."""
+    a_data, a_indices, a_indptr, b_data, b_indices, b_indptr = parts
+    index, n_rows = a_indptr.dtype, indptr.size - 1
+    types = name_of(index), name_of(a_data.dtype), name_of(b_data.dtype), operator
+    cut, by = chain.build(_cuts(chain.device, types[0]))
+    mark, tiles = chain.build(_marks(chain.device, *types))
+    write = chain.build(_write(tiles))[0]
+    n_places = n_rows + a_indices.size + b_indices.size
+    n_tiles = -(-n_places // tiles.step)
+    cuts, starts = chain.scratch(3 * (n_tiles + 1), index), chain.scratch(n_tiles + 1, index)
+    marks = chain.scratch(3 * n_tiles * tiles.work_group, np.uint32)
+    sizes = index.type(n_rows), *map(np.uint64, (n_places, tiles.step, n_tiles))
+    if n_tiles:
+        patterns = a_indptr, a_indices, b_indptr, b_indices
+        chain.launch(cut, -(-(n_tiles + 1) // by.work_group), *sizes, *patterns, cuts, starts, indptr)
+    chain.launch(mark, n_tiles, cuts, a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, marks, starts)
+    if n_tiles > 1:
+        enqueue_scan(chain, starts, starts, n_tiles + 1, kind="inclusive")
+    data, indices = _allocated(chain, parts, operator, int(chain.read(starts, 1, n_tiles)[0]) if n_tiles else 0)
+    chain.launch(write, n_tiles, cuts, marks, starts, a_indices, a_data, b_indices, b_data, indptr, indices, data)
+    chain.finish(data, indices, indptr)
+    return data, indices, indptr
+
+
+def _allocated(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, nnz: int) -> tuple[cl_array.Array, cl_array.Array]:
+    """Return memory for the values and the columns of the result."""
+    data, allocator = parts[0], parts[0].allocator
+    result = OPERATORS[operator].result_dtype(np.result_type(data.dtype, parts[3].dtype))
+    values = allocated(chain.queue, "data of the result", nnz, result, allocator)
+    return values, allocated(chain.queue, "indices of the result", nnz, parts[1].dtype, allocator)
+
+
 # Kept: to make a record takes longer than to launch its kernel.
-_record = functools.lru_cache(maxsize=256)(Union.legal)
+_chunks = functools.lru_cache(maxsize=256)(functools.partial(Union, 1))
+_marks = functools.lru_cache(maxsize=256)(UnionMarks.legal)
+_write = functools.lru_cache(maxsize=256)(UnionWrite.of)
 
 
-def _cut(device: Device, n_places: int, record: Union) -> tuple[int, tuple[np.uint64, ...]]:
-    """Return the work-groups, and the places of a work-item if the kernel has to be told."""
-    if record.span:
-        return -(-n_places // record.tile), ()
-    span = max(-(-n_places // (device.compute_units * _ITEMS_PER_CORE)), _SPAN)
-    return -(-n_places // (span * record.work_group)), (np.uint64(span),)
+@functools.lru_cache(maxsize=64)
+def _cuts(device: Device, index: str) -> UnionCuts:
+    return UnionCuts(min(64, device.max_work_group), index)

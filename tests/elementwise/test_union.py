@@ -18,7 +18,8 @@ from clsparse_py import csr_array
 from clsparse_py.device import describe
 from clsparse_py.elementwise import union
 from clsparse_py.elementwise.operators import OPERATORS
-from clsparse_py.elementwise.union import Union, combined
+from clsparse_py.elementwise.union import combined
+from clsparse_py.elementwise.union_kernels import UnionMarks
 
 AXES: Mapping[str, Any] = {
     "operator": [each.name for each in OPERATORS.values() if not each.opposite],
@@ -32,11 +33,11 @@ AXES: Mapping[str, Any] = {
 }  # fmt: skip
 
 
-STAGED: Mapping[str, Any] = {
+TILES: Mapping[str, Any] = {
     "dtypes": [("float32", "float32"), ("bool", "complex64"), ("float64", "int8")],
     "index": ["int32", "int64"],
     "work_group": [1, 7, 64, 128, "max"],
-    "span": [1, 3, 8],
+    "span": [2, 3, 16],
     "platform": list(PLATFORMS),
 }
 
@@ -101,36 +102,29 @@ def test_shapes(queue: cl.CommandQueue, shape: tuple[int, int]) -> None:
 
 
 @pytest.mark.any_platform
-@pytest.mark.parametrize("span", [1, 2, 3, 7, 64])
-def test_entries_of_one_column_may_lie_on_both_sides_of_a_cut(
-    queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch, span: int
-) -> None:
+def test_entries_of_one_column_may_lie_on_both_sides_of_a_cut(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     A, B = (matrix("float32", (40, 30), "canonical", seed) for seed in (3, 4))
-
-    def cut(_: Any, n_places: int, record: Union) -> tuple[int, tuple[np.uint64, ...]]:
-        return -(-n_places // (span * record.work_group)), (np.uint64(span),)
-
-    monkeypatch.setattr(union, "_cut", cut)
-    # A kernel that is told how many places each work-item takes.
-    group = 1 if describe(queue.device).is_cpu else 64
-    monkeypatch.setattr(union, "_record", lambda _, *types, **__: Union(group, *types[:5], 0))
-    for operator in ("plus", "multiply"):
-        found = combined(operator, csr_array(A, queue=queue), csr_array(B, queue=queue))
-        assert_same(found, OPERATORS[operator].of_scipy(A, B))
+    monkeypatch.setattr(union, "_made", union._by_chunks)
+    for span in (1, 2, 3, 7, 64):
+        monkeypatch.setattr(union, "_span", lambda *_, span=span: span)
+        for operator in ("plus", "multiply"):
+            found = combined(operator, csr_array(A, queue=queue), csr_array(B, queue=queue))
+            assert_same(found, OPERATORS[operator].of_scipy(A, B))
 
 
-@pytest.mark.parametrize("case", combinations(STAGED, legal), ids=lambda case: "-".join(map(str, case.values())))
-def test_work_groups_that_stage_entries(case: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("case", combinations(TILES, legal), ids=lambda case: "-".join(map(str, case.values())))
+def test_work_groups_that_take_tiles(case: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     queue = queue_on(case["platform"])
-    record, group = Union.legal, describe(queue.device).max_work_group if case["work_group"] == "max" else case["work_group"]
-    monkeypatch.setattr(
-        union, "_record", lambda device, *types, **_: record(device, *types[:5], work_group=group, span=case["span"])
-    )
+    record, group = UnionMarks.legal, describe(queue.device).max_work_group if case["work_group"] == "max" else case["work_group"]
+    monkeypatch.setattr(union, "_marks", lambda device, *types: record(device, *types, work_group=group, span=case["span"]))
+    monkeypatch.setattr(union, "_made", union._by_tiles)
     A = matrix(case["dtypes"][0], (300, 45), "canonical", 1, case["index"])
     B = matrix(case["dtypes"][1], (300, 45), "canonical", 2, case["index"])
     for operator in ("minus", "multiply"):
         found = combined(operator, on(queue, A), on(queue, B))
         assert_same(found, OPERATORS[operator].of_scipy(A, B))
+    for left, right in ((A[:0], B[:0]), (A[:1, :1], B[:1, :1]), (A[:, :0], B[:, :0]), (A, sp.csr_array(A.shape, dtype=B.dtype))):
+        assert_same(combined("minus", csr_array(left, queue=queue), csr_array(right, queue=queue)), left - right)
 
 
 @pytest.mark.any_platform

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import scipy.sparse
@@ -14,8 +15,9 @@ from primitive_cases import placed
 from transpose_cases import RAGGED, on_device
 from values import INDEX_TYPES, numbers, same
 
+from clsparse_py.elementwise import union
 from clsparse_py.elementwise.operators import OPERATORS
-from clsparse_py.elementwise.union import combined
+from clsparse_py.elementwise.union_kernels import UnionMarks
 
 Case = partial[None]
 
@@ -29,18 +31,21 @@ def canonical(seed: int) -> scipy.sparse.csr_array:
     return scipy.sparse.csr_array((np.ones(indptr[-1]), np.concatenate(indices), indptr), shape=(len(lengths), 23))
 
 
-def union(operator: str, dtype: np.dtype[Any], index: type[Any]) -> None:
-    """Apply an operator to two matrices, and compare."""
+def united(operator: str, dtype: np.dtype[Any], index: type[Any], shape: tuple[int, int]) -> None:
+    """Apply an operator to two matrices by each kind of kernels, with tiles of a work-group and a span, and compare."""
     first, second = canonical(1), canonical(2)
     values = numbers(first.nnz, dtype), numbers(second.nnz, dtype)
     wanted = OPERATORS[operator].of_scipy(
         *(scipy.sparse.csr_array((v, m.indices, m.indptr), shape=m.shape) for v, m in zip(values, (first, second), strict=True))
     )
     A, B = (on_device(m, v, index) for v, m in zip(values, (first, second), strict=True))
-    found = combined(operator, A, B)
-    for part in ("data", "indices", "indptr"):
-        same(getattr(found, part), getattr(wanted, part).astype(getattr(found, part).dtype))
-    assert found.dtype == wanted.dtype
+    legal = partial(UnionMarks.legal, work_group=shape[0], span=shape[1])
+    for way in (union._by_chunks, union._by_tiles):
+        with patch.object(union, "_made", way), patch.object(union, "_marks", legal):
+            found = union.combined(operator, A, B)
+        for part in ("data", "indices", "indptr"):
+            same(getattr(found, part), getattr(wanted, part).astype(getattr(found, part).dtype))
+        assert found.dtype == wanted.dtype
 
 
 def values(dtype: np.dtype[Any], index: type[Any]) -> None:
@@ -82,7 +87,7 @@ def elementwise_cases(dtypes: tuple[np.dtype[Any], ...]) -> Iterator[Case]:
     """Operators, dtypes and index types, in rotation."""
     rotation = itertools.cycle(dtypes)
     for i, operator in enumerate(each.name for each in OPERATORS.values() if not each.opposite):
-        yield partial(union, operator, next(rotation), INDEX_TYPES[i % 2])
+        yield partial(united, operator, next(rotation), INDEX_TYPES[i % 2], ((7, 3), (32, 2), (128, 16))[i % 3])
     for i, dtype in enumerate(dtypes):
         yield partial(values, dtype, INDEX_TYPES[i % 2])
         yield partial(compared, dtype, INDEX_TYPES[i % 2])

@@ -1,0 +1,204 @@
+"""The kernels of operators on two sparse matrices: a parameter record beside each template."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from typing_extensions import Self, override
+
+from clsparse_py.arithmetic import OPENCL_TYPES, conversion, needs_fp64
+from clsparse_py.device import Device, Portability
+from clsparse_py.elementwise.operators import OPERATORS
+from clsparse_py.records import dataclass
+from clsparse_py.structure import OfStructure
+
+__all__ = ["Union", "UnionCuts", "UnionMarks", "UnionWrite"]
+
+#: Places of which a work-item finds the order, at most: a word has a bit for each in its lower and in its upper half.
+_MAX_SPAN = 16
+
+
+@dataclass(frozen=True)
+class _OfTwo(OfStructure):
+    """Base of the records of kernels that apply an operator.
+
+    Attributes
+    ----------
+    a, b : str
+        NumPy's names of the dtypes of both matrices' values.
+    operator : str
+        A name in `OPERATORS`.
+    """
+
+    a: str
+    b: str
+    operator: str
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype in which is computed."""
+        return np.result_type(self.a, self.b)
+
+    @property
+    def types_name(self) -> str:
+        """The operator and the types, as part of a name."""
+        types = self.a if self.a == self.b else f"{self.a}_{self.b}"
+        return f"{self.operator}_{types}_{self.index}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        a, b, operator = np.dtype(self.a), np.dtype(self.b), OPERATORS[self.operator]
+        result = operator.result_dtype(self.dtype)
+        lines = ["#pragma OPENCL EXTENSION cl_khr_fp64 : enable"] if needs_fp64(a, b, self.dtype) else []
+        lines += [
+            super().prelude,
+            f"#define I_MAX {'LONG_MAX' if self.index == 'int64' else 'INT_MAX'}",
+            f"typedef {OPENCL_TYPES[a.name]} A_VALUE;  // {a.name}",
+            f"typedef {OPENCL_TYPES[b.name]} B_VALUE;  // {b.name}",
+            f"typedef {OPENCL_TYPES[self.dtype.name]} T;  // {self.dtype.name}: values are computed in it",
+            f"typedef {OPENCL_TYPES[result.name]} C_VALUE;  // {result.name}",
+            f"T from_a(const A_VALUE v) {{ return {conversion(a, self.dtype)}; }}",
+            f"T from_b(const B_VALUE v) {{ return {conversion(b, self.dtype)}; }}",
+            f"C_VALUE operate(const T a, const T b) {{ return {operator.expression(self.dtype)}; }}",
+        ]
+        return "\n".join(lines)
+
+    @property
+    def is_kept(self) -> str:
+        """Whether a result is not 0, in OpenCL C."""
+        is_complex = OPERATORS[self.operator].result_dtype(self.dtype).kind == "c"
+        return "result.x != 0 || result.y != 0" if is_complex else "result != 0"
+
+
+@dataclass(frozen=True)
+class Union(_OfTwo):
+    """Parameters of ``templates/elementwise/union.mako``.
+
+    Attributes
+    ----------
+    phase : str
+        "count" or "fill".
+    """
+
+    template = "elementwise/union"
+
+    phase: str
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"union_{self.phase}_{self.types_name}_wg{self.work_group}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "phase": self.phase, "is_kept": self.is_kept}
+
+
+@dataclass(frozen=True)
+class UnionCuts(OfStructure):
+    """Parameters of ``templates/elementwise/union_cuts.mako``."""
+
+    template = "elementwise/union_cuts"
+
+
+@dataclass(frozen=True)
+class _OfTiles(_OfTwo):
+    """Base of the records of kernels by whose work-groups a tile is taken.
+
+    Attributes
+    ----------
+    span : int
+        Places of a tile to a work-item, 2 to 16.
+    """
+
+    span: int
+
+    @property
+    def step(self) -> int:
+        """Places of a tile; the kernels have room for one more."""
+        return self.work_group * self.span - 1
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{self.template.split('/')[1]}_{self.types_name}_x{self.span}_wg{self.work_group}"
+
+
+@dataclass(frozen=True)
+class UnionMarks(_OfTiles):
+    """Parameters of ``templates/elementwise/union_marks.mako``.
+
+    Attributes
+    ----------
+    portability : Portability
+        How lanes exchange counts.
+    """
+
+    template = "elementwise/union_marks"
+
+    portability: Portability
+
+    @property
+    @override
+    def lane_width(self) -> int:
+        return self.portability.lane_width
+
+    @property
+    def local_memory(self) -> int:
+        """Bytes of local memory of a work-group."""
+        return self.work_group * (self.span * np.dtype(self.index).itemsize + 12 + self.span + 4)
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"{self.portability.defines}\n{super().prelude}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "span": self.span, "is_kept": self.is_kept}
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        return replace(self, work_group=work_group, portability=self.portability.at_most(lane_width)) if work_group else None
+
+    @classmethod
+    def legal(
+        cls, device: Device, index: str, a: str, b: str, operator: str, work_group: int = 128, span: int = _MAX_SPAN
+    ) -> UnionMarks:
+        """Return the nearest legal record."""
+        records = (
+            cls(group, index, a, b, operator, span, device.portability)
+            for group in _halved(min(work_group, device.max_work_group))
+        )
+        return next(each for each in records if each.local_memory <= device.local_memory or each.work_group == 1)
+
+
+@dataclass(frozen=True)
+class UnionWrite(_OfTiles):
+    """Parameters of ``templates/elementwise/union_write.mako``."""
+
+    template = "elementwise/union_write"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "span": self.span}
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> None:
+        """Return None: marks are by the work-items of the other kernel."""
+
+    @classmethod
+    def of(cls, marks: UnionMarks) -> UnionWrite:
+        """Return the record of the kernel that writes what another one marked."""
+        return cls(marks.work_group, marks.index, marks.a, marks.b, marks.operator, marks.span)
+
+
+def _halved(number: int) -> Iterator[int]:
+    """Iterate over a number, its half, and so on down to 1."""
+    while number:
+        yield number
+        number //= 2
