@@ -19,6 +19,7 @@ from clsparse_py.csc import csc_array
 from clsparse_py.csr import csr_array
 from clsparse_py.delegation import Delegating, delegated, result_of
 from clsparse_py.forked import use_device
+from clsparse_py.kept import Held, held_by
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Structure
 from clsparse_py.memory import allocated
@@ -41,7 +42,7 @@ _OF_SUMS = frozenset((
     "__abs__", "__round__", "__pow__", "power", "arcsin", "arcsinh", "arctan", "arctanh", "ceil", "deg2rad", "expm1", "floor",
     "log1p", "rad2deg", "rint", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
 ))  # fmt: skip
-_BY_SCALAR = frozenset(("__mul__", "__rmul__", "__truediv__"))
+_BY_SCALAR = frozenset(("__mul__", "__rmul__", "__truediv__", "__add__", "__radd__", "__sub__", "__rsub__"))
 
 
 class coo_array(Delegating):  # noqa: N801 - SciPy's name for it
@@ -438,7 +439,7 @@ class coo_array(Delegating):  # noqa: N801 - SciPy's name for it
     @override
     def _entrywise(self, name: str, *arguments: Any, **named: Any) -> Any:
         """Return the result of an operation on all places: a `coo_array`, if it is one on stored values alone."""
-        of_values = name in _OF_VALUES or (name in _BY_SCALAR and np.isscalar(arguments[0]))
+        of_values = name in _OF_VALUES or (name in _BY_SCALAR and _is_scalar(arguments[0]))
         if not of_values and name not in _OF_SUMS:
             return result_of(self.tocsr(), name, *arguments, **named)
         A = self
@@ -462,6 +463,11 @@ class coo_array(Delegating):  # noqa: N801 - SciPy's name for it
             return self.nnz
         return getattr(self.tocsr(), name)(axis, *arguments, **named)
 
+    def explain(self) -> Held:
+        """Return how many bytes the array holds, what it keeps for products included; prints as a table."""
+        own = {"data": self._data, **dict(zip(_NAMES[self.ndim], self._coords, strict=True))}
+        return held_by(repr(self), own, None, {"CSR": (self._csr, "products")})
+
     @override
     def _index_dtype(self) -> np.dtype[Any]:
         return np.dtype(self._coords[0].dtype)
@@ -469,6 +475,10 @@ class coo_array(Delegating):  # noqa: N801 - SciPy's name for it
     @override
     def _n_stored(self) -> int:
         return int(self._data.size)
+
+
+def _is_scalar(value: Any) -> bool:
+    return np.isscalar(value) or (isinstance(value, np.ndarray) and value.ndim == 0)
 
 
 def _shape_of(shape: Any) -> tuple[int, ...]:

@@ -11,11 +11,13 @@ from pyopencl import array as cl_array
 from typing_extensions import Self, override
 
 from clsparse_py._spgemm import spgemm
+from clsparse_py._spmv import SpmvPlan
 from clsparse_py._transpose import transpose
 from clsparse_py.base import SparseArray
 from clsparse_py.coordinates import placed_coordinates, sorted_entries
-from clsparse_py.csr import Kept, csr_array
-from clsparse_py.delegation import Delegating, delegated, result_of
+from clsparse_py.csr import csr_array
+from clsparse_py.delegation import NO_LISTS, Delegating, delegated, result_of
+from clsparse_py.kept import Held, Kept, held_by
 from clsparse_py.matrix import Structure
 from clsparse_py.parts import coordinates_of, dense_values, is_one_dimensional, is_shape
 from clsparse_py.placement import index_vector, place_part, queue_for, value_dtype_on, vector
@@ -70,7 +72,8 @@ class csc_array(Delegating, one_dimensional=False):  # noqa: N801 - SciPy's name
     """
 
     format = "csc"
-    _t: csr_array
+    _columns: csr_array | None
+    _rows: csr_array | None = None
 
     def __init__(
         self,
@@ -85,14 +88,35 @@ class csc_array(Delegating, one_dimensional=False):  # noqa: N801 - SciPy's name
         if is_one_dimensional(arg1, shape):
             raise ValueError("arg1: a csc_array has two dimensions, not one")
         turned = None if shape is None else tuple(shape)[::-1]
-        self._t = _transposed_of(arg1, turned, dtype, copy=copy, queue=queue, check=check)
+        self._columns = _transposed_of(arg1, turned, dtype, copy=copy, queue=queue, check=check)
 
     @classmethod
     def over(cls, transposed: csr_array) -> Self:
         """Return the matrix whose transposed is a `csr_array`, which is held and not to be used by others."""
         made = object.__new__(cls)
-        made._t = transposed
+        made._columns = transposed
         return made
+
+    @classmethod
+    def _of(cls, rows: csr_array) -> Self:
+        """Return the matrix that a product made in CSR form; it is transposed when its columns are asked for."""
+        made = object.__new__(cls)
+        made._columns, made._rows = None, rows
+        return made
+
+    @property
+    def _t(self) -> csr_array:
+        """The CSR of the transposed."""
+        if self._columns is None:
+            assert self._rows is not None
+            self._columns = transpose(self._rows)
+            self._columns._kept, self._rows = Kept(self._rows), None
+        return self._columns
+
+    @property
+    def _made(self) -> csr_array:
+        """The matrix or its transposed, whichever is there."""
+        return self._t if self._rows is None else self._rows
 
     @override
     def _alias(self) -> Self:
@@ -104,23 +128,25 @@ class csc_array(Delegating, one_dimensional=False):  # noqa: N801 - SciPy's name
     @override
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
-        rows, columns = self._t.shape
-        return columns, rows
+        if self._rows is not None:
+            return self._rows.shape
+        columns, rows = self._t.shape
+        return rows, columns
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype of the values."""
-        return self._t.dtype
+        return self._made.dtype
 
     @property
     def queue(self) -> cl.CommandQueue:
         """The queue on which operations on the matrix run, unless a dense operand on the device has another."""
-        return self._t.queue
+        return self._made.queue
 
     @property
     def nnz(self) -> int:
         """How many entries are stored."""
-        return self._t.nnz
+        return self._made.nnz
 
     @property
     def data(self) -> cl_array.Array:
@@ -224,7 +250,7 @@ class csc_array(Delegating, one_dimensional=False):  # noqa: N801 - SciPy's name
     @override
     def tocsr(self, copy: bool = False) -> csr_array:
         """Return the matrix in CSR form, its rows sorted: SpTRANS, see `clsparse_py.transpose`."""
-        kept = self._t._kept.transposed
+        kept: csr_array | None = self._rows if self._rows is not None else self._t._kept.transposed
         return transpose(self._t) if kept is None else kept.copy()
 
     @override
@@ -239,7 +265,7 @@ class csc_array(Delegating, one_dimensional=False):  # noqa: N801 - SciPy's name
 
     @override
     def _as_csr(self) -> csr_array:
-        return self._t._transposed()
+        return self._t._transposed() if self._rows is None else self._rows
 
     # ---- products
 
@@ -253,10 +279,7 @@ class csc_array(Delegating, one_dimensional=False):  # noqa: N801 - SciPy's name
             return self._as_csr()._times_sparse(other)
         if isinstance(other, csc_array):
             return self.over(spgemm(other._t, self._t))
-        found = spgemm(self._as_csr(), other._as_csr())
-        turned = transpose(found)
-        turned._kept = Kept(found)
-        return self.over(turned)
+        return self._of(spgemm(self._as_csr(), other._as_csr()))
 
     # ---- entry by entry, and along axes
 
@@ -275,6 +298,8 @@ class csc_array(Delegating, one_dimensional=False):  # noqa: N801 - SciPy's name
     @override
     def _entrywise(self, name: str, *arguments: Any, **named: Any) -> Any:
         """Return the result of an operation on all places, which the transposed matrix does with transposed operands."""
+        if name in NO_LISTS and isinstance(arguments[0], (list, tuple)):
+            return NotImplemented
         found = result_of(self._t, name, *map(_turned, arguments), **{key: _turned(each) for key, each in named.items()})
         return found.T if getattr(found, "ndim", 0) == 2 else found
 
@@ -287,13 +312,23 @@ class csc_array(Delegating, one_dimensional=False):  # noqa: N801 - SciPy's name
         is_one = isinstance(axis, (int, np.integer)) and -2 <= axis < 2
         return getattr(self._t, name)(1 - axis % 2 if is_one else axis, *arguments, **named)
 
+    def spmv_plan(self) -> SpmvPlan:
+        """Return the plan of ``A @ x``, which is that of A's CSR form; that is kept until A changes."""
+        return self._as_csr().spmv_plan()
+
+    def explain(self) -> Held:
+        """Return how many bytes the array holds, what it keeps for products included; prints as a table."""
+        A = self._t
+        own = {"data": A.data, "indices": A.indices, "indptr": A.indptr}
+        return held_by(repr(self), own, A, {"CSR": (A._kept.transposed, "A @ x, A @ B, sums of columns of A.T")})
+
     @override
     def _index_dtype(self) -> np.dtype[Any]:
-        return self._t._index_dtype()
+        return self._made._index_dtype()
 
     @override
     def _n_stored(self) -> int:
-        return self._t._n_stored()
+        return self._made._n_stored()
 
 
 def _turned(operand: Any) -> Any:

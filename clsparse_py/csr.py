@@ -20,6 +20,7 @@ from clsparse_py.convert import converted
 from clsparse_py.coordinates import rows_of
 from clsparse_py.elementwise.methods import Elementwise
 from clsparse_py.forked import use_device
+from clsparse_py.kept import Held, Kept, held_by
 from clsparse_py.matrix import Structure
 from clsparse_py.parts import is_one_dimensional, made_of
 from clsparse_py.placement import index_dtype, index_vector, place_part, value_dtype_on, vector
@@ -38,24 +39,6 @@ __all__ = ["csr_array"]
 
 
 DeviceParts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
-
-
-class Kept:
-    """The CSR of a matrix's transposed: kept for the products that need it, by all matrices over the same arrays.
-
-    Attributes
-    ----------
-    transposed : csr_array or None
-        None before the first of these products.
-    again : bool
-        Whether the structure was transposed before, for other values: then a plan, which is a gather, is worth its memory.
-    """
-
-    __slots__ = ("again", "transposed")
-
-    def __init__(self, transposed: csr_array | None = None, *, again: bool = False) -> None:
-        self.transposed = transposed
-        self.again = again
 
 
 class csr_array(Elementwise, Reductions, SparseArray, one_dimensional=False):  # noqa: N801 - SciPy's name for it
@@ -325,7 +308,8 @@ class csr_array(Elementwise, Reductions, SparseArray, one_dimensional=False):  #
         if kept.transposed is None:
             # The first one is made without the permutation, which costs more to make and to keep.
             kept.transposed = self.transpose_plan()(self.data) if kept.again else transpose(self)
-        return kept.transposed
+        found: csr_array = kept.transposed
+        return found
 
     @override
     def _as_csr(self) -> csr_array:
@@ -478,6 +462,12 @@ class csr_array(Elementwise, Reductions, SparseArray, one_dimensional=False):  #
             found = self._structure.kept(Permutation, lambda: permutation(self, "auto"))
             self._plan = TransposePlan(self, found)
         return self._plan
+
+    def explain(self) -> Held:
+        """Return how many bytes the array holds, what it keeps for products included; prints as a table."""
+        own = {"data": self.data, "indices": self.indices, "indptr": self.indptr}
+        needed = "A.T @ x, x @ A, A.T @ B, sums of columns"
+        return held_by(repr(self), own, self, {"CSR of the transposed": (self._kept.transposed, needed)})
 
     @override
     def _index_dtype(self) -> np.dtype[Any]:

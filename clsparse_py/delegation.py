@@ -11,7 +11,7 @@ import scipy.sparse
 from clsparse_py.base import SparseArray, with_scipys
 from clsparse_py.csr import csr_array
 
-__all__ = ["ALONG", "ENTRYWISE", "Delegating", "delegated", "result_of"]
+__all__ = ["ALONG", "ENTRYWISE", "NO_LISTS", "Delegating", "delegated", "result_of"]
 
 #: Operations on each place, whose operands have places too, or none.
 ENTRYWISE = (
@@ -23,6 +23,8 @@ ENTRYWISE = (
 )  # fmt: skip
 #: Those of a right operand.
 REFLECTED = ("__radd__", "__rsub__", "__rmul__", "__rtruediv__")
+#: Operators to which a list is no array, as in SciPy.
+NO_LISTS = ("__add__", "__radd__", "__sub__", "__rsub__")
 #: Reductions, whose first argument is an axis.
 ALONG = ("sum", "mean", "max", "min", "nanmax", "nanmin", "argmax", "argmin", "getnnz", "count_nonzero")
 

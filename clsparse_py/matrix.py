@@ -143,6 +143,10 @@ class Structure:
         """Return a structure of copies of both arrays, or of the arrays on another queue. Facts are kept, plans are not."""
         return Structure(queue, self.shape, indices, indptr, self._facts, vouched=self._vouched)
 
+    def known(self, kind: Hashable) -> Any:
+        """Return the plan of a kind if it was made, else None."""
+        return self._plans.get(kind)
+
     def kept(self, kind: Hashable, make: Callable[[], _Plan]) -> _Plan:
         """Return the plan of a kind, which all matrices of this structure share; ``make`` makes it at the first call.
 

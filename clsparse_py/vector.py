@@ -13,7 +13,7 @@ from clsparse_py._spgemm import spgemm
 from clsparse_py._spmv import SpmvPlan
 from clsparse_py.base import SparseArray, class_of_format
 from clsparse_py.csr import csr_array
-from clsparse_py.delegation import delegated, result_of
+from clsparse_py.delegation import NO_LISTS, delegated, result_of
 from clsparse_py.matrix import Sparse, is_sparse
 from clsparse_py.parts import as_row, made_of
 
@@ -125,6 +125,8 @@ class csr_vector(csr_array, one_dimensional=True):  # noqa: N801 - a csr_array
             if name in _OTHER_SHAPES:
                 return _OTHER_SHAPES[name]
             raise ValueError(f"other: must have shape {self.shape} as A has, has {arguments[0].shape} (inconsistent shapes)")
+        if name in NO_LISTS and isinstance(arguments[0], (list, tuple)):
+            return NotImplemented
         found = result_of(self._row, name, *map(_raised, arguments), **named)
         is_flat = all(
             np.ndim(each) < 2 if isinstance(each, (list, tuple)) else getattr(each, "ndim", 0) < 2 for each in arguments

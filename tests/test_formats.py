@@ -419,7 +419,31 @@ def test_what_is_there_is_used(queue: cl.CommandQueue) -> None:
     B = csr_array(host_matrix("csr"), queue=queue)
     C = B.T @ B
     assert C.format == "csc"
-    assert C._as_csr() is C.T.T._as_csr()
+    assert C.shape == (9, 9)
+    rows = C._as_csr()
+    assert (C.tocsr().get() - rows.get()).nnz == 0
+    assert C.T.T._as_csr() is rows
+
+
+def test_what_is_kept_is_told(queue: cl.CommandQueue) -> None:
+    A, x = csr_array(host_matrix("csr"), queue=queue), np.ones(13, np.float32)
+    parts, transposed = (sum(part.nbytes for part in (M.data, M.indices, M.indptr)) for M in (A, clsparse_py.transpose(A)))
+    assert A.explain().bytes == parts
+    x @ A
+    assert A.explain().bytes == A.T.explain().bytes == parts + transposed
+    assert "CSR of the transposed" in repr(A.explain())
+    O = A.tocoo(copy=False)  # noqa: E741 - COO
+    before = O.explain().bytes
+    O.T @ x
+    assert O.explain().bytes == before
+    O @ x[:9]
+    assert O.explain().bytes > before
+    A.data = A.data * np.float32(2)
+    x @ A
+    assert "permutation" in A.explain()._repr_html_()
+    A.data = A.data
+    assert A.explain().bytes > parts
+    assert A.T.spmv_plan() is A._transposed().spmv_plan()
 
 
 @pytest.mark.any_platform
