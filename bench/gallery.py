@@ -21,7 +21,7 @@ from bench.generators import graphs, grids, irregular, meshes
 from bench.generators.aggregation import prolongator
 from bench.generators.patterns import Pattern, distinct_columns
 from clsparse_py.files import replacing
-from clsparse_py.io import SUFFIXES, read_matrix
+from clsparse_py.matrix_files import SUFFIXES, read_matrix
 
 Maker = Callable[[np.random.Generator], "sp.csr_array | Pattern"]
 

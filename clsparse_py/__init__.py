@@ -5,6 +5,24 @@ try:
 except ModuleNotFoundError as error:
     needed = f"clsparse_py needs {error.name}, which this Python lacks: pip install '.[pocl]' in clsparse_py's folder brings all"
     raise ModuleNotFoundError(needed, name=error.name) from None
+from scipy.sparse import (
+    SparseEfficiencyWarning,
+    SparseWarning,
+    bsr_array,
+    dia_array,
+    dok_array,
+    isspmatrix,
+    isspmatrix_bsr,
+    isspmatrix_coo,
+    isspmatrix_csc,
+    isspmatrix_csr,
+    isspmatrix_dia,
+    isspmatrix_dok,
+    isspmatrix_lil,
+    lil_array,
+)
+
+from clsparse_py import csgraph, io, linalg
 from clsparse_py._spgemm import spgemm, spgemm_estimate, spgemm_plan
 from clsparse_py._spmm import spmm
 from clsparse_py._spmv import spmv, spmv_plan
@@ -15,6 +33,27 @@ from clsparse_py.csc import csc_array
 from clsparse_py.csr import csr_array
 from clsparse_py.device import default_queue, describe, devices
 from clsparse_py.errors import BuildError, HostFallbackWarning, NoDeviceError
+from clsparse_py.functions import (
+    block_array,
+    block_diag,
+    diags_array,
+    expand_dims,
+    eye_array,
+    find,
+    hstack,
+    issparse,
+    kron,
+    kronsum,
+    load_npz,
+    permute_dims,
+    random_array,
+    save_npz,
+    swapaxes,
+    tril,
+    triu,
+    vstack,
+)
+from clsparse_py.legacy import __getattr__ as __getattr__
 from clsparse_py.memory import free_memory, memory_info, record_use
 from clsparse_py.semiring import max_times, min_plus, or_and, plus_pair, plus_times
 
@@ -28,28 +67,63 @@ __all__ = [
     "BuildError",
     "HostFallbackWarning",
     "NoDeviceError",
+    "SparseEfficiencyWarning",
+    "SparseWarning",
+    "block_array",
+    "block_diag",
+    "bsr_array",
     "coo_array",
     "csc_array",
+    "csgraph",
     "csr_array",
     "default_queue",
     "describe",
     "devices",
+    "dia_array",
+    "diags_array",
+    "dok_array",
+    "expand_dims",
+    "eye_array",
+    "find",
     "free_memory",
+    "hstack",
+    "io",
+    "issparse",
+    "isspmatrix",
+    "isspmatrix_bsr",
+    "isspmatrix_coo",
+    "isspmatrix_csc",
+    "isspmatrix_csr",
+    "isspmatrix_dia",
+    "isspmatrix_dok",
+    "isspmatrix_lil",
+    "kron",
+    "kronsum",
+    "lil_array",
+    "linalg",
+    "load_npz",
     "max_times",
     "memory_info",
     "min_plus",
     "or_and",
+    "permute_dims",
     "plus_pair",
     "plus_times",
     "primitives",
+    "random_array",
     "record_use",
+    "save_npz",
     "spgemm",
     "spgemm_estimate",
     "spgemm_plan",
     "spmm",
     "spmv",
     "spmv_plan",
+    "swapaxes",
     "transpose",
     "transpose_plan",
+    "tril",
+    "triu",
+    "vstack",
     "warmup",
 ]

@@ -116,6 +116,14 @@ def spmm(
     ------
     ValueError, TypeError
         A wrong shape, dtype or context; the message names the argument.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> sp.spmm(sp.csr_array([[1, 2], [0, 3]]), np.array([[1, 0], [1, 1]]))
+    array([[3, 2],
+           [3, 3]])
     """
     check_matrix(A)
     if not isinstance(work_group, (int, np.integer)):

@@ -82,6 +82,14 @@ def warmup(
         No queue was given, and there is no device.
     TypeError
         A dtype is not supported, or ``queue`` is no queue.
+
+    Examples
+    --------
+    For all dtypes, say ``sp.warmup()``; of none there is nothing to build:
+
+    >>> import clsparse_py as sp
+    >>> sp.warmup(dtypes=[])
+    0
     """
     queue = queue_for((), queue)
     device = describe(queue.device)

@@ -35,6 +35,7 @@ __all__ = [
     "Nonzeros",
     "OfNumbers",
     "Parts",
+    "with_marked",
     "with_sorted_rows",
     "without_duplicates",
     "without_zeros",
@@ -214,9 +215,7 @@ def without_duplicates(queue: cl.CommandQueue, parts: Parts, work_group: int = _
 
 def _without_zeros_by_host(queue: cl.CommandQueue, parts: Parts, work_group: int = _WORK_GROUP) -> Parts:  # noqa: ARG001
     """Return the result of `without_zeros`, computed by NumPy."""
-    data, indices, indptr, _ = _on_host(queue, parts)
-    kept = data != 0
-    return parts if kept.all() else _placed_parts(queue, parts, data[kept], indices[kept], _kept_before(kept)[indptr])
+    return _marked_on_host(queue, parts, fetched(parts[0], queue) != 0)
 
 
 @or_by_host(_without_zeros_by_host)
@@ -228,13 +227,44 @@ def without_zeros(queue: cl.CommandQueue, parts: Parts, work_group: int = _WORK_
     queue, parts, work_group
         As for `without_duplicates`; rows need not be sorted.
     """
-    data, indices, indptr = parts
+    data = parts[0]
     chain = Chain(queue, *parts)
-    n, index = indices.size, indices.dtype
+    kept = chain.scratch(data.size, np.uint8)
+    _enqueue_over(chain, Nonzeros(min(work_group, chain.device.max_work_group), data.dtype.name), data.size, data, kept)
+    return _marked(chain, parts, kept, work_group)
+
+
+def _marked_by_host(queue: cl.CommandQueue, parts: Parts, marks: cl_array.Array, work_group: int = _WORK_GROUP) -> Parts:  # noqa: ARG001
+    """Return the result of `with_marked`, computed by NumPy."""
+    return _marked_on_host(queue, parts, fetched(marks, queue)[: parts[0].size] != 0)
+
+
+def _marked_on_host(queue: cl.CommandQueue, parts: Parts, kept: np.ndarray[Any, Any]) -> Parts:
+    """Return the parts of the entries that are kept, by NumPy; the parts themselves if all are."""
+    data, indices, indptr, _ = _on_host(queue, parts)
+    return parts if kept.all() else _placed_parts(queue, parts, data[kept], indices[kept], _kept_before(kept)[indptr])
+
+
+@or_by_host(_marked_by_host)
+def with_marked(queue: cl.CommandQueue, parts: Parts, marks: cl_array.Array, work_group: int = _WORK_GROUP) -> Parts:
+    """Return the parts of the entries of a matrix that are marked; the parts themselves if all are.
+
+    Parameters
+    ----------
+    queue, parts, work_group
+        As for `without_zeros`.
+    marks : pyopencl.array.Array
+        A byte for each entry, 1 for those that are kept, else 0.
+    """
+    return _marked(Chain(queue, *parts, marks), parts, marks, work_group)
+
+
+def _marked(chain: Chain, parts: Parts, marks: cl_array.Array, work_group: int) -> Parts:
+    """Return the result of `with_marked`; waits to learn how many entries are marked."""
+    data, indices, indptr = parts
+    queue, n, index = chain.queue, indices.size, indices.dtype
     group = min(work_group, chain.device.max_work_group)
-    kept = chain.scratch(n, np.uint8)
-    _enqueue_over(chain, Nonzeros(group, data.dtype.name), n, data, kept)
-    places, n_kept = _places(chain, kept, n, index)
+    places, n_kept = _places(chain, marks, n, index)
     if n_kept == n:
         return parts
     new_indices, new_indptr = _new(queue, parts, n_kept)

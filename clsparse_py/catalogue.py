@@ -16,6 +16,11 @@ from clsparse_py._spmv.kernels import Adaptive, Combine, CountFeatures, Subvecto
 from clsparse_py._transpose.kernels import Count, Gather, GatherChunked, Insert, Order, Sample, Unpack, tile
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.canonical import Begins, Compact, Nonzeros
+from clsparse_py.construct.blocks import BlockEntries, BlockRows
+from clsparse_py.construct.diagonals import Diagonals
+from clsparse_py.construct.kronecker import Kron, KronPointers
+from clsparse_py.construct.tiles import work_group_of
+from clsparse_py.construct.triangle import Triangle
 from clsparse_py.convert import Convert
 from clsparse_py.coordinates import EntryRows, Range, Regroup
 from clsparse_py.device import Device
@@ -112,6 +117,7 @@ def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -
         **_of_transposition(device, arithmetic),
         **_of_canonical_format(device, arithmetic),
         **_of_elementwise(device, arithmetic),
+        **_of_construction(device, arithmetic),
         **of_spgemm(device, arithmetic),
         **by_name,
     }
@@ -277,4 +283,20 @@ def _of_elementwise(device: Device, arithmetic: Arithmetic) -> dict[str, program
         "reductions/diagonal": Diagonal(group, index, a),
         "elementwise/values": Values(group, a, a, a, "multiply"),
         "elementwise/values:absolute": Values(group, a, a, np.abs(np.zeros(0, a)).dtype.name, "absolute"),
+    }
+
+
+def _of_construction(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Parameters]:
+    """Return the records of kernels that make matrices from others, and from diagonals."""
+    group, tile, index = min(128, device.max_work_group), work_group_of(device), arithmetic.index
+    kron = Kron(tile, index, arithmetic.a, arithmetic.x, False)
+    return {
+        "construct/block_entries": BlockEntries(tile, index, arithmetic.result.itemsize),
+        "construct/block_rows": BlockRows(group, index),
+        "construct/diagonals": Diagonals(group, index, arithmetic.result.itemsize),
+        "construct/kron": kron,
+        "construct/kron:coordinates": replace(kron, coordinates=True),
+        "construct/kron_pointers": KronPointers(group, index),
+        "construct/triangle": Triangle(tile, index, False),
+        "construct/triangle:upper": Triangle(tile, index, True),
     }

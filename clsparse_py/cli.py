@@ -30,7 +30,7 @@ from clsparse_py.catalogue import catalogue
 from clsparse_py.console import plain
 from clsparse_py.device import Device, choose_device, describe, devices, unusable
 from clsparse_py.errors import BuildError, NoDeviceError, ProfileError
-from clsparse_py.io import read_matrix, suffix_of, write_matrix
+from clsparse_py.matrix_files import read_matrix, suffix_of, write_matrix
 from clsparse_py.semiring import SEMIRINGS
 from clsparse_py.tuning import listing, profiles
 from clsparse_py.tuning.tunable import tunables

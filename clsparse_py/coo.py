@@ -91,6 +91,17 @@ class coo_array(Delegating):  # noqa: N801 - SciPy's name for it
     Operations convert the array to CSR form: entries are sorted and duplicates summed. That of products is kept until the array
     changes: until `data`, `row`, `col` or `coords` is set. Values written into `data` in place go unnoticed by products: after
     that say ``A.data = A.data``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> A = sp.coo_array((np.array([1, 2, 3]), ([0, 1, 0], [1, 0, 1])), shape=(2, 2))
+    >>> A.toarray()
+    array([[0, 4],
+           [2, 0]])
+    >>> A.nnz, A.tocsr().nnz
+    (3, 2)
     """
 
     format = "coo"

@@ -69,6 +69,15 @@ class csc_array(Delegating, one_dimensional=False):  # noqa: N801 - SciPy's name
     -----
     Operations are those of the transposed matrix, whose CSR has the same arrays. Products with dense operands at the right need
     the matrix itself in CSR form, which is made by SpTRANS, and kept until the matrix changes.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> A = sp.csc_array([[1, 2], [0, 3]])
+    >>> A.indptr.get(), A.indices.get()
+    (array([0, 1, 3], dtype=int32), array([0, 0, 1], dtype=int32))
+    >>> (A @ A).format
+    'csc'
     """
 
     format = "csc"

@@ -88,6 +88,19 @@ class csr_array(Elementwise, Reductions, SparseArray, one_dimensional=False):  #
     -----
     All attributes but `data`, `indices`, `indptr` and the two flags are read-only. On a CPU device, which can work on the host's
     memory, a matrix that shares it is made of `pyopencl.array.Array` whose buffers were made with ``USE_HOST_PTR``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> A = sp.csr_array(([1, 2, 3], [0, 1, 1], [0, 2, 3]), shape=(2, 2))
+    >>> A.toarray()
+    array([[1, 2],
+           [0, 3]])
+    >>> A @ np.array([1, 1])
+    array([3, 3])
+    >>> (A.T + A).sum(axis=1)
+    array([4, 8])
     """
 
     format = "csr"

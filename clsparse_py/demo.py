@@ -26,7 +26,7 @@ from clsparse_py.csr import csr_array
 from clsparse_py.demo_spgemm import Square, squared
 from clsparse_py.device import describe
 from clsparse_py.errors import BuildError
-from clsparse_py.io import SUFFIXES, read_matrix
+from clsparse_py.matrix_files import SUFFIXES, read_matrix
 from clsparse_py.records import dataclass
 from clsparse_py.rounding import largest_share, rounding_bound
 

@@ -398,6 +398,13 @@ def describe(device: cl.Device) -> Device:
         This process was forked from one that had used a device.
     NoDeviceError
         The device's compiler was seen to end or stop the process that uses it, or to be wrong.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> device = sp.describe(sp.default_queue().device)
+    >>> device.type in ("cpu", "gpu", "accelerator", "custom")
+    True
     """
     use_device()
     return _described(device)
@@ -455,6 +462,12 @@ def devices() -> list[cl.Device]:
     ------
     RuntimeError
         As for `describe`.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> sp.devices()[0] == sp.default_queue().device or len(sp.devices()) > 1
+    True
     """
     use_device()
     try:
@@ -546,6 +559,12 @@ def default_queue() -> cl.CommandQueue:
         As for `choose_device`.
     RuntimeError
         As for `describe`.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> sp.csr_array([[1, 2]]).queue is sp.default_queue()
+    True
     """
     use_device()
     return _chosen(os.environ.get("PYOPENCL_CTX"))[1]

@@ -21,7 +21,16 @@ def require_name(argument: str, given: object, names: Sequence[str]) -> None:
 
 
 class NoDeviceError(RuntimeError):
-    """No OpenCL device can be used; the message says what to install, or which there are."""
+    """No OpenCL device can be used; the message says what to install, or which there are.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> try:
+    ...     queue = sp.default_queue()
+    ... except sp.NoDeviceError as error:
+    ...     print(error)
+    """
 
 
 class DtypeError(TypeError, ValueError):
@@ -29,7 +38,18 @@ class DtypeError(TypeError, ValueError):
 
 
 class HostFallbackWarning(UserWarning):
-    """A method computes on the host, and its result is there. It is said once a process for each method."""
+    """A method computes on the host, and its result is there. It is said once a process for each method.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import clsparse_py as sp
+    >>> A = sp.csr_array([[1, 2]])
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", sp.HostFallbackWarning)
+    ...     A.todia().format
+    'dia'
+    """
 
 
 class ProfileError(ValueError):
@@ -51,6 +71,14 @@ class BuildError(RuntimeError):
         The line of the log that tells most, and the driver's code.
     remembered : bool
         Whether it was not compiled, as earlier processes saw it refused.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> try:
+    ...     A = sp.csr_array([[1, 2]])
+    ... except sp.BuildError as error:
+    ...     print(error.kernel, error.log)
     """
 
     def __init__(

@@ -1,135 +1,119 @@
-"""Sparse matrices from files."""
+"""Files of sparse arrays, under the names of `scipy.io`: read and written on the host, by SciPy.
+
+Examples
+--------
+>>> import pathlib, tempfile
+>>> import clsparse_py as sp
+>>> with tempfile.TemporaryDirectory() as folder:
+...     path = pathlib.Path(folder) / "a.mtx"
+...     sp.io.mmwrite(path, sp.csr_array([[1, 0], [0, 2]]))
+...     sp.io.mmread(path).toarray()
+array([[1, 0],
+       [0, 2]])
+"""
 
 from __future__ import annotations
 
-import gzip
-import inspect
-import os
-import zipfile
-import zlib
-from pathlib import Path
 from typing import Any
 
+import pyopencl as cl
 import scipy.io
 import scipy.sparse
 
-from clsparse_py.arithmetic import OPENCL_TYPES
-from clsparse_py.files import replacing
+from clsparse_py.coo import coo_array
+from clsparse_py.hosted import on_host
 
-__all__ = ["SUFFIXES", "read_matrix", "suffix_of", "write_matrix"]
-
-#: Endings of the names of files that `read_matrix` takes.
-SUFFIXES = (".mtx", ".mtx.gz", ".npz")
-
-# Errors that the readers raise on files that hold something else, or only a part; or that claim more entries than fit in memory.
-_DAMAGED = (OSError, ValueError, TypeError, KeyError, EOFError, OverflowError, MemoryError, zipfile.BadZipFile, zlib.error)
-
-# Asks for an array: older versions of SciPy have no such option, and later ones warn if it is not given.
-_AS_ARRAY: dict[str, Any] = {"spmatrix": False} if "spmatrix" in inspect.signature(scipy.io.mmread).parameters else {}
+__all__ = ["mminfo", "mmread", "mmwrite"]
 
 
-def read_matrix(path: str | os.PathLike[str]) -> scipy.sparse.csr_array:
-    """Read a sparse matrix from a Matrix Market file or from one that `scipy.sparse.save_npz` wrote.
+def mminfo(source: Any) -> tuple[int, int, int, str, str, str]:
+    r"""Return what the head of a Matrix Market file says.
 
     Parameters
     ----------
-    path : path-like
-        Ends with ``.mtx``, ``.mtx.gz`` or ``.npz``, in upper or lower case.
+    source : path-like or file
+        As of `mmread`.
 
     Returns
     -------
-    scipy.sparse.csr_array
-        With the values' dtype in the file; patterns are ones, and duplicates are summed. A Matrix Market file of a dense matrix
-        gives its nonzeros.
+    tuple
+        Rows, columns, entries, "coordinate" or "array", the field and the symmetry.
 
-    Raises
-    ------
-    OSError
-        The file is not there or may not be read.
-    ValueError
-        It holds no sparse matrix; the message names the file and says why.
+    Examples
+    --------
+    >>> import io
+    >>> import clsparse_py as sp
+    >>> sp.io.mminfo(io.StringIO("%%MatrixMarket matrix coordinate integer general\n2 2 1\n2 1 5\n"))
+    (2, 2, 1, 'coordinate', 'integer', 'general')
     """
-    path = Path(path)
-    suffix = suffix_of(path)
-    # The readers' own errors for such files differ, and not all of them name the file.
-    with path.open("rb"):
-        pass
-    try:
-        matrix = _checked(_load(path, suffix))
-    except _DAMAGED as error:
-        reason = str(error).strip() or type(error).__name__
-        raise ValueError(f"{path}: holds no sparse matrix that can be read: {reason.splitlines()[0]}") from error
-    return matrix
+    rows, columns, entries, form, field, symmetry = scipy.io.mminfo(source)
+    return rows, columns, entries, form, field, symmetry
 
 
-def write_matrix(path: str | os.PathLike[str], matrix: scipy.sparse.csr_array) -> None:
-    """Write a sparse matrix to a Matrix Market file or as `scipy.sparse.save_npz` does: all of it, or nothing.
-
-    A file that is there keeps its permissions, and stays as it is where the new one cannot be written.
+def mmread(source: Any, *, queue: cl.CommandQueue | None = None) -> Any:
+    r"""Read a Matrix Market file. Runs on the host, by `scipy.io.mmread`.
 
     Parameters
     ----------
-    path : path-like
-        Ends with ``.mtx``, ``.mtx.gz`` or ``.npz``, in upper or lower case.
-    matrix : scipy.sparse.csr_array
-        Any supported dtype; Matrix Market has no bool, which is written as integers.
+    source : path-like or file
+        Ends with ``.mtx``, ``.mtx.gz`` or ``.mtx.bz2``.
+    queue : pyopencl.CommandQueue, optional
+        Where the array lives; `clsparse_py.default_queue` by default.
+
+    Returns
+    -------
+    coo_array or numpy.ndarray
+        A dense array if the file holds one.
 
     Raises
     ------
-    OSError
-        The file cannot be written.
-    ValueError
-        The name ends otherwise.
+    OSError, ValueError
+        The file is not there, or is no such file.
+
+    Examples
+    --------
+    >>> import io
+    >>> import clsparse_py as sp
+    >>> text = "%%MatrixMarket matrix coordinate integer general\n2 2 1\n2 1 5\n"
+    >>> sp.io.mmread(io.StringIO(text)).toarray()
+    array([[0, 0],
+           [5, 0]])
     """
-    path = Path(path)
-    suffix = suffix_of(path)
-    numbers = matrix.astype("int8") if matrix.dtype.kind == "b" and suffix != ".npz" else matrix
-    with replacing(path) as file:
-        if suffix == ".npz":
-            scipy.sparse.save_npz(file, numbers)
-        elif suffix == ".mtx":
-            scipy.io.mmwrite(file, numbers, symmetry="general")
-        else:
-            with gzip.GzipFile(path.name, "wb", fileobj=file) as compressed:
-                scipy.io.mmwrite(compressed, numbers, symmetry="general")
+    found = scipy.io.mmread(source, spmatrix=False)
+    return coo_array(found, queue=queue) if scipy.sparse.issparse(found) else found
 
 
-def suffix_of(path: Path) -> str:
-    """Return which of `SUFFIXES` a name ends with, in upper or lower case.
+def mmwrite(
+    target: Any,
+    a: Any,
+    comment: str | None = None,
+    field: str | None = None,
+    precision: int | None = None,
+    symmetry: str = "AUTO",
+) -> None:
+    """Write an array to a Matrix Market file. Runs on the host, by `scipy.io.mmwrite`.
+
+    Parameters
+    ----------
+    target : path-like or file
+    a : array
+        Sparse, of this package or of SciPy, or dense, NumPy's or the device's.
+    comment, field, precision, symmetry
+        As of `scipy.io.mmwrite`.
 
     Raises
     ------
-    ValueError
-        None of them.
+    OSError, ValueError
+        The file cannot be written, or an option is none.
+
+    Examples
+    --------
+    >>> import io
+    >>> import clsparse_py as sp
+    >>> file = io.BytesIO()
+    >>> sp.io.mmwrite(file, sp.csr_array([[0, 0], [5, 0]]), symmetry="general")
+    >>> file.getvalue().decode().splitlines()[-1]
+    '2 1 5'
     """
-    found = next((suffix for suffix in SUFFIXES if path.name.lower().endswith(suffix)), None)
-    if found is None:
-        raise ValueError(f"{path}: not a name of a matrix file, which ends with {', '.join(SUFFIXES)}")
-    return found
-
-
-def _load(path: Path, suffix: str) -> Any:
-    """Return the matrix as SciPy reads it, in any format, dense included."""
-    if suffix == ".mtx":
-        return scipy.io.mmread(path, **_AS_ARRAY)
-    if suffix == ".mtx.gz":
-        # SciPy takes a name for that of a compressed file in lower case alone.
-        with gzip.open(path, "rb") as file:
-            return scipy.io.mmread(file, **_AS_ARRAY)
-    if not zipfile.is_zipfile(path):
-        raise ValueError("not a file that numpy.savez wrote")
-    return scipy.sparse.load_npz(path)
-
-
-def _checked(found: Any) -> scipy.sparse.csr_array:
-    """Return a matrix in CSR form, in order and without duplicates."""
-    if found.ndim != 2:
-        raise ValueError(f"has {found.ndim} dimensions, a matrix has 2")
-    if found.dtype.name not in OPENCL_TYPES:
-        raise ValueError(f"dtype {found.dtype} is not supported; use one of {', '.join(OPENCL_TYPES)}")
-    if hasattr(found, "check_format"):
-        # Before any conversion: SciPy converts compressed formats without looking, whatever the indices in the file are.
-        found.check_format(full_check=True)
-    matrix = scipy.sparse.csr_array(found)
-    matrix.sum_duplicates()
-    return matrix
+    host = on_host(a)
+    scipy.io.mmwrite(target, host, comment=comment, field=field, precision=precision, symmetry=symmetry)

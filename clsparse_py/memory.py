@@ -22,6 +22,7 @@ import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
+from clsparse_py.device_array import DeviceArray
 from clsparse_py.overlap import whole_of
 from clsparse_py.workspace import current
 
@@ -447,14 +448,14 @@ def array_of(
     """
     context = context or queue.context
     if isinstance(shape, int):
-        return cl_array.Array(
+        return DeviceArray(
             None, (shape,), dtype, "C", allocator, data, 0, (dtype.itemsize,), None, None, True, shape, context, queue
         )
     steps = [dtype.itemsize]
     for length in shape[:0:-1]:
         steps.append(steps[-1] * max(length, 1))
     strides, size = tuple(steps[::-1]), math.prod(shape)
-    return cl_array.Array(None, shape, dtype, "C", allocator, data, 0, strides, None, None, True, size, context, queue)
+    return DeviceArray(None, shape, dtype, "C", allocator, data, 0, strides, None, None, True, size, context, queue)
 
 
 def allocated(
@@ -745,6 +746,15 @@ def record_use(array: cl_array.Array, queue: cl.CommandQueue) -> None:
     ------
     TypeError, ValueError
         One is of another type, or the two are of different contexts.
+
+    Examples
+    --------
+    >>> import pyopencl as cl
+    >>> import clsparse_py as sp
+    >>> A = sp.csr_array([[1, 2]])
+    >>> other = cl.CommandQueue(A.context, A.queue.device)
+    >>> # After a kernel of yours was enqueued on `other` that reads A.data:
+    >>> sp.record_use(A.data, other)
     """
     if not isinstance(array, cl_array.Array):
         raise TypeError(f"array: must be a pyopencl.array.Array, is {type(array).__name__}")
@@ -769,6 +779,13 @@ def free_memory(queue: cl.CommandQueue | None = None) -> None:
     ----------
     queue : pyopencl.CommandQueue, optional
         Memory of this queue's context and device; by default of all.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> sp.free_memory()
+    >>> sp.memory_info().pooled
+    0
     """
     for pool in _asked(queue):
         pool.empty()
@@ -781,5 +798,12 @@ def memory_info(queue: cl.CommandQueue | None = None) -> MemoryInfo:
     ----------
     queue : pyopencl.CommandQueue, optional
         For this queue's context and device; by default the sum over all.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> A = sp.eye_array(1000, dtype="float32")
+    >>> sp.memory_info(A.queue).used > 4 * 1000
+    True
     """
     return MemoryInfo(*map(sum, zip(*(pool.info() for pool in _asked(queue)), (0, 0, 0, 0), strict=True)))

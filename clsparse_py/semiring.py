@@ -38,6 +38,20 @@ class Semiring:
     Attributes
     ----------
     name : {"plus_times", "min_plus", "max_times", "or_and", "plus_pair"}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> A = sp.csr_array([[1, 2], [0, 3]])
+    >>> x = np.array([5, 0])
+    >>> for semiring in (sp.plus_times, sp.min_plus, sp.max_times, sp.or_and, sp.plus_pair):
+    ...     print(semiring, sp.spmv(A, x, semiring=semiring))
+    semiring.plus_times [5 0]
+    semiring.min_plus [2 3]
+    semiring.max_times [5 0]
+    semiring.or_and [ True False]
+    semiring.plus_pair [2 1]
     """
 
     name: SemiringName

@@ -9,6 +9,7 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py.device import describe
+from clsparse_py.device_array import DeviceArray
 from clsparse_py.forked import is_forked, use_device
 from clsparse_py.memory import allocated, forget_ended, on_host_memory, submit, uses_before_writing
 
@@ -58,7 +59,7 @@ def from_host(queue: cl.CommandQueue, values: np.ndarray[Any, Any], *, copy: boo
     lent.queue = queue
     buffer = on_host_memory(queue, lent, access)
     order = "C" if values.flags.c_contiguous else "F"
-    return cl_array.Array(queue, values.shape, values.dtype, order=order, data=buffer)
+    return DeviceArray(queue, values.shape, values.dtype, order=order, data=buffer)
 
 
 def to_host(queue: cl.CommandQueue, host: np.ndarray[Any, Any]) -> cl_array.Array:

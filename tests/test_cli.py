@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from platforms import PLATFORMS, queue_on
 
 import clsparse_py
-from clsparse_py import _warmup, cli, demo, io, programs, sources
+from clsparse_py import _warmup, cli, demo, matrix_files, programs, sources
 from clsparse_py._spmv import KERNELS
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.catalogue import catalogue, template_names
@@ -362,7 +362,7 @@ def test_multiply_writes_the_product(
     sp.save_npz("a.npz", a)
     sp.save_npz("b.npz", b)
     assert cli.main(["multiply", *arguments, "-o", "c.mtx", "--explain"]) == 0
-    found, wanted = io.read_matrix("c.mtx").toarray(), product(a.toarray(), b.toarray())
+    found, wanted = matrix_files.read_matrix("c.mtx").toarray(), product(a.toarray(), b.toarray())
     np.testing.assert_allclose(found, wanted, rtol=1e-5)
     printed = capsys.readouterr().out
     assert f"{wanted.shape[0]} x {wanted.shape[1]}, {np.count_nonzero(wanted)} entries, multiplied in" in printed

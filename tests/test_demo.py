@@ -20,7 +20,7 @@ from rich.console import Console
 from clsparse_py import BuildError, demo, demo_spgemm
 from clsparse_py.console import plain
 from clsparse_py.csr import csr_array
-from clsparse_py.io import read_matrix
+from clsparse_py.matrix_files import read_matrix
 
 pytestmark = pytest.mark.any_platform
 

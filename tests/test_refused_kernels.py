@@ -664,3 +664,30 @@ def test_an_empty_entry_of_pocls_cache_is_built_around(tmp_path: Path) -> None:
             entry.write_bytes(b"")
     assert "built anew" not in said[0]
     assert "built anew" in said[1]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bool"])
+def test_arrays_are_put_together_by_the_host_too(queue: cl.CommandQueue, plant: Callable[..., list[str]], dtype: str) -> None:
+    asked = plant("construct_|kron_|canonical_compact")
+    host = scipy.sparse.csr_array(matrix().astype(dtype))
+    A, few = clsparse_py.csr_array(host, queue=queue), host[:4, :6]
+    of_few = clsparse_py.csr_array(few, queue=queue)
+    grid = [[host, None], [None, few], [None, host[:, :6]]]
+    of_grid = [[None if each is None else clsparse_py.csr_array(each, queue=queue) for each in row] for row in grid]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        diagonals = {"offsets": [1, -2], "shape": (9, 8), "dtype": dtype}
+        for found, wanted in (
+            (clsparse_py.kron(A, of_few), scipy.sparse.kron(host, few)),
+            (clsparse_py.kron(of_few, A, format="csr"), scipy.sparse.kron(few, host)),
+            (clsparse_py.block_array(of_grid), scipy.sparse.block_array(grid)),
+            (clsparse_py.hstack([A, A]), scipy.sparse.hstack([host, host])),
+            (clsparse_py.tril(A, 2), scipy.sparse.tril(host, 2)),
+            (
+                clsparse_py.diags_array([np.arange(7), 2], queue=queue, **diagonals),
+                scipy.sparse.diags_array([np.arange(7), 2], **diagonals),
+            ),
+        ):
+            assert found.dtype == wanted.dtype
+            np.testing.assert_array_equal(found.toarray(), wanted.toarray())
+    assert {name.split("_")[0] for name in asked} >= {"construct", "kron"}

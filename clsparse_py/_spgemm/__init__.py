@@ -119,6 +119,17 @@ def spgemm(
     --------
     spgemm_plan : For several sets of values.
     spgemm_estimate : The memory that a product takes, before it is made.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> A = sp.csr_array([[1, 2], [0, 3]])
+    >>> sp.spgemm(A, A).toarray()
+    array([[1, 8],
+           [0, 9]])
+    >>> sp.spgemm(A, A, semiring=sp.min_plus).toarray()
+    array([[2, 3],
+           [0, 6]])
     """
     request = Request(method, semiring, deterministic, memory_limit, max_nnz)
     A, B = _checked(A, B, request)
@@ -156,6 +167,15 @@ def spgemm_plan(
     ------
     ValueError, TypeError, MemoryError
         As for `spgemm`.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> A = sp.csr_array([[1, 2], [0, 3]])
+    >>> plan = sp.spgemm_plan(A, A)
+    >>> plan(A.data, A.data).toarray()
+    array([[1, 8],
+           [0, 9]])
     """
     request = Request(method, semiring, deterministic, memory_limit, max_nnz)
     A, B = _checked(A, B, request)

@@ -125,6 +125,13 @@ def spgemm_estimate(A: Matrix, B: Matrix | SciPySparse, *, exact: bool = False) 
         Shapes, contexts or dtypes that do not go together.
     MemoryError
         The device has not the memory for the analysis or, if ``exact``, for the symbolic phase of one row.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> A = sp.csr_array([[1, 2], [0, 3]])
+    >>> sp.spgemm_estimate(A, A).n_products
+    4
     """
     A, B = check_operands(A, B, plus_times)
     left, right = CanonicalOperand(A).matrix, CanonicalOperand(B).matrix

@@ -71,6 +71,13 @@ def spmv_plan(
     Notes
     -----
     Hou, Feng and Che, "Auto-Tuning Strategies for Parallelizing SpMV on Multi- and Many-Core Processors", Section III-B.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> plan = sp.spmv_plan(sp.csr_array([[1, 2], [0, 3]]), kernel="vector")
+    >>> "vector" in str(plan.explain())
+    True
     """
     check_matrix(A)
     return SpmvPlan.of(A, scheme, kernel)
@@ -139,6 +146,14 @@ def spmv(
     ------
     ValueError, TypeError
         A wrong shape, dtype, context, or a plan of another structure; the message names the argument.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> A = sp.csr_array([[1.0, 2.0], [0.0, 3.0]])
+    >>> sp.spmv(A, np.ones(2), alpha=2)
+    array([6., 6.])
     """
     check_matrix(A)
     if plan is None:

@@ -46,6 +46,13 @@ def transpose(A: MatrixT, *, method: Method = "auto") -> MatrixT:
     Notes
     -----
     Ji, Lu, Hou, Niu, Liu and Vinter, "Segmented Merge: A New Primitive for Parallel Sparse Matrix Computations", Section 4.2.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> sp.transpose(sp.csr_array([[1, 2], [0, 3]])).toarray()
+    array([[1, 0],
+           [2, 3]])
     """
     check_matrix(A)
     require_name("method", method, get_args(Method))
@@ -71,6 +78,15 @@ def transpose_plan(A: MatrixT, *, method: Method = "auto") -> TransposePlan[Matr
     ------
     ValueError, TypeError, MemoryError
         As for `transpose`.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> A = sp.csr_array([[1, 2], [0, 3]])
+    >>> plan = sp.transpose_plan(A)
+    >>> plan(A.data).toarray()
+    array([[1, 0],
+           [2, 3]])
     """
     check_matrix(A)
     require_name("method", method, get_args(Method))

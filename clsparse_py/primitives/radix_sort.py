@@ -510,6 +510,15 @@ def radix_sort(
     -----
     Satish, Harris and Garland, "Designing efficient sorting algorithms for manycore GPUs", which the expand, sort and contract
     method of Dalton et al., "Optimizing sparse matrix-matrix multiplication for the GPU", builds on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyopencl import array as cl_array
+    >>> import clsparse_py as sp
+    >>> keys = cl_array.to_device(sp.default_queue(), np.array([3, 1, 2], np.int32))
+    >>> sp.primitives.radix_sort(keys).get()
+    array([1, 2, 3], dtype=int32)
     """
     outs = arguments.pair_of_outputs(out, values is not None)
     queue = arguments.queue_of(keys=keys, values=values)

@@ -104,6 +104,15 @@ def reduce_by_key(
     -----
     Waits for the number of runs: one read. The order of the additions depends on the keys alone, so results are bitwise the same
     at each call on a device.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyopencl import array as cl_array
+    >>> import clsparse_py as sp
+    >>> keys, values = (cl_array.to_device(sp.default_queue(), np.array(each, np.int32)) for each in ([1, 1, 4], [5, 6, 7]))
+    >>> [each.get().tolist() for each in sp.primitives.reduce_by_key(keys, values)]
+    [[1, 4], [11, 7]]
     """
     queue = arguments.queue_of(keys=keys, values=values)
     entries = arguments.keys(queue, "keys", keys)

@@ -368,6 +368,15 @@ def exclusive_scan(a: cl_array.Array, *, out: cl_array.Array | None = None) -> c
     -----
     The order of the additions depends on the length alone, so results are bitwise the same at each call on a device. It is not
     that of `numpy.cumsum`: floating-point sums round differently.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyopencl import array as cl_array
+    >>> import clsparse_py as sp
+    >>> values = cl_array.to_device(sp.default_queue(), np.array([1, 2, 3], np.int32))
+    >>> sp.primitives.exclusive_scan(values).get().tolist()
+    [0, 1, 3]
     """
     return _scan(a, out, "exclusive")
 
@@ -391,6 +400,15 @@ def inclusive_scan(a: cl_array.Array, *, out: cl_array.Array | None = None) -> c
     ------
     TypeError, ValueError
         As for `exclusive_scan`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyopencl import array as cl_array
+    >>> import clsparse_py as sp
+    >>> values = cl_array.to_device(sp.default_queue(), np.array([1, 2, 3], np.int32))
+    >>> sp.primitives.inclusive_scan(values).get().tolist()
+    [1, 3, 6]
     """
     return _scan(a, out, "inclusive")
 

@@ -292,6 +292,15 @@ def segmented_sum(segment_ptr: cl_array.Array, values: cl_array.Array, *, out: c
 
     Notes ----- Waits for the check of the pointers: one kernel, one read. The order of the additions depends on the pointers
     alone, so results are bitwise the same at each call on a device.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyopencl import array as cl_array
+    >>> import clsparse_py as sp
+    >>> values, pointers = (cl_array.to_device(sp.default_queue(), np.array(each, np.int32)) for each in ([1, 2, 3], [0, 2, 3]))
+    >>> sp.primitives.segmented_sum(pointers, values).get().tolist()
+    [3, 3]
     """
     queue = arguments.queue_of(segment_ptr=segment_ptr, values=values)
     pointers = arguments.pointers(queue, "segment_ptr", segment_ptr)
@@ -333,6 +342,15 @@ def segmented_scan(
     Notes
     -----
     Waits, and is deterministic, as `segmented_sum`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyopencl import array as cl_array
+    >>> import clsparse_py as sp
+    >>> values, pointers = (cl_array.to_device(sp.default_queue(), np.array(each, np.int32)) for each in ([1, 2, 3], [0, 2, 3]))
+    >>> sp.primitives.segmented_scan(pointers, values).get().tolist()
+    [1, 3, 3]
     """
     queue = arguments.queue_of(segment_ptr=segment_ptr, values=values)
     pointers = arguments.pointers(queue, "segment_ptr", segment_ptr)

@@ -126,6 +126,16 @@ def segmented_merge(
     Notes
     -----
     The host waits for the device once, to learn how many rounds there are, and not between rounds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyopencl import array as cl_array
+    >>> import clsparse_py as sp
+    >>> given = [2, 4, 1, 3], [0, 2], [0, 2, 4]
+    >>> keys, pointers, sub_pointers = (cl_array.to_device(sp.default_queue(), np.array(each, np.int32)) for each in given)
+    >>> sp.primitives.segmented_merge(pointers, sub_pointers, keys).get().tolist()
+    [1, 2, 3, 4]
     """
     require_name("algorithm", algorithm, ALGORITHMS)
     outs = arguments.pair_of_outputs(out, values is not None)

@@ -428,6 +428,15 @@ def segmented_sort(
     -----
     The host waits for the device once, to learn how many segments there are of each length. After Hou et al., "Fast segmented
     sort on GPUs", as Ji et al., "Segmented merge", Section 2.3, summarise it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyopencl import array as cl_array
+    >>> import clsparse_py as sp
+    >>> keys, pointers = (cl_array.to_device(sp.default_queue(), np.array(each, np.int32)) for each in ([2, 1, 3], [0, 2, 3]))
+    >>> sp.primitives.segmented_sort(pointers, keys).get().tolist()
+    [1, 2, 3]
     """
     outs = arguments.pair_of_outputs(out, values is not None)
     queue = arguments.queue_of(segment_ptr=segment_ptr, keys=keys, values=values)

@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse
 
 from clsparse_py.device import Device
-from clsparse_py.io import SUFFIXES, read_matrix
+from clsparse_py.matrix_files import SUFFIXES, read_matrix
 from clsparse_py.records import dataclass
 
 __all__ = ["TEST", "TRAIN", "Case", "cases", "from_folder", "generated", "with_values"]

@@ -21,6 +21,7 @@ import few_declarations
 import numpy as np
 import pyopencl as cl
 import scipy.sparse
+from construct_cases import construct_cases
 from elementwise_cases import elementwise_cases
 from pairs import exhaustive
 from primitive_cases import primitive_cases
@@ -366,6 +367,7 @@ def main() -> None:
     cases += transpose_cases(axes.dtypes, axes.work_groups, simulated=simulated)
     cases += spgemm_cases(axes.dtypes)
     cases += elementwise_cases(axes.dtypes)
+    cases += construct_cases(axes.dtypes)
     cases += mixed_cases(device.fp64)
     if not device.fp64:
         cases += refusal_cases()

@@ -12,7 +12,7 @@ import pyopencl as cl
 import pytest
 import scipy.sparse as sp
 
-from clsparse_py import io
+from clsparse_py import matrix_files
 from clsparse_py.device import describe
 from clsparse_py.tuning import corpus
 from clsparse_py.tuning.corpus import TEST, TRAIN
@@ -111,7 +111,7 @@ def test_a_folder_is_split_by_family_and_takes_turns(tmp_path: Path, queue: cl.C
     matrix = sp.csr_array(np.diag([3, 4, 5]))
     (tmp_path / "sub").mkdir()
     for name in ("road1.mtx", "road2.mtx.gz", "sub/mesh_7.npz", "gas.mtx", "web-a.mtx", "web-b.mtx"):
-        io.write_matrix(tmp_path / name, matrix)
+        matrix_files.write_matrix(tmp_path / name, matrix)
     (tmp_path / "README.txt").write_text("no matrix")
     found = corpus.from_folder(tmp_path)
     families = {case.family: case.split for case in found}

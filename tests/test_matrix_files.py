@@ -13,7 +13,7 @@ import scipy.io
 import scipy.sparse
 import scipy.sparse as sp
 
-from clsparse_py.io import SUFFIXES, read_matrix, write_matrix
+from clsparse_py.matrix_files import SUFFIXES, read_matrix, write_matrix
 
 MATRIX = sp.csr_array(np.array([[0.0, 1.5, 0, 0], [0, 0, 0, 0], [-2, 0, 0, 1e-300]]))
 HEADER = b"%%MatrixMarket matrix coordinate real general\n"

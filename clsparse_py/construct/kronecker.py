@@ -1,0 +1,152 @@
+"""The Kronecker product of two sparse matrices, written straight from their rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import scipy.sparse
+from pyopencl import array as cl_array
+from typing_extensions import override
+
+from clsparse_py.arithmetic import OPENCL_TYPES, conversion, name_of, needs_fp64
+from clsparse_py.by_host import or_by_host, placed
+from clsparse_py.construct.tiles import tiles, work_group_of
+from clsparse_py.elementwise.operators import OPERATORS
+from clsparse_py.launch import Chain
+from clsparse_py.memory import allocated
+from clsparse_py.records import dataclass
+from clsparse_py.structure import OfStructure
+from clsparse_py.transfer import fetched
+
+__all__ = ["Kron", "KronPointers", "kron_entries", "kron_pointers"]
+
+Parts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
+
+
+@dataclass(frozen=True)
+class Kron(OfStructure):
+    """Parameters of ``templates/construct/kron.mako``.
+
+    Attributes
+    ----------
+    a, b : str
+        NumPy's names of the dtypes of both matrices' values.
+    coordinates : bool
+        Whether the row of each entry is written too.
+    """
+
+    template = "construct/kron"
+
+    a: str
+    b: str
+    coordinates: bool
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the product's values, in which is computed."""
+        return np.result_type(self.a, self.b)
+
+    @property
+    @override
+    def name(self) -> str:
+        form = "coordinates" if self.coordinates else "columns"
+        return f"kron_{form}_{self.a}_{self.b}_{self.index}_wg{self.work_group}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        a, b = np.dtype(self.a), np.dtype(self.b)
+        lines = ["#pragma OPENCL EXTENSION cl_khr_fp64 : enable"] if needs_fp64(a, b, self.dtype) else []
+        lines += [
+            super().prelude,
+            f"typedef {OPENCL_TYPES[a.name]} A_VALUE;  // {a.name}",
+            f"typedef {OPENCL_TYPES[b.name]} B_VALUE;  // {b.name}",
+            f"typedef {OPENCL_TYPES[self.dtype.name]} T;  // {self.dtype.name}: values of the product",
+            f"T from_a(const A_VALUE v) {{ return {conversion(a, self.dtype)}; }}",
+            f"T from_b(const B_VALUE v) {{ return {conversion(b, self.dtype)}; }}",
+            f"T operate(const T a, const T b) {{ return {OPERATORS['multiply'].expression(self.dtype)}; }}",
+        ]
+        return "\n".join(lines)
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "coordinates": self.coordinates}
+
+
+@dataclass(frozen=True)
+class KronPointers(OfStructure):
+    """Parameters of ``templates/construct/kron_pointers.mako``."""
+
+    template = "construct/kron_pointers"
+
+
+def _entries_by_host(
+    queue: cl.CommandQueue, a: Parts, b: Parts, b_columns: int, *, coordinates: bool
+) -> tuple[cl_array.Array, ...]:
+    """Return the result of `kron_entries`, computed by SciPy."""
+    hosts = [tuple(fetched(part, queue) for part in parts) for parts in (a, b)]
+    index, dtype = a[1].dtype, np.result_type(a[0].dtype, b[0].dtype)
+    width = int(hosts[0][1].max()) + 1
+    A, B = (
+        scipy.sparse.csr_array(parts, shape=(parts[2].size - 1, n)).tocoo()
+        for parts, n in zip(hosts, (width, b_columns), strict=True)
+    )
+    C = scipy.sparse.kron(A, B, format="coo")
+    # By rows, and in each by the entries of A, then of B.
+    order = np.argsort(C.coords[0], kind="stable")
+    found = C.data[order].astype(dtype), *(each[order].astype(index) for each in reversed(C.coords))
+    names = "data", "indices", "rows"
+    return tuple(placed(queue, name, each) for name, each in zip(names, found[: 2 + coordinates], strict=False))
+
+
+@or_by_host(_entries_by_host)
+def kron_entries(queue: cl.CommandQueue, a: Parts, b: Parts, b_columns: int, *, coordinates: bool) -> tuple[cl_array.Array, ...]:
+    """Return the values and the columns of a Kronecker product, row by row, and the rows too if they are wanted.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+    a, b : tuple of pyopencl.array.Array
+        data, indices and indptr of both matrices, valid, with entries; the index dtype, of both, holds the numbers of the
+        product's entries, rows and columns.
+    b_columns : int
+        Columns of B.
+    coordinates : bool
+        Whether the row of each entry is wanted.
+    """
+    a_data, a_indices, a_indptr = a
+    b_data, b_indices, b_indptr = b
+    chain, index, n = Chain(queue, *a, *b), a_indptr.dtype, a_indices.size * b_indices.size
+    record = Kron(work_group_of(chain.device), name_of(index), name_of(a_data.dtype), name_of(b_data.dtype), coordinates)
+    built, record = chain.build(record)
+    groups, sizes = tiles(chain.device, n, record.work_group)
+    data = allocated(queue, "data of the Kronecker product", n, record.dtype, a_data.allocator)
+    indices = allocated(queue, "indices of the Kronecker product", n, index, a_data.allocator)
+    rows = (allocated(queue, "rows of the Kronecker product", n, index, a_data.allocator),) if coordinates else ()
+    shape = (index.type(each) for each in (a_indptr.size - 1, b_indptr.size - 1, b_columns))
+    operands = a_indptr, a_indices, a_data, b_indptr, b_indices, b_data
+    chain.launch(built, groups, *sizes, *shape, *operands, *rows, indices, data)
+    chain.finish(data, indices, *rows)
+    return data, indices, *rows
+
+
+def _pointers_by_host(queue: cl.CommandQueue, a_indptr: cl_array.Array, b_indptr: cl_array.Array) -> cl_array.Array:
+    """Return the result of `kron_pointers`, computed by NumPy."""
+    a, b = fetched(a_indptr, queue), fetched(b_indptr, queue)
+    return placed(queue, "indptr", np.append(0, np.cumsum(np.multiply.outer(np.diff(a), np.diff(b)))).astype(a.dtype))
+
+
+@or_by_host(_pointers_by_host)
+def kron_pointers(queue: cl.CommandQueue, a_indptr: cl_array.Array, b_indptr: cl_array.Array) -> cl_array.Array:
+    """Return the row pointers of a Kronecker product, of those of both matrices, of one index dtype, each of at least a row."""
+    chain, n_rows = Chain(queue, a_indptr, b_indptr), math.prod(each.size - 1 for each in (a_indptr, b_indptr))
+    built, record = chain.build(KronPointers(min(128, chain.device.max_work_group), name_of(a_indptr.dtype)))
+    indptr = allocated(queue, "indptr of the Kronecker product", n_rows + 1, a_indptr.dtype, a_indptr.allocator)
+    sizes = np.uint64(n_rows), np.uint64(b_indptr.size - 1)
+    chain.launch(built, n_rows // record.work_group + 1, *sizes, a_indptr, b_indptr, indptr)
+    chain.finish(indptr)
+    return indptr

@@ -1,0 +1,65 @@
+"""The entries of a sparse matrix on one side of a diagonal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+from typing_extensions import override
+
+from clsparse_py.arithmetic import name_of
+from clsparse_py.by_host import or_by_host, placed
+from clsparse_py.construct.tiles import tiles, work_group_of
+from clsparse_py.launch import Chain
+from clsparse_py.memory import allocated
+from clsparse_py.records import dataclass
+from clsparse_py.structure import OfStructure
+from clsparse_py.transfer import fetched
+
+__all__ = ["Triangle", "in_triangle"]
+
+
+@dataclass(frozen=True)
+class Triangle(OfStructure):
+    """Parameters of ``templates/construct/triangle.mako``.
+
+    Attributes
+    ----------
+    upper : bool
+    """
+
+    template = "construct/triangle"
+
+    upper: bool
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{super().name}_{'upper' if self.upper else 'lower'}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "upper": self.upper}
+
+
+def _by_host(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Array, k: int, *, upper: bool) -> cl_array.Array:
+    """Return the result of `in_triangle`, computed by NumPy."""
+    columns, pointers = fetched(indices, queue), fetched(indptr, queue)
+    diagonal = columns.astype(np.int64) - np.repeat(np.arange(pointers.size - 1), np.diff(pointers))
+    return placed(queue, "marks", (diagonal >= k if upper else diagonal <= k).view(np.uint8))
+
+
+@or_by_host(_by_host)
+def in_triangle(
+    queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Array, k: int, *, upper: bool
+) -> cl_array.Array:
+    """Return a byte for each entry: 1 if it is on or below the k-th diagonal or, if ``upper``, on or above it."""
+    chain, index = Chain(queue, indices, indptr), indptr.dtype
+    built, record = chain.build(Triangle(work_group_of(chain.device), name_of(index), upper))
+    kept = allocated(queue, "marks", indices.size, np.dtype(np.uint8))
+    groups, sizes = tiles(chain.device, indices.size, record.work_group)
+    chain.launch(built, groups, *sizes, index.type(indptr.size - 1), np.int64(k), indptr, indices, kept)
+    chain.finish(kept)
+    return kept

@@ -1,0 +1,50 @@
+"""Device arrays that the package makes: PyOpenCL's, which say in one sentence what to call if NumPy is asked to work on them."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from pyopencl import array as cl_array
+
+__all__ = ["DeviceArray"]
+
+#: Operators that PyOpenCL's arrays have with a NumPy array or scalar on the left, as NumPy calls them.
+_REFLECTED: Mapping[np.ufunc, Callable[[Any, Any], Any]] = {
+    np.add: operator.add,
+    np.subtract: lambda array, other: array.__rsub__(other),
+    np.multiply: operator.mul,
+    np.true_divide: lambda array, other: array.__rtruediv__(other),
+    np.power: lambda array, other: array.__rpow__(other),
+}
+
+
+#: Functions of NumPy that ask for no values.
+_OF_NO_VALUES = (np.ndim, np.shape, np.size, np.iscomplexobj, np.isrealobj)
+
+
+class DeviceArray(cl_array.Array):
+    """A `pyopencl.array.Array` that NumPy's functions refuse with an error that says how to get the values."""
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        """Compute an operator with a NumPy array or scalar on the left; refuse any other function."""
+        if method == "__call__" and not options and ufunc in _REFLECTED and len(inputs) == 2 and inputs[1] is self:
+            return _REFLECTED[ufunc](self, inputs[0])
+        raise _refusal(ufunc.__name__)
+
+    def __array_function__(self, function: Callable[..., Any], types: Any, arguments: Any, options: Any) -> Any:
+        """Refuse a function of NumPy's that asks for values."""
+        if function is np.result_type:
+            return np.result_type(*(each.dtype if isinstance(each, DeviceArray) else each for each in arguments))
+        if function in _OF_NO_VALUES:
+            return function.__wrapped__(*arguments, **options)  # type: ignore[attr-defined] # NumPy's own, of Python
+        raise _refusal(function.__name__)
+
+
+def _refusal(name: str) -> TypeError:
+    return TypeError(
+        f"np.{name}: this array is on a device, where NumPy does not compute; array.get() returns its values as a NumPy array, "
+        "A.get() a sparse array of the device as SciPy's"
+    )

@@ -1,0 +1,33 @@
+"""The functions around sparse arrays, under SciPy's names; results are on the device."""
+
+from __future__ import annotations
+
+from clsparse_py.functions.axes import expand_dims, permute_dims, swapaxes
+from clsparse_py.functions.diagonals import diags_array, eye_array
+from clsparse_py.functions.kinds import issparse
+from clsparse_py.functions.kronecker import kron, kronsum
+from clsparse_py.functions.npz import load_npz, save_npz
+from clsparse_py.functions.sampling import random_array
+from clsparse_py.functions.stacking import block_array, block_diag, hstack, vstack
+from clsparse_py.functions.triangles import find, tril, triu
+
+__all__ = [
+    "block_array",
+    "block_diag",
+    "diags_array",
+    "expand_dims",
+    "eye_array",
+    "find",
+    "hstack",
+    "issparse",
+    "kron",
+    "kronsum",
+    "load_npz",
+    "permute_dims",
+    "random_array",
+    "save_npz",
+    "swapaxes",
+    "tril",
+    "triu",
+    "vstack",
+]

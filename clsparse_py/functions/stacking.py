@@ -1,0 +1,268 @@
+"""Sparse arrays put side by side, one below the other, in a grid, or along a diagonal."""
+
+from __future__ import annotations
+
+import itertools
+import numbers
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py.construct.blocks import Block, BlockRow, stacked
+from clsparse_py.convert import converted
+from clsparse_py.csr import csr_array
+from clsparse_py.functions.operands import as_rows, format_of, in_format, index_dtype, queue_of
+from clsparse_py.matrix import Structure
+from clsparse_py.placement import value_dtype_on
+from clsparse_py.structure import Facts
+
+__all__ = ["block_array", "block_diag", "hstack", "vstack"]
+
+Grid = list[list[Any]]
+
+
+def hstack(blocks: Sequence[Any], format: str | None = None, dtype: Any = None) -> Any:
+    """Put sparse arrays side by side.
+
+    Parameters
+    ----------
+    blocks : sequence of arrays
+        Sparse arrays of this package or of SciPy, and dense ones, with as many rows each; None for nothing.
+    format : str, optional
+        Of the result. By default "csr" if all blocks are that, "csc" if all are that, else "coo".
+    dtype : dtype, optional
+        Of the result; by default the one that holds the values of all blocks.
+
+    Returns
+    -------
+    csr_array, csc_array or coo_array
+        On the queue of the first block that has one.
+
+    Raises
+    ------
+    ValueError
+        A block has another number of rows, or lives in another context.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> A = sp.csr_array([[1, 0], [0, 2]])
+    >>> sp.hstack([A, A]).toarray()
+    array([[1, 0, 1, 0],
+           [0, 2, 0, 2]])
+    """
+    return _block([list(blocks)], format, dtype)
+
+
+def vstack(blocks: Sequence[Any], format: str | None = None, dtype: Any = None) -> Any:
+    """Put sparse arrays one below the other.
+
+    Parameters
+    ----------
+    blocks, format, dtype
+        As for `hstack`; blocks have as many columns each.
+
+    Returns
+    -------
+    csr_array, csc_array or coo_array
+        As for `hstack`.
+
+    Raises
+    ------
+    ValueError
+        A block has another number of columns, or lives in another context.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> A = sp.csr_array([[1, 0], [0, 2]])
+    >>> sp.vstack([A, A]).toarray()
+    array([[1, 0],
+           [0, 2],
+           [1, 0],
+           [0, 2]])
+    """
+    return _block([[block] for block in blocks], format, dtype)
+
+
+def block_array(blocks: Sequence[Sequence[Any]], *, format: str | None = None, dtype: Any = None) -> Any:
+    """Put sparse arrays into the places of a grid.
+
+    Parameters
+    ----------
+    blocks : sequence of sequences of arrays
+        Rows of the grid, all as long. Blocks of one row have as many rows, those of one column as many columns; None for an
+        empty block.
+    format, dtype
+        As for `hstack`.
+
+    Returns
+    -------
+    csr_array, csc_array or coo_array
+        As for `hstack`; "coo" by default also if a block is None.
+
+    Raises
+    ------
+    ValueError
+        Blocks do not go together; the message names the first that does not.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> A, B = sp.csr_array([[1, 2]]), sp.csr_array([[3], [4]])
+    >>> sp.block_array([[A, None], [None, B]]).toarray()
+    array([[1, 2, 0],
+           [0, 0, 3],
+           [0, 0, 4]])
+    """
+    if not isinstance(blocks, (list, tuple, np.ndarray)) or not all(isinstance(row, (list, tuple, np.ndarray)) for row in blocks):
+        raise ValueError("blocks must be 2-D: a sequence of sequences of arrays")
+    return _block([list(row) for row in blocks], format, dtype)
+
+
+def block_diag(mats: Sequence[Any], format: str | None = None, dtype: Any = None) -> Any:
+    """Put arrays along the diagonal of a larger one.
+
+    Parameters
+    ----------
+    mats : sequence of arrays
+        Sparse arrays of this package or of SciPy, dense two-dimensional ones, lists and numbers.
+    format : str, optional
+        Of the result; "coo" by default.
+    dtype : dtype, optional
+        As for `hstack`.
+
+    Returns
+    -------
+    coo_array, or as ``format`` says
+
+    Raises
+    ------
+    ValueError
+        There are no arrays, or they live in different contexts.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> sp.block_diag([sp.csr_array([[1, 2]]), 3]).toarray()
+    array([[1, 2, 0],
+           [0, 0, 3]])
+    """
+    if not len(mats):
+        raise ValueError("mats: need at least one array to concatenate")
+    queue = queue_of(mats)
+    rows = [_of_diagonal(f"mats[{i}]", each, queue) for i, each in enumerate(mats)]
+    columns = list(itertools.accumulate((each.shape[1] for each in rows), initial=0))
+    grid = [[(each, column)] for each, column in zip(rows, columns[:-1], strict=True)]
+    lengths = [each.shape[0] for each in rows]
+    return in_format(_made(queue, grid, lengths, columns[-1], dtype), format or "coo")
+
+
+def _of_diagonal(name: str, given: Any, queue: cl.CommandQueue) -> csr_array:
+    """Return an array of `block_diag`, of a dense one with its zeros, as in SciPy."""
+    if isinstance(given, (list, numbers.Number)):
+        given = np.atleast_2d(np.asarray(given))
+    elif isinstance(given, np.ndarray):
+        if given.ndim != 2:
+            raise ValueError(f"{name}: a dense array must have two dimensions, has {given.ndim} (shape {given.shape})")
+        n_rows, n_columns = given.shape
+        indices, indptr = np.tile(np.arange(n_columns), n_rows), np.arange(n_rows + 1) * n_columns
+        return csr_array((given.ravel(), indices, indptr), shape=given.shape, queue=queue)
+    return as_rows(name, given, queue)
+
+
+def _block(blocks: Grid, format: str | None, dtype: Any) -> Any:
+    """Return the array of a grid of blocks."""
+    if not blocks or len({len(row) for row in blocks}) != 1 or not blocks[0]:
+        raise ValueError("blocks must be 2-D: rows of as many blocks each, at least one")
+    formats = {format_of(block) for row in blocks for block in row}
+    if formats == {"csc"} and format in (None, "csc"):
+        # The same of the transposed blocks, whose rows are columns.
+        turned = [[block.T for block in column] for column in zip(*blocks, strict=True)]
+        return _of_rows(turned, dtype, transposed=True).T
+    kept = "csr" if formats == {"csr"} else "coo"
+    return in_format(_of_rows(blocks, dtype), format or kept)
+
+
+def _of_rows(blocks: Grid, dtype: Any, *, transposed: bool = False) -> csr_array:
+    """Return the CSR of a grid of blocks."""
+    queue = queue_of(block for row in blocks for block in row)
+    names = ((j, i) if transposed else (i, j) for i, row in enumerate(blocks) for j in range(len(row)))
+    flat = zip(names, (block for row in blocks for block in row), strict=True)
+    made = iter([None if each is None else as_rows("blocks[{},{}]".format(*name), each, queue) for name, each in flat])
+    grid = [[next(made) for _ in row] for row in blocks]
+    heights = _lengths(grid, 0, transposed=transposed)
+    columns = list(itertools.accumulate(_lengths(grid, 1, transposed=transposed), initial=0))
+    placed = [[(each, columns[j]) for j, each in enumerate(row) if each is not None] for row in grid]
+    return _made(queue, placed, heights, columns[-1], dtype)
+
+
+def _lengths(grid: list[list[csr_array | None]], axis: int, *, transposed: bool) -> list[int]:
+    """Return the rows of each row of blocks (axis 0), or the columns of each column of blocks (axis 1).
+
+    Raises
+    ------
+    ValueError
+        Blocks that stand in one line differ.
+    """
+    lines = grid if axis == 0 else list(zip(*grid, strict=True))
+    found = []
+    for i, line in enumerate(lines):
+        there = [(j, each.shape[axis]) for j, each in enumerate(line) if each is not None]
+        length = there[0][1] if there else 0
+        for j, other in there:
+            if other != length:
+                of = 1 - axis if transposed else axis
+                name = f"blocks[{i},{j}]" if of == 0 else f"blocks[{j},{i}]"
+                what = f"{'Mismatching dimensions along' if axis == 0 else 'incompatible dimensions for'} axis {of}"
+                raise ValueError(
+                    f"{what}. Got {name}.shape[{of}] == {other}, expected {length}, as the blocks in line with it have"
+                )
+        found.append(length)
+    return found
+
+
+def _made(
+    queue: cl.CommandQueue, grid: list[list[tuple[csr_array, int]]], heights: list[int], n_columns: int, dtype: Any
+) -> csr_array:
+    """Return the CSR of rows of blocks, each with its first column."""
+    blocks = [block for row in grid for block, _ in row]
+    own = np.result_type(*(block.dtype for block in blocks)) if blocks else np.dtype(np.float64)
+    value = value_dtype_on(queue, own, dtype)
+    shape, nnz = (sum(heights), n_columns), sum(block.nnz for block in blocks)
+    index = index_dtype(blocks, *shape, nnz)
+    rows = [
+        BlockRow([_placed(queue, block, column, index, value) for block, column in row], height)
+        for row, height in zip(grid, heights, strict=True)
+    ]
+    data, indices, indptr = stacked(queue, rows, index, value)
+    facts = _facts([[block for block, _ in row] for row in grid], nnz)
+    return csr_array.assembled(Structure(queue, shape, indices, indptr, facts), data)
+
+
+def _placed(queue: cl.CommandQueue, block: csr_array, column: int, index: np.dtype[Any], value: np.dtype[Any]) -> Block:
+    """Return the parts of a block in the result's dtypes."""
+
+    def of(name: str, part: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
+        return part if part.dtype == dtype else converted(queue, name, part, dtype)
+
+    return Block(of("data", block.data, value), of("indices", block.indices, index), of("indptr", block.indptr, index), column)
+
+
+def _facts(grid: list[list[csr_array]], nnz: int) -> Facts | None:
+    """Return what is known of the result: sorted or canonical blocks make one that is so. None if a block is unknown."""
+    found = [block.facts for row in grid for block in row]
+    known = [each for each in found if each is not None]
+    if len(known) < len(found):
+        return None
+    longest = [each.longest for each in known]
+    alone = all(len(row) <= 1 for row in grid) and None not in longest
+    return Facts(
+        nnz,
+        sorted=all(each.sorted for each in known),
+        canonical=all(each.canonical for each in known),
+        longest=max((each for each in longest if each is not None), default=0) if alone else None,
+    )

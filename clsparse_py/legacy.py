@@ -1,0 +1,33 @@
+"""SciPy's older names, which are not here, and the names to use in their place."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+__all__ = ["__getattr__"]
+
+#: What each older name of `scipy.sparse` is today.
+_TODAY = {
+    "bmat": "block_array",
+    "bsr_matrix": "bsr_array",
+    "coo_matrix": "coo_array",
+    "csc_matrix": "csc_array",
+    "csr_matrix": "csr_array",
+    "dia_matrix": "dia_array",
+    "diags": "diags_array",
+    "dok_matrix": "dok_array",
+    "eye": "eye_array",
+    "identity": "eye_array",
+    "lil_matrix": "lil_array",
+    "rand": "random_array",
+    "random": "random_array",
+    "spdiags": "diags_array",
+}
+
+
+def __getattr__(name: str) -> NoReturn:
+    """Raise the error for a name that the package lacks; it says which array class or function an older name is today."""
+    today = _TODAY.get(name)
+    if today is None:
+        raise AttributeError(f"module 'clsparse_py' has no attribute {name!r}")
+    raise AttributeError(f"module 'clsparse_py' has no {name!r}, which is SciPy's older name: use clsparse_py.{today}")

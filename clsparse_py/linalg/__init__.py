@@ -1,0 +1,94 @@
+"""Linear algebra on sparse arrays of the device, under the names of `scipy.sparse.linalg`.
+
+The iterative solvers and eigensolvers are SciPy's own: they take sparse arrays of the device as they are, and ask them for
+products, which run there; vectors are NumPy arrays. Factorisations (`splu`, `spsolve` and their like) run on the host, as their
+docstrings say.
+
+Examples
+--------
+>>> import numpy as np
+>>> import clsparse_py as sp
+>>> A = sp.diags_array([-1.0, 4.0, -1.0], offsets=[-1, 0, 1], shape=(50, 50))
+>>> x, info = sp.linalg.cg(A, np.ones(50), rtol=1e-8)
+>>> info, bool(np.allclose(A @ x, 1))
+(0, True)
+"""
+
+from __future__ import annotations
+
+from scipy.sparse.linalg import (
+    ArpackError,
+    ArpackNoConvergence,
+    LaplacianNd,
+    LinearOperator,
+    MatrixRankWarning,
+    bicg,
+    bicgstab,
+    cg,
+    cgs,
+    gcrotmk,
+    gmres,
+    lgmres,
+    lobpcg,
+    lsmr,
+    lsqr,
+    minres,
+    onenormest,
+    qmr,
+    svds,
+    tfqmr,
+)
+
+from clsparse_py.linalg.direct import SuperLU, factorized, inv, spilu, splu, spsolve, spsolve_triangular
+from clsparse_py.linalg.functions import (
+    aslinearoperator,
+    eigs,
+    eigsh,
+    expm,
+    expm_multiply,
+    funm_multiply_krylov,
+    is_sptriangular,
+    matrix_power,
+    spbandwidth,
+)
+from clsparse_py.linalg.norms import norm
+
+__all__ = [
+    "ArpackError",
+    "ArpackNoConvergence",
+    "LaplacianNd",
+    "LinearOperator",
+    "MatrixRankWarning",
+    "SuperLU",
+    "aslinearoperator",
+    "bicg",
+    "bicgstab",
+    "cg",
+    "cgs",
+    "eigs",
+    "eigsh",
+    "expm",
+    "expm_multiply",
+    "factorized",
+    "funm_multiply_krylov",
+    "gcrotmk",
+    "gmres",
+    "inv",
+    "is_sptriangular",
+    "lgmres",
+    "lobpcg",
+    "lsmr",
+    "lsqr",
+    "matrix_power",
+    "minres",
+    "norm",
+    "onenormest",
+    "qmr",
+    "spbandwidth",
+    "spilu",
+    "splu",
+    "spsolve",
+    "spsolve_triangular",
+    "svds",
+    "tfqmr",
+]

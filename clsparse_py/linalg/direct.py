@@ -1,0 +1,354 @@
+"""Sparse factorisations and direct solvers, which run on the host: SuperLU, by SciPy."""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyopencl as cl
+import scipy.sparse
+import scipy.sparse.linalg
+from pyopencl import array as cl_array
+
+from clsparse_py.base import SparseArray, on_device
+from clsparse_py.device import default_queue
+from clsparse_py.hosted import array_on, on_host, queue_in
+
+__all__ = ["SuperLU", "factorized", "inv", "spilu", "splu", "spsolve", "spsolve_triangular"]
+
+
+class SuperLU:
+    """The LU factors of a sparse matrix, on the host; made by `splu` and `spilu`.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    nnz : int
+        Entries of both factors.
+    perm_r, perm_c : numpy.ndarray
+        The orders of rows and columns.
+    L, U : csc_array
+        The factors, copied to the device when they are asked for.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> factors = sp.linalg.splu(sp.csc_array([[2.0, 1.0], [0.0, 4.0]]))
+    >>> factors.U.toarray()
+    array([[2., 1.],
+           [0., 4.]])
+    """
+
+    def __init__(self, factors: Any, queue: cl.CommandQueue | None) -> None:
+        self._factors, self._queue = factors, queue
+        self.shape: tuple[int, int] = factors.shape
+        self.nnz: int = factors.nnz
+
+    @property
+    def perm_r(self) -> Any:
+        """The order of rows."""
+        return self._factors.perm_r
+
+    @property
+    def perm_c(self) -> Any:
+        """The order of columns."""
+        return self._factors.perm_c
+
+    @property
+    def L(self) -> Any:  # noqa: N802 - SciPy's name for it
+        """The lower triangular factor, with ones on its diagonal."""
+        return self._part(self._factors.L)
+
+    @property
+    def U(self) -> Any:  # noqa: N802 - SciPy's name for it
+        """The upper triangular factor."""
+        return self._part(self._factors.U)
+
+    def _part(self, part: Any) -> Any:
+        found = scipy.sparse.csc_array(part)
+        return found if self._queue is None else on_device(self._queue, found)
+
+    def solve(self, rhs: Any, trans: str = "N") -> Any:
+        """Return the solutions of ``A x = rhs``, on the host.
+
+        Parameters
+        ----------
+        rhs : numpy.ndarray or pyopencl.array.Array
+            A right-hand side of n entries, or n x k for k of them.
+        trans : {"N", "T", "H"}
+            Solve with A, with its transposed, or with its conjugate transposed.
+
+        Returns
+        -------
+        numpy.ndarray or pyopencl.array.Array
+            As ``rhs``, of its shape.
+        """
+        return _as_given(rhs, self._factors.solve(np.asarray(on_host(rhs)), trans))
+
+
+def splu(A: Any, *arguments: Any, **options: Any) -> SuperLU:
+    """Return the LU factors of a square sparse matrix. Runs on the host.
+
+    Parameters
+    ----------
+    A : sparse array
+        Of this package, or of SciPy; integers become float64.
+    *arguments, **options
+        As of `scipy.sparse.linalg.splu`: ``permc_spec``, ``diag_pivot_thresh`` and so on.
+
+    Returns
+    -------
+    SuperLU
+        Its ``solve`` takes and returns arrays of the host or of the device.
+
+    Raises
+    ------
+    ValueError
+        A is not square.
+    RuntimeError
+        A is singular.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> factors = sp.linalg.splu(sp.csc_array([[2.0, 1.0], [0.0, 4.0]]))
+    >>> factors.solve(np.array([4.0, 8.0]))
+    array([1., 2.])
+    """
+    return SuperLU(scipy.sparse.linalg.splu(_columns(A), *arguments, **options), queue_in((A,)))
+
+
+def spilu(A: Any, *arguments: Any, **options: Any) -> SuperLU:
+    """Return incomplete LU factors of a square sparse matrix, to precondition with. Runs on the host.
+
+    Parameters
+    ----------
+    A : sparse array
+        Of this package, or of SciPy; integers become float64.
+    *arguments, **options
+        As of `scipy.sparse.linalg.spilu`: ``drop_tol``, ``fill_factor`` and so on.
+
+    Returns
+    -------
+    SuperLU
+        As `splu`.
+
+    Raises
+    ------
+    ValueError
+        A is not square.
+    RuntimeError
+        A is singular.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> A = sp.diags_array([-1.0, 4.0, -1.0], offsets=[-1, 0, 1], shape=(50, 50))
+    >>> M = sp.linalg.LinearOperator(A.shape, sp.linalg.spilu(A).solve)
+    >>> x, info = sp.linalg.cg(A, np.ones(50), M=M)
+    >>> info
+    0
+    """
+    return SuperLU(scipy.sparse.linalg.spilu(_columns(A), *arguments, **options), queue_in((A,)))
+
+
+def factorized(A: Any) -> Callable[[Any], Any]:
+    """Return a function that solves ``A x = b``; A is factorised once. Runs on the host.
+
+    Parameters
+    ----------
+    A : sparse array
+        Square; of this package, or of SciPy.
+
+    Returns
+    -------
+    callable
+        Takes b, an array of the host or of the device, and returns x, which is as b.
+
+    Raises
+    ------
+    RuntimeError
+        A is singular.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> solve = sp.linalg.factorized(sp.csc_array([[2.0, 1.0], [0.0, 4.0]]))
+    >>> solve(np.array([4.0, 8.0]))
+    array([1., 2.])
+    """
+    return splu(A).solve
+
+
+def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = True) -> Any:
+    """Return the solution of ``A x = b``. Runs on the host.
+
+    The factors of a sparse array of the device are kept until it changes, so that to solve with it again takes less time. Whoever
+    writes into ``A.data`` in place says ``A.data = A.data``.
+
+    Parameters
+    ----------
+    A : sparse array
+        Square; of this package, or of SciPy.
+    b : array or sparse array
+        A right-hand side of n entries, or n x k for k of them.
+    permc_spec : str, optional
+        The order of columns: "NATURAL", "MMD_ATA", "MMD_AT_PLUS_A" or, by default, "COLAMD".
+    use_umfpack : bool
+        For a sparse b, as of `scipy.sparse.linalg.spsolve`; factors that are kept are SuperLU's.
+
+    Returns
+    -------
+    array or sparse array
+        x: NumPy's, a device array or a sparse array, as b is. A vector, too, if b is n x 1.
+
+    Raises
+    ------
+    ValueError
+        A is not square, or b has another number of rows.
+
+    Warns
+    -----
+    MatrixRankWarning
+        A is singular: x is NaN.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> sp.linalg.spsolve(sp.csr_array([[2.0, 1.0], [0.0, 4.0]]), np.array([4.0, 8.0]))
+    array([1., 2.])
+    """
+    if not isinstance(A, SparseArray) or isinstance(b, SparseArray) or scipy.sparse.issparse(b):
+        queue = queue_in((A, b))
+        found = scipy.sparse.linalg.spsolve(on_host(A), on_host(b), permc_spec=permc_spec, use_umfpack=use_umfpack)
+        if scipy.sparse.issparse(found):
+            return found if queue is None else on_device(queue, found)
+        return _as_given(b, found)
+    right = np.asarray(on_host(b))
+    n = A.shape[0]
+    if A.ndim != 2 or A.shape[1] != n:
+        raise ValueError(f"A: matrix must be square, has shape {A.shape}")
+    if right.ndim not in (1, 2) or right.shape[0] != n:
+        raise ValueError(f"b: must have {n} rows, as A has, has shape {right.shape}")
+    dtype = np.promote_types(np.promote_types(A.dtype, right.dtype), np.float32 if A.dtype.kind in "fc" else np.float64)
+    vector = right.ndim == 1 or right.shape[1] == 1
+    try:
+        factors = _kept_factors(A, dtype, permc_spec)
+    except RuntimeError:
+        warnings.warn("Matrix is exactly singular", scipy.sparse.linalg.MatrixRankWarning, stacklevel=2)
+        found = np.full(right.shape, np.nan, dtype)
+    else:
+        # Of A's rows taken for columns, which need no conversion.
+        found = factors.solve(right.astype(dtype), "T")
+    return _as_given(b, found.ravel() if vector else found)
+
+
+def spsolve_triangular(A: Any, b: Any, lower: bool = True, **options: Any) -> Any:
+    """Return the solution of ``A x = b`` for a triangular A. Runs on the host.
+
+    Parameters
+    ----------
+    A : sparse array
+        Square and triangular; of this package, or of SciPy.
+    b : array
+        A right-hand side of n entries, or n x k for k of them.
+    lower : bool
+        Whether A is lower triangular, else upper.
+    **options
+        As of `scipy.sparse.linalg.spsolve_triangular`: ``unit_diagonal`` and so on.
+
+    Returns
+    -------
+    numpy.ndarray or pyopencl.array.Array
+        x, as b is.
+
+    Raises
+    ------
+    LinAlgError
+        A is singular, or not triangular.
+    ValueError
+        A is not square, or b has another number of rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> A = sp.csr_array([[2.0, 0.0], [1.0, 4.0]])
+    >>> sp.linalg.spsolve_triangular(A, np.array([2.0, 9.0]))
+    array([1., 2.])
+    """
+    return _as_given(b, scipy.sparse.linalg.spsolve_triangular(on_host(A), np.asarray(on_host(b)), lower, **options))
+
+
+def inv(A: Any) -> Any:
+    """Return the inverse of a sparse matrix, as a sparse array. Runs on the host.
+
+    Parameters
+    ----------
+    A : sparse array
+        Square; of this package, or of SciPy.
+
+    Returns
+    -------
+    csc_array or csr_array
+        On A's device; most inverses are full.
+
+    Raises
+    ------
+    ValueError
+        A is not square.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> sp.linalg.inv(sp.csc_array([[2.0, 0.0], [0.0, 4.0]])).toarray()
+    array([[0.5 , 0.  ],
+           [0.  , 0.25]])
+    """
+    queue, found = queue_in((A,)), scipy.sparse.linalg.inv(on_host(A))
+    return found if queue is None or not scipy.sparse.issparse(found) else on_device(queue, found)
+
+
+def _columns(A: Any) -> Any:
+    """Return a matrix on the host in CSC form, as SuperLU takes it."""
+    host = on_host(A)
+    return host.tocsc() if scipy.sparse.issparse(host) else host
+
+
+def _as_given(b: Any, found: Any) -> Any:
+    """Return a result where the right-hand side lives."""
+    return array_on(b.queue or default_queue(), found) if isinstance(b, cl_array.Array) else found
+
+
+class _Kept(NamedTuple):
+    """Factors that are kept for an array: which one, at which version, of which kind."""
+
+    array: weakref.ref[Any]
+    version: int
+    kind: tuple[Any, ...]
+    factors: Any
+
+
+#: By the identity of the array in CSR form.
+_factors: dict[int, _Kept] = {}
+
+
+def _kept_factors(A: SparseArray, dtype: np.dtype[Any], permc_spec: str | None) -> Any:
+    """Return the factors of the transposed of an array of the device, made at the first call."""
+    rows = A._as_csr()
+    key, kind = id(rows), (dtype, permc_spec)
+    kept = _factors.get(key)
+    if kept is None or kept.array() is not rows or kept.version != rows._version or kept.kind != kind:
+        host = rows.get().astype(dtype)
+        turned = scipy.sparse.csc_array((host.data, host.indices, host.indptr), shape=host.shape)
+        made = scipy.sparse.linalg.splu(turned, permc_spec=permc_spec)
+        kept = _Kept(weakref.ref(rows, lambda _: _factors.pop(key, None)), rows._version, kind, made)
+        _factors[key] = kept
+    return kept.factors

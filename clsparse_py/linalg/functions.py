@@ -1,0 +1,276 @@
+"""Functions of sparse arrays: operators, powers, exponentials, eigenvalues near a number, and questions about the pattern."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import scipy.sparse.linalg
+
+from clsparse_py.base import SparseArray
+from clsparse_py.functions.diagonals import eye_array
+from clsparse_py.hosted import hosted, on_host
+
+__all__ = [
+    "aslinearoperator",
+    "eigs",
+    "eigsh",
+    "expm",
+    "expm_multiply",
+    "funm_multiply_krylov",
+    "is_sptriangular",
+    "matrix_power",
+    "spbandwidth",
+]
+
+
+def aslinearoperator(A: Any) -> scipy.sparse.linalg.LinearOperator:
+    """Return a `scipy.sparse.linalg.LinearOperator` of an array, whose products run on its device.
+
+    Parameters
+    ----------
+    A : sparse array
+        Of this package; anything else as `scipy.sparse.linalg.aslinearoperator` takes it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> sp.linalg.aslinearoperator(sp.csr_array([[2.0, 1.0]])) @ np.ones(2)
+    array([3.])
+    """
+    if not isinstance(A, SparseArray):
+        return scipy.sparse.linalg.aslinearoperator(A)
+    return scipy.sparse.linalg.LinearOperator(
+        A.shape, matvec=A.matvec, rmatvec=A.rmatvec, matmat=A.matmat, rmatmat=A.rmatmat, dtype=A.dtype
+    )
+
+
+def eigs(A: Any, k: int = 6, M: Any = None, sigma: Any = None, **options: Any) -> Any:
+    """Return some eigenvalues of a square array, and their eigenvectors, by ARPACK.
+
+    Parameters
+    ----------
+    A : sparse array
+        Products with it run on its device.
+    k : int
+        How many.
+    M, sigma, **options
+        As of `scipy.sparse.linalg.eigs`. With ``sigma``, a number near which eigenvalues are wanted, A and M are copied to the
+        host and factorised there.
+
+    Returns
+    -------
+    tuple of numpy.ndarray
+        The eigenvalues, and the eigenvectors as columns; the eigenvalues alone with ``return_eigenvectors=False``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> A = sp.diags_array(np.arange(1.0, 51.0))
+    >>> values, vectors = sp.linalg.eigs(A, k=1, v0=np.ones(50))
+    >>> np.round(values.real, 6)
+    array([50.])
+    """
+    return scipy.sparse.linalg.eigs(*_operands(A, sigma), k, _operands(M, sigma)[0], sigma, **options)
+
+
+def eigsh(A: Any, k: int = 6, M: Any = None, sigma: Any = None, **options: Any) -> Any:
+    """Return some eigenvalues of a Hermitian array, and their eigenvectors, by ARPACK.
+
+    Parameters
+    ----------
+    A, k, M, sigma, **options
+        As of `eigs`, and of `scipy.sparse.linalg.eigsh`.
+
+    Returns
+    -------
+    tuple of numpy.ndarray
+        As `eigs`; eigenvalues are real.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> A = sp.diags_array(np.arange(1.0, 51.0))
+    >>> values, vectors = sp.linalg.eigsh(A, k=1, v0=np.ones(50))
+    >>> np.round(values, 6)
+    array([50.])
+    """
+    return scipy.sparse.linalg.eigsh(*_operands(A, sigma), k, _operands(M, sigma)[0], sigma, **options)
+
+
+def _operands(A: Any, sigma: Any) -> tuple[Any]:
+    """Return an array as ARPACK takes it: with a shift as SciPy's, which can be factorised."""
+    return (A if sigma is None else on_host(A),)
+
+
+def expm_multiply(A: Any, B: Any, start: Any = None, stop: Any = None, **options: Any) -> Any:
+    """Return ``expm(A) @ B``, or ``expm(t * A) @ B`` for several t, without the exponential itself.
+
+    Parameters
+    ----------
+    A : sparse array
+        Square; products with it run on its device.
+    B : numpy.ndarray
+        A vector of n entries, or n x k.
+    start, stop, **options
+        As of `scipy.sparse.linalg.expm_multiply`.
+
+    Returns
+    -------
+    numpy.ndarray
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> A = sp.csr_array([[0.0, 1.0], [0.0, 0.0]])
+    >>> sp.linalg.expm_multiply(A, np.ones(2))
+    array([2., 1.])
+    """
+    if isinstance(A, SparseArray):
+        options.setdefault("traceA", A._as_csr().trace())
+        A = aslinearoperator(A)
+    if start is not None:
+        options["start"] = start
+    if stop is not None:
+        options["stop"] = stop
+    return scipy.sparse.linalg.expm_multiply(A, B, **options)
+
+
+def expm(A: Any) -> Any:
+    """Return the exponential of a square array, as a sparse array. Runs on the host.
+
+    Parameters
+    ----------
+    A : sparse array
+
+    Returns
+    -------
+    csc_array or csr_array
+        On A's device; most exponentials are full. `expm_multiply` needs none.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> sp.linalg.expm(sp.csc_array([[0.0, 1.0], [0.0, 0.0]])).toarray()
+    array([[1., 1.],
+           [0., 1.]])
+    """
+    return _expm(A)
+
+
+_expm = hosted(scipy.sparse.linalg.expm, "the exponential")
+
+
+def matrix_power(A: Any, power: int) -> Any:
+    """Return a square array times itself, ``power`` times; by products on its device.
+
+    Parameters
+    ----------
+    A : sparse array
+        Square; of this package, or of SciPy.
+    power : int
+        Not negative. 0 gives the identity.
+
+    Returns
+    -------
+    sparse array
+        Of A's format.
+
+    Raises
+    ------
+    ValueError
+        ``power`` is negative.
+    TypeError
+        A is not square, as in SciPy.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> sp.linalg.matrix_power(sp.csr_array([[1, 1], [0, 1]]), 10).toarray()
+    array([[ 1, 10],
+           [ 0,  1]])
+    """
+    if not isinstance(A, SparseArray):
+        return scipy.sparse.linalg.matrix_power(A, power)
+    rows, columns = A.shape
+    if rows != columns:
+        raise TypeError(f"A: sparse matrix is not square, has shape {A.shape}")
+    power = operator.index(power)
+    if power < 0:
+        raise ValueError(f"power: must not be negative, is {power}")
+    if power == 0:
+        return eye_array(rows, dtype=A.dtype, format=A.format, queue=A.queue)
+    result: Any = None
+    square = A
+    while power:
+        if power & 1:
+            result = square if result is None else result @ square
+        power >>= 1
+        if power:
+            square = square @ square
+    return result.copy() if result is A else result
+
+
+def is_sptriangular(A: Any) -> tuple[bool, bool]:
+    """Return whether an array is lower triangular, and whether it is upper triangular, by its stored entries.
+
+    The structure is copied to the host.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> sp.linalg.is_sptriangular(sp.csr_array([[1, 0], [2, 3]]))
+    (True, False)
+    """
+    lower, upper = scipy.sparse.linalg.is_sptriangular(on_host(A))
+    return bool(lower), bool(upper)
+
+
+def spbandwidth(A: Any) -> tuple[int, int]:
+    """Return how far entries reach below the main diagonal, and above it, by its stored entries.
+
+    The structure is copied to the host.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> sp.linalg.spbandwidth(sp.csr_array([[1, 0], [2, 3]]))
+    (1, 0)
+    """
+    below, above = scipy.sparse.linalg.spbandwidth(on_host(A))
+    return int(below), int(above)
+
+
+def funm_multiply_krylov(f: Any, A: Any, b: Any, **options: Any) -> Any:
+    """Return ``f(A) @ b`` by a Krylov method, without f(A) itself.
+
+    Parameters
+    ----------
+    f : callable
+        A function of dense matrices.
+    A : sparse array
+        Square; products with it run on its device.
+    b : numpy.ndarray
+        A vector of n entries.
+    **options
+        As of `scipy.sparse.linalg.funm_multiply_krylov`.
+
+    Returns
+    -------
+    numpy.ndarray
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import scipy.linalg
+    >>> import clsparse_py as sp
+    >>> numbers = np.linspace(0.0, 1.0, 50)
+    >>> y = sp.linalg.funm_multiply_krylov(scipy.linalg.expm, sp.diags_array(numbers), np.ones(50))
+    >>> bool(np.allclose(y, np.exp(numbers)))
+    True
+    """
+    return scipy.sparse.linalg.funm_multiply_krylov(f, aslinearoperator(A), b, **options)

@@ -1,0 +1,33 @@
+"""Device arrays that NumPy is asked to work on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyopencl as cl
+import pytest
+
+from clsparse_py import csr_array
+
+pytestmark = pytest.mark.any_platform
+
+
+def test_numpys_functions_say_how_to_get_the_values(queue: cl.CommandQueue) -> None:
+    values = csr_array(np.array([[1, 0], [2, 3]], np.float32), queue=queue).data
+    ones = np.ones(3, np.float32)
+    for call in (np.log, np.sum, np.sort, np.unique, np.add.reduce, lambda v: np.maximum(v, 1), lambda v: ones < v):
+        with pytest.raises(TypeError, match=r"^np.\w+: this array is on a device.*array.get\(\).*A.get\(\)"):
+            call(values)
+
+
+def test_arithmetic_is_pyopencls(queue: cl.CommandQueue) -> None:
+    A = csr_array(np.array([[1, 0], [2, 4]], np.float32), queue=queue)
+    two = np.float32(2)
+    for found, wanted in (
+        (two * A.data, [2, 4, 8]), (two - A.data, [1, 0, -2]), (two / A.data, [2, 1, 0.5]), (two + A.data, [3, 4, 6]),
+        (A.data * two, [2, 4, 8]),
+    ):  # fmt: skip
+        assert isinstance(found, type(A.data))
+        np.testing.assert_array_equal(found.get(), wanted)
+    A.data[:] *= 2
+    np.testing.assert_array_equal(A.toarray(), [[2, 0], [4, 8]])
+    assert (np.ndim(A.data), np.shape(A.data), np.size(A.data), np.iscomplexobj(A.data)) == (1, (3,), 3, False)
