@@ -45,6 +45,8 @@ _GRIDS = (
     (0, 1, _SIDE, 16 * _SIDE),
     (0, 1, _SIDE - 1, _SIDE, _SIDE + 1),
 )
+# Numbers of rows that are taken from a matrix: a scan of few takes another kernel than one of many.
+_LISTED = (2, 1 << 14)
 # The longest rows of a band: rows that are longer are not speculated to be alike.
 _WIDEST_BAND = 256
 
@@ -56,11 +58,12 @@ def warmup(
 ) -> int:
     """Build the kernels that products are likely to need on a device.
 
-    The first product with a vector or a dense matrix then builds nothing. These are the kernels that the profile may choose for
-    a matrix with 32-bit indices, with alpha and beta and without, and those that check, inspect and divide one. For products of
+    The first product with a vector or a dense matrix then builds nothing. These are the kernels that the profile may choose for a
+    matrix with 32-bit indices, with alpha and beta and without, and those that check, inspect and divide one. For products of
     sparse matrices they are those of each bin of "auto", those for rows that are alike, as of bands and of grids in one, two and
-    three dimensions, and for new values by a plan. Each runs once, on a small matrix, because some drivers finish a build only at
-    the first launch. Built kernels are kept on disk for later processes; there it saves the time of loading them.
+    three dimensions, and for new values by a plan. Of ``A[rows]`` they are those for listed rows. Each runs once, on a small
+    matrix, because some drivers finish a build only at the first launch. Built kernels are kept on disk for later processes;
+    there it saves the time of loading them.
 
     Parameters
     ----------
@@ -112,6 +115,8 @@ def _steps(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any]) -> Iter
         yield partial(_multiply_vector, matrices, scheme, kernel)
     for columns in _COLUMNS:
         yield partial(_multiply_columns, matrices[0], columns)
+    for n in _LISTED:
+        yield partial(_take_rows, matrices[0], n)
     form = form_of(matrices[0], matrices[0])
     for strategy in choosable(device, form):
         yield partial(_multiply_by, queue, device, dtype, strategy)
@@ -152,6 +157,13 @@ def _multiply_columns(A: csr_array, columns: int) -> None:
     X = from_host(A.queue, np.zeros((1, columns), A.dtype), copy=True)
     for scale in (None, 1):
         spmm(A, X, alpha=scale)
+
+
+def _take_rows(A: csr_array, n: int) -> None:
+    """Take n rows, listed on the host and on the device."""
+    rows = np.zeros(n, np.int64)
+    for listed in (rows, from_host(A.queue, rows, copy=True)):
+        A[listed]
 
 
 def _multiply_by(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any], strategy: Strategy) -> None:

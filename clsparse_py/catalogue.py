@@ -27,6 +27,7 @@ from clsparse_py.device import Device
 from clsparse_py.elementwise.comparison import Complement, DensePair
 from clsparse_py.elementwise.union_kernels import Union, UnionCuts, UnionMarks, UnionWrite
 from clsparse_py.elementwise.values import Dense, Scatter, Values
+from clsparse_py.indexing import kernels as indexing
 from clsparse_py.primitives.addition import sum_dtype
 from clsparse_py.primitives.arguments import CheckPointers
 from clsparse_py.primitives.merge_rounds import MergeChunks, MergeSplits, MergeTiles
@@ -118,6 +119,7 @@ def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -
         **_of_canonical_format(device, arithmetic),
         **_of_elementwise(device, arithmetic),
         **_of_construction(device, arithmetic),
+        **_of_indexing(device, arithmetic),
         **of_spgemm(device, arithmetic),
         **by_name,
     }
@@ -299,4 +301,30 @@ def _of_construction(device: Device, arithmetic: Arithmetic) -> dict[str, progra
         "construct/kron_pointers": KronPointers(group, index),
         "construct/triangle": Triangle(tile, index, False),
         "construct/triangle:upper": Triangle(tile, index, True),
+    }
+
+
+def _of_indexing(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Parameters]:
+    """Return the records of kernels that read rows, columns and places of A, and set its values."""
+    group, index, item = min(128, device.max_work_group), arithmetic.index, np.dtype(arithmetic.a).itemsize
+    forms = [(phase, listed) for phase in ("count", "fill") for listed in (False, True)]
+    columns = {
+        f"{record.template}:{phase}{'_listed' if listed else ''}": record(size, index, item, phase, listed, index)
+        for record, size in ((indexing.Columns, group), (indexing.ColumnsChunked, 1))
+        for phase, listed in forms
+    }
+    return {
+        "indexing/columns": columns["indexing/columns:fill"],
+        "indexing/columns_chunked": columns["indexing/columns_chunked:fill"],
+        **columns,
+        "indexing/insert": indexing.Insert(group, index, item, "new"),
+        **{f"indexing/insert:{phase}": indexing.Insert(group, index, item, phase) for phase in ("new", "entries", "rows")},
+        "indexing/keys": indexing.Keys(group, index),
+        "indexing/lengths": indexing.Lengths(group, index, index),
+        "indexing/locate": indexing.Locate(group, index, item),
+        "indexing/offsets": indexing.Offsets(group, index),
+        "indexing/points": indexing.Points(group, index, arithmetic.a),
+        "indexing/positions": indexing.Positions(group, index, "int64"),
+        "indexing/rows": indexing.Rows.legal(device, index, item),
+        "indexing/rows_chunked": indexing.RowsChunked(1, index, item),
     }

@@ -19,6 +19,7 @@ from clsparse_py.csc import csc_array
 from clsparse_py.csr import csr_array
 from clsparse_py.delegation import Delegating, delegated, result_of
 from clsparse_py.forked import use_device
+from clsparse_py.indexing.methods import Indexing
 from clsparse_py.kept import Held, held_by
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Structure
@@ -45,7 +46,7 @@ _OF_SUMS = frozenset((
 _BY_SCALAR = frozenset(("__mul__", "__rmul__", "__truediv__", "__add__", "__radd__", "__sub__", "__rsub__"))
 
 
-class coo_array(Delegating):  # noqa: N801 - SciPy's name for it
+class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
     """A sparse array in coordinate form on an OpenCL device, of one or two dimensions.
 
     Parameters
@@ -407,6 +408,30 @@ class coo_array(Delegating):  # noqa: N801 - SciPy's name for it
         quotients, rests = regrouped(self._queue, self._coords[0], self._coords[-1], factors, divisor, index)
         coordinates = (rests,) if len(shape) == 1 else ((quotients, rests) if order == "C" else (rests, quotients))
         return self.over(self._queue, shape, coordinates, self._data)
+
+    # ---- indexing
+
+    @override
+    def _compressed(self) -> tuple[csr_array, bool]:
+        return self._as_csr(), False
+
+    @override
+    def _to_change(self) -> tuple[csr_array, bool]:
+        return self._as_csr()._alias(), False
+
+    @override
+    def _changed(self, A: csr_array) -> None:
+        n_rows, n_columns = A.shape
+        is_flat = self.ndim == 1
+        self._shape = (n_columns,) if is_flat else (n_rows, n_columns)
+        coordinates = (A.indices,) if is_flat else (rows_of(A.queue, A.indptr, A.indices.size), A.indices)
+        self._become(coordinates, A.data, is_canonical=A.has_canonical_format)
+
+    @override
+    def _of_compressed(self, found: csr_array) -> Self:
+        if self.ndim == 2:
+            return found.tocoo(copy=False)  # type: ignore[return-value] # a coo_array
+        return self.over(found.queue, found.shape[1:], (found.indices,), found.data)
 
     # ---- operations
 

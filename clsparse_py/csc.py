@@ -17,6 +17,7 @@ from clsparse_py.base import SparseArray
 from clsparse_py.coordinates import placed_coordinates, sorted_entries
 from clsparse_py.csr import csr_array
 from clsparse_py.delegation import NO_LISTS, Delegating, delegated, result_of
+from clsparse_py.indexing.methods import Indexing
 from clsparse_py.kept import Held, Kept, held_by
 from clsparse_py.matrix import Structure
 from clsparse_py.parts import coordinates_of, dense_values, is_one_dimensional, is_shape
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["csc_array"]
 
 
-class csc_array(Delegating, one_dimensional=False):  # noqa: N801 - SciPy's name for it
+class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - SciPy's name for it
     """A sparse matrix in Compressed Sparse Column form on an OpenCL device.
 
     Parameters
@@ -275,6 +276,16 @@ class csc_array(Delegating, one_dimensional=False):  # noqa: N801 - SciPy's name
     @override
     def _as_csr(self) -> csr_array:
         return self._t._transposed() if self._rows is None else self._rows
+
+    # ---- indexing
+
+    @override
+    def _compressed(self) -> tuple[csr_array, bool]:
+        return self._t, True
+
+    @override
+    def _of_compressed(self, found: csr_array) -> Self:
+        return self.over(found)
 
     # ---- products
 

@@ -20,6 +20,7 @@ from clsparse_py.convert import converted
 from clsparse_py.coordinates import rows_of
 from clsparse_py.elementwise.methods import Elementwise
 from clsparse_py.forked import use_device
+from clsparse_py.indexing.methods import Indexing
 from clsparse_py.kept import Held, Kept, held_by
 from clsparse_py.matrix import Structure
 from clsparse_py.parts import is_one_dimensional, made_of
@@ -41,7 +42,7 @@ __all__ = ["csr_array"]
 DeviceParts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
 
 
-class csr_array(Elementwise, Reductions, SparseArray, one_dimensional=False):  # noqa: N801 - SciPy's name for it
+class csr_array(Elementwise, Reductions, Indexing, SparseArray, one_dimensional=False):  # noqa: N801 - SciPy's name for it
     """A sparse matrix in Compressed Sparse Row form on an OpenCL device.
 
     Parameters

@@ -208,14 +208,14 @@ class Chain:
             self._enqueue_read(source, host, begin, is_blocking=True)
         return host
 
-    def read_later(self, source: cl_array.Array, n: int) -> Callable[[], np.ndarray[Any, Any]]:
-        """Enqueue the read of the first ``n`` entries of an array's buffer; return a function that waits for it and gives them.
+    def read_later(self, source: cl_array.Array, n: int, begin: int = 0) -> Callable[[], np.ndarray[Any, Any]]:
+        """Enqueue the read of ``n`` entries of an array's buffer; return a function that waits for it and gives them.
 
         Commands that are enqueued in between keep the device busy while the host waits.
         """
         # Not to mapped memory, which spares a copy: quirk 13.
         host = np.empty(n, source.dtype)
-        event = self._enqueue_read(source, host, 0, is_blocking=False)
+        event = self._enqueue_read(source, host, begin, is_blocking=False)
         self._add(event)
 
         def wait() -> np.ndarray[Any, Any]:

@@ -91,6 +91,18 @@ class csr_vector(csr_array, one_dimensional=True):  # noqa: N801 - a csr_array
         return made
 
     @override
+    def _compressed(self) -> tuple[csr_array, bool]:
+        return self._row, False
+
+    @override
+    def _changed(self, A: csr_array) -> None:
+        self._become(A.structure, A.data)
+
+    @override
+    def _of_compressed(self, found: csr_array) -> Self:
+        return self.assembled(found.structure, found.data)
+
+    @override
     def spmv_plan(self) -> SpmvPlan:
         """Return the plan of ``A @ x``, made at the first call and kept until the structure is replaced."""
         return self._row.spmv_plan()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pyopencl as cl
 
+from bench import problems
 from bench.contestants import Contestant
-from bench.ours import primitives, spgemm, spmv, sptrans
+from bench.ours import indexing, primitives, spgemm, spmv, sptrans
 
 # Of the operations that have several.
 METHODS = {"sptrans": sptrans.ALL, "spgemm": spgemm.ALL, "amg": spgemm.ALL}
@@ -33,4 +34,6 @@ def contestants(operation: str, queue: cl.CommandQueue, *, variants: list[str], 
         if methods and not own:
             raise ValueError(f"--methods: got {', '.join(methods)}, {operation} needs some of {', '.join(METHODS[operation])}")
         return (sptrans if operation == "sptrans" else spgemm).contestants(queue, own)
+    if operation in problems.GROUPS["indexing"]:
+        return indexing.contestants(queue)
     return primitives.contestants(operation, queue)

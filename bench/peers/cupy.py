@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import numpy as np
 import pyopencl as cl
 
 from bench.contestants import Contestant
 from bench.peers import cuda
 from bench.peers.array_primitives import OPERATIONS, array_primitive
 from bench.peers.cusparse_spgemm import sorted_rows
+from bench.problems import indexing
+from bench.problems.base import Array, Result
 from bench.problems.primitives import Primitive
 from bench.problems.spgemm import Spgemm
 
@@ -26,6 +31,8 @@ def contestants(operation: str, _queue: cl.CommandQueue) -> list[Contestant]:
     """Return who can compute an operation."""
     if operation in ("spgemm", "amg"):
         return [Contestant("cupy", _spgemm)]
+    if operation in indexing.OPERATIONS:
+        return [Contestant("cupy", _indexed)]
     return [Contestant("cupy", _prepared)] if operation in OPERATIONS else []
 
 
@@ -54,3 +61,44 @@ def _spgemm(problem: Spgemm) -> cuda.CudaCalls:
         return product.indptr, product.indices, product.data
 
     return cuda.CudaCalls(problem, multiply, {"transfer": transfer}, "A @ B of cupyx", unpack=sorted_rows(problem))
+
+
+def _indexed(problem: indexing.Indexing) -> cuda.CudaCalls:
+    import cupyx.scipy.sparse
+
+    a = problem.matrix
+    (*arrays, positions), transfer = cuda.to_device((a.data, a.indices, a.indptr, problem.positions))
+    matrix = cupyx.scipy.sparse.csr_matrix(tuple(arrays), shape=a.shape)
+    call = indexing.OPERATIONS[problem.operation][2]
+
+    def compute() -> cuda.Arrays:
+        return indexing.parts(call(matrix, positions))
+
+    detail = "plain call of cupyx"
+    return cuda.CudaCalls(problem, compute, {"transfer": transfer}, detail, unpack=_in_order(problem))
+
+
+def _in_order(problem: indexing.Indexing) -> Callable[[cuda.Arrays], cuda.Arrays]:
+    """Return what puts the entries of each row into the reference's order: CuPy's may come in another."""
+
+    def unpack(arrays: cuda.Arrays) -> cuda.Arrays:
+        import cupy
+
+        if problem.operation in ("tocsc", "tocoo"):
+            return arrays
+        wanted, found = (_row_by_row(part) for part in (problem.reference, tuple(each.get() for each in arrays)))
+        if wanted.shape != found.shape:
+            return arrays
+        indptr, indices, data = arrays
+        order = np.empty_like(wanted)
+        order[wanted] = found
+        return indptr, indices[cupy.asarray(order)], data[cupy.asarray(order)]
+
+    return unpack
+
+
+def _row_by_row(parts: Result) -> Array:
+    """Return the order of a matrix's entries by row and column."""
+    indptr, indices, _ = parts
+    order: Array = np.lexsort((indices, np.repeat(np.arange(indptr.size - 1), np.diff(indptr))))
+    return order

@@ -8,6 +8,7 @@ import pyopencl as cl
 import scipy
 
 from bench.contestants import Contestant, HostPrepared
+from bench.problems import indexing
 from bench.problems.base import Result
 from bench.problems.spgemm import Spgemm
 from bench.problems.spmv import Spmv
@@ -28,7 +29,7 @@ def contestants(operation: str, _queue: cl.CommandQueue) -> list[Contestant]:
     """Return who can compute an operation."""
     if operation in ("spgemm", "amg"):
         return [Contestant("scipy", _spgemm), Contestant("scipy/sorted", functools.partial(_spgemm, ordered=True))]
-    calls = {"spmv": _spmv, "sptrans": _sptrans}
+    calls = {"spmv": _spmv, "sptrans": _sptrans, **dict.fromkeys(indexing.OPERATIONS, _indexed)}
     return [Contestant("scipy", calls[operation])] if operation in calls else []
 
 
@@ -42,6 +43,11 @@ def _sptrans(problem: Sptrans) -> HostPrepared:
         return columns.indptr, columns.indices, columns.data
 
     return HostPrepared(problem, transpose, detail="1 thread")
+
+
+def _indexed(problem: indexing.Indexing) -> HostPrepared:
+    call = indexing.OPERATIONS[problem.operation][2]
+    return HostPrepared(problem, lambda: indexing.parts(call(problem.matrix, problem.positions)), detail="1 thread")
 
 
 def _spgemm(problem: Spgemm, *, ordered: bool = False) -> HostPrepared:

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 
+from bench.problems import indexing, spgemm, spmv, sptrans
 from bench.problems import primitives as _primitives
-from bench.problems import spgemm, spmv, sptrans
 from bench.problems.base import Problem
 from bench.problems.matrices import DTYPES
 from bench.problems.primitives import PRIMITIVES
 
 __all__ = ["DTYPES", "GROUPS", "OPERATIONS", "PRIMITIVES", "Problem", "Task", "expand", "make", "needs_matrices", "tasks"]
 
+
+def _indexed(operation: str, name: str, dtype: str) -> Problem:
+    return indexing.make(name, operation, dtype)
+
+
 _OF_MATRICES: dict[str, Callable[[str, str], Problem]] = {
     "spmv": spmv.make,
     "sptrans": sptrans.make,
     "spgemm": spgemm.make,
     "amg": spgemm.make_amg,
+    **{operation: functools.partial(_indexed, operation) for operation in indexing.OPERATIONS},
 }
 OPERATIONS = (*_OF_MATRICES, *PRIMITIVES)
-GROUPS: dict[str, tuple[str, ...]] = {"primitives": tuple(PRIMITIVES)}
+GROUPS: dict[str, tuple[str, ...]] = {"primitives": tuple(PRIMITIVES), "indexing": tuple(indexing.OPERATIONS)}
 
 # An input, an operation and a dtype by their names: what an entry of the results file is about.
 Task = tuple[str, str, str]

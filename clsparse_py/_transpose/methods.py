@@ -20,7 +20,7 @@ from clsparse_py.launch import Chain
 from clsparse_py.lowering import run
 from clsparse_py.matrix import Matrix, Symmetry
 from clsparse_py.memory import allocated
-from clsparse_py.primitives.partition import enqueue_partition
+from clsparse_py.primitives.partition import enqueue_parts
 from clsparse_py.primitives.radix_sort import enqueue_sort_by_key
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.primitives.segmented_sort import enqueue_segmented_sort
@@ -89,20 +89,6 @@ def empty(A: Matrix, what: str, n: int, dtype: Any) -> cl_array.Array:
 
 def _value_bytes(values: cl_array.Array | None) -> int:
     return 0 if values is None else values.dtype.itemsize
-
-
-def enqueue_parts(
-    chain: Chain, indptr: cl_array.Array, n_rows: int, n: int, step: int, *, slack: int = 0, work_group: int = 64
-) -> tuple[int, cl_array.Array, cl_array.Array]:
-    """Enqueue the division of a matrix into parts of ``step`` rows and entries.
-
-    Returns how many parts there are, and where each begins, as rows and as entries. A cut inside a row moves to the row's end
-    where that is at most ``slack`` entries on.
-    """
-    n_parts = -(-(n + n_rows) // step)
-    found = part_row, part_entry, _ = [chain.scratch(n_parts + 1, indptr.dtype) for _ in range(3)]
-    enqueue_partition(chain, indptr, n_rows, n, n_parts, step, found, slack=slack, work_group=work_group)
-    return n_parts, part_row, part_entry
 
 
 def gather(

@@ -12,7 +12,7 @@ from clsparse_py.launch import Chain
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
 
-__all__ = ["Partition", "enqueue_partition"]
+__all__ = ["Partition", "enqueue_partition", "enqueue_parts"]
 
 
 @dataclass(frozen=True)
@@ -60,3 +60,17 @@ def enqueue_partition(
     groups = -(-(n_parts + 1) // record.work_group)
     sizes = index(n_rows), index(n), np.int64(step), np.int64(row_weight), index(slack), index(n_parts)
     chain.launch(built, groups, *sizes, indptr, *found)
+
+
+def enqueue_parts(
+    chain: Chain, indptr: cl_array.Array, n_rows: int, n: int, step: int, *, slack: int = 0, work_group: int = 64
+) -> tuple[int, cl_array.Array, cl_array.Array]:
+    """Enqueue the cut of a matrix into parts of ``step`` rows and entries.
+
+    Returns how many parts there are, and where each begins, as rows and as entries. A cut inside a row moves to the row's end
+    where that is at most ``slack`` entries on.
+    """
+    n_parts = -(-(n + n_rows) // step)
+    found = part_row, part_entry, _ = [chain.scratch(n_parts + 1, indptr.dtype) for _ in range(3)]
+    enqueue_partition(chain, indptr, n_rows, n, n_parts, step, found, slack=slack, work_group=work_group)
+    return n_parts, part_row, part_entry

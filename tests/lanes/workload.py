@@ -23,6 +23,7 @@ import pyopencl as cl
 import scipy.sparse
 from construct_cases import construct_cases
 from elementwise_cases import elementwise_cases
+from indexing_cases import indexing_cases
 from pairs import exhaustive
 from primitive_cases import primitive_cases
 from pyopencl import array as cl_array
@@ -334,11 +335,11 @@ def make_writes_visible() -> None:
     def copied(queue: cl.CommandQueue, to: Any, source: Any, **named: Any) -> cl.Event:
         if not isinstance(to, cl.MemoryObject) or not isinstance(source, cl.MemoryObject):
             return copy(queue, to, source, **named)
-        begin, size = named.get("dst_offset", 0), named.get("byte_count", source.size)
+        first, begin, size = named.get("src_offset", 0), named.get("dst_offset", 0), named.get("byte_count", source.size)
         before, whole = np.empty(source.size, np.uint8), np.empty(to.size, np.uint8)
         copy(queue, before, source)
         copy(queue, whole, to)
-        whole[begin : begin + size] = before[:size]
+        whole[begin : begin + size] = before[first : first + size]
         return copy(queue, to, whole)
 
     def filled(queue: cl.CommandQueue, to: Any, pattern: Any, begin: int, size: int, wait_for: Any = None) -> cl.Event:
@@ -368,6 +369,7 @@ def main() -> None:
     cases += spgemm_cases(axes.dtypes)
     cases += elementwise_cases(axes.dtypes)
     cases += construct_cases(axes.dtypes)
+    cases += indexing_cases(axes.dtypes[:2] if simulated else axes.dtypes)
     cases += mixed_cases(device.fp64)
     if not device.fp64:
         cases += refusal_cases()

@@ -1,0 +1,1 @@
+"""Indexing of sparse matrices, as SciPy's arrays have it: `A[...]` read and written."""

@@ -1,0 +1,224 @@
+"""The kernels of indexing: a parameter record beside each template."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+
+import numpy as np
+from typing_extensions import override
+
+from clsparse_py.arithmetic import OPENCL_TYPES, needs_fp64
+from clsparse_py.device import Device
+from clsparse_py.primitives.permute import Moving
+from clsparse_py.records import dataclass
+from clsparse_py.structure import OfStructure
+
+__all__ = [
+    "Columns", "ColumnsChunked", "Insert", "Keys", "Lengths", "Locate", "Offsets", "Points", "Positions", "Rows", "RowsChunked",
+    "kept",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Positions(OfStructure):
+    """Parameters of ``templates/indexing/positions.mako``.
+
+    Attributes
+    ----------
+    given : str
+        NumPy's name of the dtype of the indices that are given, an integer.
+    """
+
+    template = "indexing/positions"
+
+    given: str
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"positions_{self.given}_{self.index}_wg{self.work_group}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        is_signed = np.dtype(self.given).kind == "i"
+        return {**super().arguments(), "given": OPENCL_TYPES[self.given], "is_signed": is_signed}
+
+
+@dataclass(frozen=True)
+class Lengths(OfStructure):
+    """Parameters of ``templates/indexing/lengths.mako``.
+
+    Attributes
+    ----------
+    length : str
+        "int32" or "int64": the dtype of the lengths.
+    """
+
+    template = "indexing/lengths"
+
+    length: str
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"lengths_{self.length}_{self.index}_wg{self.work_group}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "length": OPENCL_TYPES[self.length]}
+
+
+@dataclass(frozen=True)
+class Offsets(OfStructure):
+    """Parameters of ``templates/indexing/offsets.mako``."""
+
+    template = "indexing/offsets"
+
+
+@dataclass(frozen=True)
+class RowsChunked(Moving):
+    """Parameters of ``templates/indexing/rows_chunked.mako``."""
+
+    template = "indexing/rows_chunked"
+
+
+@dataclass(frozen=True)
+class Rows(Moving):
+    """Parameters of ``templates/indexing/rows.mako``.
+
+    Attributes
+    ----------
+    items : int
+        Entries of the result, and beginnings of rows, to a work-item.
+    """
+
+    template = "indexing/rows"
+
+    items: int
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{super().name}_x{self.items}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "items": self.items}
+
+    @classmethod
+    def legal(cls, device: Device, index: str, value_bytes: int, work_group: int = 256, items: int = 4) -> Rows:
+        """Return the nearest legal record: a work-group's local memory is at most a quarter of the device's."""
+        max_tile = max(1, device.local_memory // (4 * (4 + np.dtype(index).itemsize)) - 1)
+        group = max(1, min(work_group, device.max_work_group, max_tile))
+        return cls(group, index, value_bytes, max(1, min(items, max_tile // group)))
+
+
+@dataclass(frozen=True)
+class Columns(Moving):
+    """Parameters of ``templates/indexing/columns.mako``.
+
+    Attributes
+    ----------
+    phase : str
+        "count" or "fill".
+    listed : bool
+        Whether columns are listed; else they are evenly spaced.
+    place : str
+        "int32" or "int64": the dtype of the places of entries in the result.
+    """
+
+    template = "indexing/columns"
+
+    phase: str
+    listed: bool
+    place: str
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{super().name}_{self.phase}_{'listed' if self.listed else 'spaced'}_{self.place}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        place = OPENCL_TYPES[self.place]
+        return {**super().arguments(), "phase": self.phase, "listed": self.listed, "place": place}
+
+
+@dataclass(frozen=True)
+class ColumnsChunked(Columns):
+    """Parameters of ``templates/indexing/columns_chunked.mako``."""
+
+    template = "indexing/columns_chunked"
+
+
+@dataclass(frozen=True)
+class Points(OfStructure):
+    """Parameters of ``templates/indexing/points.mako``.
+
+    Attributes
+    ----------
+    dtype : str
+        NumPy's name of the dtype of the values.
+    """
+
+    template = "indexing/points"
+
+    dtype: str
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"points_{self.dtype}_{self.index}_wg{self.work_group}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        fp64 = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n" if needs_fp64(np.dtype(self.dtype)) else ""
+        return f"{fp64}{super().prelude}\ntypedef {OPENCL_TYPES[self.dtype]} V;  // {self.dtype}: values"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "is_bool": self.dtype == "bool"}
+
+
+@dataclass(frozen=True)
+class Keys(OfStructure):
+    """Parameters of ``templates/indexing/keys.mako``."""
+
+    template = "indexing/keys"
+
+
+@dataclass(frozen=True)
+class Locate(Moving):
+    """Parameters of ``templates/indexing/locate.mako``."""
+
+    template = "indexing/locate"
+
+
+@dataclass(frozen=True)
+class Insert(Moving):
+    """Parameters of ``templates/indexing/insert.mako``.
+
+    Attributes
+    ----------
+    phase : str
+        "new", "entries" or "rows".
+    """
+
+    template = "indexing/insert"
+
+    phase: str
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{super().name}_{self.phase}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "phase": self.phase}
+
+
+# Kept: to make a record takes longer than to launch its kernel.
+kept = functools.lru_cache(maxsize=256)

@@ -1,0 +1,301 @@
+"""``A[...]``, read and written, for the classes of sparse matrices."""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyopencl as cl
+import scipy.sparse
+from pyopencl import array as cl_array
+
+from clsparse_py.base import class_of_format
+from clsparse_py.by_host import placed
+from clsparse_py.canonical import without_zeros
+from clsparse_py.coordinates import rows_of
+from clsparse_py.indexing.assignment import Values, assigned
+from clsparse_py.indexing.columns import columns_at
+from clsparse_py.indexing.key import Axis, Key, Listed, parsed
+from clsparse_py.indexing.points import Places, Spread, places_of, values_at
+from clsparse_py.indexing.rows import rows_at
+from clsparse_py.indexing.values import dense_values, sparse_values
+from clsparse_py.launch import Chain
+from clsparse_py.matrix import Matrix, MatrixT, Structure, is_sparse
+from clsparse_py.memory import allocated
+from clsparse_py.transfer import fetched, from_host
+
+__all__ = ["Indexing"]
+
+
+def selected(A: MatrixT, rows: Axis, columns: Axis) -> MatrixT:
+    """Return the matrix of the places at which some rows and columns meet, with arrays of its own.
+
+    Parameters
+    ----------
+    A : Matrix
+    rows, columns : Axis
+        A position stands for one row or column, and a list of any shape for as many as it holds.
+    """
+    A.require_valid()
+    row, column = (range(each, each + 1) if isinstance(each, int) else each for each in (rows, columns))
+    all_columns = column == range(A.shape[1])
+    found = A if row == range(A.shape[0]) and not all_columns else rows_at(A, row)
+    return found if all_columns else columns_at(found, column)
+
+
+def matrix_of_values(A: MatrixT, values: cl_array.Array, shape: tuple[int, int]) -> MatrixT:
+    """Return dense values, row by row, as a matrix of A's class without the zeros."""
+    rows, columns = shape
+    index = np.dtype(np.int64) if rows * columns > np.iinfo(np.int32).max else A.indptr.dtype
+    indices = placed(A.queue, "indices", np.tile(np.arange(columns, dtype=index), rows))
+    indptr = placed(A.queue, "indptr", np.arange(rows + 1, dtype=index) * index.type(columns))
+    data, indices, indptr = without_zeros(A.queue, (values, indices, indptr))
+    return A.assembled(Structure.canonical(A.queue, shape, indices, indptr), data)
+
+
+def _are_points(rows: Axis, columns: Axis) -> bool:
+    """Return whether two indices stand for places one by one; else each row goes with each column."""
+    if isinstance(rows, int) and isinstance(columns, int):
+        return True
+    if not (isinstance(rows, Listed) and isinstance(columns, Listed)):
+        return False
+    of_rows, of_columns = rows.shape, columns.shape
+    return not (len(of_rows) == 2 and of_rows[1] == 1 and (len(of_columns) == 1 or of_columns[0] == 1))
+
+
+class Indexing:
+    """Base of sparse arrays that are indexed as SciPy's."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def format(self) -> str:
+            """The name of the format."""
+
+        @property
+        def shape(self) -> tuple[int, ...]:
+            """Rows and columns or, of one dimension, its length."""
+
+    # ---- what each format says for itself; here it is what a CSR matrix says
+
+    def _compressed(self) -> tuple[Any, bool]:
+        """Return the `csr_array` that is indexed in place of this array, and whether it is the transposed."""
+        return self, False
+
+    def _to_change(self) -> tuple[Any, bool]:
+        """Return the `csr_array` to which values are assigned, and whether it is the transposed."""
+        return self._compressed()
+
+    def _changed(self, A: Any) -> None:
+        """Take over what `_to_change` returned, to which values were assigned."""
+
+    def _of_compressed(self, found: Any) -> Any:
+        """Return a `csr_array` of what was found in that of `_compressed` as an array of this format."""
+        return found
+
+    # ----
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return ``A[key]``: a scalar, a dense array of values for places one by one, else a sparse array.
+
+        Parameters
+        ----------
+        key
+            For each axis an integer, a slice, or an array, of integers or of booleans, on host or device; or a mask of A's shape,
+            dense or sparse; besides these ``None`` and ``...``. The host waits once for rows, once for columns.
+
+        Returns
+        -------
+        scalar, numpy.ndarray, pyopencl.array.Array or sparse array
+            In SciPy's formats: of one dimension `coo_array`, of two A's own. ``A[rows, columns]`` of arrays is an array on the
+            device if one of these is.
+
+        Raises
+        ------
+        IndexError
+            An index is out of range, of another type or shape, there are too many, or the result has more than two dimensions.
+        ValueError
+            An index is a number that is no integer.
+        """
+        found = parsed(key, self.shape)
+        if len(found.shape) > 2:
+            raise IndexError(f"index: gives {len(found.shape)} dimensions, a sparse array has at most two")
+        A, turned = self._compressed()
+        rows, columns = _of_both_axes(found)
+        if _are_points(rows, columns) or (len(self.shape) == 1 and isinstance(columns, Listed) and len(columns.shape) == 2):
+            return self._at_points(rows, columns, found.shape)
+        result = selected(A, columns, rows) if turned else selected(A, rows, columns)
+        if len(found.shape) == 1 and len(self.shape) == 2:
+            return _flat(result)
+        result = self._of_compressed(result)
+        return result if result.shape == found.shape else result.reshape(found.shape)
+
+    def _at_points(self, rows: Any, columns: Any, shape: tuple[int, ...]) -> Any:
+        """Return the values of places one by one: an array or, if it has two dimensions or the format is COO, a sparse array."""
+        A, turned = self._compressed()
+        places = _places(A, turned, rows, columns)
+        listed = [each for each in (rows, columns) if isinstance(each, Listed)]
+        is_matrix = any(len(each.shape) == 2 for each in listed) or not places.size
+        if shape and (is_matrix or self.format == "coo" or len(self.shape) == 1):
+            places = places.transposed() if turned else places
+            made = matrix_of_values(A, values_at(A, places), places.shape)
+            found = made.asformat(self.format) if len(self.shape) == 1 and is_matrix else self._of_compressed(made)
+            return found if found.shape == shape else found.reshape(shape)
+        values = values_at(A, places)
+        if any(isinstance(each.values, cl_array.Array) for each in listed):
+            return values.reshape(shape)  # type: ignore[no-untyped-call]
+        return fetched(values).reshape(shape)[()]
+
+    def __iter__(self) -> Iterator[Any]:
+        """Iterate over the rows, as ``A[i]``."""
+        return (self[i] for i in range(self.shape[0]))
+
+    def __setitem__(self, key: Any, values: Any) -> None:
+        """Set ``A[key]``, see `__getitem__`, to a scalar, or to a dense or sparse array that is broadcast.
+
+        The pattern stays as it is if all places have entries: then `data` is a new array, and plans stay. Else entries are
+        inserted, also zeros, and all arrays are new. Of a place that is given several times, the last value counts. Of a sparse
+        array the entries are assigned, and other places that have entries become 0.
+
+        Raises
+        ------
+        IndexError
+            As for `__getitem__`.
+        ValueError, TypeError, OverflowError
+            The values cannot be broadcast to the places, or are none that the dtype holds.
+        """
+        rows, columns = _of_both_axes(parsed(key, self.shape))
+        A, turned = self._to_change()
+        places = _places(A, turned, rows, columns)
+        is_single = isinstance(rows, int) and isinstance(columns, int)
+        if is_sparse(values) and not is_single:
+            given = sparse_values(A.queue, values, A.dtype, places.shape)
+            if places.size and 0 not in values.shape:
+                assign(A, places, Values(from_host(A.queue, np.zeros(1, A.dtype), copy=True), 0, 0), inserts=False)
+        else:
+            dense = values.toarray() if is_sparse(values) else values
+            given = dense_values(A.queue, dense, A.dtype, () if is_single else places.shape)
+        n_new = 0 if given is None else assign(A, places, given)
+        self._changed(A)
+        if n_new:
+            what = f"Inserting entries into a {self.format}_array is expensive; it is better made of all its entries at once"
+            warnings.warn(what, scipy.sparse.SparseEfficiencyWarning, stacklevel=2)
+
+    def setdiag(self, values: Any, k: int = 0) -> None:
+        """Set the values on a diagonal, in place; as for ``A[rows, columns] = values``.
+
+        Parameters
+        ----------
+        values : scalar or array_like
+            Of the first places of the diagonal: others stay, and values beyond it are left out.
+        k : int
+            Place i is in row i and column i + k or, if k is negative, in row i - k and column i.
+
+        Raises
+        ------
+        ValueError
+            The matrix has no such diagonal, or one dimension; or values have more than one.
+        """
+        k = operator.index(k)
+        if len(self.shape) != 2:
+            raise ValueError("A: must have two dimensions, has one")
+        n_rows, n_columns = self.shape
+        if k >= n_columns > 0 < k or -k >= n_rows > 0 > k:
+            raise ValueError(f"k: exceeds the matrix of {n_rows} x {n_columns}, is {k}")
+        given = values if isinstance(values, cl_array.Array) else np.asarray(values)
+        if given.ndim > 1:
+            raise ValueError(f"values: must be a scalar or have one dimension, have shape {given.shape}")
+        n = min(n_rows + min(k, 0), n_columns - max(k, 0))
+        n = min(n, given.size) if given.ndim else n
+        if n <= 0:
+            return
+        A, turned = self._to_change()
+        diagonal = Places((1, n), Spread(max(-k, 0), 0, 1), Spread(max(k, 0), 0, 1))
+        of_places = dense_values(A.queue, given[:n] if given.ndim else given, A.dtype, (n,))
+        if of_places is not None:
+            assign(A, diagonal.swapped() if turned else diagonal, of_places)
+            self._changed(A)
+
+    def resize(self, *shape: Any) -> None:
+        """Give the array another shape, in place: entries outside of it are left out.
+
+        Parameters
+        ----------
+        shape : int or tuple of int
+            As many as the array has dimensions.
+
+        Raises
+        ------
+        ValueError, TypeError
+            They are no lengths, or not as many.
+        """
+        given = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+        lengths = tuple(operator.index(each) for each in given)
+        if any(each < 0 for each in lengths):
+            raise ValueError(f"shape: elements must not be negative, is {lengths}")
+        if len(lengths) != len(self.shape):
+            raise ValueError(f"shape: must have {len(self.shape)} lengths, has {len(lengths)}; use reshape")
+        A, turned = self._to_change()
+        rows, columns = (1, *lengths)[-2:]
+        resize(A, (columns, rows) if turned else (rows, columns))
+        self._changed(A)
+
+
+def _of_both_axes(key: Key) -> tuple[Any, Any]:
+    """Return the indices of rows and columns: an array of one dimension is a row."""
+    return key.index if len(key.index) == 2 else (0, key.index[0])
+
+
+def _places(A: Matrix, turned: bool, rows: Axis, columns: Axis) -> Places:
+    """Return places in a matrix of rows and columns of that or, if it is ``turned``, of its transposed."""
+    shape = A.shape[::-1] if turned else A.shape
+    found = places_of(A.queue, shape, A.indptr.dtype, rows, columns)
+    return found.swapped() if turned else found
+
+
+def _flat(A: Matrix) -> Any:
+    """Return a matrix of one row or column as a one-dimensional `coo_array` of its entries."""
+    n_rows, n_columns = A.shape
+    places = A.indices if n_rows == 1 else rows_of(A.queue, A.indptr, A.indices.size)
+    found = class_of_format("coo").over(A.queue, (n_columns if n_rows == 1 else n_rows,), (places,), A.data)
+    found.has_canonical_format = A.facts is not None and A.facts.canonical
+    return found
+
+
+def assign(A: Any, places: Places, values: Values, *, inserts: bool = True) -> int:
+    """Assign values to places of a `csr_array`, in place, and return how many entries are new; see `assigned`."""
+    if not places.size:
+        return 0
+    A.sum_duplicates()
+    parts = A.data, A.indices, A.indptr
+    (data, indices, indptr), n_new = assigned(A.queue, parts, A.shape, places, values, inserts=inserts)
+    if n_new:
+        A._become(Structure.canonical(A.queue, A.shape, indices, indptr), data)
+    else:
+        A.data = data
+    return n_new
+
+
+def resize(A: Any, shape: tuple[int, int]) -> None:
+    """Give a `csr_array` another shape, in place."""
+    A.require_valid()
+    rows, columns = shape
+    found = rows_at(A, range(rows)) if rows < A.shape[0] else A
+    if columns < A.shape[1]:
+        found = columns_at(found, range(columns))
+    indptr = found.indptr if rows <= A.shape[0] else _lengthened(A.queue, found.indptr, rows + 1, found.indices.size)
+    structure = Structure(A.queue, shape, found.indices, indptr, found.facts)
+    A._become(structure, found.data)
+
+
+def _lengthened(queue: cl.CommandQueue, offsets: cl_array.Array, n: int, end: int) -> cl_array.Array:
+    """Return offsets followed by so many times the last of them that they are n."""
+    chain = Chain(queue, offsets)
+    found = allocated(queue, "indptr", n, offsets.dtype, offsets.allocator)
+    chain.fill(found, end, n)
+    chain.copy(found, offsets, offsets.size)
+    chain.finish(found)
+    return found

@@ -1,0 +1,136 @@
+"""Positions along an axis as kernels take them, and the check of those that come from the device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py.arithmetic import name_of
+from clsparse_py.by_host import or_by_host, placed
+from clsparse_py.convert import converted
+from clsparse_py.elementwise.values import dense_values
+from clsparse_py.indexing.kernels import Positions, kept
+from clsparse_py.indexing.key import Listed
+from clsparse_py.launch import Chain, spread
+from clsparse_py.memory import allocated
+from clsparse_py.records import dataclass
+from clsparse_py.transfer import contexts_match, fetched, from_host
+
+__all__ = ["Placed", "contiguous", "place"]
+
+#: Work-groups to a compute unit, at most: each tells a number to the host.
+_GROUPS_PER_UNIT = 4
+
+_record = kept(Positions)
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """Positions on the device.
+
+    Attributes
+    ----------
+    positions : pyopencl.array.Array
+        Of the index type, from 0 on.
+    outside : pyopencl.array.Array or None
+        Numbers that are 0 unless some indices were out of range; None if the host looked at them.
+    axis, length : int
+        Which axis they are for, and how many positions that has.
+    """
+
+    positions: cl_array.Array
+    outside: cl_array.Array | None
+    axis: int
+    length: int
+
+    @property
+    def size(self) -> int:
+        """How many positions there are."""
+        return int(self.positions.size)
+
+    def as_dtype(self, queue: cl.CommandQueue, index: np.dtype[Any]) -> Placed:
+        """Return the same positions, which were checked, as an array of a dtype."""
+        return Placed(converted(queue, "index", self.positions, index), None, self.axis, self.length)
+
+    def checked_by(self, chain: Chain) -> Callable[[], None]:
+        """Enqueue the read that tells whether all indices were in range."""
+        if self.outside is None:
+            return _in_range
+        read = chain.read_later(self.outside, self.outside.size)
+
+        def check() -> None:
+            if n_outside := int(read().sum()):
+                raise IndexError(
+                    f"index out of range: {n_outside} of {self.size} are; axis {self.axis} has {self.length} positions"
+                )
+
+        return check
+
+
+def _in_range() -> None:
+    """Raise nothing."""
+
+
+def place(queue: cl.CommandQueue, listed: Listed, axis: int, length: int, index: np.dtype[Any]) -> Placed:
+    """Return listed positions as an array of a dtype on the device, one-dimensional, from the beginning of its buffer.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+    listed : Listed
+    axis, length : int
+        The axis that they are for, and how many positions that has.
+    index : dtype
+        int32 or int64.
+
+    Raises
+    ------
+    ValueError
+        The array lives in another context.
+    """
+    values = listed.values
+    if isinstance(values, np.ndarray):
+        return Placed(from_host(queue, values.ravel().astype(index), copy=False), None, axis, length)
+    if not contexts_match(values, queue.context):
+        raise ValueError("index: lives in another context than the matrix")
+    positions, outside = _wrapped(queue, contiguous(queue, "index", values, np.dtype(values.dtype)), length, index)
+    return Placed(positions, outside, axis, length)
+
+
+def contiguous(queue: cl.CommandQueue, name: str, given: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
+    """Return the values of a device array of any strides in C order: one-dimensional, from the beginning of its buffer."""
+    if given.ndim == 2 and not given.flags.c_contiguous:
+        given = dense_values(queue, given, "positive", np.dtype(given.dtype))
+    flat: cl_array.Array = given if given.ndim == 1 else given.reshape(given.size)  # type: ignore[no-untyped-call]
+    is_whole = not flat.offset and flat.flags.c_contiguous
+    return flat if is_whole and flat.dtype == dtype else converted(queue, name, flat, dtype)
+
+
+def _wrapped_by_host(
+    queue: cl.CommandQueue, given: cl_array.Array, length: int, index: np.dtype[Any]
+) -> tuple[cl_array.Array, cl_array.Array]:
+    """Return the result of `_wrapped`, computed by NumPy."""
+    host = fetched(given, queue)
+    is_in = (host >= -length) & (host < length)
+    positions = np.where(is_in, host, 0).astype(index)
+    positions[positions < 0] += length
+    return placed(queue, "positions", positions), placed(queue, "counts", np.array([np.sum(~is_in)], np.int64))
+
+
+@or_by_host(_wrapped_by_host)
+def _wrapped(
+    queue: cl.CommandQueue, given: cl_array.Array, length: int, index: np.dtype[Any]
+) -> tuple[cl_array.Array, cl_array.Array]:
+    """Return the positions that indices stand for, and numbers whose sum is how many are out of range."""
+    chain, n = Chain(queue, given), given.size
+    built, record = chain.build(_record(min(256, chain.device.max_work_group), name_of(index), name_of(given.dtype)))
+    groups, sizes = spread(chain.device, n, record.work_group, _GROUPS_PER_UNIT)
+    positions = allocated(queue, "positions", n, index)
+    outside = allocated(queue, "counts", groups, np.dtype(np.int64))
+    chain.launch(built, groups, *sizes, np.int64(length), given, positions, outside)
+    chain.finish(positions, outside)
+    return positions, outside

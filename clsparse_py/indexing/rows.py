@@ -1,0 +1,194 @@
+"""Some rows of a sparse matrix: adjacent ones are copied, others gathered, with as many entries to each work-group."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py.arithmetic import name_of
+from clsparse_py.by_host import or_by_host, placed
+from clsparse_py.convert import converted
+from clsparse_py.device import Device
+from clsparse_py.indexing.kernels import Lengths, Offsets, Rows, RowsChunked, kept
+from clsparse_py.indexing.key import Listed
+from clsparse_py.indexing.positions import Placed, place
+from clsparse_py.launch import Chain, spread
+from clsparse_py.matrix import MatrixT, Structure
+from clsparse_py.memory import allocated
+from clsparse_py.primitives.partition import enqueue_parts
+from clsparse_py.primitives.scan import enqueue_scan
+from clsparse_py.structure import Facts
+from clsparse_py.transfer import fetched
+
+__all__ = ["Parts", "chunk", "like", "new_parts", "rows_at", "with_index"]
+
+Parts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
+
+_WORK_GROUP = 128
+#: On CPU devices, chunks of entries to a core.
+_CHUNKS_PER_CORE = 4
+#: Rows and entries that are worth a chunk.
+_MIN_CHUNK = 64
+_MAX = np.iinfo(np.int32).max
+
+_lengths, _offsets, _chunked, _tiled = kept(Lengths), kept(Offsets), kept(RowsChunked), kept(Rows.legal)
+
+
+def rows_at(A: MatrixT, rows: range | Listed) -> MatrixT:
+    """Return some rows of a matrix, in the order in which they are given; entries of a row keep theirs.
+
+    Waits for the device once, to learn how many entries there are.
+
+    Parameters
+    ----------
+    A : Matrix
+        Valid.
+    rows : range or Listed
+
+    Raises
+    ------
+    IndexError
+        An index of a device array is out of range.
+    MemoryError
+        The device has not the memory for the result.
+    """
+    n, parts = len(rows) if isinstance(rows, range) else rows.size, (A.data, A.indices, A.indptr)
+    if isinstance(rows, range):
+        if not n or rows.step == 1:
+            return like(A, (n, A.shape[1]), _adjacent(A.queue, parts, rows.start if n else 0, n))
+        rows = Listed(np.arange(rows.start, rows.stop, rows.step))
+    longest = A.facts.longest if A.facts is not None and A.facts.longest is not None else A.indices.size
+    wide = np.dtype(np.int64 if n * longest > _MAX else A.indptr.dtype)
+    return like(A, (n, A.shape[1]), _gathered(A.queue, parts, place(A.queue, rows, 0, A.shape[0], A.indptr.dtype), wide))
+
+
+def like(A: MatrixT, shape: tuple[int, int], parts: Parts, *, in_order: bool = True) -> MatrixT:
+    """Return a matrix of A's class, whose rows are sorted or canonical if A's are and entries were taken ``in_order``."""
+    data, indices, indptr = parts
+    known, facts = A.facts, None
+    # Of a matrix that is unsorted, or has duplicates, some rows may be neither.
+    if known is not None and known.canonical and in_order:
+        facts = Facts(indices.size, sorted=True, canonical=True)
+    return A.assembled(Structure(A.queue, shape, indices, indptr, facts), data)
+
+
+def chunk(device: Device, n: int) -> int:
+    """Return how many of n rows and entries a work-item takes on a CPU device."""
+    return max(-(-n // (device.compute_units * _CHUNKS_PER_CORE)), _MIN_CHUNK)
+
+
+def with_index(queue: cl.CommandQueue, parts: Parts, index: np.dtype[Any]) -> Parts:
+    """Return parts whose indices have a dtype."""
+    data, indices, indptr = parts
+    if indices.dtype == index:
+        return parts
+    return data, converted(queue, "indices", indices, index), converted(queue, "indptr", indptr, index)
+
+
+def new_parts(queue: cl.CommandQueue, parts: Parts, n_rows: int, nnz: int) -> Parts:
+    """Return arrays of a matrix, of the dtypes and from the allocator of another's."""
+    data, indices, indptr = parts
+    sizes = {"data": (nnz, data.dtype), "indices": (nnz, indices.dtype), "indptr": (n_rows + 1, indptr.dtype)}
+    made = tuple(allocated(queue, f"{name} of the result", *size, data.allocator) for name, size in sizes.items())
+    return made[0], made[1], made[2]
+
+
+def _adjacent_by_host(queue: cl.CommandQueue, parts: Parts, first: int, n: int) -> Parts:
+    """Return the result of `_adjacent`, computed by NumPy."""
+    data, indices, indptr = (fetched(part, queue) for part in parts)
+    begin, end = indptr[first], indptr[first + n]
+    found = data[begin:end], indices[begin:end], indptr[first : first + n + 1] - begin
+    return placed(queue, "data", found[0]), placed(queue, "indices", found[1]), placed(queue, "indptr", found[2])
+
+
+@or_by_host(_adjacent_by_host)
+def _adjacent(queue: cl.CommandQueue, parts: Parts, first: int, n: int) -> Parts:
+    """Return the parts of n rows from the first on: copies."""
+    data, indices, indptr = parts
+    chain = Chain(queue, *parts)
+    built, record = chain.build(_offsets(min(_WORK_GROUP, chain.device.max_work_group), name_of(indptr.dtype)))
+    begins, ends = chain.read_later(indptr, 1, first), chain.read_later(indptr, 1, first + n)
+    begin, end = int(begins()[0]), int(ends()[0])
+    found = new_parts(queue, parts, n, end - begin)
+    groups, sizes = spread(chain.device, n + 1, record.work_group)
+    chain.launch(built, groups, *sizes, np.uint64(first), indptr, found[2])
+    chain.copy(found[0], data, end - begin, 0, begin)
+    chain.copy(found[1], indices, end - begin, 0, begin)
+    chain.finish(*found)
+    return found
+
+
+def _gathered_by_host(queue: cl.CommandQueue, parts: Parts, rows: Placed, wide: np.dtype[Any]) -> Parts:  # noqa: ARG001
+    """Return the result of `_gathered`, computed by NumPy."""
+    rows.checked_by(Chain(queue))()
+    data, indices, indptr = (fetched(part, queue) for part in parts)
+    begins, ends = (fetched(rows.positions, queue).astype(np.int64) + i for i in (0, 1))
+    lengths = indptr[ends].astype(np.int64) - indptr[begins]
+    starts = np.concatenate(([0], np.cumsum(lengths)))
+    sources = np.arange(starts[-1]) + np.repeat(indptr[begins] - starts[:-1], lengths)
+    index = np.dtype(np.int64) if starts[-1] > _MAX else indices.dtype
+    found = data[sources], indices[sources].astype(index), starts.astype(index)
+    return placed(queue, "data", found[0]), placed(queue, "indices", found[1]), placed(queue, "indptr", found[2])
+
+
+@or_by_host(_gathered_by_host)
+def _gathered(queue: cl.CommandQueue, parts: Parts, rows: Placed, wide: np.dtype[Any]) -> Parts:
+    """Return the parts of rows in any order. ``wide``: int64 if the result may have too many entries for 32-bit offsets."""
+    data, _, indptr = parts
+    chain, n, index = Chain(queue, rows.positions, *parts), rows.size, indptr.dtype
+    group = min(_WORK_GROUP, chain.device.max_work_group)
+    built, record = chain.build(_lengths(group, name_of(index), name_of(wide)))
+    _build_gather(chain, index, data.dtype)
+    starts = allocated(queue, "indptr of the result", n + 1, wide, data.allocator)
+    groups, sizes = spread(chain.device, n, record.work_group, 64)
+    chain.launch(built, groups, *sizes, rows.positions, indptr, starts)
+    check = rows.checked_by(chain)
+    enqueue_scan(chain, starts, starts, n, kind="pointers")
+    nnz = int(chain.read(starts, 1, n)[0])
+    check()
+    if wide != index:
+        chain.finish(starts)
+        if nnz <= _MAX:
+            starts = converted(queue, "indptr", starts, index)
+        else:
+            parts = with_index(queue, parts, wide)
+            rows = rows.as_dtype(queue, wide)
+        chain = Chain(queue, starts, rows.positions, *parts)
+    data, indices, indptr = parts
+    out_data = allocated(queue, "data of the result", nnz, data.dtype, data.allocator)
+    out_indices = allocated(queue, "indices of the result", nnz, indices.dtype, data.allocator)
+    if nnz:
+        _enqueue_gather(chain, rows.positions, starts, parts, out_indices, out_data)
+    chain.finish(out_data, out_indices, starts)
+    return out_data, out_indices, starts
+
+
+def _build_gather(chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any]) -> tuple[Any, Any]:
+    """Return the built kernel that gathers rows, and its record."""
+    if chain.device.is_cpu:
+        return chain.build(_chunked(1, name_of(index), dtype.itemsize))
+    return chain.build(_tiled(chain.device, name_of(index), dtype.itemsize))
+
+
+def _enqueue_gather(
+    chain: Chain,
+    rows: cl_array.Array,
+    starts: cl_array.Array,
+    parts: Parts,
+    out_indices: cl_array.Array,
+    out_data: cl_array.Array,
+) -> None:
+    """Enqueue the gather of rows, whose places in the result are known."""
+    data, indices, indptr = parts
+    n, nnz = rows.size, out_indices.size
+    built, record = _build_gather(chain, indptr.dtype, data.dtype)
+    arrays = starts, rows, indptr, indices, data, out_indices, out_data
+    if isinstance(record, Rows):
+        n_parts, *cut = enqueue_parts(chain, starts, n, nnz, record.work_group * record.items)
+        chain.launch(built, n_parts, *cut, *arrays)
+        return
+    n_parts, *cut = enqueue_parts(chain, starts, n, nnz, chunk(chain.device, n + nnz))
+    chain.launch(built, -(-n_parts // record.work_group), indptr.dtype.type(n_parts), *cut, *arrays)

@@ -1,0 +1,115 @@
+"""What stands to the right of ``A[...] =``: checked, and brought to the device."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import scipy.sparse
+from pyopencl import array as cl_array
+
+from clsparse_py.indexing.assignment import Values
+from clsparse_py.indexing.positions import contiguous
+from clsparse_py.transfer import contexts_match, from_host
+
+__all__ = ["dense_values", "sparse_values"]
+
+
+def dense_values(queue: cl.CommandQueue, given: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Values | None:
+    """Return the values that a scalar or a dense array gives places of some shape; None if there are none.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+    given : scalar, array_like or pyopencl.array.Array
+    dtype : dtype
+        Of the matrix, to which NumPy converts values of the host.
+    shape : tuple of int
+        Of the places; empty for a single one.
+
+    Raises
+    ------
+    ValueError, TypeError, OverflowError
+        The values cannot be broadcast to the shape, live in another context, or are none that the dtype holds.
+    """
+    if not isinstance(given, cl_array.Array):
+        given = np.asarray(given, dtype)
+    of = tuple(given.shape)
+    if not shape and given.size != 1:
+        raise ValueError(f"values: a single place takes one value, got {given.size} (trying to assign a sequence to an item)")
+    n_columns = shape[-1] if shape else 1
+    if _squeezed(of) == _squeezed(shape):
+        steps = (n_columns, 1)
+    else:
+        if len(of) > len(shape) or _broadcast(of, shape) != shape:
+            raise ValueError(f"values: an array of shape {of} cannot be broadcast to the places, of shape {shape}")
+        rows, columns = (1, 1, *of)[-2:]
+        steps = (columns if rows > 1 else 0, int(columns > 1))
+    if not math.prod(shape) or not given.size:
+        return None
+    return Values(_on_device(queue, given, dtype), *steps)
+
+
+def _squeezed(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(length for length in shape if length != 1)
+
+
+def _broadcast(of: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Return the shape that two have together, None if there is none."""
+    try:
+        return np.broadcast_shapes(of, shape)
+    except ValueError:
+        return None
+
+
+def _on_device(queue: cl.CommandQueue, given: Any, dtype: np.dtype[Any]) -> cl_array.Array:
+    """Return values in C order as a device array of a dtype, which begins its buffer.
+
+    Raises
+    ------
+    ValueError
+        They live in another context.
+    """
+    if isinstance(given, np.ndarray):
+        return from_host(queue, np.ascontiguousarray(given.ravel()), copy=True)
+    if not contexts_match(given, queue.context):
+        raise ValueError("values: live in another context than the matrix")
+    if given.dtype.kind == "c" and dtype.kind not in "cb":
+        warnings.warn("values: their imaginary parts are left out", np.exceptions.ComplexWarning, stacklevel=5)
+    return contiguous(queue, "values", given, dtype)
+
+
+def sparse_values(queue: cl.CommandQueue, given: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Values | None:
+    """Return the values that the entries of a sparse matrix, ours or SciPy's, give places of some shape; None if there are none.
+
+    Duplicates are added up. A row or a column is broadcast.
+
+    Raises
+    ------
+    ValueError
+        Its shape does not fit that of the places.
+    """
+    rows, columns = (1, 1, *shape)[-2:]
+    host = given if scipy.sparse.issparse(given) else given.get()
+    entries = host.tocoo().reshape((1, *given.shape)[-2:])
+    of = entries.shape
+    if not (of[0] in (1, rows) and of[1] in (1, columns)):
+        raise ValueError(
+            f"values: a sparse matrix of shape {of} does not fit the places, of shape {(rows, columns)}: shape mismatch"
+        )
+    entries = entries.copy()
+    entries.sum_duplicates()
+    r, c = (each.astype(np.int64) for each in entries.coords)
+    values = entries.data.astype(dtype)
+    if of[0] == 1 != rows:
+        r, c, values = np.repeat(np.arange(rows), r.size), np.tile(c, rows), np.tile(values, rows)
+    if of[1] == 1 != columns:
+        r, c, values = np.repeat(r, columns), np.tile(np.arange(columns), r.size), np.repeat(values, columns)
+    if not values.size:
+        return None
+    numbers = r * columns + c
+    order = np.argsort(numbers, kind="stable")
+    return Values(from_host(queue, values[order], copy=True), 0, 1, numbers[order])

@@ -1,0 +1,43 @@
+<%doc>
+Values are assigned to the entries that a matrix has at places; of a place that is given several times, the last value.
+
+Source        own
+Index space   a work-item for each of n places
+Inputs        keys: of places (see keys.mako), ascending, equal ones in the order in which they are given; numbers: which place
+              each is; the value of place i is (i / n_columns, i % n_columns) of values, which steps tell; the structure is
+              canonical
+Output        data, of places that have an entry; of the last of equal places: is_new, whether it has none, and where it
+              belongs, before which entry. Of all others is_new is 0
+Local memory  none
+Result        deterministic
+</%doc>
+kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
+void ${name}(
+    const ulong n, const ulong n_columns, const long row_step, const long column_step, const long width,
+    global const long *restrict keys, global const I *restrict numbers, global const V *restrict values,
+    global const I *restrict indptr, global const I *restrict indices,
+    global V *restrict data, global uchar *restrict is_new, global I *restrict belongs)
+{
+    const ulong p = get_global_id(0);
+    if (p >= n)
+        return;
+    const long key = keys[p], row = key / width;
+    const I column = (I)(key - row * width);
+    const bool is_last = p + 1 == n || keys[p + 1] != key;
+    const I end = indptr[row + 1];
+    I k = indptr[row], after = end;
+    while (k < after) {
+        const I middle = k + (after - k) / 2;
+        if (indices[middle] < column)
+            k = middle + 1;
+        else
+            after = middle;
+    }
+    const bool is_there = k < end && indices[k] == column;
+    if (is_there && is_last) {
+        const ulong i = (ulong)numbers[p], r = i < n_columns ? 0 : i / n_columns, c = i - r * n_columns;
+        data[k] = values[(long)r * row_step + (long)c * column_step];
+    }
+    is_new[p] = is_last && !is_there;
+    belongs[p] = k;
+}

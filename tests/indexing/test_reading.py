@@ -1,0 +1,158 @@
+"""``A[...]`` against SciPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+import scipy.sparse as sp
+from cases import dense, matrix, outcome
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyopencl import array as cl_array
+
+from clsparse_py import csr_array
+from clsparse_py.device import describe
+from clsparse_py.matrix import Matrix
+
+#: Whose results are of A's own format, or scalars and dense.
+EXPRESSIONS = (
+    "A[...]", "A[:]", "A[:, :]", "A[2:4]", "A[-2:]", "A[::-1]", "A[1::2]", "A[4:1:-2]", "A[2:2]", "A[:, 2:5]", "A[:, ::-1]",
+    "A[:, 5::-2]", "A[:, ::3]", "A[:, 3:3]", "A[1:4, 1:-1]", "A[::2, ::-2]", "A[[1]]", "A[[3, -1, 3, 0]]", "A[[]]",
+    "A[:, [2, 0, -1]]", "A[:, [4, 4, 4, 1]]", "A[:, []]", "A[1:3, [1, 0]]", "A[[0, 2], 1:3]", "A[[0, 3], ::2]",
+    "A[np.ix_([3, 1], [0, 5, 2])]", "A[[[1], [2]], [3, 1]]", "A[[1, 2, 1], [3, -1, 3]]", "A[[1], [0]]",
+    "A[[[0, 1], [2, 3]], [[1, 1], [0, 5]]]", "A[[[0, 1], [2, 3]], [4, 2]]", "A[np.arange(6) % 2 == 0]",
+    "A[:, np.arange(6) > 2]", "A[np.ones((6, 6), bool)]", "A[np.eye(6, dtype=bool)]", "A[sp.csr_array(np.eye(6, dtype=bool))]",
+    "A[2, 3]", "A[-1, -1]", "A[0, 0, None]", "A[None, 1, 1]", "A[np.uint8(1), np.int64(2)]", "A[np.array([4, 2], np.uint8)]",
+    "A[[1, 2], None, [0, 1]]", "A[6]", "A[:, 6]", "A[[6]]", "A[[0, -7]]", "A[1, 2, 3]", "A[[True, False]]",
+    "A[[1, 2], [1, 2, 3]]", "A['a']", "A[None]", "A[..., ...]", "A[1.0]", "A[[[1, 2], [2, 1]]]",
+)  # fmt: skip
+
+
+def agree(found: Any, wanted: Any, what: str) -> None:
+    """Raise where a result differs from SciPy's in its kind, shape, dtype or values, or its facts are wrong."""
+    if isinstance(wanted, Exception):
+        assert type(found) is type(wanted), (what, found)
+        return
+    assert isinstance(found, type(wanted)) or sp.issparse(wanted) == hasattr(found, "toarray"), (what, found)
+    assert getattr(found, "format", None) == getattr(wanted, "format", None), what
+    np.testing.assert_array_equal(dense(found), dense(wanted), err_msg=what, strict=True)
+    if isinstance(found, Matrix):
+        facts = found.facts
+        if facts is not None:
+            host = found.get()
+            assert (facts.nnz, facts.sorted, facts.canonical) == (
+                host.nnz, bool(host.has_sorted_indices), bool(host.has_canonical_format),
+            ), what  # fmt: skip
+
+
+@pytest.mark.parametrize(("dtype", "index", "canonical"), [
+    ("float32", np.int32, True), ("float64", np.int64, False), ("complex64", np.int32, False), ("bool", np.int64, True),
+    ("int8", np.int32, False), ("uint16", np.int32, True),
+])  # fmt: skip
+def test_reading(queue: cl.CommandQueue, dtype: str, index: Any, canonical: bool) -> None:
+    if dtype == "float64" and not describe(queue.device).fp64:
+        pytest.skip("no double precision")
+    host = matrix(dtype, (6, 6), canonical=canonical, index=index)
+    A = csr_array(tuple(cl_array.to_device(queue, part) for part in (host.data, host.indices, host.indptr)), shape=host.shape)
+    for expression in EXPRESSIONS:
+        # SciPy cannot take steps of columns for listed rows: it mistakes them for places one by one.
+        spelled = "A[[0, 3]][:, ::2]" if expression == "A[[0, 3], ::2]" else expression
+        agree(outcome(expression, A), outcome(spelled, host.copy()), expression)
+    assert A[[1]].indptr.dtype == index
+
+
+@pytest.mark.any_platform
+def test_empty_shapes(queue: cl.CommandQueue) -> None:
+    for shape in ((0, 4), (4, 0), (0, 0)):
+        host = sp.csr_array(shape, dtype=np.float32)
+        A = csr_array(host, queue=queue)
+        for expression in (
+            "A[:]",
+            "A[::-1]",
+            "A[:, ::-1]",
+            "A[[]]",
+            "A[:, []]",
+            "A[1:]",
+            "A[:, 2:]",
+            "A[[0, 0]]",
+            "A[:, [0, 0]]",
+        ):
+            agree(outcome(expression, A), outcome(expression, host), expression)
+
+
+def test_positions_on_the_device(queue: cl.CommandQueue) -> None:
+    host = matrix("float32", (40, 30), canonical=True)
+    A = csr_array(host, queue=queue)
+    rng = np.random.default_rng(1)
+    rows, columns = rng.integers(-40, 40, 25), rng.integers(-30, 30, 25)
+    for dtype in (np.int64, np.int8):
+        on_device = [cl_array.to_device(queue, each.astype(dtype)) for each in (rows, columns)]
+        agree(A[on_device[0]], host[rows], "rows")
+        agree(A[on_device[0][::2]], host[rows[::2]], "every second row")
+        agree(A[:, on_device[1]], host[:, columns], "columns")
+        values = A[on_device[0], on_device[1]]
+        assert isinstance(values, cl_array.Array)
+        np.testing.assert_array_equal(values.get(), host[rows, columns])
+    mask = rng.random(40) < 0.5
+    agree(A[cl_array.to_device(queue, mask)], host[mask], "mask")
+    unsigned = cl_array.to_device(queue, np.array([3, 200], np.uint8))
+    for key in (unsigned, (slice(None), unsigned), (unsigned, unsigned)):
+        with pytest.raises(IndexError, match=r"^index out of range: 1 of 2 are; axis [01] has [34]0 positions"):
+            A[key]
+
+
+def test_rows_of_any_lengths(queue: cl.CommandQueue) -> None:
+    """Rows that many parts share, and parts of many rows, with empty ones between."""
+    lengths = np.concatenate([np.zeros(500, int), [9000, 0, 1], np.arange(300) % 7, [0, 5000, 0]])
+    rng = np.random.default_rng(2)
+    indptr = np.concatenate(([0], np.cumsum(lengths)))
+    host = sp.csr_array((rng.integers(1, 9, indptr[-1]).astype(np.int16), rng.integers(0, 9000, indptr[-1]), indptr))
+    A = csr_array(host, queue=queue)
+    for rows in (rng.permutation(lengths.size), rng.integers(0, lengths.size, 2000), np.full(7, 500), np.zeros(3000, int)):
+        found, wanted = A[rows], host[rows]
+        for part in ("indptr", "indices", "data"):
+            np.testing.assert_array_equal(getattr(found, part).get(), getattr(wanted, part))
+
+
+@pytest.mark.any_platform
+def test_results_are_no_views(queue: cl.CommandQueue) -> None:
+    host = matrix("float32", (6, 6), canonical=True)
+    A = csr_array(host, queue=queue)
+    for key in (slice(None), (slice(None), slice(None)), Ellipsis, slice(0, 6), [0, 1]):
+        found = A[key]
+        for part in ("data", "indices", "indptr"):
+            assert getattr(found, part).base_data is not getattr(A, part).base_data
+
+
+@pytest.mark.any_platform
+def test_an_array_of_another_context_is_refused(queue: cl.CommandQueue) -> None:
+    A = csr_array(matrix("float32", (6, 6), canonical=True), queue=queue)
+    context = cl.Context([queue.device])
+    other = cl.CommandQueue(context)
+    with pytest.raises(ValueError, match=r"^index: lives in another context than the matrix"):
+        A[cl_array.to_device(other, np.array([1]))]
+
+
+def _axes(n: int) -> st.SearchStrategy[Any]:
+    """Return indices of an axis of n positions."""
+    numbers = st.integers(-n, n - 1)
+    bounds = st.one_of(st.none(), st.integers(-n - 2, n + 2))
+    steps = st.sampled_from([None, 1, 2, -1, -2, 5])
+    return st.one_of(
+        st.builds(slice, bounds, bounds, steps), st.lists(numbers, max_size=6).map(lambda each: np.array(each, np.int64))
+    )
+
+
+@pytest.mark.any_platform
+@settings(max_examples=60)
+@given(rows=_axes(7), columns=_axes(5), canonical=st.booleans())
+def test_rows_and_columns_of_any_kind(queue: cl.CommandQueue, rows: Any, columns: Any, canonical: bool) -> None:
+    host = matrix("float32", (7, 5), canonical=canonical)
+    A = csr_array(host, queue=queue)
+    one, other = A[rows][:, columns], host.toarray()[rows][:, columns]
+    np.testing.assert_array_equal(one.toarray(), other)
+    listed = [each if isinstance(each, np.ndarray) else np.arange(n)[each] for each, n in ((rows, 7), (columns, 5))]
+    np.testing.assert_array_equal(A[np.ix_(*listed)].toarray(), other)

@@ -1,0 +1,142 @@
+"""``A[...] =``, `setdiag` and `resize` against SciPy."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+import scipy.sparse as sp
+from cases import matrix, perform
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyopencl import array as cl_array
+
+from clsparse_py import csr_array
+from clsparse_py.device import describe
+
+STATEMENTS = (
+    "A[2, 3] = 7", "A[0, 0] = 0", "A[-1, -1] = np.ones((1, 1))", "A[1] = 3", "A[1] = np.arange(6)", "A[:, 2] = np.arange(6)",
+    "A[:, [2]] = np.arange(6)[:, None]", "A[::2, ::-3] = 5", "A[1:4] = np.arange(18).reshape(3, 6)",
+    "A[1:4] = np.arange(3)[:, None]", "A[[1, 1, 2], [3, 3, 4]] = [1, 2, 3]", "A[[3, 0], [0, 3]] = 4",
+    "A[np.ix_([5, 2], [3, 0, 3])] = np.arange(6).reshape(2, 3)", "A[[1, 3]] = 1", "A[[3, 1], 2:4] = [[1, 2], [3, 4]]",
+    "A[2:4, [4, 4]] = [[1, 2], [3, 4]]", "A[np.eye(6, dtype=bool)] = 2", "A[np.arange(6) > 3] = 3",
+    "A[np.zeros((6, 6), bool)] = 3", "A[...] = 1", "A[:] = np.zeros((6, 6))", "A[0:0] = 5", "A[2:4] = B[0:2]", "A[2:4] = B[:1]",
+    "A[:, 1:3] = B[:, :1]", "A[[1, 2], [3, 4]] = B[:1, :2]", "A[2, 3] = B[:1, :1]", "A[:] = B", "A[0] = B[[5]]",
+    "A[1, 2] = [1, 2]", "A[1] = np.ones(5)", "A[0:2] = np.ones((2, 5))", "A[0:2] = np.array([])",
+    "A[[0, 1], [0, 1]] = np.ones(3)", "A[0:2] = B[:, :3]", "A[6, 0] = 1", "A[[0], [9]] = 1", "A[1, 2] = 'a'", "A[1, 2, 3] = 1",
+    "A.setdiag(A.dtype.type(3))", "A.setdiag(np.array([1, 2, 3], A.dtype), -2)", "A.setdiag(np.arange(9).astype(A.dtype), 3)",
+    "A.setdiag([])", "A.setdiag(1, 6)", "A.setdiag(1, -9)", "A.resize(4, 9)", "A.resize((9, 4))", "A.resize(0, 0)",
+    "A.resize(6, 6)", "A.resize(-1, 3)", "A.resize(2.5, 3)",
+)  # fmt: skip
+
+
+def agree(A: csr_array, host: sp.csr_array, what: str) -> None:
+    """Raise where a matrix differs from SciPy's, or its facts are wrong."""
+    found = A.get()
+    assert (found.shape, found.dtype, found.nnz) == (host.shape, host.dtype, host.nnz), what
+    np.testing.assert_array_equal(found.toarray(), host.toarray(), err_msg=what)
+    found.sum_duplicates()
+    assert A.has_canonical_format == (found.nnz == A.nnz and bool(np.array_equal(found.indices, A.indices.get()))), what
+
+
+@pytest.mark.parametrize(("dtype", "index"), [
+    ("float32", np.int32), ("float64", np.int64), ("complex64", np.int32), ("bool", np.int64), ("int8", np.int32),
+])  # fmt: skip
+def test_writing(queue: cl.CommandQueue, dtype: str, index: Any) -> None:
+    if dtype == "float64" and not describe(queue.device).fp64:
+        pytest.skip("no double precision")
+    given = matrix(dtype, (6, 6), canonical=True, index=index)
+    B = matrix(dtype, (6, 6), canonical=False, seed=6)
+    for statement in STATEMENTS:
+        host, A = given.copy(), csr_array(given, queue=queue)
+        wanted, found = perform(statement, host, B=B.copy()), perform(statement, A, B=B.copy())
+        assert type(found) is type(wanted), (statement, found, wanted)
+        agree(A, host, statement)
+
+
+def test_writing_to_duplicates_adds_them_up_before(queue: cl.CommandQueue) -> None:
+    given = matrix("float32", (6, 6), canonical=False)
+    row, column = (int(each[0]) for each in given.nonzero())
+    for key in ((row, column), (slice(None), 1), (slice(None), slice(None))):
+        host, A = given.toarray(), csr_array(given, queue=queue)
+        perform("A[key] = 5", A, key=key)
+        host[key] = 5
+        np.testing.assert_array_equal(A.toarray(), host)
+
+
+@pytest.mark.any_platform
+def test_a_pattern_that_has_all_places_is_kept(queue: cl.CommandQueue) -> None:
+    host = matrix("float32", (40, 30), canonical=True)
+    A = csr_array(host, queue=queue)
+    before, shared, plan = A.indices, A.data, A.spmv_plan()
+    copy = shared.get()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        A[host.nonzero()] = 9
+        A[0, host.indices[0]] = -1
+    assert A.indices is before
+    assert A.spmv_plan() is plan
+    np.testing.assert_array_equal(shared.get(), copy)
+    host[host.nonzero()] = 9
+    host[0, host.indices[0]] = -1
+    np.testing.assert_array_equal(A @ np.ones(30, np.float32), host @ np.ones(30, np.float32))
+    empty = np.argwhere(host.toarray() == 0)[0]
+    with pytest.warns(sp.SparseEfficiencyWarning, match="^Inserting entries into a csr_array is expensive"):
+        A[tuple(empty)] = 2
+    assert A.nnz == host.nnz + 1
+    assert A.spmv_plan() is not plan
+
+
+@pytest.mark.any_platform
+def test_a_kept_transposed_is_dropped(queue: cl.CommandQueue) -> None:
+    host = matrix("float32", (40, 30), canonical=True)
+    A = csr_array(host, queue=queue)
+    x = np.ones(40, np.float32)
+    np.testing.assert_array_equal(x @ A, x @ host)
+    for key in ((0, host.indices[0]), (0, slice(None))):
+        host[key] = A[key] = 3
+        np.testing.assert_array_equal(x @ A, x @ host)
+
+
+@pytest.mark.any_platform
+def test_values_on_the_device(queue: cl.CommandQueue) -> None:
+    given = matrix("float32", (6, 5), canonical=True)
+    for key, shape in (((slice(1, 3), slice(None)), (2, 5)), ((slice(None), 2), (6,)), (([1, 0], [4, 4]), (2,)), ((3, 3), ())):
+        values = np.arange(np.prod(shape, dtype=int)).reshape(shape) + 1
+        for dtype in (np.float32, np.int64):
+            host, A = given.toarray(), csr_array(given, queue=queue)
+            on_device = cl_array.to_device(queue, values.astype(dtype))
+            perform("A[key] = values", A, key=key, values=on_device)
+            host[key] = values
+            np.testing.assert_array_equal(A.toarray(), host)
+    host, A = given.toarray(), csr_array(given, queue=queue)
+    rows = cl_array.to_device(queue, np.array([5, -6, 5]))
+    perform("A[rows, 1] = [1, 2, 3]", A, rows=rows)
+    host[[5, 0, 5], 1] = [1, 2, 3]
+    np.testing.assert_array_equal(A.toarray(), host)
+    assert isinstance(perform("A[rows, 1] = 1", csr_array((4, 3), dtype=np.float32, queue=queue), rows=rows), IndexError)
+
+
+@pytest.mark.any_platform
+def test_what_the_dtype_cannot_hold(queue: cl.CommandQueue) -> None:
+    given = matrix("int8", (6, 6), canonical=True)
+    for value in ("300", "2.7", "np.int64(300)", "np.nan", "1j", "[300, 1]"):
+        host, A = given.copy(), csr_array(given, queue=queue)
+        wanted, found = perform(f"A[0, 0:2] = {value}", host), perform(f"A[0, 0:2] = {value}", A)
+        assert type(found) is type(wanted), (value, found, wanted)
+        np.testing.assert_array_equal(A.toarray(), host.toarray())
+
+
+@pytest.mark.any_platform
+@settings(max_examples=40)
+@given(places=st.lists(st.tuples(st.integers(-7, 6), st.integers(-5, 4), st.integers(1, 99)), max_size=30))
+def test_the_last_value_of_a_place_counts(queue: cl.CommandQueue, places: list[tuple[int, int, int]]) -> None:
+    given = matrix("float32", (7, 5), canonical=True)
+    rows, columns, values = np.array(places, np.int64).reshape(-1, 3).T
+    A, host = csr_array(given, queue=queue), given.toarray()
+    perform("A[rows, columns] = values", A, rows=rows, columns=columns, values=values)
+    host[rows, columns] = values
+    np.testing.assert_array_equal(A.toarray(), host)
