@@ -23,6 +23,7 @@ from clsparse_py.construct.tiles import work_group_of
 from clsparse_py.construct.triangle import Triangle
 from clsparse_py.convert import Convert
 from clsparse_py.coordinates import EntryRows, Range, Regroup
+from clsparse_py.dense_entries import Entries
 from clsparse_py.device import Device
 from clsparse_py.elementwise.comparison import Complement, DensePair
 from clsparse_py.elementwise.union_kernels import Union, UnionCuts, UnionMarks, UnionWrite
@@ -260,6 +261,8 @@ def _of_canonical_format(device: Device, arithmetic: Arithmetic) -> dict[str, pr
         "canonical/begins:rows": Begins(group, index, "rows"),
         "canonical/compact": Compact(group, index, 0),
         "canonical/compact:values": Compact(group, index, np.dtype(arithmetic.a).itemsize),
+        "canonical/entries": Entries(group, index, arithmetic.a, "mark"),
+        "canonical/entries:place": Entries(group, index, arithmetic.a, "place"),
         "canonical/nonzeros": Nonzeros(group, arithmetic.a),
         "canonical/range": Range(group, index),
         "canonical/regroup": Regroup(group, index, index),

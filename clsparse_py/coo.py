@@ -118,6 +118,8 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         check: bool = True,
     ) -> None:
         wanted = None if shape is None else _shape_of(shape)
+        if isinstance(arg1, cl_array.Array):
+            arg1 = csr_array(arg1, queue=queue)
         values, coordinates, own, is_canonical = _entries_of(arg1, wanted)
         if wanted not in (None, own) and own is not None:
             raise ValueError(f"shape: {wanted} differs from that of arg1, {own}")

@@ -367,6 +367,8 @@ def _transposed_of(
     if isinstance(arg1, SparseArray) or scipy.sparse.issparse(arg1):
         columns = arg1.asformat("csc", copy=copy)
         arg1, copy = columns._t if isinstance(columns, csc_array) else columns.T, False
+    elif isinstance(arg1, cl_array.Array):
+        arg1 = arg1.T
     elif not isinstance(arg1, tuple):
         dense = dense_values(arg1)
         if dense.ndim != 2:

@@ -11,8 +11,11 @@ import scipy.sparse
 from pyopencl import array as cl_array
 
 from clsparse_py.arithmetic import OPENCL_TYPES, unsupported
+from clsparse_py.convert import converted
 from clsparse_py.coordinates import from_coordinates
+from clsparse_py.dense_entries import entries_of
 from clsparse_py.matrix import Matrix, Sparse, Structure
+from clsparse_py.memory import array_of
 from clsparse_py.placement import Parts, index_vector, place, queue_for, shape_of, value_dtype, value_dtype_on, vector
 from clsparse_py.structure import Facts
 
@@ -106,6 +109,14 @@ def as_row(arg1: Any, shape: Any) -> tuple[Any, Any]:
         if coordinates is None or len(coordinates) != 1:
             return arg1, wide
         return (arg1[0], (np.zeros(np.shape(coordinates[0]), np.int32), *coordinates)), wide
+    if isinstance(arg1, cl_array.Array):
+        if arg1.ndim == 1:
+            queue = queue_for((arg1,), None)
+            values = converted(queue, "arg1", arg1, np.dtype(arg1.dtype))
+            row = array_of(queue, (1, arg1.size), values.dtype, values.base_data)
+            row.events.extend(values.events)
+            return row, wide
+        return arg1, wide
     return np.atleast_2d(dense_values(arg1)), wide
 
 
@@ -126,6 +137,8 @@ def _parts_of(
     """
     if scipy.sparse.issparse(arg1):
         return *_from_scipy(arg1), None
+    if isinstance(arg1, cl_array.Array):
+        return _from_device(arg1, queue)
     if not isinstance(arg1, tuple):
         return *_from_scipy(_from_dense(arg1)), None
     if is_shape(arg1):
@@ -157,14 +170,25 @@ def dense_values(values: Any) -> np.ndarray[Any, Any]:
     TypeError
         It is none.
     """
-    if isinstance(values, cl_array.Array):
-        values = values.get()
     if values is None or isinstance(values, (str, bytes)):
         raise TypeError(f"arg1: must be a sparse matrix, a dense array or a tuple of arrays, is {type(values).__name__}")
     dense = np.asarray(values)
     if dense.dtype.name not in OPENCL_TYPES:
         raise unsupported("arg1", dense.dtype)
     return dense
+
+
+def _from_device(dense: cl_array.Array, queue: cl.CommandQueue | None) -> tuple[Parts, tuple[int, int], Facts]:
+    """Return the parts and the shape of a dense matrix on the device, and the facts of its structure."""
+    if dense.dtype.name not in OPENCL_TYPES or not dense.dtype.isnative:
+        raise unsupported("arg1", dense.dtype)
+    if dense.ndim != 2:
+        raise ValueError(f"arg1: a dense array must have two dimensions, has {dense.ndim} (shape {dense.shape})")
+    rows, columns = dense.shape
+    if not dense.size:
+        return *_empty((rows, columns), dense.dtype), Facts(0, sorted=True, canonical=True)
+    parts = entries_of(queue_for((dense,), queue), dense)
+    return parts, (rows, columns), Facts(int(parts[0].size), sorted=True, canonical=True)
 
 
 def _from_dense(values: Any) -> scipy.sparse.csr_array:

@@ -121,6 +121,9 @@ def test_constructors(queue: cl.CommandQueue) -> None:
             elif isinstance(arg1, tuple) and isinstance(arg1[1], tuple):
                 given = arg1[0], tuple(each.get() if isinstance(each, cl_array.Array) else each for each in arg1[1])
             assert_same(cls(arg1, queue=queue, **options), scipys(given, **options), exactly=form != "coo")
+        for view in (lambda A: A[::-1, ::2], lambda A: A.T, lambda A: A[3:, 1:4], lambda A: A[:0], lambda A: A[:, :0]):
+            found = cls(view(cl_array.to_device(queue, dense)))
+            assert_same(found, scipys(view(dense)), exactly=form != "coo")
     parts = [
         cl_array.to_device(queue, np.asarray(each))
         for each in (dense[0], np.arange(9, dtype=np.int32), np.array([0, 9], np.int32))

@@ -28,6 +28,7 @@ from clsparse_py.canonical import Begins, Compact, Nonzeros
 from clsparse_py.catalogue import catalogue
 from clsparse_py.convert import Convert
 from clsparse_py.coordinates import EntryRows, Range, Regroup
+from clsparse_py.dense_entries import Entries
 from clsparse_py.device import Device, Portability
 from clsparse_py.primitives.arguments import CheckPointers
 from clsparse_py.primitives.partition import Partition
@@ -51,6 +52,7 @@ def records() -> list[programs.Parameters]:
     found: list[programs.Parameters] = [
         Convert(64, a, b) for a in ("bool", "complex64", "float64") for b in ("int8", "bool", "complex128")
     ]
+    found += [Entries(64, index, *each) for index in ("int32", "int64") for each in (("bool", "mark"), ("complex128", "place"))]
     found += [Regroup(64, "int32", "int64"), EntryRows(64, "int64")]
     found += [Range(64, number) for number in ("int8", "uint64")] + [Nonzeros(64, number) for number in ("bool", "complex128")]
     for index in ("int32", "int64"):

@@ -426,6 +426,7 @@ OF_THE_HOST = [
     "canonical_nonzeros",
     "canonical_range",
     "canonical_rows|canonical_regroup",
+    "canonical_entries",
     "primitives_permute",
 ]
 OF_THE_HOST += ["sort_network|merge_", "|".join(OF_THE_HOST)]
@@ -500,6 +501,8 @@ def test_the_host_does_what_no_other_kernel_does(
         without.eliminate_zeros()
         same(A, without)
         same(A.reshape(50, 40).tocsr(), without.reshape(50, 40).tocsr())
+        dense = cl.array.to_device(queue, without.toarray())
+        same(clsparse_py.csr_array(dense[::-1, ::2]), without[::-1, ::2])
         for to in ("float32", "complex64", "int16", "bool"):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of NumPy's, that a complex loses its imaginary part

@@ -15,6 +15,7 @@ from values import INDEX_TYPES, numbers, same
 import clsparse_py
 from clsparse_py import canonical, coordinates, csr_array, transpose, transpose_plan
 from clsparse_py._transpose.methods import METHODS, NotSymmetricError
+from clsparse_py.dense_entries import entries_of
 from clsparse_py.primitives.permute import enqueue_permute
 
 Array = np.ndarray[Any, Any]
@@ -140,6 +141,9 @@ def in_order(dtype: np.dtype[Any], index: type[Any], work_group: int) -> None:
     found = coordinates.regrouped(queue, placed(rows.astype(index)), A.indices, (RAGGED.shape[1], 1), 7, np.dtype(np.int64))
     for each, numbers_of in zip(found, np.divmod(places.astype(np.int64), 7), strict=True):
         same(each, numbers_of)
+    dense = numbers((5, 9), dtype)
+    equal(entries_of(queue, placed(dense)), scipy.sparse.csr_array(dense))
+    equal(entries_of(queue, placed(dense)[::-2, 1:]), scipy.sparse.csr_array(dense[::-2, 1:]))
 
 
 def equal(found: tuple[Any, ...], wanted: scipy.sparse.csr_array) -> None:
