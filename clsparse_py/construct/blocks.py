@@ -88,7 +88,7 @@ def stacked(queue: cl.CommandQueue, grid: Sequence[BlockRow], index: np.dtype[An
     ----------
     queue : pyopencl.CommandQueue
     grid : sequence of BlockRow
-        Structures are valid; all arrays are of the same two dtypes. Places without a block are left out.
+        At least one. Structures are valid; all arrays are of the same two dtypes. Places without a block are left out.
     index, dtype : dtype
         Of indices and of values; the index dtype holds the numbers of the result's entries and columns.
     """
@@ -100,7 +100,6 @@ def stacked(queue: cl.CommandQueue, grid: Sequence[BlockRow], index: np.dtype[An
     data, indices, indptr = (allocated(queue, f"{name} of the blocks", *each, allocator) for name, each in lengths.items())
     chain.build(BlockRows(min(128, chain.device.max_work_group), name_of(index)))
     chain.build(BlockEntries(work_group_of(chain.device), name_of(index), dtype.itemsize))
-    chain.fill(indptr, 0, 1)
     first_row = first_entry = 0
     for row in grid:
         _enqueue_row(chain, row, (data, indices, indptr), first_row, first_entry)
