@@ -11,7 +11,7 @@ import clsparse_py as cs
 from bench import opencl
 from bench.contestants import Contestant
 from bench.opencl_calls import Arrays, OpenclCalls, to_device
-from bench.problems.indexing import OPERATIONS, Indexing, parts
+from bench.problems.indexing import OPERATIONS, Indexing, parts, second_of
 
 
 def contestants(queue: cl.CommandQueue) -> list[Contestant]:
@@ -26,9 +26,10 @@ def _prepared(queue: cl.CommandQueue, problem: Indexing) -> OpenclCalls:
     queue.finish()
     once = {"transfer": time.perf_counter() - start}
     call = OPERATIONS[problem.operation][2]
+    seconds = {on: second_of(matrix, positions, problem.operation) for on, matrix in matrices.items()}
 
     def compute(on: cl.CommandQueue) -> Arrays:
-        return parts(call(matrices[on], positions))
+        return parts(call(matrices[on], seconds[on]))
 
     shared = tuple(part for matrix in matrices.values() for part in (matrix.indptr, matrix.indices, matrix.data))
     return OpenclCalls(problem, queue, compute, once, detail="plain call", shared=shared)

@@ -71,8 +71,10 @@ def _indexed(problem: indexing.Indexing) -> cuda.CudaCalls:
     matrix = cupyx.scipy.sparse.csr_matrix(tuple(arrays), shape=a.shape)
     call = indexing.OPERATIONS[problem.operation][2]
 
+    second = indexing.second_of(matrix, positions, problem.operation)
+
     def compute() -> cuda.Arrays:
-        return indexing.parts(call(matrix, positions))
+        return indexing.parts(call(matrix, second))
 
     detail = "plain call of cupyx"
     return cuda.CudaCalls(problem, compute, {"transfer": transfer}, detail, unpack=_in_order(problem))
@@ -86,6 +88,10 @@ def _in_order(problem: indexing.Indexing) -> Callable[[cuda.Arrays], cuda.Arrays
 
         if problem.operation in ("tocsc", "tocoo"):
             return arrays
+        if problem.operation == "kron":
+            rows, columns, data = arrays
+            order = cupy.lexsort(cupy.stack((columns, rows)))
+            return rows[order], columns[order], data[order]
         wanted, found = (_row_by_row(part) for part in (problem.reference, tuple(each.get() for each in arrays)))
         if wanted.shape != found.shape:
             return arrays

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 
+import numpy as np
 import pyopencl as cl
 import scipy
 
@@ -47,7 +48,15 @@ def _sptrans(problem: Sptrans) -> HostPrepared:
 
 def _indexed(problem: indexing.Indexing) -> HostPrepared:
     call = indexing.OPERATIONS[problem.operation][2]
-    return HostPrepared(problem, lambda: indexing.parts(call(problem.matrix, problem.positions)), detail="1 thread")
+    second = indexing.second_of(problem.matrix, problem.positions, problem.operation)
+
+    def row_by_row(result: Result) -> Result:
+        if problem.operation != "kron":
+            return result
+        order = np.lexsort((result[1], result[0]))
+        return tuple(part[order] for part in result)
+
+    return HostPrepared(problem, lambda: indexing.parts(call(problem.matrix, second)), detail="1 thread", unpack=row_by_row)
 
 
 def _spgemm(problem: Spgemm, *, ordered: bool = False) -> HostPrepared:

@@ -1,7 +1,8 @@
-"""Indexing: rows, columns and a mask of rows of one matrix, half of them at random; and the matrix in other formats."""
+"""Arrays made of one matrix: rows, columns and a mask of rows, half of them at random; other formats; stacks and products."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -29,7 +30,7 @@ class Indexing(MatrixProblem, ExactProblem):
     def minimal_bytes(self) -> int:
         """The bytes of the result, written once, of as many values and columns of A, and of what says which these are."""
         found = sum(part.nbytes for part in self.reference)
-        if self.operation in ("tocsc", "tocoo"):
+        if self.operation in OF_ALL:
             return bytes_of(self.matrix) + found
         indptr, indices, data = self.reference
         if self.operation == "columns":
@@ -58,6 +59,32 @@ def parts(matrix: Any) -> Result:
     return matrix.row, matrix.col, matrix.data
 
 
+def library_of(matrix: Any) -> Any:
+    """Return the module that has the functions around a matrix: of the library, of CuPy, or of SciPy."""
+    top = type(matrix).__module__.partition(".")[0]
+    return importlib.import_module({"clsparse_py": top, "cupyx": "cupyx.scipy.sparse"}.get(top, "scipy.sparse"))
+
+
+def _kron(A: Any, eye: Any) -> Any:
+    return library_of(A).kron(A, eye)
+
+
+def second_of(matrix: Any, positions: Any, operation: str) -> Any:
+    """Return the second operand of a call: the positions or, of a Kronecker product, the identity in the matrix's library."""
+    if operation != "kron":
+        return positions
+    library = library_of(matrix)
+    if "cupyx" in library.__name__:
+        return library.eye(3, dtype=matrix.dtype, format="csr")
+    on = {} if library.__name__ == "scipy.sparse" else {"queue": matrix.queue}
+    return library.eye_array(3, dtype=matrix.dtype, format="csr", **on)
+
+
+#: Operations on all entries, whose results are of more than some rows and columns.
+OF_ALL = ("tocsc", "tocoo", "hstack", "kron")
+#: Entries of a Kronecker product at most: of a larger matrix the first rows are taken.
+_MAX_PRODUCT = 10**7
+
 # An operation's positions, along which axis, and the call as users write it.
 OPERATIONS: dict[str, tuple[Callable[[int], Array], int, Callable[[Any, Any], Any]]] = {
     "rows": (_half, 0, lambda A, rows: A[rows]),
@@ -65,6 +92,8 @@ OPERATIONS: dict[str, tuple[Callable[[int], Array], int, Callable[[Any, Any], An
     "mask": (_mask, 0, lambda A, mask: A[mask]),
     "tocsc": (_nothing, 0, lambda A, _: A.tocsc()),
     "tocoo": (_nothing, 0, lambda A, _: A.tocoo()),
+    "hstack": (_nothing, 0, lambda A, _: library_of(A).hstack([A, A])),
+    "kron": (_nothing, 0, _kron),
 }
 
 
@@ -73,4 +102,9 @@ def make(name: str, operation: str, dtype: str) -> Indexing:
     matrix: sp.csr_array = load(name).astype(dtype, copy=False)
     choose, axis, call = OPERATIONS[operation]
     positions = choose(matrix.shape[axis])
-    return Indexing(name, operation, dtype, parts(call(matrix, positions)), matrix, positions)
+    if operation == "kron":
+        matrix = matrix[: np.searchsorted(matrix.indptr, _MAX_PRODUCT // 3, side="right") - 1]
+    made = call(matrix, second_of(matrix, positions, operation))
+    # Row by row, as the library has them.
+    found = parts(made.tocsr().tocoo() if operation == "kron" else made)
+    return Indexing(name, operation, dtype, found, matrix, positions)
