@@ -95,16 +95,25 @@ class HostPrepared(Prepared):
         Computes it and returns the result, which may be new arrays or some that it keeps.
     unpack
         Makes of that what the problem wants, outside of what is timed.
+    shared
+        Arrays of the problem that the result may share.
     """
 
     def __init__(
-        self, problem: Problem, call: Callable[[], Result], detail: str = "", *, unpack: Callable[[Result], Result] = tuple
+        self,
+        problem: Problem,
+        call: Callable[[], Result],
+        detail: str = "",
+        *,
+        unpack: Callable[[Result], Result] = tuple,
+        shared: Result = (),
     ) -> None:
         super().__init__()
         self.detail = detail
         self._problem = problem
         self._call = call
         self._unpack = unpack
+        self._shared = shared
         self._result: Result = ()
         self.once["first_call"] = seconds_of(self._once)
 
@@ -114,7 +123,8 @@ class HostPrepared(Prepared):
     def poison(self) -> None:
         """Overwrite the result with words of ones: NaN, or -1."""
         for part in self._result:
-            part.view(np.uint8).fill(0xFF)
+            if not any(np.may_share_memory(part, kept) for kept in self._shared):
+                part.view(np.uint8).fill(0xFF)
 
     def sample(self, repeat: int) -> dict[str, float]:
         """Time ``repeat`` calls in a row."""

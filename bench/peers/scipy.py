@@ -56,7 +56,13 @@ def _indexed(problem: indexing.Indexing) -> HostPrepared:
         order = np.lexsort((result[1], result[0]))
         return tuple(part[order] for part in result)
 
-    return HostPrepared(problem, lambda: indexing.parts(call(problem.matrix, second)), detail="1 thread", unpack=row_by_row)
+    a = problem.matrix
+    shared = a.data, a.indices, a.indptr
+
+    def compute() -> Result:
+        return indexing.parts(call(a, second))
+
+    return HostPrepared(problem, compute, detail="1 thread", unpack=row_by_row, shared=shared)
 
 
 def _spgemm(problem: Spgemm, *, ordered: bool = False) -> HostPrepared:
