@@ -154,7 +154,9 @@ def _by_entries(
 
     def fill(found: Parts) -> Parts:
         out_data, out_indices, out_indptr = found
-        chain.launch(filling[0], groups, *sizes, *told, indices, *targets, data, places, out_indices, out_data)
+        # What is evenly spaced was counted by then.
+        of_columns = told if targets else told[:2]
+        chain.launch(filling[0], groups, *sizes, *of_columns, indices, *targets, data, places, out_indices, out_data)
         offsets = out_indptr if wide == index else chain.scratch(out_indptr.size, wide)
         enqueue_permute(chain, indptr, places, offsets, out_indptr.size)
         chain.finish(out_data, out_indices, offsets)

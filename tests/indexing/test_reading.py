@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyopencl import array as cl_array
 
-from clsparse_py import csr_array
+from clsparse_py import coo_array, csc_array, csr_array
 from clsparse_py.device import describe
 from clsparse_py.matrix import Matrix
 
-#: Whose results are of A's own format, or scalars and dense.
+FORMATS: dict[str, Any] = {"csr": csr_array, "csc": csc_array, "coo": coo_array}
 EXPRESSIONS = (
     "A[...]", "A[:]", "A[:, :]", "A[2:4]", "A[-2:]", "A[::-1]", "A[1::2]", "A[4:1:-2]", "A[2:2]", "A[:, 2:5]", "A[:, ::-1]",
     "A[:, 5::-2]", "A[:, ::3]", "A[:, 3:3]", "A[1:4, 1:-1]", "A[::2, ::-2]", "A[[1]]", "A[[3, -1, 3, 0]]", "A[[]]",
@@ -27,7 +27,15 @@ EXPRESSIONS = (
     "A[:, np.arange(6) > 2]", "A[np.ones((6, 6), bool)]", "A[np.eye(6, dtype=bool)]", "A[sp.csr_array(np.eye(6, dtype=bool))]",
     "A[2, 3]", "A[-1, -1]", "A[0, 0, None]", "A[None, 1, 1]", "A[np.uint8(1), np.int64(2)]", "A[np.array([4, 2], np.uint8)]",
     "A[[1, 2], None, [0, 1]]", "A[6]", "A[:, 6]", "A[[6]]", "A[[0, -7]]", "A[1, 2, 3]", "A[[True, False]]",
-    "A[[1, 2], [1, 2, 3]]", "A['a']", "A[None]", "A[..., ...]", "A[1.0]", "A[[[1, 2], [2, 1]]]",
+    "A[[1, 2], [1, 2, 3]]", "A['a']", "A[None]", "A[..., ...]", "A[1.0]", "A[[[1, 2], [2, 1]]]", "A[1]", "A[-1, 2:4]",
+    "A[2, ::-1]", "A[:, 3]", "A[::2, 3]", "A[..., 1]", "A[1, [3, 1, 3]]", "A[[3, 1], 2]", "A[2, [[1, 2], [0, 4]]]",
+    "A[1, None]", "A[1, :, None]", "A[None, [1, 2], 2]", "A[[], []]",
+)  # fmt: skip
+
+
+OF_ONE_AXIS = (
+    "1", "2", "-1", "None", ":, None", "1:3", "::-2", "[0, 1, 0]", "[[0, 1], [2, 3]]", "[0, 1], None", "...", "2, None", "[]",
+    "None, 1:3", "2:2", "A > 1", "[True, False] * 3", "9", "[9]", "1, 2", "'a'",
 )  # fmt: skip
 
 
@@ -48,20 +56,49 @@ def agree(found: Any, wanted: Any, what: str) -> None:
             ), what  # fmt: skip
 
 
-@pytest.mark.parametrize(("dtype", "index", "canonical"), [
-    ("float32", np.int32, True), ("float64", np.int64, False), ("complex64", np.int32, False), ("bool", np.int64, True),
-    ("int8", np.int32, False), ("uint16", np.int32, True),
+@pytest.mark.parametrize(("dtype", "index", "canonical", "device_type", "form"), [
+    ("float32", np.int32, True, "gpu", "csr"), ("float64", np.int64, False, "cpu", "csr"),
+    ("complex64", np.int32, False, "cpu", "csc"), ("bool", np.int64, True, "gpu", "csc"),
+    ("int8", np.int32, False, "gpu", "csr"), ("uint16", np.int32, True, "cpu", "csr"),
+    ("float32", np.int32, True, "cpu", "coo"),
 ])  # fmt: skip
-def test_reading(queue: cl.CommandQueue, dtype: str, index: Any, canonical: bool) -> None:
+def test_reading(
+    queue: cl.CommandQueue, take_for: Any, dtype: str, index: Any, canonical: bool, device_type: str, form: str
+) -> None:
     if dtype == "float64" and not describe(queue.device).fp64:
         pytest.skip("no double precision")
-    host = matrix(dtype, (6, 6), canonical=canonical, index=index)
-    A = csr_array(tuple(cl_array.to_device(queue, part) for part in (host.data, host.indices, host.indptr)), shape=host.shape)
+    take_for(device_type)
+    rows = matrix(dtype, (6, 6), canonical=canonical, index=index)
+    host = rows.T if form == "csc" else rows.asformat(form)
+    A = FORMATS[form](host, queue=queue)
     for expression in EXPRESSIONS:
-        # SciPy cannot take steps of columns for listed rows: it mistakes them for places one by one.
+        # SciPy cannot take steps of columns for listed rows of CSR: it mistakes them for places one by one. Its COO arrays have
+        # more than two dimensions, and not the results of some keys with None.
         spelled = "A[[0, 3]][:, ::2]" if expression == "A[[0, 3], ::2]" else expression
+        if form == "coo" and expression in ("A[None]", "A[[[1, 2], [2, 1]]]", "A[[1, 2], None, [0, 1]]"):
+            continue
         agree(outcome(expression, A), outcome(spelled, host.copy()), expression)
-    assert A[[1]].indptr.dtype == index
+    if form == "csr":
+        assert A[[1]].indptr.dtype == index
+
+
+@pytest.mark.any_platform
+def test_one_dimension(queue: cl.CommandQueue) -> None:
+    for form in ("csr", "coo"):
+        host = sp.csr_array(np.array([1, 0, 2, 0, 3, 4], np.float32)).asformat(form)
+        A = FORMATS[form](host, queue=queue)
+        for key in OF_ONE_AXIS:
+            agree(outcome(f"A[{key}]", A), outcome(f"A[{key}]", host), f"A[{key}]")
+        np.testing.assert_array_equal(list(A), list(host))
+
+
+@pytest.mark.any_platform
+def test_iteration_goes_over_rows(queue: cl.CommandQueue) -> None:
+    host = matrix("float32", (4, 6), canonical=True)
+    for form, make in FORMATS.items():
+        rows = list(make(host, queue=queue))
+        assert [(row.format, row.shape) for row in rows] == [("coo", (6,))] * 4, form
+        np.testing.assert_array_equal([row.toarray() for row in rows], host.toarray())
 
 
 @pytest.mark.any_platform
@@ -104,15 +141,19 @@ def test_positions_on_the_device(queue: cl.CommandQueue) -> None:
             A[key]
 
 
-def test_rows_of_any_lengths(queue: cl.CommandQueue) -> None:
+@pytest.mark.parametrize("device_type", ["cpu", "gpu"])
+def test_rows_of_any_lengths(queue: cl.CommandQueue, take_for: Any, device_type: str) -> None:
     """Rows that many parts share, and parts of many rows, with empty ones between."""
+    take_for(device_type)
     lengths = np.concatenate([np.zeros(500, int), [9000, 0, 1], np.arange(300) % 7, [0, 5000, 0]])
     rng = np.random.default_rng(2)
     indptr = np.concatenate(([0], np.cumsum(lengths)))
     host = sp.csr_array((rng.integers(1, 9, indptr[-1]).astype(np.int16), rng.integers(0, 9000, indptr[-1]), indptr))
     A = csr_array(host, queue=queue)
-    for rows in (rng.permutation(lengths.size), rng.integers(0, lengths.size, 2000), np.full(7, 500), np.zeros(3000, int)):
-        found, wanted = A[rows], host[rows]
+    rows = (rng.permutation(lengths.size), rng.integers(0, lengths.size, 2000), np.full(7, 500), np.zeros(3000, int))
+    columns = (slice(1, None, 3), slice(None, 4000), rng.permutation(9000)[:5000])
+    for key in (*rows, *((slice(None), each) for each in columns)):
+        found, wanted = A[key], host[key]
         for part in ("indptr", "indices", "data"):
             np.testing.assert_array_equal(getattr(found, part).get(), getattr(wanted, part))
 

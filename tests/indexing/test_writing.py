@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyopencl import array as cl_array
 
-from clsparse_py import csr_array
+from clsparse_py import coo_array, csc_array, csr_array
 from clsparse_py.device import describe
 
 STATEMENTS = (
@@ -33,7 +33,7 @@ STATEMENTS = (
 )  # fmt: skip
 
 
-def agree(A: csr_array, host: sp.csr_array, what: str) -> None:
+def agree(A: Any, host: Any, what: str) -> None:
     """Raise where a matrix differs from SciPy's, or its facts are wrong."""
     found = A.get()
     assert (found.shape, found.dtype, found.nnz) == (host.shape, host.dtype, host.nnz), what
@@ -42,19 +42,61 @@ def agree(A: csr_array, host: sp.csr_array, what: str) -> None:
     assert A.has_canonical_format == (found.nnz == A.nnz and bool(np.array_equal(found.indices, A.indices.get()))), what
 
 
-@pytest.mark.parametrize(("dtype", "index"), [
-    ("float32", np.int32), ("float64", np.int64), ("complex64", np.int32), ("bool", np.int64), ("int8", np.int32),
+@pytest.mark.parametrize(("dtype", "index", "form"), [
+    ("float32", np.int32, "csr"), ("float64", np.int64, "csr"), ("complex64", np.int32, "csc"), ("bool", np.int64, "csr"),
+    ("int8", np.int32, "csc"),
 ])  # fmt: skip
-def test_writing(queue: cl.CommandQueue, dtype: str, index: Any) -> None:
+def test_writing(queue: cl.CommandQueue, dtype: str, index: Any, form: str) -> None:
     if dtype == "float64" and not describe(queue.device).fp64:
         pytest.skip("no double precision")
-    given = matrix(dtype, (6, 6), canonical=True, index=index)
+    rows = matrix(dtype, (6, 6), canonical=True, index=index)
+    given = rows.T if form == "csc" else rows
+    make: Any = csc_array if form == "csc" else csr_array
     B = matrix(dtype, (6, 6), canonical=False, seed=6)
-    for statement in STATEMENTS:
-        host, A = given.copy(), csr_array(given, queue=queue)
-        wanted, found = perform(statement, host, B=B.copy()), perform(statement, A, B=B.copy())
+    for i, statement in enumerate(STATEMENTS):
+        host, A = given.copy(), make(given, queue=queue)
+        other = csr_array(B, queue=queue) if i % 2 else B.copy()
+        wanted, found = perform(statement, host, B=B.copy()), perform(statement, A, B=other)
         assert type(found) is type(wanted), (statement, found, wanted)
         agree(A, host, statement)
+
+
+@pytest.mark.any_platform
+def test_writing_to_other_arrays(queue: cl.CommandQueue) -> None:
+    """COO arrays, and those of one dimension. SciPy's COO arrays take the first of several values of a place, and no values."""
+    given = matrix("float32", (6, 6), canonical=False)
+    B = matrix("float32", (6, 6), canonical=True, seed=6)
+    for statement in STATEMENTS:
+        if any(each in statement for each in ("[3, 3, 4]", "[3, 0, 3]", "[4, 4]", "A.dtype", "array([])")):
+            continue
+        host, A = sp.coo_array(given), coo_array(given, queue=queue)
+        wanted, found = perform(statement, host, B=B), perform(statement, A, B=B)
+        if wanted is None:
+            assert found is None, (statement, found)
+            np.testing.assert_array_equal(A.toarray(), host.toarray(), err_msg=statement)
+    for form in ("csr", "coo"):
+        for key in ("1", "1:3", "::-2", "[4, 0]", "A > 1", "...", "9", "1, 1"):
+            host = sp.csr_array(np.array([1, 0, 2, 0, 3], np.float32)).asformat(form)
+            A = csr_array(host, queue=queue) if form == "csr" else coo_array(host, queue=queue)
+            assert type(perform(f"A[{key}] = 7", A)) is type(perform(f"A[{key}] = 7", host)), key
+            np.testing.assert_array_equal(A.toarray(), host.toarray(), err_msg=key)
+
+
+@pytest.mark.any_platform
+def test_a_transposed_does_not_follow(queue: cl.CommandQueue) -> None:
+    """Matrices that share arrays stay what they are when values are assigned to one of them."""
+    host = matrix("float32", (6, 6), canonical=True)
+    A = csr_array(host, queue=queue)
+    others = A.T, A.tocoo(copy=False), A[:]
+    for key in ((0, host.indices[0]), (slice(None), 1)):
+        perform("A[key] = 8", A, key=key)
+    perform("A[0, 0] = 9", others[0])
+    perform("A[0, 0] = 9", others[1])
+    expected = host.toarray()
+    np.testing.assert_array_equal(others[2].toarray(), expected)
+    expected[0, 0] = 9
+    np.testing.assert_array_equal(others[0].toarray().T, expected)
+    np.testing.assert_array_equal(others[1].toarray(), expected)
 
 
 def test_writing_to_duplicates_adds_them_up_before(queue: cl.CommandQueue) -> None:
@@ -97,7 +139,8 @@ def test_a_kept_transposed_is_dropped(queue: cl.CommandQueue) -> None:
     x = np.ones(40, np.float32)
     np.testing.assert_array_equal(x @ A, x @ host)
     for key in ((0, host.indices[0]), (0, slice(None))):
-        host[key] = A[key] = 3
+        for each in (host, A):
+            perform("A[key] = 3", each, key=key)
         np.testing.assert_array_equal(x @ A, x @ host)
 
 

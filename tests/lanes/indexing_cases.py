@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
+import pytest
 import scipy.sparse
 from elementwise_cases import canonical
-from primitive_cases import placed
+from primitive_cases import TYPES, placed
 from transpose_cases import RAGGED, on_device
 from values import INDEX_TYPES, numbers, same
 
-from clsparse_py import csr_array
+from clsparse_py import csr_array, describe
 
 Case = partial[None]
 
@@ -36,8 +38,14 @@ def same_parts(found: csr_array, wanted: scipy.sparse.csr_array) -> None:
     same(found.data, wanted.data)
 
 
-def read(dtype: np.dtype[Any], index: type[Any]) -> None:
-    """Read rows, columns and places, listed on host and device, and evenly spaced."""
+def read(dtype: np.dtype[Any], index: type[Any], device_type: str) -> None:
+    """Read rows, columns and places, listed on host and device, and evenly spaced, by the kernels for a type of device."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("clsparse_py.launch.describe", lambda device: replace(describe(device), type=device_type))
+        _read(dtype, index)
+
+
+def _read(dtype: np.dtype[Any], index: type[Any]) -> None:
     values = numbers(RAGGED.nnz, dtype)
     A, host = on_device(RAGGED, values, index), of_scipy(RAGGED, values)
     # SciPy's order of a column that is given several times is that of a sort which is not stable.
@@ -68,5 +76,5 @@ def write(dtype: np.dtype[Any], index: type[Any]) -> None:
 def indexing_cases(dtypes: tuple[np.dtype[Any], ...]) -> Iterator[Case]:
     """Dtypes and index types, in rotation."""
     for i, dtype in enumerate(dtypes):
-        yield partial(read, dtype, INDEX_TYPES[i % 2])
+        yield partial(read, dtype, INDEX_TYPES[i % 2], TYPES[i % 2])
         yield partial(write, dtype, INDEX_TYPES[(i + 1) % 2])
