@@ -6,6 +6,7 @@ import functools
 import math
 import operator
 import sys
+import types
 import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, overload
@@ -133,6 +134,9 @@ class SparseArray(Sparse):
     maxprint = 50
     # As SciPy's and NumPy's arrays, which compare by entries.
     __hash__ = None  # type: ignore[assignment] # the way to say so
+
+    # As SciPy's classes: csr_array[np.float32] is a type, to annotate with.
+    __class_getitem__: Any = classmethod(types.GenericAlias)
 
     def __init_subclass__(cls, one_dimensional: bool | None = None, **options: Any) -> None:
         """Note the class of a format."""

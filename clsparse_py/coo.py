@@ -11,7 +11,7 @@ import scipy.sparse
 from pyopencl import array as cl_array
 from typing_extensions import Self, override
 
-from clsparse_py.base import SparseArray, checked_cast
+from clsparse_py.base import SparseArray, checked_cast, on_device
 from clsparse_py.canonical import without_zeros
 from clsparse_py.convert import converted, copied
 from clsparse_py.coordinates import placed_coordinates, regrouped, rows_of, sorted_entries
@@ -22,7 +22,7 @@ from clsparse_py.forked import use_device
 from clsparse_py.indexing.methods import Indexing
 from clsparse_py.kept import Held, held_by
 from clsparse_py.launch import Chain
-from clsparse_py.matrix import Structure
+from clsparse_py.matrix import Structure, is_sparse
 from clsparse_py.memory import allocated
 from clsparse_py.parts import coordinates_of, dense_values, is_shape
 from clsparse_py.placement import index_dtype, index_vector, place_part, queue_for, shape_of, value_dtype_on, vector
@@ -43,7 +43,7 @@ _OF_SUMS = frozenset((
     "__abs__", "__round__", "__pow__", "power", "arcsin", "arcsinh", "arctan", "arctanh", "ceil", "deg2rad", "expm1", "floor",
     "log1p", "rad2deg", "rint", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
 ))  # fmt: skip
-_BY_SCALAR = frozenset(("__mul__", "__rmul__", "__truediv__", "__add__", "__radd__", "__sub__", "__rsub__"))
+_BY_SCALAR = frozenset(("multiply", "__mul__", "__rmul__", "__truediv__", "__add__", "__radd__", "__sub__", "__rsub__"))
 
 
 class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
@@ -460,6 +460,40 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
     def _times_sparse(self, other: SparseArray) -> Any:
         return self._kept_csr()._times_sparse(other)
 
+    def tensordot(self, other: Any, axes: Any = 2) -> Any:
+        """Return the sums of products over some axes of the array and as many of another one.
+
+        Parameters
+        ----------
+        other : sparse array or array_like
+            Of one or two dimensions.
+        axes : int or pair of sequences of int
+            How many of the last axes of A are summed over together with the first ones of ``other``; or which of A, and which of
+            ``other``.
+
+        Returns
+        -------
+        coo_array, numpy.ndarray or scalar
+            Its axes are A's other ones, then those of ``other``: at most two. Dense if ``other`` is.
+
+        Raises
+        ------
+        ValueError
+            The axes do not go together, or more than two are left.
+        """
+        B = on_device(self._queue, other).tocoo() if is_sparse(other) else np.asarray(other)
+        of_A, of_B = _summed_axes(axes, self.shape, B.shape)
+        left, right = ([axis for axis in range(each.ndim) if axis not in of] for each, of in ((self, of_A), (B, of_B)))
+        shape = tuple(self.shape[axis] for axis in left) + tuple(B.shape[axis] for axis in right)
+        if len(shape) > 2:
+            raise ValueError(f"axes: leave {len(shape)} axes of A and other, at most 2 are possible")
+        n, rows = (math.prod(self.shape[axis] for axis in of) for of in (of_A, left))
+        columns = math.prod(B.shape[axis] for axis in right)
+        found = self.transpose((*left, *of_A)).reshape(rows, n) @ B.transpose((*of_B, *right)).reshape(n, columns)
+        if not shape:
+            return (found.toarray() if is_sparse(found) else found)[0, 0]
+        return found.reshape(shape).tocoo(copy=False) if is_sparse(found) else found.reshape(shape)
+
     def diagonal(self, k: int = 0) -> np.ndarray[Any, Any]:
         """Return the values on the k-th diagonal, where duplicates are added up; as `csr_array.diagonal`."""
         return self.tocsr().diagonal(k)
@@ -517,6 +551,26 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
 
 def _is_scalar(value: Any) -> bool:
     return np.isscalar(value) or (isinstance(value, np.ndarray) and value.ndim == 0)
+
+
+def _summed_axes(axes: Any, A: tuple[int, ...], B: tuple[int, ...]) -> tuple[list[int], list[int]]:
+    """Return which axes of two arrays of these shapes are summed over.
+
+    Raises
+    ------
+    ValueError
+        They are no axes, or of other lengths.
+    """
+    if isinstance(axes, (int, np.integer)):
+        axes = range(len(A) - int(axes), len(A)), range(int(axes))
+    of_A, of_B = (np.atleast_1d(np.asarray(each, int)).tolist() for each in axes)
+    for name, of, shape in (("A", of_A, A), ("other", of_B, B)):
+        if any(not -len(shape) <= axis < len(shape) for axis in of) or len({axis % len(shape) for axis in of}) < len(of):
+            raise ValueError(f"axes: must be axes of {name}, each once, which has {len(shape)}, are {of}")
+    of_A, of_B = ([axis % len(shape) for axis in of] for of, shape in ((of_A, A), (of_B, B)))
+    if [A[axis] for axis in of_A] != [B[axis] for axis in of_B]:
+        raise ValueError(f"axes: {of_A} of A, which has shape {A}, and {of_B} of other, which has {B}, differ in length")
+    return of_A, of_B
 
 
 def _shape_of(shape: Any) -> tuple[int, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -286,6 +287,11 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
     @override
     def _of_compressed(self, found: csr_array) -> Self:
         return self.over(found)
+
+    @override
+    def __iter__(self) -> Iterator[Any]:
+        """Iterate over the rows, one-dimensional `csr_array`."""
+        return iter(self._as_csr())
 
     # ---- products
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -103,6 +104,11 @@ class csr_vector(csr_array, one_dimensional=True):  # noqa: N801 - a csr_array
         return self.assembled(found.structure, found.data)
 
     @override
+    def __iter__(self) -> Iterator[Any]:
+        """Iterate over the values, stored or not."""
+        return iter(self.toarray())
+
+    @override
     def spmv_plan(self) -> SpmvPlan:
         """Return the plan of ``A @ x``, made at the first call and kept until the structure is replaced."""
         return self._row.spmv_plan()
@@ -175,3 +181,4 @@ def _flat(found: Any) -> Any:
 
 
 delegated(csr_vector)
+csr_vector.__name__ = csr_vector.__qualname__ = "csr_array"  # as users call it

@@ -428,6 +428,33 @@ def test_what_is_there_is_used(queue: cl.CommandQueue) -> None:
     assert C.T.T._as_csr() is rows
 
 
+def test_rows_are_csr_arrays_of_one_dimension(queue: cl.CommandQueue) -> None:
+    for form in FORMATS:
+        host = host_matrix(form)
+        A = FORMATS[form](host, queue=queue)
+        for found, wanted in zip(A, host, strict=True):
+            assert_same(found, wanted, exactly=False)
+
+
+def test_tensordot(queue: cl.CommandQueue) -> None:
+    matrix, other, flat = host_matrix("coo"), host_matrix("csc", "unsorted with duplicates"), one_dimensional("coo", 9)
+    A, v = coo_array(matrix, queue=queue), coo_array(flat, queue=queue)
+    for left, host, right, axes in (
+        (A, matrix, other.T, 1), (A, matrix, other, 2), (A, matrix, other, ([0], [0])), (A, matrix, other, ((1, 0), (1, 0))),
+        (A, matrix, flat, 1), (v, flat, flat, 1), (v, flat, other, ([0], [1])), (A, matrix, flat, ([-1], [0])),
+    ):  # fmt: skip
+        wanted = host.copy().tensordot(right.tocoo(copy=True), axes)  # SciPy sums duplicates in place
+        assert_same(left.tensordot(right, axes), wanted, exactly=False)
+        dense = right.toarray()
+        assert_same(left.tensordot(dense, axes), np.tensordot(host.toarray(), dense, axes))
+    for right, axes, message in (
+        (other, 1, "differ in length"), (flat, 0, "leave 3 axes"), (other, ([2], [0]), "must be axes of A"),
+        (other, ([0, 0], [0, 0]), "each once"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=f"^axes: .*{message}"):
+            A.tensordot(right, axes)
+
+
 def test_what_is_kept_is_told(queue: cl.CommandQueue) -> None:
     A, x = csr_array(host_matrix("csr"), queue=queue), np.ones(13, np.float32)
     parts, transposed = (sum(part.nbytes for part in (M.data, M.indices, M.indptr)) for M in (A, clsparse_py.transpose(A)))
