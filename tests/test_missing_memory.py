@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from pyopencl import array as cl_array
 
 import clsparse_py
-from clsparse_py import csr_array, free_memory, memory, memory_info, primitives
+from clsparse_py import coo_array, csr_array, free_memory, memory, memory_info, primitives
 
 pytestmark = pytest.mark.any_platform
 
@@ -110,6 +110,8 @@ def host_of(result: Any) -> list[np.ndarray[Any, Any]]:
     """Return what a result holds."""
     if isinstance(result, csr_array):
         return [each.get() for each in (result.data, result.indices, result.indptr)]
+    if isinstance(result, coo_array):
+        return [each.get() for each in (result.data, *result.coords)]
     if isinstance(result, tuple):
         return [value for each in result for value in host_of(each)]
     return [result.get() if isinstance(result, cl_array.Array) else np.asarray(result)]
