@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -287,11 +286,6 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
     @override
     def _of_compressed(self, found: csr_array) -> Self:
         return self.over(found)
-
-    @override
-    def __iter__(self) -> Iterator[Any]:
-        """Iterate over the rows, one-dimensional `csr_array`."""
-        return iter(self._as_csr())
 
     # ---- products
 

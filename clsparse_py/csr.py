@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -329,12 +328,6 @@ class csr_array(Elementwise, Reductions, Indexing, SparseArray, one_dimensional=
     @override
     def _as_csr(self) -> csr_array:
         return self
-
-    @override
-    def __iter__(self) -> Iterator[Any]:
-        """Iterate over the rows, one-dimensional arrays."""
-        rows = (self[i : i + 1] for i in range(self.shape[0]))
-        return (class_of_format("csr", one_dimensional=True).assembled(each.structure, each.data) for each in rows)
 
     @override
     def get(self) -> scipy.sparse.csr_array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -102,11 +101,6 @@ class csr_vector(csr_array, one_dimensional=True):  # noqa: N801 - a csr_array
     @override
     def _of_compressed(self, found: csr_array) -> Self:
         return self.assembled(found.structure, found.data)
-
-    @override
-    def __iter__(self) -> Iterator[Any]:
-        """Iterate over the values, stored or not."""
-        return iter(self.toarray())
 
     @override
     def spmv_plan(self) -> SpmvPlan:

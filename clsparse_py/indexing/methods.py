@@ -151,8 +151,10 @@ class Indexing:
 
     def __iter__(self) -> Iterator[Any]:
         """Iterate over the rows: one-dimensional, in CSR form but of a `coo_array`; of one dimension over the values."""
+        if len(self.shape) == 1:
+            return iter(self._compressed()[0].toarray()[0])
         rows = (self[i] for i in range(self.shape[0]))
-        return rows if self.format == "coo" or len(self.shape) == 1 else (row.tocsr() for row in rows)
+        return rows if self.format == "coo" else (row.tocsr() for row in rows)
 
     def __setitem__(self, key: Any, values: Any) -> None:
         """Set ``A[key]``, see `__getitem__`, to a scalar, or to a dense or sparse array that is broadcast.
