@@ -442,7 +442,9 @@ class SparseArray(Sparse):
         kind = f"{self.dtype} values, {self._index_dtype()} indices"
         shown = " x ".join(map(str, self.shape)) if self.ndim == 2 else f"length {self.shape[0]}"
         name = self.queue.device.name
-        return f"<{self.format}_array of {shown}, {self._n_stored()} stored entries, {kind}, on {name}>"
+        # Packages that do not know the class put this into their errors.
+        where = f"on {name}; get() copies it to the host"
+        return f"<{self.format}_array of {shown}, {self._n_stored()} stored entries, {kind}, {where}>"
 
     def _repr_html_(self) -> str:
         kinds = f"{self._n_stored():,}", str(self.dtype), str(self._index_dtype()), self.queue.device.name
