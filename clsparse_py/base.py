@@ -29,6 +29,7 @@ from clsparse_py.transfer import contexts_match
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from clsparse_py.annotations import SciPySparse
     from clsparse_py.coo import coo_array
     from clsparse_py.csc import csc_array
     from clsparse_py.csr import csr_array
@@ -343,6 +344,15 @@ class SparseArray(Sparse):
 
     # ---- products
 
+    @overload
+    def __matmul__(self, other: cl_array.Array) -> cl_array.Array: ...
+
+    @overload
+    def __matmul__(self, other: SparseArray | SciPySparse) -> Any: ...
+
+    @overload
+    def __matmul__(self, other: npt.ArrayLike) -> npt.NDArray[Any]: ...
+
     def __matmul__(self, other: Any) -> Any:
         """Return ``A @ other``: NumPy for NumPy, a device array, not waited for, for a device array; sparse of a sparse array.
 
@@ -360,6 +370,15 @@ class SparseArray(Sparse):
             is_operator = linalg is not None and isinstance(other, linalg.LinearOperator)
             return linalg.aslinearoperator(self) @ other if linalg is not None and is_operator else NotImplemented
         return self._times(dense)
+
+    @overload
+    def __rmatmul__(self, other: cl_array.Array) -> cl_array.Array: ...
+
+    @overload
+    def __rmatmul__(self, other: SciPySparse) -> Any: ...
+
+    @overload
+    def __rmatmul__(self, other: npt.ArrayLike) -> npt.NDArray[Any]: ...
 
     def __rmatmul__(self, other: Any) -> Any:
         """Return ``other @ A`` for a dense array, NumPy's or the device's, or a sparse array of SciPy."""

@@ -52,6 +52,7 @@ def test_functions_give_what_mypy_knows(queue: cl.CommandQueue, monkeypatch: pyt
     x, X = (cl_array.to_device(queue, each) for each in (host, np.ones((3, 2), np.float32)))
     keys, ptr = (cl_array.to_device(queue, np.arange(n, dtype=np.int32)) for n in (3, 4))
     typed.products(A, x, X, host)
+    typed.products_of_other_formats(A, x, host)
     typed.sparse_products(A, profile=False)
     typed.matrices(A)
     typed.arrays(ptr, keys)

@@ -54,6 +54,15 @@ def products(A: csr_array, x: cl_array.Array, X: cl_array.Array, host: npt.NDArr
     assert_type(spmm(A, np.stack([host, host], axis=1)), Host)
 
 
+def products_of_other_formats(A: csr_array, x: cl_array.Array, host: npt.NDArray[np.float32]) -> None:
+    """Products of a 3 x 3 matrix in CSC and COO form with dense operands."""
+    assert_type(A.T @ x, cl_array.Array)
+    assert_type(x @ A.T, cl_array.Array)
+    assert_type(A.tocoo() @ host, Host)
+    assert_type(A.tocoo() @ [1.0, 2.0, 3.0], Host)
+    assert_type(A @ A.T, csr_array)
+
+
 def sparse_products(A: csr_array, profile: bool) -> None:
     """Products of sparse matrices."""
     assert_type(A @ A, csr_array)

@@ -16,8 +16,8 @@ void ${name}(
     ulong row = 0;
     for (ulong k = begin; k < end; k += step) {
         if ((ulong)indptr[row + 1] <= k) {
-            ulong reach = 1;
-            // Row `row` begins at or before the entry, row `above` behind it.
+            // Row `row` begins at or before the entry, row `above` behind it. Of the first entry nothing is near.
+            ulong reach = k == begin ? n_rows : 1;
             for (++row; row + reach < n_rows && (ulong)indptr[row + reach] <= k; reach *= 2)
                 row += reach;
             for (ulong above = min(row + reach, n_rows); row + 1 < above;) {
