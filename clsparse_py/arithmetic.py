@@ -11,7 +11,17 @@ from clsparse_py.errors import DtypeError
 from clsparse_py.records import dataclass
 from clsparse_py.semiring import SEMIRINGS
 
-__all__ = ["OPENCL_TYPES", "Arithmetic", "conversion", "name_of", "needs_fp64", "type_of_sums", "unsupported"]
+__all__ = [
+    "OPENCL_TYPES",
+    "Arithmetic",
+    "conversion",
+    "extreme",
+    "extreme_of_none",
+    "name_of",
+    "needs_fp64",
+    "type_of_sums",
+    "unsupported",
+]
 
 #: NumPy's dtypes that kernels take, and their types in OpenCL C. A bool is a byte of 0 or 1; a complex is a pair.
 OPENCL_TYPES = {
@@ -58,6 +68,39 @@ def type_of_sums(dtype: np.dtype[Any]) -> list[str]:
         f"#define T_BITS(v) as_{bits}(v)",
         f"#define T_FROM_BITS(v) as_{kind}(v)",
     ]
+
+
+def extreme(name: str, dtype: np.dtype[Any]) -> str:
+    """Return the OpenCL C expression for the larger or the smaller one of two values ``a`` and ``b`` of a dtype.
+
+    Parameters
+    ----------
+    name : str
+        NumPy's name of the function: "maximum" and "minimum" give NaN if one of both is NaN, "fmax" and "fmin" the other one.
+    dtype : dtype
+        Complex numbers are ordered as in NumPy: by the real part, then by the imaginary part.
+    """
+    largest, ignores = name in ("maximum", "fmax"), name.startswith("f")
+    sign = ">" if largest else "<"
+    if dtype.kind == "c":
+        nan = "any(b != b)" if ignores else "any(a != a)"
+        return f"(a.x {sign} b.x || (a.x == b.x && a.y {sign}= b.y)) || {nan} ? a : b"
+    if dtype.kind == "b":
+        return "a || b" if largest else "a && b"
+    if dtype.kind in "iu":
+        return f"{'max' if largest else 'min'}(a, b)"
+    return f"{name}(a, b)" if ignores else f"a {sign}= b || a != a ? a : b"
+
+
+def extreme_of_none(name: str, dtype: np.dtype[Any]) -> str:
+    """Return the value that leaves every other one as it is under `extreme`, in OpenCL C; the dtype is no bool."""
+    if dtype.kind in "fc":
+        one = "NAN" if name.startswith("f") else "-INFINITY" if name == "maximum" else "INFINITY"
+        return one if dtype.kind == "f" else f"{one}, {one}"
+    largest = _MAX_VALUES[OPENCL_TYPES[dtype.name]]
+    if name in ("minimum", "fmin"):
+        return largest
+    return "0" if dtype.kind == "u" else largest.replace("MAX", "MIN")
 
 
 def unsupported(name: str, dtype: Any) -> DtypeError:

@@ -17,6 +17,8 @@ import scipy.sparse
 from pyopencl import array as cl_array
 from typing_extensions import Self
 
+from clsparse_py.elementwise.in_place import InPlace
+from clsparse_py.elementwise.operators import UFUNCS
 from clsparse_py.elementwise.values import add_entries
 from clsparse_py.errors import HostFallbackWarning
 from clsparse_py.launch import Chain
@@ -119,7 +121,7 @@ def _warn_of_fallback(name: str) -> None:
     warnings.warn(text, HostFallbackWarning, stacklevel=4)
 
 
-class SparseArray(Sparse):
+class SparseArray(InPlace, Sparse):
     """Base of `csr_array`, `csc_array` and `coo_array`.
 
     Attributes
@@ -510,7 +512,8 @@ UNARY_FUNCTIONS: Mapping[np.ufunc, Callable[[Any], Any]] = {
     np.negative: operator.neg,
     np.absolute: abs,
     np.conjugate: operator.methodcaller("conjugate"),
-}
+    np.square: lambda A: A * A,
+} | {getattr(np, name): operator.methodcaller(name) for name in UFUNCS}
 
 
 def _applied(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:

@@ -25,7 +25,9 @@ from clsparse_py.convert import Convert
 from clsparse_py.coordinates import EntryRows, Range, Regroup
 from clsparse_py.dense_entries import Entries
 from clsparse_py.device import Device
-from clsparse_py.elementwise.comparison import Complement, DensePair
+from clsparse_py.elementwise.comparison import Complement
+from clsparse_py.elementwise.dense import AtEntries, DensePair, Outer
+from clsparse_py.elementwise.operators import UFUNCS, UNARY
 from clsparse_py.elementwise.union_kernels import Union, UnionCuts, UnionMarks, UnionWrite
 from clsparse_py.elementwise.values import Dense, Scatter, Values
 from clsparse_py.indexing import kernels as indexing
@@ -49,7 +51,8 @@ from clsparse_py.primitives.segmented import AddPartials, CutSegments, Segmented
 from clsparse_py.primitives.segmented_merge import SORT_ROUNDS, MergePairs, MergeUnsorted
 from clsparse_py.primitives.segmented_sort import MergeSerial, SortNetwork
 from clsparse_py.primitives.segments import NEVER, Elements, Runs, Shape
-from clsparse_py.reductions import Diagonal
+from clsparse_py.reductions.extremes import ExtremeColumns, ExtremeOfAll, ExtremePlaces, RowExtremes
+from clsparse_py.reductions.sums import Diagonal
 from clsparse_py.structure import Check
 
 __all__ = ["catalogue", "template_names"]
@@ -157,6 +160,8 @@ def _of_sums(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Param
         "primitives/segmented_tiles": segmented,
         "primitives/segmented_tiles:scan": scans[True],
         "primitives/segmented_tiles:exclusive": scans[False],
+        "primitives/segmented_tiles:maximum": SegmentedTiles.legal(device, *types, index, "sum", True, operation="maximum"),
+        "primitives/segmented_chunks:maximum": replace(chunked, operation="maximum"),
         "primitives/tile_sums": tiles.sums,
         "primitives/tile_sums:runs": runs.sums,
         "primitives/tile_sums:by_key": by_key.sums,
@@ -275,7 +280,16 @@ def _of_elementwise(device: Device, arithmetic: Arithmetic) -> dict[str, program
     group, index, a = min(128, device.max_work_group), arithmetic.index, arithmetic.a
     types = index, a, arithmetic.x, "plus"
     marks = UnionMarks.legal(device, *types)
+    extremes = {"dtype": "uint8" if a == "bool" else a, "operation": "maximum"}
     return {
+        "elementwise/at_entries": AtEntries(group, index, a, arithmetic.x, "multiply"),
+        "elementwise/outer": Outer(group, index, a, arithmetic.x, "multiply", index, True),
+        "elementwise/outer:column": Outer(group, index, a, arithmetic.x, "multiply", "int64", False),
+        "reductions/row_extremes": RowExtremes(group, index, **extremes),
+        "reductions/extreme_columns": ExtremeColumns(group, index, **extremes, of_all=False),
+        "reductions/extreme_columns:of_all": ExtremeColumns(group, index, **extremes, of_all=True),
+        "reductions/extreme_places": ExtremePlaces(group, index, **extremes),
+        "reductions/extreme_of_all": ExtremeOfAll(1, index),
         "elementwise/complement": Complement(group, index, index),
         "elementwise/dense_pair": DensePair(group, a, a, "bool", "lt"),
         "elementwise/dense": Dense(group, a, a, a, "positive"),
@@ -287,6 +301,9 @@ def _of_elementwise(device: Device, arithmetic: Arithmetic) -> dict[str, program
         "elementwise/union_write": UnionWrite.of(marks),
         "reductions/diagonal": Diagonal(group, index, a),
         "elementwise/values": Values(group, a, a, a, "multiply"),
+        "elementwise/values:power": Values(group, a, *2 * (a if a != "bool" else "int8",), "power"),
+        "elementwise/values:positive": Values(group, a, a, a, "positive"),
+        **{f"elementwise/values:{name}": Values(group, a, a, a, name) for name in UFUNCS if UNARY[name].expression(np.dtype(a))},
         "elementwise/values:absolute": Values(group, a, a, np.abs(np.zeros(0, a)).dtype.name, "absolute"),
     }
 

@@ -18,6 +18,7 @@ from clsparse_py.coordinates import placed_coordinates, regrouped, rows_of, sort
 from clsparse_py.csc import csc_array
 from clsparse_py.csr import csr_array
 from clsparse_py.delegation import Delegating, delegated, result_of
+from clsparse_py.elementwise.operands import is_scalar
 from clsparse_py.forked import use_device
 from clsparse_py.indexing.methods import Indexing
 from clsparse_py.kept import Held, held_by
@@ -511,9 +512,12 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
     @override
     def _entrywise(self, name: str, *arguments: Any, **named: Any) -> Any:
         """Return the result of an operation on all places: a `coo_array`, if it is one on stored values alone."""
-        of_values = name in _OF_VALUES or (name in _BY_SCALAR and _is_scalar(arguments[0]))
+        of_values = name in _OF_VALUES or (name in _BY_SCALAR and is_scalar(arguments[0]))
         if not of_values and name not in _OF_SUMS:
-            return result_of(self.tocsr(), name, *arguments, **named)
+            found = result_of(self.tocsr(), name, *arguments, **named)
+            # As in SciPy, which makes it of a dense array.
+            is_full = name in ("maximum", "minimum") and is_scalar(arguments[0]) and getattr(np, name)(0, arguments[0])
+            return found.tocoo(copy=False) if is_full else found
         A = self
         if not of_values and not self._canonical:
             A = self.copy()
@@ -547,10 +551,6 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
     @override
     def _n_stored(self) -> int:
         return int(self._data.size)
-
-
-def _is_scalar(value: Any) -> bool:
-    return np.isscalar(value) or (isinstance(value, np.ndarray) and value.ndim == 0)
 
 
 def _summed_axes(axes: Any, A: tuple[int, ...], B: tuple[int, ...]) -> tuple[list[int], list[int]]:

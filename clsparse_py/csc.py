@@ -17,9 +17,10 @@ from clsparse_py.base import SparseArray
 from clsparse_py.coordinates import placed_coordinates, sorted_entries
 from clsparse_py.csr import csr_array
 from clsparse_py.delegation import NO_LISTS, Delegating, delegated, result_of
+from clsparse_py.elementwise.products import format_of_product
 from clsparse_py.indexing.methods import Indexing
 from clsparse_py.kept import Held, Kept, held_by
-from clsparse_py.matrix import Structure
+from clsparse_py.matrix import Structure, is_sparse
 from clsparse_py.parts import coordinates_of, dense_values, is_one_dimensional, is_shape
 from clsparse_py.placement import index_vector, place_part, queue_for, value_dtype_on, vector
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from clsparse_py.coo import coo_array
 
 __all__ = ["csc_array"]
+
+_PRODUCTS = ("multiply", "__mul__", "__rmul__")
 
 
 class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - SciPy's name for it
@@ -321,7 +324,10 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
         if name in NO_LISTS and isinstance(arguments[0], (list, tuple)):
             return NotImplemented
         found = result_of(self._t, name, *map(_turned, arguments), **{key: _turned(each) for key, each in named.items()})
-        return found.T if getattr(found, "ndim", 0) == 2 else found
+        if name not in _PRODUCTS or not is_sparse(arguments[0]) or arguments[0].shape == self.shape:
+            return _turned(found) if getattr(found, "ndim", 0) > 1 else found
+        wanted = format_of_product(("csc", arguments[0].format), self.shape, tuple(arguments[0].shape))
+        return found.T.asformat(wanted if wanted in ("csc", "coo") else "csr")
 
     @override
     def _along(self, name: str, axis: Any = None, *arguments: Any, **named: Any) -> Any:
@@ -357,6 +363,8 @@ def _turned(operand: Any) -> Any:
         operand = np.asarray(operand)
     if getattr(operand, "ndim", 0) == 1:
         return operand.reshape(1, operand.shape[0]).T
+    if isinstance(operand, np.ndarray) and operand.ndim > 2:
+        return operand.swapaxes(-1, -2)
     return operand.T if getattr(operand, "ndim", 0) == 2 else operand
 
 

@@ -326,6 +326,12 @@ class csr_array(Elementwise, Reductions, Indexing, SparseArray, one_dimensional=
         return found
 
     @override
+    def _vector(self, values: cl_array.Array, places: cl_array.Array, n: int) -> coo_array:
+        made: coo_array = class_of_format("coo").over(self.queue, (n,), (places,), values)
+        made.has_canonical_format = True
+        return made
+
+    @override
     def _as_csr(self) -> csr_array:
         return self
 

@@ -30,6 +30,7 @@ from clsparse_py.convert import Convert
 from clsparse_py.coordinates import EntryRows, Range, Regroup
 from clsparse_py.dense_entries import Entries
 from clsparse_py.device import Device, Portability
+from clsparse_py.elementwise.values import Values
 from clsparse_py.primitives.arguments import CheckPointers
 from clsparse_py.primitives.partition import Partition
 from clsparse_py.primitives.permute import Permute
@@ -67,6 +68,7 @@ def records() -> list[programs.Parameters]:
         found += [Begins(64, index, step) for step in ("columns", "rows")]
         found += [Compact(64, index, size) for size in (0, 8)]
     found += [each for arithmetic in (DOUBLE, MIXED) for each in catalogue(GPU, arithmetic).values()]
+    found += [Values(64, *3 * ("int32",), "power"), Values(64, *3 * ("complex64",), "arcsin")]
     for portability in (LANES, Portability()):
         for types in (("bool", "int64"), ("float64", "float64"), ("complex64", "complex64")):
             for inclusive in (False, True):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,9 +16,10 @@ from clsparse_py.arithmetic import OPENCL_TYPES, name_of, needs_fp64
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.canonical import without_zeros
 from clsparse_py.device import describe
+from clsparse_py.elementwise.dense import dense_of, paired
 from clsparse_py.elementwise.operators import OPERATORS
 from clsparse_py.elementwise.union import canonical_parts, combined
-from clsparse_py.elementwise.values import Values, add_entries, dense_values, mapped_with
+from clsparse_py.elementwise.values import mapped_with
 from clsparse_py.errors import DtypeError
 from clsparse_py.launch import Chain, spread
 from clsparse_py.matrix import Matrix, MatrixT, Structure
@@ -28,7 +28,7 @@ from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
 from clsparse_py.transfer import fetched
 
-__all__ = ["Complement", "DensePair", "with_dense", "with_scalar", "with_sparse"]
+__all__ = ["Complement", "full_structure", "with_dense", "with_scalar", "with_sparse"]
 
 Parts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
 _SYMBOLS = {"eq": "==", "ne": "!=", "le": "<=", "ge": ">=", "lt": "<", "gt": ">"}
@@ -57,22 +57,6 @@ class Complement(OfStructure):
     @override
     def prelude(self) -> str:
         return f"{super().prelude}\ntypedef {OPENCL_TYPES[self.pattern]} P;  // {self.pattern}: those of the pattern"
-
-
-@dataclass(frozen=True)
-class DensePair(Values):
-    """Parameters of ``templates/elementwise/dense_pair.mako``; the operator takes two values."""
-
-    template = "elementwise/dense_pair"
-
-    @property
-    @override
-    def name(self) -> str:
-        return f"pair_{super().name}"
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {"work_group": self.work_group}
 
 
 def with_sparse(operator: str, A: MatrixT, B: Matrix) -> MatrixT:
@@ -147,38 +131,7 @@ def with_dense(operator: str, A: Matrix, dense: cl_array.Array) -> cl_array.Arra
     """
     dtype = _common_dtype(A, dense.dtype)
     data, indices, indptr = canonical_parts(A, A.dtype)
-    full = allocated(A.queue, "the matrix as a dense one", A.shape, dtype)
-    if full.size:
-        chain = Chain(A.queue, writes=(full,))
-        chain.fill(full, 0, full.size)
-        chain.finish(full)
-    add_entries(_assembled(A, (data, indices, indptr)), full)
-    return _pair(A.queue, operator, full, dense)
-
-
-def _pair_by_host(queue: cl.CommandQueue, operator: str, a: cl_array.Array, b: cl_array.Array) -> cl_array.Array:
-    """Return the result of `_pair`, computed by NumPy."""
-    other = fetched(dense_values(queue, b, "positive", np.dtype(a.dtype)), queue)
-    found = OPERATORS[operator].of_scipy(fetched(a, queue), other)
-    out = allocated(queue, "the result", a.shape, np.dtype(bool))
-    Chain(queue).copy(out, placed(queue, "values", found.ravel()), out.size)
-    queue.finish()
-    return out
-
-
-@or_by_host(_pair_by_host)
-def _pair(queue: cl.CommandQueue, operator: str, a: cl_array.Array, b: cl_array.Array) -> cl_array.Array:
-    """Return the booleans of an operator on the values of a C-contiguous matrix and of another one."""
-    out = allocated(queue, "the result", a.shape, np.dtype(bool), b.allocator)
-    if a.size:
-        chain, item = Chain(queue, a, b), b.dtype.itemsize
-        types = name_of(b.dtype), name_of(a.dtype), "bool"
-        built, record = chain.build(DensePair(min(128, chain.device.max_work_group), *types, operator))
-        groups, sizes = spread(chain.device, a.size, record.work_group, 64)
-        places = (np.int64(number // item) for number in (b.offset, *b.strides))
-        chain.launch(built, groups, *sizes, np.uint64(a.shape[1]), *places, a, b, out)
-        chain.finish(out)
-    return out
+    return paired(A.queue, operator, dense_of(_assembled(A, (data, indices, indptr)), dtype), dense)
 
 
 def _empty_like(A: MatrixT) -> MatrixT:
@@ -195,6 +148,11 @@ def _assembled(A: MatrixT, parts: Parts) -> MatrixT:
     """Return a matrix in canonical format on A's queue."""
     data, indices, indptr = parts
     return A.assembled(Structure.canonical(A.queue, A.shape, indices, indptr), data)
+
+
+def full_structure(A: Matrix) -> Structure:
+    """Return the structure of a matrix of A's shape that has an entry at each place."""
+    return _complement(_empty_like(A)).structure
 
 
 def _complement(A: MatrixT) -> MatrixT:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,19 +11,22 @@ from pyopencl import array as cl_array
 from typing_extensions import Self
 
 from clsparse_py.arithmetic import OPENCL_TYPES, needs_fp64, unsupported
-from clsparse_py.convert import copied
 from clsparse_py.device import describe
+from clsparse_py.elementwise.chosen import chosen_of_dense, chosen_of_scalar
 from clsparse_py.elementwise.comparison import with_dense, with_scalar, with_sparse
-from clsparse_py.elementwise.union import canonical_parts, combined
-from clsparse_py.elementwise.values import add_entries, dense_values, mapped, scaled
+from clsparse_py.elementwise.functions import Functions
+from clsparse_py.elementwise.operands import aligned, dense_operand, is_scalar, scalar_of
+from clsparse_py.elementwise.products import divided_by_dense, divided_by_sparse, format_of_product, times_dense, times_vector
+from clsparse_py.elementwise.union import combined
+from clsparse_py.elementwise.values import add_entries, dense_values, scaled
 from clsparse_py.errors import DtypeError
-from clsparse_py.matrix import Matrix, Structure, is_sparse
+from clsparse_py.matrix import Matrix, is_sparse
 from clsparse_py.transfer import contexts_match, fetched, from_host
 
 __all__ = ["Elementwise"]
 
 
-class Elementwise(Matrix):
+class Elementwise(Functions):
     """Base of matrices with operators that apply entry by entry.
 
     With a sparse matrix, ours or one of SciPy's in any format, the result is a matrix in canonical format without entries that
@@ -50,7 +54,7 @@ class Elementwise(Matrix):
 
     def __rsub__(self, other: Any) -> Any:
         """Return ``other - A``; as for ``A + other``."""
-        if _is_scalar(other):
+        if is_scalar(other):
             _require_zero(other, "subtracting a sparse array from")
             return -self
         if scipy.sparse.issparse(other):
@@ -58,88 +62,138 @@ class Elementwise(Matrix):
         return self._with_dense(other, 1, "minus")
 
     def _sum(self, other: Any, operator: str) -> Any:
-        if _is_scalar(other):
+        if is_scalar(other):
             _require_zero(other, "adding" if operator == "plus" else "subtracting")
             return self._with_values(self._own_values())
         if is_sparse(other):
             return combined(operator, self, self._of_this_shape(other))
         return self._with_dense(other, 1 if operator == "plus" else -1, "plus")
 
-    def __neg__(self) -> Self:
-        """Return ``-A``.
-
-        Raises
-        ------
-        NotImplementedError
-            The values are booleans, as in SciPy.
-        """
-        if self.dtype.kind == "b":
-            raise NotImplementedError("A: booleans have no negative; use A.astype(int)")
-        return self._with_values(mapped(self, "negative"))
-
-    def __abs__(self) -> Self:
-        """Return the matrix of absolute values; duplicates are summed before, as in SciPy 1.17."""
-        summed = self._without_duplicates(self.dtype)
-        return summed._with_values(summed._own_values() if self.dtype.kind in "bu" else mapped(summed, "absolute"))
-
-    def multiply(self, other: Any) -> Self:
-        """Return the product entry by entry with a sparse matrix of the same shape, or with a scalar.
+    def multiply(self, other: Any) -> Any:
+        """Return the product entry by entry with a sparse or dense matrix or a scalar.
 
         Parameters
         ----------
-        other : csr_array, SciPy sparse matrix or scalar
+        other : sparse array, array_like, pyopencl.array.Array or scalar
+            A row or a column is multiplied with each row or column of A, and A, if it is one, with each of ``other``.
+
+        Returns
+        -------
+        csr_array or coo_array
+            Of a sparse operand in CSR form, without entries that are 0. Of a dense one in COO form, with A's entries; dense if A
+            has one place, or if ``other`` has more than two dimensions, with which NumPy multiplies.
 
         Raises
         ------
         ValueError
-            The shapes differ.
+            The shapes do not go together.
         TypeError
-            ``other`` is neither.
+            The dtype is not supported, or the device lacks that of the result.
         """
-        if _is_scalar(other):
-            return self._with_values(scaled(self, _scalar(other)))
+        if is_scalar(other):
+            self.require_valid()
+            return self._with_values(scaled(self.queue, self.data, scalar_of("other", other)))
         if is_sparse(other):
-            return combined("multiply", self, self._of_this_shape(other))
-        raise TypeError(f"other: must be a sparse matrix or a scalar, is {type(other).__name__}")
+            if tuple(other.shape) == self.shape:
+                return combined("multiply", self, self._of_this_shape(other))
+            wanted = format_of_product(("csr", other.format), self.shape, tuple(other.shape))
+            found = self._times_repeated(other)
+            return found.asformat(wanted) if wanted in ("csc", "coo") else found
+        return self._by_dense(other, times_dense)
 
     def __mul__(self, other: Any) -> Any:
         """Return `multiply`."""
-        return self.multiply(other) if _is_scalar(other) or is_sparse(other) else NotImplemented
+        return self.multiply(other)
 
     __rmul__ = __mul__
 
-    def __truediv__(self, other: Any) -> Any:
-        """Return ``A / scalar``: as in SciPy, ``1 / scalar`` times the values as float64, or as they are if they are complex."""
-        if not _is_scalar(other):
+    def _times_repeated(self, other: Any) -> Any:
+        """Return the product entry by entry with a sparse operand, one of both repeated along an axis."""
+        B = other if isinstance(other, Elementwise) and len(other.shape) == 2 else self._like(_as_matrix(other))
+        rows, columns = self.shape
+        if B.shape == (1, 1):
+            return self.multiply(B.toarray()[0, 0])  # type: ignore[attr-defined] # of csr_array
+        if self.shape == (1, 1):
+            return B.multiply(self.sum())  # type: ignore[attr-defined] # of csr_array
+        if (rows, B.shape[1]) == (1, 1):
+            return B @ self  # type: ignore[operator] # of csr_array
+        if (columns, B.shape[0]) == (1, 1):
+            return self @ B  # type: ignore[operator] # of csr_array
+        for matrix, vector in ((self, B), (B, self)):
+            if vector.shape in ((1, matrix.shape[1]), (matrix.shape[0], 1)):
+                return times_vector(matrix, vector)
+        raise ValueError(f"other: must have shape {self.shape}, a row or a column of it, has {other.shape} (inconsistent shapes)")
+
+    def _by_dense(self, other: Any, operate: Callable[[Any, Any], Any]) -> Any:
+        """Return the product entry by entry with a dense operand, or the quotient: as ``operate`` says."""
+        dense = dense_operand(self.context, other)
+        if dense is None:
             return NotImplemented
-        factor = 1 / _scalar(other)
-        if not np.can_cast(self.dtype, np.float64):
-            return self._with_values(scaled(self, factor))
+        if dense.ndim > 2:
+            if isinstance(dense, cl_array.Array):
+                raise ValueError(f"other: must have at most two dimensions, has {dense.ndim}")
+            factor = dense if operate is times_dense else np.divide(1, dense)
+            return np.multiply(self.toarray(), factor)  # type: ignore[attr-defined] # of csr_array
+        if dense.size == 1:
+            value = (dense.get() if isinstance(dense, cl_array.Array) else dense).reshape(())[()]
+            return self.multiply(value if operate is times_dense else np.divide(1, value))
+        try:
+            np.broadcast_shapes(self.shape, dense.shape)
+        except ValueError:
+            raise ValueError(f"other: must go with shape {self.shape}, has {dense.shape} (inconsistent shapes)") from None
+        self.require_valid()
+        return operate(self, dense)
+
+    def __truediv__(self, other: Any) -> Any:
+        """Return ``A / other``.
+
+        By a scalar it is ``1 / scalar`` times the values as float64, or as they are if they are complex; by a dense matrix
+        `multiply` of the inverse of each of its values, with A's entries; by a sparse matrix a dense NumPy array, NaN where both
+        are 0: as in SciPy.
+        """
+        if is_sparse(other):
+            return divided_by_sparse(self, self._of_this_shape(other))
+        if not is_scalar(other):
+            return self._by_dense(other, divided_by_dense)
+        factor = 1 / scalar_of("other", other)
         dtype = np.dtype(np.float64)
         # As by SciPy's astype: another dtype brings duplicates together.
-        A = self if self.dtype == dtype else self._without_duplicates(dtype)
-        return A._with_values(scaled(A, factor, dtype))
+        A = self if self.dtype == dtype or not np.can_cast(self.dtype, dtype) else self._without_duplicates(dtype)
+        A.require_valid()
+        return A._with_values(scaled(self.queue, A.data, factor, dtype if np.can_cast(self.dtype, dtype) else None))
 
-    def maximum(self, other: Any) -> Self:
-        """Return the larger value of each entry and that of a sparse matrix of the same shape.
+    def maximum(self, other: Any) -> Any:
+        """Return the larger one of each value and that of a sparse or dense matrix of the same shape, or a scalar.
+
+        Returns
+        -------
+        csr_array, numpy.ndarray or pyopencl.array.Array
+            Sparse of a sparse operand and of a scalar: with a positive one it has an entry at each place, which draws SciPy's
+            warning. Dense of a dense operand, and NaN if one of both is.
 
         Raises
         ------
         ValueError
             The shapes differ.
-        TypeError
-            ``other`` is no sparse matrix.
+        NotImplementedError
+            ``other`` is none of these, as in SciPy.
         """
         return self._chosen("maximum", other)
 
-    def minimum(self, other: Any) -> Self:
-        """Return the smaller value of each entry and that of a sparse matrix; as for `maximum`."""
+    def minimum(self, other: Any) -> Any:
+        """Return the smaller one of each value and that of ``other``; as for `maximum`, with a negative scalar."""
         return self._chosen("minimum", other)
 
-    def _chosen(self, operator: str, other: Any) -> Self:
-        if not is_sparse(other):
-            raise TypeError(f"other: must be a sparse matrix, is {type(other).__name__}")
-        return combined(operator, self, self._of_this_shape(other))
+    def _chosen(self, operator: str, other: Any) -> Any:
+        self.require_valid()
+        if is_scalar(other):
+            return chosen_of_scalar(operator, self, scalar_of("other", other))
+        if is_sparse(other):
+            return combined(operator, self, self._of_this_shape(other))
+        dense = dense_operand(self.context, other)
+        if dense is None:
+            raise NotImplementedError(f"other: must be a sparse or dense array or a scalar, is {type(other).__name__}")
+        return chosen_of_dense(operator, self, dense)
 
     def __eq__(self, other: Any) -> Any:
         """Return where the entries are equal, as a sparse matrix of booleans; beside a dense array as a dense one.
@@ -172,9 +226,9 @@ class Elementwise(Matrix):
     __hash__ = None  # type: ignore[assignment] # the way to say so
 
     def _compared(self, other: Any, operator: str) -> Any:
-        if _is_scalar(other):
+        if is_scalar(other):
             self.require_valid()
-            return with_scalar(operator, self, _scalar(other))
+            return with_scalar(operator, self, scalar_of("other", other))
         if is_sparse(other):
             if operator in ("eq", "ne") and tuple(other.shape) != self.shape:
                 return operator == "ne"
@@ -188,33 +242,9 @@ class Elementwise(Matrix):
         dense = self._of_same_shape(other)
         self.require_valid()
         if isinstance(dense, cl_array.Array):
-            return with_dense(operator, self, self._aligned(dense))
+            return with_dense(operator, self, aligned(self.queue, dense))
         found = with_dense(operator, self, from_host(self.queue, np.ascontiguousarray(dense), copy=False))
         return fetched(found, self.queue)
-
-    def conjugate(self, copy: bool = True) -> Self:
-        """Return the matrix of complex conjugates.
-
-        Parameters
-        ----------
-        copy : bool
-            False: a matrix that is not complex is returned as it is.
-        """
-        if self.dtype.kind == "c":
-            return self._with_values(mapped(self, "conjugate"))
-        return self._with_values(self._own_values()) if copy else self
-
-    conj = conjugate
-
-    @property
-    def real(self) -> Self:
-        """The real parts, as a matrix of its own values."""
-        return self._with_values(mapped(self, "real") if self.dtype.kind == "c" else self._own_values())
-
-    @property
-    def imag(self) -> Self:
-        """The imaginary parts, as a matrix of its own values: stored zeros if A is not complex."""
-        return self._with_values(mapped(self, "imag"))
 
     def _like(self, other: Any) -> Self:
         """Return a matrix of this class on this queue of SciPy's matrix."""
@@ -230,25 +260,6 @@ class Elementwise(Matrix):
             raise ValueError("other: lives in another context than A")
         other.require_valid()
         return other
-
-    def _without_duplicates(self, dtype: np.dtype[Any]) -> Self:
-        """Return the matrix in canonical format, of values that were added up in a dtype; itself if it is in that format."""
-        if self.has_canonical_format:
-            return self
-        data, indices, indptr = canonical_parts(self, dtype)
-        return self.assembled(Structure.canonical(self.queue, self.shape, indices, indptr), data)
-
-    def _own_values(self) -> cl_array.Array:
-        self.require_valid()
-        return copied(self.queue, "values of the result", self.data)
-
-    def _with_values(self, values: cl_array.Array) -> Self:
-        """Return a matrix of the same structure with other values."""
-        structure = self.structure
-        if values.dtype != self.dtype:
-            # SpMV's plan is chosen for one dtype of values.
-            structure = structure.copied(self.queue, self.indices, self.indptr)
-        return self.assembled(structure, values)
 
     def _with_dense(self, other: Any, sign: int, operator: str) -> Any:
         """Return ``sign * other``, a dense operand, plus or minus this matrix."""
@@ -292,36 +303,17 @@ class Elementwise(Matrix):
             other = other.astype(other.dtype.newbyteorder("="))
         return other
 
-    def _aligned(self, dense: cl_array.Array) -> cl_array.Array:
-        """Return a device array whose values stand at multiples of their size in the buffer, as kernels count entries."""
-        item = dense.dtype.itemsize
-        is_aligned = not dense.offset % item and not any(step % item for step in dense.strides)
-        return dense if is_aligned else copied(self.queue, "other", dense)
-
     def _dense_copy(self, other: Any, dtype: np.dtype[Any], sign: int) -> cl_array.Array:
         """Return ``sign * other`` as a C-contiguous device array of its own."""
         if isinstance(other, np.ndarray):
             host = np.ascontiguousarray(other, dtype)
             return from_host(self.queue, host if sign > 0 else -host, copy=True)
-        return dense_values(self.queue, self._aligned(other), "positive" if sign > 0 else "negative", dtype)
+        return dense_values(self.queue, aligned(self.queue, other), "positive" if sign > 0 else "negative", dtype)
 
 
-def _is_scalar(value: Any) -> bool:
-    return np.isscalar(value) or (isinstance(value, np.ndarray) and value.ndim == 0)
-
-
-def _scalar(value: Any) -> Any:
-    """Return a scalar that is a number.
-
-    Raises
-    ------
-    TypeError
-        It is none.
-    """
-    found = value[()] if isinstance(value, np.ndarray) else value
-    if np.asarray(found).dtype.kind not in "biufc":
-        raise TypeError(f"other: must be a number, is {found!r}")
-    return found
+def _as_matrix(other: Any) -> Any:
+    """Return a sparse operand of one dimension as one of one row; all others as they are."""
+    return other.reshape((1, *other.shape)) if other.ndim == 1 else other
 
 
 def _require_zero(scalar: Any, doing: str) -> None:

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from clsparse_py.arithmetic import extreme
 from clsparse_py.records import dataclass
 
-__all__ = ["OPERATORS", "UNARY", "Operator", "Unary"]
+__all__ = ["BINARY", "OPERATORS", "UFUNCS", "UNARY", "Operator", "Unary", "included"]
 
 #: Complex numbers are ordered as in NumPy: by the real part, then by the imaginary part.
 _LESS = "(a.x < b.x || (a.x == b.x && a.y < b.y))"
@@ -36,6 +37,8 @@ class Operator:
     opposite : str
         The name of the operator that is true if this one is false; empty if it is 0 for two zeros, so that the result has no
         entry where neither matrix has one.
+    integer : str
+        As ``number``, if it is another expression for integers.
     """
 
     name: str
@@ -45,16 +48,25 @@ class Operator:
     complex: str
     compares: bool = False
     opposite: str = ""
+    integer: str = ""
 
     def expression(self, dtype: np.dtype[Any]) -> str:
         """Return its value for two values of a dtype, in OpenCL C."""
-        return {"b": self.boolean, "c": self.complex}.get(dtype.kind, self.number)
+        kinds = {"b": self.boolean, "c": self.complex}
+        if self.integer:
+            kinds |= dict.fromkeys("iu", self.integer)
+        return kinds.get(dtype.kind, self.number)
+
+    def on_arrays(self, a: Any, b: Any) -> Any:
+        """Return its values for two arrays of NumPy's."""
+        return getattr(np, self.name, self.of_scipy)(a, b)
 
     def result_dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
         """Return the dtype of the result for two values of a dtype."""
         return np.dtype(bool) if self.compares else dtype
 
 
+#: Operators on two sparse matrices.
 OPERATORS: dict[str, Operator] = {
     each.name: each
     for each in (
@@ -70,6 +82,24 @@ OPERATORS: dict[str, Operator] = {
         Operator("eq", operator.eq, "a == b", "a == b", "all(a == b)", True, "ne"),
         Operator("le", operator.le, "a <= b", "a <= b", _NOT_GREATER, True, "gt"),
         Operator("ge", operator.ge, "a >= b", "a >= b", _NOT_LESS, True, "lt"),
+    )
+}
+
+
+def _extreme(name: str) -> Operator:
+    """Return the operator that is a function of NumPy's for the larger or the smaller of two values."""
+    number, boolean, pair, integer = (extreme(name, np.dtype(kind)) for kind in "f?Fi")
+    return Operator(name, getattr(np, name), number, boolean, pair, integer=integer)
+
+
+#: Operators on two values, of a matrix and of a scalar or a dense matrix.
+BINARY: dict[str, Operator] = OPERATORS | {
+    each.name: each
+    for each in (
+        Operator("divide", np.divide, "a / b", "", "complex_product(a, complex_inverse(b))"),
+        Operator("power", operator.pow, "pow(a, b)", "", "complex_power(a, b)", integer="integer_power(a, b)"),
+        # As NumPy's: if one of both is NaN, so is the result.
+        *(_extreme(name) for name in ("maximum", "minimum", "fmax", "fmin")),
     )
 }
 
@@ -96,6 +126,28 @@ class Unary:
         return {"i": self.signed, "f": self.real, "c": self.complex}.get(dtype.kind, self.unsigned)
 
 
+#: The methods of SciPy's arrays that are ufuncs of NumPy, which give 0 for 0: each kind of numbers in OpenCL C.
+UFUNCS: dict[str, Unary] = {
+    each.name: each
+    for each in (
+        *(
+            Unary(name, "", "", f"{of_opencl}(a)", f"complex_{of_opencl}(a)")
+            for name, of_opencl in (
+                ("sin", "sin"), ("tan", "tan"), ("arcsin", "asin"), ("arctan", "atan"), ("sinh", "sinh"), ("tanh", "tanh"),
+                ("arcsinh", "asinh"), ("arctanh", "atanh"), ("expm1", "expm1"), ("log1p", "log1p"), ("sqrt", "sqrt"),
+            )
+        ),
+        Unary("rint", "", "", "rint(a)", "rint(a)"),
+        Unary("sign", "(a > 0) - (a < 0)", "a != 0", "a > 0 ? 1 : a < 0 ? -1 : a == 0 ? 0 : a", "complex_sign(a)"),
+        Unary("deg2rad", "", "", "radians(a)", ""),
+        Unary("rad2deg", "", "", "degrees(a)", ""),
+        Unary("floor", "a", "a", "floor(a)", ""),
+        Unary("ceil", "a", "a", "ceil(a)", ""),
+        Unary("trunc", "a", "a", "trunc(a)", ""),
+    )
+}  # fmt: skip
+
+#: Operations on one value, by NumPy's names.
 UNARY: dict[str, Unary] = {
     each.name: each
     for each in (
@@ -105,5 +157,15 @@ UNARY: dict[str, Unary] = {
         Unary("conjugate", "a", "a", "a", "(T)(a.x, -a.y)"),
         Unary("real", "a", "a", "a", "a.x"),
         Unary("imag", "0", "0", "0", "a.y"),
+        Unary("square", "a * a", "a * a", "a * a", "complex_product(a, a)"),
+        Unary("reciprocal", "", "", "1 / a", "complex_inverse(a)"),
     )
-}
+} | UFUNCS
+
+
+def included(expression: str, dtype: np.dtype[Any]) -> list[str]:
+    """Return lines of OpenCL C that an expression for values of a dtype needs."""
+    if "complex_" in expression:
+        real = {"complex64": "float", "complex128": "double"}[dtype.name]
+        return [f"#define REAL {real}", '#include "complex_functions.cl"']
+    return ['#include "integer_power.cl"'] if "integer_power" in expression else []

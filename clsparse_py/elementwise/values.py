@@ -14,7 +14,7 @@ from typing_extensions import override
 from clsparse_py.arithmetic import OPENCL_TYPES, conversion, name_of, needs_fp64
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.device import Device, describe
-from clsparse_py.elementwise.operators import OPERATORS, UNARY
+from clsparse_py.elementwise.operators import BINARY, OPERATORS, UNARY, included
 from clsparse_py.errors import DtypeError
 from clsparse_py.launch import Chain, spread
 from clsparse_py.matrix import Matrix
@@ -24,12 +24,23 @@ from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
 from clsparse_py.transfer import fetched
 
-__all__ = ["Dense", "Scatter", "Values", "add_entries", "dense_values", "mapped", "mapped_with", "scaled"]
+__all__ = [
+    "Dense",
+    "Scatter",
+    "Values",
+    "add_entries",
+    "dense_values",
+    "mapped",
+    "mapped_values",
+    "mapped_with",
+    "operation_lines",
+    "scaled",
+]
 
 _WORK_GROUP = 128
 
 
-def _types(a: str, inner: str, result: str, operate: str) -> list[str]:
+def operation_lines(a: str, inner: str, result: str, expression: str, parameters: str = "const T a, const T b") -> list[str]:
     """Return lines of OpenCL C: the types of values, of what is computed, and of results, and the operation."""
     dtypes = [np.dtype(each) for each in (a, inner, result)]
     return [
@@ -38,7 +49,8 @@ def _types(a: str, inner: str, result: str, operate: str) -> list[str]:
         f"typedef {OPENCL_TYPES[inner]} T;  // {inner}: values are computed in it",
         f"typedef {OPENCL_TYPES[result]} C_VALUE;  // {result}",
         f"T from_a(const A_VALUE v) {{ return {conversion(dtypes[0], dtypes[1])}; }}",
-        operate,
+        *included(expression, dtypes[1]),
+        f"C_VALUE operate({parameters}) {{ return {expression}; }}",
     ]
 
 
@@ -51,7 +63,7 @@ class Values(Parameters):
     a, inner, result : str
         NumPy's names of the dtypes of the values, of what is computed, and of the results.
     operation : str
-        A name in `UNARY`, or one in `OPERATORS`, which takes a scalar too.
+        A name in `UNARY`, or one in `BINARY`, which takes a scalar too.
     """
 
     template = "elementwise/values"
@@ -70,15 +82,14 @@ class Values(Parameters):
     @override
     def prelude(self) -> str:
         inner = np.dtype(self.inner)
+        types = self.a, self.inner, self.result
         if self.operation in UNARY:
-            operate = f"C_VALUE operate(const T a) {{ return {UNARY[self.operation].expression(inner)}; }}"
-        else:
-            operate = f"C_VALUE operate(const T a, const T b) {{ return {OPERATORS[self.operation].expression(inner)}; }}"
-        return "\n".join(_types(self.a, self.inner, self.result, operate))
+            return "\n".join(operation_lines(*types, UNARY[self.operation].expression(inner), "const T a"))
+        return "\n".join(operation_lines(*types, BINARY[self.operation].expression(inner)))
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {"work_group": self.work_group, "scalar": self.operation in OPERATORS}
+        return {"work_group": self.work_group, "scalar": self.operation in BINARY}
 
 
 @dataclass(frozen=True)
@@ -124,30 +135,59 @@ class Scatter(OfStructure):
     @override
     def prelude(self) -> str:
         expression = OPERATORS[self.operator].expression(np.dtype(self.result))
-        operate = f"C_VALUE operate(const T a, const T b) {{ return {expression}; }}"
-        return "\n".join([super().prelude, *_types(self.a, self.result, self.result, operate)])
+        return "\n".join([super().prelude, *operation_lines(self.a, self.result, self.result, expression)])
 
 
-def mapped(A: Matrix, operation: str) -> cl_array.Array:
-    """Return the results of an operation on each stored value of a matrix.
+def mapped(queue: cl.CommandQueue, values: cl_array.Array, operation: str) -> cl_array.Array:
+    """Return the results of an operation on each of the values of a matrix.
 
     Parameters
     ----------
-    A : Matrix
+    queue : pyopencl.CommandQueue
+    values : pyopencl.array.Array
+        One-dimensional; begins its buffer.
     operation : str
         A name in `UNARY`.
+
+    Raises
+    ------
+    TypeError
+        NumPy has no such function for the values' dtype, or its results are of one that is not supported or that the
+        device lacks.
     """
-    A.require_valid()
-    result = np.abs(np.zeros(0, A.dtype)).dtype if operation in ("absolute", "real", "imag") else A.dtype
-    return _mapped(A.queue, A.data, operation, A.dtype, result, None)
+    inner, result = unary_dtypes(operation, np.dtype(values.dtype))
+    require_results(queue, f"{operation} of {values.dtype}", result)
+    return mapped_values(queue, values, operation, inner, result)
 
 
-def scaled(A: Matrix, scalar: Any, dtype: Any = None) -> cl_array.Array:
-    """Return each stored value of a matrix times a scalar, of the dtype that NumPy gives the product.
+def require_results(queue: cl.CommandQueue, what: str, dtype: np.dtype[Any]) -> None:
+    """Raise a TypeError if ``what`` gives values of a dtype that is not supported, or that the device lacks."""
+    if dtype.name not in OPENCL_TYPES:
+        raise DtypeError(f"dtype: {what} gives {dtype}, which is not supported; use A.astype(np.float32)")
+    if needs_fp64(dtype) and not describe(queue.device).fp64:
+        raise DtypeError(
+            f"dtype: {what} gives {dtype}, which {queue.device.name} lacks; use A.astype(np.float32), or float32 scalars"
+        )
+
+
+def unary_dtypes(operation: str, dtype: np.dtype[Any]) -> tuple[np.dtype[Any], np.dtype[Any]]:
+    """Return the dtypes in which NumPy computes an operation on values of a dtype, and of its results."""
+    if operation == "positive":
+        return dtype, dtype
+    if operation in ("absolute", "real", "imag"):
+        return dtype, np.abs(np.zeros(0, dtype)).dtype
+    found: np.dtype[Any] = getattr(np, operation)(np.zeros(0, dtype)).dtype
+    return found, found
+
+
+def scaled(queue: cl.CommandQueue, values: cl_array.Array, scalar: Any, dtype: Any = None) -> cl_array.Array:
+    """Return each of the values of a matrix times a scalar, of the dtype that NumPy gives the product.
 
     Parameters
     ----------
-    A : Matrix
+    queue : pyopencl.CommandQueue
+    values : pyopencl.array.Array
+        One-dimensional; begins its buffer.
     scalar : scalar
     dtype : dtype, optional
         To convert the values to before; by default their own.
@@ -159,14 +199,9 @@ def scaled(A: Matrix, scalar: Any, dtype: Any = None) -> cl_array.Array:
     TypeError
         The product is of a dtype that is not supported, or that the device lacks.
     """
-    A.require_valid()
-    result = (np.zeros(1, dtype or A.dtype) * scalar).dtype
-    if result.name not in OPENCL_TYPES:
-        raise DtypeError(f"A: values of {A.dtype} times {scalar!r} are {result}, which is not supported")
-    if needs_fp64(result) and not describe(A.queue.device).fp64:
-        lacking = f"{result} needs double precision, which {A.queue.device.name} lacks"
-        raise DtypeError(f"dtype: {lacking}; multiply by a scalar of the values' dtype, {A.dtype}")
-    return mapped_with(A.queue, A.data, "multiply", result, scalar)
+    result = (np.zeros(1, dtype or values.dtype) * scalar).dtype
+    require_results(queue, f"{values.dtype} times {scalar!r}", result)
+    return mapped_with(queue, values, "multiply", result, scalar)
 
 
 def mapped_with(
@@ -180,26 +215,33 @@ def mapped_with(
     values : pyopencl.array.Array
         One-dimensional; begins its buffer.
     operator : str
-        A name in `OPERATORS`.
+        A name in `BINARY`.
     inner : dtype
         That of values and scalar.
     scalar : scalar
     """
-    result = OPERATORS[operator].result_dtype(inner)
-    return _mapped(queue, values, operator, inner, result, np.asarray(scalar).astype(inner)[()])
+    result = BINARY[operator].result_dtype(inner)
+    return mapped_values(queue, values, operator, inner, result, np.asarray(scalar).astype(inner)[()])
 
 
 def _mapped_by_host(
-    queue: cl.CommandQueue, values: cl_array.Array, operation: str, inner: np.dtype[Any], result: np.dtype[Any], scalar: Any
+    queue: cl.CommandQueue,
+    values: cl_array.Array,
+    operation: str,
+    inner: np.dtype[Any],
+    result: np.dtype[Any],
+    scalar: Any = None,
 ) -> cl_array.Array:
-    """Return the result of `_mapped`, computed by NumPy."""
+    """Return the result of `mapped_values`, computed by NumPy."""
     given = fetched(values, queue).astype(inner)
-    if operation in ("real", "imag"):
+    if operation == "positive":
+        found = given
+    elif operation in ("real", "imag"):
         found = getattr(given, operation)
     elif operation in UNARY:
         found = getattr(np, operation)(given)
     else:
-        found = given * scalar if operation == "multiply" else OPERATORS[operation].of_scipy(given, scalar)
+        found = BINARY[operation].on_arrays(given, scalar)
     return placed(queue, "values", found.astype(result), values.allocator)
 
 
@@ -208,8 +250,13 @@ def _given(scalar: Any) -> tuple[Any, ...]:
 
 
 @or_by_host(_mapped_by_host)
-def _mapped(
-    queue: cl.CommandQueue, values: cl_array.Array, operation: str, inner: np.dtype[Any], result: np.dtype[Any], scalar: Any
+def mapped_values(
+    queue: cl.CommandQueue,
+    values: cl_array.Array,
+    operation: str,
+    inner: np.dtype[Any],
+    result: np.dtype[Any],
+    scalar: Any = None,
 ) -> cl_array.Array:
     """Return the results of an operation that is computed in a dtype, with a scalar of that dtype if there is one."""
     chain = Chain(queue, values)

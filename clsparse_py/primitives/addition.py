@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
 from typing_extensions import Self, override
 
-from clsparse_py.arithmetic import OPENCL_TYPES, conversion, needs_fp64, type_of_sums
+from clsparse_py.arithmetic import OPENCL_TYPES, conversion, extreme, extreme_of_none, needs_fp64, type_of_sums
 from clsparse_py.device import Device, Portability
 from clsparse_py.programs import Parameters
 from clsparse_py.records import dataclass
@@ -34,11 +34,14 @@ class Addition(Parameters):
         NumPy's names of the dtypes of the values and of their sums.
     portability : Portability
         How lanes exchange values, and how far.
+    operation : str
+        What stands for the addition: "plus", or a name that `arithmetic.extreme` takes.
     """
 
     source: str
     target: str
     portability: Portability
+    operation: str = field(default="plus", kw_only=True)
 
     @cached_property
     def total(self) -> str:
@@ -63,6 +66,8 @@ class Addition(Parameters):
     @override
     def name(self) -> str:
         types = self.target if self.source == self.target else f"{self.source}_{self.target}"
+        if self.operation != "plus":
+            types = f"{self.operation}_{types}"
         return f"{self.template.replace('/', '_')}_{self.shape_name}{types}_wg{self.work_group}"
 
     @property
@@ -76,12 +81,21 @@ class Addition(Parameters):
             f"typedef {OPENCL_TYPES[source.name]} SOURCE;  // {source.name}",
             f"typedef {OPENCL_TYPES[target.name]} TARGET;  // {target.name}",
             *type_of_sums(total),
-            "#define ZERO ((T)(0))",
-            "#define ADD(a, b) ((a) + (b))",
+            *self._addition(total),
             f"T from_source(SOURCE v) {{ return {conversion(source, total)}; }}",
             f"T LOAD(global const SOURCE *source, const ulong i) {{ return {self.entry}; }}",
         ]
         return "\n".join(lines)
+
+    def _addition(self, total: np.dtype[Any]) -> list[str]:
+        """Return lines of OpenCL C: the addition and its identity."""
+        if self.operation == "plus":
+            return ["#define ZERO ((T)(0))", "#define ADD(a, b) ((a) + (b))"]
+        return [
+            f"#define ZERO ((T)({extreme_of_none(self.operation, total)}))",
+            f"T add(const T a, const T b) {{ return {extreme(self.operation, total)}; }}",
+            "#define ADD(a, b) add(a, b)",
+        ]
 
     @property
     @override

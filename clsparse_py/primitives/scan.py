@@ -130,6 +130,7 @@ class ScanTiles(Tiles, OfEntries):
         *,
         runs: bool = False,
         by_key: bool = False,
+        operation: str = "plus",
     ) -> ScanTiles:
         """Return the legal record nearest to the one asked for, without tiles before: it fits in the local memory."""
         record = cls(
@@ -142,14 +143,15 @@ class ScanTiles(Tiles, OfEntries):
             inclusive=inclusive,
             carried=False,
             by_key=by_key,
+            operation=operation,
         )
         return fitting(device, record)
 
     @property
     def sums(self) -> TileSums:
         """The record of the kernel that adds up the tiles of this one."""
-        types = self.source, self.target, self.portability
-        return TileSums(self.work_group, *types, runs=self.runs, tile=self.tile, by_key=self.by_key)
+        types, named = (self.source, self.target, self.portability), self.operation
+        return TileSums(self.work_group, *types, runs=self.runs, tile=self.tile, by_key=self.by_key, operation=named)
 
     @property
     @override
@@ -272,7 +274,8 @@ def _carried(record: ScanTiles, adds: bool) -> ScanTiles:
 @functools.lru_cache(maxsize=256)
 def _sums(device: Device, record: ScanTiles, by_key: bool) -> tuple[TileSums, ScanTiles]:
     """Return the records of the sums of tiles, and of their scan."""
-    return record.sums, ScanTiles.legal(device, record.total, record.total, True, record.work_group, by_key=by_key)
+    types = record.total, record.total
+    return record.sums, ScanTiles.legal(device, *types, True, record.work_group, by_key=by_key, operation=record.operation)
 
 
 def enqueue_tiles(

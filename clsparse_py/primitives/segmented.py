@@ -83,10 +83,20 @@ class SegmentedTiles(Tiles, OfSegments):
 
     @classmethod
     def legal(
-        cls, device: Device, source: str, target: str, index: str, kind: str, inclusive: bool, work_group: int | None = None
+        cls,
+        device: Device,
+        source: str,
+        target: str,
+        index: str,
+        kind: str,
+        inclusive: bool,
+        work_group: int | None = None,
+        *,
+        operation: str = "plus",
     ) -> SegmentedTiles:
         """Return the legal record nearest to the one asked for: it fits in the local memory."""
-        return fitting(device, cls(work_group or 256, source, target, device.portability, index, 1, inclusive, kind))
+        types = source, target, device.portability, index
+        return fitting(device, cls(work_group or 256, *types, 1, inclusive, kind, operation=operation))
 
     @property
     @override
@@ -155,6 +165,8 @@ def enqueue_segmented_sum(
     n: int,
     target: cl_array.Array,
     work_group: int | None = None,
+    *,
+    operation: str = "plus",
 ) -> None:
     """Enqueue the sum of each segment.
 
@@ -169,19 +181,23 @@ def enqueue_segmented_sum(
         How many there are.
     work_group : int, optional
         Work-items in a work-group, if not those that suit the device.
+    operation : str
+        What stands for the addition, as in `Addition`; an empty segment gives its identity.
     """
     types, index = (name_of(source.dtype), name_of(target.dtype)), name_of(segment_ptr.dtype)
     if chain.device.is_cpu:
-        record = SegmentedChunks(work_group or 1, *types, chain.device.portability.at_most(1), index, "sum", True)
+        portability = chain.device.portability.at_most(1)
+        record = SegmentedChunks(work_group or 1, *types, portability, index, "sum", True, operation=operation)
         _enqueue_chunks(chain, (record, replace(record, step="add")), segment_ptr, n_segments, source, n, target)
         return
-    built, tiles = chain.build(SegmentedTiles.legal(chain.device, *types, index, "sum", True, work_group))
+    built, tiles = chain.build(SegmentedTiles.legal(chain.device, *types, index, "sum", True, work_group, operation=operation))
     n_parts, cuts = _enqueue_cuts(chain, tiles, segment_ptr, n_segments, n)
     partial = chain.scratch(n_parts, tiles.total)
     chain.launch(built, n_parts, np.uint64(n_segments), np.uint64(n), segment_ptr, cuts, source, partial, target)
     if n_parts > 1:
         _enqueue_scan_of_parts(chain, tiles, partial, cuts, n_parts)
-        adding, _ = chain.build(AddPartials(tiles.work_group, tiles.total, tiles.target, chain.device.portability.at_most(1)))
+        portability = chain.device.portability.at_most(1)
+        adding, _ = chain.build(AddPartials(tiles.work_group, tiles.total, tiles.target, portability, operation=operation))
         chain.launch(adding, -(-n_parts // adding.parameters.work_group), np.uint64(n_parts), cuts, partial, target)
 
 
@@ -241,7 +257,8 @@ def _enqueue_scan_of_parts(
     chain: Chain, tiles: SegmentedTiles, partial: cl_array.Array, cuts: cl_array.Array, n_parts: int
 ) -> None:
     """Enqueue the scan of partial sums of parts, over consecutive parts in which no other segment begins."""
-    record = ScanTiles.legal(chain.device, tiles.total, tiles.total, True, tiles.work_group, by_key=True)
+    types = tiles.total, tiles.total
+    record = ScanTiles.legal(chain.device, *types, True, tiles.work_group, by_key=True, operation=tiles.operation)
     enqueue_tiles(chain, record, partial, partial, n_parts, n_parts, (cuts,))
 
 

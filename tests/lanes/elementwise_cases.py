@@ -16,7 +16,7 @@ from transpose_cases import RAGGED, on_device
 from values import INDEX_TYPES, numbers, same
 
 from clsparse_py.elementwise import union
-from clsparse_py.elementwise.operators import OPERATORS
+from clsparse_py.elementwise.operators import OPERATORS, UFUNCS
 from clsparse_py.elementwise.union_kernels import UnionMarks
 
 Case = partial[None]
@@ -83,6 +83,44 @@ def compared(dtype: np.dtype[Any], index: type[Any]) -> None:
         same(A == dense, host == dense)
 
 
+def with_dense(dtype: np.dtype[Any], index: type[Any]) -> None:
+    """Multiply with a dense matrix, place by place and at entries, and a row and a column with each of its rows and columns."""
+    form = canonical(1)
+    A, host = on_device(form, numbers(form.nnz, dtype), index), scipy.sparse.csr_array(form, dtype=dtype)
+    host.data = numbers(form.nnz, dtype)
+    dense = numbers(form.shape, dtype)
+    for found, wanted in ((A * dense, host * dense), (A * dense[:, :1], host * dense[:, :1])):
+        same(found.toarray(), wanted.toarray())
+    same(A.maximum(dense), host.maximum(dense))
+    for shape, other in (((1, 23), dense), ((14, 1), dense)):
+        one = scipy.sparse.csr_array(np.ones(shape, dtype))
+        same((on_device(one, one.data, index) * other).toarray(), (one * other).toarray())
+
+
+def functions(dtype: np.dtype[Any], index: type[Any]) -> None:
+    """Apply functions and powers to values."""
+    form = canonical(1)
+    given = numbers(form.nnz, dtype)
+    A = on_device(form, given, index)
+    np.testing.assert_allclose(A.power(3).data.get(), given**3, rtol=1e-5)
+    if dtype.kind in "fc":
+        for name in UFUNCS:
+            if UFUNCS[name].expression(dtype):
+                with np.errstate(all="ignore"):
+                    wanted = getattr(np, name)(given)
+                np.testing.assert_allclose(getattr(A, name)().data.get(), wanted, rtol=1e-4, atol=1e-5)
+
+
+def extremes(dtype: np.dtype[Any], index: type[Any]) -> None:
+    """Find the largest and smallest values of rows and of all, and where they are."""
+    form = canonical(1)
+    A, host = on_device(form, numbers(form.nnz, dtype), index), scipy.sparse.csr_array(form, dtype=dtype)
+    host.data = numbers(form.nnz, dtype)
+    for name, axis in (("max", 1), ("nanmin", None), ("argmax", 1), ("argmin", None)):
+        found, wanted = (getattr(each, name)(axis) for each in (A, host))
+        same(*(each.toarray() if hasattr(each, "toarray") else np.asarray(each) for each in (found, wanted)))
+
+
 def elementwise_cases(dtypes: tuple[np.dtype[Any], ...]) -> Iterator[Case]:
     """Operators, dtypes and index types, in rotation."""
     rotation = itertools.cycle(dtypes)
@@ -91,3 +129,7 @@ def elementwise_cases(dtypes: tuple[np.dtype[Any], ...]) -> Iterator[Case]:
     for i, dtype in enumerate(dtypes):
         yield partial(values, dtype, INDEX_TYPES[i % 2])
         yield partial(compared, dtype, INDEX_TYPES[i % 2])
+        yield partial(with_dense, dtype, INDEX_TYPES[i % 2])
+        yield partial(functions, dtype, INDEX_TYPES[i % 2])
+        if i < 3:
+            yield partial(extremes, dtype, INDEX_TYPES[i % 2])

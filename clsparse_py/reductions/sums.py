@@ -28,10 +28,11 @@ from clsparse_py.memory import allocated
 from clsparse_py.placement import value_dtype
 from clsparse_py.primitives.segmented import enqueue_segmented_sum
 from clsparse_py.records import dataclass
+from clsparse_py.reductions.axes import axis_of
 from clsparse_py.structure import OfStructure
 from clsparse_py.transfer import contexts_match, fetched
 
-__all__ = ["Diagonal", "Reductions"]
+__all__ = ["Diagonal", "Sums"]
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,11 @@ class Diagonal(OfStructure):
         return {**super().arguments(), "is_bool": self.dtype == "bool"}
 
 
-class Reductions(Matrix):
-    """Base of matrices with reductions. Results are NumPy's, for which the host waits, unless ``out`` is a device array."""
+class Sums(Matrix):
+    """Base of matrices with sums and counts of entries.
+
+    Results are NumPy's, for which the host waits, unless ``out`` is a device array.
+    """
 
     @abc.abstractmethod
     def _transposed(self) -> Matrix:
@@ -93,7 +97,7 @@ class Reductions(Matrix):
         ValueError, TypeError
             ``axis`` is no axis, ``out`` has another shape, or a dtype is not supported.
         """
-        along, accumulated = _axis(axis), _sum_dtype(self.dtype)
+        along, accumulated = axis_of(axis), _sum_dtype(self.dtype)
         if along is None:
             # As in SciPy: duplicates are added up before, in the values' dtype.
             data, _, indptr = canonical_parts(self, self.dtype)
@@ -120,13 +124,13 @@ class Reductions(Matrix):
         TypeError
             float64 is needed, and the device lacks double precision: use ``A.astype(np.float32).mean()``.
         """
-        along = _axis(axis)
+        along = axis_of(axis)
         n = math.prod(self.shape) if along is None else self.shape[along]
         inner = np.dtype(np.float64) if self.dtype.kind in "biu" else self.dtype
         _device_dtype(self, inner)
         self.require_valid()
         structure = self.structure if inner == self.dtype else self.structure.copied(self.queue, self.indices, self.indptr)
-        shares = self.assembled(structure, scaled(self, inner.type(1 / n), inner))
+        shares = self.assembled(structure, scaled(self.queue, self.data, inner.type(1 / n), inner))
         found = shares.sum(axis, out=out)
         return found if dtype is None or out is not None else found.astype(dtype, copy=False)
 
@@ -159,7 +163,7 @@ class Reductions(Matrix):
         ValueError
             ``axis`` is none of None, 0, 1, -1, -2.
         """
-        along = _axis(axis)
+        along = axis_of(axis)
         if along is None:
             return self.nnz
         A = self if along == 1 else self._transposed()
@@ -169,7 +173,7 @@ class Reductions(Matrix):
 
     def count_nonzero(self, axis: Any = None) -> Any:
         """Return how many entries are not 0 once duplicates are added up, in all or as `getnnz` counts them; A stays as it is."""
-        along = _axis(axis)
+        along = axis_of(axis)
         parts = canonical_parts(self, self.dtype)
         _, indices, indptr = without_zeros(self.queue, parts)
         if along is None:
@@ -185,26 +189,6 @@ class Reductions(Matrix):
         data, indices, indptr = (fetched(part, self.queue) for part in (self.data, self.indices, self.indptr))
         kept = data != 0
         return np.repeat(np.arange(self.shape[0], dtype=indices.dtype), np.diff(indptr))[kept], indices[kept]
-
-
-def _axis(axis: Any) -> int | None:
-    """Return 0, 1, or None for all; both axes are all.
-
-    Raises
-    ------
-    TypeError, ValueError
-        It is no axis.
-    """
-    if axis is None:
-        return None
-    given = axis if isinstance(axis, tuple) else (axis,)
-    try:
-        axes = [operator.index(each) for each in given]
-    except TypeError:
-        raise TypeError(f"axis: must be None or an integer, is {axis!r}") from None
-    if not axes or any(not -2 <= each < 2 for each in axes) or len({each % 2 for each in axes}) < len(axes):
-        raise ValueError(f"axis: must be None, 0 or 1, or -1 or -2, is {axis!r}")
-    return None if len(axes) == 2 else axes[0] % 2
 
 
 def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -1,0 +1,67 @@
+"""The larger and smaller values of a sparse matrix and a scalar or a dense matrix."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from pyopencl import array as cl_array
+
+from clsparse_py.canonical import without_zeros
+from clsparse_py.elementwise.comparison import full_structure
+from clsparse_py.elementwise.dense import dense_of, paired
+from clsparse_py.elementwise.operands import broadcast, placed_dense
+from clsparse_py.elementwise.union import canonical_parts
+from clsparse_py.elementwise.values import dense_values, mapped_with, require_results
+from clsparse_py.matrix import Matrix, MatrixT, Structure
+from clsparse_py.transfer import fetched
+
+__all__ = ["chosen_of_dense", "chosen_of_scalar"]
+
+
+def chosen_of_scalar(operator: str, A: MatrixT, scalar: Any) -> MatrixT:
+    """Return the matrix of the larger or the smaller one of each value and a scalar.
+
+    Warns, as SciPy does, if the result has an entry at each place.
+    """
+    of_numpy = getattr(np, operator)
+    dtype = of_numpy(np.zeros(1, A.dtype), scalar).dtype
+    require_results(A.queue, f"{operator} of {A.dtype} and {scalar!r}", dtype)
+    if not of_numpy(0, scalar):
+        data, indices, indptr = canonical_parts(A, A.dtype)
+        values = mapped_with(A.queue, data, operator, dtype, scalar)
+        data, indices, indptr = without_zeros(A.queue, (values, indices, indptr))
+        return A.assembled(Structure.canonical(A.queue, A.structure.shape, indices, indptr), data)
+    sign = "positive" if operator == "maximum" else "negative"
+    text = f"Taking {operator} with a {sign} number results in a dense matrix."
+    warnings.warn(text, scipy.sparse.SparseEfficiencyWarning, stacklevel=4)
+    dense = dense_of(A, A.dtype)
+    values = dense.reshape(dense.size)  # type: ignore[no-untyped-call] # PyOpenCL's
+    return A.assembled(full_structure(A), mapped_with(A.queue, values, operator, dtype, scalar))
+
+
+def chosen_of_dense(operator: str, A: Matrix, other: Any) -> Any:
+    """Return the dense matrix of the larger or the smaller values of a matrix and a dense operand, of its kind.
+
+    Parameters
+    ----------
+    operator : str
+        "maximum" or "minimum".
+    A : Matrix
+    other : numpy.ndarray or pyopencl.array.Array
+        Of one or two dimensions; rows and columns of both are repeated, as in NumPy.
+
+    Raises
+    ------
+    ValueError
+        The shapes do not go together.
+    """
+    dtype, shape = np.result_type(A.dtype, other.dtype), np.broadcast_shapes(A.shape, other.shape)
+    require_results(A.queue, f"{operator} of {A.dtype} and {other.dtype}", dtype)
+    own = dense_of(A, dtype)
+    if shape != A.shape:
+        own = dense_values(A.queue, broadcast(own, shape), "positive", dtype)
+    found = paired(A.queue, operator, own, broadcast(placed_dense(A.queue, other), shape))
+    return found if isinstance(other, cl_array.Array) else fetched(found, A.queue)

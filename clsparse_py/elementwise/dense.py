@@ -1,0 +1,275 @@
+"""Operators on a sparse and a dense matrix: place by place, or at the entries of the sparse one alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+from typing_extensions import override
+
+from clsparse_py.arithmetic import OPENCL_TYPES, conversion, name_of
+from clsparse_py.by_host import or_by_host, placed
+from clsparse_py.elementwise.operators import BINARY
+from clsparse_py.elementwise.values import Values, add_entries, dense_values, operation_lines
+from clsparse_py.launch import Chain, spread
+from clsparse_py.matrix import Matrix
+from clsparse_py.memory import allocated
+from clsparse_py.records import dataclass
+from clsparse_py.structure import OfStructure
+from clsparse_py.transfer import fetched
+
+__all__ = ["AtEntries", "DensePair", "Outer", "at_entries", "dense_of", "outer", "paired"]
+
+_WORK_GROUP = 128
+Coordinates = tuple[cl_array.Array, cl_array.Array]
+
+
+@dataclass(frozen=True)
+class DensePair(Values):
+    """Parameters of ``templates/elementwise/dense_pair.mako``; the operator takes two values."""
+
+    template = "elementwise/dense_pair"
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"pair_{super().name}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {"work_group": self.work_group}
+
+
+@dataclass(frozen=True)
+class AtEntries(OfStructure):
+    """Parameters of ``templates/elementwise/at_entries.mako``.
+
+    Attributes
+    ----------
+    a, b : str
+        NumPy's names of the dtypes of the sparse and of the dense matrix's values. Results are of the dtype that both give.
+    operator : str
+        A name in `BINARY`.
+    """
+
+    template = "elementwise/at_entries"
+
+    a: str
+    b: str
+    operator: str
+
+    @property
+    @override
+    def name(self) -> str:
+        kind = self.template.split("/")[1]
+        return f"{kind}_{self.operator}_{self.a}_{self.b}_{self.index}_wg{self.work_group}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        b, dtype = np.dtype(self.b), np.result_type(self.a, self.b)
+        lines = operation_lines(self.a, dtype.name, dtype.name, BINARY[self.operator].expression(dtype))
+        lines += [
+            super().prelude,
+            f"typedef {OPENCL_TYPES[b.name]} B_VALUE;  // {b.name}",
+            f"T from_b(const B_VALUE v) {{ return {conversion(b, dtype)}; }}",
+        ]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Outer(AtEntries):
+    """Parameters of ``templates/elementwise/outer.mako``.
+
+    Attributes
+    ----------
+    result : str
+        "int32" or "int64": the dtype of the rows and columns of results.
+    of_row : bool
+        Whether the sparse operand is a row, else a column.
+    """
+
+    template = "elementwise/outer"
+
+    result: str
+    of_row: bool
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{super().name}_{self.result}_{'row' if self.of_row else 'column'}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"{super().prelude}\ntypedef {OPENCL_TYPES[self.result]} J;  // {self.result}: rows and columns of results"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "of_row": self.of_row}
+
+
+def dense_of(A: Matrix, dtype: np.dtype[Any]) -> cl_array.Array:
+    """Return a matrix as a dense one, C-contiguous, of a dtype that holds its values; duplicates are added up in that dtype."""
+    full = allocated(A.queue, "the matrix as a dense one", A.shape, dtype)
+    if full.size:
+        chain = Chain(A.queue, writes=(full,))
+        chain.fill(full, 0, full.size)
+        chain.finish(full)
+    add_entries(A, full)
+    return full
+
+
+def _places(array: cl_array.Array) -> tuple[np.int64, ...]:
+    """Return where a matrix begins in its buffer, and its steps, counted in values."""
+    return tuple(np.int64(number // array.dtype.itemsize) for number in (array.offset, *array.strides))
+
+
+def _paired_by_host(queue: cl.CommandQueue, operator: str, a: cl_array.Array, b: cl_array.Array) -> cl_array.Array:
+    """Return the result of `paired`, computed by NumPy."""
+    other = fetched(dense_values(queue, b, "positive", np.dtype(a.dtype)), queue)
+    with np.errstate(all="ignore"):
+        found = BINARY[operator].on_arrays(fetched(a, queue), other)
+    out = allocated(queue, "the result", a.shape, BINARY[operator].result_dtype(np.dtype(a.dtype)))
+    Chain(queue).copy(out, placed(queue, "values", found.astype(out.dtype).ravel()), out.size)
+    queue.finish()
+    return out
+
+
+@or_by_host(_paired_by_host)
+def paired(queue: cl.CommandQueue, operator: str, a: cl_array.Array, b: cl_array.Array) -> cl_array.Array:
+    """Return the results of an operator on the values of a C-contiguous matrix and of another of its shape.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+    operator : str
+        A name in `BINARY`.
+    a : pyopencl.array.Array
+        Begins its buffer; its dtype is that in which is computed.
+    b : pyopencl.array.Array
+        Of any strides; begins at a multiple of its dtype's size in its buffer.
+    """
+    inner = np.dtype(a.dtype)
+    out = allocated(queue, "the result", a.shape, BINARY[operator].result_dtype(inner), b.allocator)
+    if a.size:
+        chain = Chain(queue, a, b)
+        types = name_of(b.dtype), name_of(inner), name_of(out.dtype)
+        built, record = chain.build(DensePair(min(_WORK_GROUP, chain.device.max_work_group), *types, operator))
+        groups, sizes = spread(chain.device, a.size, record.work_group, 64)
+        chain.launch(built, groups, *sizes, np.uint64(a.shape[1]), *_places(b), a, b, out)
+        chain.finish(out)
+    return out
+
+
+def _strided_on_host(queue: cl.CommandQueue, dense: cl_array.Array) -> np.ndarray[Any, Any]:
+    return fetched(dense_values(queue, dense, "positive", np.dtype(dense.dtype)), queue)
+
+
+def _at_entries_by_host(
+    queue: cl.CommandQueue, operator: str, data: cl_array.Array, coordinates: Coordinates, dense: cl_array.Array
+) -> cl_array.Array:
+    """Return the result of `at_entries`, computed by NumPy."""
+    rows, columns = (fetched(each, queue) for each in coordinates)
+    with np.errstate(all="ignore"):
+        found = BINARY[operator].on_arrays(fetched(data, queue), _strided_on_host(queue, dense)[rows, columns])
+    return placed(queue, "values", found.astype(np.result_type(data.dtype, dense.dtype)), data.allocator)
+
+
+@or_by_host(_at_entries_by_host)
+def at_entries(
+    queue: cl.CommandQueue, operator: str, data: cl_array.Array, coordinates: Coordinates, dense: cl_array.Array
+) -> cl_array.Array:
+    """Return the results of an operator on the values of entries and those of a dense matrix at their places.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+    operator : str
+        A name in `BINARY`.
+    data : pyopencl.array.Array
+        The values of entries; begins its buffer.
+    coordinates : tuple of pyopencl.array.Array
+        Their rows and columns.
+    dense : pyopencl.array.Array
+        Of any strides, 0 too; begins at a multiple of its dtype's size in its buffer.
+    """
+    result = np.result_type(data.dtype, dense.dtype)
+    out = allocated(queue, "values of the result", data.size, result, data.allocator)
+    if data.size:
+        chain = Chain(queue, data, *coordinates, dense)
+        types = name_of(coordinates[0].dtype), name_of(data.dtype), name_of(dense.dtype), operator
+        built, record = chain.build(AtEntries(min(_WORK_GROUP, chain.device.max_work_group), *types))
+        groups, sizes = spread(chain.device, data.size, record.work_group, 64)
+        chain.launch(built, groups, *sizes, *_places(dense), *coordinates, data, dense, out)
+        chain.finish(out)
+    return out
+
+
+def _outer_by_host(
+    queue: cl.CommandQueue,
+    operator: str,
+    data: cl_array.Array,
+    places: cl_array.Array,
+    dense: cl_array.Array,
+    index: Any,
+    of_row: bool,
+) -> tuple[cl_array.Array, cl_array.Array, cl_array.Array]:
+    """Return the result of `outer`, computed by NumPy."""
+    entries = fetched(places, queue)
+    copies = np.arange(dense.shape[0 if of_row else 1])
+    first, second = (copies, entries) if of_row else (entries, copies)
+    rows, columns = np.repeat(first, second.size), np.tile(second, first.size)
+    values = np.tile(fetched(data, queue), copies.size) if of_row else np.repeat(fetched(data, queue), copies.size)
+    with np.errstate(all="ignore"):
+        found = BINARY[operator].on_arrays(values, _strided_on_host(queue, dense)[rows, columns])
+    found = found.astype(np.result_type(data.dtype, dense.dtype))
+    return (
+        placed(queue, "values", found),
+        placed(queue, "rows", rows.astype(index)),
+        placed(queue, "columns", columns.astype(index)),
+    )
+
+
+@or_by_host(_outer_by_host)
+def outer(
+    queue: cl.CommandQueue,
+    operator: str,
+    data: cl_array.Array,
+    places: cl_array.Array,
+    dense: cl_array.Array,
+    index: Any,
+    of_row: bool,
+) -> tuple[cl_array.Array, cl_array.Array, cl_array.Array]:
+    """Return values, rows and columns of an operator's results on a sparse row or column, repeated for all of a dense matrix.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+    operator : str
+        A name in `BINARY`.
+    data, places : pyopencl.array.Array
+        The values of entries, and the columns of those of a row, or the rows of those of a column; they begin their buffers.
+    dense : pyopencl.array.Array
+        Of the result's shape, of any strides, 0 too; begins at a multiple of its dtype's size in its buffer.
+    index : dtype
+        Of the rows and columns of results.
+    of_row : bool
+        Whether the entries are a row's.
+    """
+    copies = dense.shape[0 if of_row else 1]
+    n, result = data.size * copies, np.result_type(data.dtype, dense.dtype)
+    values = allocated(queue, "values of the result", n, result, data.allocator)
+    rows, columns = (allocated(queue, f"{what} of the result", n, index, data.allocator) for what in ("rows", "columns"))
+    if n:
+        chain = Chain(queue, data, places, dense)
+        types = name_of(places.dtype), name_of(data.dtype), name_of(dense.dtype), operator, name_of(np.dtype(index))
+        built, record = chain.build(Outer(min(_WORK_GROUP, chain.device.max_work_group), *types, of_row))
+        groups, sizes = spread(chain.device, n, record.work_group, 64)
+        counts = np.uint64(data.size), np.uint64(copies)
+        chain.launch(built, groups, *sizes, *counts, *_places(dense), places, data, dense, rows, columns, values)
+        chain.finish(values, rows, columns)
+    return values, rows, columns

@@ -1,0 +1,389 @@
+"""The largest and smallest values of sparse matrices, and where they are, as SciPy's arrays have them."""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+from typing_extensions import override
+
+from clsparse_py.arithmetic import OPENCL_TYPES, extreme, name_of, needs_fp64
+from clsparse_py.by_host import or_by_host, placed
+from clsparse_py.canonical import without_zeros
+from clsparse_py.coordinates import rows_of
+from clsparse_py.elementwise.union import canonical_parts
+from clsparse_py.launch import Chain, spread
+from clsparse_py.matrix import Matrix
+from clsparse_py.memory import allocated
+from clsparse_py.primitives.segmented import enqueue_segmented_sum
+from clsparse_py.records import dataclass
+from clsparse_py.reductions.axes import axis_of
+from clsparse_py.structure import OfStructure
+from clsparse_py.transfer import fetched
+
+__all__ = ["ExtremeColumns", "ExtremeOfAll", "ExtremePlaces", "Extremes", "RowExtremes"]
+
+_WORK_GROUP = 128
+Parts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
+
+
+@dataclass(frozen=True)
+class _OfExtremes(OfStructure):
+    """Base of the records of kernels that read extreme values.
+
+    Attributes
+    ----------
+    dtype : str
+        NumPy's name of the dtype of the values.
+    operation : str
+        "maximum", "minimum", "fmax" or "fmin".
+    """
+
+    dtype: str
+    operation: str
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{self.template.split('/')[1]}_{self.operation}_{self.dtype}_{self.index}_wg{self.work_group}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        fp64 = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n" if needs_fp64(np.dtype(self.dtype)) else ""
+        return f"{fp64}{super().prelude}\ntypedef {OPENCL_TYPES[self.dtype]} V;  // {self.dtype}: values"
+
+
+@dataclass(frozen=True)
+class RowExtremes(_OfExtremes):
+    """Parameters of ``templates/reductions/row_extremes.mako``."""
+
+    template = "reductions/row_extremes"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        expression = extreme(self.operation, np.dtype(self.dtype))
+        return f"{super().prelude}\nV extreme(const V a, const V b) {{ return {expression}; }}"
+
+
+@dataclass(frozen=True)
+class ExtremeColumns(_OfExtremes):
+    """Parameters of ``templates/reductions/extreme_columns.mako``.
+
+    Attributes
+    ----------
+    of_all : bool
+        Whether one value is that of all rows.
+    """
+
+    template = "reductions/extreme_columns"
+
+    of_all: bool
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{'all_' if self.of_all else ''}{super().name}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"{super().prelude}\n#define I_MAX {'LONG_MAX' if self.index == 'int64' else 'INT_MAX'}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        kind = np.dtype(self.dtype).kind
+        # NaN is as good as another one.
+        same = {"c": "(all(a == b) || (any(a != a) && any(b != b)))", "f": "(a == b || (a != a && b != b))"}
+        return {**super().arguments(), "of_all": self.of_all, "same": same.get(kind, "a == b")}
+
+
+@dataclass(frozen=True)
+class ExtremePlaces(_OfExtremes):
+    """Parameters of ``templates/reductions/extreme_places.mako``."""
+
+    template = "reductions/extreme_places"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        sign = ">" if self.operation == "maximum" else "<"
+        if np.dtype(self.dtype).kind == "c":
+            terms = {"beyond": f"(a.x {sign} b.x || (a.x == b.x && a.y {sign} b.y))", "is_zero": "all(a == b)"}
+        else:
+            terms = {"beyond": f"a {sign} b", "is_zero": "a == b"}
+        return {**super().arguments(), **terms}
+
+
+@dataclass(frozen=True)
+class ExtremeOfAll(OfStructure):
+    """Parameters of ``templates/reductions/extreme_of_all.mako``."""
+
+    template = "reductions/extreme_of_all"
+
+
+class Extremes(Matrix):
+    """Base of matrices with extreme values.
+
+    Values that are not stored count as 0 unless ``explicit`` is set. Duplicates are added up before.
+    """
+
+    @abc.abstractmethod
+    def _transposed(self) -> Matrix:
+        """Return the transposed matrix, which is kept."""
+
+    @abc.abstractmethod
+    def _vector(self, values: cl_array.Array, places: cl_array.Array, n: int) -> Any:
+        """Return a one-dimensional `coo_array` of n places."""
+
+    def max(self, axis: Any = None, out: Any = None, *, explicit: bool = False) -> Any:
+        """Return the largest value of all, or of each column (axis 0) or row (axis 1); NaN if there is one.
+
+        Parameters
+        ----------
+        axis : {None, 0, 1, -1, -2}
+        out : None
+            For NumPy's sake.
+        explicit : bool
+            Whether only stored values count. Columns or rows without any then have no entry in the result.
+
+        Returns
+        -------
+        scalar or coo_array
+            With an axis a one-dimensional `coo_array`, without entries that are 0.
+
+        Raises
+        ------
+        ValueError
+            ``axis`` is no axis, its length is 0, or ``out`` is given.
+        """
+        return self._extreme("maximum", axis, out, explicit)
+
+    def min(self, axis: Any = None, out: Any = None, *, explicit: bool = False) -> Any:
+        """Return the smallest value of all, or of each column or row; as for `max`."""
+        return self._extreme("minimum", axis, out, explicit)
+
+    def nanmax(self, axis: Any = None, out: Any = None, *, explicit: bool = False) -> Any:
+        """Return the largest value but NaN of all, or of each column or row; as for `max`."""
+        return self._extreme("fmax", axis, out, explicit)
+
+    def nanmin(self, axis: Any = None, out: Any = None, *, explicit: bool = False) -> Any:
+        """Return the smallest value but NaN of all, or of each column or row; as for `max`."""
+        return self._extreme("fmin", axis, out, explicit)
+
+    def argmax(self, axis: Any = None, out: Any = None, *, explicit: bool = False) -> Any:
+        """Return where the largest value of all is, or that of each column (axis 0) or row (axis 1); the first of equal ones.
+
+        Parameters
+        ----------
+        axis : {None, 0, 1, -1, -2}
+            None: the place is counted row by row.
+        out : None
+            For NumPy's sake.
+        explicit : bool
+            Whether only stored values count; without an axis the result is then a position among them.
+
+        Returns
+        -------
+        int or numpy.ndarray
+            With an axis a place for each column or row.
+
+        Raises
+        ------
+        ValueError
+            ``axis`` is no axis, its length is 0, ``out`` is given, or no value is stored of those that count.
+        """
+        return self._place("maximum", "argmax", axis, out, explicit)
+
+    def argmin(self, axis: Any = None, out: Any = None, *, explicit: bool = False) -> Any:
+        """Return where the smallest value of all is, or that of each column or row; as for `argmax`."""
+        return self._place("minimum", "argmin", axis, out, explicit)
+
+    def _extreme(self, operation: str, axis: Any, out: Any, explicit: bool) -> Any:
+        if out is not None:
+            raise ValueError("out: must be None, as sparse min and max do not support it")
+        along = axis_of(axis)
+        if 0 in (self.shape if along is None else (self.shape[along],)):
+            raise ValueError(
+                f"axis: is of length 0, A is {self.shape[0]} x {self.shape[1]} (zero-size array to reduction operation)"
+            )
+        if along is None:
+            return self._extreme_of_all(operation, explicit)
+        A = self if along == 1 else self._transposed()
+        values, places = _of_rows(self.queue, _parts_of(A), operation, 0 if explicit else A.shape[1])
+        ends = placed(self.queue, "indptr", np.array([0, values.size], places.dtype))
+        values, places, _ = without_zeros(self.queue, (values, places, ends))
+        return self._vector(_viewed(values, self.dtype), places, A.shape[0])
+
+    def _extreme_of_all(self, operation: str, explicit: bool) -> Any:
+        data, zero = _parts_of(self)[0], self.dtype.type(0)
+        if not data.size:
+            return zero
+        found = fetched(_of_all(self.queue, data, operation), self.queue).view(self.dtype)[0]
+        return found if explicit or data.size == math.prod(self.shape) else getattr(np, operation)(zero, found)
+
+    def _place(self, operation: str, name: str, axis: Any, out: Any, explicit: bool) -> Any:
+        if out is not None:
+            raise ValueError(f"out: must be None, as sparse {name} does not support it")
+        along = axis_of(axis)
+        if 0 in (self.shape if along is None else (self.shape[along],)):
+            raise ValueError(f"axis: cannot apply {name} along an axis of length 0, A is {self.shape[0]} x {self.shape[1]}")
+        A = self._transposed() if along == 0 else self
+        parts = _parts_of(A)
+        if along is not None:
+            return fetched(_places_of_rows(self.queue, parts, operation, 0 if explicit else A.shape[1]), self.queue)
+        if not parts[0].size:
+            if explicit:
+                raise ValueError(f"A: cannot apply {name} to a matrix without stored values when explicit=True (zero matrix)")
+            return 0
+        value, position, place, missing = _place_of_all(self.queue, parts, operation, self.shape[1])
+        if explicit:
+            return position
+        zero = value.dtype.type(0)
+        beyond = getattr(np, operation)(value, zero) == value != zero
+        if beyond or parts[0].size == math.prod(self.shape):
+            return place
+        return min(missing, position) if value == zero else missing
+
+
+def _parts_of(A: Matrix) -> Parts:
+    """Return the parts of a matrix in canonical format, booleans as bytes."""
+    data, indices, indptr = canonical_parts(A, A.dtype)
+    return _viewed(data, np.dtype(np.uint8)) if data.dtype.kind == "b" else data, indices, indptr
+
+
+def _viewed(values: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
+    """Return values of a device array as those of a dtype of as many bytes."""
+    found: cl_array.Array = values.view(dtype)  # type: ignore[no-untyped-call] # PyOpenCL's
+    return found
+
+
+def _reduced(values: np.ndarray[Any, Any], operation: str) -> Any:
+    """Return the extreme of some values of NumPy's."""
+    return getattr(np, operation).reduce(values)
+
+
+def _of_all_by_host(queue: cl.CommandQueue, data: cl_array.Array, operation: str) -> cl_array.Array:
+    """Return the result of `_of_all`, computed by NumPy."""
+    return placed(queue, "the extreme value", np.array([_reduced(fetched(data, queue), operation)], data.dtype))
+
+
+@or_by_host(_of_all_by_host)
+def _of_all(queue: cl.CommandQueue, data: cl_array.Array, operation: str) -> cl_array.Array:
+    """Return the extreme of some values, of which there is one at least."""
+    ends = placed(queue, "segments", np.array([0, data.size], np.int64))
+    chain, found = Chain(queue, data, ends), allocated(queue, "the extreme value", 1, data.dtype)
+    enqueue_segmented_sum(chain, ends, 1, data, data.size, found, operation=operation)
+    chain.finish(found)
+    return found
+
+
+def _of_rows_by_host(
+    queue: cl.CommandQueue, parts: Parts, operation: str, n_columns: int
+) -> tuple[cl_array.Array, cl_array.Array]:
+    """Return the result of `_of_rows`, computed by NumPy."""
+    data, _, indptr = (fetched(part, queue) for part in parts)
+    found = np.zeros(indptr.size - 1, data.dtype)
+    lengths = np.diff(indptr)
+    for row in np.flatnonzero(lengths):
+        found[row] = _reduced(data[indptr[row] : indptr[row + 1]], operation)
+        if lengths[row] < n_columns:
+            found[row] = getattr(np, operation)(found[row], found.dtype.type(0))
+    return placed(queue, "values", found), placed(queue, "rows", np.arange(found.size, dtype=indptr.dtype))
+
+
+@or_by_host(_of_rows_by_host)
+def _of_rows(queue: cl.CommandQueue, parts: Parts, operation: str, n_columns: int) -> tuple[cl_array.Array, cl_array.Array]:
+    """Return the extreme value of each row, 0 if it has no entry, and the numbers of rows.
+
+    Places without an entry count as 0 if a row has less than ``n_columns`` entries.
+    """
+    data, _, indptr = parts
+    chain, n = Chain(queue, *parts), indptr.size - 1
+    built, record = chain.build(_row_extremes(chain, indptr, data, operation))
+    found = allocated(queue, "values of the result", n, data.dtype, data.allocator)
+    rows = allocated(queue, "rows of the result", n, indptr.dtype, data.allocator)
+    if n:
+        enqueue_segmented_sum(chain, indptr, n, data, data.size, found, operation=operation)
+        groups, sizes = spread(chain.device, n, record.work_group, 64)
+        chain.launch(built, groups, *sizes, np.uint64(n_columns), indptr, found, rows)
+        chain.finish(found, rows)
+    return found, rows
+
+
+def _row_extremes(chain: Chain, indptr: cl_array.Array, data: cl_array.Array, operation: str) -> RowExtremes:
+    return RowExtremes(min(_WORK_GROUP, chain.device.max_work_group), name_of(indptr.dtype), name_of(data.dtype), operation)
+
+
+def _places_of_rows_by_host(queue: cl.CommandQueue, parts: Parts, operation: str, n_columns: int) -> cl_array.Array:
+    """Return the result of `_places_of_rows`, computed by NumPy."""
+    data, indices, indptr = (fetched(part, queue) for part in parts)
+    places = np.zeros(indptr.size - 1, np.int64)
+    find, compare = (np.argmax, np.greater) if operation == "maximum" else (np.argmin, np.less)
+    for row in np.flatnonzero(np.diff(indptr)):
+        values, columns = (each[indptr[row] : indptr[row + 1]] for each in (data, indices))
+        first = find(values)
+        places[row] = columns[first]
+        if values.size < n_columns and not compare(values[first], 0):
+            missing = np.flatnonzero(np.append(columns, n_columns) != np.arange(columns.size + 1))[0]
+            places[row] = min(columns[first], missing) if values[first] == 0 else missing
+    return placed(queue, "places", places)
+
+
+@or_by_host(_places_of_rows_by_host)
+def _places_of_rows(queue: cl.CommandQueue, parts: Parts, operation: str, n_columns: int) -> cl_array.Array:
+    """Return the column of the first extreme value of each row, stored or, unless ``n_columns`` is 0, not; 0 for empty rows."""
+    data, indices, indptr = parts
+    rows = rows_of(queue, indptr, data.size)
+    chain, n = Chain(queue, *parts, rows), indptr.size - 1
+    types = name_of(indptr.dtype), name_of(data.dtype), operation
+    group = min(_WORK_GROUP, chain.device.max_work_group)
+    mark, marking = chain.build(ExtremeColumns(group, *types, False))
+    settle, settling = chain.build(ExtremePlaces(group, *types))
+    places = allocated(queue, "places", n, np.dtype(np.int64), data.allocator)
+    if not n:
+        return places
+    found, columns = chain.scratch(n, data.dtype), chain.scratch(n, indptr.dtype)
+    of_extremes = chain.scratch(data.size, indptr.dtype)
+    enqueue_segmented_sum(chain, indptr, n, data, data.size, found, operation=operation)
+    groups, sizes = spread(chain.device, data.size, marking.work_group, 64)
+    chain.launch(mark, groups, *sizes, rows, indices, data, found, of_extremes)
+    enqueue_segmented_sum(chain, indptr, n, of_extremes, data.size, columns, operation="minimum")
+    groups, sizes = spread(chain.device, n, settling.work_group, 64)
+    chain.launch(settle, groups, *sizes, np.uint64(n_columns), indptr, indices, found, columns, places)
+    chain.finish(places)
+    return places
+
+
+def _place_of_all_by_host(queue: cl.CommandQueue, parts: Parts, operation: str, n_columns: int) -> tuple[Any, int, int, int]:
+    """Return the result of `_place_of_all`, computed by NumPy."""
+    data, indices, indptr = (fetched(part, queue) for part in parts)
+    position = int((np.argmax if operation == "maximum" else np.argmin)(data))
+    places = np.repeat(np.arange(indptr.size - 1), np.diff(indptr)) * n_columns + indices
+    missing = np.flatnonzero(np.append(places, -1) != np.arange(places.size + 1))[0]
+    return data[position], position, int(places[position]), int(missing)
+
+
+@or_by_host(_place_of_all_by_host)
+def _place_of_all(queue: cl.CommandQueue, parts: Parts, operation: str, n_columns: int) -> tuple[Any, int, int, int]:
+    """Return the first extreme entry of a matrix, its position, its place row by row, and the first place without entry."""
+    data, indices, indptr = parts
+    chain, n = Chain(queue, *parts), indptr.size - 1
+    types = name_of(indptr.dtype), name_of(data.dtype), operation
+    mark, marking = chain.build(ExtremeColumns(min(_WORK_GROUP, chain.device.max_work_group), *types, True))
+    locate, _ = chain.build(ExtremeOfAll(1, types[0]))
+    ends = placed(queue, "segments", np.array([0, data.size], indptr.dtype))
+    found, position, places = chain.scratch(1, data.dtype), chain.scratch(1, indptr.dtype), chain.scratch(2, np.int64)
+    of_extremes = chain.scratch(data.size, indptr.dtype)
+    enqueue_segmented_sum(chain, ends, 1, data, data.size, found, operation=operation)
+    groups, sizes = spread(chain.device, data.size, marking.work_group, 64)
+    chain.launch(mark, groups, *sizes, data, found, of_extremes)
+    enqueue_segmented_sum(chain, ends, 1, of_extremes, data.size, position, operation="minimum")
+    chain.launch(locate, 1, np.uint64(n), np.uint64(n_columns), indptr, indices, position, places)
+    place, missing = chain.read(places, 2)
+    return chain.read(found, 1)[0], int(chain.read(position, 1)[0]), int(place), int(missing)
