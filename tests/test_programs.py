@@ -354,7 +354,9 @@ def test_kernels_are_built_together(queue: cl.CommandQueue, probe: list[str]) ->
 
 def test_what_was_rendered_is_what_was_compiled(queue: cl.CommandQueue, probe: list[str]) -> None:
     built = programs.build(queue.context, queue.device, Probe(8))
-    assert probe == [programs.render(built.parameters)]
+    (compiled,) = probe
+    # Behind the declarations that tests show PoCL.
+    assert compiled.endswith(programs.render(built.parameters))
 
 
 def test_smaller_work_group_where_the_driver_allows_less(

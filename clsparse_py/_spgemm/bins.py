@@ -32,7 +32,7 @@ class Bin:
         Whether rows without products, where there are some among all others, are worth no list of those that have some.
     as_wide : bool
         Whether it needs workspace for each column of B, whatever the rows are; where that is too much, the bin does not hold.
-    least_bytes : int
+    min_bytes : int
         Workspace that it needs at least; where there is not so much, the bin does not hold.
     max_columns : int or None
         The most columns of B with which it holds; None for no limit.
@@ -48,7 +48,7 @@ class Bin:
     max_length: int | None = None
     takes_empty: bool = False
     as_wide: bool = False
-    least_bytes: int = 0
+    min_bytes: int = 0
     max_columns: int | None = None
     max_span: int | None = None
     even: bool = False
@@ -74,7 +74,7 @@ class Bin:
         ``narrow``: whether these are enough for an accumulator as wide as B.
         """
         too_wide = self.max_columns is not None and n_columns > self.max_columns
-        return not too_wide and self.least_bytes <= room and (narrow or not self.as_wide)
+        return not too_wide and self.min_bytes <= room and (narrow or not self.as_wide)
 
     @property
     def takes_all(self) -> bool:

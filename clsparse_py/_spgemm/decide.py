@@ -116,7 +116,7 @@ def esc_local(device: Device, form: Form, thresholds: Thresholds) -> tuple[Bin, 
     bins = (
         Bin(
             "esc-local", each, each.products, each.length, takes_empty=isinstance(each, EscItem),
-            least_bytes=each.least_bytes(device, form), max_columns=each.max_columns(device, form),
+            min_bytes=each.min_bytes(device, form), max_columns=each.max_columns(device, form),
         )
         for each in esc_bins(device, form, thresholds)
     )  # fmt: skip
@@ -382,7 +382,7 @@ def suits_upper_bound(work: Work, product: Product, bins: Sequence[Bin]) -> bool
     contracts = work.compression > limits.max_upper_compression
     if contracts or not 0 < work.n_products <= limits.max_upper_mean * n_rows or max(work.n_products, n_rows) > _MAX_ROOM:
         return False
-    least = max((bin_.least_bytes for bin_ in bins), default=0)
+    least = max((bin_.min_bytes for bin_ in bins), default=0)
     fits = room + max(room, least) <= product.free and room + least <= product.spare(int(work.n_products / work.compression))
     return fits and all(isinstance(bin_.accumulator, _BY_UPPER_BOUND) for bin_ in bins)
 

@@ -13,7 +13,7 @@ from clsparse_py._spgemm.bins import EMPTY, Bin, Bins
 from clsparse_py._spgemm.canonical_values import CanonicalOperand
 from clsparse_py._spgemm.decide import is_narrow
 from clsparse_py._spgemm.kernels import Form
-from clsparse_py._spgemm.least import copy_bytes, least_bytes
+from clsparse_py._spgemm.least import copy_bytes, min_bytes
 from clsparse_py._spgemm.methods.base import workspace_bound
 from clsparse_py._spgemm.methods.dense_chunked import worker_bytes, workers_on
 from clsparse_py._spgemm.pipeline import inspected
@@ -54,7 +54,7 @@ class Estimate(Shown):
         Of C's three arrays.
     workspace_bytes : int
         At most in use beside A, B and C at a time, if there is no limit and the method is "auto".
-    least_bytes : int
+    min_bytes : int
         The least ``memory_limit`` that is enough, for any method.
     expansion_bytes : int
         Of all products with their columns, expanded at once. Methods that expand in global memory take at most this, and never
@@ -71,7 +71,7 @@ class Estimate(Shown):
     exact: bool
     c_bytes: int
     workspace_bytes: int
-    least_bytes: int
+    min_bytes: int
     expansion_bytes: int
     histogram: tuple[tuple[int, int], ...]
 
@@ -95,7 +95,7 @@ class Estimate(Shown):
         title = (
             f"SpGEMM, estimate of a {rows} x {columns} product: {self.n_products:,} products, {bound}{self.nnz:,} entries; "
             f"bytes: C {bound}{self.c_bytes:,}, workspace at most {self.workspace_bytes:,}, with the least memory_limit "
-            f"{self.least_bytes:,}"
+            f"{self.min_bytes:,}"
         )
         classes = [("more" if most < 0 else f"{most:,}", f"{n_rows:,}") for most, n_rows in self.histogram]
         return Table(title, ("products of a row up to", "rows"), classes, numbers="rows")
@@ -160,7 +160,7 @@ def spgemm_estimate(A: Matrix, B: Matrix | SciPySparse, *, exact: bool = False) 
         exact,
         c_bytes=c_bytes,
         workspace_bytes=_most_bytes(device, form, A, B, n) + 2 * c_bytes if work else 0,
-        least_bytes=least_bytes(device, form, A, B),
+        min_bytes=min_bytes(device, form, A, B),
         expansion_bytes=n_products * (column + arithmetic.result.itemsize),
         histogram=tuple((most, rows) for most, rows in zip((*CLASSES, -1), taken, strict=True) if rows),
     )

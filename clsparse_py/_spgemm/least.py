@@ -8,7 +8,7 @@ from clsparse_py._spgemm.kernels import Form
 from clsparse_py.device import Device
 from clsparse_py.matrix import Matrix
 
-__all__ = ["copy_bytes", "least_bytes"]
+__all__ = ["copy_bytes", "min_bytes"]
 
 #: Bytes for counters and the like, and those for each compute unit.
 _FIXED, _OF_UNIT = 4096, 512
@@ -16,7 +16,7 @@ _FIXED, _OF_UNIT = 4096, 512
 _OF_TILES = 8
 
 
-def least_bytes(device: Device, form: Form, A: Matrix, B: Matrix) -> int:
+def min_bytes(device: Device, form: Form, A: Matrix, B: Matrix) -> int:
     """Return the bytes of workspace with which a product is made in any case: by windows of columns, which take none.
 
     That is the analysis' numbers of each row, the entries of each row, and copies of operands in canonical format and in one

@@ -49,6 +49,9 @@ EVEN = random_rows((6,) * 20, 40)
 #: Rows so short that a symbolic phase is chosen without analysis.
 SHORT = random_rows((4,) * 20, 40)
 RIGHT = random_rows(tuple(range(10)) * 4, 60)
+#: The same with more columns, for methods that sort by row and column in global memory: two passes of few bits in place of one of
+#: many, which takes a simulator longest.
+WIDE = scipy.sparse.csr_array((RIGHT.data, RIGHT.indices, RIGHT.indptr), shape=(40, 200))
 
 
 def operand(pattern: scipy.sparse.csr_array, values: np.ndarray[Any, Any], index: type[Any]) -> csr_array:
@@ -59,17 +62,22 @@ def operand(pattern: scipy.sparse.csr_array, values: np.ndarray[Any, Any], index
 
 
 def product(
-    method: str, dtype: np.dtype[Any], index: type[Any], deterministic: bool, rows_of_a: scipy.sparse.csr_array = LEFT
+    method: str,
+    dtype: np.dtype[Any],
+    index: type[Any],
+    deterministic: bool,
+    rows_of_a: scipy.sparse.csr_array = LEFT,
+    rows_of_b: scipy.sparse.csr_array = RIGHT,
 ) -> None:
     """Make a product by a method in all three phases, symbolic, numeric and values, and compare."""
-    a, b = numbers(rows_of_a.nnz, dtype), numbers(RIGHT.nnz, dtype)
-    pattern = scipy.sparse.csr_array(rows_of_a @ RIGHT)
+    a, b = numbers(rows_of_a.nnz, dtype), numbers(rows_of_b.nnz, dtype)
+    pattern = scipy.sparse.csr_array(rows_of_a @ rows_of_b)
     pattern.sort_indices()
-    left, right = (each.copy() for each in (rows_of_a, RIGHT))
+    left, right = (each.copy() for each in (rows_of_a, rows_of_b))
     left, right = left.astype(dtype), right.astype(dtype)
     left.data, right.data = a, b
     wanted = left.toarray() @ right.toarray() if dtype.kind != "b" else (left.toarray() @ right.toarray()) > 0
-    A, B = operand(rows_of_a, a, index), operand(RIGHT, b, index)
+    A, B = operand(rows_of_a, a, index), operand(rows_of_b, b, index)
     plan = SpgemmPlan(A, B, Request(method, deterministic=deterministic))
     for C in (plan(), plan()):
         same(C.indptr.get(), pattern.indptr.astype(C.indptr.dtype))
@@ -82,7 +90,7 @@ def by(accumulator: Accumulator, dtype: np.dtype[Any], index: type[Any], determi
     """Make a product by an accumulator that the device's methods may not choose, for rows that it holds."""
     METHODS["given"] = lambda *_: (Bin("given", accumulator, getattr(accumulator, "products", None)),)
     try:
-        product("given", dtype, index, deterministic)
+        product("given", dtype, index, deterministic, rows_of_b=WIDE if isinstance(accumulator, Esc) else RIGHT)
     finally:
         del METHODS["given"]
 
@@ -130,7 +138,10 @@ def spgemm_cases(dtypes: tuple[np.dtype[Any], ...]) -> list[Case]:
     """Return the cases: estimates; each method; those again that have other kernels where results need not be deterministic."""
     dtype, index = itertools.cycle(dtypes), itertools.cycle(INDEX_TYPES)
     estimates = [partial(estimate, next(dtype), next(index)) for _ in INDEX_TYPES]
-    products = [partial(product, method, next(dtype), next(index), True) for method in ("auto", *METHODS)]
+    products = [
+        partial(product, method, next(dtype), next(index), True, rows_of_b=WIDE if method == "esc" else RIGHT)
+        for method in ("auto", *METHODS)
+    ]
     # There are atomics for values of 4 and of 8 bytes.
     atomic = itertools.cycle([each for each in dtypes if each.itemsize in (4, 8)])
     loose = [partial(product, method, next(atomic), next(index), False) for method in ("dense", "hash", "reg-hash", "large-hash")]

@@ -25,7 +25,7 @@ def environment(lane: Lane, tmp_path: Path) -> dict[str, str]:
         "OCLGRIND_MAX_ERRORS": "100000",
         "OCLGRIND_LOG": str(tmp_path / "log"),
         # Each work-item is dear, also one that has nothing to do: the kernels of small operands have no more of them than this.
-        "OCLGRIND_MAX_WGSIZE": "128",
+        "OCLGRIND_MAX_WGSIZE": "64",
         # Quirk 27; and the optimiser may drop an access that is wrong.
         "OCLGRIND_BUILD_OPTIONS": "-cl-opt-disable",
         # Blocks of a pool are larger than what was asked for: an access beyond an array would go unseen.

@@ -21,6 +21,7 @@ import few_declarations
 import numpy as np
 import pyopencl as cl
 import scipy.sparse
+import unoptimised
 from construct_cases import construct_cases
 from elementwise_cases import elementwise_cases
 from indexing_cases import indexing_cases
@@ -59,7 +60,7 @@ class Axes:
         # As many as work-group sizes, and of every size of a value.
         wide = ("complex128", "float64") if fp64 else ("complex64", "bool")
         dtypes = tuple(np.dtype(name) for name in ("float32", "uint8", wide[0], "int64", wide[1]))
-        return cls((1, 7, 48, 64, 128 if simulated else 1024), dtypes, 1 if simulated else 2)
+        return cls((1, 7, 48, 64, 16 if simulated else 1024), dtypes, 1 if simulated else 2)
 
 
 @dataclass
@@ -358,6 +359,7 @@ def main() -> None:
         make_writes_visible()
     if not exhaustive():
         few_declarations.install()
+        unoptimised.install()
     device = describe(clsparse_py.default_queue().device)
     axes = Axes.of(device.fp64, simulated)
     report = Report(f"{device.platform} {device.driver_version}, {device.name}", device.fp64)

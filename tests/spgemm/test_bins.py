@@ -216,7 +216,7 @@ def test_sorted_rows_go_with_a_larger_bin_where_that_costs_less_than_a_launch() 
 
 def test_few_rows_stay_with_an_accumulator_that_needs_less_memory() -> None:
     bins = bins_for("auto", device("gpu"), FORM, 10**6, strategy=parse("reg-sort dense-span esc-local"))
-    group = next(i for i, bin_ in enumerate(bins) if bin_.least_bytes)
+    group = next(i for i, bin_ in enumerate(bins) if bin_.min_bytes)
     found = work({group: 5, len(bins) - 1: 1}, len(bins), 10**5, 16_000)
     assert in_the_end(bins, found, product(10**5, 10**6)) == {"esc-local 16384": 5, "esc-local None": 1}
 

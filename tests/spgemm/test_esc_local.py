@@ -111,7 +111,7 @@ def test_groups_take_what_local_memory_does_not_hold(queue: cl.CommandQueue) -> 
     plan = planned(queue, (*esc_local(device, DOUBLE, limits())[:2], group, last), A, B)
     assert [each.n_rows for each in plan.explain().bins if "global memory, a work-group" in each.parameters] == [1]
     # Where the workspace has no room for one work-group's, others take such a row.
-    named = [bin_.accumulator for bin_ in bins_for("esc-local", device, DOUBLE, 5000, group.least_bytes - 1)]
+    named = [bin_.accumulator for bin_ in bins_for("esc-local", device, DOUBLE, 5000, group.min_bytes - 1)]
     assert not any(isinstance(each, EscGroup) for each in named)
 
 

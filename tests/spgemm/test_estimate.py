@@ -49,13 +49,13 @@ def test_workspace_is_told(queue: cl.CommandQueue, columns: int, exact: bool, mo
     assert left.has_canonical_format
     assert right.has_canonical_format
     found = spgemm_estimate(left, right, exact=exact)
-    for limit in (None, found.least_bytes):
+    for limit in (None, found.min_bytes):
         with counted(monkeypatch) as allocations:
             C = spgemm(left, right, memory_limit=limit)
         assert 0 < allocations.peak(C) <= (found.workspace_bytes if limit is None else limit)
         assert_product(C, A, wide)
-    with pytest.raises(MemoryError, match=f"needs {found.least_bytes:,} bytes of workspace"):
-        spgemm(left, right, memory_limit=found.least_bytes - 1)
+    with pytest.raises(MemoryError, match=f"needs {found.min_bytes:,} bytes of workspace"):
+        spgemm(left, right, memory_limit=found.min_bytes - 1)
     plan = spgemm_plan(left, right)
     explanation = plan.explain()
     assert 0 <= explanation.kept_bytes <= explanation.workspace_bytes <= found.workspace_bytes

@@ -197,7 +197,7 @@ class _SortingTeam(Team):
         """The longest row of A that it takes."""
         return self.products
 
-    def least_bytes(self, device: Device, form: Form) -> int:  # noqa: ARG002 - most sort on the chip
+    def min_bytes(self, device: Device, form: Form) -> int:  # noqa: ARG002 - most sort on the chip
         """Return the workspace that it needs at least."""
         return 0
 
@@ -281,7 +281,7 @@ class EscGroup(_SortingTeam):
         return self.entries
 
     @override
-    def least_bytes(self, device: Device, form: Form) -> int:
+    def min_bytes(self, device: Device, form: Form) -> int:
         return self.record(device, form, listed=True).scratch_bytes
 
     @override
