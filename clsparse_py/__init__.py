@@ -28,6 +28,7 @@ from clsparse_py._spmm import spmm
 from clsparse_py._spmv import spmv, spmv_plan
 from clsparse_py._transpose import transpose, transpose_plan
 from clsparse_py._warmup import warmup
+from clsparse_py.base import SparseArray as sparray  # noqa: N813 - SciPy's name for it
 from clsparse_py.coo import coo_array
 from clsparse_py.csc import csc_array
 from clsparse_py.csr import csr_array
@@ -113,6 +114,7 @@ __all__ = [
     "random_array",
     "record_use",
     "save_npz",
+    "sparray",
     "spgemm",
     "spgemm_estimate",
     "spgemm_plan",

@@ -122,12 +122,18 @@ def _warn_of_fallback(name: str) -> None:
 
 
 class SparseArray(InPlace, Sparse):
-    """Base of `csr_array`, `csc_array` and `coo_array`.
+    """Base of `csr_array`, `csc_array` and `coo_array`; `clsparse_py.sparray` is its name there, as in SciPy.
 
     Attributes
     ----------
     format : str
         "csr", "csc" or "coo".
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> isinstance(sp.csr_array([[1, 2]]), sp.sparray)
+    True
     """
 
     format: ClassVar[str]

@@ -22,6 +22,7 @@ _TODAY = {
     "rand": "random_array",
     "random": "random_array",
     "spdiags": "diags_array",
+    "spmatrix": "sparray",
 }
 
 

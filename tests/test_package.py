@@ -69,6 +69,7 @@ PUBLIC = {
     "random_array",
     "record_use",
     "save_npz",
+    "sparray",
     "spgemm",
     "spgemm_estimate",
     "spgemm_plan",
