@@ -342,6 +342,7 @@ def _of_indexing(device: Device, arithmetic: Arithmetic) -> dict[str, programs.P
         "indexing/keys": indexing.Keys(group, index),
         "indexing/lengths": indexing.Lengths(group, index, index),
         "indexing/locate": indexing.Locate(group, index, item),
+        "indexing/marked": indexing.Marked(group, index),
         "indexing/offsets": indexing.Offsets(group, index),
         "indexing/points": indexing.Points(group, index, arithmetic.a),
         "indexing/positions": indexing.Positions(group, index, "int64"),

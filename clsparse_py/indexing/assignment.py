@@ -18,7 +18,7 @@ from clsparse_py.memory import allocated
 from clsparse_py.primitives.radix_sort import enqueue_radix_sort
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.records import dataclass
-from clsparse_py.transfer import fetched, from_host
+from clsparse_py.transfer import fetched
 
 __all__ = ["Values", "assigned"]
 
@@ -38,14 +38,14 @@ class Values:
         Of the matrix's dtype, contiguous, from the beginning of its buffer.
     by_row, by_column : int
         The value of the place in row r and column c of the matrix of places is number ``r * by_row + c * by_column``.
-    listed : numpy.ndarray or None
-        The numbers of the places that are given values, ascending, one for each value, if not all are; the others stay.
+    listed : pyopencl.array.Array or None
+        The numbers of the places that are given values, int64, ascending, one for each value, if not all are; the others stay.
     """
 
     array: cl_array.Array
     by_row: int
     by_column: int
-    listed: np.ndarray[Any, Any] | None = None
+    listed: cl_array.Array | None = None
 
 
 def assigned(
@@ -93,7 +93,7 @@ def _assigned_by_host(
     rows, columns = (each.on_host(places.shape, queue).astype(np.int64) for each in (places.row, places.column))
     keys, numbers = rows * shape[1] + columns, np.arange(places.size)
     if values.listed is not None:
-        keys, numbers = keys[values.listed], np.arange(values.listed.size)
+        keys, numbers = keys[fetched(values.listed, queue)], np.arange(values.listed.size)
     width = max(_columns(places, values), 1)
     given = fetched(values.array, queue)[numbers // width * values.by_row + numbers % width * values.by_column]
     last, at = np.unique(keys[::-1], return_index=True)
@@ -119,7 +119,7 @@ def _assigned(
 ) -> tuple[Parts, int]:
     """Return the result of `assigned`."""
     data, indices, indptr = parts
-    chain = Chain(queue, *parts, *places.arrays, values.array)
+    chain = Chain(queue, *parts, *places.arrays, values.array, *([] if values.listed is None else [values.listed]))
     n, index = places.size if values.listed is None else values.listed.size, indptr.dtype
     group, types = min(_WORK_GROUP, chain.device.max_work_group), (name_of(index), data.dtype.itemsize)
     keyed, located = chain.build(_keys(group, name_of(index))), chain.build(_locate(group, *types))
@@ -173,7 +173,7 @@ def _enqueue_keys(
     index = np.dtype(record.index)
     keys, numbers = chain.scratch(n, np.int64), chain.scratch(n, index)
     # Any array stands for a list that there is none of.
-    listed = keys if values.listed is None else from_host(chain.queue, values.listed.astype(np.int64), copy=False)
+    listed = keys if values.listed is None else values.listed
     axes = (*places.row.arguments(numbers), *places.column.arguments(numbers))
     groups, sizes = spread(chain.device, n, record.work_group, _GROUPS_PER_UNIT)
     told = np.uint64(places.shape[1]), *axes, np.uint32(values.listed is not None), listed, np.int64(shape[1])

@@ -15,8 +15,8 @@ from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
 
 __all__ = [
-    "Columns", "ColumnsChunked", "Insert", "Keys", "Lengths", "Locate", "Offsets", "Points", "Positions", "Rows", "RowsChunked",
-    "kept",
+    "Columns", "ColumnsChunked", "Insert", "Keys", "Lengths", "Locate", "Marked", "Offsets", "Points", "Positions", "Rows",
+    "RowsChunked", "kept",
 ]  # fmt: skip
 
 
@@ -74,6 +74,13 @@ class Offsets(OfStructure):
     """Parameters of ``templates/indexing/offsets.mako``."""
 
     template = "indexing/offsets"
+
+
+@dataclass(frozen=True)
+class Marked(OfStructure):
+    """Parameters of ``templates/indexing/marked.mako``."""
+
+    template = "indexing/marked"
 
 
 @dataclass(frozen=True)

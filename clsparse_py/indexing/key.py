@@ -11,8 +11,9 @@ import numpy as np
 import scipy.sparse
 from pyopencl import array as cl_array
 
+from clsparse_py.base import SparseArray
+from clsparse_py.indexing.masks import places_of_entries, places_of_marks
 from clsparse_py.records import dataclass
-from clsparse_py.transfer import fetched
 
 __all__ = ["Axis", "Key", "Listed", "parsed"]
 
@@ -24,10 +25,19 @@ class Listed:
     Attributes
     ----------
     values : numpy.ndarray or pyopencl.array.Array
-        On the host: int64, from 0 on, in range. On the device: integers as they were given, which are still to be checked.
+        On the host: int64, from 0 on, in range. On the device: so too if ``is_checked``; else integers as they were given.
+    is_checked : bool
+        Whether an array on the device was made of a mask.
+    is_ascending : bool
+        Whether it is known to ascend strictly.
+    is_given : bool
+        Whether the caller gave an array on the device; then values of places are one too.
     """
 
     values: Any
+    is_checked: bool = False
+    is_ascending: bool = False
+    is_given: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -42,7 +52,9 @@ class Listed:
     @functools.cached_property
     def ascends(self) -> bool:
         """Whether they are known to ascend strictly; the device is not asked."""
-        return isinstance(self.values, np.ndarray) and bool(np.all(np.diff(self.values.ravel()) > 0))
+        if isinstance(self.values, np.ndarray):
+            return bool(np.all(np.diff(self.values.ravel()) > 0))
+        return self.is_ascending
 
 
 #: What an axis is indexed by: a position, evenly spaced ones, or listed ones.
@@ -65,7 +77,7 @@ class Key:
     shape: tuple[int, ...]
 
 
-def parsed(key: Any, shape: tuple[int, ...]) -> Key:
+def parsed(key: Any, shape: tuple[int, ...], queue: Any = None) -> Key:
     """Return what a matrix of some shape is indexed by.
 
     Parameters
@@ -75,6 +87,8 @@ def parsed(key: Any, shape: tuple[int, ...]) -> Key:
         tuple of these.
     shape : tuple of int
         Of the matrix.
+    queue : pyopencl.CommandQueue
+        Of the matrix; masks on the device are looked at there.
 
     Raises
     ------
@@ -94,7 +108,7 @@ def parsed(key: Any, shape: tuple[int, ...]) -> Key:
             lengths.append(1)
             continue
         axis = len(index)
-        found = list(_indices(item, axis, shape))
+        found = list(_indices(item, axis, shape, queue))
         index += found
         if isinstance(item, slice):
             lengths.append(len(found[0]))  # type: ignore[arg-type]  # a range
@@ -191,7 +205,7 @@ def _is_mask(item: Any) -> bool:
     return hasattr(item, "dtype") and item.dtype.kind == "b"
 
 
-def _indices(item: Any, axis: int, shape: tuple[int, ...]) -> Iterator[Axis]:
+def _indices(item: Any, axis: int, shape: tuple[int, ...], queue: Any) -> Iterator[Axis]:
     """Iterate over the indices that an item stands for: one, or one an axis of a mask.
 
     Raises
@@ -210,10 +224,24 @@ def _indices(item: Any, axis: int, shape: tuple[int, ...]) -> Iterator[Axis]:
         wanted = shape[axis : axis + item.ndim]
         if tuple(item.shape) != wanted:
             raise IndexError(f"index: a mask from axis {axis} on must have shape {wanted}, has {tuple(item.shape)}")
-        for positions in (fetched(item) if isinstance(item, cl_array.Array) else item).nonzero():
-            yield Listed(np.asarray(positions, np.int64))
+        yield from _places_of(item, queue)
+    elif isinstance(item, cl_array.Array):
+        yield Listed(item, is_given=True)
     else:
-        yield Listed(item if isinstance(item, cl_array.Array) else _in_range(item, axis, shape[axis]))
+        yield Listed(_in_range(item, axis, shape[axis]))
+
+
+def _places_of(mask: Any, queue: Any) -> Iterator[Listed]:
+    """Iterate over the positions along each axis at which a mask is True."""
+    if isinstance(mask, cl_array.Array):
+        for positions in places_of_marks(queue, mask):
+            yield Listed(positions, is_checked=True, is_ascending=mask.ndim == 1, is_given=True)
+    elif isinstance(mask, SparseArray):
+        for positions in places_of_entries(mask._as_csr())[-mask.ndim :]:
+            yield Listed(positions, is_checked=True, is_ascending=mask.ndim == 1)
+    else:
+        for positions in mask.nonzero():
+            yield Listed(np.asarray(positions, np.int64))
 
 
 def _in_range(given: np.ndarray[Any, Any], axis: int, n: int) -> np.ndarray[Any, Any]:

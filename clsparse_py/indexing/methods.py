@@ -76,6 +76,10 @@ class Indexing:
             """The name of the format."""
 
         @property
+        def queue(self) -> cl.CommandQueue:
+            """The queue on which operations run."""
+
+        @property
         def shape(self) -> tuple[int, ...]:
             """Rows and columns or, of one dimension, its length."""
 
@@ -120,7 +124,7 @@ class Indexing:
         ValueError
             An index is a number that is no integer.
         """
-        found = parsed(key, self.shape)
+        found = parsed(key, self.shape, self.queue)
         if len(found.shape) > 2:
             raise IndexError(f"index: gives {len(found.shape)} dimensions, a sparse array has at most two")
         A, turned = self._compressed()
@@ -145,7 +149,7 @@ class Indexing:
             found = made.asformat(self.format) if len(self.shape) == 1 and is_matrix else self._of_compressed(made)
             return found if found.shape == shape else found.reshape(shape)
         values = values_at(A, places)
-        if any(isinstance(each.values, cl_array.Array) for each in listed):
+        if any(each.is_given for each in listed):
             return values.reshape(shape)  # type: ignore[no-untyped-call]
         return fetched(values).reshape(shape)[()]
 
@@ -170,7 +174,7 @@ class Indexing:
         ValueError, TypeError, OverflowError
             The values cannot be broadcast to the places, or are none that the dtype holds.
         """
-        rows, columns = _of_both_axes(parsed(key, self.shape))
+        rows, columns = _of_both_axes(parsed(key, self.shape, self.queue))
         A, turned = self._to_change()
         places = _places(A, turned, rows, columns)
         is_single = isinstance(rows, int) and isinstance(columns, int)

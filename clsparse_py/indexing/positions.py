@@ -12,15 +12,15 @@ from pyopencl import array as cl_array
 from clsparse_py.arithmetic import name_of
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.convert import converted
-from clsparse_py.elementwise.values import dense_values
 from clsparse_py.indexing.kernels import Positions, kept
 from clsparse_py.indexing.key import Listed
+from clsparse_py.indexing.masks import contiguous
 from clsparse_py.launch import Chain, spread
 from clsparse_py.memory import allocated
 from clsparse_py.records import dataclass
 from clsparse_py.transfer import contexts_match, fetched, from_host
 
-__all__ = ["Placed", "contiguous", "place"]
+__all__ = ["Placed", "place"]
 
 #: Work-groups to a compute unit, at most: each tells a number to the host.
 _GROUPS_PER_UNIT = 4
@@ -97,17 +97,10 @@ def place(queue: cl.CommandQueue, listed: Listed, axis: int, length: int, index:
         return Placed(from_host(queue, values.ravel().astype(index), copy=False), None, axis, length)
     if not contexts_match(values, queue.context):
         raise ValueError("index: lives in another context than the matrix")
+    if listed.is_checked:
+        return Placed(values if values.dtype == index else converted(queue, "index", values, index), None, axis, length)
     positions, outside = _wrapped(queue, contiguous(queue, "index", values, np.dtype(values.dtype)), length, index)
     return Placed(positions, outside, axis, length)
-
-
-def contiguous(queue: cl.CommandQueue, name: str, given: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
-    """Return the values of a device array of any strides in C order: one-dimensional, from the beginning of its buffer."""
-    if given.ndim == 2 and not given.flags.c_contiguous:
-        given = dense_values(queue, given, "positive", np.dtype(given.dtype))
-    flat: cl_array.Array = given if given.ndim == 1 else given.reshape(given.size)  # type: ignore[no-untyped-call]
-    is_whole = not flat.offset and flat.flags.c_contiguous
-    return flat if is_whole and flat.dtype == dtype else converted(queue, name, flat, dtype)
 
 
 def _wrapped_by_host(

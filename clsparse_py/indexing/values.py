@@ -11,8 +11,15 @@ import pyopencl as cl
 import scipy.sparse
 from pyopencl import array as cl_array
 
+from clsparse_py.base import on_device
+from clsparse_py.coordinates import regrouped, rows_of
+from clsparse_py.elementwise.union import canonical_parts
 from clsparse_py.indexing.assignment import Values
-from clsparse_py.indexing.positions import contiguous
+from clsparse_py.indexing.columns import columns_at
+from clsparse_py.indexing.key import Listed
+from clsparse_py.indexing.masks import contiguous
+from clsparse_py.indexing.rows import rows_at
+from clsparse_py.matrix import Matrix, Structure
 from clsparse_py.transfer import contexts_match, from_host
 
 __all__ = ["dense_values", "sparse_values"]
@@ -82,34 +89,36 @@ def _on_device(queue: cl.CommandQueue, given: Any, dtype: np.dtype[Any]) -> cl_a
     return contiguous(queue, "values", given, dtype)
 
 
-def sparse_values(queue: cl.CommandQueue, given: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Values | None:
-    """Return the values that the entries of a sparse matrix, ours or SciPy's, give places of some shape; None if there are none.
+def sparse_values(queue: cl.CommandQueue, given: Any, dtype: np.dtype[Any], shape: tuple[int, int]) -> Values | None:
+    """Return the values that the entries of a sparse array, ours or SciPy's, give places of some shape; None if there are none.
 
     Duplicates are added up. A row or a column is broadcast.
 
     Raises
     ------
     ValueError
-        Its shape does not fit that of the places.
+        Its shape does not fit that of the places, or it lives in another context.
     """
-    rows, columns = (1, 1, *shape)[-2:]
-    host = given if scipy.sparse.issparse(given) else given.get()
-    entries = host.tocoo().reshape((1, *given.shape)[-2:])
-    of = entries.shape
+    rows, columns = shape
+    of = (1, *given.shape)[-2:]
     if not (of[0] in (1, rows) and of[1] in (1, columns)):
-        raise ValueError(
-            f"values: a sparse matrix of shape {of} does not fit the places, of shape {(rows, columns)}: shape mismatch"
-        )
-    entries = entries.copy()
-    entries.sum_duplicates()
-    r, c = (each.astype(np.int64) for each in entries.coords)
-    values = entries.data.astype(dtype)
-    if of[0] == 1 != rows:
-        r, c, values = np.repeat(np.arange(rows), r.size), np.tile(c, rows), np.tile(values, rows)
-    if of[1] == 1 != columns:
-        r, c, values = np.repeat(r, columns), np.tile(np.arange(columns), r.size), np.repeat(values, columns)
-    if not values.size:
+        fit = f"does not fit the places, of shape {(rows, columns)}: shape mismatch in assignment"
+        raise ValueError(f"values: a sparse array of shape {of} {fit}")
+    if scipy.sparse.issparse(given):
+        host = given.tocsr(copy=True)
+        host.sum_duplicates()
+        given = on_device(queue, host.astype(dtype))
+    A = given._as_csr()
+    if not contexts_match(A.data, queue.context):
+        raise ValueError("values: live in another context than the matrix")
+    data, indices, indptr = canonical_parts(A, A.dtype)
+    entries = Matrix.assembled(Structure.canonical(queue, A.shape, indices, indptr), data)
+    if of[0] < rows:
+        entries = rows_at(entries, Listed(np.zeros(rows, np.int64)))
+    if of[1] < columns:
+        entries = columns_at(entries, Listed(np.zeros(columns, np.int64)))
+    if not entries.indices.size:
         return None
-    numbers = r * columns + c
-    order = np.argsort(numbers, kind="stable")
-    return Values(from_host(queue, values[order], copy=True), 0, 1, numbers[order])
+    row = rows_of(queue, entries.indptr, entries.indices.size)
+    numbers, _ = regrouped(queue, row, entries.indices, (columns, 1), 1, np.dtype(np.int64))
+    return Values(_on_device(queue, entries.data, dtype), 0, 1, numbers)

@@ -133,8 +133,15 @@ def test_positions_on_the_device(queue: cl.CommandQueue) -> None:
         values = A[on_device[0], on_device[1]]
         assert isinstance(values, cl_array.Array)
         np.testing.assert_array_equal(values.get(), host[rows, columns])
-    mask = rng.random(40) < 0.5
-    agree(A[cl_array.to_device(queue, mask)], host[mask], "mask")
+    mask, places = rng.random(40) < 0.5, rng.random((40, 30)) < 0.3
+    on_device = cl_array.to_device(queue, mask)
+    agree(A[on_device], host[mask], "mask")
+    agree(A[:, cl_array.to_device(queue, mask[:30])], host[:, mask[:30]], "mask of columns")
+    for order in "CF":
+        values = A[cl_array.to_device(queue, np.asarray(places, order=order))]
+        np.testing.assert_array_equal(values.get(), host[places])
+    for sparse in (csr_array(places, queue=queue), coo_array(places, queue=queue), csc_array(places, queue=queue)):
+        agree(A[sparse], host[places], "sparse mask")
     unsigned = cl_array.to_device(queue, np.array([3, 200], np.uint8))
     for key in (unsigned, (slice(None), unsigned), (unsigned, unsigned)):
         with pytest.raises(IndexError, match=r"^index out of range: 1 of 2 are; axis [01] has [34]0 positions"):

@@ -57,6 +57,8 @@ def _read(dtype: np.dtype[Any], index: type[Any]) -> None:
     same_parts(A[:, ::-3], host[:, ::-3])
     for shown in (A, csr_array(canonical(1).astype(dtype))):
         same(shown[ROWS, COLUMNS], shown.get()[ROWS, COLUMNS])
+    mask = np.arange(14) % 3 == 1
+    same_parts(A[placed(mask)], host[mask])
     same(A[np.array([[5], [1]]), [1, 7]].toarray(), host[np.array([[5], [1]]), [1, 7]].toarray())
 
 
