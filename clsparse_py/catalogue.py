@@ -340,7 +340,7 @@ def _of_indexing(device: Device, arithmetic: Arithmetic) -> dict[str, programs.P
         "indexing/insert": indexing.Insert(group, index, item, "new"),
         **{f"indexing/insert:{phase}": indexing.Insert(group, index, item, phase) for phase in ("new", "entries", "rows")},
         "indexing/keys": indexing.Keys(group, index),
-        "indexing/lengths": indexing.Lengths(group, index, index),
+        "indexing/lengths": indexing.Lengths(group, index, "int64", index),
         "indexing/locate": indexing.Locate(group, index, item),
         "indexing/marked": indexing.Marked(group, index),
         "indexing/offsets": indexing.Offsets(group, index),

@@ -66,7 +66,12 @@ def names(queue: cl.CommandQueue) -> Iterator[dict[str, Any]]:
     out = cl_array.zeros(queue, 60, np.float64)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        of_places = {"rows": places, "cols": places, "mask": np.arange(60) % 2 == 0}
+        of_places = {
+            "rows": places,
+            "cols": places,
+            "mask": np.arange(60) % 2 == 0,
+            "on_device": cl_array.to_device(queue, places),
+        }
         yield {"A": A, "B": B, "x": x, "X": X, "out": out, "sp": clsparse_py, **of_places}
 
 

@@ -46,7 +46,7 @@ class Positions(OfStructure):
 
 
 @dataclass(frozen=True)
-class Lengths(OfStructure):
+class Lengths(Positions):
     """Parameters of ``templates/indexing/lengths.mako``.
 
     Attributes
@@ -62,7 +62,7 @@ class Lengths(OfStructure):
     @property
     @override
     def name(self) -> str:
-        return f"lengths_{self.length}_{self.index}_wg{self.work_group}"
+        return f"lengths_{self.length}_{self.given}_{self.index}_wg{self.work_group}"
 
     @override
     def arguments(self) -> Mapping[str, object]:

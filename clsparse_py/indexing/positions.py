@@ -20,7 +20,7 @@ from clsparse_py.memory import allocated
 from clsparse_py.records import dataclass
 from clsparse_py.transfer import contexts_match, fetched, from_host
 
-__all__ = ["Placed", "place"]
+__all__ = ["Placed", "on_device", "place"]
 
 #: Work-groups to a compute unit, at most: each tells a number to the host.
 _GROUPS_PER_UNIT = 4
@@ -92,15 +92,26 @@ def place(queue: cl.CommandQueue, listed: Listed, axis: int, length: int, index:
     ValueError
         The array lives in another context.
     """
+    given = on_device(queue, listed, index)
+    if listed.is_checked or isinstance(listed.values, np.ndarray):
+        return Placed(given if given.dtype == index else converted(queue, "index", given, index), None, axis, length)
+    return Placed(*_wrapped(queue, given, length, index), axis, length)
+
+
+def on_device(queue: cl.CommandQueue, listed: Listed, index: np.dtype[Any]) -> cl_array.Array:
+    """Return listed positions, or unchecked indices, as a one-dimensional array that begins its buffer: of the host, of a dtype.
+
+    Raises
+    ------
+    ValueError
+        The array lives in another context.
+    """
     values = listed.values
     if isinstance(values, np.ndarray):
-        return Placed(from_host(queue, values.ravel().astype(index), copy=False), None, axis, length)
+        return from_host(queue, values.ravel().astype(index), copy=False)
     if not contexts_match(values, queue.context):
         raise ValueError("index: lives in another context than the matrix")
-    if listed.is_checked:
-        return Placed(values if values.dtype == index else converted(queue, "index", values, index), None, axis, length)
-    positions, outside = _wrapped(queue, contiguous(queue, "index", values, np.dtype(values.dtype)), length, index)
-    return Placed(positions, outside, axis, length)
+    return contiguous(queue, "index", values, np.dtype(values.dtype))
 
 
 def _wrapped_by_host(

@@ -14,7 +14,7 @@ from clsparse_py.convert import converted
 from clsparse_py.device import Device
 from clsparse_py.indexing.kernels import Lengths, Offsets, Rows, RowsChunked, kept
 from clsparse_py.indexing.key import Listed
-from clsparse_py.indexing.positions import Placed, place
+from clsparse_py.indexing.positions import on_device
 from clsparse_py.launch import Chain, spread
 from clsparse_py.matrix import MatrixT, Structure
 from clsparse_py.memory import allocated
@@ -28,6 +28,8 @@ __all__ = ["Parts", "chunk", "like", "new_parts", "rows_at", "with_index"]
 Parts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
 
 _WORK_GROUP = 128
+#: Work-groups to a compute unit, at most, of which each tells a number to the host.
+_GROUPS_PER_UNIT = 8
 #: On CPU devices, chunks of entries to a core.
 _CHUNKS_PER_CORE = 4
 #: Rows and entries that are worth a chunk.
@@ -62,7 +64,7 @@ def rows_at(A: MatrixT, rows: range | Listed) -> MatrixT:
         rows = Listed(np.arange(rows.start, rows.stop, rows.step))
     longest = A.facts.longest if A.facts is not None and A.facts.longest is not None else A.indices.size
     wide = np.dtype(np.int64 if n * longest > _MAX else A.indptr.dtype)
-    return like(A, (n, A.shape[1]), _gathered(A.queue, parts, place(A.queue, rows, 0, A.shape[0], A.indptr.dtype), wide))
+    return like(A, (n, A.shape[1]), _gathered(A.queue, parts, on_device(A.queue, rows, A.indptr.dtype), wide))
 
 
 def like(A: MatrixT, shape: tuple[int, int], parts: Parts, *, in_order: bool = True) -> MatrixT:
@@ -90,10 +92,16 @@ def with_index(queue: cl.CommandQueue, parts: Parts, index: np.dtype[Any]) -> Pa
 
 def new_parts(queue: cl.CommandQueue, parts: Parts, n_rows: int, nnz: int) -> Parts:
     """Return arrays of a matrix, of the dtypes and from the allocator of another's."""
-    data, indices, indptr = parts
-    sizes = {"data": (nnz, data.dtype), "indices": (nnz, indices.dtype), "indptr": (n_rows + 1, indptr.dtype)}
-    made = tuple(allocated(queue, f"{name} of the result", *size, data.allocator) for name, size in sizes.items())
-    return made[0], made[1], made[2]
+    data, _, indptr = parts
+    offsets = allocated(queue, "indptr of the result", n_rows + 1, indptr.dtype, data.allocator)
+    return *_new_entries(queue, parts, nnz), offsets
+
+
+def _new_entries(queue: cl.CommandQueue, parts: Parts, nnz: int) -> tuple[cl_array.Array, cl_array.Array]:
+    """Return arrays for the values and the columns of entries, of the dtypes and from the allocator of a matrix."""
+    data, indices, _ = parts
+    values = allocated(queue, "data of the result", nnz, data.dtype, data.allocator)
+    return values, allocated(queue, "indices of the result", nnz, indices.dtype, data.allocator)
 
 
 def _adjacent_by_host(queue: cl.CommandQueue, parts: Parts, first: int, n: int) -> Parts:
@@ -108,25 +116,27 @@ def _adjacent_by_host(queue: cl.CommandQueue, parts: Parts, first: int, n: int) 
 def _adjacent(queue: cl.CommandQueue, parts: Parts, first: int, n: int) -> Parts:
     """Return the parts of n rows from the first on: copies."""
     data, indices, indptr = parts
-    chain = Chain(queue, *parts)
-    built, record = chain.build(_offsets(min(_WORK_GROUP, chain.device.max_work_group), name_of(indptr.dtype)))
-    begins, ends = chain.read_later(indptr, 1, first), chain.read_later(indptr, 1, first + n)
-    begin, end = int(begins()[0]), int(ends()[0])
-    found = new_parts(queue, parts, n, end - begin)
+    chain, index = Chain(queue, *parts), indptr.dtype
+    built, record = chain.build(_offsets(min(_WORK_GROUP, chain.device.max_work_group), name_of(index)))
+    offsets = allocated(queue, "indptr of the result", n + 1, index, data.allocator)
+    told = chain.scratch(2, index)
     groups, sizes = spread(chain.device, n + 1, record.work_group)
-    chain.launch(built, groups, *sizes, np.uint64(first), indptr, found[2])
-    chain.copy(found[0], data, end - begin, 0, begin)
-    chain.copy(found[1], indices, end - begin, 0, begin)
-    chain.finish(*found)
-    return found
+    chain.launch(built, groups, *sizes, np.uint64(first), indptr, offsets, told)
+    begin, nnz = (int(each) for each in chain.read(told, 2))
+    found = _new_entries(queue, parts, nnz)
+    chain.copy(found[0], data, nnz, 0, begin)
+    chain.copy(found[1], indices, nnz, 0, begin)
+    chain.finish(*found, offsets)
+    return *found, offsets
 
 
-def _gathered_by_host(queue: cl.CommandQueue, parts: Parts, rows: Placed, wide: np.dtype[Any]) -> Parts:  # noqa: ARG001
+def _gathered_by_host(queue: cl.CommandQueue, parts: Parts, given: cl_array.Array, wide: np.dtype[Any]) -> Parts:  # noqa: ARG001
     """Return the result of `_gathered`, computed by NumPy."""
-    rows.checked_by(Chain(queue))()
     data, indices, indptr = (fetched(part, queue) for part in parts)
-    begins, ends = (fetched(rows.positions, queue).astype(np.int64) + i for i in (0, 1))
-    lengths = indptr[ends].astype(np.int64) - indptr[begins]
+    rows, n_rows = fetched(given, queue).astype(np.int64), indptr.size - 1
+    _require_in_range(int(np.sum((rows < -n_rows) | (rows >= n_rows))), rows.size, n_rows)
+    begins = np.where(rows < 0, rows + n_rows, rows)
+    lengths = indptr[begins + 1].astype(np.int64) - indptr[begins]
     starts = np.concatenate(([0], np.cumsum(lengths)))
     sources = np.arange(starts[-1]) + np.repeat(indptr[begins] - starts[:-1], lengths)
     index = np.dtype(np.int64) if starts[-1] > _MAX else indices.dtype
@@ -135,35 +145,41 @@ def _gathered_by_host(queue: cl.CommandQueue, parts: Parts, rows: Placed, wide: 
 
 
 @or_by_host(_gathered_by_host)
-def _gathered(queue: cl.CommandQueue, parts: Parts, rows: Placed, wide: np.dtype[Any]) -> Parts:
+def _gathered(queue: cl.CommandQueue, parts: Parts, given: cl_array.Array, wide: np.dtype[Any]) -> Parts:
     """Return the parts of rows in any order. ``wide``: int64 if the result may have too many entries for 32-bit offsets."""
     data, _, indptr = parts
-    chain, n, index = Chain(queue, rows.positions, *parts), rows.size, indptr.dtype
-    group = min(_WORK_GROUP, chain.device.max_work_group)
-    built, record = chain.build(_lengths(group, name_of(index), name_of(wide)))
+    chain, n, index = Chain(queue, given, *parts), given.size, indptr.dtype
+    built, record = chain.build(
+        _lengths(min(_WORK_GROUP, chain.device.max_work_group), name_of(index), name_of(given.dtype), name_of(wide))
+    )
     _build_gather(chain, index, data.dtype)
-    starts = allocated(queue, "indptr of the result", n + 1, wide, data.allocator)
-    groups, sizes = spread(chain.device, n, record.work_group, 64)
-    chain.launch(built, groups, *sizes, rows.positions, indptr, starts)
-    check = rows.checked_by(chain)
-    enqueue_scan(chain, starts, starts, n, kind="pointers")
-    nnz = int(chain.read(starts, 1, n)[0])
-    check()
+    groups, sizes = spread(chain.device, n, record.work_group, _GROUPS_PER_UNIT)
+    rows = chain.scratch(n, index)
+    # Behind the offsets stand the counts of indices that are out of range: both are read at once.
+    told = allocated(queue, "indptr of the result", n + 1 + groups, wide, data.allocator)
+    chain.launch(built, groups, *sizes, np.int64(indptr.size - 1), given, indptr, rows, told)
+    enqueue_scan(chain, told, told, n, kind="pointers")
+    nnz, *outside = (int(each) for each in chain.read(told, 1 + groups, n))
+    _require_in_range(sum(outside), n, indptr.size - 1)
+    starts: cl_array.Array = told[: n + 1]
     if wide != index:
-        chain.finish(starts)
+        chain.finish(starts, rows)
         if nnz <= _MAX:
             starts = converted(queue, "indptr", starts, index)
         else:
-            parts = with_index(queue, parts, wide)
-            rows = rows.as_dtype(queue, wide)
-        chain = Chain(queue, starts, rows.positions, *parts)
-    data, indices, indptr = parts
-    out_data = allocated(queue, "data of the result", nnz, data.dtype, data.allocator)
-    out_indices = allocated(queue, "indices of the result", nnz, indices.dtype, data.allocator)
+            parts, rows = with_index(queue, parts, wide), converted(queue, "rows", rows, wide)
+        chain = Chain(queue, starts, rows, *parts)
+    found = _new_entries(queue, parts, nnz)
     if nnz:
-        _enqueue_gather(chain, rows.positions, starts, parts, out_indices, out_data)
-    chain.finish(out_data, out_indices, starts)
-    return out_data, out_indices, starts
+        _enqueue_gather(chain, rows, n, starts, parts, found)
+    chain.finish(*found, starts)
+    return *found, starts
+
+
+def _require_in_range(n_outside: int, n: int, n_rows: int) -> None:
+    """Raise an IndexError if some of n indices of rows are out of range."""
+    if n_outside:
+        raise IndexError(f"index out of range: {n_outside} of {n} are; axis 0 has {n_rows} positions")
 
 
 def _build_gather(chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any]) -> tuple[Any, Any]:
@@ -174,16 +190,12 @@ def _build_gather(chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any]) -> t
 
 
 def _enqueue_gather(
-    chain: Chain,
-    rows: cl_array.Array,
-    starts: cl_array.Array,
-    parts: Parts,
-    out_indices: cl_array.Array,
-    out_data: cl_array.Array,
+    chain: Chain, rows: cl_array.Array, n: int, starts: cl_array.Array, parts: Parts, found: tuple[cl_array.Array, cl_array.Array]
 ) -> None:
     """Enqueue the gather of rows, whose places in the result are known."""
     data, indices, indptr = parts
-    n, nnz = rows.size, out_indices.size
+    out_data, out_indices = found
+    nnz = out_indices.size
     built, record = _build_gather(chain, indptr.dtype, data.dtype)
     arrays = starts, rows, indptr, indices, data, out_indices, out_data
     if isinstance(record, Rows):
