@@ -118,19 +118,13 @@ def _made(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, indptr
 def _by_chunks(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, indptr: cl_array.Array) -> Parts:
     """Return the parts of the result, of which each work-item makes a long stretch."""
     a_data, a_indices, a_indptr, b_data, b_indices, b_indptr = parts
-    index, n_rows = a_indptr.dtype, indptr.size - 1
-    types = name_of(index), name_of(a_data.dtype), name_of(b_data.dtype), operator
+    types = name_of(a_indptr.dtype), name_of(a_data.dtype), name_of(b_data.dtype), operator
     count, fill = (chain.build(_chunks(*types, phase))[0] for phase in ("count", "fill"))
-    n_places = n_rows + a_indices.size + b_indices.size
-    span = _span(chain.device, n_places)
-    n_items = -(-n_places // span)
-    starts = chain.scratch(n_items + 1, index)
-    given = index.type(n_rows), np.uint64(n_places), np.uint64(span), a_indptr, a_indices, a_data, b_indptr, b_indices, b_data
-    chain.launch(count, n_items, *given, starts)
-    enqueue_scan(chain, starts, starts, n_items, kind="pointers")
-    data, indices = _allocated(chain, parts, operator, int(chain.read(starts, 1, n_items)[0]) if n_items else 0)
-    chain.fill(indptr, 0, 1)
-    chain.launch(fill, n_items, *given, starts, indptr, indices, data)
+    n_tiles, cuts, starts = _cut(chain, parts, indptr, _span(chain.device, indptr.size - 1 + a_indices.size + b_indices.size))
+    operands = cuts, a_indptr, a_indices, a_data, b_indptr, b_indices, b_data
+    chain.launch(count, n_tiles, *operands, starts)
+    data, indices = _allocated(chain, parts, operator, starts, n_tiles)
+    chain.launch(fill, n_tiles, *operands, starts, indptr, indices, data)
     chain.finish(data, indices, indptr)
     return data, indices, indptr
 
@@ -143,30 +137,42 @@ def _span(device: Device, n_places: int) -> int:
 def _by_tiles(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, indptr: cl_array.Array) -> Parts:
     """Return the parts of the result, of which each work-group makes a tile."""
     a_data, a_indices, a_indptr, b_data, b_indices, b_indptr = parts
-    index, n_rows = a_indptr.dtype, indptr.size - 1
-    types = name_of(index), name_of(a_data.dtype), name_of(b_data.dtype), operator
-    cut, by = chain.build(_cuts(chain.device, types[0]))
+    types = name_of(a_indptr.dtype), name_of(a_data.dtype), name_of(b_data.dtype), operator
     mark, tiles = chain.build(_marks(chain.device, *types))
     write = chain.build(_write(tiles))[0]
-    n_places = n_rows + a_indices.size + b_indices.size
-    n_tiles = -(-n_places // tiles.step)
-    cuts, starts = chain.scratch(3 * (n_tiles + 1), index), chain.scratch(n_tiles + 1, index)
+    n_tiles, cuts, starts = _cut(chain, parts, indptr, tiles.step)
     marks = chain.scratch(3 * n_tiles * tiles.work_group, np.uint32)
-    sizes = index.type(n_rows), *map(np.uint64, (n_places, tiles.step, n_tiles))
-    if n_tiles:
-        patterns = a_indptr, a_indices, b_indptr, b_indices
-        chain.launch(cut, -(-(n_tiles + 1) // by.work_group), *sizes, *patterns, cuts, starts, indptr)
     chain.launch(mark, n_tiles, cuts, a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, marks, starts)
-    if n_tiles > 1:
-        enqueue_scan(chain, starts, starts, n_tiles + 1, kind="inclusive")
-    data, indices = _allocated(chain, parts, operator, int(chain.read(starts, 1, n_tiles)[0]) if n_tiles else 0)
+    data, indices = _allocated(chain, parts, operator, starts, n_tiles)
     chain.launch(write, n_tiles, cuts, marks, starts, a_indices, a_data, b_indices, b_data, indptr, indices, data)
     chain.finish(data, indices, indptr)
     return data, indices, indptr
 
 
-def _allocated(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, nnz: int) -> tuple[cl_array.Array, cl_array.Array]:
-    """Return memory for the values and the columns of the result."""
+def _cut(
+    chain: Chain, parts: tuple[cl_array.Array, ...], indptr: cl_array.Array, step: int
+) -> tuple[int, cl_array.Array, cl_array.Array]:
+    """Return how many tiles of some places there are, where they begin, and memory for how many results come before each."""
+    _, a_indices, a_indptr, _, b_indices, b_indptr = parts
+    index, n_rows = a_indptr.dtype, indptr.size - 1
+    n_places = n_rows + a_indices.size + b_indices.size
+    n_tiles = -(-n_places // step)
+    cuts, starts = chain.scratch(3 * (n_tiles + 1), index), chain.scratch(n_tiles + 1, index)
+    built, record = chain.build(_cuts(chain.device, name_of(index)))
+    if n_tiles:
+        sizes = index.type(n_rows), *map(np.uint64, (n_places, step, n_tiles))
+        groups = -(-(n_tiles + 1) // record.work_group)
+        chain.launch(built, groups, *sizes, a_indptr, a_indices, b_indptr, b_indices, cuts, starts, indptr)
+    return n_tiles, cuts, starts
+
+
+def _allocated(
+    chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, starts: cl_array.Array, n_tiles: int
+) -> tuple[cl_array.Array, cl_array.Array]:
+    """Return memory for the values and the columns of the result; the results of tiles become those before each tile."""
+    if n_tiles > 1:
+        enqueue_scan(chain, starts, starts, n_tiles + 1, kind="inclusive")
+    nnz = int(chain.read(starts, 1, n_tiles)[0]) if n_tiles else 0
     data, allocator = parts[0], parts[0].allocator
     result = OPERATORS[operator].result_dtype(np.result_type(data.dtype, parts[3].dtype))
     values = allocated(chain.queue, "data of the result", nnz, result, allocator)

@@ -4,19 +4,35 @@ there. Results that are 0 are left out. Phase "count": how many results each wor
 is known where those of each work-item go.
 
 Source        the merge path of two sorted lists, as in union_cuts.mako
-Index space   a work-item for span adjacent places of that order, of which there are n_places, at least one: entries of A and of
-              B, and rows
-Inputs        both matrices in canonical format, of the same shape; "fill": starts, the exclusive scan of the counts
-Output        "count": counts, a number for each work-item; "fill": indptr from its second number on, indices and values of C
+Index space   a work-item for each tile
+Inputs        both matrices in canonical format, of the same shape; cuts, of union_cuts.mako; "fill": starts: how many results
+              come before each tile
+Output        "count": counts[tile + 1]; "fill": indptr from its second number on, indices and values of the result
 Local memory  none
 Result        exact: each result is made of one value of each matrix
 </%doc>
 <%
     fill = phase == "fill"
 %>\
+<%def name="keep(column, of_a, of_b)">
+            const C_VALUE result = operate(${of_a}, ${of_b});
+            if (${is_kept}) {
+                indices[kept] = ${column};
+                values[kept] = result;
+                ++kept;
+            }
+</%def>\
+% if not fill:
+I is_kept(const T a, const T b)
+{
+    const C_VALUE result = operate(a, b);
+    return ${is_kept} ? 1 : 0;
+}
+
+% endif
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
-    const I n_rows, const ulong n_places, const ulong span,
+    global const I *restrict cuts,
     global const I *restrict a_indptr, global const I *restrict a_indices, global const A_VALUE *restrict a_values,
     global const I *restrict b_indptr, global const I *restrict b_indices, global const B_VALUE *restrict b_values,
 % if fill:
@@ -26,69 +42,61 @@ void ${name}(
     global I *restrict counts)
 % endif
 {
-    ulong place = get_global_id(0) * span;
-    const ulong end = min(place + span, n_places);
-    // The row of the first place: the last one that begins at or before it. Each row end takes a place, so that no two rows begin
-    // at the same one.
-    I row = 0, after = n_rows;
-    while (after - row > 1) {
-        const I middle = row + (after - row) / 2;
-        if ((ulong)a_indptr[middle] + b_indptr[middle] + middle <= place)
-            row = middle;
-        else
-            after = middle;
-    }
-    I a = a_indptr[row], a_end = a_indptr[row + 1], b = b_indptr[row], b_end = b_indptr[row + 1];
-
-    // How many entries of A and of B come before it in its row.
-    const I diagonal = (I)(place - ((ulong)a + b + row));
-    I of_a = max(diagonal - (b_end - b), (I)0), most = min(diagonal, a_end - a);
-    while (of_a < most) {
-        const I middle = of_a + (most - of_a) / 2;
-        if (a_indices[a + middle] <= b_indices[b + diagonal - 1 - middle])
-            of_a = middle + 1;
-        else
-            most = middle;
-    }
-    a += of_a;
-    b += diagonal - of_a;
-    // An entry of B goes with the entry of A in its column, which the work-item before this one may have.
-    const bool is_taken = of_a > 0 && b < b_end && a_indices[a - 1] == b_indices[b];
-    if (is_taken) {
-        ++b;
-        ++place;
-    }
-
-    I kept = ${"starts[get_global_id(0)]" if fill else "0"};
-    while (place < end) {
-        const bool more_of_a = a < a_end, more_of_b = b < b_end;
-        if (!more_of_a && !more_of_b) {
-            ++row;
-            ++place;
+    const ulong tile = get_global_id(0);
+    I row = cuts[3 * tile], a = cuts[3 * tile + 1], b = cuts[3 * tile + 2];
+    const I last_row = cuts[3 * tile + 3], last_a = cuts[3 * tile + 4], last_b = cuts[3 * tile + 5];
 % if fill:
-            indptr[row] = kept;
+    I kept = starts[tile];
+    const I all = starts[tile + 1];
+% else:
+    // Results of entries that the other matrix lacks are counted for all entries: those of both matrices are put right below.
+    I kept = 0;
+    for (I k = a; k < last_a; ++k)
+        kept += is_kept(from_a(a_values[k]), (T)(0));
+    for (I k = b; k < last_b; ++k)
+        kept += is_kept((T)(0), from_b(b_values[k]));
 % endif
-            if (row < n_rows) {
-                a_end = a_indptr[row + 1];
-                b_end = b_indptr[row + 1];
+    for (;; ++row) {
+        const I a_end = row < last_row ? a_indptr[row + 1] : last_a, b_end = row < last_row ? b_indptr[row + 1] : last_b;
+% if fill:
+        // Rows behind the last result have none.
+        if (kept == all) {
+            a = a_end;
+            b = b_end;
+        }
+        while (a < a_end && b < b_end) {
+            // Without branches but for results that are 0, as nothing foretells which column comes first.
+            const I of_a = a_indices[a], of_b = b_indices[b];
+            const T a_value = from_a(a_values[a]), b_value = from_b(b_values[b]);
+            const bool has_a = of_a <= of_b, has_b = of_b <= of_a;${keep("min(of_a, of_b)", "has_a ? a_value : (T)(0)", "has_b ? b_value : (T)(0)")}\
+            a += has_a;
+            b += has_b;
+        }
+        for (; a < a_end; ++a) {${keep("a_indices[a]", "from_a(a_values[a])", "(T)(0)")}\
+        }
+        for (; b < b_end; ++b) {${keep("b_indices[b]", "(T)(0)", "from_b(b_values[b])")}\
+        }
+% else:
+        if (a < a_end && b < b_end && a_indices[a] <= b_indices[b_end - 1] && b_indices[b] <= a_indices[a_end - 1])
+            while (a < a_end && b < b_end) {
+                const I of_a = a_indices[a], of_b = b_indices[b];
+                if (of_a == of_b) {
+                    const T a_value = from_a(a_values[a]), b_value = from_b(b_values[b]);
+                    kept += is_kept(a_value, b_value) - is_kept(a_value, (T)(0)) - is_kept((T)(0), b_value);
+                }
+                a += of_a <= of_b;
+                b += of_b <= of_a;
             }
-            continue;
-        }
-        const I of_a_here = more_of_a ? a_indices[a] : I_MAX, of_b_here = more_of_b ? b_indices[b] : I_MAX;
-        const bool has_a = of_a_here <= of_b_here, has_b = of_b_here <= of_a_here;
-        const C_VALUE result = operate(has_a ? from_a(a_values[a]) : (T)(0), has_b ? from_b(b_values[b]) : (T)(0));
-        if (${is_kept}) {
-% if fill:
-            indices[kept] = min(of_a_here, of_b_here);
-            values[kept] = result;
+        a = a_end;
+        b = b_end;
 % endif
-            ++kept;
-        }
-        a += has_a;
-        b += has_b;
-        place += (ulong)has_a + has_b;
+        if (row == last_row)
+            break;
+% if fill:
+        indptr[row + 1] = kept;
+% endif
     }
 % if not fill:
-    counts[get_global_id(0)] = kept;
+    counts[tile + 1] = kept;
 % endif
 }
