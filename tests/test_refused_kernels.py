@@ -694,3 +694,34 @@ def test_arrays_are_put_together_by_the_host_too(queue: cl.CommandQueue, plant: 
             assert found.dtype == wanted.dtype
             np.testing.assert_array_equal(found.toarray(), wanted.toarray())
     assert {name.split("_")[0] for name in asked} >= {"construct", "kron"}
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "bool"])
+def test_the_host_indexes_too(queue: cl.CommandQueue, plant: Callable[..., list[str]], dtype: str) -> None:
+    asked = plant("^(indexing|positions|lengths|points)_")
+    host = scipy.sparse.csr_array(matrix().astype(dtype))
+    rng = np.random.default_rng(3)
+    places, mask = rng.integers(-60, 60, 40), rng.random(60) < 0.4
+    on_device, marks = (cl.array.to_device(queue, each) for each in (places, mask))
+    A = clsparse_py.csr_array(host, queue=queue)
+    for key, of_device in (
+        (places, on_device), (slice(3, 30), slice(3, 30)), ((slice(None), slice(50, 3, -2)), (slice(None), slice(50, 3, -2))),
+        (mask, marks), ((slice(None), np.unique(places % 60)), (slice(None), np.unique(places % 60))),
+    ):  # fmt: skip
+        found, wanted = A[of_device], host[key]
+        for part in ("indptr", "indices", "data"):
+            np.testing.assert_array_equal(getattr(found, part).get(), getattr(wanted, part))
+    np.testing.assert_array_equal(A[on_device, on_device[::-1]].get(), host[places, places[::-1]])
+    for key in ((places, places[::-1]), (slice(5, 9), slice(None, None, 3)), host.nonzero()):
+        values = rng.integers(0, 2, np.shape(host.toarray()[key])).astype(dtype)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", scipy.sparse.SparseEfficiencyWarning)
+            A[key] = host[key] = values
+            A[2:4] = host[2:4] = host[7:9]
+        np.testing.assert_array_equal(A.toarray(), host.toarray())
+        assert A.nnz == host.nnz
+    for key in (on_device, (slice(None), on_device), (on_device, on_device)):
+        with pytest.raises(IndexError, match=r"^index out of range: \d+ of 40 are"):
+            clsparse_py.csr_array(host[:20, :20], queue=queue)[key]
+    templates = {name.split("_")[0] for name in asked}
+    assert templates == {"indexing", "positions", "lengths", "points"}

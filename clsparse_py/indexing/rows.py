@@ -17,7 +17,7 @@ from clsparse_py.indexing.key import Listed
 from clsparse_py.indexing.positions import on_device
 from clsparse_py.launch import Chain, spread
 from clsparse_py.matrix import MatrixT, Structure
-from clsparse_py.memory import allocated
+from clsparse_py.memory import allocated, array_of
 from clsparse_py.primitives.partition import enqueue_parts
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.structure import Facts
@@ -161,7 +161,7 @@ def _gathered(queue: cl.CommandQueue, parts: Parts, given: cl_array.Array, wide:
     enqueue_scan(chain, told, told, n, kind="pointers")
     nnz, *outside = (int(each) for each in chain.read(told, 1 + groups, n))
     _require_in_range(sum(outside), n, indptr.size - 1)
-    starts: cl_array.Array = told[: n + 1]
+    starts = array_of(queue, n + 1, wide, told.base_data, data.allocator)
     if wide != index:
         chain.finish(starts, rows)
         if nnz <= _MAX:
