@@ -28,7 +28,6 @@ from clsparse_py._spmm import spmm
 from clsparse_py._spmv import spmv, spmv_plan
 from clsparse_py._transpose import transpose, transpose_plan
 from clsparse_py._warmup import warmup
-from clsparse_py.base import SparseArray as sparray  # noqa: N813 - SciPy's name for it
 from clsparse_py.coo import coo_array
 from clsparse_py.csc import csc_array
 from clsparse_py.csr import csr_array
@@ -49,6 +48,7 @@ from clsparse_py.functions import (
     permute_dims,
     random_array,
     save_npz,
+    sparray,
     swapaxes,
     tril,
     triu,

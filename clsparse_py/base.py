@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from clsparse_py.csc import csc_array
     from clsparse_py.csr import csr_array
 
-__all__ = ["SparseArray", "checked_cast", "class_of_format", "dense_operand_of", "on_device", "with_scipys"]
+__all__ = ["SparseArray", "checked_cast", "class_of_format", "dense_operand_of", "on_device", "warn_of_fallback", "with_scipys"]
 
 _CLASSES: dict[tuple[str, bool], Any] = {}
 
@@ -115,25 +115,19 @@ def _new_shape(lengths: tuple[Any, ...], of: tuple[int, ...]) -> tuple[int, ...]
 
 
 @functools.cache
-def _warn_of_fallback(name: str) -> None:
+def warn_of_fallback(name: str) -> None:
     """Say once a process that a method is the host's."""
     text = f"{name} is made on the host, by SciPy: its result is not on the device"
     warnings.warn(text, HostFallbackWarning, stacklevel=4)
 
 
 class SparseArray(InPlace, Sparse):
-    """Base of `csr_array`, `csc_array` and `coo_array`; `clsparse_py.sparray` is its name there, as in SciPy.
+    """Base of `csr_array`, `csc_array` and `coo_array`.
 
     Attributes
     ----------
     format : str
         "csr", "csc" or "coo".
-
-    Examples
-    --------
-    >>> import clsparse_py as sp
-    >>> isinstance(sp.csr_array([[1, 2]]), sp.sparray)
-    True
     """
 
     format: ClassVar[str]
@@ -279,7 +273,7 @@ class SparseArray(InPlace, Sparse):
         return self.tocoo(copy=copy)._reshaped(wanted, order)
 
     def _on_host(self, name: str) -> Any:
-        _warn_of_fallback(name)
+        warn_of_fallback(name)
         return getattr(self.get(), name)
 
     def todia(self, copy: bool = False) -> Any:  # noqa: ARG002 - always its own

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from clsparse_py.functions.axes import expand_dims, permute_dims, swapaxes
 from clsparse_py.functions.diagonals import diags_array, eye_array
-from clsparse_py.functions.kinds import issparse
+from clsparse_py.functions.kinds import issparse, sparray
 from clsparse_py.functions.kronecker import kron, kronsum
 from clsparse_py.functions.npz import load_npz, save_npz
 from clsparse_py.functions.sampling import random_array
@@ -26,6 +26,7 @@ __all__ = [
     "permute_dims",
     "random_array",
     "save_npz",
+    "sparray",
     "swapaxes",
     "tril",
     "triu",

@@ -5,7 +5,11 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from clsparse_py.functions.operands import as_rows
+import scipy.sparse
+
+from clsparse_py.base import on_device, warn_of_fallback
+from clsparse_py.functions.operands import as_rows, queue_of
+from clsparse_py.hosted import on_host
 
 __all__ = ["expand_dims", "permute_dims", "swapaxes"]
 
@@ -37,11 +41,14 @@ def permute_dims(A: Any, axes: Any = None, copy: bool = False) -> Any:
     >>> sp.permute_dims(sp.csr_array([[1, 2, 3]])).shape
     (3, 1)
     """
+    if A.ndim > 2:
+        return _by_scipy("permute_dims", A, axes, copy)
+    A = on_device(queue_of((A,)), A)
     ndim = A.ndim
     if axes is None:
         order = list(range(ndim))[::-1]
     elif not isinstance(axes, (tuple, list)):
-        raise TypeError(f"axes: must be a tuple of integers, is {type(axes).__name__}")
+        raise TypeError(f"axes: axis must be an integer/tuple of ints, not {type(axes).__name__}")
     elif len(axes) != ndim:
         raise ValueError(f"Incorrect number of axes: {len(axes)} instead of {ndim}")
     else:
@@ -77,29 +84,32 @@ def swapaxes(A: Any, axis1: int, axis2: int) -> Any:
     (3, 1)
     """
     order = list(range(A.ndim))
-    first, second = (_axis("Invalid axis", axis, A.ndim) for axis in (axis1, axis2))
+    try:
+        first, second = (_axis("Invalid axis", axis, A.ndim) for axis in (axis1, axis2))
+    except TypeError as error:
+        raise ValueError(str(error)) from None
     order[first], order[second] = order[second], order[first]
     return permute_dims(A, axes=order, copy=True)
 
 
 def expand_dims(A: Any, /, *, axis: int = 0) -> Any:
-    """Return a one-dimensional array as a row or as a column.
+    """Return an array with another axis, of length 1.
 
     Parameters
     ----------
     A : sparse array
-        Of one dimension; arrays on the device have no more than two.
     axis : int
-        Where the new axis is: 0 or -2 for a row, 1 or -1 for a column.
+        Where the new axis is: of one dimension 0 or -2 gives a row, 1 or -1 a column.
 
     Returns
     -------
     coo_array
+        Of more than two dimensions SciPy's, which is on the host, as a `HostFallbackWarning` says.
 
     Raises
     ------
     ValueError
-        ``axis`` is out of range, or A has two dimensions.
+        ``axis`` is out of range.
 
     Examples
     --------
@@ -114,9 +124,16 @@ def expand_dims(A: Any, /, *, axis: int = 0) -> Any:
     if not -A.ndim - 1 <= place <= A.ndim:
         raise ValueError(f"Invalid axis {axis} for N={A.ndim}. Must be in [-N-1, N].")
     if A.ndim > 1:
-        raise ValueError("A: must have one dimension, has 2, and arrays on the device have no more")
+        return _by_scipy("expand_dims", A, axis=place)
+    A = on_device(queue_of((A,)), A)
     row = as_rows("A", A, A.queue).tocoo(copy=True)
     return row if place in (0, -2) else row.transpose()
+
+
+def _by_scipy(name: str, A: Any, *arguments: Any, **named: Any) -> Any:
+    """Return the result of a function of SciPy, for arrays of more dimensions than there are on the device."""
+    warn_of_fallback(name)
+    return getattr(scipy.sparse, name)(on_host(A), *arguments, **named)
 
 
 def _axis(name: str, axis: Any, ndim: int) -> int:

@@ -12,6 +12,7 @@ from clsparse_py.convert import converted
 from clsparse_py.coo import coo_array
 from clsparse_py.csr import csr_array
 from clsparse_py.functions.diagonals import eye_array
+from clsparse_py.functions.kinds import issparse
 from clsparse_py.functions.operands import as_rows, in_format, index_dtype, queue_of
 from clsparse_py.matrix import Structure
 from clsparse_py.structure import Facts
@@ -39,7 +40,7 @@ def kron(A: Any, B: Any, format: str | None = None) -> Any:
     ValueError
         An operand is a scalar, or they live in different contexts.
     TypeError
-        The product's dtype needs double precision, which the device lacks.
+        An operand has more than two dimensions, or the product's dtype needs double precision, which the device lacks.
 
     Notes
     -----
@@ -101,6 +102,9 @@ def kronsum(A: Any, B: Any, format: str | None = None) -> Any:
            [ 0, -1, -1,  4]])
     """
     queue = queue_of((A, B))
+    if not issparse(A) and not issparse(B):
+        # Of dense vectors alone SciPy makes matrices of a row.
+        A, B = np.atleast_2d(A), np.atleast_2d(B)
     for name, each in (("A", A), ("B", B)):
         if _dimensions(name, each) != 2:
             raise ValueError(f"{name}: kronsum requires 2D inputs, is {_dimensions(name, each)}D")
@@ -114,11 +118,13 @@ def kronsum(A: Any, B: Any, format: str | None = None) -> Any:
 
 
 def _dimensions(name: str, operand: Any) -> int:
-    """Return an operand's dimensions; raise a ValueError if it is a scalar or has more than two."""
+    """Return an operand's dimensions; raise a ValueError if it is a scalar, a TypeError if it has more than two."""
     found = getattr(operand, "ndim", None)
     found = np.ndim(operand) if found is None else int(found)
-    if found not in (1, 2):
-        raise ValueError(f"{name}: must have one or two dimensions, has {found}")
+    if not found:
+        raise ValueError(f"{name}: must have one or two dimensions, is a scalar")
+    if found > 2:
+        raise TypeError(f"{name}: expected 2D array or matrix, or one dimension, has {found}")
     return found
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pyopencl as cl
 import scipy.sparse
 
+from clsparse_py.base import warn_of_fallback
 from clsparse_py.coo import coo_array
 from clsparse_py.functions.operands import in_format
 
@@ -29,7 +30,6 @@ def random_array(
     Parameters
     ----------
     shape : tuple of int
-        One or two dimensions.
     density : float
         How much of all places has an entry, from 0 to 1.
     format : str
@@ -48,11 +48,12 @@ def random_array(
     Returns
     -------
     coo_array, or as ``format`` says
+        Of more than two dimensions SciPy's, which is on the host, as a `HostFallbackWarning` says.
 
     Raises
     ------
     ValueError
-        ``density`` is not from 0 to 1, or ``shape`` has more than two dimensions.
+        ``density`` is not from 0 to 1.
 
     Notes
     -----
@@ -65,9 +66,9 @@ def random_array(
     >>> sp.random_array((100, 50), density=0.1, rng=0).nnz
     500
     """
-    if len(shape) not in (1, 2):
-        raise ValueError(f"shape: must have one or two dimensions, has {len(shape)}")
-    drawn = scipy.sparse.random_array(
-        shape, density=density, dtype=dtype, rng=rng, data_sampler=data_sampler, format="coo", **random_state
-    )
+    seed = random_state if rng is None else {"rng": rng, **random_state}
+    drawn = scipy.sparse.random_array(shape, density=density, dtype=dtype, data_sampler=data_sampler, format="coo", **seed)
+    if len(shape) > 2:
+        warn_of_fallback("random_array of more than two dimensions")
+        return drawn.asformat(format)
     return in_format(coo_array(drawn, queue=queue, check=False), format)

@@ -217,10 +217,11 @@ def _lengths(grid: list[list[csr_array | None]], axis: int, *, transposed: bool)
             if other != length:
                 of = 1 - axis if transposed else axis
                 name = f"blocks[{i},{j}]" if of == 0 else f"blocks[{j},{i}]"
-                what = f"{'Mismatching dimensions along' if axis == 0 else 'incompatible dimensions for'} axis {of}"
-                raise ValueError(
-                    f"{what}. Got {name}.shape[{of}] == {other}, expected {length}, as the blocks in line with it have"
-                )
+                line_of = f"blocks[{i},:] has incompatible row" if of == 0 else f"blocks[:,{i}] has incompatible column"
+                # In SciPy's words, which differ by the way it takes.
+                how = f"incompatible dimensions for axis {of}"
+                how = how if axis else f"Mismatching dimensions along axis {of}: {{{length}, {other}}}"
+                raise ValueError(f"{line_of} dimensions. Got {name}.shape[{of}] == {other}, expected {length}: {how}")
         found.append(length)
     return found
 

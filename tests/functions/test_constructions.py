@@ -138,19 +138,19 @@ def test_stacks_that_do_not_go_together(queue: cl.CommandQueue) -> None:
     for make, message in (
         (
             lambda: clsparse_py.vstack([a, b]),
-            r"incompatible dimensions for axis 1. Got blocks\[1,0\].shape\[1\] == 5, expected 4",
+            r"Got blocks\[1,0\].shape\[1\] == 5, expected 4: incompatible dimensions for axis 1",
         ),
         (
             lambda: clsparse_py.hstack([a, b]),
-            r"Mismatching dimensions along axis 0. Got blocks\[0,1\].shape\[0\] == 2, expected 3",
+            r"Got blocks\[0,1\].shape\[0\] == 2, expected 3: Mismatching dimensions along axis 0",
         ),
         (
             lambda: clsparse_py.hstack([a.T, b.T]),
-            r"incompatible dimensions for axis 0. Got blocks\[0,1\].shape\[0\] == 5, expected 4",
+            r"Got blocks\[0,1\].shape\[0\] == 5, expected 4: incompatible dimensions for axis 0",
         ),
         (
             lambda: clsparse_py.vstack([a.T, b.T]),
-            r"Mismatching dimensions along axis 1. Got blocks\[1,0\].shape\[1\] == 2, expected 3",
+            r"Got blocks\[1,0\].shape\[1\] == 2, expected 3: Mismatching dimensions along axis 1",
         ),
         (lambda: clsparse_py.block_array([[a, None], [b, None]]), r"Got blocks\[1,0\].shape\[1\] == 5, expected 4"),
         (lambda: clsparse_py.vstack([]), "^blocks must be 2-D"),
@@ -198,8 +198,10 @@ def test_kronecker_products(queue: cl.CommandQueue, dtype: str, canonical: bool,
     for wrong in ((A, B), (square, A), (vector, square)):
         with pytest.raises(ValueError, match=r"^[AB](: kronsum requires 2D| is not square)"):
             clsparse_py.kronsum(*on_device(wrong, queue))
-    with pytest.raises(ValueError, match=r"^B: must have one or two dimensions, has 0"):
+    with pytest.raises(ValueError, match=r"^B: must have one or two dimensions, is a scalar"):
         clsparse_py.kron(on_device(A, queue), 3)
+    with pytest.raises(TypeError, match=r"^B: expected 2D array"):
+        clsparse_py.kron(on_device(A, queue), np.ones((2, 2, 2)))
 
 
 def test_rows_of_a_kronecker_product_that_are_cut_by_work_groups(queue: cl.CommandQueue) -> None:
@@ -301,6 +303,11 @@ def test_axes(queue: cl.CommandQueue) -> None:
         for axes in ((0, 1), (1, -2), (0, 0)):
             agree("swapaxes", (form, *axes), queue)
     assert clsparse_py.permute_dims(a, (0, 1)) is a
+    # More dimensions than there are on the device.
+    solid = clsparse_py.expand_dims(a, axis=1)
+    assert isinstance(solid, scipy.sparse.coo_array)
+    np.testing.assert_array_equal(solid.toarray(), scipy.sparse.expand_dims(A, axis=1).toarray())
+    assert clsparse_py.swapaxes(solid, 0, 2).shape == (8, 1, 5)
     for axis in (0, 1, -1, -2):
         same(clsparse_py.expand_dims(on_line, axis=axis), scipy.sparse.expand_dims(line, axis=axis))
     for call, error, message in (
@@ -311,7 +318,8 @@ def test_axes(queue: cl.CommandQueue) -> None:
         (lambda: clsparse_py.swapaxes(a, 0, 2), ValueError, "^Invalid axis: 2 is out of bounds"),
         (lambda: clsparse_py.expand_dims(on_line, axis=3), ValueError, "^Invalid axis 3 for N=1"),
         (lambda: clsparse_py.expand_dims(on_line, axis=0.5), ValueError, "^Invalid axis 0.5. Must be an integer"),
-        (lambda: clsparse_py.expand_dims(a, axis=0), ValueError, "^A: must have one dimension"),
+        (lambda: clsparse_py.swapaxes(a, 0.5, 1), ValueError, "^Invalid axis"),
+        (lambda: clsparse_py.permute_dims(a, {0, 1}), TypeError, "axis must be an integer/tuple"),
     ):
         with pytest.raises(error, match=message):
             call()
@@ -332,8 +340,9 @@ def test_random_arrays_are_scipys_for_a_seed(queue: cl.CommandQueue) -> None:
         )
     with pytest.raises(ValueError, match=r"density"):
         clsparse_py.random_array((3, 3), density=2, queue=queue)
-    with pytest.raises(ValueError, match=r"^shape: must have one or two dimensions, has 3"):
-        clsparse_py.random_array((3, 3, 3), queue=queue)
+    solid = clsparse_py.random_array((3, 4, 5), density=0.5, random_state=7)
+    assert isinstance(solid, scipy.sparse.coo_array)
+    np.testing.assert_array_equal(solid.toarray(), scipy.sparse.random_array((3, 4, 5), density=0.5, random_state=7).toarray())
 
 
 @pytest.mark.any_platform
@@ -344,6 +353,9 @@ def test_kinds(queue: cl.CommandQueue) -> None:
         # As for SciPy's own arrays.
         assert not clsparse_py.isspmatrix_csr(value)
     assert not clsparse_py.issparse(a.data)
+    assert all(isinstance(each, clsparse_py.sparray) for each in (a, a.T, scipy.sparse.eye_array(3)))
+    assert not isinstance(a.data, clsparse_py.sparray)
+    assert issubclass(clsparse_py.csr_array, clsparse_py.sparray)
 
 
 @pytest.mark.any_platform
