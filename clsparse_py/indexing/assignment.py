@@ -121,6 +121,8 @@ def _assigned(
     data, indices, indptr = parts
     chain = Chain(queue, *parts, *places.arrays, values.array, *([] if values.listed is None else [values.listed]))
     n, index = places.size if values.listed is None else values.listed.size, indptr.dtype
+    if n > np.iinfo(index).max:
+        return _with_wide_index(queue, parts, shape, places, values, inserts=inserts)
     group, types = min(_WORK_GROUP, chain.device.max_work_group), (name_of(index), data.dtype.itemsize)
     keyed, located = chain.build(_keys(group, name_of(index))), chain.build(_locate(group, *types))
     insertion = [chain.build(_insert(group, *types, phase))[0] for phase in ("new", "entries", "rows")]
@@ -142,9 +144,7 @@ def _assigned(
         return (out, indices, indptr), 0
     nnz = data.size + n_new
     if nnz > np.iinfo(index).max:
-        return _assigned(
-            queue, with_index(queue, parts, np.dtype(np.int64)), shape, places.widened(queue), values, inserts=inserts
-        )
+        return _with_wide_index(queue, parts, shape, places, values, inserts=inserts)
     found = new_parts(queue, parts, shape[0], nnz)
     new_belongs, new_keys = chain.scratch(n_new, index), chain.scratch(n_new, np.int64)
 
@@ -158,6 +158,14 @@ def _assigned(
     over(shape[0] + 1, insertion[2], index.type(n_new), np.int64(shape[1]), new_keys, indptr, found[2])
     chain.finish(*found)
     return found, n_new
+
+
+def _with_wide_index(
+    queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int], places: Places, values: Values, *, inserts: bool
+) -> tuple[Parts, int]:
+    """Return the result of `assigned` with indices of 64 bits."""
+    wide = with_index(queue, parts, np.dtype(np.int64))
+    return _assigned(queue, wide, shape, places.widened(queue), values, inserts=inserts)
 
 
 def _columns(places: Places, values: Values) -> int:

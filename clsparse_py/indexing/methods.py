@@ -131,6 +131,8 @@ class Indexing:
         rows, columns = _of_both_axes(found)
         if _are_points(rows, columns) or (len(self.shape) == 1 and isinstance(columns, Listed) and len(columns.shape) == 2):
             return self._at_points(rows, columns, found.shape)
+        if found.shape == self.shape and found.index == tuple(map(range, self.shape)):
+            return self.copy()  # type: ignore[attr-defined] # of each format
         result = selected(A, columns, rows) if turned else selected(A, rows, columns)
         if len(found.shape) == 1 and len(self.shape) == 2:
             return _flat(result)
@@ -205,6 +207,15 @@ class Indexing:
         ------
         ValueError
             The matrix has no such diagonal, or one dimension; or values have more than one.
+
+        Examples
+        --------
+        >>> import clsparse_py as sp
+        >>> A = sp.csr_array([[1, 2, 0], [0, 0, 3]])
+        >>> A.setdiag([7, 8])
+        >>> A.toarray()
+        array([[7, 2, 0],
+               [0, 8, 3]])
         """
         k = operator.index(k)
         if len(self.shape) != 2:
@@ -238,6 +249,16 @@ class Indexing:
         ------
         ValueError, TypeError
             They are no lengths, or not as many.
+
+        Examples
+        --------
+        >>> import clsparse_py as sp
+        >>> A = sp.csr_array([[1, 2, 0], [0, 0, 3]])
+        >>> A.resize(3, 2)
+        >>> A.toarray()
+        array([[1, 2],
+               [0, 0],
+               [0, 0]])
         """
         given = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
         lengths = tuple(operator.index(each) for each in given)
