@@ -133,8 +133,8 @@ class SparseArray(InPlace, Sparse):
     format: ClassVar[str]
     # Before NumPy's and PyOpenCL's arrays.
     __array_priority__ = 200.0
-    #: Entries that SciPy's own arrays print.
-    maxprint = 50
+    #: How many entries are printed; an array may have another number, as SciPy's may.
+    maxprint: int = 50
     # As SciPy's and NumPy's arrays, which compare by entries.
     __hash__ = None  # type: ignore[assignment] # the way to say so
 
@@ -231,8 +231,8 @@ class SparseArray(InPlace, Sparse):
 
         Parameters
         ----------
-        format : {"csr", "csc", "coo", "dia", "bsr", "lil", "dok"} or None
-            The last four are SciPy's classes, on the host.
+        format : {"csr", "csc", "coo", "dia", "bsr", "lil", "dok", "array", "dense"} or None
+            Those from "dia" on are SciPy's classes, on the host; the last two a dense NumPy array.
         copy : bool
             True: the result has arrays of its own.
 
@@ -243,6 +243,8 @@ class SparseArray(InPlace, Sparse):
         """
         if format is None or format == self.format:
             return self.copy() if copy else self
+        if format in ("array", "dense"):
+            return self.toarray()
         convert = getattr(self, f"to{format}", None) if format in ("csr", "csc", "coo", "dia", "bsr", "lil", "dok") else None
         if convert is None:
             raise ValueError(f"format: must be csr, csc, coo, dia, bsr, lil or dok, is {format!r}")
@@ -433,9 +435,9 @@ class SparseArray(InPlace, Sparse):
         if found is NotImplemented or not out:
             return found
         (target,) = out
-        if not isinstance(target, np.ndarray) or isinstance(found, SparseArray):
+        if not isinstance(target, np.ndarray):
             return NotImplemented
-        target[...] = found
+        target[...] = found.toarray() if isinstance(found, SparseArray) else found
         return target
 
     # ---- copies
@@ -458,6 +460,17 @@ class SparseArray(InPlace, Sparse):
     def _n_stored(self) -> int:
         """Return how many entries are stored, without a look at the structure."""
         raise NotImplementedError
+
+    def __str__(self) -> str:
+        """Return what SciPy's array of these entries prints: at most `maxprint` of them."""
+        host = self.get()
+        host.maxprint = self.maxprint
+        return str(host)
+
+    def _print_at_most(self, maxprint: int | None) -> None:
+        """Take the number of entries that are printed, if one is given."""
+        if maxprint is not None:
+            self.maxprint = operator.index(maxprint)
 
     def __repr__(self) -> str:
         kind = f"{self.dtype} values, {self._index_dtype()} indices"

@@ -57,7 +57,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         ``(data, (col,))``, NumPy or `pyopencl.array.Array`; or a shape, for no entries.
     shape : tuple of int, optional
         By default what ``arg1`` has, or the smallest that holds its entries.
-    dtype, copy, queue
+    dtype, copy, queue, maxprint
         As for `csr_array`.
     check : bool
         True, the default: the coordinates are checked on the device (one kernel and one read for each axis). With False the
@@ -117,6 +117,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         *,
         queue: cl.CommandQueue | None = None,
         check: bool = True,
+        maxprint: int | None = None,
     ) -> None:
         wanted = None if shape is None else _shape_of(shape)
         if isinstance(arg1, cl_array.Array):
@@ -132,6 +133,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         numbers = dict(zip(names, coordinates, strict=True))
         found, shape = placed_coordinates(queue, numbers, own, copy=copy, check=check, n=values.size)
         self._hold(queue, shape, found, data, is_canonical=is_canonical)
+        self._print_at_most(maxprint)
 
     @classmethod
     def over(

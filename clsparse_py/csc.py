@@ -42,7 +42,7 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
         `pyopencl.array.Array`; ``(data, (row, col))``, whose duplicates are summed; or ``(rows, columns)``, for no entries.
     shape : tuple of int, optional
         Rows and columns. By default what ``arg1`` has, or the smallest that holds its entries.
-    dtype, copy, queue, check
+    dtype, copy, queue, check, maxprint
         As for `csr_array`.
 
     Attributes
@@ -97,11 +97,13 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
         *,
         queue: cl.CommandQueue | None = None,
         check: bool = True,
+        maxprint: int | None = None,
     ) -> None:
         if is_one_dimensional(arg1, shape):
             raise ValueError("arg1: a csc_array has two dimensions, not one")
         turned = None if shape is None else tuple(shape)[::-1]
         self._columns = _transposed_of(arg1, turned, dtype, copy=copy, queue=queue, check=check)
+        self._print_at_most(maxprint)
 
     @classmethod
     def over(cls, transposed: csr_array) -> Self:

@@ -64,6 +64,8 @@ class csr_array(Elementwise, Reductions, Indexing, SparseArray, one_dimensional=
     check : bool
         True, the default: the structure is checked on the device (one kernel, one read) before anything relies on it. With False
         the caller vouches for it.
+    maxprint : int, optional
+        How many entries are printed at most; by default 50.
 
     Attributes
     ----------
@@ -123,9 +125,11 @@ class csr_array(Elementwise, Reductions, Indexing, SparseArray, one_dimensional=
         *,
         queue: cl.CommandQueue | None = None,
         check: bool = True,
+        maxprint: int | None = None,
     ) -> None:
         self._hold(*made_of(arg1, shape, dtype, queue, copy=copy, check=check))
         self.require_valid()
+        self._print_at_most(maxprint)
 
     @override
     def _hold(self, structure: Structure, data: cl_array.Array) -> None:

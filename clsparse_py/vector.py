@@ -38,9 +38,11 @@ class csr_vector(csr_array, one_dimensional=True):  # noqa: N801 - a csr_array
         *,
         queue: cl.CommandQueue | None = None,
         check: bool = True,
+        maxprint: int | None = None,
     ) -> None:
         self._hold(*made_of(*as_row(arg1, shape), dtype, queue, copy=copy, check=check))
         self.require_valid()
+        self._print_at_most(maxprint)
 
     @property
     @override

@@ -223,7 +223,8 @@ def test_operations_of_every_format(queue: cl.CommandQueue) -> None:
                     assert_same(by(dense, A), operate(dense, host))
             target = dense.copy()
             target += A
-            np.testing.assert_allclose(target, dense + host.toarray())
+            target *= A
+            np.testing.assert_allclose(target, (dense + host.toarray()) * host.toarray())
 
 
 def test_methods_in_place(queue: cl.CommandQueue) -> None:
@@ -276,6 +277,12 @@ def test_attributes_of_formats(queue: cl.CommandQueue) -> None:
         A = FORMATS[form](host, queue=queue)
         for name in ("format", "shape", "ndim", "nnz", "size", "dtype", "maxprint"):
             assert getattr(A, name) == getattr(host, name), name
+        assert str(A) == str(host)
+        A.maxprint = 3
+        assert str(A) == str(FORMATS[form](host, queue=queue, maxprint=3)) == str(type(host)(host, maxprint=3))
+        A.maxprint = 50
+        for dense in ("array", "dense"):
+            np.testing.assert_array_equal(A.asformat(dense), host.toarray())
         for name, value in (("shape", (9, 13)), ("queue", None), ("nnz", 3), ("T", None)):
             with pytest.raises(AttributeError):
                 setattr(A, name, value)
