@@ -105,7 +105,8 @@ def extreme_of_none(name: str, dtype: np.dtype[Any]) -> str:
 
 def unsupported(name: str, dtype: Any) -> DtypeError:
     """Return the error for an argument of a dtype that kernels do not take."""
-    return DtypeError(f"{name}: dtype {dtype} is not supported; use one of {', '.join(OPENCL_TYPES)}")
+    names = ", ".join(OPENCL_TYPES)
+    return DtypeError(f"{name}: dtype {dtype} is not supported; use one of {names} (the package does not support dtype {dtype})")
 
 
 @functools.cache

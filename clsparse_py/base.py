@@ -72,7 +72,11 @@ def dense_operand_of(other: Any) -> Any:
         return dense
     if dense.ndim == 0 and dense.dtype.kind == "O":
         return None
-    what = f"is a scalar of type {type(other).__name__}: use A * x" if dense.ndim == 0 else f"has shape {dense.shape}"
+    what = (
+        f"is a scalar of type {type(other).__name__}: use A * x (Scalar operands are not allowed)"
+        if dense.ndim == 0
+        else f"has shape {dense.shape}"
+    )
     raise ValueError(f"x: must be an array of one or two dimensions, {what}")
 
 
@@ -110,7 +114,7 @@ def _new_shape(lengths: tuple[Any, ...], of: tuple[int, ...]) -> tuple[int, ...]
         others = math.prod(each for each in shape if each != -1)
         shape[shape.index(-1)] = size // others if others else 0
     if min(shape) < 0 or math.prod(shape) != size:
-        raise ValueError(f"shape: cannot reshape an array of {size} places, {of}, into {tuple(given)}")
+        raise ValueError(f"shape: cannot reshape array of {size} places, {of}, into {tuple(given)}")
     return tuple(shape)
 
 
@@ -394,7 +398,7 @@ class SparseArray(InPlace, Sparse):
         if dense.shape[-1] != self.shape[0]:
             of = f"{self.shape[0]} {'entries' if dense.ndim == 1 else 'columns'}"
             shown = " x ".join(map(str, self.shape))
-            raise ValueError(f"x: must have {of}, as A is {shown}, has shape {dense.shape}")
+            raise ValueError(f"x: must have {of}, as A is {shown}, has shape {dense.shape} (dimension mismatch)")
         return self._dense_times(dense)
 
     def dot(self, other: Any) -> Any:

@@ -228,7 +228,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
     @row.setter
     def row(self, rows: Any) -> None:
         if self.ndim == 1:
-            raise ValueError("row: cannot be set, as A has one dimension")
+            raise ValueError("row: cannot set row attribute, as A has one dimension")
         self.coords = rows, self._coords[1]
 
     @property
@@ -351,8 +351,11 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
             ``axes`` are no axes of the array, each once.
         """
         order = tuple(range(self.ndim))[::-1] if axes is None else tuple(np.atleast_1d(axes).tolist())
-        if sorted(each % self.ndim if -self.ndim <= each < self.ndim else each for each in order) != list(range(self.ndim)):
-            raise ValueError(f"axes: must be the {self.ndim} axes of A, each once, are {axes!r}")
+        if len(order) != self.ndim or any(not -self.ndim <= each < self.ndim for each in order):
+            raise ValueError(f"axes: axes don't match matrix dimensions, A has {self.ndim}, are {axes!r}")
+        order = tuple(each % self.ndim for each in order)
+        if len(set(order)) < self.ndim:
+            raise ValueError(f"axes: repeated axis in transpose, are {axes!r}")
         if self.ndim == 1 and not copy:
             return self
         A = self.copy() if copy else self
@@ -391,7 +394,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
             The array has one dimension.
         """
         if self.ndim == 1:
-            raise ValueError("A: has one dimension; csc_array takes two")
+            raise ValueError("A: Cannot convert an array of one dimension; csc_array takes two")
         (data, indices, indptr), facts = self._sorted(by_column=True)
         rows, columns = self._shape
         return csc_array.over(csr_array.assembled(Structure(self._queue, (columns, rows), indices, indptr, facts), data))
@@ -571,7 +574,8 @@ def _summed_axes(axes: Any, A: tuple[int, ...], B: tuple[int, ...]) -> tuple[lis
             raise ValueError(f"axes: must be axes of {name}, each once, which has {len(shape)}, are {of}")
     of_A, of_B = ([axis % len(shape) for axis in of] for of, shape in ((of_A, A), (of_B, B)))
     if [A[axis] for axis in of_A] != [B[axis] for axis in of_B]:
-        raise ValueError(f"axes: {of_A} of A, which has shape {A}, and {of_B} of other, which has {B}, differ in length")
+        given = f"{of_A} of A, which has shape {A}, and {of_B} of other, which has {B}, differ in length"
+        raise ValueError(f"axes: {given} (sizes of the corresponding axes must match)")
     return of_A, of_B
 
 

@@ -100,7 +100,7 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
         maxprint: int | None = None,
     ) -> None:
         if is_one_dimensional(arg1, shape):
-            raise ValueError("arg1: a csc_array has two dimensions, not one")
+            raise ValueError("arg1: a csc_array has two dimensions, not one (CSC arrays don't support 1D input)")
         turned = None if shape is None else tuple(shape)[::-1]
         self._columns = _transposed_of(arg1, turned, dtype, copy=copy, queue=queue, check=check)
         self._print_at_most(maxprint)
@@ -382,7 +382,8 @@ def _transposed_of(
     elif not isinstance(arg1, tuple):
         dense = dense_values(arg1)
         if dense.ndim != 2:
-            raise ValueError(f"arg1: a dense array must have two dimensions, has {dense.ndim} (shape {dense.shape})")
+            no_such = f"shape {dense.shape}; arrays don't support {dense.ndim}D"
+            raise ValueError(f"arg1: a dense array must have two dimensions, has {dense.ndim} ({no_such})")
         arg1 = scipy.sparse.csr_array(dense.T)
     elif is_shape(arg1):
         arg1 = arg1[::-1]

@@ -50,7 +50,8 @@ def dense_operand(A: Matrix, name: str, values: Any, ndim: int) -> tuple[cl_arra
     if values.ndim != ndim:
         raise ValueError(f"{name}: must have {ndim} dimension{'s' * (ndim > 1)}, has {values.ndim} (shape {values.shape})")
     if values.shape[0] != A.shape[1]:
-        raise ValueError(f"{name}: must have {A.shape[1]} rows, as A is {A.shape[0]} x {A.shape[1]}, has shape {values.shape}")
+        m, n = A.shape
+        raise ValueError(f"{name}: must have {n} rows, as A is {m} x {n}, has shape {values.shape} (dimension mismatch)")
     if on_device:
         if not contexts_match(values, A.context):
             raise ValueError(f"{name}: lives in another context than A")

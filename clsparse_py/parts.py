@@ -183,7 +183,8 @@ def _from_device(dense: cl_array.Array, queue: cl.CommandQueue | None) -> tuple[
     if dense.dtype.name not in OPENCL_TYPES or not dense.dtype.isnative:
         raise unsupported("arg1", dense.dtype)
     if dense.ndim != 2:
-        raise ValueError(f"arg1: a dense array must have two dimensions, has {dense.ndim} (shape {dense.shape})")
+        no_such = f"shape {dense.shape}; arrays don't support {dense.ndim}D"
+        raise ValueError(f"arg1: a dense array must have two dimensions, has {dense.ndim} ({no_such})")
     rows, columns = dense.shape
     if not dense.size:
         return *_empty((rows, columns), dense.dtype), Facts(0, sorted=True, canonical=True)
@@ -194,7 +195,8 @@ def _from_device(dense: cl_array.Array, queue: cl.CommandQueue | None) -> tuple[
 def _from_dense(values: Any) -> scipy.sparse.csr_array:
     dense = dense_values(values)
     if dense.ndim != 2:
-        raise ValueError(f"arg1: a dense array must have two dimensions, has {dense.ndim} (shape {dense.shape})")
+        no_such = f"shape {dense.shape}; arrays don't support {dense.ndim}D"
+        raise ValueError(f"arg1: a dense array must have two dimensions, has {dense.ndim} ({no_such})")
     return scipy.sparse.csr_array(dense)
 
 

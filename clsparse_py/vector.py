@@ -81,7 +81,7 @@ class csr_vector(csr_array, one_dimensional=True):  # noqa: N801 - a csr_array
     @override
     def tocsc(self, copy: bool = False) -> csc_array:
         """Raise a ValueError, as in SciPy: a `csc_array` has two dimensions."""
-        raise ValueError("A: has one dimension; csc_array takes two")
+        raise ValueError("A: Cannot convert an array of one dimension; csc_array takes two")
 
     @override
     def tocoo(self, copy: bool = True) -> coo_array:
@@ -112,7 +112,7 @@ class csr_vector(csr_array, one_dimensional=True):  # noqa: N801 - a csr_array
     @override
     def diagonal(self, k: int = 0) -> np.ndarray[Any, Any]:
         """Raise a ValueError, as in SciPy: a diagonal takes two dimensions."""
-        raise ValueError("A: has one dimension; a diagonal takes two")
+        raise ValueError("A: has one dimension; a diagonal requires two dimensions")
 
     @override
     def nonzero(self) -> tuple[np.ndarray[Any, Any], ...]:  # type: ignore[override] # of one dimension
@@ -150,7 +150,7 @@ class csr_vector(csr_array, one_dimensional=True):  # noqa: N801 - a csr_array
     def _along(self, name: str, axis: Any = None, *arguments: Any, **named: Any) -> Any:
         """Return the result of a reduction over all places."""
         if axis not in (None, 0, -1, (0,), (-1,)):
-            raise ValueError(f"axis: must be None, 0 or -1, is {axis!r}")
+            raise ValueError(f"axis: must be None, 0 or -1, is {axis!r} (axis out of range)")
         return getattr(self._row, name)(None, *arguments, **named)
 
 

@@ -330,7 +330,7 @@ def test_others_get_their_turn(queue: cl.CommandQueue) -> None:
 @pytest.mark.any_platform
 def test_the_host_makes_other_formats(queue: cl.CommandQueue) -> None:
     host = host_matrix("csr")
-    base._warn_of_fallback.cache_clear()
+    base.warn_of_fallback.cache_clear()
     for form in ("dia", "bsr", "lil", "dok"):
         with pytest.warns(HostFallbackWarning, match=f"^to{form} is made on the host"):
             found = csr_array(host, queue=queue).asformat(form)

@@ -45,7 +45,7 @@ def check_operands(A: MatrixT, B: Any, semiring: Any) -> tuple[MatrixT, Matrix]:
     if context is not B.context and context != B.context:
         raise ValueError("B: lives in another context than A")
     if k != rows:
-        raise ValueError(f"B: must have {k} rows, as A is {m} x {k}, is {rows} x {n}")
+        raise ValueError(f"B: must have {k} rows, as A is {m} x {k}, is {rows} x {n} (dimension mismatch)")
     if not isinstance(semiring, Semiring):
         raise TypeError(f"semiring: must be one of clsparse_py.semiring, is {type(semiring).__name__}")
     A.require_valid()

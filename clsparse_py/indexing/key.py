@@ -147,7 +147,7 @@ def _item(given: Any) -> Any:
         if not found.size and found.dtype.kind == "f":
             found = found.astype(np.int64)
     if found.ndim not in (1, 2):
-        raise IndexError(f"index: an array must have one or two dimensions, has {found.ndim}")
+        raise IndexError(f"index: an array must have one or two dimensions, has {found.ndim} (Index dimension must be 1 or 2)")
     if found.dtype.kind not in "iub":
         raise IndexError(f"index: arrays must be of integers or booleans, has one of {found.dtype}")
     return found
@@ -189,7 +189,7 @@ def _completed(items: list[Any], ndim: int) -> list[Any]:
     """
     ellipses = [at for at, item in enumerate(items) if item is Ellipsis]
     if len(ellipses) > 1:
-        raise IndexError(f"index: can have one ellipsis ('...'), has {len(ellipses)}")
+        raise IndexError(f"index: can have one ellipsis ('...'), has {len(ellipses)} (an index can only have a single ellipsis)")
     n = sum((_is_mask(item) and item.ndim) or 1 for item in items if item is not None and item is not Ellipsis)
     if n > ndim:
         raise IndexError(f"index: too many indices, {n}: the matrix has {ndim} axes")
@@ -223,7 +223,8 @@ def _indices(item: Any, axis: int, shape: tuple[int, ...], queue: Any) -> Iterat
     elif _is_mask(item):
         wanted = shape[axis : axis + item.ndim]
         if tuple(item.shape) != wanted:
-            raise IndexError(f"index: a mask from axis {axis} on must have shape {wanted}, has {tuple(item.shape)}")
+            instead = f"bool index {axis} has shape {tuple(item.shape)} instead of {wanted}"
+            raise IndexError(f"index: a mask from axis {axis} on must have shape {wanted}, has {tuple(item.shape)} ({instead})")
         yield from _places_of(item, queue)
     elif isinstance(item, cl_array.Array):
         yield Listed(item, is_given=True)
@@ -275,4 +276,6 @@ def _broadcast(arrays: list[Listed]) -> tuple[int, ...]:
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:
-        raise IndexError(f"index: arrays of shapes {' and '.join(map(str, shapes))} cannot be broadcast together") from None
+        raise IndexError(
+            f"index: arrays of shapes {' and '.join(map(str, shapes))} cannot be broadcast together (shape mismatch)"
+        ) from None

@@ -126,7 +126,7 @@ class Indexing:
         """
         found = parsed(key, self.shape, self.queue)
         if len(found.shape) > 2:
-            raise IndexError(f"index: gives {len(found.shape)} dimensions, a sparse array has at most two")
+            raise IndexError(f"index: gives {len(found.shape)} dimensions, a sparse array has at most two (>2D is not supported)")
         A, turned = self._compressed()
         rows, columns = _of_both_axes(found)
         if _are_points(rows, columns) or (len(self.shape) == 1 and isinstance(columns, Listed) and len(columns.shape) == 2):

@@ -46,7 +46,7 @@ def dense_values(queue: cl.CommandQueue, given: Any, dtype: np.dtype[Any], shape
         given = np.asarray(given, dtype)
     of = tuple(given.shape)
     if not shape and given.size != 1:
-        raise ValueError(f"values: a single place takes one value, got {given.size} (trying to assign a sequence to an item)")
+        raise ValueError(f"values: a single place takes one value, got {given.size} (Trying to assign a sequence to an item)")
     n_columns = shape[-1] if shape else 1
     if _squeezed(of) == _squeezed(shape):
         steps = (n_columns, 1)

@@ -22,7 +22,7 @@ def axis_of(axis: Any) -> int | None:
     try:
         axes = [operator.index(each) for each in given]
     except TypeError:
-        raise TypeError(f"axis: must be None or an integer, is {axis!r}") from None
+        raise TypeError(f"axis: must be None or an integer, is {axis!r} (axis must be an integer)") from None
     if not axes or any(not -2 <= each < 2 for each in axes) or len({each % 2 for each in axes}) < len(axes):
-        raise ValueError(f"axis: must be None, 0 or 1, or -1 or -2, is {axis!r}")
+        raise ValueError(f"axis: must be None, 0 or 1, or -1 or -2, is {axis!r} (axis out of range)")
     return None if len(axes) == 2 else axes[0] % 2

@@ -232,14 +232,15 @@ class Extremes(Matrix):
             raise ValueError(f"out: must be None, as sparse {name} does not support it")
         along = axis_of(axis)
         if 0 in (self.shape if along is None else (self.shape[along],)):
-            raise ValueError(f"axis: cannot apply {name} along an axis of length 0, A is {self.shape[0]} x {self.shape[1]}")
+            shape = f"{self.shape[0]} x {self.shape[1]}"
+            raise ValueError(f"axis: Cannot apply {name} along an axis of length 0 or to an empty matrix, A is {shape}")
         A = self._transposed() if along == 0 else self
         parts = _parts_of(A)
         if along is not None:
             return fetched(_places_of_rows(self.queue, parts, operation, 0 if explicit else A.shape[1]), self.queue)
         if not parts[0].size:
             if explicit:
-                raise ValueError(f"A: cannot apply {name} to a matrix without stored values when explicit=True (zero matrix)")
+                raise ValueError(f"A: Cannot apply {name} to a matrix without stored values when explicit=True (zero matrix)")
             return 0
         value, position, place, missing = _place_of_all(self.queue, parts, operation, self.shape[1])
         if explicit:

@@ -244,7 +244,9 @@ def _delivered(A: Matrix, found: cl_array.Array, shape: tuple[int, ...], dtype: 
     if not isinstance(out, (np.ndarray, cl_array.Array)):
         raise TypeError(f"out: must be a numpy.ndarray or a pyopencl.array.Array, is {type(out).__name__}")
     if out.shape != shape:
-        raise ValueError(f"out: must have shape {shape}, has {out.shape} (out dimensions do not match shape)")
+        raise ValueError(
+            f"out: must have shape {shape}, has {out.shape} (output parameter of wrong dimensions: out does not match shape)"
+        )
     if isinstance(out, np.ndarray):
         out[...] = fetched(found, A.queue).reshape(shape)
         return out
