@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -26,7 +27,9 @@ from clsparse_py._spmv.features import Features
 from clsparse_py._transpose import transpose
 from clsparse_py.csr import csr_array
 from clsparse_py.device import Device, describe
+from clsparse_py.launch import Chain
 from clsparse_py.placement import queue_for
+from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.transfer import from_host
 from clsparse_py.tuning.profiles import rules
 
@@ -36,6 +39,8 @@ __all__ = ["warmup"]
 _LONG_ROW = 1 << 16
 # Numbers of columns for which SpMM takes kernels of their own.
 _COLUMNS = (1, 2, 4)
+# Numbers of tiles for which the union of two matrices takes scans of their own.
+_TILES = (2, 5000, 10_000)
 # Side of a grid that has rows enough for kernels which put together what many work-groups found.
 _SIDE = 128
 # How far from the diagonal the entries of grids are, in one, two and three dimensions.
@@ -61,9 +66,9 @@ def warmup(
     The first product with a vector or a dense matrix then builds nothing. These are the kernels that the profile may choose for a
     matrix with 32-bit indices, with alpha and beta and without, and those that check, inspect and divide one. For products of
     sparse matrices they are those of each bin of "auto", those for rows that are alike, as of bands and of grids in one, two and
-    three dimensions, and for new values by a plan. Of ``A[rows]`` they are those for listed rows. Each runs once, on a small
-    matrix, because some drivers finish a build only at the first launch. Built kernels are kept on disk for later processes;
-    there it saves the time of loading them.
+    three dimensions, and for new values by a plan. Of ``A[rows]`` they are those for listed rows,
+    and those of ``A + B`` and ``A.multiply(B)``. Each runs once, on a small matrix, because some drivers finish a build only at
+    the first launch. Built kernels are kept on disk for later processes; there it saves the time of loading them.
 
     Parameters
     ----------
@@ -117,6 +122,7 @@ def _steps(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any]) -> Iter
         yield partial(_multiply_columns, matrices[0], columns)
     for n in _LISTED:
         yield partial(_take_rows, matrices[0], n)
+    yield partial(_unite, matrices[0])
     form = form_of(matrices[0], matrices[0])
     for strategy in choosable(device, form):
         yield partial(_multiply_by, queue, device, dtype, strategy)
@@ -164,6 +170,18 @@ def _take_rows(A: csr_array, n: int) -> None:
     rows = np.zeros(n, np.int64)
     for listed in (rows, from_host(A.queue, rows, copy=True)):
         A[listed]
+
+
+def _unite(A: csr_array) -> None:
+    """Add and multiply two matrices entry by entry, and scan as many counts as larger ones have."""
+    for operate in (operator.add, operator.mul):
+        operate(A, A)
+    for n in _TILES:
+        chain = Chain(A.queue)
+        counts = chain.scratch(n, A.indptr.dtype)
+        chain.fill(counts, 0, n)
+        enqueue_scan(chain, counts, counts, n, kind="inclusive")
+    A.queue.finish()
 
 
 def _multiply_by(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any], strategy: Strategy) -> None:

@@ -6,7 +6,7 @@ import pyopencl as cl
 
 from bench import problems
 from bench.contestants import Contestant
-from bench.ours import indexing, primitives, spgemm, spmv, sptrans
+from bench.ours import elementwise, indexing, primitives, spgemm, spmv, sptrans
 
 # Of the operations that have several.
 METHODS = {"sptrans": sptrans.ALL, "spgemm": spgemm.ALL, "amg": spgemm.ALL}
@@ -34,6 +34,8 @@ def contestants(operation: str, queue: cl.CommandQueue, *, variants: list[str], 
         if methods and not own:
             raise ValueError(f"--methods: got {', '.join(methods)}, {operation} needs some of {', '.join(METHODS[operation])}")
         return (sptrans if operation == "sptrans" else spgemm).contestants(queue, own)
+    if operation in problems.GROUPS["elementwise"]:
+        return elementwise.contestants(queue)
     if operation in problems.GROUPS["indexing"]:
         return indexing.contestants(queue)
     return primitives.contestants(operation, queue)

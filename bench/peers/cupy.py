@@ -11,7 +11,7 @@ from bench.contestants import Contestant
 from bench.peers import cuda
 from bench.peers.array_primitives import OPERATIONS, array_primitive
 from bench.peers.cusparse_spgemm import sorted_rows
-from bench.problems import indexing
+from bench.problems import elementwise, indexing
 from bench.problems.base import Array, Result
 from bench.problems.primitives import Primitive
 from bench.problems.spgemm import Spgemm
@@ -31,6 +31,8 @@ def contestants(operation: str, _queue: cl.CommandQueue) -> list[Contestant]:
     """Return who can compute an operation."""
     if operation in ("spgemm", "amg"):
         return [Contestant("cupy", _spgemm)]
+    if operation in elementwise.CALLS:
+        return [Contestant("cupy", _elementwise)]
     if operation in indexing.OPERATIONS:
         return [Contestant("cupy", _indexed)]
     return [Contestant("cupy", _prepared)] if operation in OPERATIONS else []
@@ -61,6 +63,45 @@ def _spgemm(problem: Spgemm) -> cuda.CudaCalls:
         return product.indptr, product.indices, product.data
 
     return cuda.CudaCalls(problem, multiply, {"transfer": transfer}, "A @ B of cupyx", unpack=sorted_rows(problem))
+
+
+def _elementwise(problem: elementwise.Union | elementwise.Sums | elementwise.Extremes) -> cuda.CudaCalls:
+    import cupyx.scipy.sparse
+
+    hosts = (problem.matrix, problem.right) if isinstance(problem, elementwise.Union) else (problem.matrix, None)
+    matrices, transfer = [], 0.0
+    for each in hosts:
+        if each is not None:
+            arrays, seconds = cuda.to_device((each.data, each.indices, each.indptr))
+            matrices.append(cupyx.scipy.sparse.csr_matrix(tuple(arrays), shape=each.shape))
+            transfer += seconds
+        else:
+            matrices.append(None)
+    call = elementwise.CALLS[problem.operation]
+
+    def compute() -> cuda.Arrays:
+        found = call(*matrices)
+        if isinstance(problem, elementwise.Sums):
+            return (found.ravel(),)
+        if isinstance(problem, elementwise.Extremes):
+            found = found.tocoo()
+            return (found.row if problem.operation == "max_rows" else found.col), found.data
+        return indexing.parts(found)
+
+    def unpack(arrays: cuda.Arrays) -> cuda.Arrays:
+        if isinstance(problem, elementwise.Sums):
+            return arrays
+        if isinstance(problem, elementwise.Extremes):
+            places, values = arrays
+            kept = values != 0
+            return places[kept], values[kept]
+        indptr, indices, data = arrays
+        found = cupyx.scipy.sparse.csr_matrix((data, indices, indptr), shape=problem.matrix.shape)
+        found.sort_indices()
+        found.eliminate_zeros()
+        return indexing.parts(found)
+
+    return cuda.CudaCalls(problem, compute, {"transfer": transfer}, "plain call of cupyx", unpack=unpack)
 
 
 def _indexed(problem: indexing.Indexing) -> cuda.CudaCalls:

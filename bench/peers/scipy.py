@@ -9,7 +9,7 @@ import pyopencl as cl
 import scipy
 
 from bench.contestants import Contestant, HostPrepared
-from bench.problems import indexing
+from bench.problems import elementwise, indexing
 from bench.problems.base import Result
 from bench.problems.spgemm import Spgemm
 from bench.problems.spmv import Spmv
@@ -31,6 +31,7 @@ def contestants(operation: str, _queue: cl.CommandQueue) -> list[Contestant]:
     if operation in ("spgemm", "amg"):
         return [Contestant("scipy", _spgemm), Contestant("scipy/sorted", functools.partial(_spgemm, ordered=True))]
     calls = {"spmv": _spmv, "sptrans": _sptrans, **dict.fromkeys(indexing.OPERATIONS, _indexed)}
+    calls |= dict.fromkeys(elementwise.CALLS, _elementwise)
     return [Contestant("scipy", calls[operation])] if operation in calls else []
 
 
@@ -44,6 +45,21 @@ def _sptrans(problem: Sptrans) -> HostPrepared:
         return columns.indptr, columns.indices, columns.data
 
     return HostPrepared(problem, transpose, detail="1 thread")
+
+
+def _elementwise(problem: elementwise.Union | elementwise.Sums | elementwise.Extremes) -> HostPrepared:
+    call, A = elementwise.CALLS[problem.operation], problem.matrix
+    if isinstance(problem, elementwise.Union):
+        right = problem.right
+        return HostPrepared(problem, lambda: indexing.parts(call(A, right)), detail="1 thread")
+    if isinstance(problem, elementwise.Sums):
+        return HostPrepared(problem, lambda: (call(A, None),), detail="1 thread")
+
+    def largest() -> Result:
+        found = call(A, None)
+        return *found.coords, found.data
+
+    return HostPrepared(problem, largest, detail="1 thread")
 
 
 def _indexed(problem: indexing.Indexing) -> HostPrepared:

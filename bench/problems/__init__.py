@@ -5,13 +5,17 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable
 
-from bench.problems import indexing, spgemm, spmv, sptrans
+from bench.problems import elementwise, indexing, spgemm, spmv, sptrans
 from bench.problems import primitives as _primitives
 from bench.problems.base import Problem
 from bench.problems.matrices import DTYPES
 from bench.problems.primitives import PRIMITIVES
 
 __all__ = ["DTYPES", "GROUPS", "OPERATIONS", "PRIMITIVES", "Problem", "Task", "expand", "make", "needs_matrices", "tasks"]
+
+
+def _elementwise(operation: str, name: str, dtype: str) -> Problem:
+    return elementwise.make(name, operation, dtype)
 
 
 def _indexed(operation: str, name: str, dtype: str) -> Problem:
@@ -23,10 +27,15 @@ _OF_MATRICES: dict[str, Callable[[str, str], Problem]] = {
     "sptrans": sptrans.make,
     "spgemm": spgemm.make,
     "amg": spgemm.make_amg,
+    **{operation: functools.partial(_elementwise, operation) for operation in elementwise.CALLS},
     **{operation: functools.partial(_indexed, operation) for operation in indexing.OPERATIONS},
 }
 OPERATIONS = (*_OF_MATRICES, *PRIMITIVES)
-GROUPS: dict[str, tuple[str, ...]] = {"primitives": tuple(PRIMITIVES), "indexing": tuple(indexing.OPERATIONS)}
+GROUPS: dict[str, tuple[str, ...]] = {
+    "primitives": tuple(PRIMITIVES),
+    "elementwise": tuple(elementwise.CALLS),
+    "indexing": tuple(indexing.OPERATIONS),
+}
 
 # An input, an operation and a dtype by their names: what an entry of the results file is about.
 Task = tuple[str, str, str]

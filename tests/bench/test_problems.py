@@ -41,6 +41,17 @@ def test_a_transposed_is_read_and_written_once(dtype: str) -> None:
         task.error((indptr, indices))
 
 
+@pytest.mark.parametrize("operation", problems.GROUPS["elementwise"])
+def test_operators_and_reductions_are_right_if_they_are_as_the_reference(operation: str) -> None:
+    made = problems.make("rmat12", operation, "float32")
+    right = tuple(part.astype(np.float32) if part.dtype == np.float64 else part.copy() for part in made.reference)
+    assert made.error(right) <= 1
+    assert made.minimal_bytes >= made.matrix.data.nbytes
+    right[-1][3] += 1
+    with pytest.raises(WrongResultError):
+        made.error(right)
+
+
 @pytest.mark.parametrize("task", [("rmat12", "spgemm"), ("PTAP(fd2d5_256)", "amg")], ids=" ".join)
 def test_a_product_of_matrices_is_right_in_any_order_of_summation(task: tuple[str, str]) -> None:
     made = problems.make(*task, "float32")

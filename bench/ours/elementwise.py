@@ -1,0 +1,54 @@
+"""Operators entry by entry and reductions by the library, as users write them: matrices and results are on the device."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pyopencl as cl
+
+import clsparse_py as cs
+from bench import opencl
+from bench.contestants import Contestant
+from bench.opencl_calls import Arrays, OpenclCalls
+from bench.problems.elementwise import CALLS, Extremes, Sums, Union
+from bench.problems.indexing import parts
+
+
+def contestants(queue: cl.CommandQueue) -> list[Contestant]:
+    """Return the library, by its plain call."""
+    return [Contestant("clsparse/plain", functools.partial(_prepared, queue))]
+
+
+def _prepared(queue: cl.CommandQueue, problem: Union | Sums | Extremes) -> OpenclCalls:
+    start = time.perf_counter()
+    hosts = (problem.matrix, problem.right) if isinstance(problem, Union) else (problem.matrix,)
+    matrices = {on: tuple(cs.csr_array(host, queue=on) for host in hosts) for on in (queue, opencl.profiling_queue(queue))}
+    queue.finish()
+    once = {"transfer": time.perf_counter() - start}
+    call, detail = _call_of(problem)
+    shared = tuple(part for of in matrices.values() for A in of for part in (A.indptr, A.indices, A.data))
+    return OpenclCalls(problem, queue, lambda on: call(matrices[on]), once, detail=detail, shared=shared)
+
+
+def _call_of(problem: Union | Sums | Extremes) -> tuple[Callable[[tuple[cs.csr_array, ...]], Arrays], str]:
+    """Return the call, and what it is."""
+    operate = CALLS[problem.operation]
+    if isinstance(problem, Union):
+        return lambda of: parts(operate(*of)), "plain call"
+    if isinstance(problem, Extremes):
+
+        def largest(of: tuple[cs.csr_array, ...]) -> Arrays:
+            found = operate(of[0], None)
+            return *found.coords, found.data
+
+        return largest, "plain call"
+    axis, n = int(problem.operation == "sum_rows"), problem.reference[0].size
+
+    def summed(of: tuple[cs.csr_array, ...]) -> Arrays:
+        out = cl.array.empty(of[0].queue, n, np.dtype(problem.dtype))
+        return (of[0].sum(axis=axis, out=out),)
+
+    return summed, "plain call, out on the device"
