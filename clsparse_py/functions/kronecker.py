@@ -11,6 +11,7 @@ from clsparse_py.construct.kronecker import kron_entries, kron_pointers
 from clsparse_py.convert import converted
 from clsparse_py.coo import coo_array
 from clsparse_py.csr import csr_array
+from clsparse_py.device import describe
 from clsparse_py.functions.diagonals import eye_array
 from clsparse_py.functions.kinds import issparse
 from clsparse_py.functions.operands import as_rows, in_format, index_dtype, queue_of
@@ -63,8 +64,9 @@ def kron(A: Any, B: Any, format: str | None = None) -> Any:
     if ndim == 2 and not empty and (format in ("csr", "bsr") or (format is None and dense)):
         return in_format(_of_rows(a, b, shape), format)
     if empty:
-        found = coo_array(shape[-ndim:], dtype=np.result_type(a.dtype, b.dtype), queue=queue)
-        return in_format(found, format)
+        # As in SciPy, where a product without entries has the default dtype.
+        dtype = np.float64 if describe(queue.device).fp64 else np.result_type(a.dtype, b.dtype)
+        return in_format(coo_array(shape[-ndim:], dtype=dtype, queue=queue), format)
     data, columns, rows = kron_entries(queue, *_parts(a, b, shape), b.shape[1], coordinates=True)
     coords = (rows, columns) if ndim == 2 else (columns,)
     made = coo_array.over(queue, shape[-ndim:], coords, data)
