@@ -56,6 +56,8 @@ def on_device(queue: cl.CommandQueue, value: Any) -> SparseArray:
 
 def with_scipys(name: str, A: SparseArray, other: Any) -> Any:
     """Return ``other + A`` or so for a sparse array of SciPy; ``name`` is that of the right operand, such as ``__radd__``."""
+    if name == "__rmul__" and isinstance(other, scipy.sparse.spmatrix):
+        name = "__rmatmul__"  # as of matrices
     return getattr(on_device(A.queue, other), name.replace("__r", "__", 1))(A)
 
 
@@ -433,6 +435,8 @@ class SparseArray(InPlace, Sparse):
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: tuple[Any, ...] = (), **options: Any) -> Any:
         """Apply a function of NumPy's, such as ``np.add`` or ``np.matmul``, as the operator or method that it stands for."""
+        if out and options.get("axes") == _IN_PLACE:
+            options = {}
         if method != "__call__" or options:
             return NotImplemented
         found = _applied(ufunc, inputs)
@@ -441,7 +445,11 @@ class SparseArray(InPlace, Sparse):
         (target,) = out
         if not isinstance(target, np.ndarray):
             return NotImplemented
-        target[...] = found.toarray() if isinstance(found, SparseArray) else found
+        is_alike = isinstance(found, np.ndarray) and found.shape == target.shape
+        fits = is_alike and np.can_cast(found.dtype, target.dtype, "same_kind")
+        if not fits:
+            return found  # x *= A gives x what x * A is, as with SciPy's arrays
+        target[...] = found
         return target
 
     # ---- copies
@@ -531,6 +539,10 @@ UNARY_FUNCTIONS: Mapping[np.ufunc, Callable[[Any], Any]] = {
     np.conjugate: operator.methodcaller("conjugate"),
     np.square: lambda A: A * A,
 } | {getattr(np, name): operator.methodcaller(name) for name in UFUNCS}
+
+
+#: The axes that ``x @= A`` names.
+_IN_PLACE = [(-2, -1)] * 3
 
 
 def _applied(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:

@@ -132,7 +132,8 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         names = _NAMES[len(coordinates)]
         numbers = dict(zip(names, coordinates, strict=True))
         found, shape = placed_coordinates(queue, numbers, own, copy=copy, check=check, n=values.size)
-        self._hold(queue, shape, found, data, is_canonical=is_canonical)
+        # As in SciPy: who shares arrays with another one does not answer for them.
+        self._hold(queue, shape, found, data, is_canonical=is_canonical and (copy or not is_sparse(arg1)))
         self._print_at_most(maxprint)
 
     @classmethod

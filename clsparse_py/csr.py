@@ -477,6 +477,9 @@ class csr_array(Elementwise, Reductions, Indexing, SparseArray, one_dimensional=
     def __rmul__(self, other: Any) -> Any:
         return with_scipys("__rmul__", self, other) if scipy.sparse.issparse(other) else super().__rmul__(other)
 
+    def __rtruediv__(self, other: Any) -> Any:
+        return with_scipys("__rtruediv__", self, other) if scipy.sparse.issparse(other) else NotImplemented
+
     def spmv_plan(self) -> SpmvPlan:
         """Return the plan of ``A @ x``, made at the first call and kept until the structure is replaced."""
         return kept_plan(self)

@@ -40,7 +40,7 @@ def shape_of(shape: Any) -> tuple[int, int]:
     try:
         rows, cols = (operator.index(length) for length in shape)
     except (TypeError, ValueError):
-        raise TypeError(f"shape: must be two integers, is {shape!r}") from None
+        raise TypeError(f"shape: must be two integers, is {shape!r} (object cannot be interpreted as these)") from None
     if rows < 0 or cols < 0:
         raise ValueError(f"shape: must not be negative, is {(rows, cols)} (elements cannot be negative)")
     if max(rows, cols) > np.iinfo(np.int64).max:

@@ -182,7 +182,7 @@ def test_every_pair_of_formats(queue: cl.CommandQueue, kind: str) -> None:
         for other, right in squares.items():
             B = FORMATS[other](right, queue=queue)
             wanted = host @ right
-            for found in (A @ B, A @ right, host @ B):
+            for found in (A @ B, A @ right, host @ B, getattr(sp, f"{form}_matrix")(host) * B):
                 assert_same(found, wanted, exactly=False)
         for other, right in hosts.items():
             B = FORMATS[other](right, queue=queue)
@@ -191,6 +191,8 @@ def test_every_pair_of_formats(queue: cl.CommandQueue, kind: str) -> None:
                 for found in (operate(A, B), operate(A, right)):
                     assert_same(found, wanted, exactly=False)
             assert_same(host - B, host.copy() - right.copy(), exactly=False)
+            with np.errstate(all="ignore"):
+                assert_same(host / B, host / right)
 
 
 def test_operations_of_every_format(queue: cl.CommandQueue) -> None:
@@ -223,8 +225,16 @@ def test_operations_of_every_format(queue: cl.CommandQueue) -> None:
                     assert_same(by(dense, A), operate(dense, host))
             target = dense.copy()
             target += A
-            target *= A
-            np.testing.assert_allclose(target, (dense + host.toarray()) * host.toarray())
+            product = host_product = target
+            product *= A
+            host_product *= host
+            assert_same(product, host_product, exactly=False)
+            whole = dense.astype(np.int64)
+            whole += A
+            assert whole.dtype == np.float64
+            square = dense
+            square @= A.T
+            np.testing.assert_allclose(square, dense @ host.T.toarray())
 
 
 def test_methods_in_place(queue: cl.CommandQueue) -> None:
