@@ -111,13 +111,15 @@ class Rows(Moving):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "items": self.items}
+        # Each step divides the rows among the work-items; no matrix has 2^40 rows.
+        bits = 32 if self.index == "int32" else 40
+        return {**super().arguments(), "items": self.items, "steps": -(-bits // (self.work_group.bit_length() - 1))}
 
     @classmethod
     def legal(cls, device: Device, index: str, value_bytes: int, work_group: int = 256, items: int = 4) -> Rows:
         """Return the nearest legal record: a work-group's local memory is at most a quarter of the device's."""
         max_tile = max(1, device.local_memory // (4 * (4 + np.dtype(index).itemsize)) - 1)
-        group = max(1, min(work_group, device.max_work_group, max_tile))
+        group = max(2, min(work_group, device.max_work_group, max_tile))
         return cls(group, index, value_bytes, max(1, min(items, max_tile // group)))
 
 

@@ -199,8 +199,7 @@ def _enqueue_gather(
     built, record = _build_gather(chain, indptr.dtype, data.dtype)
     arrays = starts, rows, indptr, indices, data, out_indices, out_data
     if isinstance(record, Rows):
-        n_parts, *cut = enqueue_parts(chain, starts, n, nnz, record.work_group * record.items)
-        chain.launch(built, n_parts, *cut, *arrays)
+        chain.launch(built, -(-(n + nnz) // (record.work_group * record.items)), indptr.dtype.type(n), *arrays)
         return
     n_parts, *cut = enqueue_parts(chain, starts, n, nnz, chunk(chain.device, n + nnz))
     chain.launch(built, -(-n_parts // record.work_group), indptr.dtype.type(n_parts), *cut, *arrays)

@@ -1,39 +1,69 @@
 <%doc>
-Some rows of a matrix, one behind the other: a gather of their entries. Every work-group moves as many entries as any other,
-however long rows are.
+Some rows of a matrix, one behind the other: a gather of their entries. Every work-group takes as many rows and entries together
+as any other, however long rows are, and finds by itself which these are.
 
 Source        own; parts of equal rows + entries after Merrill and Garland, SC 2016, Section 3
-Index space   n_parts work-groups
-Inputs        rows: positions, in any order, repeated or not; starts: where each begins in the result; part_row, part_entry:
-              n_parts + 1 each, of partition.mako on starts with a row weighing 1, no part over `work_group * items`
-Local memory  `work_group * items + 1` numbers of 32 bits, and as many of the index type
+Index space   a work-group for each `work_group * items` rows and entries of the result
+Inputs        rows: n_rows positions, in any order, repeated or not; starts: where each begins in the result, and the end
+Local memory  `work_group * items + 1` numbers of 32 bits, and as many of the index type; a byte for each work-item
 Result        exact
 </%doc>
+<% tile = work_group * items %>\
 #include "tile_rows.cl"
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
-    global const I *restrict part_row, global const I *restrict part_entry, global const I *restrict starts,
-    global const I *restrict rows, global const I *restrict indptr, global const I *restrict indices,
-    global const V *restrict values, global I *restrict out_indices, global V *restrict out_values)
+    const I n_rows, global const I *restrict starts, global const I *restrict rows,
+    global const I *restrict indptr, global const I *restrict indices, global const V *restrict values,
+    global I *restrict out_indices, global V *restrict out_values)
 {
-    local uint tile_starts[${work_group * items + 1}];
-    local I distances[${work_group * items + 1}];
+    local uint tile_starts[${tile + 1}];
+    local I distances[${tile + 1}];
+    local uchar before[${work_group}];
+    local uint found[3];
     const uint me = get_local_id(0);
-    const ulong part = get_group_id(0);
-    const I begin = part_entry[part], first = tile_first_row(part_row[part], begin, starts);
-    const uint count = (uint)(part_entry[part + 1] - begin);
-    const uint n_rows = count ? (uint)(part_row[part + 1] - first) : 0;
-    // How far before its place in the result an entry of each row stands.
-    for (uint r = me; r < n_rows; r += ${work_group})
-        distances[r] = indptr[rows[first + r]] - starts[first + r];
-    tile_stage_rows(tile_starts, n_rows, first, begin, starts);
+    // A row weighs 1, at its beginning, and so does each entry.
+    const ulong target = (ulong)get_group_id(0) * ${tile}, target_end = min(target + ${tile}, (ulong)starts[n_rows] + n_rows);
+
+    // The first row that begins at or after the target: in each step the work-items look at evenly spaced rows.
+    I low = 0, high = n_rows;
+% for _ in range(steps):
+    {
+        const ulong width = max(((ulong)(high - low) + ${work_group - 1}) / ${work_group}, (ulong)1);
+        const ulong row = low + (me + 1) * width - 1;
+        before[me] = row < (ulong)high && starts[row] + row < target;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (me == 0 && !before[0])
+            found[0] = 0;
+        if (before[me] && (me == ${work_group - 1} || !before[me + 1]))
+            found[0] = me + 1;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        low += (I)(found[0] * width);
+        high = (I)min((ulong)high, low + width - 1);
+    }
+% endfor
+    const I begin = low > 0 ? max((I)(target - low), starts[low - 1]) : 0, first = low - (begin < starts[low] ? 1 : 0);
+
+    // Where the tile's rows begin in it, and how far before its place in the result an entry of each stands.
+    for (uint r = me; r <= ${tile}; r += ${work_group}) {
+        const I row = first + (I)r;
+        if (row < n_rows && (ulong)starts[row] + row < target_end) {
+            tile_starts[r] = (uint)(max(starts[row], begin) - begin);
+            distances[r] = indptr[rows[row]] - starts[row];
+            if (row + 1 == n_rows || (ulong)starts[row + 1] + row + 1 >= target_end) {
+                found[1] = r + 1;
+                found[2] = (uint)(min((I)(target_end - (row + 1)), starts[row + 1]) - begin);
+            }
+        }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const uint n_tile_rows = found[1], count = found[2];
 
     // Step by step for all entries of a work-item, so that their loads are in flight together.
 % for u in range(items):
     const bool active_${u} = me + ${u * work_group} < count;
     const I entry_${u} = begin + (me + ${u * work_group});
-    const I source_${u} = active_${u} ? entry_${u} + distances[tile_row(tile_starts, n_rows, me + ${u * work_group})] : 0;
+    const I source_${u} = active_${u} ? entry_${u} + distances[tile_row(tile_starts, n_tile_rows, me + ${u * work_group})] : 0;
 % endfor
 % for u in range(items):
     I index_${u};
