@@ -1,11 +1,12 @@
-// row_of(indptr, from, last, entry): the row that an entry lies in, among the rows from `from` to `last`; it lies in none before
-// `from`. Takes steps that double, then halves: few loads if the row is near, and at most twice the logarithm of the rows.
-I row_of(global const I *indptr, const I from, const I last, const I entry)
+// row_of(indptr, from, last, first_step, entry): the row that an entry lies in, among the rows from `from` to `last`; it lies in
+// none before `from`. Takes steps that double, then halves. With a first step of 1 loads are few if the row is near; with one of
+// half the rows they are as many as the logarithm of the rows, wherever it is.
+I row_of(global const I *indptr, const I from, const I last, const I first_step, const I entry)
 {
-    I row = from, step = 1;
+    I row = from, step = first_step;
     while (last - row >= step && indptr[row + step] <= entry) {
         row += step;
-        step *= 2;
+        step += min(step, last - row);  // which cannot overflow
     }
     // The entry lies before row + step, or behind the last row's begin.
     I above = last - row >= step ? row + step : last + 1;

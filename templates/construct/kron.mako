@@ -26,12 +26,12 @@ void ${name}(
     for (ulong at = begin; at < end; at += ${work_group}) {
         const I p = (I)at;
         if (at >= row_end) {
-            const I row = row_of(a_indptr, i, a_rows - 1, p / of_b);
+            const I row = row_of(a_indptr, i, a_rows - 1, at == begin ? a_rows / 2 + 1 : 1, p / of_b);
             k = row == i ? k : 0;
             i = row;
             a_begin = a_indptr[i];
             const I a_length = a_indptr[i + 1] - a_begin, of_row = a_begin * of_b;
-            k = row_of(b_indptr, k, b_rows - 1, (p - of_row) / a_length);
+            k = row_of(b_indptr, k, b_rows - 1, at == begin ? b_rows / 2 + 1 : 1, (p - of_row) / a_length);
             b_begin = b_indptr[k];
             b_length = b_indptr[k + 1] - b_begin;
             row_begin = of_row + b_begin * a_length;

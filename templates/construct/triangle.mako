@@ -19,7 +19,7 @@ void ${name}(
     ulong row_end = 0;
     for (ulong at = begin; at < end; at += ${work_group}) {
         if (at >= row_end) {
-            row = row_of(indptr, row, n_rows - 1, (I)at);
+            row = row_of(indptr, row, n_rows - 1, at == begin ? n_rows / 2 + 1 : 1, (I)at);
             row_end = indptr[row + 1];
         }
         const long diagonal = (long)indices[at] - (long)row;
