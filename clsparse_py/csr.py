@@ -111,10 +111,13 @@ class csr_array(Elementwise, Reductions, Indexing, SparseArray, one_dimensional=
     _plan: TransposePlan[csr_array] | None
     _set: dict[str, cl_array.Array]
 
-    def __new__(cls, arg1: Any = None, shape: Any = None, *_: Any, **__: Any) -> Self:
+    def __new__(cls, arg1: Any = None, shape: Any = None, *options: Any, **named: Any) -> Self:
         """Return an empty array, of the class of one-dimensional ones if such a one is asked for."""
         made = class_of_format("csr", one_dimensional=True) if is_one_dimensional(arg1, shape) else cls
-        return object.__new__(made)  # type: ignore[no-any-return] # csr_vector is a csr_array
+        if issubclass(made, cls):
+            return object.__new__(made)  # type: ignore[no-any-return] # csr_vector is a csr_array
+        # Of a class that a user derived: Python initialises instances of that one alone.
+        return made(arg1, shape, *options, **named)  # type: ignore[no-any-return] # as above
 
     def __init__(
         self,

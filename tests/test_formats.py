@@ -412,6 +412,19 @@ def test_one_dimension(queue: cl.CommandQueue) -> None:
 
 
 @pytest.mark.any_platform
+def test_classes_may_be_derived_from(queue: cl.CommandQueue) -> None:
+    class Mine(csr_array):
+        pass
+
+    A = Mine(host_matrix("csr"), queue=queue)
+    assert type(A) is type(-A) is type(A.copy()) is type(A @ A.T) is Mine
+    assert_same(A, host_matrix("csr"))
+    v = Mine([1.0, 0, 2], dtype=np.float32, queue=queue)
+    assert (v.ndim, v @ np.ones(3, np.float32), type(v)) == (1, 3, type(csr_array([1], queue=queue)))
+    assert csr_array[np.float32] is not None
+
+
+@pytest.mark.any_platform
 def test_parts_of_a_coo_array_are_set(queue: cl.CommandQueue) -> None:
     A, x = coo_array(([1.0, 2.0], ([0, 1], [1, 2])), shape=(3, 3), dtype=np.float32, queue=queue), np.arange(3, dtype=np.float32)
     np.testing.assert_array_equal(A @ x, [1, 4, 0])
