@@ -117,7 +117,7 @@ class csr_array(Elementwise, Reductions, Indexing, SparseArray, one_dimensional=
         if issubclass(made, cls):
             return object.__new__(made)  # type: ignore[no-any-return] # csr_vector is a csr_array
         # Of a class that a user derived: Python initialises instances of that one alone.
-        return made(arg1, shape, *options, **named)  # type: ignore[no-any-return] # as above
+        return made(arg1, shape, *options, **named)
 
     def __init__(
         self,
