@@ -7,6 +7,7 @@ single part. On CPU devices parts are few and long, and a work-item's.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -156,6 +157,11 @@ class SegmentedChunks(OfSegments):
         return {**super().arguments(), "step": self.step, "inclusive": self.inclusive}
 
 
+# Kept: to make a record legal takes longer than to launch its kernel.
+_legal = functools.lru_cache(maxsize=64)(SegmentedTiles.legal)
+_legal_scan = functools.lru_cache(maxsize=64)(ScanTiles.legal)
+
+
 @either_way
 def enqueue_segmented_sum(
     chain: Chain,
@@ -190,7 +196,7 @@ def enqueue_segmented_sum(
         record = SegmentedChunks(work_group or 1, *types, portability, index, "sum", True, operation=operation)
         _enqueue_chunks(chain, (record, replace(record, step="add")), segment_ptr, n_segments, source, n, target)
         return
-    built, tiles = chain.build(SegmentedTiles.legal(chain.device, *types, index, "sum", True, work_group, operation=operation))
+    built, tiles = chain.build(_legal(chain.device, *types, index, "sum", True, work_group, operation=operation))
     n_parts, cuts = _enqueue_cuts(chain, tiles, segment_ptr, n_segments, n)
     partial = chain.scratch(n_parts, tiles.total)
     chain.launch(built, n_parts, np.uint64(n_segments), np.uint64(n), segment_ptr, cuts, source, partial, target)
@@ -258,7 +264,7 @@ def _enqueue_scan_of_parts(
 ) -> None:
     """Enqueue the scan of partial sums of parts, over consecutive parts in which no other segment begins."""
     types = tiles.total, tiles.total
-    record = ScanTiles.legal(chain.device, *types, True, tiles.work_group, by_key=True, operation=tiles.operation)
+    record = _legal_scan(chain.device, *types, True, tiles.work_group, by_key=True, operation=tiles.operation)
     enqueue_tiles(chain, record, partial, partial, n_parts, n_parts, (cuts,))
 
 

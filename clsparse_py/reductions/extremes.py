@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import abc
+import functools
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import numpy as np
 import pyopencl as cl
@@ -16,6 +17,7 @@ from clsparse_py.arithmetic import OPENCL_TYPES, extreme, name_of, needs_fp64
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.canonical import without_zeros
 from clsparse_py.coordinates import rows_of
+from clsparse_py.device import Device
 from clsparse_py.elementwise.union import canonical_parts
 from clsparse_py.launch import Chain, spread
 from clsparse_py.matrix import Matrix
@@ -30,6 +32,7 @@ __all__ = ["ExtremeColumns", "ExtremeOfAll", "ExtremePlaces", "Extremes", "RowEx
 
 _WORK_GROUP = 128
 Parts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
+_Record = TypeVar("_Record", bound=OfStructure)
 
 
 @dataclass(frozen=True)
@@ -215,9 +218,9 @@ class Extremes(Matrix):
         if along is None:
             return self._extreme_of_all(operation, explicit)
         A = self if along == 1 else self._transposed()
-        values, places = _of_rows(self.queue, _parts_of(A), operation, 0 if explicit else A.shape[1])
-        ends = placed(self.queue, "indptr", np.array([0, values.size], places.dtype))
-        values, places, _ = without_zeros(self.queue, (values, places, ends))
+        values, places, ends = _of_rows(self.queue, _parts_of(A), operation, 0 if explicit else A.shape[1])
+        if A.shape[0]:
+            values, places, _ = without_zeros(self.queue, (values, places, ends))
         return self._vector(_viewed(values, self.dtype), places, A.shape[0])
 
     def _extreme_of_all(self, operation: str, explicit: bool) -> Any:
@@ -284,9 +287,7 @@ def _of_all(queue: cl.CommandQueue, data: cl_array.Array, operation: str) -> cl_
     return found
 
 
-def _of_rows_by_host(
-    queue: cl.CommandQueue, parts: Parts, operation: str, n_columns: int
-) -> tuple[cl_array.Array, cl_array.Array]:
+def _of_rows_by_host(queue: cl.CommandQueue, parts: Parts, operation: str, n_columns: int) -> Parts:
     """Return the result of `_of_rows`, computed by NumPy."""
     data, _, indptr = (fetched(part, queue) for part in parts)
     found = np.zeros(indptr.size - 1, data.dtype)
@@ -295,30 +296,35 @@ def _of_rows_by_host(
         found[row] = _reduced(data[indptr[row] : indptr[row + 1]], operation)
         if lengths[row] < n_columns:
             found[row] = getattr(np, operation)(found[row], found.dtype.type(0))
-    return placed(queue, "values", found), placed(queue, "rows", np.arange(found.size, dtype=indptr.dtype))
+    rows, ends = np.arange(found.size, dtype=indptr.dtype), np.array([0, found.size], indptr.dtype)
+    return placed(queue, "values", found), placed(queue, "rows", rows), placed(queue, "ends", ends)
 
 
 @or_by_host(_of_rows_by_host)
-def _of_rows(queue: cl.CommandQueue, parts: Parts, operation: str, n_columns: int) -> tuple[cl_array.Array, cl_array.Array]:
-    """Return the extreme value of each row, 0 if it has no entry, and the numbers of rows.
+def _of_rows(queue: cl.CommandQueue, parts: Parts, operation: str, n_columns: int) -> Parts:
+    """Return the extreme value of each row, 0 if it has no entry, the numbers of rows, and where these begin and end.
 
     Places without an entry count as 0 if a row has less than ``n_columns`` entries.
     """
     data, _, indptr = parts
     chain, n = Chain(queue, *parts), indptr.size - 1
-    built, record = chain.build(_row_extremes(chain, indptr, data, operation))
+    types = name_of(indptr.dtype), name_of(data.dtype), operation
+    built, record = chain.build(_record(RowExtremes, chain.device, *types))
     found = allocated(queue, "values of the result", n, data.dtype, data.allocator)
     rows = allocated(queue, "rows of the result", n, indptr.dtype, data.allocator)
+    ends = allocated(queue, "ends", 2, indptr.dtype)
     if n:
         enqueue_segmented_sum(chain, indptr, n, data, data.size, found, operation=operation)
         groups, sizes = spread(chain.device, n, record.work_group, 64)
-        chain.launch(built, groups, *sizes, np.uint64(n_columns), indptr, found, rows)
-        chain.finish(found, rows)
-    return found, rows
+        chain.launch(built, groups, *sizes, np.uint64(n_columns), indptr, found, rows, ends)
+        chain.finish(found, rows, ends)
+    return found, rows, ends
 
 
-def _row_extremes(chain: Chain, indptr: cl_array.Array, data: cl_array.Array, operation: str) -> RowExtremes:
-    return RowExtremes(min(_WORK_GROUP, chain.device.max_work_group), name_of(indptr.dtype), name_of(data.dtype), operation)
+# Kept: to make a record takes longer than to launch its kernel.
+@functools.lru_cache(maxsize=64)
+def _record(cls: Callable[..., _Record], device: Device, *arguments: Any) -> _Record:
+    return cls(min(_WORK_GROUP, device.max_work_group), *arguments)
 
 
 def _places_of_rows_by_host(queue: cl.CommandQueue, parts: Parts, operation: str, n_columns: int) -> cl_array.Array:
@@ -343,9 +349,8 @@ def _places_of_rows(queue: cl.CommandQueue, parts: Parts, operation: str, n_colu
     rows = rows_of(queue, indptr, data.size)
     chain, n = Chain(queue, *parts, rows), indptr.size - 1
     types = name_of(indptr.dtype), name_of(data.dtype), operation
-    group = min(_WORK_GROUP, chain.device.max_work_group)
-    mark, marking = chain.build(ExtremeColumns(group, *types, False))
-    settle, settling = chain.build(ExtremePlaces(group, *types))
+    mark, marking = chain.build(_record(ExtremeColumns, chain.device, *types, False))
+    settle, settling = chain.build(_record(ExtremePlaces, chain.device, *types))
     places = allocated(queue, "places", n, np.dtype(np.int64), data.allocator)
     if not n:
         return places
@@ -376,7 +381,7 @@ def _place_of_all(queue: cl.CommandQueue, parts: Parts, operation: str, n_column
     data, indices, indptr = parts
     chain, n = Chain(queue, *parts), indptr.size - 1
     types = name_of(indptr.dtype), name_of(data.dtype), operation
-    mark, marking = chain.build(ExtremeColumns(min(_WORK_GROUP, chain.device.max_work_group), *types, True))
+    mark, marking = chain.build(_record(ExtremeColumns, chain.device, *types, True))
     locate, _ = chain.build(ExtremeOfAll(1, types[0]))
     ends = placed(queue, "segments", np.array([0, data.size], indptr.dtype))
     found, position, places = chain.scratch(1, data.dtype), chain.scratch(1, indptr.dtype), chain.scratch(2, np.int64)
