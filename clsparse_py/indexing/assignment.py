@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyopencl as cl
@@ -17,6 +18,7 @@ from clsparse_py.launch import Chain, spread
 from clsparse_py.memory import allocated
 from clsparse_py.primitives.radix_sort import enqueue_radix_sort
 from clsparse_py.primitives.scan import enqueue_scan
+from clsparse_py.programs import Built
 from clsparse_py.records import dataclass
 from clsparse_py.transfer import fetched
 
@@ -123,41 +125,87 @@ def _assigned(
     n, index = places.size if values.listed is None else values.listed.size, indptr.dtype
     if n > np.iinfo(index).max:
         return _with_wide_index(queue, parts, shape, places, values, inserts=inserts)
-    group, types = min(_WORK_GROUP, chain.device.max_work_group), (name_of(index), data.dtype.itemsize)
-    keyed, located = chain.build(_keys(group, name_of(index))), chain.build(_locate(group, *types))
-    insertion = [chain.build(_insert(group, *types, phase))[0] for phase in ("new", "entries", "rows")]
+    kernels = _kernels(chain, index, data.dtype)
     out = allocated(queue, "data of the result", data.size, data.dtype, data.allocator)
     chain.copy(out, data, data.size)
-    keys, numbers = _enqueue_keys(chain, keyed, shape, places, values, n)
-    is_new, belongs, counts = (chain.scratch(n + 1, dtype) for dtype in (np.uint8, index, index))
-    told = np.uint64(_columns(places, values)), np.int64(values.by_row), np.int64(values.by_column), np.int64(shape[1])
-    built, record = located
-    groups = -(-n // record.work_group)
-    chain.launch(built, groups, np.uint64(n), *told, keys, numbers, values.array, indptr, indices, out, is_new, belongs)
+    search = _enqueue_search(chain, kernels, (out, indices, indptr), shape, places, values, n)
     checks = places.checked_by(chain)
-    enqueue_scan(chain, is_new, counts, n, kind="pointers")
-    n_new = int(chain.read(counts, 1, n)[0])
+    enqueue_scan(chain, search.is_new, search.counts, n, kind="pointers")
+    n_new = int(chain.read(search.counts, 1, n)[0])
     for check in checks:
         check()
     if not n_new or not inserts:
         chain.finish(out)
         return (out, indices, indptr), 0
-    nnz = data.size + n_new
-    if nnz > np.iinfo(index).max:
+    if data.size + n_new > np.iinfo(index).max:
         return _with_wide_index(queue, parts, shape, places, values, inserts=inserts)
-    found = new_parts(queue, parts, shape[0], nnz)
-    new_belongs, new_keys = chain.scratch(n_new, index), chain.scratch(n_new, np.int64)
-
-    def over(length: int, built: Any, *arguments: Any) -> None:
-        groups, sizes = spread(chain.device, length, group, _GROUPS_PER_UNIT)
-        chain.launch(built, groups, *sizes, *arguments)
-
-    listing = keys, numbers, values.array, belongs, counts, new_belongs, new_keys
-    over(n, insertion[0], *told, *listing, found[1], found[0])
-    over(data.size, insertion[1], index.type(n_new), new_belongs, indices, out, found[1], found[0])
-    over(shape[0] + 1, insertion[2], index.type(n_new), np.int64(shape[1]), new_keys, indptr, found[2])
+    found = new_parts(queue, parts, shape[0], data.size + n_new)
+    _enqueue_insertion(chain, kernels, (out, indices, indptr), values.array, search, n_new, found)
     chain.finish(*found)
     return found, n_new
+
+
+class _Kernels(NamedTuple):
+    """The built kernels, and the records that they were built with."""
+
+    keys: tuple[Built, Keys]
+    locate: tuple[Built, Locate]
+    insert: Mapping[str, tuple[Built, Insert]]
+
+
+def _kernels(chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any]) -> _Kernels:
+    """Return the kernels for an index type and a dtype of values: all are built before one of them runs."""
+    group, types = min(_WORK_GROUP, chain.device.max_work_group), (name_of(index), dtype.itemsize)
+    insert = {phase: chain.build(_insert(group, *types, phase)) for phase in ("new", "entries", "rows")}
+    return _Kernels(chain.build(_keys(group, types[0])), chain.build(_locate(group, *types)), insert)
+
+
+class _Search(NamedTuple):
+    """What the search of places finds; of each place in the order of their keys.
+
+    ``told`` are the arguments of kernels that look up the value of a place, and the columns of the matrix.
+    """
+
+    n: int
+    told: tuple[np.generic, ...]
+    keys: cl_array.Array
+    numbers: cl_array.Array
+    is_new: cl_array.Array
+    belongs: cl_array.Array
+    counts: cl_array.Array  # room for how many new entries come before
+
+
+def _enqueue_search(
+    chain: Chain, kernels: _Kernels, parts: Parts, shape: tuple[int, int], places: Places, values: Values, n: int
+) -> _Search:
+    """Enqueue the search of n places, and the assignment to the entries that are there; ``parts`` has the values to change."""
+    data, indices, indptr = parts
+    keys, numbers = _enqueue_keys(chain, kernels.keys, shape, places, values, n)
+    is_new, belongs, counts = (chain.scratch(n + 1, dtype) for dtype in (np.uint8, indptr.dtype, indptr.dtype))
+    told = np.uint64(_columns(places, values)), np.int64(values.by_row), np.int64(values.by_column), np.int64(shape[1])
+    built, record = kernels.locate
+    arrays = keys, numbers, values.array, indptr, indices, data, is_new, belongs
+    chain.launch(built, -(-n // record.work_group), np.uint64(n), *told, *arrays)
+    return _Search(n, told, keys, numbers, is_new, belongs, counts)
+
+
+def _enqueue_insertion(
+    chain: Chain, kernels: _Kernels, parts: Parts, values: cl_array.Array, search: _Search, n_new: int, found: Parts
+) -> None:
+    """Enqueue the insertion of new entries into a matrix; the result goes to ``found``."""
+    data, indices, indptr = parts
+    out_data, out_indices, out_indptr = found
+    of_new = indptr.dtype.type(n_new)
+    belongs, keys = chain.scratch(n_new, indptr.dtype), chain.scratch(n_new, np.int64)
+    listed = search.keys, search.numbers, values, search.belongs, search.counts
+    for phase, n, arguments in (
+        ("new", search.n, (*search.told, *listed, belongs, keys, out_indices, out_data)),
+        ("entries", data.size, (of_new, belongs, indices, data, out_indices, out_data)),
+        ("rows", indptr.size, (of_new, search.told[-1], keys, indptr, out_indptr)),
+    ):
+        built, record = kernels.insert[phase]
+        groups, sizes = spread(chain.device, n, record.work_group, _GROUPS_PER_UNIT)
+        chain.launch(built, groups, *sizes, *arguments)
 
 
 def _with_wide_index(
