@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -149,7 +150,11 @@ class csr_vector(csr_array, one_dimensional=True):  # noqa: N801 - a csr_array
 
     def _along(self, name: str, axis: Any = None, *arguments: Any, **named: Any) -> Any:
         """Return the result of a reduction over all places."""
-        if axis not in (None, 0, -1, (0,), (-1,)):
+        try:
+            of = None if axis is None else [operator.index(each) for each in (axis if isinstance(axis, tuple) else (axis,))]
+        except TypeError:
+            raise TypeError(f"axis: must be None or an integer, is {axis!r} (axis must be an integer)") from None
+        if of not in (None, [0], [-1]):
             raise ValueError(f"axis: must be None, 0 or -1, is {axis!r} (axis out of range)")
         return getattr(self._row, name)(None, *arguments, **named)
 

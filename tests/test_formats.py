@@ -391,8 +391,9 @@ def test_one_dimension(queue: cl.CommandQueue) -> None:
                 # SciPy's own coo_array does not count along an axis if it has one dimension.
                 wanted = getattr(host.tocsr(), function)(axis=axis)
                 np.testing.assert_allclose(getattr(v, function)(axis=axis), wanted, rtol=1e-6)
-            with pytest.raises(ValueError, match=r"^axis: "):
-                getattr(v, function)(axis=1)
+            for axis, error in ((1, ValueError), ((0, 0), ValueError), (0.5, TypeError), ("x", TypeError)):
+                with pytest.raises(error, match=r"^axis: "):
+                    getattr(v, function)(axis=axis)
         for found, wanted in (
             (v @ X[:, 0], host @ X[:, 0]), (v @ X, host @ X), (X.T @ v, X.T @ host), (v @ v, host @ host), (B @ v, square @ host),
             (v @ B, host @ square), (v @ square, host @ square), (square @ v, square @ host), (B.T @ v, square.T @ host),

@@ -52,7 +52,7 @@ def dense_values(queue: cl.CommandQueue, given: Any, dtype: np.dtype[Any], shape
         steps = (n_columns, 1)
     else:
         if len(of) > len(shape) or _broadcast(of, shape) != shape:
-            raise ValueError(f"values: an array of shape {of} cannot be broadcast to the places, of shape {shape}")
+            raise ValueError(f"values: an array of shape {of} could not be broadcast together with the places, of shape {shape}")
         rows, columns = (1, 1, *of)[-2:]
         steps = (columns if rows > 1 else 0, int(columns > 1))
     if not math.prod(shape) or not given.size:
