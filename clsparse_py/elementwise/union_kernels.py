@@ -150,7 +150,7 @@ class UnionMarks(_OfTiles):
     @property
     def local_memory(self) -> int:
         """Bytes of local memory of a work-group."""
-        return self.work_group * (self.span * np.dtype(self.index).itemsize + 12 + self.span + 4)
+        return self.work_group * (self.span * (np.dtype(self.index).itemsize + 1) + 4)
 
     @property
     @override
@@ -179,13 +179,21 @@ class UnionMarks(_OfTiles):
 
 @dataclass(frozen=True)
 class UnionWrite(_OfTiles):
-    """Parameters of ``templates/elementwise/union_write.mako``."""
+    """Parameters of ``templates/elementwise/union_write.mako``.
+
+    Attributes
+    ----------
+    unroll : int
+        Places whose loads a work-item has in flight.
+    """
 
     template = "elementwise/union_write"
 
+    unroll: int = 2
+
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "span": self.span}
+        return {**super().arguments(), "span": self.span, "unroll": self.unroll}
 
     @override
     def within(self, work_group: int, lane_width: int) -> None:

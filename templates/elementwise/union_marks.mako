@@ -2,22 +2,25 @@
 Count the results of an operator on two matrices that are not 0, entry by entry on the union of their patterns, tile by tile;
 and mark what stands at each place of a tile, for union_write.mako. A matrix that has no entry at a position has 0 there.
 
-Index space   a work-group to a tile; a work-item finds the order of `span` adjacent places (entries of A and of B, and row
-              ends), and reads the values of places `work_group` apart
+Index space   a work-group to a tile; a work-item finds the order of `span` adjacent places: entries of A and of B, and row ends
 Inputs        both matrices in canonical format; cuts, of union_cuts.mako
 Output        marks: three numbers for each work-item, of 16 bits and 16 bits. Bit i of the first tells about its place i: 1,
               an entry of A; 1 in the upper half too, an entry of A with one of B in its column, which comes next; 1 in the
               upper half alone, a row's end; neither, an entry of B. The second: which places give results that are kept, and
               how many places of the tile before do. The third: how many entries of A, and of B, come before in the tile.
               counts[tile + 1]: how many results the tile keeps
-Local memory  columns and row ends of the tile, a flag for each place, three numbers for each work-item
+Local memory  columns and row ends of the tile, a flag for each place, a number for each work-item
 Result        exact: each result is made of one value of each matrix
 </%doc>
 #include "group_scan.cl"
 #define SPAN ${span}
 #define MAX_PLACES ${work_group * span}
-// Some bytes behind the flags of each work-item, so that these meet in no bank.
-#define FLAG_STEP (SPAN + 4)
+
+uchar is_kept(const T a, const T b)
+{
+    const C_VALUE result = operate(a, b);
+    return ${is_kept} ? 1 : 0;
+}
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
@@ -27,10 +30,8 @@ void ${name}(
     global uint *restrict marks, global I *restrict counts)
 {
     local I box[MAX_PLACES];
-    local uint kinds[${work_group}];
-    local uint entries_before[${work_group}];
+    local uchar flags[MAX_PLACES];
     local uint scan_box[${work_group}];
-    local uchar flags[${work_group} * FLAG_STEP];
     const uint me = get_local_id(0);
     const ulong tile = get_group_id(0);
     const I first_row = cuts[3 * tile], first_a = cuts[3 * tile + 1], first_b = cuts[3 * tile + 2];
@@ -38,12 +39,17 @@ void ${name}(
     const uint n_a = (uint)(cuts[3 * tile + 4] - first_a), n_b = (uint)(cuts[3 * tile + 5] - first_b);
     const uint n_places = n_a + n_b + n_ends;
 
-    // Columns of A, those of B, and how many entries of A, and 2^16 times of B, come before each row end.
+    // Columns of A, those of B, and how many entries of A, and 2^16 times of B, come before each row end. Flags tell which
+    // entries give results that are kept if the other matrix has none in their places.
     local I *b_box = box + n_a, *ends = b_box + n_b;
-    for (uint i = me; i < n_a; i += ${work_group})
+    for (uint i = me; i < n_a; i += ${work_group}) {
         box[i] = a_indices[first_a + i];
-    for (uint i = me; i < n_b; i += ${work_group})
+        flags[i] = is_kept(from_a(a_values[first_a + i]), (T)(0));
+    }
+    for (uint i = me; i < n_b; i += ${work_group}) {
         b_box[i] = b_indices[first_b + i];
+        flags[n_a + i] = is_kept((T)(0), from_b(b_values[first_b + i]));
+    }
     for (uint i = me; i < n_ends; i += ${work_group})
         ends[i] = (I)((uint)(a_indptr[first_row + 1 + i] - first_a) | (uint)(b_indptr[first_row + 1 + i] - first_b) << 16);
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -60,10 +66,10 @@ void ${name}(
     }
     const uint begin = row > 0 ? (uint)ends[row - 1] : 0;
     uint end = row < n_ends ? (uint)ends[row] : n_a | n_b << 16;
-    uint a = begin & 0xffff, b = begin >> 16;
+    uint a = begin & 0xffff, b = begin >> 16, a_end = end & 0xffff, b_end = end >> 16;
     // How many entries of A and of B come before the place in its row.
-    const uint diagonal = place - (a + b + row), a_length = (end & 0xffff) - a, b_length = (end >> 16) - b;
-    uint of_a = diagonal > b_length ? diagonal - b_length : 0, most = min(diagonal, a_length);
+    const uint diagonal = place - (a + b + row), b_length = b_end - b;
+    uint of_a = diagonal > b_length ? diagonal - b_length : 0, most = min(diagonal, a_end - a);
     while (of_a < most) {
         const uint middle = (of_a + most) / 2;
         if (box[a + middle] <= b_box[b + diagonal - 1 - middle])
@@ -73,54 +79,39 @@ void ${name}(
     }
     a += of_a;
     b += diagonal - of_a;
-    entries_before[me] = a | b << 16;
+    const uint entries_before = a | b << 16;
+    // An entry of B goes with the entry of A in its column, which the work-item before this one may have.
+    bool is_taken = of_a > 0 && b < b_end && box[a - 1] == b_box[b];
 
-    uint kind = 0;
+    uint kind = 0, kept = 0;
     for (uint i = 0; i < here; ++i) {
-        const bool more_of_a = a < (end & 0xffff), more_of_b = b < end >> 16;
+        const bool more_of_a = a < a_end, more_of_b = b < b_end;
         const I of_a_here = more_of_a ? box[a] : I_MAX, of_b_here = more_of_b ? b_box[b] : I_MAX;
-        if (more_of_a && of_a_here <= of_b_here) {
-            kind |= (of_a_here == of_b_here ? 0x10001u : 1u) << i;
-            ++a;
-        } else if (more_of_b)
-            ++b;
-        else {
-            kind |= 0x10000u << i;
+        const bool has_a = more_of_a && of_a_here <= of_b_here, has_b = !has_a && more_of_b, is_end = !more_of_a && !more_of_b;
+        const bool is_pair = has_a && of_a_here == of_b_here;
+        uint keep = 0;
+        if (!is_end)
+            keep = flags[has_a ? a : n_a + b];
+        if (is_pair)
+            keep = is_kept(from_a(a_values[first_a + a]), from_b(b_values[first_b + b]));
+        kind |= ((has_a ? 1u : 0u) | (is_pair || is_end ? 0x10000u : 0u)) << i;
+        kept |= (is_taken ? 0 : keep) << i;
+        is_taken = is_pair;
+        a += has_a;
+        b += has_b;
+        if (is_end) {
             ++row;
             end = row < n_ends ? (uint)ends[row] : n_a | n_b << 16;
+            a_end = end & 0xffff;
+            b_end = end >> 16;
         }
     }
-    kinds[me] = kind;
-    barrier(CLK_LOCAL_MEM_FENCE);
 
-    for (uint p = me; p < MAX_PLACES; p += ${work_group}) {
-        const uint item = p / SPAN, i = p - item * SPAN, below = (1u << i) - 1;
-        uchar is_kept = 0;
-        if (p < n_places) {
-            const uint of_item = kinds[item], before = entries_before[item];
-            const bool is_of_a = of_item >> i & 1, is_upper = of_item >> (16 + i) & 1;
-            // An entry of B in the column of the entry of A before it was taken with that one.
-            const uint previous = i > 0 ? of_item >> (i - 1) : p > 0 ? kinds[item - 1] >> (SPAN - 1) : 0;
-            const bool is_of_b = !is_of_a && !is_upper && (previous & 0x10001u) != 0x10001u;
-            const I at_a = first_a + (before & 0xffff) + popcount(of_item & below);
-            const I at_b = first_b + (before >> 16) + popcount(~(of_item | of_item >> 16) & below);
-            const T of_a = is_of_a ? from_a(a_values[at_a]) : (T)(0);
-            const T of_b = is_of_b || (is_of_a && is_upper) ? from_b(b_values[at_b]) : (T)(0);
-            const C_VALUE result = operate(of_a, of_b);
-            is_kept = (is_of_a || is_of_b) && (${is_kept});
-        }
-        flags[item * FLAG_STEP + i] = is_kept;
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-
-    uint kept = 0;
-    for (uint i = 0; i < SPAN; ++i)
-        kept |= (uint)flags[me * FLAG_STEP + i] << i;
     const uint before = group_scan_add(scan_box, popcount(kept));
     global uint *mine = marks + 3 * get_global_id(0);
     mine[0] = kind;
     mine[1] = kept | before << 16;
-    mine[2] = entries_before[me];
+    mine[2] = entries_before;
     if (me == ${work_group - 1})
         counts[tile + 1] = (I)(before + popcount(kept));
 }

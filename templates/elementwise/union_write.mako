@@ -29,20 +29,27 @@ void ${name}(
     kept[me] = mine[1];
     entries_before[me] = mine[2];
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint p = me; p < n_places; p += ${work_group}) {
-        const uint item = p / SPAN, i = p - item * SPAN, below = (1u << i) - 1;
-        const uint of_item = kinds[item], kept_of_item = kept[item], before = entries_before[item];
-        const bool is_of_a = of_item >> i & 1, is_upper = of_item >> (16 + i) & 1;
-        const uint a = (before & 0xffff) + popcount(of_item & below);
-        const uint b = (before >> 16) + popcount(~(of_item | of_item >> 16) & below);
-        const I to = start + (kept_of_item >> 16) + popcount(kept_of_item & below);
-        if (is_upper && !is_of_a)
-            indptr[first_row + 1 + (p - a - b)] = to;
-        else if (kept_of_item >> i & 1) {
-            const T of_a = is_of_a ? from_a(a_values[first_a + a]) : (T)(0);
-            const T of_b = is_of_a && !is_upper ? (T)(0) : from_b(b_values[first_b + b]);
-            indices[to] = is_of_a ? a_indices[first_a + a] : b_indices[first_b + b];
-            values[to] = operate(of_a, of_b);
-        }
+    // All loads of `unroll` places are in flight before the first is used.
+    for (uint p = me; p < n_places; p += ${unroll * work_group}) {
+% for u in range(unroll):
+        const uint at_${u} = min(p + ${u * work_group}, n_places - 1), item_${u} = at_${u} / SPAN, i_${u} = at_${u} - item_${u} * SPAN;
+        const uint kind_${u} = kinds[item_${u}], kept_${u} = kept[item_${u}], before_${u} = entries_before[item_${u}];
+        const uint below_${u} = (1u << i_${u}) - 1;
+        const bool is_of_a_${u} = kind_${u} >> i_${u} & 1, is_upper_${u} = kind_${u} >> (16 + i_${u}) & 1;
+        const bool is_here_${u} = p + ${u * work_group} < n_places, is_kept_${u} = is_here_${u} && (kept_${u} >> i_${u} & 1);
+        const uint a_${u} = (before_${u} & 0xffff) + popcount(kind_${u} & below_${u});
+        const uint b_${u} = (before_${u} >> 16) + popcount(~(kind_${u} | kind_${u} >> 16) & below_${u});
+        const T a_value_${u} = is_kept_${u} && is_of_a_${u} ? from_a(a_values[first_a + a_${u}]) : (T)(0);
+        const T b_value_${u} = is_kept_${u} && (!is_of_a_${u} || is_upper_${u}) ? from_b(b_values[first_b + b_${u}]) : (T)(0);
+        const I column_${u} = !is_kept_${u} ? 0 : is_of_a_${u} ? a_indices[first_a + a_${u}] : b_indices[first_b + b_${u}];
+% endfor
+% for u in range(unroll):
+        const I to_${u} = start + (kept_${u} >> 16) + popcount(kept_${u} & below_${u});
+        if (is_kept_${u}) {
+            indices[to_${u}] = column_${u};
+            values[to_${u}] = operate(a_value_${u}, b_value_${u});
+        } else if (is_here_${u} && is_upper_${u} && !is_of_a_${u})
+            indptr[first_row + 1 + (at_${u} - a_${u} - b_${u})] = to_${u};
+% endfor
     }
 }
