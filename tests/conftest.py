@@ -85,14 +85,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             tests.setdefault(test, set()).add(case)
             turns[item] = test, case, call.params["queue"]
     names = list(PLATFORMS)
-    # Where any platform will do: a kernel takes PoCL 0.25 s, Intel's runtime 0.06 s if it need not optimise it.
+    # A kernel takes PoCL 0.2 s, Intel's runtime 0.06 s if it need not optimise it.
     weighted = [name for name in names for _ in range(1 if name.startswith("pocl") else 2)]
 
     def turn(item: pytest.Item, test: tuple[str, str], case: tuple[int, ...]) -> str | None:
         """Return the platform whose turn a case is, None if it runs on all."""
-        if item.get_closest_marker("any_platform"):
-            return weighted[sum(case) % len(weighted)]
-        return names[sum(case) % len(names)] if len(tests[test]) > 1 else None
+        several = item.get_closest_marker("any_platform") or len(tests[test]) > 1
+        return weighted[sum(case) % len(weighted)] if several else None
 
     left = [item for item, (test, case, platform) in turns.items() if turn(item, test, case) not in (None, platform)]
     if left:

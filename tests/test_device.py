@@ -88,7 +88,9 @@ def test_what_another_version_kept_of_probing_is_found_anew(
     queue: cl.CommandQueue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, change: str
 ) -> None:
     monkeypatch.setenv("CLSPARSE_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(programs, "has_src_build_cache", lambda _: True)  # so that probing alone keeps something
+    # So that probing alone keeps something.
+    monkeypatch.setattr(programs, "has_src_build_cache", lambda _: True)
+    monkeypatch.setattr(programs.driver_cache, "look_through", lambda: None)
     found = device._probe(queue.device)
     (path,) = tmp_path.iterdir()
     whole = content = json.loads(cache.read(path.name) or b"")
