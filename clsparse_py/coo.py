@@ -408,6 +408,8 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
     def _reshaped(self, shape: tuple[int, ...], order: str) -> Self:
         """Return the entries in another shape of as many places."""
         self._require_valid()
+        if math.prod(shape) > np.iinfo(np.int64).max:
+            raise ValueError(f"shape: {self._shape} has more places than 63 bits number")
         rows, columns = self._shape if self.ndim == 2 else (1, self._shape[0])
         factors = (columns, 1) if order == "C" else (1, rows)
         if self.ndim == 1:
@@ -543,7 +545,11 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         """Return the result of a reduction, which the CSR form does."""
         if name == "getnnz" and axis is None:
             return self.nnz
-        return getattr(self.tocsr(), name)(axis, *arguments, **named)
+        A = self
+        if not self._canonical and self.dtype.kind in "biu" and (name == "mean" or (name == "sum" and axis is not None)):
+            # As in SciPy: duplicates are added up in the dtype of the result.
+            A = self.astype(np.float64 if name == "mean" else np.zeros(0, self.dtype).sum().dtype)
+        return getattr(A.tocsr(), name)(axis, *arguments, **named)
 
     def explain(self) -> Held:
         """Return how many bytes the array holds, what it keeps for products included; prints as a table."""

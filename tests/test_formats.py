@@ -237,6 +237,34 @@ def test_operations_of_every_format(queue: cl.CommandQueue) -> None:
             np.testing.assert_allclose(square, dense @ host.T.toarray())
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float32"])
+def test_sums_of_duplicates(queue: cl.CommandQueue, dtype: str) -> None:
+    for form in FORMATS:
+        host = host_matrix(form, "unsorted with duplicates", dtype)
+        host.data[:] = host.data.astype(bool) * host.dtype.type(100)
+        A = FORMATS[form](host, queue=queue)
+        for axis in (None, 0, 1):
+            np.testing.assert_allclose(A.sum(axis=axis), host.copy().sum(axis=axis), rtol=1e-6)
+            if describe(queue.device).fp64:
+                np.testing.assert_allclose(A.mean(axis=axis), host.copy().mean(axis=axis), rtol=1e-6)
+
+
+def test_shapes_without_places(queue: cl.CommandQueue) -> None:
+    operations = (
+        lambda A: A.tocsr(), lambda A: A.tocsc(), lambda A: A.tocoo(), lambda A: A.T, lambda A: A + A, lambda A: A @ A.T,
+        lambda A: A.T @ A, lambda A: -A, lambda A: A.reshape(A.shape[::-1]), lambda A: A.copy(), lambda A: A.sum(axis=0),
+        lambda A: A @ np.ones(A.shape[1], np.float32), lambda A: np.ones((2, A.shape[0]), np.float32) @ A, lambda A: A.toarray(),
+    )  # fmt: skip
+    for shape in ((0, 5), (5, 0), (0, 0)):
+        for form in FORMATS:
+            host = getattr(sp, f"{form}_array")(shape, dtype=np.float32)
+            A = FORMATS[form](host, queue=queue)
+            for operate in operations:
+                assert_same(operate(A), operate(host), exactly=False)
+    with pytest.raises(ValueError, match=r"^shape: .* has more places than 63 bits number"):
+        coo_array((1 << 40, 1 << 40), dtype=np.float32, queue=queue).reshape(1 << 39, 1 << 41)
+
+
 def test_methods_in_place(queue: cl.CommandQueue) -> None:
     for form in FORMATS:
         for method in ("sum_duplicates", "eliminate_zeros", "sort_indices", "prune", "check_format"):
