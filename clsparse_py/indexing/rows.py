@@ -16,6 +16,7 @@ from clsparse_py.indexing.kernels import Lengths, Offsets, Rows, RowsChunked, ke
 from clsparse_py.indexing.key import Listed
 from clsparse_py.indexing.positions import on_device
 from clsparse_py.launch import Chain, spread
+from clsparse_py.lowering import run
 from clsparse_py.matrix import MatrixT, Structure
 from clsparse_py.memory import allocated, array_of
 from clsparse_py.primitives.partition import enqueue_parts
@@ -30,6 +31,8 @@ Parts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
 _WORK_GROUP = 128
 #: Work-groups to a compute unit, at most, of which each tells a number to the host.
 _GROUPS_PER_UNIT = 8
+#: Entries for which there is room, to one that the rows have on average; and how many may always be wasted.
+_MAX_WASTE, _FEW = 1.5, 1 << 18
 #: On CPU devices, chunks of entries to a core.
 _CHUNKS_PER_CORE = 4
 #: Rows and entries that are worth a chunk.
@@ -64,7 +67,11 @@ def rows_at(A: MatrixT, rows: range | Listed) -> MatrixT:
         rows = Listed(np.arange(rows.start, rows.stop, rows.step))
     longest = A.facts.longest if A.facts is not None and A.facts.longest is not None else A.indices.size
     wide = np.dtype(np.int64 if n * longest > _MAX else A.indptr.dtype)
-    return like(A, (n, A.shape[1]), _gathered(A.queue, parts, on_device(A.queue, rows, A.indptr.dtype), wide))
+    # Where rows are alike, room for the longest of them is little more than they need: the device need not be waited for before.
+    room = n * longest
+    if room > max(_MAX_WASTE * n * A.indices.size / max(A.shape[0], 1), _FEW):
+        room = 0
+    return like(A, (n, A.shape[1]), _gathered(A.queue, parts, on_device(A.queue, rows, A.indptr.dtype), wide, room))
 
 
 def like(A: MatrixT, shape: tuple[int, int], parts: Parts, *, in_order: bool = True) -> MatrixT:
@@ -130,7 +137,13 @@ def _adjacent(queue: cl.CommandQueue, parts: Parts, first: int, n: int) -> Parts
     return *found, offsets
 
 
-def _gathered_by_host(queue: cl.CommandQueue, parts: Parts, given: cl_array.Array, wide: np.dtype[Any]) -> Parts:  # noqa: ARG001
+def _gathered_by_host(
+    queue: cl.CommandQueue,
+    parts: Parts,
+    given: cl_array.Array,
+    wide: np.dtype[Any],  # noqa: ARG001 - of the kernels'
+    room: int,  # noqa: ARG001 - of the kernels'
+) -> Parts:
     """Return the result of `_gathered`, computed by NumPy."""
     data, indices, indptr = (fetched(part, queue) for part in parts)
     rows, n_rows = fetched(given, queue).astype(np.int64), indptr.size - 1
@@ -145,23 +158,36 @@ def _gathered_by_host(queue: cl.CommandQueue, parts: Parts, given: cl_array.Arra
 
 
 @or_by_host(_gathered_by_host)
-def _gathered(queue: cl.CommandQueue, parts: Parts, given: cl_array.Array, wide: np.dtype[Any]) -> Parts:
-    """Return the parts of rows in any order. ``wide``: int64 if the result may have too many entries for 32-bit offsets."""
+def _gathered(queue: cl.CommandQueue, parts: Parts, given: cl_array.Array, wide: np.dtype[Any], room: int) -> Parts:
+    """Return the parts of rows in any order.
+
+    Parameters
+    ----------
+    queue, parts
+        Of the matrix.
+    given : pyopencl.array.Array
+        Indices of rows, of any integer dtype.
+    wide : dtype
+        int64 if the result may have too many entries for 32-bit offsets.
+    room : int
+        Entries that the result has at most, if there is memory for these; 0 if the number is to be read before it is allocated.
+    """
     data, _, indptr = parts
     chain, n, index = Chain(queue, given, *parts), given.size, indptr.dtype
-    built, record = chain.build(
-        _lengths(min(_WORK_GROUP, chain.device.max_work_group), name_of(index), name_of(given.dtype), name_of(wide))
-    )
-    _build_gather(chain, index, data.dtype)
-    groups, sizes = spread(chain.device, n, record.work_group, _GROUPS_PER_UNIT)
-    rows = chain.scratch(n, index)
+    groups = spread(chain.device, n, _group(chain.device), _GROUPS_PER_UNIT)[0]
     # Behind the offsets stand the counts of indices that are out of range: both are read at once.
     told = allocated(queue, "indptr of the result", n + 1 + groups, wide, data.allocator)
-    chain.launch(built, groups, *sizes, np.int64(indptr.size - 1), given, indptr, rows, told)
-    enqueue_scan(chain, told, told, n, kind="pointers")
-    nnz, *outside = (int(each) for each in chain.read(told, 1 + groups, n))
-    _require_in_range(sum(outside), n, indptr.size - 1)
-    starts = array_of(queue, n + 1, wide, told.base_data, data.allocator)
+    if room and not chain.device.is_cpu and wide == index:
+        found = _new_entries(queue, parts, room)
+        run(chain, _enqueue_all, (given, indptr, *parts[:2], told, *found), n, indptr.size - 1, room)
+        nnz = _read_length(chain, told, n, groups, indptr.size - 1)
+        chain.finish(*found, told)
+        return _first(found[0], nnz), _first(found[1], nnz), _first(told, n + 1)
+    rows = allocated(queue, "workspace", n, index)
+    _build_gather(chain, index, data.dtype)
+    run(chain, _enqueue_lengths, (given, indptr, rows, told), n, indptr.size - 1)
+    nnz = _read_length(chain, told, n, groups, indptr.size - 1)
+    starts = _first(told, n + 1)
     if wide != index:
         chain.finish(starts, rows)
         if nnz <= _MAX:
@@ -174,6 +200,63 @@ def _gathered(queue: cl.CommandQueue, parts: Parts, given: cl_array.Array, wide:
         _enqueue_gather(chain, rows, n, starts, parts, found)
     chain.finish(*found, starts)
     return *found, starts
+
+
+def _group(device: Device) -> int:
+    """Return how many work-items a work-group of the kernel for lengths has."""
+    return min(_WORK_GROUP, device.max_work_group)
+
+
+def _first(array: cl_array.Array, n: int) -> cl_array.Array:
+    """Return the first n entries of an array."""
+    found = array_of(array.queue, n, np.dtype(array.dtype), array.base_data, array.allocator)  # type: ignore[arg-type] # it has one
+    found.events = array.events
+    return found
+
+
+def _read_length(chain: Chain, told: cl_array.Array, n: int, groups: int, n_rows: int) -> int:
+    """Wait for the number of entries of n rows, after all indices were found to be in range."""
+    nnz, *outside = (int(each) for each in chain.read(told, 1 + groups, n))
+    _require_in_range(sum(outside), n, n_rows)
+    return nnz
+
+
+def _enqueue_lengths(
+    chain: Chain,
+    given: cl_array.Array,
+    indptr: cl_array.Array,
+    rows: cl_array.Array,
+    told: cl_array.Array,
+    n: int,
+    n_rows: int,
+) -> None:
+    """Enqueue the positions of n rows, and where each begins in the result."""
+    types = name_of(indptr.dtype), name_of(given.dtype), name_of(told.dtype)
+    built, record = chain.build(_lengths(_group(chain.device), *types))
+    groups, sizes = spread(chain.device, n, record.work_group, _GROUPS_PER_UNIT)
+    chain.launch(built, groups, *sizes, np.int64(n_rows), given, indptr, rows, told)
+    enqueue_scan(chain, told, told, n, kind="pointers")
+
+
+def _enqueue_all(
+    chain: Chain,
+    given: cl_array.Array,
+    indptr: cl_array.Array,
+    data: cl_array.Array,
+    indices: cl_array.Array,
+    told: cl_array.Array,
+    out_data: cl_array.Array,
+    out_indices: cl_array.Array,
+    n: int,
+    n_rows: int,
+    room: int,
+) -> None:
+    """Enqueue the gather of n rows that have room for all entries which they may have; not on CPU devices."""
+    rows = chain.scratch(n, indptr.dtype)
+    _enqueue_lengths(chain, given, indptr, rows, told, n, n_rows)
+    built, record = _build_gather(chain, indptr.dtype, data.dtype)
+    groups = -(-(n + room) // (record.work_group * record.items))
+    chain.launch(built, groups, indptr.dtype.type(n), told, rows, indptr, indices, data, out_indices, out_data)
 
 
 def _require_in_range(n_outside: int, n: int, n_rows: int) -> None:

@@ -3,7 +3,7 @@ Some rows of a matrix, one behind the other: a gather of their entries. Every wo
 as any other, however long rows are, and finds by itself which these are.
 
 Source        own; parts of equal rows + entries after Merrill and Garland, SC 2016, Section 3
-Index space   a work-group for each `work_group * items` rows and entries of the result
+Index space   a work-group for each `work_group * items` rows and entries of the result, or more
 Inputs        rows: n_rows positions, in any order, repeated or not; starts: where each begins in the result, and the end
 Local memory  `work_group * items + 1` numbers of 32 bits, and as many of the index type; a byte for each work-item
 Result        exact
@@ -22,6 +22,9 @@ void ${name}(
     local uchar before[${work_group}];
     local uint found[3];
     const uint me = get_local_id(0);
+    // Nothing is left for work-groups behind the last entry.
+    if (me == 0)
+        found[1] = found[2] = 0;
     // A row weighs 1, at its beginning, and so does each entry.
     const ulong target = (ulong)get_group_id(0) * ${tile}, target_end = min(target + ${tile}, (ulong)starts[n_rows] + n_rows);
 
