@@ -16,7 +16,7 @@ from clsparse_py._spmv.kernels import Adaptive, Combine, CountFeatures, Subvecto
 from clsparse_py._transpose.kernels import Count, Gather, GatherChunked, Insert, Order, Sample, Unpack, tile
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.canonical import Begins, Compact, Nonzeros
-from clsparse_py.construct.blocks import BlockEntries, BlockRows
+from clsparse_py.construct.blocks import BlockAlone, BlockEntries, BlockPair, BlockRows
 from clsparse_py.construct.diagonals import Diagonals
 from clsparse_py.construct.kronecker import Kron, KronPointers
 from clsparse_py.construct.tiles import work_group_of
@@ -313,6 +313,8 @@ def _of_construction(device: Device, arithmetic: Arithmetic) -> dict[str, progra
     group, tile, index = min(128, device.max_work_group), work_group_of(device), arithmetic.index
     kron = Kron(tile, index, arithmetic.a, arithmetic.x, False)
     return {
+        "construct/block_alone": BlockAlone(group, index, arithmetic.result.itemsize),
+        "construct/block_pair": BlockPair(group, index),
         "construct/block_entries": BlockEntries(tile, index, arithmetic.result.itemsize),
         "construct/block_rows": BlockRows(group, index),
         "construct/diagonals": Diagonals(group, index, arithmetic.result.itemsize),

@@ -12,14 +12,14 @@ from pyopencl import array as cl_array
 from clsparse_py.arithmetic import name_of
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.construct.tiles import tiles, work_group_of
-from clsparse_py.launch import Chain
+from clsparse_py.launch import Chain, spread
 from clsparse_py.memory import allocated
 from clsparse_py.primitives.permute import Moving
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
 from clsparse_py.transfer import fetched
 
-__all__ = ["Block", "BlockEntries", "BlockRow", "BlockRows", "stacked"]
+__all__ = ["Block", "BlockAlone", "BlockEntries", "BlockPair", "BlockRow", "BlockRows", "stacked"]
 
 Parts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
 
@@ -29,6 +29,20 @@ class BlockRows(OfStructure):
     """Parameters of ``templates/construct/block_rows.mako``."""
 
     template = "construct/block_rows"
+
+
+@dataclass(frozen=True)
+class BlockPair(OfStructure):
+    """Parameters of ``templates/construct/block_pair.mako``."""
+
+    template = "construct/block_pair"
+
+
+@dataclass(frozen=True)
+class BlockAlone(Moving):
+    """Parameters of ``templates/construct/block_alone.mako``."""
+
+    template = "construct/block_alone"
 
 
 @dataclass(frozen=True)
@@ -98,43 +112,70 @@ def stacked(queue: cl.CommandQueue, grid: Sequence[BlockRow], index: np.dtype[An
     lengths = {"data": (nnz, dtype), "indices": (nnz, index), "indptr": (n_rows + 1, index)}
     allocator = blocks[0].data.allocator if blocks else None
     data, indices, indptr = (allocated(queue, f"{name} of the blocks", *each, allocator) for name, each in lengths.items())
-    chain.build(BlockRows(min(128, chain.device.max_work_group), name_of(index)))
-    chain.build(BlockEntries(work_group_of(chain.device), name_of(index), dtype.itemsize))
+    kernels = _Kernels(chain, index, dtype, {min(len(row.blocks), 3) for row in grid})
     first_row = first_entry = 0
     for row in grid:
-        _enqueue_row(chain, row, (data, indices, indptr), first_row, first_entry)
+        _enqueue_row(chain, kernels, row, (data, indices, indptr), first_row, first_entry)
         first_row += row.n_rows
         first_entry += sum(block.indices.size for block in row.blocks)
     chain.finish(data, indices, indptr)
     return data, indices, indptr
 
 
-def _enqueue_row(chain: Chain, row: BlockRow, made: Parts, first_row: int, first_entry: int) -> None:
+class _Kernels:
+    """The kernels that rows of one, two and more blocks (3) need, all built before the first of them is enqueued."""
+
+    def __init__(self, chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any], blocks: set[int]) -> None:
+        group, name, moved = min(128, chain.device.max_work_group), name_of(index), dtype.itemsize
+        if 1 in blocks:
+            self.alone, self.of_alone = chain.build(BlockAlone(group, name, moved))
+        if 2 in blocks:
+            self.pair, self.of_pair = chain.build(BlockPair(group, name))
+        if blocks & {0, 3}:
+            self.rows, self.of_rows = chain.build(BlockRows(group, name))
+        if blocks & {2, 3}:
+            self.entries, self.of_entries = chain.build(BlockEntries(work_group_of(chain.device), name, moved))
+
+
+def _enqueue_row(chain: Chain, kernels: _Kernels, row: BlockRow, made: Parts, first_row: int, first_entry: int) -> None:
     """Enqueue making the rows of a row of blocks, the first of which begins with an entry."""
+    if len(row.blocks) == 1:
+        _enqueue_alone(chain, kernels, row, made, first_row, first_entry)
+        return
     blocks, n_rows = row
     data, indices, indptr = made
-    index = indptr.dtype
-    built, record = chain.build(BlockRows(min(128, chain.device.max_work_group), name_of(index)))
-    pointers, alone = _pointers(chain, row, index), len(blocks) == 1
-    shifts = chain.scratch(n_rows * len(blocks), index)
-    sizes = np.uint64(n_rows), np.uint64(len(blocks)), index.type(first_entry), np.uint64(first_row)
-    chain.launch(built, n_rows // record.work_group + 1, *sizes, pointers, indptr, shifts)
-    for place, block in enumerate(blocks):
-        n = block.indices.size
-        if alone and not block.column:
-            chain.copy(data, block.data, n, first_entry)
-            chain.copy(indices, block.indices, n, first_entry)
-        else:
-            moving, taken = chain.build(BlockEntries(work_group_of(chain.device), name_of(index), data.dtype.itemsize))
-            groups, spans = tiles(chain.device, n, taken.work_group)
-            numbers = *spans, index.type(n_rows), index.type(block.column), np.uint64(place * n_rows)
-            chain.launch(moving, groups, *numbers, block.indptr, block.indices, block.data, shifts, indices, data)
+    of_index, begin = indptr.dtype.type, np.uint64(first_row)
+    base, shifts = of_index(first_entry), [(block.indptr, 0) for block in blocks]
+    if len(blocks) == 2:
+        left, right = (block.indptr for block in blocks)
+        groups = n_rows // kernels.of_pair.work_group + 1
+        chain.launch(kernels.pair, groups, np.uint64(n_rows), base, begin, left, right, indptr)
+        # Before an entry come those of its block, and those of the other: up to its row, or with its row.
+        shifts = [(right, 0), (left, 1)]
+    else:
+        moved = chain.scratch(n_rows * len(blocks), indptr.dtype)
+        sizes = np.uint64(n_rows), np.uint64(len(blocks)), base, begin
+        pointers = _pointers(chain, row, indptr.dtype)
+        chain.launch(kernels.rows, n_rows // kernels.of_rows.work_group + 1, *sizes, pointers, indptr, moved)
+        base, shifts = of_index(0), [(moved, place * n_rows) for place in range(len(blocks))]
+    for block, (shift, shift_begin) in zip(blocks, shifts, strict=True):
+        groups, spans = tiles(chain.device, block.indices.size, kernels.of_entries.work_group)
+        numbers = *spans, of_index(n_rows), of_index(block.column), base, np.uint64(shift_begin)
+        chain.launch(kernels.entries, groups, *numbers, block.indptr, block.indices, block.data, shift, indices, data)
+
+
+def _enqueue_alone(chain: Chain, kernels: _Kernels, row: BlockRow, made: Parts, first_row: int, first_entry: int) -> None:
+    """Enqueue making the rows of one block."""
+    (block,), n_rows = row
+    data, indices, indptr = made
+    n, n_pointers = block.indices.size, n_rows + 1
+    groups, sizes = spread(chain.device, max(n, n_pointers), kernels.of_alone.work_group, 64)
+    numbers = *sizes, *map(np.uint64, (n, n_pointers, first_entry, first_row)), indptr.dtype.type(block.column)
+    chain.launch(kernels.alone, groups, *numbers, block.indptr, block.indices, block.data, indptr, indices, data)
 
 
 def _pointers(chain: Chain, row: BlockRow, index: np.dtype[Any]) -> cl_array.Array:
     """Return the row pointers of blocks side by side, one after another."""
-    if len(row.blocks) == 1:
-        return row.blocks[0].indptr
     length = row.n_rows + 1
     together = chain.scratch(len(row.blocks) * length, index)
     for place, block in enumerate(row.blocks):

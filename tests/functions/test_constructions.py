@@ -82,6 +82,8 @@ def agree(name: str, operands: Any, queue: cl.CommandQueue, **named: Any) -> Non
             with pytest.raises(failed):
                 getattr(clsparse_py, name)(*on_device(operands, queue), **named)
             return
+        if getattr(wanted, "dtype", np.dtype(bool)).name in ("float64", "complex128") and not describe(queue.device).fp64:
+            return
         found = getattr(clsparse_py, name)(*on_device(operands, queue), **named)
     if named.get("format") in ("dia", "bsr", "lil", "dok"):
         assert type(found) is type(wanted)

@@ -39,8 +39,8 @@ def blocks(dtype: np.dtype[Any], index: type[Any]) -> None:
     """Put matrices into a grid, and compare."""
     A = on_device(RAGGED, numbers(RAGGED.nnz, dtype), index)
     host = of_scipy(RAGGED, dtype)
-    grid = [[A, None, A], [None, A, None]]
-    wanted = scipy.sparse.block_array([[host, None, host], [None, host, None]], format="csr")
+    grid = [[A, None, A], [None, A, None], [A, A, A]]
+    wanted = scipy.sparse.block_array([[host, None, host], [None, host, None], [host, host, host]], format="csr")
     same(clsparse_py.block_array(grid, format="csr").toarray(), wanted.toarray())
 
 
