@@ -204,7 +204,7 @@ def _table(
         for each, offset, length, begin in zip(taken, places, lengths, begins[:-1], strict=True)
     ]
     if not any(isinstance(each, cl_array.Array) for each in taken):
-        together = from_host(queue, np.concatenate(taken).astype(dtype, copy=True), copy=False)
+        together = from_host(queue, np.concatenate(taken, dtype=dtype, casting="unsafe"), copy=False)
     else:
         together = allocated(queue, "values of diagonals", int(begins[-1]), dtype)
         for each, begin in zip(taken, begins[:-1], strict=True):
