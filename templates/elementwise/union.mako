@@ -48,6 +48,8 @@ void ${name}(
 % if fill:
     I kept = starts[tile];
     const I all = starts[tile + 1];
+    // No column is in both matrices, and no result is left out: what one matrix alone has is copied without a look.
+    const bool is_whole = all - kept == (last_a - a) + (last_b - b);
 % else:
     // Results of entries that the other matrix lacks are counted for all entries: those of both matrices are put right below.
     I kept = 0;
@@ -65,12 +67,27 @@ void ${name}(
             b = b_end;
         }
         while (a < a_end && b < b_end) {
-            // Without branches but for results that are 0, as nothing foretells which column comes first.
             const I of_a = a_indices[a], of_b = b_indices[b];
             const T a_value = from_a(a_values[a]), b_value = from_b(b_values[b]);
-            const bool has_a = of_a <= of_b, has_b = of_b <= of_a;${keep("min(of_a, of_b)", "has_a ? a_value : (T)(0)", "has_b ? b_value : (T)(0)")}\
+            if (of_a == of_b) {${keep("of_a", "a_value", "b_value")}\
+                ++a;
+                ++b;
+                continue;
+            }
+            // Without a branch, as nothing foretells which column comes first.
+            const I has_a = of_a < of_b;${keep("has_a ? of_a : of_b", "has_a ? a_value : (T)(0)", "has_a ? (T)(0) : b_value")}\
             a += has_a;
-            b += has_b;
+            b += 1 - has_a;
+        }
+        if (is_whole) {
+            for (; a < a_end; ++a, ++kept) {
+                indices[kept] = a_indices[a];
+                values[kept] = operate(from_a(a_values[a]), (T)(0));
+            }
+            for (; b < b_end; ++b, ++kept) {
+                indices[kept] = b_indices[b];
+                values[kept] = operate((T)(0), from_b(b_values[b]));
+            }
         }
         for (; a < a_end; ++a) {${keep("a_indices[a]", "from_a(a_values[a])", "(T)(0)")}\
         }
