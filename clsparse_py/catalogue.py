@@ -339,6 +339,11 @@ def _of_indexing(device: Device, arithmetic: Arithmetic) -> dict[str, programs.P
         "indexing/columns": columns["indexing/columns:fill"],
         "indexing/columns_chunked": columns["indexing/columns_chunked:fill"],
         **columns,
+        **{
+            f"indexing/columns:{phase}_mapped": indexing.Columns(group, index, item, phase, False, index, mapped=True)
+            for phase in ("count", "fill")
+        },
+        "indexing/targets": indexing.Targets(group, index, "int64"),
         "indexing/insert": indexing.Insert(group, index, item, "new"),
         **{f"indexing/insert:{phase}": indexing.Insert(group, index, item, phase) for phase in ("new", "entries", "rows")},
         "indexing/keys": indexing.Keys(group, index),

@@ -118,7 +118,8 @@ def _indexed(problem: indexing.Indexing) -> cuda.CudaCalls:
         return indexing.parts(call(matrix, second))
 
     detail = "plain call of cupyx"
-    return cuda.CudaCalls(problem, compute, {"transfer": transfer}, detail, unpack=_in_order(problem))
+    # A matrix in another format may have some of its arrays.
+    return cuda.CudaCalls(problem, compute, {"transfer": transfer}, detail, unpack=_in_order(problem), shared=tuple(arrays))
 
 
 def _in_order(problem: indexing.Indexing) -> Callable[[cuda.Arrays], cuda.Arrays]:

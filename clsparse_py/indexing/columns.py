@@ -12,12 +12,14 @@ from pyopencl import array as cl_array
 from clsparse_py.arithmetic import name_of
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.convert import converted
-from clsparse_py.indexing.kernels import Columns, ColumnsChunked, kept
+from clsparse_py.indexing.kernels import Columns, ColumnsChunked, Targets, kept
 from clsparse_py.indexing.key import Listed
-from clsparse_py.indexing.positions import Placed, place
+from clsparse_py.indexing.positions import Placed, on_device, place
 from clsparse_py.indexing.rows import Parts, chunk, like, new_parts, with_index
 from clsparse_py.launch import Chain, spread
+from clsparse_py.lowering import run
 from clsparse_py.matrix import MatrixT
+from clsparse_py.memory import allocated
 from clsparse_py.primitives.partition import enqueue_parts
 from clsparse_py.primitives.permute import enqueue_permute
 from clsparse_py.primitives.radix_sort import enqueue_sort_by_key
@@ -28,11 +30,13 @@ __all__ = ["columns_at"]
 
 _WORK_GROUP = 128
 _GROUPS_PER_UNIT = 64
+#: Work-groups to a compute unit, at most, of which each tells numbers to the host.
+_TELLING_GROUPS = 8
 _MAX = np.iinfo(np.int32).max
 
 _PHASES = ("count", "fill")
 
-_of_entries, _of_chunks = kept(Columns), kept(ColumnsChunked)
+_of_entries, _of_chunks, _of_targets = kept(Columns), kept(ColumnsChunked), kept(Targets)
 
 
 def columns_at(A: MatrixT, columns: range | Listed) -> MatrixT:
@@ -58,6 +62,10 @@ def columns_at(A: MatrixT, columns: range | Listed) -> MatrixT:
     shape, parts, index = (A.shape[0], n), (A.data, A.indices, A.indptr), A.indptr.dtype
     if isinstance(columns, range):
         return like(A, shape, _taken(A.queue, parts, columns, A.shape[1], index), in_order=columns.step > 0 or n < 2)
+    if max(*shape, A.shape[1], A.indices.size) <= _MAX:
+        found = _mapped(A.queue, parts, on_device(A.queue, columns, index), A.shape[1])
+        if found is not None:
+            return like(A, shape, found, in_order=columns.ascends)
     wide = np.dtype(np.int64) if A.indices.size * _repeats(columns) > _MAX else index
     listed = place(A.queue, columns, 1, A.shape[1], index)
     return like(A, shape, _taken(A.queue, parts, listed, A.shape[1], wide), in_order=columns.ascends)
@@ -68,6 +76,74 @@ def _repeats(columns: Listed) -> int:
     if isinstance(columns.values, np.ndarray) and columns.size > 1 and not columns.ascends:
         return int(np.unique(columns.values, return_counts=True)[1].max())
     return 1 if isinstance(columns.values, np.ndarray) else columns.size
+
+
+def _mapped_by_host(queue: cl.CommandQueue, parts: Parts, given: cl_array.Array, n_columns: int) -> Parts | None:  # noqa: ARG001
+    """Return None: what takes the place of `_mapped` has a host's way itself."""
+    return None
+
+
+@or_by_host(_mapped_by_host)
+def _mapped(queue: cl.CommandQueue, parts: Parts, given: cl_array.Array, n_columns: int) -> Parts | None:
+    """Return the parts of columns that are listed once each; None if one is listed several times, and on CPU devices.
+
+    Parameters
+    ----------
+    queue, parts
+        Of the matrix.
+    given : pyopencl.array.Array
+        Indices of columns, of any integer dtype.
+    n_columns : int
+        Of the matrix.
+    """
+    data, indices, indptr = parts
+    chain, n, index = Chain(queue, given, *parts), indices.size, indptr.dtype
+    if chain.device.is_cpu:
+        return None
+    group = min(_WORK_GROUP, chain.device.max_work_group)
+    groups = spread(chain.device, given.size, group, _TELLING_GROUPS)[0]
+    targets = allocated(queue, "columns", n_columns, np.dtype(np.int32))
+    # Behind the places stand the counts of indices that are out of range or repeated: all are read at once.
+    places = allocated(queue, "places", n + 1 + 2 * groups, index)
+    filling, record = chain.build(_of_entries(group, name_of(index), data.dtype.itemsize, "fill", False, name_of(index), True))
+    run(chain, _enqueue_map, (given, indices, targets, places), given.size, n_columns, n, data.dtype.itemsize)
+    nnz, *told = (int(each) for each in chain.read(places, 1 + 2 * groups, n))
+    if n_outside := sum(told[::2]):
+        raise IndexError(f"index out of range: {n_outside} of {given.size} are; axis 1 has {n_columns} positions")
+    if any(told[1::2]):
+        return None
+    found = new_parts(queue, parts, indptr.size - 1, nnz)
+    groups, sizes = spread(chain.device, n, record.work_group, _GROUPS_PER_UNIT)
+    chain.launch(filling, groups, *sizes, targets, indices, data, places, found[1], found[0])
+    enqueue_permute(chain, indptr, places, found[2], indptr.size)
+    chain.finish(*found)
+    return found
+
+
+def _enqueue_map(
+    chain: Chain,
+    given: cl_array.Array,
+    indices: cl_array.Array,
+    targets: cl_array.Array,
+    places: cl_array.Array,
+    n_given: int,
+    n_columns: int,
+    n: int,
+    value_bytes: int,
+) -> None:
+    """Enqueue the map of columns, and how many entries come before each of n in the result."""
+    group, index = min(_WORK_GROUP, chain.device.max_work_group), name_of(indices.dtype)
+    mapping, counting = (
+        chain.build(_of_targets(group, index, name_of(given.dtype))),
+        chain.build(_of_entries(group, index, value_bytes, "count", False, index, True)),
+    )
+    chain.fill(targets, -1, n_columns)
+    groups, sizes = spread(chain.device, n_given, mapping[1].work_group, _TELLING_GROUPS)
+    chain.launch(mapping[0], groups, *sizes, np.int64(n_columns), np.uint64(n + 1), given, targets, places)
+    counts = chain.scratch(n, np.uint8)
+    groups, sizes = spread(chain.device, n, counting[1].work_group, _GROUPS_PER_UNIT)
+    chain.launch(counting[0], groups, *sizes, targets, indices, counts)
+    enqueue_scan(chain, counts, places, n, kind="pointers")
 
 
 def _taken_by_host(

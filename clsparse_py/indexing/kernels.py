@@ -16,7 +16,7 @@ from clsparse_py.structure import OfStructure
 
 __all__ = [
     "Columns", "ColumnsChunked", "Insert", "Keys", "Lengths", "Locate", "Marked", "Offsets", "Points", "Positions", "Rows",
-    "RowsChunked", "kept",
+    "RowsChunked", "Targets", "kept",
 ]  # fmt: skip
 
 
@@ -135,6 +135,8 @@ class Columns(Moving):
         Whether columns are listed; else they are evenly spaced.
     place : str
         "int32" or "int64": the dtype of the places of entries in the result.
+    mapped : bool
+        Whether each column goes to one of the result at most, which is looked up.
     """
 
     template = "indexing/columns"
@@ -142,23 +144,41 @@ class Columns(Moving):
     phase: str
     listed: bool
     place: str
+    mapped: bool = False
 
     @property
     @override
     def name(self) -> str:
-        return f"{super().name}_{self.phase}_{'listed' if self.listed else 'spaced'}_{self.place}"
+        kind = "mapped" if self.mapped else "listed" if self.listed else "spaced"
+        return f"{super().name}_{self.phase}_{kind}_{self.place}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
         place = OPENCL_TYPES[self.place]
-        return {**super().arguments(), "phase": self.phase, "listed": self.listed, "place": place}
+        return {**super().arguments(), "phase": self.phase, "listed": self.listed, "mapped": self.mapped, "place": place}
 
 
 @dataclass(frozen=True)
 class ColumnsChunked(Columns):
-    """Parameters of ``templates/indexing/columns_chunked.mako``."""
+    """Parameters of ``templates/indexing/columns_chunked.mako``; columns are not mapped."""
 
     template = "indexing/columns_chunked"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {name: value for name, value in super().arguments().items() if name != "mapped"}
+
+
+@dataclass(frozen=True)
+class Targets(Positions):
+    """Parameters of ``templates/indexing/targets.mako``."""
+
+    template = "indexing/targets"
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"targets_{self.given}_{self.index}_wg{self.work_group}"
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 <%doc>
 Some columns of a matrix. Phase "count": how many entries of the result each entry makes; phase "fill": these entries, once it
-is known where those of each entry go. Columns are `listed` by where they go in the result, or every step-th from a first one.
+is known where those of each entry go. Columns are `mapped`, each to one of the result or -1, `listed` by where they go in the
+result, or every step-th from a first one.
 
 Source        own
 Index space   work-items that stride over the entries, or take adjacent ones: `spread` says which
@@ -15,7 +16,9 @@ Result        exact
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const ulong n, const ulong stride, const ulong step, const ulong span,
-% if listed:
+% if mapped:
+    global const int *restrict mapped,
+% elif listed:
     global const I *restrict offsets,
 % else:
     const I first, const I column_step${"" if fill else ", const I n_taken"},
@@ -38,7 +41,10 @@ void ${name}(
         if (n_made) {
             const I column = indices[k];
             const V value = values[k];
-% if listed:
+% if mapped:
+            out_indices[place] = (I)mapped[column];
+            out_values[place] = value;
+% elif listed:
             const I of_column = offsets[column];
             for (ulong i = 0; i < n_made; ++i) {
                 out_indices[place + i] = targets[of_column + i];
@@ -49,6 +55,8 @@ void ${name}(
             out_values[place] = value;
 % endif
         }
+% elif mapped:
+        counts[k] = mapped[indices[k]] >= 0;
 % elif listed:
         counts[k] = (${place})(offsets[indices[k] + 1] - offsets[indices[k]]);
 % else:

@@ -120,7 +120,9 @@ def test_empty_shapes(queue: cl.CommandQueue) -> None:
             agree(outcome(expression, A), outcome(expression, host), expression)
 
 
-def test_positions_on_the_device(queue: cl.CommandQueue) -> None:
+@pytest.mark.parametrize("device_type", ["cpu", "gpu"])
+def test_positions_on_the_device(queue: cl.CommandQueue, take_for: Any, device_type: str) -> None:
+    take_for(device_type)
     host = matrix("float32", (40, 30), canonical=True)
     A = csr_array(host, queue=queue)
     rng = np.random.default_rng(1)
