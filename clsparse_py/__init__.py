@@ -1,5 +1,7 @@
 """Sparse linear algebra on any OpenCL device, with SciPy's vocabulary."""
 
+from typing import TYPE_CHECKING
+
 try:
     from clsparse_py import homes, primitives, runtimes
 except ModuleNotFoundError as error:
@@ -22,7 +24,6 @@ from scipy.sparse import (
     lil_array,
 )
 
-from clsparse_py import csgraph, io, linalg
 from clsparse_py._spgemm import spgemm, spgemm_estimate, spgemm_plan
 from clsparse_py._spmm import spmm
 from clsparse_py._spmv import spmv, spmv_plan
@@ -57,6 +58,11 @@ from clsparse_py.functions import (
 from clsparse_py.legacy import __getattr__ as __getattr__
 from clsparse_py.memory import free_memory, memory_info, record_use
 from clsparse_py.semiring import max_times, min_plus, or_and, plus_pair, plus_times
+
+if TYPE_CHECKING:
+    # Loaded when they are asked for (`legacy.__getattr__`): what they need of SciPy takes longer to import than the package.
+    from clsparse_py import csgraph, io, linalg
+del TYPE_CHECKING
 
 __version__ = "0.1.0"
 

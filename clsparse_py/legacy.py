@@ -1,11 +1,14 @@
-"""SciPy's older names, which are not here, and the names to use in their place."""
+"""Names that the package lacks when it is imported: modules that are loaded late; SciPy's older names, which say what to use."""
 
 from __future__ import annotations
 
-from typing import NoReturn
+import importlib
+from typing import Any
 
 __all__ = ["__getattr__"]
 
+#: Modules that are loaded when they are asked for.
+_LATER = ("csgraph", "io", "linalg")
 #: What each older name of `scipy.sparse` is today.
 _TODAY = {
     "bmat": "block_array",
@@ -26,8 +29,13 @@ _TODAY = {
 }
 
 
-def __getattr__(name: str) -> NoReturn:
-    """Raise the error for a name that the package lacks; it says which array class or function an older name is today."""
+def __getattr__(name: str) -> Any:
+    """Return a module that is loaded late, or raise the error for a name that the package lacks.
+
+    It says which array class or function an older name is today.
+    """
+    if name in _LATER:
+        return importlib.import_module(f"clsparse_py.{name}")
     today = _TODAY.get(name)
     if today is None:
         raise AttributeError(f"module 'clsparse_py' has no attribute {name!r}")
