@@ -7,16 +7,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from pyopencl import array as cl_array
 
 from clsparse_py.canonical import without_zeros
 from clsparse_py.elementwise.comparison import full_structure
-from clsparse_py.elementwise.dense import dense_of, paired
-from clsparse_py.elementwise.operands import broadcast, placed_dense
+from clsparse_py.elementwise.dense import dense_of, paired_with
 from clsparse_py.elementwise.union import canonical_parts
-from clsparse_py.elementwise.values import dense_values, mapped_with, require_results
+from clsparse_py.elementwise.values import mapped_with, require_results
 from clsparse_py.matrix import Matrix, MatrixT, Structure
-from clsparse_py.transfer import fetched
 
 __all__ = ["chosen_of_dense", "chosen_of_scalar"]
 
@@ -58,10 +55,6 @@ def chosen_of_dense(operator: str, A: Matrix, other: Any) -> Any:
     ValueError
         The shapes do not go together.
     """
-    dtype, shape = np.result_type(A.dtype, other.dtype), np.broadcast_shapes(A.shape, other.shape)
+    dtype = np.result_type(A.dtype, other.dtype)
     require_results(A.queue, f"{operator} of {A.dtype} and {other.dtype}", dtype)
-    own = dense_of(A, dtype)
-    if shape != A.shape:
-        own = dense_values(A.queue, broadcast(own, shape), "positive", dtype)
-    found = paired(A.queue, operator, own, broadcast(placed_dense(A.queue, other), shape))
-    return found if isinstance(other, cl_array.Array) else fetched(found, A.queue)
+    return paired_with(A.queue, operator, dense_of(A, dtype), other)

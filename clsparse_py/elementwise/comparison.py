@@ -16,7 +16,7 @@ from clsparse_py.arithmetic import OPENCL_TYPES, name_of, needs_fp64
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.canonical import without_zeros
 from clsparse_py.device import describe
-from clsparse_py.elementwise.dense import dense_of, paired
+from clsparse_py.elementwise.dense import dense_of, paired_with
 from clsparse_py.elementwise.operators import OPERATORS
 from clsparse_py.elementwise.union import canonical_parts, combined
 from clsparse_py.elementwise.values import mapped_with
@@ -124,14 +124,14 @@ def _common_dtype(A: Matrix, other: Any) -> np.dtype[Any]:
     return found
 
 
-def with_dense(operator: str, A: Matrix, dense: cl_array.Array) -> cl_array.Array:
-    """Return where an operator holds for a matrix and a dense one of its shape, as a dense device array of booleans.
+def with_dense(operator: str, A: Matrix, other: Any) -> Any:
+    """Return where an operator holds for a matrix and a dense operand, as a dense array of booleans of the operand's kind.
 
-    ``dense`` may have any strides, and begins at a multiple of its dtype's size in its buffer.
+    ``other`` has one or two dimensions; rows and columns of both are repeated, as in NumPy.
     """
-    dtype = _common_dtype(A, dense.dtype)
+    dtype = _common_dtype(A, np.dtype(other.dtype))
     data, indices, indptr = canonical_parts(A, A.dtype)
-    return paired(A.queue, operator, dense_of(_assembled(A, (data, indices, indptr)), dtype), dense)
+    return paired_with(A.queue, operator, dense_of(_assembled(A, (data, indices, indptr)), dtype), other)
 
 
 def _empty_like(A: MatrixT) -> MatrixT:

@@ -14,6 +14,7 @@ from typing_extensions import override
 from clsparse_py.arithmetic import OPENCL_TYPES, conversion, name_of
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.device import Device
+from clsparse_py.elementwise.operands import broadcast, placed_dense
 from clsparse_py.elementwise.operators import BINARY
 from clsparse_py.elementwise.values import Values, add_entries, dense_values, operation_lines
 from clsparse_py.launch import Chain, spread
@@ -24,7 +25,7 @@ from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
 from clsparse_py.transfer import fetched
 
-__all__ = ["AtEntries", "DensePair", "Outer", "at_entries", "dense_of", "outer", "paired"]
+__all__ = ["AtEntries", "DensePair", "Outer", "at_entries", "dense_of", "outer", "paired", "paired_with"]
 
 _WORK_GROUP = 128
 Coordinates = tuple[cl_array.Array, cl_array.Array]
@@ -173,6 +174,36 @@ def paired(queue: cl.CommandQueue, operator: str, a: cl_array.Array, b: cl_array
         chain.launch(built, groups, *sizes, np.uint64(a.shape[1]), *_places(b), a, b, out)
         chain.finish(out)
     return out
+
+
+def paired_with(queue: cl.CommandQueue, operator: str, own: cl_array.Array, other: Any) -> Any:
+    """Return the results of an operator on a dense matrix and a dense operand, of the operand's kind.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+    operator : str
+        A name in `BINARY`.
+    own : pyopencl.array.Array
+        C-contiguous, of the dtype in which is computed.
+    other : numpy.ndarray or pyopencl.array.Array
+        Of one or two dimensions. Rows and columns of both are repeated, as in NumPy.
+
+    Raises
+    ------
+    ValueError
+        The shapes do not go together.
+    """
+    try:
+        shape = np.broadcast_shapes(own.shape, other.shape)
+    except ValueError:
+        raise ValueError(f"other: must have shape {own.shape} or one that goes with it, has {other.shape}") from None
+    if len(shape) > 2:
+        raise ValueError(f"other: must have at most two dimensions, has {other.ndim}")
+    if shape != own.shape:
+        own = dense_values(queue, broadcast(own, shape), "positive", np.dtype(own.dtype))
+    found = paired(queue, operator, own, broadcast(placed_dense(queue, other), shape))
+    return found if isinstance(other, cl_array.Array) else fetched(found, queue)
 
 
 def _strided_on_host(queue: cl.CommandQueue, dense: cl_array.Array) -> np.ndarray[Any, Any]:

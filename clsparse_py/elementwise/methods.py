@@ -234,17 +234,12 @@ class Elementwise(Functions):
                 return operator == "ne"
             self.require_valid()
             return with_sparse(operator, self, self._of_this_shape(other))
-        if not isinstance(other, (np.ndarray, cl_array.Array)):
-            # As in SciPy: a list is an array; of other objects NumPy makes an array of one.
-            other = np.asanyarray(other)
-            if other.ndim == 0:
-                return NotImplemented
-        dense = self._of_same_shape(other)
+        # As in SciPy: a list is an array; of other objects NumPy makes an array of one.
+        dense = dense_operand(self.context, other)
+        if dense is None:
+            return NotImplemented
         self.require_valid()
-        if isinstance(dense, cl_array.Array):
-            return with_dense(operator, self, aligned(self.queue, dense))
-        found = with_dense(operator, self, from_host(self.queue, np.ascontiguousarray(dense), copy=False))
-        return fetched(found, self.queue)
+        return with_dense(operator, self, dense)
 
     def _like(self, other: Any) -> Self:
         """Return a matrix of this class on this queue of SciPy's matrix."""

@@ -22,7 +22,7 @@ EXPRESSIONS = (
     "A / B", "D / A", "2 / A", "A / np.array(2)", "A / 0.5", "A * R", "A * K", "A * P", "R * A", "K * A", "P * A", "R * K",
     "K * R", "R * D", "K * D", "R * D[:, :1]", "K * D[:1]", "P * D", "A * B[:3]", "A.maximum(D)", "A.minimum(D[0])",
     "R.maximum(D)", "A.maximum([1, 2, 3, 4, 5])", "A.maximum(1)", "A.maximum(0)", "A.maximum(-1)", "A.minimum(1)",
-    "A.minimum(-1)", "A.maximum(B[:3])", "A.maximum(None)",
+    "A.minimum(-1)", "A.maximum(B[:3])", "A.maximum(None)", "R < D", "A >= D[0]", "K == D",
 )  # fmt: skip
 #: Of one dimension: v is sparse, D is dense.
 OF_VECTORS = ("v * D[0]", "v * D", "v / D[0]", "v * v", "v.maximum(1)", "v.minimum(D[0])", "A * v", "v * 2", "v / v")
