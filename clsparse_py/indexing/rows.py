@@ -31,8 +31,8 @@ Parts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
 _WORK_GROUP = 128
 #: Work-groups to a compute unit, at most, of which each tells a number to the host.
 _GROUPS_PER_UNIT = 8
-#: Entries for which there is room, to one that the rows have on average; and how many may always be wasted.
-_MAX_WASTE, _FEW = 1.5, 1 << 18
+#: Entries for which there is room, to one that the rows have on average; and for how many there may always be room.
+_MAX_WASTE, _FEW = 1.5, 1 << 10
 #: On CPU devices, chunks of entries to a core.
 _CHUNKS_PER_CORE = 4
 #: Rows and entries that are worth a chunk.
