@@ -383,7 +383,7 @@ def test_a_plan_writes_to_out(queue: cl.CommandQueue, host: sp.csr_array) -> Non
     np.testing.assert_array_equal(out.data.get(), 2 * host.T.tocsr().data)
     assert out._transposed() is not kept
     for given_out, error, message in (
-        (data, TypeError, r"^out: must be a csr_array that this plan returned, is Array"),
+        (data, TypeError, r"^out: must be a csr_array that this plan returned, is DeviceArray"),
         (transpose(A), ValueError, r"^out: must be a matrix that this plan returned, has another structure"),
         (plan(host.data.astype(np.int32)), TypeError, r"^out: must have the dtype of data, float32, has int32"),
     ):
