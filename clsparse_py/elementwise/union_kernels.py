@@ -189,7 +189,7 @@ class UnionWrite(_OfTiles):
 
     template = "elementwise/union_write"
 
-    unroll: int = 2
+    unroll: int = 4
 
     @override
     def arguments(self) -> Mapping[str, object]:
