@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import functools
 import math
 import operator
@@ -157,35 +158,35 @@ class SparseArray(InPlace, Sparse):
     # ---- what each format says for itself
 
     @property
+    @abc.abstractmethod
     def dtype(self) -> np.dtype[Any]:
         """The dtype of the values."""
-        raise NotImplementedError
 
     @property
+    @abc.abstractmethod
     def queue(self) -> cl.CommandQueue:
         """The queue on which operations run, unless a dense operand on the device has another."""
-        raise NotImplementedError
 
     @property
+    @abc.abstractmethod
     def nnz(self) -> int:
         """How many entries are stored."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def get(self) -> Any:
         """Return the array as SciPy's of the same format, of its own memory."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def copy(self) -> Self:
         """Return an array with device arrays of its own."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def _alias(self) -> Self:
         """Return another array over the same device arrays."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def _as_csr(self) -> csr_array:
         """Return the array of two dimensions in CSR form, to be read alone: it is kept until the array changes."""
-        raise NotImplementedError
 
     def _times(self, dense: Any) -> Any:
         """Return ``A @ dense``."""
@@ -224,13 +225,13 @@ class SparseArray(InPlace, Sparse):
 
     # ---- conversions
 
+    @abc.abstractmethod
     def tocsc(self, copy: bool = False) -> csc_array:
         """Return the array in CSC form."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def tocoo(self, copy: bool = True) -> coo_array:
         """Return the array in COO form."""
-        raise NotImplementedError
 
     def asformat(self, format: str | None, copy: bool = False) -> Any:  # noqa: A002 - SciPy's name for it
         """Return the array in a format by its name; itself if it has that format, or if there is no name.
@@ -466,12 +467,13 @@ class SparseArray(InPlace, Sparse):
 
     # ---- how it shows
 
+    @abc.abstractmethod
     def _index_dtype(self) -> np.dtype[Any]:
-        raise NotImplementedError
+        """Return the dtype of the indices."""
 
+    @abc.abstractmethod
     def _n_stored(self) -> int:
         """Return how many entries are stored, without a look at the structure."""
-        raise NotImplementedError
 
     def __str__(self) -> str:
         """Return what SciPy's array of these entries prints: at most `maxprint` of them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import functools
 import inspect
 from typing import TYPE_CHECKING, Any
@@ -32,13 +33,13 @@ ALONG = ("sum", "mean", "max", "min", "nanmax", "nanmin", "argmax", "argmin", "g
 class Delegating(SparseArray):
     """Base of the arrays that leave operations to a `csr_array`."""
 
+    @abc.abstractmethod
     def _entrywise(self, name: str, *arguments: Any, **named: Any) -> Any:
         """Return the result of one of `ENTRYWISE`."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def _along(self, name: str, axis: Any = None, *arguments: Any, **named: Any) -> Any:
         """Return the result of one of `ALONG`."""
-        raise NotImplementedError
 
     if TYPE_CHECKING:
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -276,13 +277,13 @@ class Sparse:
         return len(self.shape)
 
     @property
+    @abc.abstractmethod
     def shape(self) -> tuple[int, ...]:
         """Rows and columns or, of one dimension, its length."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def tocsr(self, copy: bool = False) -> Any:
         """Return it in CSR form."""
-        raise NotImplementedError
 
 
 def is_sparse(value: Any) -> bool:
