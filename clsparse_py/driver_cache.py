@@ -1,8 +1,8 @@
 """Removes truncated entries of PoCL's own cache before PoCL loads them, which would end the process (quirk 7).
 
 A full disk truncates files, and so does a machine that stops. Checking all entries takes too long to be done by every process. So
-each process that builds with PoCL leaves a mark file, and removes it when it ends normally. A process that finds the mark of one
-that did not end normally checks all entries.
+each process that builds with PoCL leaves a mark file, and removes it when it ends normally, unless it met a broken entry. A process
+that finds the mark of one that has ended checks all entries.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ except ImportError:  # Windows has no locks that end with their process in the s
 
 from clsparse_py import cache, homes
 
-__all__ = ["look_through"]
+__all__ = ["look_through", "suspect"]
 
 _log = logging.getLogger(__name__)
 
@@ -55,6 +55,11 @@ def look_through() -> None:
                 each.unlink(missing_ok=True)
     except OSError as error:
         _log.info("PoCL's cache is not looked at: %s", error)
+
+
+def suspect() -> None:
+    """Leave this process's mark for the next one, which then checks all entries: a broken one was met."""
+    atexit.unregister(_take_away)
 
 
 def _is_left(mark: Path) -> bool:

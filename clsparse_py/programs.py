@@ -514,6 +514,7 @@ def _kernel(context: cl.Context, device: cl.Device, parameters: Parameters, sour
         if refusals.said_by(error):
             raise
         _log.warning("%s: what a cache has of it is broken (%s): built anew", parameters.name, _name_of(error))
+        driver_cache.suspect()
         program = compile_source(context, device, source, (*parameters.options, _ANEW))
         return program, cl.Kernel(program, parameters.name)
 
