@@ -37,7 +37,16 @@ if TYPE_CHECKING:
     from clsparse_py.csc import csc_array
     from clsparse_py.csr import csr_array
 
-__all__ = ["SparseArray", "checked_cast", "class_of_format", "dense_operand_of", "on_device", "warn_of_fallback", "with_scipys"]
+__all__ = [
+    "SparseArray",
+    "checked_cast",
+    "class_of_format",
+    "dense_operand_of",
+    "on_device",
+    "require_reversed",
+    "warn_of_fallback",
+    "with_scipys",
+]
 
 _CLASSES: dict[tuple[str, bool], Any] = {}
 
@@ -95,6 +104,18 @@ def checked_cast(own: np.dtype[Any], dtype: Any, casting: str) -> np.dtype[Any]:
     if not np.can_cast(own, wanted, casting):  # type: ignore[arg-type] # one of NumPy's rules, or NumPy says so
         raise TypeError(f"dtype: {own} values cannot be cast to {wanted} by the rule {casting!r}")
     return wanted
+
+
+def require_reversed(axes: Any) -> None:
+    """Require that ``axes`` of a transposition of two dimensions are None or (1, 0).
+
+    Raises
+    ------
+    ValueError
+        They are others.
+    """
+    if axes is not None and not (isinstance(axes, (tuple, list)) and tuple(axes) == (1, 0)):
+        raise ValueError(f"axes: must be None or (1, 0), are {axes!r}")
 
 
 def _new_shape(lengths: tuple[Any, ...], of: tuple[int, ...]) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ from clsparse_py.launch import Chain
 from clsparse_py.memory import allocated, array_of
 from clsparse_py.records import dataclass
 
-__all__ = ["converted", "copied"]
+__all__ = ["converted", "copied", "with_index"]
 
 
 @dataclass(frozen=True)
@@ -117,3 +117,13 @@ def copied(queue: cl.CommandQueue, name: str, values: cl_array.Array) -> cl_arra
         chain.copy(target, source, values.nbytes, 0, values.offset)
         chain.finish(result)
     return result
+
+
+def with_index(
+    queue: cl.CommandQueue, parts: tuple[cl_array.Array, cl_array.Array, cl_array.Array], index: np.dtype[Any]
+) -> tuple[cl_array.Array, cl_array.Array, cl_array.Array]:
+    """Return the data, indices and indptr of a matrix with indices of a dtype: as they are, if they have it."""
+    data, indices, indptr = parts
+    if indices.dtype == index:
+        return parts
+    return data, converted(queue, "indices", indices, index), converted(queue, "indptr", indptr, index)

@@ -13,7 +13,7 @@ from typing_extensions import Self, override
 from clsparse_py._spgemm import spgemm
 from clsparse_py._spmv import SpmvPlan
 from clsparse_py._transpose import transpose
-from clsparse_py.base import SparseArray
+from clsparse_py.base import SparseArray, require_reversed
 from clsparse_py.coordinates import placed_coordinates, sorted_entries
 from clsparse_py.csr import csr_array
 from clsparse_py.delegation import NO_LISTS, Delegating, delegated, result_of
@@ -253,8 +253,7 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
 
     def transpose(self, axes: Any = None, copy: bool = False) -> csr_array:
         """Return the transposed matrix, as SciPy's method does; see `csr_array.transpose`."""
-        if axes is not None and not (isinstance(axes, (tuple, list)) and tuple(axes) == (1, 0)):
-            raise ValueError(f"axes: must be None or (1, 0), are {axes!r}")
+        require_reversed(axes)
         return self._t.copy() if copy else self.T
 
     @override

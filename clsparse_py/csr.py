@@ -14,7 +14,7 @@ from clsparse_py._spgemm import spgemm
 from clsparse_py._spmm import spmm
 from clsparse_py._spmv import SpmvPlan, kept_plan, spmv
 from clsparse_py._transpose import Permutation, TransposePlan, permutation, transpose
-from clsparse_py.base import SparseArray, checked_cast, class_of_format, with_scipys
+from clsparse_py.base import SparseArray, checked_cast, class_of_format, require_reversed, with_scipys
 from clsparse_py.canonical import with_sorted_rows, without_duplicates, without_zeros
 from clsparse_py.convert import converted, copied
 from clsparse_py.coordinates import rows_of
@@ -318,8 +318,7 @@ class csr_array(Elementwise, Reductions, Indexing, SparseArray, one_dimensional=
         ValueError
             ``axes`` are others.
         """
-        if axes is not None and not (isinstance(axes, (tuple, list)) and tuple(axes) == (1, 0)):
-            raise ValueError(f"axes: must be None or (1, 0), are {axes!r}")
+        require_reversed(axes)
         return self.T.copy() if copy else self.T
 
     @override

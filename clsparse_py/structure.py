@@ -11,13 +11,13 @@ from pyopencl import array as cl_array
 from typing_extensions import override
 
 from clsparse_py import programs
-from clsparse_py.arithmetic import OPENCL_TYPES
+from clsparse_py.arithmetic import OPENCL_TYPES, needs_fp64
 from clsparse_py.device import in_order
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.records import dataclass
 
-__all__ = ["Check", "Facts", "OfStructure", "check_structure", "positions"]
+__all__ = ["Check", "Facts", "OfStructure", "WithValues", "check_structure", "positions"]
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,34 @@ class OfStructure(programs.Parameters):
     @override
     def arguments(self) -> Mapping[str, object]:
         return {"work_group": self.work_group}
+
+
+@dataclass(frozen=True)
+class WithValues(OfStructure):
+    """Base of the records of kernels that read the structure of a matrix and its values, as they are stored.
+
+    Attributes
+    ----------
+    dtype : str
+        NumPy's name of the dtype of the values.
+    """
+
+    dtype: str
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{self.template.rpartition('/')[2]}_{self.dtype}_{self.index}_wg{self.work_group}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        fp64 = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n" if needs_fp64(np.dtype(self.dtype)) else ""
+        return f"{fp64}{super().prelude}\ntypedef {OPENCL_TYPES[self.dtype]} V;  // {self.dtype}: values"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "is_bool": self.dtype == "bool"}
 
 
 def positions(prefix: str, names: Iterable[str]) -> str:

@@ -13,7 +13,7 @@ from pyopencl import array as cl_array
 from clsparse_py.arithmetic import name_of, needs_fp64
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.canonical import with_sorted_rows, without_duplicates
-from clsparse_py.convert import converted
+from clsparse_py.convert import converted, with_index
 from clsparse_py.device import Device, describe
 from clsparse_py.elementwise.operators import OPERATORS
 from clsparse_py.elementwise.union_kernels import Union, UnionCuts, UnionMarks, UnionWrite
@@ -60,7 +60,7 @@ def combined(operator: str, A: MatrixT, B: Matrix) -> MatrixT:
     of_a, of_b = canonical_parts(A, dtype), canonical_parts(B, dtype)
     wide = max(A.shape[1], of_a[1].size + of_b[1].size) > np.iinfo(np.int32).max
     index = np.dtype(np.int64) if wide else np.result_type(of_a[1].dtype, of_b[1].dtype)
-    parts = _united(queue, (*_with_index(queue, of_a, index), *_with_index(queue, of_b, index)), operator, A.shape)
+    parts = _united(queue, (*with_index(queue, of_a, index), *with_index(queue, of_b, index)), operator, A.shape)
     data, indices, indptr = parts
     return A.assembled(Structure.canonical(queue, A.shape, indices, indptr), data)
 
@@ -78,14 +78,6 @@ def canonical_parts(A: Matrix, dtype: np.dtype[Any]) -> Parts:
     if not A.has_sorted_indices:
         parts = with_sorted_rows(A.queue, parts)
     return without_duplicates(A.queue, parts)
-
-
-def _with_index(queue: cl.CommandQueue, parts: Parts, index: np.dtype[Any]) -> Parts:
-    """Return parts whose indices have a dtype."""
-    data, indices, indptr = parts
-    if indices.dtype == index:
-        return parts
-    return data, converted(queue, "indices", indices, index), converted(queue, "indptr", indptr, index)
 
 
 def _united_by_host(queue: cl.CommandQueue, parts: tuple[cl_array.Array, ...], operator: str, shape: tuple[int, int]) -> Parts:

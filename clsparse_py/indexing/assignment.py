@@ -11,9 +11,10 @@ from pyopencl import array as cl_array
 
 from clsparse_py.arithmetic import name_of
 from clsparse_py.by_host import or_by_host, placed
+from clsparse_py.convert import with_index
 from clsparse_py.indexing.kernels import Insert, Keys, Locate, kept
 from clsparse_py.indexing.points import Places
-from clsparse_py.indexing.rows import Parts, new_parts, with_index
+from clsparse_py.indexing.rows import Parts, new_parts
 from clsparse_py.launch import Chain, spread
 from clsparse_py.memory import allocated
 from clsparse_py.primitives.radix_sort import enqueue_radix_sort

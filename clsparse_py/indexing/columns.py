@@ -11,11 +11,11 @@ from pyopencl import array as cl_array
 
 from clsparse_py.arithmetic import name_of
 from clsparse_py.by_host import or_by_host, placed
-from clsparse_py.convert import converted
+from clsparse_py.convert import converted, with_index
 from clsparse_py.indexing.kernels import Columns, ColumnsChunked, Targets, kept
 from clsparse_py.indexing.key import Listed
 from clsparse_py.indexing.positions import Placed, on_device, place
-from clsparse_py.indexing.rows import Parts, chunk, like, new_parts, with_index
+from clsparse_py.indexing.rows import Parts, chunk, like, new_parts
 from clsparse_py.launch import Chain, spread
 from clsparse_py.lowering import run
 from clsparse_py.matrix import MatrixT

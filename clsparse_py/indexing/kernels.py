@@ -8,11 +8,11 @@ from collections.abc import Mapping
 import numpy as np
 from typing_extensions import override
 
-from clsparse_py.arithmetic import OPENCL_TYPES, needs_fp64
+from clsparse_py.arithmetic import OPENCL_TYPES
 from clsparse_py.device import Device
 from clsparse_py.primitives.permute import Moving
 from clsparse_py.records import dataclass
-from clsparse_py.structure import OfStructure
+from clsparse_py.structure import OfStructure, WithValues
 
 __all__ = [
     "Columns", "ColumnsChunked", "Insert", "Keys", "Lengths", "Locate", "Marked", "Offsets", "Points", "Positions", "Rows",
@@ -182,33 +182,10 @@ class Targets(Positions):
 
 
 @dataclass(frozen=True)
-class Points(OfStructure):
-    """Parameters of ``templates/indexing/points.mako``.
-
-    Attributes
-    ----------
-    dtype : str
-        NumPy's name of the dtype of the values.
-    """
+class Points(WithValues):
+    """Parameters of ``templates/indexing/points.mako``."""
 
     template = "indexing/points"
-
-    dtype: str
-
-    @property
-    @override
-    def name(self) -> str:
-        return f"points_{self.dtype}_{self.index}_wg{self.work_group}"
-
-    @property
-    @override
-    def prelude(self) -> str:
-        fp64 = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n" if needs_fp64(np.dtype(self.dtype)) else ""
-        return f"{fp64}{super().prelude}\ntypedef {OPENCL_TYPES[self.dtype]} V;  // {self.dtype}: values"
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "is_bool": self.dtype == "bool"}
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py.arithmetic import name_of
 from clsparse_py.by_host import or_by_host, placed
-from clsparse_py.convert import converted
+from clsparse_py.convert import converted, with_index
 from clsparse_py.device import Device
 from clsparse_py.indexing.kernels import Lengths, Offsets, Rows, RowsChunked, kept
 from clsparse_py.indexing.key import Listed
@@ -24,7 +24,7 @@ from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.structure import Facts
 from clsparse_py.transfer import fetched
 
-__all__ = ["Parts", "chunk", "like", "new_parts", "rows_at", "with_index"]
+__all__ = ["Parts", "chunk", "like", "new_parts", "rows_at"]
 
 Parts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
 
@@ -87,14 +87,6 @@ def like(A: MatrixT, shape: tuple[int, int], parts: Parts, *, in_order: bool = T
 def chunk(device: Device, n: int) -> int:
     """Return how many of n rows and entries a work-item takes on a CPU device."""
     return max(-(-n // (device.compute_units * _CHUNKS_PER_CORE)), _MIN_CHUNK)
-
-
-def with_index(queue: cl.CommandQueue, parts: Parts, index: np.dtype[Any]) -> Parts:
-    """Return parts whose indices have a dtype."""
-    data, indices, indptr = parts
-    if indices.dtype == index:
-        return parts
-    return data, converted(queue, "indices", indices, index), converted(queue, "indptr", indptr, index)
 
 
 def new_parts(queue: cl.CommandQueue, parts: Parts, n_rows: int, nnz: int) -> Parts:

@@ -6,15 +6,13 @@ import abc
 import itertools
 import math
 import operator
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
-from typing_extensions import override
 
-from clsparse_py.arithmetic import OPENCL_TYPES, name_of, needs_fp64
+from clsparse_py.arithmetic import name_of, needs_fp64
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.canonical import without_zeros
 from clsparse_py.convert import converted
@@ -29,40 +27,17 @@ from clsparse_py.placement import value_dtype
 from clsparse_py.primitives.segmented import enqueue_segmented_sum
 from clsparse_py.records import dataclass
 from clsparse_py.reductions.axes import axis_of
-from clsparse_py.structure import OfStructure
+from clsparse_py.structure import WithValues
 from clsparse_py.transfer import contexts_match, fetched
 
 __all__ = ["Diagonal", "Sums"]
 
 
 @dataclass(frozen=True)
-class Diagonal(OfStructure):
-    """Parameters of ``templates/reductions/diagonal.mako``.
-
-    Attributes
-    ----------
-    dtype : str
-        NumPy's name of the dtype of the values.
-    """
+class Diagonal(WithValues):
+    """Parameters of ``templates/reductions/diagonal.mako``."""
 
     template = "reductions/diagonal"
-
-    dtype: str
-
-    @property
-    @override
-    def name(self) -> str:
-        return f"diagonal_{self.dtype}_{self.index}_wg{self.work_group}"
-
-    @property
-    @override
-    def prelude(self) -> str:
-        fp64 = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n" if needs_fp64(np.dtype(self.dtype)) else ""
-        return f"{fp64}{super().prelude}\ntypedef {OPENCL_TYPES[self.dtype]} V;  // {self.dtype}: values"
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "is_bool": self.dtype == "bool"}
 
 
 class Sums(Matrix):
