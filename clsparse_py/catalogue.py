@@ -31,6 +31,8 @@ from clsparse_py.elementwise.operators import UFUNCS, UNARY
 from clsparse_py.elementwise.union_kernels import Union, UnionCuts, UnionMarks, UnionWrite
 from clsparse_py.elementwise.values import Dense, Scatter, Values
 from clsparse_py.indexing import kernels as indexing
+from clsparse_py.krylov import bicgstab, cg
+from clsparse_py.krylov.sweep import Sweep
 from clsparse_py.primitives.addition import sum_dtype
 from clsparse_py.primitives.arguments import CheckPointers
 from clsparse_py.primitives.merge_rounds import MergeChunks, MergeSplits, MergeTiles
@@ -124,6 +126,7 @@ def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -
         **_of_elementwise(device, arithmetic),
         **_of_construction(device, arithmetic),
         **_of_indexing(device, arithmetic),
+        **_of_methods(device, arithmetic),
         **of_spgemm(device, arithmetic),
         **by_name,
     }
@@ -356,3 +359,12 @@ def _of_indexing(device: Device, arithmetic: Arithmetic) -> dict[str, programs.P
         "indexing/rows": indexing.Rows.legal(device, index, item),
         "indexing/rows_chunked": indexing.RowsChunked(1, index, item),
     }
+
+
+def _of_methods(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Parameters]:
+    """Return the records of the passes of Krylov methods, over vectors of the arithmetic's result, or float32 for integers."""
+    dtype = arithmetic.result.name if arithmetic.result.kind in "fc" else "float32"
+    found: dict[str, programs.Parameters] = {
+        f"vectors/sweep:{each.name}": Sweep.legal(device, dtype, each, of.LAYOUT) for of in (cg, bicgstab) for each in of.PASSES
+    }
+    return {"vectors/sweep": found["vectors/sweep:cg_residual"], **found}

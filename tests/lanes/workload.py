@@ -25,6 +25,7 @@ import unoptimised
 from construct_cases import construct_cases
 from elementwise_cases import elementwise_cases
 from indexing_cases import indexing_cases
+from krylov_cases import krylov_cases
 from pairs import exhaustive
 from primitive_cases import primitive_cases
 from pyopencl import array as cl_array
@@ -372,6 +373,7 @@ def main() -> None:
     cases += elementwise_cases(axes.dtypes)
     cases += construct_cases(axes.dtypes)
     cases += indexing_cases(axes.dtypes[:2] if simulated else axes.dtypes)
+    cases += krylov_cases(axes.dtypes)
     cases += mixed_cases(device.fp64)
     if not device.fp64:
         cases += refusal_cases()

@@ -1,0 +1,123 @@
+"""The stabilised biconjugate gradient method, on the device."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from clsparse_py.krylov.sweep import Layout, Pass, Sweeps
+from clsparse_py.krylov.system import System
+from clsparse_py.krylov.watch import Watch
+
+__all__ = ["LAYOUT", "PASSES", "bicgstab"]
+
+#: A code is 1 while iterations go on, 0 once a solution is found, -10 or -11 after a breakdown: `code` at the begin of an
+#: iteration, `middle` after its first product, `code_after` at its end. bound and norm are squares, and so is tolerance: that of
+#: rho and omega.
+LAYOUT = Layout(
+    scalars=("bound", "tolerance", "norm", "code", "code_after", "middle", "rho", "rho_before", "alpha", "omega"),
+    sums=("rr", "bb", "shadow_r", "shadow_v", "ts", "tt", "ss"),
+)
+
+_RR = ("rr", "of_real(square(r))")
+_START = Pass(
+    "bicgstab_start", reads=("b", "q"), writes=("r", "shadow"), lines=("r = b - q;", "shadow = r;"),
+    sums=(_RR, ("bb", "of_real(square(b))"), ("shadow_r", "of_real(square(r))")),
+)  # fmt: skip
+_DIRECTION = Pass(
+    "bicgstab_direction", reads=("r", "v"), updates=("p",), totals=("shadow_r", "rr"),
+    takes=("bound", "tolerance", "code_after", "rho_before", "alpha", "omega"),
+    first=(
+        "R code = real_part(code_after);",
+        "if (code == 1 && real_part(rr) < real_part(bound)) code = 0;",
+        "if (code == 1 && square(shadow_r) < real_part(tolerance)) code = -10;",
+        "if (code == 1 && square(omega) < real_part(tolerance)) code = -11;",
+        "const bool active = code == 1;",
+        "const T beta = times(quotient(shadow_r, rho_before), quotient(alpha, omega));",
+    ),
+    lines=("p = r + times(beta, p - times(omega, v));",),
+    keeps=(("norm", "rr"), ("code", "of_real(code)"), ("rho", "shadow_r")), guarded=True,
+)  # fmt: skip
+_ALONG = Pass("bicgstab_along", reads=("shadow", "v"), sums=(("shadow_v", "times(conjugate(shadow), v)"),))
+_HALF = Pass(
+    "bicgstab_half", reads=("v",), updates=("r",), takes=("code", "rho"), totals=("shadow_v",),
+    first=(
+        "const bool active = real_part(code) == 1 && square(shadow_v) != 0;",
+        "const T alpha = quotient(rho, shadow_v);",
+    ),
+    lines=("if (active) r -= times(alpha, v);",), sums=(("ss", "of_real(square(r))"),),
+    keeps=(("alpha", "alpha"), ("middle", "active || real_part(code) != 1 ? code : of_real(-11)")), guarded=True,
+)  # fmt: skip
+_STABILISER = Pass("bicgstab_stabiliser", reads=("t", "r"), sums=(("ts", "times(conjugate(t), r)"), ("tt", "of_real(square(t))")))
+
+
+def _end(name: str, r_m: str) -> Pass:
+    """Return the pass that ends an iteration; r_m is the residual, or what M makes of it."""
+    # Where the first half was enough, its part of x is all.
+    return Pass(
+        name, reads=("t", "shadow", "p_m", *((r_m,) if r_m != "r" else ())), updates=("x", "r"), totals=("ss", "ts", "tt"),
+        takes=("bound", "middle", "alpha", "rho"),
+        first=(
+            "const bool active = real_part(middle) == 1, found = real_part(ss) < real_part(bound);",
+            "const T omega = quotient(ts, tt);",
+        ),
+        lines=(
+            "x += times(alpha, p_m);",
+            f"if (active && !found) {{ x += times(omega, {r_m}); r -= times(omega, t); }}",
+        ),
+        sums=(_RR, ("shadow_r", "times(conjugate(shadow), r)")),
+        keeps=(("omega", "omega"), ("rho_before", "rho"), ("code_after", "active && found ? of_real(0) : middle")), guarded=True,
+    )  # fmt: skip
+
+
+_END, _END_OF_M = _end("bicgstab_end", "r"), _end("bicgstab_end_m", "r_m")
+PASSES = (_START, _DIRECTION, _ALONG, _HALF, _STABILISER, _END, _END_OF_M)
+
+
+def bicgstab(system: System) -> int:
+    """Solve a system by the method, and return info."""
+    A, M, x, maxiter = system.A, system.M, system.x, system.maxiter
+    sweeps = Sweeps(system.chain, system.n, system.dtype, LAYOUT)
+    r, shadow, p, v, t = (sweeps.vector() for _ in range(5))
+    p_m, r_m = (p, r) if M is None else (sweeps.vector(), sweeps.vector())
+    direction, along = sweeps.bind(_DIRECTION, r=r, v=v, p=p), sweeps.bind(_ALONG, shadow=shadow, v=v)
+    half, stabiliser = sweeps.bind(_HALF, v=v, r=r), sweeps.bind(_STABILISER, t=t, r=r)
+    end = sweeps.bind(_END if M is None else _END_OF_M, t=t, shadow=shadow, p_m=p_m, r_m=r_m, x=x, r=r)
+    system.begin(_START, sweeps, q=v, r=r, shadow=shadow)
+    totals = sweeps.totals()
+    norm, bound = totals["rr"].real, system.bound(totals["bb"])
+    if totals["bb"] == 0:
+        system.chain.fill(x, 0, system.n)
+        return 0
+    if norm < bound:
+        return 0
+    for each in (p, v):
+        system.chain.fill(each, 0, system.n)
+    tolerance = float(np.finfo(system.dtype).eps) ** 4
+    sweeps.set(bound=bound, tolerance=tolerance, norm=norm, code_after=1, rho_before=1, alpha=1, omega=1)
+    direction()
+    watch = Watch(sweeps, ("norm", "code", "code_after"), system.check_every)
+    for iteration in range(maxiter):
+        if M is not None:
+            M(p, p_m)
+        A(p_m, v)
+        along()
+        half()
+        if M is not None:
+            M(r, r_m)
+        A(r_m, t)
+        stabiliser()
+        end()
+        direction()
+        if system.callback is None:
+            seen = watch.late(iteration)
+        else:
+            seen = watch.now()
+            if seen[2] == 1:
+                system.callback(x)
+            # The norm after the last iteration is not looked at, as in SciPy.
+            if iteration + 1 == maxiter:
+                break
+        if seen is not None and (seen[1] != 1 or np.isnan(seen[0])):
+            return maxiter if np.isnan(seen[0]) else int(seen[1])
+    norm, _, code = watch.now()
+    return maxiter if code == 1 or np.isnan(norm) else int(code)

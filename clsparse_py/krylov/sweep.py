@@ -1,0 +1,251 @@
+"""Passes over vectors: several updates and sums at once, on the device, with scalars that never leave it.
+
+A method declares its scalars, its sums and its passes as data; one template makes a kernel of each pass. A sum is made in two
+stages: a pass leaves what each of its work-groups has, and the pass that needs the sum adds these up, in each of its work-groups.
+So there are no atomics and no launch between, and results are the same at each call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+from typing_extensions import Self, override
+
+from clsparse_py.arithmetic import needs_fp64, type_of_sums
+from clsparse_py.device import Device, Portability
+from clsparse_py.launch import Chain
+from clsparse_py.memory import allocated, submit
+from clsparse_py.programs import Built, Parameters
+from clsparse_py.records import dataclass
+
+__all__ = ["Bound", "Layout", "Pass", "Sweep", "Sweeps"]
+
+#: Work-items in a work-group, work-groups to a compute unit, and entries that a work-item has in flight, on GPUs.
+_WORK_GROUP, _GROUPS_PER_UNIT, _UNROLL = 256, 4, 4
+#: Work-groups, of one work-item, to a compute unit of a CPU device.
+_CHUNKS_PER_UNIT = 4
+
+_REAL = """T times(const T a, const T b) { return a * b; }
+T quotient(const T a, const T b) { return a / b; }
+T conjugate(const T a) { return a; }
+R real_part(const T a) { return a; }
+T of_real(const R a) { return a; }
+R square(const T a) { return a * a; }"""
+_COMPLEX = """T times(const T a, const T b) { return (T)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x); }
+#define REAL R
+#include "complex_functions.cl"
+T quotient(const T a, const T b) { return times(a, complex_inverse(b)); }
+T conjugate(const T a) { return (T)(a.x, -a.y); }
+R real_part(const T a) { return a.x; }
+T of_real(const R a) { return (T)(a, 0); }
+R square(const T a) { return a.x * a.x + a.y * a.y; }"""
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A pass over vectors, as OpenCL C that uses names.
+
+    In ``lines``, which are run for each entry, the name of a vector is its entry. ``times``, ``quotient``, ``conjugate``,
+    ``real_part``, ``of_real`` and ``square`` (of the absolute value) serve real and complex numbers T; real ones have type R.
+
+    Attributes
+    ----------
+    name : str
+        Part of the kernel's name.
+    reads, updates, writes : tuple of str
+        Vectors that are read only, read and written, and written only.
+    takes : tuple of str
+        Scalars that are read.
+    totals : tuple of str
+        Sums that an earlier pass began, and that are scalars here.
+    first, lines : tuple of str
+        Statements before the first entry, and for each entry.
+    sums : tuple of (str, str)
+        Sums that are begun: name, and expression for an entry. None of ``totals``.
+    keeps : tuple of (str, str)
+        Scalars that are written: name, and expression. None of ``takes``.
+    guarded : bool
+        Vectors are written only if ``active``, which ``first`` declares, is true.
+    """
+
+    name: str
+    reads: tuple[str, ...] = ()
+    updates: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    takes: tuple[str, ...] = ()
+    totals: tuple[str, ...] = ()
+    first: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
+    sums: tuple[tuple[str, str], ...] = ()
+    keeps: tuple[tuple[str, str], ...] = ()
+    guarded: bool = False
+
+    @property
+    def vectors(self) -> tuple[str, ...]:
+        """All vectors, in the order of the kernel's arguments."""
+        return (*self.reads, *self.updates, *self.writes)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The names of a method's scalars and sums, in the order in which they lie in memory."""
+
+    scalars: tuple[str, ...]
+    sums: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Sweep(Parameters):
+    """Parameters of ``templates/vectors/sweep.mako``. ``work_group`` is a power of two.
+
+    Attributes
+    ----------
+    dtype : str
+        NumPy's name of the dtype of vectors and scalars: float32, float64, complex64 or complex128.
+    portability : Portability
+    unroll : int
+        Entries that a work-item has in flight.
+    of : Pass
+    layout : Layout
+    """
+
+    template = "vectors/sweep"
+
+    dtype: str
+    portability: Portability
+    unroll: int
+    of: Pass
+    layout: Layout
+
+    @classmethod
+    def legal(cls, device: Device, dtype: str, of: Pass, layout: Layout) -> Sweep:
+        """Return the record that suits a device."""
+        if device.is_cpu:
+            return cls(1, dtype, device.portability.at_most(1), _UNROLL, of, layout)
+        group = 1 << min(_WORK_GROUP, device.max_work_group).bit_length() - 1
+        return cls(group, dtype, device.portability, _UNROLL, of, layout)
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"sweep_{self.of.name}_{self.dtype}_wg{self.work_group}_u{self.unroll}"
+
+    @property
+    @override
+    def lane_width(self) -> int:
+        return self.portability.lane_width
+
+    @property
+    @override
+    def prelude(self) -> str:
+        dtype = np.dtype(self.dtype)
+        real = "double" if needs_fp64(dtype) else "float"
+        lines = [self.portability.defines, *(["#pragma OPENCL EXTENSION cl_khr_fp64 : enable"] if needs_fp64(dtype) else [])]
+        lines += [*type_of_sums(dtype), f"typedef {real} R;", "#define ZERO ((T)(0))", "#define ADD(a, b) ((a) + (b))"]
+        return "\n".join([*lines, _COMPLEX if dtype.kind == "c" else _REAL])
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        of, scalars, sums = self.of, self.layout.scalars.index, self.layout.sums.index
+        return {
+            "work_group": self.work_group,
+            "needs_box": self.work_group > self.portability.lane_width,
+            "unroll": self.unroll,
+            "reads": of.reads,
+            "updates": of.updates,
+            "writes": of.writes,
+            "takes": tuple((name, scalars(name)) for name in of.takes),
+            "totals": tuple((name, sums(name)) for name in of.totals),
+            "first": of.first,
+            "lines": of.lines,
+            "sums": tuple((name, sums(name), expression) for name, expression in of.sums),
+            "keeps": tuple((name, scalars(name), expression) for name, expression in of.keeps),
+            "guarded": of.guarded,
+        }
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        if work_group < 1:
+            return None
+        return replace(self, work_group=1 << work_group.bit_length() - 1, portability=self.portability.at_most(lane_width))
+
+
+class Bound:
+    """A pass whose vectors are known: its kernel has all arguments, and to enqueue it takes the host a microsecond or two."""
+
+    def __init__(self, queue: cl.CommandQueue, built: Built, groups: int, arguments: Sequence[Any]) -> None:
+        self._queue, self._sizes = queue, built.sizes(groups)
+        self._kernel = built.kernel(*arguments)
+        # A kernel does not keep the memory of its arguments alive, and does not tell whose they are.
+        self._keep = tuple(arguments)
+
+    def __call__(self) -> cl.Event:
+        """Enqueue the pass."""
+        return submit(self._kernel, cl.enqueue_nd_range_kernel, self._queue, self._kernel, *self._sizes)
+
+
+class Sweeps:
+    """The passes of a method over vectors of one length, with the scalars and sums that they share.
+
+    Parameters
+    ----------
+    chain : Chain
+        Of a queue in order; passes and its commands run in the order in which they are enqueued.
+    n : int
+        Entries of a vector, at least one.
+    dtype : dtype
+        Of vectors and scalars.
+    layout : Layout
+
+    Attributes
+    ----------
+    scalars, sums : pyopencl.array.Array
+    """
+
+    def __init__(self, chain: Chain, n: int, dtype: np.dtype[Any], layout: Layout) -> None:
+        self.chain, self.n, self.dtype, self.layout = chain, n, dtype, layout
+        device = chain.device
+        self._device = device
+        if device.is_cpu:
+            self.groups = min(n, device.compute_units * _CHUNKS_PER_UNIT)
+        else:
+            self.groups = min(-(-n // _WORK_GROUP), device.compute_units * _GROUPS_PER_UNIT)
+        self.scalars = allocated(chain.queue, "scalars", max(len(layout.scalars), 1), dtype)
+        self.sums = allocated(chain.queue, "sums", max(len(layout.sums), 1) * self.groups, dtype)
+
+    def vector(self) -> cl_array.Array:
+        """Return a vector whose entries are not set."""
+        return allocated(self.chain.queue, "a vector of a solver", self.n, self.dtype)
+
+    def bind(self, of: Pass, **vectors: cl_array.Array) -> Bound:
+        """Return a pass over vectors, which are given by name.
+
+        Raises
+        ------
+        BuildError
+            The device's compiler refuses its kernel.
+        """
+        built, record = self.chain.build(Sweep.legal(self._device, self.dtype.name, of, self.layout))
+        if self._device.is_cpu:
+            span = -(-self.n // (self.groups * record.work_group))
+            sizes = self.n, span, 1, span
+        else:
+            sizes = self.n, 1, self.groups * record.work_group, self.n
+        arrays = (self.scalars, self.sums, *(vectors[name] for name in of.vectors))
+        return Bound(self.chain.queue, built, self.groups, [*map(np.uint64, sizes), *(each.base_data for each in arrays)])
+
+    def set(self, **values: Any) -> None:
+        """Set all scalars, those that are not named to 0; waits."""
+        host = np.array([values.get(name, 0) for name in self.layout.scalars], self.dtype)
+        submit("scalars", cl.enqueue_copy, self.chain.queue, self.scalars.base_data, host, is_blocking=True)
+
+    def totals(self) -> dict[str, Any]:
+        """Return all sums, by name; waits. Sums that no pass has begun yet are any number."""
+        parts = self.chain.read(self.sums, len(self.layout.sums) * self.groups).reshape(-1, self.groups)
+        with np.errstate(all="ignore"):
+            return dict(zip(self.layout.sums, parts.sum(axis=1), strict=True))

@@ -1,0 +1,79 @@
+"""A system ``A x = b`` as methods solve it: all vectors on the device, and operators as functions of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+from pyopencl import array as cl_array
+
+from clsparse_py.krylov.sweep import Pass, Sweeps
+from clsparse_py.launch import Chain
+
+__all__ = ["Apply", "System"]
+
+#: Enqueues ``y = A x`` for vectors x and y of a solve, on its queue.
+Apply: TypeAlias = Callable[[cl_array.Array, cl_array.Array], None]
+
+
+@dataclasses.dataclass
+class System:
+    """A system with one right-hand side, ready to be solved.
+
+    Attributes
+    ----------
+    chain : Chain
+        Of a queue in order, for all commands.
+    n : int
+        Unknowns, at least one.
+    dtype : dtype
+        Of all vectors: float32, float64, complex64 or complex128.
+    A : callable
+        Enqueues ``y = A x``.
+    M : callable or None
+        Enqueues ``y = M x`` for the preconditioner, if there is one.
+    b : pyopencl.array.Array
+        The right-hand side; not to be written to.
+    x : pyopencl.array.Array
+        The first guess, to become the solution.
+    guessed : bool
+        Whether the first guess was given; else it is 0.
+    rtol, atol : float
+    maxiter : int
+    callback : callable or None
+        Takes a device vector, and calls what the user gave with it as b was given.
+    check_every : int
+        How many iterations pass between two looks at the norm.
+    """
+
+    chain: Chain
+    n: int
+    dtype: np.dtype[Any]
+    A: Apply
+    M: Apply | None
+    b: cl_array.Array
+    x: cl_array.Array
+    guessed: bool
+    rtol: float
+    atol: float
+    maxiter: int
+    callback: Callable[[cl_array.Array], object] | None
+    check_every: int
+
+    def begin(self, start: Pass, sweeps: Sweeps, *, q: cl_array.Array, **vectors: cl_array.Array) -> None:
+        """Enqueue a pass that makes the residual of the first guess x from b and A x, for which q is room."""
+        if self.guessed:
+            self.A(self.x, q)
+        else:
+            self.chain.fill(q, 0, self.n)
+        sweeps.bind(start, b=self.b, q=q, **vectors)()
+
+    def bound(self, bb: Any) -> np.floating[Any]:
+        """Return the square below which the residual's has to be, for the square of b's norm."""
+        real = np.zeros(0, self.dtype).real.dtype.type
+        with np.errstate(all="ignore"):
+            limit = real(max(self.atol, self.rtol * float(np.sqrt(bb.real))))
+            found: np.floating[Any] = limit * limit
+        return found

@@ -1,0 +1,131 @@
+"""What solvers multiply with: matrices, operators and functions of any origin, as functions of device vectors."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import scipy.sparse
+import scipy.sparse.linalg
+from pyopencl import array as cl_array
+from typing_extensions import override
+
+from clsparse_py._spmm import enqueue_spmm
+from clsparse_py._spmv import kept_plan
+from clsparse_py.base import SparseArray, on_device
+from clsparse_py.errors import BuildError
+from clsparse_py.hosted import array_on
+from clsparse_py.krylov.system import Apply
+from clsparse_py.launch import Chain
+from clsparse_py.memory import submit
+from clsparse_py.semiring import plus_times
+from clsparse_py.transfer import fetched
+
+__all__ = ["DeviceOperator", "applied", "is_function"]
+
+
+class DeviceOperator(scipy.sparse.linalg.LinearOperator):  # type: ignore[misc] # SciPy has no types
+    """A `scipy.sparse.linalg.LinearOperator` whose product is made on the device: the base of the preconditioners here.
+
+    Solvers of this package give it device vectors; SciPy's, and PyAMG's, see an operator on NumPy arrays.
+
+    Attributes
+    ----------
+    queue : pyopencl.CommandQueue
+        Of the device that it lives on.
+    """
+
+    def __init__(self, dtype: Any, shape: tuple[int, int], queue: cl.CommandQueue) -> None:
+        super().__init__(np.dtype(dtype), shape)
+        self.queue = queue
+
+    @abc.abstractmethod
+    def bound(self, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
+        """Return the product for vectors of a dtype, on a queue in order."""
+
+    @override
+    def _matvec(self, x: Any) -> Any:
+        dtype = np.result_type(self.dtype, x.dtype)
+        given = array_on(self.queue, np.ravel(x).astype(dtype, copy=False))
+        result = cl_array.empty_like(given)
+        self.bound(self.queue, dtype)(given, result)
+        return result.get().reshape(x.shape)
+
+
+def is_function(A: Any) -> bool:
+    """Return whether an operator is a function of a vector: it is called, and has no shape."""
+    return callable(A) and not hasattr(A, "shape") and not hasattr(A, "matvec")
+
+
+def applied(A: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
+    """Return the product of an operator with device vectors of a dtype, on a queue in order.
+
+    Sparse arrays, ours and SciPy's, are multiplied on the device, SciPy's from a copy there. A function takes a device array, and
+    returns one, or a NumPy array. Any other operator, such as PyAMG's, is asked for ``matvec`` of a NumPy array: each product
+    copies a vector to the host and one back.
+    """
+    if isinstance(A, DeviceOperator):
+        return A.bound(queue, dtype)
+    if scipy.sparse.issparse(A):
+        A = on_device(queue, A)
+    if isinstance(A, SparseArray):
+        return _product(A, queue)
+    if is_function(A):
+        return _called(A, queue, dtype)
+    operator = scipy.sparse.linalg.aslinearoperator(A)
+    return _called(lambda x: operator.matvec(fetched(x, queue)), queue, dtype)
+
+
+def _product(A: SparseArray, queue: cl.CommandQueue) -> Apply:
+    """Return the product of a sparse array of the device."""
+    rows = A._as_csr()
+    rows.require_valid()
+    plan = kept_plan(rows)
+    for part in (rows.data, rows.indices, rows.indptr):
+        # Waited for once, as each product would ask again.
+        for event in part.events:
+            event.wait()
+    refused = False
+
+    def apply(x: cl_array.Array, y: cl_array.Array) -> None:
+        nonlocal refused
+        if not refused:
+            try:
+                plan.execute(rows, x, y, queue=queue)
+            except BuildError:
+                # The kernel of SpMM is another one; the plan has tried all of its own.
+                refused = True
+        if refused:
+            enqueue_spmm(rows, x, y, (y.dtype.itemsize, 0), 1, None, None, plus_times)
+
+    return apply
+
+
+def _called(function: Callable[[Any], Any], queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
+    """Return the product of a function of a device vector, whose result is copied.
+
+    Raises
+    ------
+    ValueError
+        When it is called: the result has another number of entries.
+    """
+
+    def apply(x: cl_array.Array, y: cl_array.Array) -> None:
+        found = function(x)
+        if isinstance(found, cl_array.Array) and found.dtype == dtype and found.size == x.size and found.flags.c_contiguous:
+            chain = Chain(queue, found)
+            begin = found.offset // dtype.itemsize
+            chain.copy(y, found, x.size, 0, begin)
+            return
+        host = np.asarray(found.get() if isinstance(found, cl_array.Array) else found)
+        if host.size != x.size:
+            raise ValueError(f"M: gave a result of shape {host.shape} for a vector of {x.size} entries")
+        if host.dtype.kind == "c" and dtype.kind != "c":
+            raise TypeError(f"M: gave a result of dtype {host.dtype} for a vector of {dtype}")
+        ready = np.ascontiguousarray(host.ravel(), dtype)
+        submit("a vector", cl.enqueue_copy, queue, y.base_data, ready, is_blocking=True)
+
+    return apply

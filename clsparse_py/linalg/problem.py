@@ -1,0 +1,215 @@
+"""Systems ``A x = b`` as solvers take them: arguments checked, vectors on the device, and the solution as b was given."""
+
+from __future__ import annotations
+
+import logging
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import scipy.sparse.linalg
+from pyopencl import array as cl_array
+
+from clsparse_py.arithmetic import needs_fp64
+from clsparse_py.base import SparseArray
+from clsparse_py.by_host import placed
+from clsparse_py.convert import converted
+from clsparse_py.device import default_queue, describe, in_order
+from clsparse_py.errors import BuildError, DtypeError
+from clsparse_py.hosted import on_host, queue_in
+from clsparse_py.krylov.system import System
+from clsparse_py.launch import Chain
+from clsparse_py.linalg.operators import applied, is_function
+from clsparse_py.memory import allocated, note_written
+from clsparse_py.transfer import fetched
+
+__all__ = ["solved"]
+
+_log = logging.getLogger(__name__)
+
+#: Dtypes of vectors, by NumPy's characters.
+_INEXACT = "fdFD"
+
+
+class _Problem:
+    """The arguments of a solver, checked; a system for each column of b."""
+
+    def __init__(self, A: Any, b: Any, x0: Any, M: Any) -> None:
+        self.n = _order(A)
+        self.A, self.M = A, M
+        self.b = _right("b", b, self.n)
+        if M is not None and not is_function(M) and tuple(scipy.sparse.linalg.aslinearoperator(M).shape) != (self.n, self.n):
+            raise ValueError(f"M: must be {self.n} x {self.n}, as A is, has shape {tuple(M.shape)}")
+        if isinstance(x0, str) and x0 != "Mb":
+            raise ValueError(f"x0: must be an array or 'Mb', is {x0!r}")
+        self.x0 = x0 if x0 is None or isinstance(x0, str) else _right("x0", x0, self.n)
+        self.columns = 1 if self.b.ndim == 1 else self.b.shape[1]
+        if self.x0 is not None and not isinstance(self.x0, str) and _columns(self.x0) != self.columns:
+            raise ValueError(f"x0: must have b's shape, {self.b.shape}, has {self.x0.shape}")
+        self.given = queue_in((self.b, A, x0, M)) or getattr(M, "queue", None) or default_queue()
+        self.queue = in_order(self.given)
+        context = A.context if isinstance(A, SparseArray) else self.queue.context
+        for name, each in (("b", self.b), ("x0", self.x0), ("M", M)):
+            if isinstance(each, (SparseArray, cl_array.Array)) and each.context != context:
+                raise ValueError(f"{name}: lives in another context than A")
+        self.dtype = _dtype_of_solution(A, self.b)
+        if needs_fp64(self.dtype) and not describe(self.queue.device).fp64:
+            raise DtypeError(
+                f"b: {self.dtype} needs double precision, which {self.queue.device.name} lacks; use single precision"
+            )
+
+    def system(
+        self, column: int, rtol: float, atol: float, maxiter: int, callback: Callable[[Any], object] | None, check_every: int
+    ) -> System:
+        """Return the system of a column of b."""
+        chain = Chain(self.queue)
+        A = applied(self.A, self.queue, self.dtype)
+        M = None if self.M is None else applied(self.M, self.queue, self.dtype)
+        b = self._vector("b", self._column(self.b, column))
+        if self.x0 is None:
+            x = allocated(self.queue, "x", self.n, self.dtype)
+            chain.fill(x, 0, self.n)
+        elif isinstance(self.x0, str):
+            x = allocated(self.queue, "x", self.n, self.dtype)
+            (M or (lambda x, y: chain.copy(y, x, self.n)))(b, x)
+        else:
+            x = self._vector("x0", self._column(self.x0, column))
+        shown = callback and (lambda vector: callback(vector if self._on_device else fetched(vector, self.queue)))
+        return System(chain, self.n, self.dtype, A, M, b, x, self.x0 is not None, rtol, atol, maxiter, shown, check_every)
+
+    @property
+    def _on_device(self) -> bool:
+        return isinstance(self.b, cl_array.Array)
+
+    def _column(self, values: Any, column: int) -> Any:
+        return values if values.ndim == 1 else values[:, column]
+
+    def _vector(self, name: str, values: Any) -> cl_array.Array:
+        """Return a copy of a vector on the device."""
+        if isinstance(values, cl_array.Array):
+            return converted(self.queue, name, values, self.dtype)
+        return placed(self.queue, name, np.asarray(values).astype(self.dtype))
+
+    def by_scipy(self, of_scipy: Callable[..., tuple[Any, int]], column: int, **options: Any) -> tuple[cl_array.Array, int]:
+        """Return the solution for a column of b, and info, by SciPy."""
+        x0 = self.x0 if self.x0 is None or isinstance(self.x0, str) else on_host(self._column(self.x0, column))
+        x, info = of_scipy(self.A, on_host(self._column(self.b, column)), x0, M=self.M, **options)
+        return placed(self.queue, "x", np.asarray(x, self.dtype)), info
+
+    def delivered(self, solutions: list[cl_array.Array]) -> Any:
+        """Return the solutions as b was given: on the device or as NumPy's; a vector for a single column, as in SciPy."""
+        single = self.columns == 1
+        if not self._on_device:
+            host = [fetched(x, self.queue) for x in solutions]
+            return host[0] if single else np.stack(host, axis=1) if host else np.zeros(self.b.shape, self.dtype)
+        if single:
+            x = solutions[0]
+        else:
+            chain = Chain(self.queue)
+            joined = allocated(self.queue, "x", (self.columns, self.n), self.dtype)
+            for column, each in enumerate(solutions):
+                chain.copy(joined, each, self.n, column * self.n)
+            chain.finish(joined)
+            x = joined.T
+        if self.queue is self.given:
+            return x
+        self.queue.finish()
+        return x.with_queue(self.given)
+
+
+def _order(A: Any) -> int:
+    """Return how many unknowns a matrix or operator stands for.
+
+    Raises
+    ------
+    ValueError
+        It is not square.
+    TypeError
+        It is neither.
+    """
+    shape = tuple(A.shape) if hasattr(A, "shape") else tuple(scipy.sparse.linalg.aslinearoperator(A).shape)
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise ValueError(f"A: must be square, has shape {shape}")
+    return int(shape[0])
+
+
+def _right(name: str, values: Any, n: int) -> Any:
+    """Return a right-hand side or first guess, as it is if it is a device array, else as NumPy's."""
+    found = values if isinstance(values, cl_array.Array) else np.asarray(values)
+    if found.ndim not in (1, 2) or found.shape[0] != n:
+        raise ValueError(f"{name}: must have {n} entries or rows, as A is {n} x {n}, has shape {found.shape}")
+    return found
+
+
+def _columns(values: Any) -> int:
+    return 1 if values.ndim == 1 else int(values.shape[1])
+
+
+def _dtype_of_solution(A: Any, b: Any) -> np.dtype[Any]:
+    """Return the dtype of all vectors: that of A and b together; float64 stands for dtypes that are not inexact."""
+    dtype = getattr(A, "dtype", None)
+    if dtype is None:
+        dtype = scipy.sparse.linalg.aslinearoperator(A).dtype
+    chars = [np.dtype(each).char for each in (dtype, b.dtype)]
+    return np.result_type(*(char if char in _INEXACT else "d" for char in chars))
+
+
+def solved(
+    method: Callable[[System], int],
+    of_scipy: Callable[..., tuple[Any, int]],
+    A: Any,
+    b: Any,
+    x0: Any,
+    M: Any,
+    *,
+    rtol: float,
+    maxiter: int | None,
+    callback: Callable[[Any], object] | None,
+    check_every: int,
+    atol: Any = 0.0,
+    iterations_each: int = 10,
+    **options: Any,
+) -> tuple[Any, int]:
+    """Return x and info, as the solvers return them.
+
+    Parameters
+    ----------
+    method : callable
+        Iterates on a `System`, whose x it makes the solution, and returns info.
+    of_scipy : callable
+        SciPy's solver, which takes the place of ``method`` if the device's compiler refuses a kernel.
+    A, b, x0, M, rtol, maxiter, callback, check_every, atol
+        As the solvers take them.
+    iterations_each : int
+        The default of ``maxiter`` for each unknown.
+    **options
+        Of SciPy's solver alone.
+
+    Raises
+    ------
+    ValueError, TypeError
+        An argument is wrong; the message names it.
+    """
+    if atol is None or isinstance(atol, str) or atol < 0:
+        raise ValueError(f"atol: must be a number that is not negative, is {atol!r}")
+    check_every = operator.index(check_every)
+    if check_every < 1:
+        raise ValueError(f"check_every: must be at least 1, is {check_every}")
+    problem = _Problem(A, b, x0, M)
+    most = iterations_each * problem.n if maxiter is None else operator.index(maxiter)
+    solutions, infos = [], [0]
+    for column in range(problem.columns):
+        try:
+            system = problem.system(column, float(rtol), float(atol), most, callback, check_every)
+            info = method(system) if problem.n else 0
+            x = system.x
+            if system.chain.events:
+                note_written(x, cl.enqueue_marker(problem.queue))
+        except BuildError as error:
+            _log.warning("SciPy solves on the host, as %s is refused", error.kernel)
+            x, info = problem.by_scipy(of_scipy, column, rtol=rtol, maxiter=maxiter, callback=callback, **options)
+        solutions.append(x)
+        infos.append(int(info))
+    return problem.delivered(solutions), next((info for info in infos if info), 0)

@@ -1,0 +1,134 @@
+"""Iterative solvers with SciPy's signatures, whose iterations run on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import scipy.sparse.linalg
+
+from clsparse_py.krylov import bicgstab as krylov_bicgstab
+from clsparse_py.krylov import cg as krylov_cg
+from clsparse_py.linalg.problem import solved
+
+__all__ = ["bicgstab", "cg"]
+
+
+def cg(
+    A: Any,
+    b: Any,
+    x0: Any = None,
+    *,
+    rtol: float = 1e-5,
+    atol: float = 0.0,
+    maxiter: int | None = None,
+    M: Any = None,
+    callback: Callable[[Any], object] | None = None,
+    check_every: int = 1,
+) -> tuple[Any, int]:
+    """Solve ``A x = b`` for a Hermitian positive definite A by the conjugate gradient method, on the device.
+
+    Parameters
+    ----------
+    A : sparse array or operator
+        n x n: a sparse array of this package or of SciPy, or an operator that takes NumPy arrays, such as SciPy's LinearOperator.
+    b : numpy.ndarray or pyopencl.array.Array
+        n entries, or n x k for k systems, which are solved one after another.
+    x0 : array or "Mb", optional
+        The first guess, of b's shape, which is copied; by default 0.
+    rtol, atol : float
+        A solution is found if the norm of b - A x is below the larger of ``atol`` and ``rtol`` times the norm of b.
+    maxiter : int, optional
+        Iterations at most; by default 10 n.
+    M : sparse array, operator or callable, optional
+        Approximates the inverse of A; Hermitian positive definite. A callable takes and returns a device array.
+    callback : callable, optional
+        Called with x after each iteration, which the host waits for then.
+    check_every : int
+        How many iterations pass between two looks at the norm. The result does not depend on it, as the device stops by itself.
+
+    Returns
+    -------
+    x : numpy.ndarray or pyopencl.array.Array
+        The solution, as b is; of n entries if b is n x 1.
+    info : int
+        0 if a solution was found, else the number of iterations, as if all had been made. Of several systems, that of the first
+        without a solution.
+
+    Raises
+    ------
+    ValueError, TypeError
+        A is not square, or another argument has a wrong shape, dtype or value.
+
+    Notes
+    -----
+    Hestenes and Stiefel, "Methods of conjugate gradients for solving linear systems". The norm of the residual reaches the host
+    while the next iteration runs. An iteration ends early, with ``info > 0``, if that norm is not a number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> A = sp.diags_array([-1.0, 4.0, -1.0], offsets=[-1, 0, 1], shape=(50, 50))
+    >>> x, info = sp.linalg.cg(A, np.ones(50), rtol=1e-8)
+    >>> info, bool(np.allclose(A @ x, 1))
+    (0, True)
+    """
+    return solved(
+        krylov_cg.cg, scipy.sparse.linalg.cg, A, b, x0, M,
+        rtol=rtol, atol=atol, maxiter=maxiter, callback=callback, check_every=check_every,
+    )  # fmt: skip
+
+
+def bicgstab(
+    A: Any,
+    b: Any,
+    x0: Any = None,
+    *,
+    rtol: float = 1e-5,
+    atol: float = 0.0,
+    maxiter: int | None = None,
+    M: Any = None,
+    callback: Callable[[Any], object] | None = None,
+    check_every: int = 1,
+) -> tuple[Any, int]:
+    """Solve ``A x = b`` by the stabilised biconjugate gradient method, on the device.
+
+    Parameters
+    ----------
+    A : sparse array or operator
+        n x n; as for `cg`, but it need not be Hermitian.
+    b, x0, rtol, atol, maxiter, callback, check_every
+        As for `cg`.
+    M : sparse array, operator or callable, optional
+        Approximates the inverse of A.
+
+    Returns
+    -------
+    x : numpy.ndarray or pyopencl.array.Array
+        The solution, as b is; of n entries if b is n x 1.
+    info : int
+        0 if a solution was found, the number of iterations if not; -10 or -11 if the method broke down, as rho or omega was 0.
+
+    Raises
+    ------
+    ValueError, TypeError
+        A is not square, or another argument has a wrong shape, dtype or value.
+
+    Notes
+    -----
+    Van der Vorst, "Bi-CGSTAB: a fast and smoothly converging variant of Bi-CG for the solution of nonsymmetric linear systems".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> A = sp.diags_array([-1.0, 4.0, -2.0], offsets=[-1, 0, 1], shape=(50, 50))
+    >>> x, info = sp.linalg.bicgstab(A, np.ones(50), rtol=1e-8)
+    >>> info, bool(np.allclose(A @ x, 1))
+    (0, True)
+    """
+    return solved(
+        krylov_bicgstab.bicgstab, scipy.sparse.linalg.bicgstab, A, b, x0, M,
+        rtol=rtol, atol=atol, maxiter=maxiter, callback=callback, check_every=check_every,
+    )  # fmt: skip

@@ -1,0 +1,95 @@
+<%doc>
+One pass over vectors: `lines` compute entries of some from entries of others and from scalars, and sums over all entries are
+begun. A later pass ends the sums that it needs: each of its work-groups adds up what the work-groups of the earlier one left.
+
+Source        the recurrences are those of the methods that the passes belong to; their modules name them
+Index space   work-items that stride over the entries, or take adjacent ones; as many work-groups in all passes of a method
+Inputs        scalars: the numbers of the method, by place; sums: what each work-group left of each sum; vectors of n entries
+Local memory  work_group * sizeof(T) where lanes do not reach over the work-group
+Result        deterministic for a number of work-groups
+</%doc>
+#define MAX_LANES ${work_group}
+#include "lanes_t.cl"
+<%def name="entry(u, place)">\
+        {
+% for vector in reads + updates:
+            T ${vector} = ${vector}_${u};
+% endfor
+% for vector in writes:
+            T ${vector};
+% endfor
+% for line in lines:
+            ${line}
+% endfor
+% for vector in updates + writes:
+            ${"if (active) " if guarded else ""}${vector}_at[${place}] = ${vector};
+% endfor
+% for sum, _, expression in sums:
+            ${sum}_${u} = ADD(${sum}_${u}, ${expression});
+% endfor
+        }
+</%def>\
+kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
+void ${name}(
+    const ulong n, const ulong stride, const ulong step, const ulong span, global T *scalars, global T *sums${"," if reads + updates + writes else ")"}
+% for vector in reads:
+    global const T *restrict ${vector}_at${")" if loop.last and not updates + writes else ","}
+% endfor
+% for vector in updates + writes:
+    global T *restrict ${vector}_at${")" if loop.last else ","}
+% endfor
+{
+% if needs_box:
+    local T box[${work_group}];
+% else:
+    local T *box = 0;
+% endif
+    const uint me = get_local_id(0);
+    const ulong n_groups = get_num_groups(0);
+% for scalar, at in takes:
+    const T ${scalar} = scalars[${at}];
+% endfor
+% for sum, at in totals:
+    T ${sum} = ZERO;
+    for (ulong group = me; group < n_groups; group += ${work_group})
+        ${sum} = ADD(${sum}, sums[${at} * n_groups + group]);
+    ${sum} = lanes_reduce(box, ${sum}, ${work_group});
+% endfor
+% for line in first:
+    ${line}
+% endfor
+% for sum, _, _ in sums:
+    T ${", ".join(f"{sum}_{u} = ZERO" for u in range(unroll))};
+% endfor
+    const ulong begin = get_global_id(0) * stride, end = min(n, begin + span);
+    ulong i = begin;
+    for (; i + ${unroll - 1} * step < end; i += ${unroll} * step) {
+% for vector in reads + updates:
+        const T ${", ".join(f"{vector}_{u} = {vector}_at[i + {u} * step]" for u in range(unroll))};
+% endfor
+% for u in range(unroll):
+${entry(u, f"i + {u} * step")}\
+% endfor
+    }
+    for (; i < end; i += step) {
+% for vector in reads + updates:
+        const T ${vector}_0 = ${vector}_at[i];
+% endfor
+${entry(0, "i")}\
+    }
+% for sum, at, _ in sums:
+% for u in range(1, unroll):
+    ${sum}_0 = ADD(${sum}_0, ${sum}_${u});
+% endfor
+    ${sum}_0 = lanes_reduce(box, ${sum}_0, ${work_group});
+    if (me == 0)
+        sums[${at} * n_groups + get_group_id(0)] = ${sum}_0;
+% endfor
+% if keeps:
+    if (get_global_id(0) == 0) {
+% for _, at, expression in keeps:
+        scalars[${at}] = ${expression};
+% endfor
+    }
+% endif
+}

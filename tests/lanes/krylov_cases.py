@@ -1,0 +1,46 @@
+"""Cases of solvers: the passes of each method with each dtype, by the kernels of both kinds of devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pyopencl as cl
+import scipy.sparse
+
+from clsparse_py import csr_array, default_queue, linalg
+from clsparse_py.device import Device, describe
+
+Case = partial[None]
+
+
+def solved(method: str, dtype: np.dtype[Any], kind: str, preconditioned: bool) -> None:
+    """Solve a system, and compare its right-hand side; CPU devices and others have kernels of different shapes."""
+
+    def described(device: cl.Device) -> Device:
+        return replace(describe(device), type=kind, compute_units=2)
+
+    n, queue = 70, default_queue()
+    host = scipy.sparse.diags_array([-1.0, np.linspace(3, 4, n), -1.0], offsets=[-1, 0, 1], shape=(n, n)).tocsr().astype(dtype)
+    b = (np.arange(n) % 5 - 1.5).astype(dtype) * dtype.type(1j if dtype.kind == "c" else 1)
+    M = csr_array(scipy.sparse.diags_array(1 / host.diagonal()).tocsr(), queue=queue) if preconditioned else None
+    A = csr_array(host, queue=queue)
+    A @ b  # planned before devices are taken for others
+    with patch("clsparse_py.launch.describe", described):
+        x, info = getattr(linalg, method)(A, b, M=M, x0=b, rtol=1e-5)
+    assert info == 0
+    assert x.dtype == dtype
+    np.testing.assert_allclose(host @ x, b, atol=1e-3)
+
+
+def krylov_cases(dtypes: tuple[np.dtype[Any], ...]) -> Iterator[Case]:
+    """Methods and kinds of devices, with dtypes in rotation."""
+    inexact = [dtype for dtype in dtypes if dtype.kind in "fc"]
+    for i, method in enumerate(("cg", "bicgstab")):
+        for j, kind in enumerate(("cpu", "gpu")):
+            for preconditioned in (False, True):
+                yield partial(solved, method, inexact[(i + j) % len(inexact)], kind, preconditioned)

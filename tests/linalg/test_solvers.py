@@ -1,0 +1,248 @@
+"""Solvers on the device against SciPy's: info, iterations, solutions, and what is no system that has one."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+import scipy.sparse
+import scipy.sparse.linalg as of_scipy
+from pyopencl import array as cl_array
+
+import clsparse_py
+from clsparse_py import BuildError, linalg, programs
+from clsparse_py.device import describe
+from clsparse_py.krylov.watch import Watch
+
+pytestmark = pytest.mark.any_platform
+
+METHODS = ("cg", "bicgstab")
+
+
+@pytest.fixture
+def wide(queue: cl.CommandQueue) -> cl.CommandQueue:
+    """A queue of a device with double precision."""
+    if not describe(queue.device).fp64:
+        pytest.skip("no double precision")
+    return queue
+
+
+def system(dtype: Any = np.float64, n: int = 12) -> tuple[scipy.sparse.csr_array, np.ndarray[Any, Any]]:
+    """Return a Hermitian positive definite matrix of a grid of n x n points, with a diagonal that varies, and b."""
+    step = scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(n, n))
+    found = scipy.sparse.kronsum(step, step).tocsr() + scipy.sparse.diags_array(np.linspace(0, 1, n * n))
+    b = np.arange(n * n) % 7 - 2.5
+    if np.dtype(dtype).kind == "c":
+        turn = scipy.sparse.diags_array(np.exp(1j * np.arange(n * n)))
+        found, b = turn @ found @ turn.conj(), b * (1 + 0.5j)
+    return scipy.sparse.csr_array(found).astype(dtype), b.astype(dtype)
+
+
+def calls(solver: Callable[..., Any], *arguments: Any, **options: Any) -> tuple[Any, int, int]:
+    """Return x, info, and how often the callback was called."""
+    seen: list[None] = []
+    x, info = solver(*arguments, callback=lambda _: seen.append(None), **options)
+    return x, info, len(seen)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_iterations_are_scipys(wide: cl.CommandQueue, method: str) -> None:
+    for dtype, rtol in (("float64", 1e-9), ("complex128", 1e-9), ("float32", 1e-5)):
+        host, b = system(dtype)
+        A = clsparse_py.csr_array(host, queue=wide)
+        M = scipy.sparse.diags_array(1 / host.diagonal()).tocsr()
+        cases: list[dict[str, Any]] = [{}, {"M": M}, {"x0": b, "M": M}, {"maxiter": 4}, {"atol": 1.0}, {"x0": "Mb", "M": M}]
+        for case in cases:
+            wanted, info, n = calls(getattr(of_scipy, method), host, b, rtol=rtol, **case)
+            found, ours, n_ours = calls(getattr(linalg, method), A, b, rtol=rtol, **case)
+            assert ours == info
+            assert abs(n_ours - n) <= (2 if dtype == "float32" else 1)
+            assert found.dtype == wanted.dtype
+            np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-3 if dtype == "float32" else 1e-7)
+            # Without a callback the norm is read late, and x is that of the same iteration.
+            for every in (1, 5):
+                again, info = getattr(linalg, method)(A, b, rtol=rtol, check_every=every, **case)
+                assert info == ours
+                np.testing.assert_array_equal(again, found)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_vectors_are_given_back_as_they_came(wide: cl.CommandQueue, method: str) -> None:
+    solver = getattr(linalg, method)
+    host, b = system()
+    A = clsparse_py.csr_array(host, queue=wide)
+    x, _ = solver(A, b)
+    on_device = cl_array.to_device(wide, b)
+    shown: list[Any] = []
+    found, info = solver(A, on_device, x0=0 * on_device, callback=shown.append)
+    assert info == 0
+    assert all(isinstance(each, cl_array.Array) for each in (found, *shown))
+    np.testing.assert_array_equal(found.get(), x)
+    np.testing.assert_array_equal(on_device.get(), b)
+    np.testing.assert_array_equal(solver(A, b[:, None])[0], x)
+    # Views, other dtypes, lists.
+    np.testing.assert_array_equal(solver(A, cl_array.to_device(wide, np.repeat(b, 2))[::2])[0].get(), x)
+    np.testing.assert_array_equal(solver(A, (2 * b).astype(np.int32))[0], solver(A, list(2 * b))[0])
+    both = np.stack([b, b[::-1]], axis=1)
+    several, info = solver(A, both, x0=np.zeros_like(both))
+    assert info == 0
+    np.testing.assert_array_equal(several, np.stack([x, solver(A, b[::-1])[0]], axis=1))
+    on_device = cl_array.to_device(wide, both)
+    np.testing.assert_array_equal(solver(A, on_device)[0].get(), several)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_operators_of_any_kind(wide: cl.CommandQueue, method: str) -> None:
+    solver = getattr(linalg, method)
+    host, b = system()
+    wanted, _ = solver(clsparse_py.csr_array(host, queue=wide), b)
+    inverse = 1 / host.diagonal()
+    M = clsparse_py.csr_array(scipy.sparse.diags_array(inverse).tocsr(), queue=wide)
+    preconditioned, _ = solver(clsparse_py.csr_array(host, queue=wide), b, M=M)
+    on_device = cl_array.to_device(wide, inverse)
+    for A in (host, host.tocsc(), host.tocoo(), clsparse_py.csc_array(host.tocsc(), queue=wide), of_scipy.aslinearoperator(host)):
+        np.testing.assert_allclose(solver(A, cl_array.to_device(wide, b))[0].get(), wanted, rtol=1e-4, atol=1e-7)
+    operators = [
+        of_scipy.LinearOperator(host.shape, lambda x: x * inverse, dtype=host.dtype),
+        lambda x: x * on_device,
+        lambda x: x.get() * inverse,
+        scipy.sparse.diags_array(inverse),
+    ]
+    for each in operators:
+        found, info = solver(clsparse_py.csr_array(host, queue=wide), b, M=each)
+        assert info == 0
+        np.testing.assert_allclose(found, preconditioned, rtol=1e-6)
+    with pytest.raises(ValueError, match="result of shape"):
+        solver(host, b, M=lambda x: x[:3])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_systems_without_a_solution_end(wide: cl.CommandQueue, method: str) -> None:
+    solver = getattr(linalg, method)
+    host, b = system()
+    A = clsparse_py.csr_array(host, queue=wide)
+    with_nan = b.copy()
+    with_nan[3] = np.nan
+    assert solver(A, with_nan)[1] > 0
+    assert solver(A, b, x0=with_nan)[1] > 0
+    # Singular, with b outside its range; a zero diagonal; indefinite; NaN in A.
+    singular = host.copy()
+    singular.data[singular.indptr[5] : singular.indptr[6]] = 0
+    skew = scipy.sparse.kron(scipy.sparse.eye_array(72), np.array([[0.0, 1.0], [-1.0, 0.0]])).tocsr()
+    for case, wanted in ((singular, None), (skew, None), (0 * host, None), (host * np.nan, None)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            wanted = getattr(of_scipy, method)(case, b, maxiter=30)[1]
+        info = solver(clsparse_py.csr_array(case, queue=wide), b, maxiter=30)[1]
+        assert info != 0
+        assert (info > 0) == (wanted > 0)
+    indefinite = host - 3 * scipy.sparse.eye_array(144)
+    x, info = solver(clsparse_py.csr_array(indefinite, queue=wide), b, rtol=1e-8)
+    assert info != 0 or np.linalg.norm(b - indefinite @ x) < 1e-7 * np.linalg.norm(b)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_needs_no_iteration(wide: cl.CommandQueue, method: str) -> None:
+    solver = getattr(linalg, method)
+    host, b = system()
+    A = clsparse_py.csr_array(host, queue=wide)
+    for case in ({}, {"x0": b}):
+        x, info = solver(A, 0 * b, **case)
+        assert info == 0
+        assert not x.any()
+    x = of_scipy.spsolve(host, b)
+    found, info, n = calls(solver, A, b, x0=x)
+    assert (info, n) == (0, 0)
+    np.testing.assert_array_equal(found, x)
+    assert solver(A, b, maxiter=0)[1] == 0
+    empty = clsparse_py.csr_array((0, 0), queue=wide)
+    for right in (np.zeros(0), np.zeros((0, 2)), cl_array.empty(wide, 0, np.float64)):
+        found, info = solver(empty, right)
+        assert info == 0
+        assert found.shape == right.shape
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_wrong_arguments(queue: cl.CommandQueue, method: str) -> None:
+    solver = getattr(linalg, method)
+    host, b = system(np.float32)
+    A = clsparse_py.csr_array(host, queue=queue)
+    other = cl.Context([queue.device])
+    elsewhere = cl_array.to_device(cl.CommandQueue(other), b)
+    wrong: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
+        ("A: must be square", (A[:5], b), {}),
+        ("b: must have 144", (A, b[:5]), {}),
+        ("x0: must have", (A, b, b[:5]), {}),
+        ("x0: must be an array or 'Mb'", (A, b, "b"), {}),
+        ("x0: must have b's shape", (A, np.stack([b, b], 1), b), {}),
+        ("M: must be 144 x 144", (A, b), {"M": A[:5, :5]}),
+        ("atol: must be", (A, b), {"atol": -1}),
+        ("atol: must be", (A, b), {"atol": "legacy"}),
+        ("check_every: must be at least 1", (A, b), {"check_every": 0}),
+        ("b: lives in another context", (A, elsewhere), {}),
+    ]
+    for message, arguments, options in wrong:
+        with pytest.raises(ValueError, match=message):
+            solver(*arguments, **options)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_kernels_of_other_devices_and_queues_without_order(
+    wide: cl.CommandQueue, method: str, take_for: Callable[[str], None]
+) -> None:
+    solver = getattr(linalg, method)
+    host, b = system()
+    wanted = of_scipy.spsolve(host, b)
+    unordered = cl.CommandQueue(wide.context, wide.device, cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE)
+    A = clsparse_py.csr_array(host, queue=unordered)
+    x, info = solver(A, cl_array.to_device(unordered, b), rtol=1e-10)
+    assert info == 0
+    assert x.queue is unordered
+    np.testing.assert_allclose(x.get(), wanted, rtol=1e-6)
+    A = clsparse_py.csr_array(host, queue=wide)
+    assert A @ b is not None  # planned for the device that it is
+    take_for("gpu")
+    found = [solver(A, b, rtol=1e-10, M=M) for M in (None, scipy.sparse.eye_array(144), None)]
+    assert [info for _, info in found] == [0, 0, 0]
+    for x, _ in found:
+        np.testing.assert_allclose(x, wanted, rtol=1e-6)
+    np.testing.assert_array_equal(found[0][0], found[2][0])
+
+
+def test_the_host_looks_as_often_as_it_is_told_to(wide: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    host, b = system()
+    reads: list[None] = []
+    read = Watch._enqueued
+
+    def counted(self: Watch) -> Any:
+        reads.append(None)
+        return read(self)
+
+    monkeypatch.setattr(Watch, "_enqueued", counted)
+    for every, wanted in ((1, 21), (5, 5), (30, 1)):
+        linalg.cg(clsparse_py.csr_array(host, queue=wide), b, rtol=0, maxiter=20, check_every=every)
+        assert len(reads) == wanted
+        reads.clear()
+
+
+@pytest.mark.refusals
+def test_scipy_solves_if_a_kernel_is_refused(wide: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    host, b = system()
+    A = clsparse_py.csr_array(host, queue=wide)
+    wanted, _ = of_scipy.cg(host, b)
+    build = programs.build
+
+    def refusing(context: cl.Context, device: cl.Device, parameters: programs.Parameters) -> programs.Built:
+        if parameters.template == "vectors/sweep":
+            raise BuildError("planted", log="", parameters=parameters, source=None)
+        return build(context, device, parameters)
+
+    monkeypatch.setattr(programs, "build", refusing)
+    for right in (b, cl_array.to_device(wide, b)):
+        x, info = linalg.cg(A, right, x0=right)
+        assert info == 0
+        np.testing.assert_allclose(x.get() if right is not b else x, wanted, rtol=1e-3, atol=1e-3)
