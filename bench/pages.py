@@ -1,4 +1,4 @@
-"""Pages of documentation with tables from results files.
+"""Pages of documentation with tables and figures from results files.
 
 A table stands between two comments, and is made anew from the file that the first one names, relative to the page::
 
@@ -7,6 +7,12 @@ A table stands between two comments, and is made anew from the file that the fir
 
 After the kind of table come operation, dtype and way of timing (``back_to_back`` if left out), as `report.sheet` takes them;
 ``run`` alone tells what ran where, ``primitives`` alone lists all of them. Of a file that is not there yet, there is no table.
+Of a folder of results files, ``glance`` is the table of `bench.glance`, and ``history`` says what each file holds.
+
+A figure within a line stands between comments of its own: a contestant's time / ours, the ``mean`` (geometric), ``least``,
+``greatest`` or ``count`` over the matrices::
+
+    <!-- figure ../bench/results/h200-spgemm.json spgemm float64 cusparse/spgemm mean -->3.76<!-- -->
 """
 
 from __future__ import annotations
@@ -14,19 +20,22 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from bench import report, results
+from bench import glance, report, results
+from bench.times import geometric_mean
 from clsparse_py.files import write_text
 
 _TABLE = re.compile(r"(<!-- bench (\S+) (\S+)((?: (?!-->)\S+)*) -->\n).*?(<!-- end of bench -->)", re.DOTALL)
+_FIGURE = re.compile(r"(<!-- figure (\S+) (\S+) (\S+) (\S+) (\S+)(?: (\S+))? -->)[^<]*(<!-- -->)")
+_STATISTICS = {"mean": geometric_mean, "least": min, "greatest": max, "count": len}
 
 
 def filled(page: Path) -> str:
-    """Return a page's text with its tables made anew.
+    """Return a page's text with its tables and figures made anew.
 
     Raises
     ------
     ValueError
-        If a comment names a table, an operation or a dtype that there is not.
+        If a comment names a table, an operation, a dtype or a contestant that there is not.
     """
 
     def table(found: re.Match[str]) -> str:
@@ -34,16 +43,28 @@ def filled(page: Path) -> str:
         path = page.parent / file
         if not path.exists():
             return begin + end
-        document = results.read(path)
-        whole = {"run": report.run_sheet, "primitives": report.primitives_sheet}
-        sheet = whole[kind](document) if kind in whole else report.sheet(document, kind, *of.split())
-        return f"{begin}\n{sheet.as_markdown(title=False)}\n{end}"
+        return f"{begin}\n{_sheet(path, kind, of.split()).as_markdown(title=False)}\n{end}"
 
-    return _TABLE.sub(table, page.read_text())
+    def figure(found: re.Match[str]) -> str:
+        begin, file, operation, dtype, contestant, statistic, way, end = found.groups()
+        ratios = glance.ratios(results.read(page.parent / file), operation, dtype, contestant, way or "back_to_back")
+        number = _STATISTICS[statistic](ratios)
+        return f"{begin}{number if statistic == 'count' else f'{number:.2f}'}{end}"
+
+    return _FIGURE.sub(figure, _TABLE.sub(table, page.read_text()))
+
+
+def _sheet(path: Path, kind: str, of: list[str]) -> report.Sheet:
+    """Return the table of a kind of a results file, or of a folder of them."""
+    if path.is_dir():
+        return {"glance": glance.sheet, "history": report.history_sheet}[kind](path)
+    document = results.read(path)
+    whole = {"run": report.run_sheet, "primitives": report.primitives_sheet}
+    return whole[kind](document) if kind in whole else report.sheet(document, kind, *of)
 
 
 def fill(page: Path) -> bool:
-    """Make a page's tables anew, and return whether that changed it."""
+    """Make a page's tables and figures anew, and return whether that changed it."""
     text = filled(page)
     changed = text != page.read_text()
     if changed:

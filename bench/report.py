@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from bench import published
+from bench import published, results
 from bench.plots import ratio_plot, share_plot
 from bench.results import Document
 from bench.times import NUMERIC_ONLY, OURS_KEPT, POOLED, best_peer, geometric_mean, ours_of, times_of
@@ -127,6 +127,37 @@ def _plotted(document: Document) -> dict[str, list[Document]]:
         what = f"{entry['operation']} {entry['dtype']}" if "shape" in entry else "primitives"
         plots.setdefault(what, []).append(entry)
     return plots
+
+
+def history_sheet(folder: Path) -> Sheet:
+    """Return the table of all results files of a folder, by date: commit, device, and what was measured with whom."""
+    documents = sorted(
+        ((path, document) for path in folder.glob("*.json") if (document := _results(path))), key=lambda each: each[1]["date"]
+    )
+    rows = []
+    for path, document in documents:
+        entries, commit = document["entries"], document["commit"]
+        device = document["machine"]["device"]
+        peers = {record["name"].partition("/")[0] for entry in entries for record in entry["contestants"]} - {"clsparse"}
+        rows.append(
+            (
+                f"`{path.name}`",
+                document["date"][:10],
+                commit["revision"][:7] + (" with changes" if commit["dirty"] else ""),
+                f"{device['name'].strip()}, {device['platform'].strip()}",
+                ", ".join(sorted({f"{entry['operation']} {entry['dtype']}" for entry in entries})),
+                ", ".join(sorted(peers)) or "no one",
+            )
+        )
+    return Sheet("Results files", ("file", "date", "commit", "device, platform", "operations", "beside"), tuple(rows))
+
+
+def _results(path: Path) -> Document | None:
+    """Return a file's document, or None if it holds something other than results of contestants."""
+    try:
+        return results.read(path)
+    except ValueError:
+        return None
 
 
 def run_sheet(document: Document) -> Sheet:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from bench import machine, pages, report, results, times
+from bench import glance, machine, pages, report, results, times
 from bench.__main__ import main
 from bench.results import Document
 
@@ -166,7 +166,34 @@ def test_pages_hold_the_tables_of_results_files(tmp_path: Path) -> None:
         pages.fill(page)
 
 
-@pytest.mark.parametrize("page", sorted((machine.ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
+def test_figures_within_lines_are_those_of_results_files(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    results.write(tmp_path / "r.json", document(entry("m", record("clsparse/auto", 1.0), record("scipy", 2.0))))
+    page.write_text(
+        "It is <!-- figure r.json spmv float64 scipy mean -->?<!-- --> on <!-- figure r.json spmv float64 scipy count --><!-- -->."
+    )
+    assert pages.fill(page)
+    assert page.read_text().replace("<!-- -->", "").endswith("count -->1.")
+    assert "mean -->2.00<!-- -->" in page.read_text()
+    page.write_text(page.read_text().replace("scipy mean", "no-one mean"))
+    with pytest.raises(ValueError, match="no-one"):
+        pages.fill(page)
+
+
+def test_files_of_a_folder_are_listed_by_date(tmp_path: Path) -> None:
+    results.write(tmp_path / "r.json", document(entry("m", record("clsparse/auto", 1.0), record("scipy", 2.0))))
+    (tmp_path / "other.json").write_text("{}")
+    ((name, *_, operations, beside),) = report.history_sheet(tmp_path).rows
+    assert (name, operations, beside) == ("`r.json`", "spmv float64", "scipy")
+
+
+def test_the_picture_of_the_readme_is_that_of_the_results() -> None:
+    assert glance.description() in glance.PICTURE.read_text("utf-8"), "python -m bench.glance draws it anew"
+
+
+@pytest.mark.parametrize(
+    "page", [machine.ROOT / "README.md", *sorted((machine.ROOT / "docs").glob("*.md"))], ids=lambda page: page.name
+)
 def test_tables_of_pages_are_those_of_the_results(page: Path) -> None:
     assert page.read_text() == pages.filled(page), "python -m bench pages docs/*.md makes them anew"
 

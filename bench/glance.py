@@ -1,0 +1,134 @@
+"""Speed at a glance: README's table and picture, from files in ``bench/results/``.
+
+``python -m bench.glance`` draws the picture anew; ``python -m bench pages README.md`` writes the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+
+from bench import machine, results
+from bench.report import Sheet
+from bench.times import geometric_mean, ours_of, times_of
+from clsparse_py.records import dataclass
+from clsparse_py.tuning.plots import plain_ticks
+
+RESULTS = machine.ROOT / "bench" / "results"
+PICTURE = machine.ROOT / "docs" / "figures" / "speed.svg"
+
+
+@dataclass(frozen=True)
+class Line:
+    """An operation on a device beside a peer: where its figures are, and how it is called."""
+
+    peer: str
+    what: str
+    file: str
+    operation: str
+    contestant: str
+
+    def ratios(self, folder: Path = RESULTS) -> list[float]:
+        """Return the peer's time / ours of each matrix, calls back to back, double precision."""
+        return ratios(results.read(folder / self.file), self.operation, "float64", self.contestant)
+
+
+LINES = (
+    Line("cuSPARSE", "A @ x, H100", "h100.json", "spmv", "cusparse/best"),
+    Line("cuSPARSE", "transpose(A), H200", "h200-sptrans.json", "sptrans", "cusparse/csr2csc"),
+    Line("cuSPARSE", "A @ A, H200", "h200-spgemm.json", "spgemm", "cusparse/spgemm"),
+    Line("cuSPARSE", "A @ P, Pᵀ @ AP, H100", "h100-amg.json", "amg", "cusparse/spgemm"),
+    Line("CuPy", "A + B, H200", "h200-elementwise.json", "add", "cupy"),
+    Line("CuPy", "A.multiply(B), H200", "h200-elementwise.json", "multiply", "cupy"),
+    Line("CuPy", "A.sum(axis=1), H200", "h200-elementwise.json", "sum_rows", "cupy"),
+    Line("CuPy", "A[rows], H200", "h200-indexing.json", "rows", "cupy"),
+    Line("CuPy", "A[:, columns], H200", "h200-indexing.json", "columns", "cupy"),
+    Line("MKL", "A @ x, optimised handle, CPU", "cpu-intel.json", "spmv", "mkl/handle"),
+    Line("MKL", "A @ x, one shot, CPU", "cpu-intel.json", "spmv", "mkl/one-shot"),
+    Line("MKL", "transpose(A), CPU", "cpu-intel-sptrans.json", "sptrans", "mkl"),
+    Line("MKL", "A @ A, CPU", "cpu-spgemm.json", "spgemm", "mkl"),
+    Line("MKL", "A @ P, Pᵀ @ AP, CPU", "cpu-spgemm.json", "amg", "mkl"),
+    Line("SciPy", "A @ x, CPU", "cpu-intel.json", "spmv", "scipy"),
+    Line("SciPy", "transpose(A), CPU", "cpu-intel-sptrans.json", "sptrans", "scipy"),
+    Line("SciPy", "A @ A, CPU", "cpu-spgemm.json", "spgemm", "scipy"),
+    Line("SciPy", "A + B, CPU", "cpu-intel-entries.json", "add", "scipy"),
+    Line("SciPy", "A[rows], CPU", "cpu-intel-entries.json", "rows", "scipy"),
+)
+# Okabe and Ito's colours; markers tell peers apart too.
+_LOOKS = {"cuSPARSE": ("#0072B2", "o"), "CuPy": ("#009E73", "s"), "MKL": ("#D55E00", "D"), "SciPy": ("#E69F00", "^")}
+
+
+def ratios(document: results.Document, operation: str, dtype: str, contestant: str, way: str = "back_to_back") -> list[float]:
+    """Return a contestant's time / ours, of each matrix on which both have one.
+
+    Raises
+    ------
+    ValueError
+        If there is no such matrix.
+    """
+    entries = [entry for entry in document["entries"] if (entry["operation"], entry["dtype"]) == (operation, dtype)]
+    own = ours_of(entries)
+    pairs = [times for times in (times_of(entry, way) for entry in entries) if own in times and contestant in times]
+    if not pairs:
+        raise ValueError(f"no matrix has times of {contestant} for {operation} {dtype}")
+    return [times[contestant] / times[own] for times in pairs]
+
+
+def sheet(folder: Path = RESULTS) -> Sheet:
+    """Return the table of all lines."""
+    rows = []
+    for line in LINES:
+        found = line.ratios(folder)
+        mean, least, greatest = (f"{number:.2f}" for number in (geometric_mean(found), min(found), max(found)))
+        rows.append((line.peer, line.what, mean, f"{least} to {greatest}", str(len(found)), f"`{line.file}`"))
+    header = ("beside", "operation, device", "its time / ours, geometric mean", "least to greatest", "matrices", "file")
+    return Sheet("Speed at a glance", header, tuple(rows))
+
+
+def description(folder: Path = RESULTS) -> str:
+    """Return what the picture says, in words: it is kept in the picture's file."""
+    return "; ".join(f"{peer}, {what}: {mean}" for peer, what, mean, *_ in sheet(folder).rows)
+
+
+def picture(lines: Sequence[Line] = LINES) -> Figure:
+    """Draw the geometric mean of each line, and the span from its least to its greatest ratio."""
+    figure = Figure(figsize=(8, 0.9 + 0.27 * len(lines)), layout="constrained")
+    axes = figure.subplots()
+    names = []
+    place = 0.0
+    for before, line in zip((None, *lines), lines, strict=False):
+        place += 1.0 if before is None or before.peer == line.peer else 1.7
+        found = line.ratios()
+        colour, marker = _LOOKS[line.peer]
+        mean = geometric_mean(found)
+        axes.plot([min(found), max(found)], [place, place], color=colour, linewidth=1.2, alpha=0.7)
+        axes.plot([mean], [place], marker=marker, color=colour, markersize=8, markeredgecolor="black", linestyle="none")
+        axes.annotate(f"{mean:.2f}", (1.01, place), xycoords=("axes fraction", "data"), va="center", size=9)
+        names.append((place, f"{line.peer}:  {line.what}"))
+    axes.set_yticks([place for place, _ in names], [name for _, name in names], size=9)
+    axes.set_ylim(place + 0.8, 0.2)
+    axes.set_xscale("log")
+    axes.set_xlim(0.1, 20)
+    plain_ticks(axes.xaxis)
+    axes.axvline(1.0, color="black", linewidth=1)
+    axes.grid(axis="x", linewidth=0.4)
+    figure.supxlabel(
+        "time of the other / time of clsparse_py, calls back to back, float64: right of 1 we are faster\n"
+        "marks: geometric means; lines: least to greatest of all matrices, cut at 20",
+        size=9,
+    )
+    return figure
+
+
+def main() -> None:
+    """Draw the picture."""
+    with rc_context({"svg.hashsalt": "clsparse_py"}):
+        picture().savefig(PICTURE, format="svg", metadata={"Date": None, "Description": description()})
+    print(f"wrote {PICTURE.relative_to(machine.ROOT)}")
+
+
+if __name__ == "__main__":
+    main()
