@@ -12,7 +12,10 @@ OCL_ICD_VENDORS ?= $(CURDIR)/$(VENV)/icd/
 # Compilers take most of the tests' time, and use one core each.
 WORKERS ?= 2
 
-.PHONY: help demo test test-full lint clean
+# Site and examples have an environment of their own: they need much that nothing else does.
+DOCS := .venv-docs
+
+.PHONY: help demo test test-full lint docs examples dist clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /make \1: /p' Makefile
@@ -31,8 +34,22 @@ lint: $(VENV)/test ## ruff, mypy and the layers of modules
 	$(IN_VENV)/mypy
 	$(IN_VENV)/lint-imports
 
-clean: ## remove the virtual environment and what the tools keep
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+docs: $(DOCS)/made ## build the site into build/site; the gallery's programs run for their pictures
+	$(DOCS)/bin/sphinx-build -W --keep-going --quiet --builder html --doctree-dir build/doctrees docs build/site
+	@echo "build/site/index.html is the site"
+
+examples: $(DOCS)/made ## run each program of examples/ and each code block of the pages; pictures go to build/examples
+	$(DOCS)/bin/python tests/run_examples.py
+	$(DOCS)/bin/pytest --noconftest tests/test_code_blocks.py
+
+dist: $(VENV)/dist ## build and check the distributions, install the wheel into a fresh environment and try it there
+	rm -rf build/dist
+	$(IN_VENV)/python -m build --outdir build/dist .
+	$(IN_VENV)/twine check --strict build/dist/*
+	$(IN_VENV)/python tests/smoke.py build/dist
+
+clean: ## remove the virtual environments, what was built and what the tools keep
+	rm -rf $(VENV) $(DOCS) build .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 $(VENV)/made: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python 3.10 or later is needed")'
@@ -49,4 +66,15 @@ $(VENV)/demo: $(VENV)/made
 $(VENV)/test: $(VENV)/made tests/lanes/runtimes.py
 	$(PIP) '.[pocl,intel,test,bench,tune]'
 	$(IN_VENV)/python tests/lanes/runtimes.py $(VENV)/icd
+	touch $@
+
+$(VENV)/dist: $(VENV)/made
+	$(PIP) '.[dist]'
+	touch $@
+
+$(DOCS)/made: pyproject.toml
+	$(PYTHON) -m venv --clear $(DOCS)
+	$(DOCS)/bin/pip install --quiet --disable-pip-version-check --editable '.[pocl,docs,examples]'
+	@$(DOCS)/bin/clsparse devices >/dev/null 2>&1 || \
+	    $(DOCS)/bin/pip install --quiet --disable-pip-version-check --editable '.[intel]'
 	touch $@

@@ -100,7 +100,9 @@ def run(*command: str, cwd: Path, path: Path | None = None) -> str:
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of what the repository holds, but for results of benchmarks."""
     folder = tmp_path_factory.mktemp("copy") / "checkout"
-    shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist", "results"))
+    shutil.copytree(
+        ROOT, folder, ignore=shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist", "generated", "results")
+    )
     return folder
 
 
