@@ -92,7 +92,7 @@ def spgemm(
         "auto", the choice of the device's profile, or a name in `METHODS`. Rows that a named method cannot hold are made by the
         methods of "auto"; `SpgemmPlan.explain` lists them.
     semiring : Semiring
-        The operations that stand for + and *.
+        The operations that stand for ``+`` and ``*``.
     deterministic : bool
         True: bitwise the same result each time on one device. False: faster forms are allowed, if a method has one.
     memory_limit : int, optional

@@ -1,0 +1,305 @@
+"""Draws the figures of the concept pages: ``python docs/figures/draw.py [FOLDER] [--png]``, by default beside this file as SVG.
+
+Colours are Okabe and Ito's, which colour-blind readers tell apart; no figure says anything by colour alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+import matplotlib as mpl
+
+mpl.use("agg")
+
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.patches import FancyBboxPatch
+
+BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PINK = (
+    "#000000",
+    "#E69F00",
+    "#56B4E9",
+    "#009E73",
+    "#F0E442",
+    "#0072B2",
+    "#D55E00",
+    "#CC79A7",
+)
+PALE = "#F2F2F2"
+GREY = "#777777"
+
+
+def canvas(width: float, height: float) -> Axes:
+    """Return axes without ticks whose units are tenths of an inch."""
+    _, axes = plt.subplots(figsize=(width / 10, height / 10))
+    axes.set(xlim=(0, width), ylim=(0, height), aspect="equal")
+    axes.axis("off")
+    axes.figure.subplots_adjust(0, 0, 1, 1)
+    return axes
+
+
+def box(
+    axes: Axes, x: float, y: float, w: float, h: float, text: str, face: str = PALE, size: float = 9, **text_style: object
+) -> None:
+    """Draw a box with a text in its middle; x and y are its lower left corner."""
+    axes.add_patch(FancyBboxPatch((x, y), w, h, boxstyle="round,pad=0,rounding_size=0.8", fc=face, ec=BLACK, lw=0.8))
+    axes.text(x + w / 2, y + h / 2, text, ha="center", va="center", size=size, **text_style)
+
+
+def cell(
+    axes: Axes, x: float, y: float, text: str = "", face: str = "white", w: float = 4, h: float = 4, size: float = 9
+) -> None:
+    """Draw one cell of an array."""
+    axes.add_patch(plt.Rectangle((x, y), w, h, fc=face, ec=BLACK, lw=0.8))
+    axes.text(x + w / 2, y + h / 2, text, ha="center", va="center", size=size)
+
+
+def arrow(
+    axes: Axes, start: tuple[float, float], end: tuple[float, float], style: str = "-|>", colour: str = BLACK, **more: object
+) -> None:
+    """Draw an arrow."""
+    axes.annotate("", end, start, arrowprops={"arrowstyle": style, "lw": 1, "color": colour, "shrinkA": 0, "shrinkB": 0, **more})
+
+
+def label(axes: Axes, x: float, y: float, text: str, size: float = 9, ha: str = "left", **style: object) -> None:
+    """Write a text."""
+    axes.text(x, y, text, size=size, ha=ha, va="center", **style)
+
+
+def kernel() -> None:
+    """How a template becomes a kernel for a device."""
+    axes = canvas(74, 27)
+    box(axes, 1, 17, 15, 8, "template\nsubvector.mako", SKY)
+    box(axes, 1, 3, 15, 8, "parameter record\nlanes=8, group=128,\ndouble, int32", YELLOW, 8)
+    box(axes, 22, 10, 13, 8, "source for\nthis device", PALE)
+    box(axes, 42, 10, 13, 8, "driver's\ncompiler", ORANGE)
+    box(axes, 61, 10, 12, 8, "built kernel", GREEN)
+    arrow(axes, (16, 21), (22, 15.5))
+    arrow(axes, (16, 7), (22, 12.5))
+    arrow(axes, (35, 14), (42, 14))
+    arrow(axes, (55, 14), (61, 14))
+    box(axes, 36, 0.8, 25, 5, "kept on disk, by source, device, driver", "white", 8)
+    arrow(axes, (48.5, 10), (48.5, 5.8), "<|-|>")
+    label(axes, 67, 7.6, "asked for its limit:\nif too large, a smaller\ngroup is built", 8, "center", color=GREY)
+    label(axes, 48.5, 22.5, "refused? kept on disk, too;\nthe rows go to another kernel", 8, "center", color=RED)
+    arrow(axes, (48.5, 18), (48.5, 20.7), colour=RED)
+
+
+LENGTHS = (1, 2, 9, 1, 3, 1, 8, 2, 2, 12)
+
+
+def binning() -> None:
+    """Rows of like lengths share a bin, and a bin has a kernel of its own."""
+    axes = canvas(74, 46)
+    colours = {0: SKY, 1: YELLOW, 2: ORANGE}
+
+    def bin_of(length: int) -> int:
+        return 0 if length <= 1 else 1 if length <= 3 else 2
+
+    label(axes, 2, 43.5, "rows of A", weight="bold")
+    for row, length in enumerate(LENGTHS):
+        y = 38.5 - 4 * row
+        label(axes, 2.2, y + 1.5, str(row), 8, "center", color=GREY)
+        for k in range(length):
+            cell(axes, 4 + 2 * k, y, "", colours[bin_of(length)], 2, 3)
+    for number, (name, low, kernel_name) in enumerate(
+        (
+            ("bin 1: 1 entry", 33, "serial:\na work-item a row"),
+            ("bin 2: 2 to 3", 19, "subvector2:\n2 lanes a row"),
+            ("bin 3: 8 and more", 5, "subvector8:\n8 lanes a row"),
+        )
+    ):
+        members = [str(row) for row, length in enumerate(LENGTHS) if bin_of(length) == number]
+        box(axes, 37, low, 15, 8, f"{name}\nrows {', '.join(members)}", colours[number], 8)
+        arrow(axes, (52, low + 4), (57, low + 4))
+        box(axes, 57, low, 16, 8, kernel_name, "white", 8)
+    label(axes, 44.5, 43.5, "lists of row numbers", ha="center", weight="bold")
+    label(axes, 65, 43.5, "a launch each", ha="center", weight="bold")
+    arrow(axes, (30, 23), (36, 23))
+
+
+def balance() -> None:
+    """CSR-Adaptive and merge-based: how rows of unequal length become equal work."""
+    axes = canvas(78, 44)
+    colours = (SKY, YELLOW, GREEN, ORANGE)
+    label(axes, 2, 41.5, "CSR-Adaptive: whole rows, up to 8 entries a group", weight="bold")
+    groups = ((1, 2, 3, 1), (2, 4), (8,), (1, 1, 3, 3))
+    y = 36.0
+    for number, rows in enumerate(groups):
+        top = y + 3
+        for length in rows:
+            for k in range(length):
+                cell(axes, 4 + 2 * k, y, "", colours[number], 2, 3)
+            y -= 3
+        mid = (top + y + 3) / 2
+        axes.plot([22, 23, 23, 22], [top - 0.3, top - 0.3, y + 3.3, y + 3.3], color=BLACK, lw=1)
+        label(axes, 24, mid, f"group {number + 1}: {sum(rows)}", 8)
+    label(axes, 42, 41.5, "merge-based: equal steps, rows may be cut", weight="bold")
+    lengths = (1, 2, 6, 0, 2, 5)
+    left, low, unit = 48.0, 6.0, 1.75
+    n = sum(lengths)
+    height = len(lengths)
+    for row in range(height + 1):
+        axes.plot([left, left + n * unit], [low + row * 5, low + row * 5], color="#cccccc", lw=0.7)
+    for k in range(n + 1):
+        axes.plot([left + k * unit] * 2, [low, low + 5 * height], color="#eeeeee", lw=0.7)
+    path = [(0, 0)]
+    for row, length in enumerate(lengths):
+        start = path[-1][0]
+        path += [(start + k + 1, row) for k in range(length)] + [(start + length, row + 1)]
+    steps = len(path) - 1
+    share = -(-steps // 4)
+    for number in range(4):
+        piece = path[number * share : (number + 1) * share + 1]
+        xs = [left + x * unit for x, _ in piece]
+        ys = [low + 5 * (height - row) for _, row in piece]
+        axes.plot(xs, ys, color=(BLUE, ORANGE, GREEN, PINK)[number], lw=3, solid_capstyle="butt")
+        axes.plot(xs[:1], ys[:1], "o", color=BLACK, ms=4)
+    axes.plot([left + path[-1][0] * unit], [low + 5 * (height - path[-1][1])], "o", color=BLACK, ms=4)
+    label(axes, left + n * unit / 2, low + 5 * height + 2.2, "entries of A: one step right", 8, "center")
+    axes.text(left - 2.5, low + 2.5 * height, "ends of rows: one step down", size=8, rotation=90, ha="center", va="center")
+    label(
+        axes,
+        left + n * unit / 2,
+        2.5,
+        f"{steps} steps: {share} for each of four work-items;\nbetween two dots lies the work of one",
+        8,
+        "center",
+    )
+
+
+def segmented_merge() -> None:
+    """Sub-segments are merged in rounds, and all work-items of a round have as many elements."""
+    axes = canvas(76, 36)
+    rounds = (
+        ("given", [[3, 9], [1, 7], [2, 5], [4, 8], [6, 6], [0, 2]]),
+        ("round 1", [[1, 3, 7, 9], [2, 4, 5, 8], [0, 2, 6, 6]]),
+        ("round 2", [[1, 2, 3, 4, 5, 7, 8, 9], [0, 2, 6, 6]]),
+    )
+    owner = ((0, 0, 0, 0, 1, 1), (0, 0, 1), (0, 1))
+    face = (SKY, YELLOW)
+    for number, (name, runs) in enumerate(rounds):
+        y = 25.0 - 11 * number
+        label(axes, 1, y + 2, name, weight="bold")
+        x = 11.0
+        for run, segment in zip(runs, owner[number], strict=True):
+            for value in run:
+                cell(axes, x, y, str(value), face[segment], 4, 4)
+                x += 4
+            x += 1.0
+        for part, x in enumerate(((), (11, 28, 45), (11, 27))[number]):
+            axes.plot([x + 0.3, x + 15.7], [y + 6, y + 6], color=(BLUE, ORANGE, GREEN)[part], lw=3)
+            label(axes, x + 8, y + 7.6, f"work-item {part + 1}: 4 elements", 8, "center")
+    label(axes, 52, 9, "done in round 1", 8, "center", color=GREY)
+    label(axes, 20, 32, "segment 1: four sorted sub-segments", 8)
+    label(axes, 55, 32, "segment 2: two", 8)
+
+
+def esc() -> None:
+    """Expansion, sorting and contraction of one row of C."""
+    axes = canvas(74, 40)
+    label(axes, 1, 37.5, "row i of A names rows 0, 2 and 5 of B", weight="bold")
+    stages = (
+        ("expand", [(1, "2", SKY), (4, "1", SKY), (0, "3", YELLOW), (4, "5", YELLOW), (1, "4", ORANGE), (7, "1", ORANGE)], 28),
+        (
+            "sort by column",
+            [(0, "3", YELLOW), (1, "2", SKY), (1, "4", ORANGE), (4, "1", SKY), (4, "5", YELLOW), (7, "1", ORANGE)],
+            16,
+        ),
+        ("contract", [(0, "3", PALE), (1, "6", PALE), (4, "6", PALE), (7, "1", PALE)], 4),
+    )
+    places: list[list[float]] = []
+    for name, cells, y in stages:
+        label(axes, 1, y + 3, name, weight="bold")
+        label(axes, 17.5, y + 4.5, "column", 8, color=GREY)
+        label(axes, 17.5, y + 1.5, "value", 8, color=GREY)
+        here = []
+        for k, (column, value, face) in enumerate(cells):
+            x = 25 + 7 * k
+            cell(axes, x, y + 3, str(column), face, 5, 3)
+            cell(axes, x, y, value, face, 5, 3)
+            here.append(x + 2.5)
+        places.append(here)
+    for k, to in enumerate((1, 3, 0, 4, 2, 5)):
+        arrow(axes, (places[0][k], 28), (places[1][to], 22.3), colour=GREY)
+    for k, to in enumerate((0, 1, 1, 2, 2, 3)):
+        arrow(axes, (places[1][k], 16), (places[2][to], 10.3), colour=GREY)
+    label(axes, 55, 7, "equal columns are added,\nin the order of A's row", 8)
+
+
+def accumulators() -> None:
+    """Which accumulator makes which row of C, on GPUs."""
+    _, axes = plt.subplots(figsize=(7.4, 4.0), layout="constrained")
+    axes.set(
+        xscale="log", yscale="log", xlim=(1, 1e6), ylim=(1, 1e5), xlabel="products of the row", ylabel="entries of the row of A"
+    )
+    regions = (
+        ((1, 1, 512, 512), SKY, "reg-sort\na network in registers", (22, 6.5)),
+        ((512, 1, 65536, 256), YELLOW, "reg-merge\nheads of B's rows in registers", (5800, 16)),
+        ((65536, 1, 1e6, 256), PINK, "esc", (2.6e5, 16)),
+        ((512, 256, 1e6, 1e5), PINK, "esc: expanded and sorted\nin global memory", (2.2e4, 5000)),
+    )
+    for (x0, y0, x1, y1), face, text, (x, y) in regions:
+        axes.fill_between([x0, x1], y0, y1, fc=face, ec=BLACK, lw=0.8)
+        axes.text(x, y, text, ha="center", va="center", size=9)
+    axes.text(22, 4500, "only where rows of B are empty", ha="center", size=8, color=GREY)
+    axes.set_title("Even rows on a GPU; those that span few columns have a sum for each column instead", size=9)
+
+
+def decisions() -> None:
+    """From a matrix to a label."""
+    axes = canvas(78, 34)
+    box(axes, 1, 13, 13, 8, "matrix", SKY)
+    box(axes, 19, 10, 15, 14, "features\n\nrows, nnz, mean,\nlongest, jumps,\nhistogram ...", YELLOW, 8)
+    arrow(axes, (14, 17), (19, 17))
+    label(axes, 26.5, 27.0, "one pass, one read", 8, "center", color=GREY)
+    arrow(axes, (34, 17), (39, 17))
+    box(axes, 39, 14, 13, 6, "longest <= 64", "white")
+    box(axes, 57, 24, 9, 5, "mean <= 12", "white", 8)
+    box(axes, 57, 5, 9, 5, "jumps <= 0.4", "white", 8)
+    arrow(axes, (52, 18.5), (57, 25.5))
+    arrow(axes, (52, 15.5), (57, 8.5))
+    for y, text in ((29, "adaptive/256"), (20.5, "subvector8"), (10.5, "adaptive/128"), (1.5, "merge/128")):
+        box(axes, 69, y - 0.5, 8.8, 4, text, GREEN, 6.5)
+    arrow(axes, (66, 27.5), (69, 30.3))
+    arrow(axes, (66, 25.5), (69, 23.0))
+    arrow(axes, (66, 8.5), (69, 11.5))
+    arrow(axes, (66, 6.5), (69, 4.0))
+    for x, y, text in ((53.3, 23.3, "yes"), (53.3, 10.7, "no")):
+        label(axes, x, y, text, 8, "center", color=GREY)
+    label(axes, 46, 4, "a decision tree\nfrom the profile", 8, "center", color=GREY)
+    label(axes, 66, 16.8, "labels: kernel and work-group", 8, "center", color=GREY)
+
+
+FIGURES: dict[str, Callable[[], None]] = {
+    "kernel": kernel,
+    "binning": binning,
+    "balance": balance,
+    "segmented-merge": segmented_merge,
+    "esc": esc,
+    "accumulators": accumulators,
+    "decisions": decisions,
+}
+
+
+def main() -> None:
+    """Draw all figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, nargs="?", default=Path(__file__).parent)
+    parser.add_argument("--png", action="store_true", help="PNG in place of SVG")
+    given = parser.parse_args()
+    given.folder.mkdir(parents=True, exist_ok=True)
+    mpl.rcParams.update({"svg.hashsalt": "clsparse_py", "font.family": "DejaVu Sans"})
+    for name, draw in FIGURES.items():
+        draw()
+        if given.png:
+            plt.savefig(given.folder / f"{name}.png", dpi=110)
+        else:
+            plt.savefig(given.folder / f"{name}.svg", metadata={"Date": None})
+        plt.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""The site and the files for a release: links lead somewhere, every public name has a page, and what was not run says so."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from pages import DOCS, ROOT
+
+import clsparse_py
+from clsparse_py import linalg, primitives
+
+pytestmark = pytest.mark.skipif(not (ROOT / "pyproject.toml").exists(), reason="the tests do not run from a checkout")
+
+TEXTS = sorted(
+    path
+    for path in (*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "bench").glob("*.md"), *(ROOT / "examples").glob("*.rst"))
+    if "generated" not in path.parts
+)
+#: Names that need no page of their own: modules, SciPy's names, and instances that stand on their class's page.
+WITHOUT_PAGE = re.compile(
+    r"isspmatrix|Sparse\w*Warning|(bsr|dia|dok|lil)_array|plus_\w+|min_plus|max_times|or_and|csgraph|io|linalg|primitives"
+)
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's titles."""
+    titles = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"```.*?\n```", "", page.read_text("utf-8"), flags=re.DOTALL)
+    for target in re.findall(r"\]\((?!https?:)([^)\s]+)\)", text):
+        path, _, anchor = target.partition("#")
+        found = (page.parent / path).resolve() if path else page
+        assert found.exists(), f"{target} is not there"
+        assert not anchor or anchor in anchors(found), f"{path} has no title for #{anchor}"
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.relative_to(DOCS).as_posix())
+def test_every_page_is_in_a_list_of_pages(page: Path) -> None:
+    if "generated" in page.parts or (page.name == "index.md" and page.parent == DOCS):
+        return
+    lists = "".join(each.read_text("utf-8") for each in DOCS.rglob("*.md") if "```{toctree}" in each.read_text("utf-8"))
+    name = page.relative_to(DOCS).with_suffix("").as_posix()
+    assert name in lists.split() or page.stem in lists.split() or page.parent.name == "decisions"
+
+
+def test_every_public_name_has_a_page() -> None:
+    listed = set(
+        re.findall(
+            r"^   (?:\w+\.)*(\w+)$", "".join(path.read_text() for path in (DOCS / "api").glob("*.rst")), flags=re.MULTILINE
+        )
+    )
+    told = "".join(path.read_text() for path in (DOCS / "api").glob("*.rst"))
+    modules: tuple[ModuleType, ...] = (clsparse_py, linalg, primitives)
+    names = {name for module in modules for name in module.__all__}
+    assert not {name for name in names - listed if not WITHOUT_PAGE.match(name) and f"``{name}``" not in told}
+
+
+def test_figures_that_pages_show_are_there_and_are_drawn() -> None:
+    shown = {
+        Path(name).stem
+        for page in TEXTS
+        for name in re.findall(r"!\[[^\]]+\]\(([^)]+)\)", page.read_text("utf-8"))
+        if "figures" in name
+    }
+    drawn = {path.stem for path in (DOCS / "figures").glob("*.svg")}
+    assert shown == drawn
+    program = (DOCS / "figures" / "draw.py").read_text("utf-8")
+    assert all(f'"{name}"' in program for name in drawn - {"speed"})
+
+
+def test_the_version_is_said_in_one_place() -> None:
+    for name in ("CITATION.cff", "conda/recipe.yaml"):
+        said = re.search(r'^ *version: "?([\d.]+)"?$', (ROOT / name).read_text("utf-8"), flags=re.MULTILINE)
+        assert said is not None
+        assert said[1] == clsparse_py.__version__
+    assert f"## {clsparse_py.__version__}" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+
+
+def test_every_package_is_installed() -> None:
+    packages = {
+        path.parent.relative_to(ROOT).as_posix().replace("/", ".") for path in (ROOT / "clsparse_py").rglob("__init__.py")
+    }
+    text = (ROOT / "pyproject.toml").read_text("utf-8")
+    listed = re.search(r"^packages = (\[\n.*?^\])$", text, flags=re.DOTALL | re.MULTILINE)
+    assert listed is not None
+    assert set(ast.literal_eval(listed[1])) == packages | {"clsparse_py.cl", "clsparse_py.templates"}
+
+
+def test_what_was_not_run_says_so() -> None:
+    for path in (*(ROOT / ".github" / "workflows").glob("*.yml"), ROOT / "conda" / "recipe.yaml"):
+        assert re.search(r"\bnot (run|built)\b", path.read_text("utf-8").splitlines()[0]), path.name
