@@ -169,9 +169,8 @@ def test_pages_hold_the_tables_of_results_files(tmp_path: Path) -> None:
 def test_figures_within_lines_are_those_of_results_files(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     results.write(tmp_path / "r.json", document(entry("m", record("clsparse/auto", 1.0), record("scipy", 2.0))))
-    page.write_text(
-        "It is <!-- figure r.json spmv float64 scipy mean -->?<!-- --> on <!-- figure r.json spmv float64 scipy count --><!-- -->."
-    )
+    figure = "<!-- figure r.json spmv float64 scipy"
+    page.write_text(f"It is {figure} mean -->?<!-- --> on {figure} count --><!-- -->.")
     assert pages.fill(page)
     assert page.read_text().replace("<!-- -->", "").endswith("count -->1.")
     assert "mean -->2.00<!-- -->" in page.read_text()
