@@ -112,22 +112,22 @@ def _primes(n: int) -> list[int]:
     return [k for k in range(2, n + 1) if all(k % d for d in range(2, int(k**0.5) + 1))]
 
 
-def trefethen(n: int = 2000) -> sp.csr_array:
+def trefethen(n: int = 1000) -> sp.csr_array:
     """Return Trefethen's matrix: the first n primes on the diagonal, 1 where row and column differ by a power of two."""
     distances = [1 << bit for bit in range(n.bit_length()) if 1 << bit < n]
-    # Every one of the first 2000 primes is below 17500.
-    diagonals = [np.array(_primes(17500)[:n], float), *(np.ones(n - d) for d in distances for _ in (0, 1))]
+    # Every one of the first 1000 primes is below 8000.
+    diagonals = [np.array(_primes(8000)[:n], float), *(np.ones(n - d) for d in distances for _ in (0, 1))]
     return sp.csr_array(sp.diags_array(diagonals, offsets=[0, *(sign * d for d in distances for sign in (1, -1))]))
 
 
-def redheffer(n: int = 2000) -> sp.coo_array:
+def redheffer(n: int = 1000) -> sp.coo_array:
     """Return Redheffer's matrix: 1 where the row divides the column, and in the first column."""
     pairs = {(i, j) for i in range(1, n + 1) for j in range(i, n + 1, i)} | {(i, 1) for i in range(1, n + 1)}
     row, col = np.array(sorted(pairs)).T - 1
     return sp.coo_array((np.ones(row.size), (row, col)), shape=(n, n))
 
 
-def divisibility(n: int = 4000) -> sp.coo_array:
+def divisibility(n: int = 2000) -> sp.coo_array:
     """Return the Hasse diagram of divisibility: 1 where the column is a prime times the row. Rows above n / 2 are empty."""
     primes = _primes(n)
     row, col = np.array([(i, i * p) for i in range(1, n // 2 + 1) for p in primes if i * p <= n]).T - 1
@@ -139,9 +139,9 @@ SAMPLES: dict[str, tuple[Callable[[], sp.sparray], str, str, str]] = {
     "karate": (karate, "pattern", "symmetric", "social network: friendships in a karate club"),
     "plate": (plate, "real", "symmetric", "finite elements: elastic plate with a hole"),
     "qap_lp_8": (assignment_lp, "integer", "general", "linear programme: relaxed quadratic assignment"),
-    "trefethen_2000": (trefethen, "integer", "symmetric", "bands at powers of two around the primes"),
-    "redheffer_2000": (redheffer, "pattern", "general", "divisibility: rows from 2 to 2000 entries"),
-    "hasse_4000": (divisibility, "pattern", "general", "Hasse diagram: half of the rows are empty"),
+    "trefethen_1000": (trefethen, "integer", "symmetric", "bands at powers of two around the primes"),
+    "redheffer_1000": (redheffer, "pattern", "general", "divisibility: rows from 2 to 1000 entries"),
+    "hasse_2000": (divisibility, "pattern", "general", "Hasse diagram: half of the rows are empty"),
 }
 
 
