@@ -2,8 +2,8 @@
 Heat equation, with PyAMG's preconditioner
 ==========================================
 
-A square plate, warm at one edge, cools by implicit steps. Each step solves a linear system by SciPy's conjugate gradients:
-products run on the device, PyAMG's multigrid cycle is the preconditioner.
+A square plate, cold at first, is warmed from one edge. Each implicit step solves a linear system by SciPy's conjugate
+gradients, whose products run on the device; PyAMG's multigrid cycle is the preconditioner.
 """
 
 # %%
@@ -15,6 +15,7 @@ products run on the device, PyAMG's multigrid cycle is the preconditioner.
 import matplotlib.pyplot as plt
 import numpy as np
 import pyamg
+import scipy.sparse.linalg
 
 import clsparse_py as sp
 
@@ -43,7 +44,7 @@ u = np.zeros(N * N)
 frames, counts = [], []
 for step in range(40):
     rounds = []
-    u, info = sp.linalg.cg(system, u + STEP * source.ravel(), x0=u, rtol=1e-8, M=cycle, callback=rounds.append)
+    u, info = scipy.sparse.linalg.cg(system, u + STEP * source.ravel(), x0=u, rtol=1e-8, M=cycle, callback=rounds.append)
     assert info == 0
     counts.append(len(rounds))
     if step in (0, 4, 39):
