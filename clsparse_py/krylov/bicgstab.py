@@ -86,12 +86,12 @@ def bicgstab(system: System) -> int:
     totals = sweeps.totals()
     norm, bound = totals["rr"].real, system.bound(totals["bb"])
     if totals["bb"] == 0:
-        system.chain.fill(x, 0, system.n)
+        sweeps.fill(x)
         return 0
     if norm < bound:
         return 0
     for each in (p, v):
-        system.chain.fill(each, 0, system.n)
+        sweeps.fill(each)
     tolerance = float(np.finfo(system.dtype).eps) ** 4
     sweeps.set(bound=bound, tolerance=tolerance, norm=norm, code_after=1, rho_before=1, alpha=1, omega=1)
     direction()

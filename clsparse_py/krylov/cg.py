@@ -56,11 +56,11 @@ def cg(system: System) -> int:
     if M is not None and inner is not None:
         M(r, z)
         inner()
-    system.chain.copy(p, z, system.n)
+    sweeps.copy(p, z)
     totals = sweeps.totals()
     norm, bound = totals["rr"].real, system.bound(totals["bb"])
     if totals["bb"] == 0:
-        system.chain.fill(x, 0, system.n)
+        sweeps.fill(x)
         return 0
     if norm < bound:
         return 0

@@ -18,7 +18,7 @@ from typing_extensions import Self, override
 
 from clsparse_py.arithmetic import needs_fp64, type_of_sums
 from clsparse_py.device import Device, Portability
-from clsparse_py.launch import Chain
+from clsparse_py.launch import Chain, enqueue_fill
 from clsparse_py.memory import allocated, submit
 from clsparse_py.programs import Built, Parameters
 from clsparse_py.records import dataclass
@@ -154,6 +154,8 @@ class Sweep(Parameters):
         of, scalars, sums = self.of, self.layout.scalars.index, self.layout.sums.index
         return {
             "work_group": self.work_group,
+            "n_scalars": len(self.layout.scalars),
+            "n_sums": len(self.layout.sums),
             "needs_box": self.work_group > self.portability.lane_width,
             "unroll": self.unroll,
             "reads": of.reads,
@@ -201,29 +203,39 @@ class Sweeps:
     dtype : dtype
         Of vectors and scalars.
     layout : Layout
+    parts : int
+        How many sets of scalars and sums there are; a pass uses one of them.
 
     Attributes
     ----------
     scalars, sums : pyopencl.array.Array
     """
 
-    def __init__(self, chain: Chain, n: int, dtype: np.dtype[Any], layout: Layout) -> None:
-        self.chain, self.n, self.dtype, self.layout = chain, n, dtype, layout
+    def __init__(self, chain: Chain, n: int, dtype: np.dtype[Any], layout: Layout, parts: int = 1) -> None:
+        self.chain, self.n, self.dtype, self.layout, self.parts = chain, n, dtype, layout, parts
         device = chain.device
         self._device = device
         if device.is_cpu:
             self.groups = min(n, device.compute_units * _CHUNKS_PER_UNIT)
         else:
             self.groups = min(-(-n // _WORK_GROUP), device.compute_units * _GROUPS_PER_UNIT)
-        self.scalars = allocated(chain.queue, "scalars", max(len(layout.scalars), 1), dtype)
-        self.sums = allocated(chain.queue, "sums", max(len(layout.sums), 1) * self.groups, dtype)
+        self.scalars = allocated(chain.queue, "scalars", parts * len(layout.scalars), dtype)
+        self.sums = allocated(chain.queue, "sums", parts * len(layout.sums) * self.groups, dtype)
 
     def vector(self) -> cl_array.Array:
         """Return a vector whose entries are not set."""
         return allocated(self.chain.queue, "a vector of a solver", self.n, self.dtype)
 
-    def bind(self, of: Pass, **vectors: cl_array.Array) -> Bound:
-        """Return a pass over vectors, which are given by name.
+    def fill(self, vector: cl_array.Array, value: Any = 0) -> None:
+        """Enqueue setting all entries of a vector to a value."""
+        enqueue_fill(self.chain.queue, vector.base_data, np.array(value, self.dtype), vector.nbytes, None)
+
+    def copy(self, target: cl_array.Array, source: cl_array.Array) -> None:
+        """Enqueue the copy of a vector."""
+        submit("a copy", cl.enqueue_copy, self.chain.queue, target.base_data, source.base_data, byte_count=source.nbytes)
+
+    def bind(self, of: Pass, part: int = 0, **vectors: cl_array.Array) -> Bound:
+        """Return a pass over vectors, which are given by name; ``part`` has its scalars and sums.
 
         Raises
         ------
@@ -233,19 +245,22 @@ class Sweeps:
         built, record = self.chain.build(Sweep.legal(self._device, self.dtype.name, of, self.layout))
         if self._device.is_cpu:
             span = -(-self.n // (self.groups * record.work_group))
-            sizes = self.n, span, 1, span
+            sizes = self.n, span, 1, span, part
         else:
-            sizes = self.n, 1, self.groups * record.work_group, self.n
+            sizes = self.n, 1, self.groups * record.work_group, self.n, part
         arrays = (self.scalars, self.sums, *(vectors[name] for name in of.vectors))
         return Bound(self.chain.queue, built, self.groups, [*map(np.uint64, sizes), *(each.base_data for each in arrays)])
 
     def set(self, **values: Any) -> None:
-        """Set all scalars, those that are not named to 0; waits."""
-        host = np.array([values.get(name, 0) for name in self.layout.scalars], self.dtype)
-        submit("scalars", cl.enqueue_copy, self.chain.queue, self.scalars.base_data, host, is_blocking=True)
+        """Set the scalars of the first part, those that are not named to 0; waits."""
+        self.set_all(np.array([values.get(name, 0) for name in self.layout.scalars], self.dtype))
+
+    def set_all(self, values: np.ndarray[Any, Any]) -> None:
+        """Set the scalars of the first parts to values in their order; waits."""
+        submit("scalars", cl.enqueue_copy, self.chain.queue, self.scalars.base_data, values, is_blocking=True)
 
     def totals(self) -> dict[str, Any]:
-        """Return all sums, by name; waits. Sums that no pass has begun yet are any number."""
+        """Return all sums of the first part, by name; waits. Sums that no pass has begun yet are any number."""
         parts = self.chain.read(self.sums, len(self.layout.sums) * self.groups).reshape(-1, self.groups)
         with np.errstate(all="ignore"):
             return dict(zip(self.layout.sums, parts.sum(axis=1), strict=True))

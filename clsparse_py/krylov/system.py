@@ -67,8 +67,8 @@ class System:
         if self.guessed:
             self.A(self.x, q)
         else:
-            self.chain.fill(q, 0, self.n)
-        sweeps.bind(start, b=self.b, q=q, **vectors)()
+            sweeps.fill(q)
+        sweeps.bind(start, 0, b=self.b, q=q, **vectors)()
 
     def bound(self, bb: Any) -> np.floating[Any]:
         """Return the square below which the residual's has to be, for the square of b's norm."""

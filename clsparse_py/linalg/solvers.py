@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import operator
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -9,9 +12,10 @@ import scipy.sparse.linalg
 
 from clsparse_py.krylov import bicgstab as krylov_bicgstab
 from clsparse_py.krylov import cg as krylov_cg
+from clsparse_py.krylov import gmres as krylov_gmres
 from clsparse_py.linalg.problem import solved
 
-__all__ = ["bicgstab", "cg"]
+__all__ = ["bicgstab", "cg", "gmres"]
 
 
 def cg(
@@ -131,4 +135,88 @@ def bicgstab(
     return solved(
         krylov_bicgstab.bicgstab, scipy.sparse.linalg.bicgstab, A, b, x0, M,
         rtol=rtol, atol=atol, maxiter=maxiter, callback=callback, check_every=check_every,
+    )  # fmt: skip
+
+
+def gmres(
+    A: Any,
+    b: Any,
+    x0: Any = None,
+    *,
+    rtol: float = 1e-5,
+    atol: float = 0.0,
+    restart: int | None = None,
+    maxiter: int | None = None,
+    M: Any = None,
+    callback: Callable[[Any], object] | None = None,
+    callback_type: str | None = None,
+    check_every: int = 1,
+) -> tuple[Any, int]:
+    """Solve ``A x = b`` by the generalised minimal residual method, on the device.
+
+    Parameters
+    ----------
+    A : sparse array or operator
+        n x n; as for `cg`, but it need not be Hermitian.
+    b, x0, rtol, atol
+        As for `cg`.
+    restart : int, optional
+        Columns of a cycle, for each of which a vector is kept; by default 20, and n at most.
+    maxiter : int, optional
+        Cycles at most, by default 10 n; columns with the callback type "legacy".
+    M : sparse array, operator or callable, optional
+        Approximates the inverse of A; the preconditioned residual is minimised.
+    callback : callable, optional
+        Called as ``callback_type`` says.
+    callback_type : {"x", "pr_norm", "legacy"}, optional
+        "x": with x after each cycle. "pr_norm": with the norm of the preconditioned residual, by that of b, for each column.
+        "legacy", the default: as "pr_norm", and ``maxiter`` counts columns.
+    check_every : int
+        How many columns pass between two looks at them.
+
+    Returns
+    -------
+    x : numpy.ndarray or pyopencl.array.Array
+        The solution, as b is; of n entries if b is n x 1.
+    info : int
+        0 if a solution was found, else ``maxiter``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        A is not square, or another argument has a wrong shape, dtype or value.
+
+    Notes
+    -----
+    Saad and Schultz, "GMRES: a generalized minimal residual algorithm for solving nonsymmetric linear systems". A vector is made
+    orthogonal to those before by blocks of four, twice. Its products with them reach the host while the next vector is made.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> A = sp.diags_array([-1.0, 4.0, -2.0], offsets=[-1, 0, 1], shape=(50, 50))
+    >>> x, info = sp.linalg.gmres(A, np.ones(50), rtol=1e-8)
+    >>> info, bool(np.allclose(A @ x, 1))
+    (0, True)
+    """
+    if callback is not None and callback_type is None:
+        warnings.warn(
+            "gmres: callback_type is not given: 'legacy' is taken, as SciPy does today; say which is meant",
+            DeprecationWarning, stacklevel=2,
+        )  # fmt: skip
+    kind = "legacy" if callback_type is None else callback_type
+    if kind not in ("x", "pr_norm", "legacy"):
+        raise ValueError(f"callback_type: must be 'x', 'pr_norm' or 'legacy', is {callback_type!r}")
+    columns = 20 if restart is None else operator.index(restart)
+    if columns < 1:
+        raise ValueError(f"restart: must be at least 1, is {restart}")
+    told = callback if kind != "x" else None
+    method = functools.partial(
+        krylov_gmres.gmres, restart=columns, told=told, by_columns=kind == "legacy" and callback is not None
+    )
+    of_scipy = functools.partial(scipy.sparse.linalg.gmres, restart=restart, callback=callback, callback_type=kind)
+    return solved(
+        method, of_scipy, A, b, x0, M,
+        rtol=rtol, atol=atol, maxiter=maxiter, callback=callback if kind == "x" else None, check_every=check_every,
     )  # fmt: skip

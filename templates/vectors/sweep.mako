@@ -4,7 +4,8 @@ begun. A later pass ends the sums that it needs: each of its work-groups adds up
 
 Source        the recurrences are those of the methods that the passes belong to; their modules name them
 Index space   work-items that stride over the entries, or take adjacent ones; as many work-groups in all passes of a method
-Inputs        scalars: the numbers of the method, by place; sums: what each work-group left of each sum; vectors of n entries
+Inputs        scalars: the numbers of the method, by place; sums: what each work-group left of each sum; the pass uses one part of
+              both; vectors of n entries
 Local memory  work_group * sizeof(T) where lanes do not reach over the work-group
 Result        deterministic for a number of work-groups
 </%doc>
@@ -31,7 +32,7 @@ Result        deterministic for a number of work-groups
 </%def>\
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
-    const ulong n, const ulong stride, const ulong step, const ulong span, global T *scalars, global T *sums${"," if reads + updates + writes else ")"}
+    const ulong n, const ulong stride, const ulong step, const ulong span, const ulong part, global T *all_scalars, global T *all_sums${"," if reads + updates + writes else ")"}
 % for vector in reads:
     global const T *restrict ${vector}_at${")" if loop.last and not updates + writes else ","}
 % endfor
@@ -46,6 +47,7 @@ void ${name}(
 % endif
     const uint me = get_local_id(0);
     const ulong n_groups = get_num_groups(0);
+    global T *scalars = all_scalars + part * ${n_scalars}, *sums = all_sums + part * ${n_sums} * n_groups;
 % for scalar, at in takes:
     const T ${scalar} = scalars[${at}];
 % endfor
