@@ -1,7 +1,7 @@
 """Whole calls on small matrices, which take as long as the host does: ``python -m bench.small_calls`` prints microseconds.
 
-Two tables. The driver's part: E, an empty launch through PyOpenCL, and what else each call has. Then calls on matrices of the suite
-`small` (10 to 100 rows) in double precision, three numbers for each matrix: the call with a wait for its result; the call
+Two tables. The driver's part: E, an empty launch through PyOpenCL, and what else each call has. Then calls on matrices of the
+suite `small` (10 to 100 rows) in double precision, three numbers for each matrix: the call with a wait for its result; the call
 without the wait, on an idle device; CuPy's call with its own wait, in the same process. Medians.
 """
 

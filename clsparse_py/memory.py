@@ -39,6 +39,7 @@ __all__ = [
     "on_host_memory",
     "record_use",
     "scratch",
+    "shortened",
     "side_queue",
     "submit",
     "unordered",
@@ -498,6 +499,14 @@ def allocated(
         except cl.Error as error:
             reason = error
     raise MemoryError(f"{what}: {n:,} entries of {dtype} need {n_bytes:,} bytes; {_there_is(arena.pool)}") from reason
+
+
+def shortened(array: cl_array.Array, n: int) -> cl_array.Array:
+    """Return the first ``n`` entries of an array of one dimension; all of its memory stays."""
+    if n == array.size:
+        return array
+    data = array.base_data if n else None
+    return array_of(cast("cl.CommandQueue", array.queue), n, array.dtype, data, array.allocator, array.context)
 
 
 class scratch:  # noqa: N801 - used as a with statement, where lower case is the custom

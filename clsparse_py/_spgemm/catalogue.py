@@ -14,6 +14,7 @@ from clsparse_py._spgemm.methods.esc_local import EscGroup, EscItem, EscTeam
 from clsparse_py._spgemm.methods.hash import Hash, hashes, large_hashes
 from clsparse_py._spgemm.methods.merge import Merge, merges
 from clsparse_py._spgemm.methods.sort import Sort
+from clsparse_py._spgemm.one_launch import OneLaunch
 from clsparse_py._spgemm.thresholds import thresholds_of
 from clsparse_py._spgemm.upper_bound import Compaction
 from clsparse_py.arithmetic import Arithmetic
@@ -62,6 +63,7 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
         **{f"spgemm/dense_chunked:{phase}": DenseChunkedKernel(1, form, listed=False) for phase, form in phases.items()},
         **esc,
         "spgemm/compact": Compaction(group, numeric),
+        "spgemm/one_launch": OneLaunch.legal(device, numeric),
         "spgemm/masks": Masks(1, arithmetic.index),
         "spgemm/merge_item": Merge(1, 16).record(device, numeric, listed=True),
         "spgemm/merge_item:local": Merge(1, 8, registers=False).record(device, numeric, listed=True),

@@ -9,6 +9,7 @@ from clsparse_py._spgemm.count import Counted, count
 from clsparse_py._spgemm.decision import decide, windows
 from clsparse_py._spgemm.fill import fill
 from clsparse_py._spgemm.methods.base import Result
+from clsparse_py._spgemm.one_launch import in_one_launch
 from clsparse_py._spgemm.operands import Operands, operands_of
 from clsparse_py._spgemm.refused import until_built
 from clsparse_py._spgemm.request import Request
@@ -45,7 +46,11 @@ def multiply(A: Matrix, B: Matrix, request: Request, timer: Timer = UNTIMED, wor
         As for `spgemm`.
     """
     if workspace is None:
-        return until_built(_multiply, A, B, request, timer)
+        C = in_one_launch(A, B, request) if timer is UNTIMED else None
+        if C is None:
+            return until_built(_multiply, A, B, request, timer)
+        _require_few(C.data.size, request.max_nnz)
+        return C
     with counting(workspace):
         return until_built(_multiply, A, B, request, timer)
 
@@ -86,6 +91,10 @@ def _inspected(A: Matrix, B: Matrix, request: Request, timer: Timer, may_skip_co
     if counted is None:
         # Not in the handler: the error keeps the memory allocated so far.
         counted = count(operands, windows(operands, request), timer, counting_only=counting_only)
-    if request.max_nnz is not None and counted.nnz > request.max_nnz:
-        raise ValueError(f"max_nnz: the product has {counted.nnz:,} entries, more than {request.max_nnz:,}")
+    _require_few(counted.nnz, request.max_nnz)
     return Inspected(operands, counted)
+
+
+def _require_few(nnz: int, max_nnz: int | None) -> None:
+    if max_nnz is not None and nnz > max_nnz:
+        raise ValueError(f"max_nnz: the product has {nnz:,} entries, more than {max_nnz:,}")

@@ -34,3 +34,8 @@ class Request(NamedTuple):
     max_nnz: int | None = None
     strategy: Strategy | None = None
     bins: Bins | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is left open how rows are made."""
+        return self.method == "auto" and self.strategy is None and self.bins is None
