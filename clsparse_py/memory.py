@@ -39,7 +39,7 @@ __all__ = [
     "on_host_memory",
     "record_use",
     "scratch",
-    "shortened",
+    "shorten",
     "side_queue",
     "submit",
     "unordered",
@@ -126,7 +126,7 @@ class _Lent(cl.Buffer):
         block = blocks.pop(id(self), None)
         # Memory that is mapped to the host may be read there after the array has gone: the mapping keeps it, not the pool.
         if block is not None and not self.get_info(_MAPPED):
-            block.pool.take_back((block,))
+            block.pool.take_one_back(block)
 
 
 class _Part(cl.Buffer):
@@ -219,8 +219,7 @@ class Pool:
         with self._lock:
             if self._returned or self.gone:
                 self._settle()
-            idle = arena.idle.get(size)
-            if idle:
+            if idle := arena.idle.get(size):
                 return self._lend(idle)
         try:
             buffer = _create(self.context, size)
@@ -273,6 +272,19 @@ class Pool:
                 return at, []
         return 0, self._uses_of(idle[0].pointer)
 
+    def take_one_back(self, block: _Block) -> None:
+        """Do as `take_back` for one block, in less time."""
+        if not self._lock.acquire(blocking=False):
+            self._returned.append(block)
+            return
+        try:
+            self._sort_in(block)
+            if self._pooled > self._cap or self._returned or self.gone:
+                del block
+                self._settle()
+        finally:
+            self._lock.release()
+
     def take_back(self, blocks: Iterable[_Block]) -> None:
         """Take blocks that were let go. Never waits: if another thread has the lock, a later call sorts the blocks in."""
         self._returned.extend(blocks)
@@ -285,21 +297,23 @@ class Pool:
     def _settle(self) -> None:
         """Move returned blocks to their arenas or back to the driver, and bring the counts up to date."""
         while self._returned:
-            block = self._returned.popleft()
-            arena, size = block.arena(), block.size
-            if arena is not None and arena.ordered and size <= self._cap:
-                block.idle_since = next(self._clock)
-                idle = arena.idle.get(size)
-                if idle is None:
-                    idle = arena.idle[size] = []
-                idle.append(block)
-                self._pooled += size
-            del block, arena
+            self._sort_in(self._returned.popleft())
         while self._pooled > self._cap:
             self._give_up_one()
             self._count_gone()
         if self.gone:
             self._count_gone()
+
+    def _sort_in(self, block: _Block) -> None:
+        """Put a block to the idle ones of its arena, if that is there and keeps blocks."""
+        arena, size = block.arena(), block.size
+        if arena is not None and arena.ordered and size <= self._cap:
+            block.idle_since = next(self._clock)
+            try:
+                arena.idle[size].append(block)
+            except KeyError:
+                arena.idle[size] = [block]
+            self._pooled += size
 
     def _count_gone(self) -> None:
         while self.gone:
@@ -501,12 +515,10 @@ def allocated(
     raise MemoryError(f"{what}: {n:,} entries of {dtype} need {n_bytes:,} bytes; {_there_is(arena.pool)}") from reason
 
 
-def shortened(array: cl_array.Array, n: int) -> cl_array.Array:
-    """Return the first ``n`` entries of an array of one dimension; all of its memory stays."""
-    if n == array.size:
-        return array
-    data = array.base_data if n else None
-    return array_of(cast("cl.CommandQueue", array.queue), n, array.dtype, data, array.allocator, array.context)
+def shorten(array: cl_array.Array, n: int) -> None:
+    """Let a new array of one dimension have its first ``n`` entries alone; all of its memory stays. No view of it may exist."""
+    if n != array.size:
+        array.shape, array.size, array.nbytes = (n,), n, n * array.dtype.itemsize
 
 
 class scratch:  # noqa: N801 - used as a with statement, where lower case is the custom

@@ -20,14 +20,13 @@ from clsparse_py.device import Device, Portability
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix
-from clsparse_py.memory import allocated, shortened
+from clsparse_py.memory import allocated, shorten
 from clsparse_py.programs import Built, Parameters
 from clsparse_py.records import dataclass
 
 __all__ = ["OneLaunch", "in_one_launch"]
 
-#: Columns to a word of the pattern.
-_BITS = 32
+_WORK_GROUP = 256
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ class OneLaunch(Parameters):
     @classmethod
     def legal(cls, device: Device, form: Form) -> Self:
         """Return the record for a device."""
-        return cls(min(256, device.max_work_group), form, device.portability)
+        return cls(min(_WORK_GROUP, device.max_work_group), form, device.portability)
 
     @property
     @override
@@ -81,23 +80,39 @@ class OneLaunch(Parameters):
         return {"work_group": self.work_group, "words": self.WORDS, "lanes": lanes}
 
 
-class _Way(NamedTuple):
-    """The kernel for a kind of product; None if it is refused."""
+class _Call(NamedTuple):
+    """A kind of call: products of some types and shapes.
+
+    Attributes
+    ----------
+    kind : Kind
+    sizes : tuple of numpy.uint32
+        The kernel's first arguments.
+    """
 
     kind: Kind
-    built: Built | None
+    sizes: tuple[np.uint32, np.uint32, np.uint32]
 
 
-def _way(chain: Chain, A: Matrix, B: Matrix, request: Request) -> _Way:
-    form = form_of(A, B, request.semiring)
-    kind = kind_of(chain.device, form)
-    if OneLaunch in refused_of(chain.device, form):
-        return _Way(kind, None)
+def _call(device: Device, A: Matrix, B: Matrix, request: Request) -> _Call:
+    sizes = np.uint32(A.shape[0]), np.uint32(A.shape[1]), np.uint32(_words(B.shape[1]))
+    return _Call(kind_of(device, form_of(A, B, request.semiring)), sizes)
+
+
+def _built(chain: Chain, kind: Kind) -> tuple[Built, ...]:
+    """Return the kernel; nothing if it is refused."""
+    if OneLaunch in refused_of(kind.device, kind.form):
+        return ()
     try:
-        return _Way(kind, chain.build(OneLaunch.legal(chain.device, form))[0])
+        return (chain.build(OneLaunch.legal(kind.device, kind.form))[0],)
     except BuildError as error:
-        RefusedError(chain.device, form, OneLaunch, error).avoid()
-        return _Way(kind, None)
+        RefusedError(kind.device, kind.form, OneLaunch, error).avoid()
+        return ()
+
+
+def _words(n_columns: int) -> int:
+    """Return how many words a row of a pattern has."""
+    return (n_columns + 31) // 32
 
 
 def in_one_launch(A: Matrix, B: Matrix, request: Request) -> Result | None:
@@ -112,30 +127,35 @@ def in_one_launch(A: Matrix, B: Matrix, request: Request) -> Result | None:
     """
     a, b = A.structure, B.structure
     (m, k), n = a.shape, b.shape[1]
-    n_words = -(-n // _BITS)
-    if max(m, k) * n_words > OneLaunch.WORDS or not request.is_open:
+    if max(m, k) * _words(n) > OneLaunch.WORDS or not request.is_open:
         return None
-    of_a, of_b, index = a.facts, b.facts, a.indptr.dtype
-    if of_a is None or of_b is None or not (of_a.canonical and of_b.canonical) or b.indptr.dtype != index:
+    of_a, of_b, a_indptr, b_indptr = a.facts, b.facts, a.indptr, b.indptr
+    if of_a is None or of_b is None or not (of_a.canonical and of_b.canonical) or b_indptr.dtype != a_indptr.dtype:
         return None
-    n_a, n_b, of_values = a.indices.size, b.indices.size, (A.data, B.data)
+    a_indices, b_indices, a_data, b_data = a.indices, b.indices, A.data, B.data
+    n_a, n_b, queue = a_indices.size, b_indices.size, a.queue
     if not (n_a and n_b):
         return None
-    queue, structure = a.queue, (a.indptr, a.indices, b.indptr, b.indices)
-    chain = Chain(queue, *structure, *of_values)
-    kinds = of_values[0].dtype, of_values[1].dtype, index, request.semiring.name
-    kind, built = chain.worked_out((_way, *kinds), lambda: _way(chain, A, B, request))
+    operands = a_indptr, a_indices, b_indptr, b_indices, a_data, b_data
+    chain = Chain(queue, *operands)
+    what = _call, m, k, n, a_data.dtype, b_data.dtype, a_indptr.dtype, request.semiring.name
+    kind, sizes = chain.worked_out(what, lambda: _call(chain.device, A, B, request))
     n_products = n_a * n_b // k
-    if built is None or n_products > kind.thresholds.max_small_products:
+    if n_products > kind.thresholds.max_small_products:
         return None
-    programs.note_asked((built,))
-    bound = min(m * n, n_a * min(n_b, of_b.longest or n))
-    allocator = of_values[0].allocator
+    found = chain.worked_out((_built, kind), lambda: _built(chain, kind))
+    if not found:
+        return None
+    programs.note_asked(found)
+    (built,) = found
+    room, allocator = min(m * n, n_a * min(n_b, of_b.longest or n)), a_data.allocator
     indptr = allocated(queue, "indptr of the product", m + 1, kind.c_index, allocator)
-    indices = allocated(queue, "indices of the product", bound, kind.c_index, allocator)
-    data = allocated(queue, "values of the product", bound, kind.result, allocator)
+    indices = allocated(queue, "indices of the product", room, kind.c_index, allocator)
+    data = allocated(queue, "values of the product", room, kind.result, allocator)
     # A work-group for as many entries as it has work-items.
     groups = min(n_products // built.parameters.work_group + 1, chain.device.compute_units)
-    chain.launch(built, groups, np.uint32(m), np.uint32(k), np.uint32(n_words), *structure, *of_values, indptr, indices, data)
+    chain.launch(built, groups, *sizes, *operands, indptr, indices, data)
     nnz = int(chain.read(indptr, 1, m)[0])
-    return Result(indptr, shortened(indices, nnz), shortened(data, nnz))
+    shorten(indices, nnz)
+    shorten(data, nnz)
+    return Result(indptr, indices, data)
