@@ -46,7 +46,7 @@ _BITS = {1: "uchar", 2: "ushort", 4: "uint", 8: "uint2", 16: "uint4"}
 
 def needs_fp64(*dtypes: np.dtype[Any]) -> bool:
     """Return whether a device without double precision cannot compute with values of these dtypes."""
-    return any(dtype.name in ("float64", "complex128") for dtype in dtypes)
+    return any(dtype.char in "dD" for dtype in dtypes)
 
 
 def conversion(source: np.dtype[Any], target: np.dtype[Any]) -> str:

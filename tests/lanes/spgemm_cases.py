@@ -125,6 +125,12 @@ def functions() -> None:
         same(C.toarray(), wanted)
 
 
+def in_one_launch(dtype: np.dtype[Any], index: type[Any]) -> None:
+    """Make a product of small matrices, and compare."""
+    A, B = (operand(each, numbers(each.nnz, dtype), index) for each in (LEFT, RIGHT))
+    same(spgemm(A, B).toarray(), (A.get() @ B.get()).toarray())
+
+
 def estimate(dtype: np.dtype[Any], index: type[Any]) -> None:
     """Estimate the product, and compare."""
     A, B = (on_device(each, numbers(each.nnz, dtype), index) for each in (LEFT, RIGHT))
@@ -154,4 +160,5 @@ def spgemm_cases(dtypes: tuple[np.dtype[Any], ...]) -> list[Case]:
     cpu = describe(clsparse_py.default_queue().device).is_cpu
     gpus = [partial(as_on_gpus, method, next(dtype), next(index)) for method in ("auto", "reg-sort") if cpu]
     gpus.append(partial(by_upper_bound, next(dtype), next(index)))
-    return [partial(functions), *estimates, *products, *loose, *even, *given, *gpus]
+    small = [partial(in_one_launch, next(dtype), next(index)) for _ in INDEX_TYPES]
+    return [partial(functions), *small, *estimates, *products, *loose, *even, *given, *gpus]
