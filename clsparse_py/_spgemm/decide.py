@@ -44,7 +44,9 @@ __all__ = [
     "auto",
     "bins_for",
     "choosable",
+    "compresses",
     "decided",
+    "is_light",
     "is_narrow",
     "is_uneven",
     "numeric_bin",
@@ -252,6 +254,16 @@ def alone(thresholds: Thresholds, longest_row: int, max_products: int, inputs: i
     return _alone(longest_row, inputs)
 
 
+def is_light(thresholds: Thresholds, longest_row: int, mean_row_of_b: float) -> bool:
+    """Return whether one work-item merges the longest row of A in little time, by the heads that it compares."""
+    return longest_row * longest_row * mean_row_of_b <= thresholds.max_item_steps
+
+
+def compresses(thresholds: Thresholds, A: Facts | None) -> bool:
+    """Return whether rows of C are likely to compress, as rows of B that a row of A names have columns in common."""
+    return A is not None and A.adjacent >= thresholds.min_adjacent_share * A.nnz
+
+
 def are_long(kind: Kind, bin_: Bin, n_rows: int, n_all: int) -> bool:
     """Return whether rows leave most of a device idle for long, which other rows of the product can have meanwhile."""
     few = n_rows <= kind.thresholds.max_side_groups * kind.device.compute_units
@@ -298,40 +310,83 @@ def speculation_for(
     """Return the accumulator that may hold all rows of a product, so that the analysis is spared; None if there is none.
 
     Means and the facts of the structures tell. Uniform rows are merged if many columns of A are neighbours, as their rows of B
-    are likely to have columns in common.
+    are likely to have columns in common. Rows count as uniform, too, if the device holds the teams of all of them at a time.
     """
     of_a, of_b = A.longest if A else None, B.longest if B else None
     if of_b is not None and of_b > MAX_MERGED_BY_ITEM:
         return None
     limits, n_products, mergeable = kind.thresholds, mean_products * n_rows, mean_products <= MAX_MERGED_BY_ITEM
-    few = n_products <= limits.max_small_products // 2
+    few, mean_row_of_b = n_products <= limits.max_small_products // 2, mean_products / mean_row
     if A is None or of_a is None:
-        return kind.once(_speculation_for, limits, math.ceil(1.5 * mean_row) * (2 if few else 1), few, False, mergeable)
-    uniform = of_a <= limits.max_longest_by_mean * mean_row and of_a * n_products <= limits.max_speculative_work
-    alike = uniform and A.adjacent >= limits.min_adjacent_share * A.nnz
-    return kind.once(_speculation_for, limits, of_a, few, alike, mergeable)
+        longest = math.ceil(1.5 * mean_row) * (2 if few else 1)
+        by_item = limits.max_item_length if mergeable and is_light(limits, longest, mean_row_of_b) else 0
+        return kind.once(_speculation_for, limits, longest, few, by_item, 0, mergeable)
+    near = compresses(limits, A)
+    by_item = _max_item_length(limits, of_a, mean_row_of_b, near=near) if mergeable else 0
+    held = kind.device.compute_units * kind.device.resident // n_rows
+    uniform = of_a <= max(limits.max_longest_by_mean * mean_row, limits.merge_items * held)
+    alike = near and uniform and of_a * n_products <= limits.max_speculative_work
+    width = min(kind.device.portability.lane_width, int(limits.max_merge_lanes))
+    # A power of two, of which there are few.
+    max_lanes = 1 << min(max(held, 1), width).bit_length() - 1 if alike else 0
+    return kind.once(_speculation_for, limits, of_a, few, by_item, max_lanes, mergeable)
 
 
-def _speculation_for(kind: Kind, limits: Thresholds, longest: int, few: bool, alike: bool, mergeable: bool) -> Speculation | None:
-    """Return the speculation for rows of A up to some length: of few products, or ``alike``, which compress and are uniform.
+def _max_item(limits: Thresholds) -> float:
+    """Return the longest row that one work-item ever merges without analysis."""
+    return max(limits.max_item_length, limits.max_light_length)
 
-    ``mergeable``: a work-item by itself merges the products of a mean row.
+
+def _max_item_length(limits: Thresholds, longest: int, mean_row_of_b: float, *, near: bool) -> float:
+    """Return up to which entries of a row one work-item merges each row; 0 if it compares too many heads for that."""
+    if is_light(limits, longest, mean_row_of_b):
+        return _max_item(limits)
+    return limits.max_item_length if near else 0
+
+
+def _speculation_for(
+    kind: Kind, limits: Thresholds, longest: int, few: bool, by_item: float, max_lanes: int, mergeable: bool
+) -> Speculation | None:
+    """Return the speculation for rows of A up to some length: of few products, or rows that are alike.
+
+    Parameters
+    ----------
+    kind : Kind
+    limits : Thresholds
+    longest : int
+    few : bool
+        Whether there are few products.
+    by_item : float
+        Entries of a row, up to which one work-item merges each row.
+    max_lanes : int
+        Lanes of a row with which the device holds all rows at a time; 0 if rows are not uniform, or do not compress.
+    mergeable : bool
+        Whether a work-item by itself merges the products of a mean row.
     """
     if few:
         found = _small(kind, limits, longest)
         return Speculation(found, _merging(found), int(limits.max_small_products)) if found else None
-    if longest <= limits.max_item_length:
-        found = Merge(1, longest) if mergeable else None
-    else:
-        shapes = merges(kind.device, kind.form, limits, registers=True) if alike else ()
+    found = Merge(1, longest) if longest <= min(by_item, limits.max_item_length) else None
+    if found is None and max_lanes and longest > limits.max_item_length:
+        shapes = merges(kind.device, kind.form, limits, registers=True)
         fitting = (each for each in shapes if longest <= each.length <= limits.max_speculative_length)
-        found = next((each for each in fitting if mergeable or each.lanes > 1), None)
+        found = next((_spread(each, limits, max_lanes) for each in fitting if mergeable or each.lanes > 1), None)
+    if found is None and longest <= by_item:
+        found = Merge(1, longest)
     return Speculation(found, _merging(found), None) if found else None
+
+
+def _spread(team: Merge, limits: Thresholds, max_lanes: int) -> Merge:
+    """Return an accumulator for rows as long with more lanes of fewer heads, up to some number of lanes."""
+    lanes, items = team.lanes, team.items
+    while 1 < lanes <= max_lanes // 2 and items > limits.min_merge_items:
+        lanes, items = 2 * lanes, items // 2
+    return replace(team, lanes=lanes, items=items)
 
 
 def numeric_bin(thresholds: Thresholds, speculation: Speculation, found: Speculated, inputs: int) -> Bin | None:
     """Return the bin of the numeric phase after a speculation that held; None if rows had better not be merged."""
-    if speculation.accumulator.length <= thresholds.max_item_length:
+    if speculation.accumulator.lanes == 1 and speculation.accumulator.length <= _max_item(thresholds):
         return alone(thresholds, found.longest_row, 0, inputs) or speculation.bin
     compresses = found.n_products >= thresholds.min_merged_compression * found.nnz
     return speculation.bin if compresses or found.n_products <= thresholds.max_small_products else None

@@ -11,7 +11,9 @@ from clsparse_py._spgemm.decide import (
     Speculation,
     alone,
     bins_for,
+    compresses,
     decided,
+    is_light,
     is_uneven,
     refined,
     small,
@@ -156,7 +158,9 @@ class Automatic:
         if 0 < work.n_products <= limits.max_small_products:
             one = product.kind.once(small, limits, work.longest_row)
         else:
-            one = _one_item_each(self._operands, work)
+            a, b = self._operands.a.known, self._operands.b
+            light = compresses(limits, a) or is_light(limits, work.longest_row, b.nnz / b.matrix.shape[0])
+            one = _one_item_each(self._operands, work) if light else None
         if one is not None and one.accumulator not in self._operands.refused:
             return one
         return refined(bins, work, product, self._operands.refused)

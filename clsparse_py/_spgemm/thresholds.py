@@ -41,6 +41,10 @@ class Thresholds:
     max_item_length: float
     #: Products of a row that one work-item merges.
     max_item_products: float
+    #: Heads that one work-item compares for the longest row, unless rows of C compress.
+    max_item_steps: float
+    #: Entries of the longest row if one work-item merges each row, compares no more heads than that, and no team merges them.
+    max_light_length: float
     #: Entries of the longest row that a team merges speculatively.
     max_speculative_length: float
     #: The longest row times all products, above which the analysis is a small part of the whole.
@@ -81,6 +85,8 @@ class Thresholds:
     sort_items: float
     #: Heads of a lane of a team that merges: a power of two.
     merge_items: float
+    #: Heads of a lane down to which rows have more lanes, if the device has work-items left: a power of two.
+    min_merge_items: float
     #: Entries of a row of A that one work-item merges in a bin: a power of two.
     merge_item_length: float
     #: Lanes of a team that merges: a power of two.
@@ -114,15 +120,17 @@ _BOUNDS = {
     "max_small_lanes": (1, 1024),
     "max_small_items": (0, 64),
     "max_item_length": (0, 64),
+    "max_light_length": (0, 64),
     "esc_item_products": (1, 32),
     "esc_team_products": (2, 65535),
     "esc_group_products": (3, 65535),
     "sort_items": (2, 32),
     "merge_items": (2, 64),
+    "min_merge_items": (1, 64),
     "merge_item_length": (1, 64),
     "max_merge_lanes": (1, 64),
 }
-_POWERS = ("sort_items", "merge_items", "merge_item_length", "max_merge_lanes")
+_POWERS = ("sort_items", "merge_items", "min_merge_items", "merge_item_length", "max_merge_lanes")
 
 
 def made(values: Mapping[str, float]) -> Thresholds:

@@ -62,6 +62,8 @@ CANDIDATES: dict[str, tuple[float, ...]] = {
     "max_small_items": (8, 16, 32),
     "max_item_length": (6, 12, 16, 24),
     "max_item_products": (1 << 8, 1 << 10, 1 << 12),
+    "max_item_steps": (1 << 9, 1 << 10, 1 << 11, 1 << 12),
+    "max_light_length": (12, 16, 24, 32),
     "max_speculative_length": (128, 256, 512, 1024),
     "max_speculative_work": (1 << 32, 1 << 34, 1 << 36),
     "max_longest_by_mean": (1.5, 2, 3, 4),
@@ -82,6 +84,7 @@ CANDIDATES: dict[str, tuple[float, ...]] = {
     "esc_group_products": (3072, 6144, 12288),
     "sort_items": (2, 4, 8),
     "merge_items": (4, 8, 16),
+    "min_merge_items": (2, 4, 8),
     "merge_item_length": (8, 16, 32),
     "max_merge_lanes": (8, 16, 32),
 }
