@@ -14,6 +14,7 @@ from clsparse_py.arithmetic import OPENCL_TYPES, unsupported
 from clsparse_py.convert import converted
 from clsparse_py.coordinates import from_coordinates
 from clsparse_py.dense_entries import entries_of
+from clsparse_py.index_types import index_for
 from clsparse_py.matrix import Matrix, Sparse, Structure
 from clsparse_py.memory import array_of
 from clsparse_py.placement import Parts, index_vector, place, queue_for, shape_of, value_dtype, value_dtype_on, vector
@@ -151,7 +152,7 @@ def _parts_of(
 
 def _empty(shape: tuple[int, int], dtype: Any) -> tuple[Parts, tuple[int, int]]:
     """Return the parts of a matrix without entries; of float64 if no dtype is given, as in SciPy."""
-    index = np.int64 if max(shape) > np.iinfo(np.int32).max else np.int32
+    index = index_for(max(shape))
     return (np.zeros(0, dtype), np.zeros(0, index), np.zeros(shape[0] + 1, index)), shape
 
 

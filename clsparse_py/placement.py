@@ -14,6 +14,7 @@ from clsparse_py.arithmetic import OPENCL_TYPES, name_of, unsupported
 from clsparse_py.convert import converted, copied
 from clsparse_py.device import default_queue, describe
 from clsparse_py.errors import DtypeError
+from clsparse_py.index_types import index_for
 from clsparse_py.overlap import require_inside
 from clsparse_py.transfer import contexts_match, from_host
 
@@ -115,7 +116,7 @@ def index_vector(name: str, part: Any) -> Any:
 def index_dtype(parts: Iterable[Any], shape: Iterable[int]) -> np.dtype[Any]:
     """Return the index type of a matrix: int64 if one of its index arrays or a dimension needs it, else int32."""
     wide = any(part.dtype.itemsize > 4 or part.dtype == np.uint32 for part in parts)
-    return np.dtype(np.int64 if wide or max(shape) > np.iinfo(np.int32).max else np.int32)
+    return np.dtype(np.int64) if wide else index_for(max(shape))
 
 
 def place(

@@ -14,6 +14,7 @@ from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.convert import converted
 from clsparse_py.device import Device
 from clsparse_py.errors import class_of
+from clsparse_py.index_types import INT32_MAX
 from clsparse_py.matrix import Matrix, MatrixT, is_sparse
 from clsparse_py.parts import matrix_of
 from clsparse_py.semiring import Semiring, plus_times
@@ -22,7 +23,7 @@ __all__ = ["check_limits", "check_operands", "form_of", "memory_limit_of", "with
 
 #: By default the workspace may take this share of the device's memory.
 WORKSPACE_SHARE = 0.5
-_INT32_MAX, _UINT32_MAX = np.iinfo(np.int32).max, np.iinfo(np.uint32).max
+_UINT32_MAX = np.iinfo(np.uint32).max
 
 
 def check_operands(A: MatrixT, B: Any, semiring: Any) -> tuple[MatrixT, Matrix]:
@@ -94,7 +95,7 @@ def form_of(A: Matrix, B: Matrix, semiring: Semiring = plus_times, c_index: str 
     """
     widths, n = (A.indptr.dtype.itemsize, B.indptr.dtype.itemsize), B.shape[1]
     index = wider = "int64" if 8 in widths else "int32"
-    if widths == (4, 8) and max(B.nnz, n) <= _INT32_MAX:
+    if widths == (4, 8) and max(B.nnz, n) <= INT32_MAX:
         index = "int32"
     return _form(index, n > _UINT32_MAX, A.data.dtype, B.data.dtype, semiring, c_index or wider)
 

@@ -25,11 +25,11 @@ from clsparse_py._spgemm.timer import Timer
 from clsparse_py._spgemm.upper_bound import new_loose
 from clsparse_py.arithmetic import name_of
 from clsparse_py.errors import BuildError
+from clsparse_py.index_types import INT32_MAX, index_for
 from clsparse_py.primitives.scan import enqueue_scan, summed
 
 __all__ = ["Counted", "SharedOut", "count", "share_out"]
 
-_INT32_MAX = np.iinfo(np.int32).max
 _log = logging.getLogger(__name__)
 
 _SPECULATED = Reason("rows of A are short or alike: made as they come, with no analysis")
@@ -143,7 +143,7 @@ def _speculative(operands: Operands, speculation: Speculation) -> Counted | None
     """Return the structure of a product by one symbolic kernel for all rows; None if rows are to be analysed after all."""
     chain, product, device = operands.chain, operands.product, operands.chain.device
     try:
-        max_products = min(speculation.max_products or _INT32_MAX, _INT32_MAX)
+        max_products = min(speculation.max_products or INT32_MAX, INT32_MAX)
         found = speculate(chain, product, speculation.accumulator, max_products, operands.allocator)
     except BuildError as error:
         RefusedError(device, product.form, speculation, error).avoid()
@@ -179,7 +179,7 @@ def share_out(operands: Operands, decision: Decision, c_index: np.dtype[Any] | N
     bins, reason = decision.bins()
     work = analyse(chain, (m, n), operands.a.nnz, product.structure, bins, uneven=decision.expects_several)
     if c_index is None:
-        c_index = kind.c_index if max(work.bound, m, n) <= _INT32_MAX else np.dtype(np.int64)
+        c_index = index_for(max(work.bound, m, n), kind.c_index)
     if c_index != kind.c_index:
         kind = kind_of(kind.device, replace(kind.form, c_index=name_of(c_index)))
     product = product._replace(kind=kind, products=work.products, n_products=work.n_products, bound=work.bound)
@@ -214,7 +214,7 @@ def _exact(operands: Operands, shared: SharedOut, counts: cl_array.Array, phases
     _build_together(operands, shared, phases)
     enqueue_symbolic(chain, product, shared.steps, counts)
     m = product.shape[0]
-    if product.kind is not kind and max(product.shape) <= _INT32_MAX and summed(chain, counts, m) <= _INT32_MAX:
+    if product.kind is not kind and max(product.shape) <= INT32_MAX and summed(chain, counts, m) <= INT32_MAX:
         # C could have needed 64 bits; its entries, as they turn out, do not.
         return product._replace(kind=kind)
     return product

@@ -29,6 +29,7 @@ from clsparse_py._spgemm.strategy import Entry, Strategy, features_of
 from clsparse_py._spgemm.thresholds import Thresholds, thresholds_of
 from clsparse_py.arithmetic import name_of
 from clsparse_py.device import Device
+from clsparse_py.index_types import INT32_MAX
 from clsparse_py.structure import Facts
 from clsparse_py.tuning import profiles
 
@@ -60,8 +61,6 @@ __all__ = [
 
 #: Staged entries of B are a multiple of this, as each number has a kernel of its own.
 _INPUTS = 128
-#: C's rows are counted in numbers of 32 bits.
-_MAX_ROOM = (1 << 31) - 1
 #: Accumulators that can make rows in the room of their upper bound.
 _BY_UPPER_BOUND = (Sort, EscTeam, EscGroup)
 #: Features of a product of which nothing is known.
@@ -435,7 +434,7 @@ def suits_upper_bound(work: Work, product: Product, bins: Sequence[Bin]) -> bool
     """
     limits, n_rows, room = product.kind.thresholds, product.shape[0], product.upper_bytes
     contracts = work.compression > limits.max_upper_compression
-    if contracts or not 0 < work.n_products <= limits.max_upper_mean * n_rows or max(work.n_products, n_rows) > _MAX_ROOM:
+    if contracts or not 0 < work.n_products <= limits.max_upper_mean * n_rows or max(work.n_products, n_rows) > INT32_MAX:
         return False
     least = max((bin_.min_bytes for bin_ in bins), default=0)
     fits = room + max(room, least) <= product.free and room + least <= product.spare(int(work.n_products / work.compression))

@@ -20,6 +20,7 @@ from clsparse_py._spgemm.pipeline import inspected
 from clsparse_py._spgemm.request import Request
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device, describe
+from clsparse_py.index_types import INT32_MAX
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix
 from clsparse_py.records import dataclass
@@ -34,7 +35,6 @@ __all__ = ["Estimate", "spgemm_estimate"]
 #: The most products of a row in each class of the histogram; beyond them there is one more.
 CLASSES = (0, *(1 << bit for bit in range(25)))
 _BINS = Bins((EMPTY, *(Bin("", None, max_products=most) for most in CLASSES[1:]), Bin("", None)))
-_INT32_MAX = np.iinfo(np.int32).max
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def spgemm_estimate(A: Matrix, B: Matrix | SciPySparse, *, exact: bool = False) 
     n_products, bound = (work.n_products, work.bound) if work else (0, 0)
     taken = work.taken if work else (m, *(0 for _ in CLASSES))
     nnz = _counted(left, right) if exact and work else bound
-    c_index = index.itemsize if max(nnz, m, n) <= _INT32_MAX else 8
+    c_index = index.itemsize if max(nnz, m, n) <= INT32_MAX else 8
     c_bytes = (m + 1) * c_index + nnz * (c_index + arithmetic.result.itemsize)
     column = 8 if form.wide else 4
     device = describe(A.queue.device)
@@ -169,7 +169,7 @@ def spgemm_estimate(A: Matrix, B: Matrix | SciPySparse, *, exact: bool = False) 
 def _most_bytes(device: Device, form: Form, A: Matrix, B: Matrix, n_columns: int) -> int:
     """Return the bytes of workspace that "auto" takes at most beside twice those of C."""
     found = workspace_bound(*(part for each in (A, B) for part in (each.indptr, each.indices, each.data)))
-    if device.is_cpu and is_narrow(form, n_columns, found):
+    if device.resident == 1 and is_narrow(form, n_columns, found):
         found += workers_on(device) * worker_bytes(n_columns, form)
     return found + copy_bytes(A, B, form)
 

@@ -36,9 +36,10 @@ __all__ = ["CANDIDATES", "SpgemmProblem", "SpgemmTunable"]
 
 #: Products of a row that a team merges, and of one that a single work-item merges.
 _MERGED, _ALONE = 1 << 16, 1 << 10
-#: Methods, with a place for the rows that are merged, and entries of the longest of these, 0 for none: on GPUs, on CPU devices.
+#: Methods, with a place for the rows that are merged, and entries of the longest of these, 0 for none; by whether a compute unit
+#: holds several work-items at a time, as the other numbers here that have two values.
 _METHODS = {
-    False: (
+    True: (
         ("reg-sort dense-span {} esc", (256, 0, 64)),
         ("reg-sort {} esc", (256,)),
         ("reg-sort dense-span {} large-hash long-rows", (0, 256)),
@@ -48,12 +49,14 @@ _METHODS = {
         ("reg-sort {} esc-local", (0,)),
         ("esc-local", (0,)),
     ),
-    True: (("{} dense esc", (0, 4, 8, 16)), ("hash dense esc", (0,)), ("esc", (0,))),
+    False: (("{} dense esc", (0, 4, 8, 16)), ("hash dense esc", (0,)), ("esc", (0,))),
 }
 #: Products of the smallest product that is tuned with: smaller ones are the host's time.
 _MIN_PRODUCTS = 1 << 15
-#: Intermediate products that GPUs, and a few cores, make in reasonable time; bytes of each in C and in workspace, at most.
-_MAX_PRODUCTS = {False: 1 << 31, True: 1 << 27}
+#: Entries of a matrix, and intermediate products, that a device makes in reasonable time.
+_MAX_NNZ = {True: 10**7, False: 10**6}
+_MAX_PRODUCTS = {True: 1 << 31, False: 1 << 27}
+#: Bytes of an intermediate product in C and in workspace, at most.
 _PRODUCT_BYTES = 48
 #: Values of the thresholds that the search tries, each beside those of the others where it stands.
 CANDIDATES: dict[str, tuple[float, ...]] = {
@@ -90,12 +93,12 @@ CANDIDATES: dict[str, tuple[float, ...]] = {
 }
 
 
-def _labels(*, is_cpu: bool) -> tuple[str, ...]:
+def _labels(*, several: bool) -> tuple[str, ...]:
     """Return the labels of the declared strategies."""
     merged = {
-        longest: f"reg-merge:{longest}:{_MERGED}:{_ALONE}" if longest else "" for _, each in _METHODS[is_cpu] for longest in each
+        longest: f"reg-merge:{longest}:{_MERGED}:{_ALONE}" if longest else "" for _, each in _METHODS[several] for longest in each
     }
-    return tuple(" ".join(methods.format(merged[longest]).split()) for methods, each in _METHODS[is_cpu] for longest in each)
+    return tuple(" ".join(methods.format(merged[longest]).split()) for methods, each in _METHODS[several] for longest in each)
 
 
 @dataclass
@@ -141,7 +144,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
     waits = True
     parameters = (
         Parameter(
-            "methods", tuple(methods for each in _METHODS.values() for methods, _ in each), _METHODS[False][0][0], "in order"
+            "methods", tuple(methods for each in _METHODS.values() for methods, _ in each), _METHODS[True][0][0], "in order"
         ),
         Parameter("max_length", (0, 4, 8, 16, 32, 64, 128, 256), 256, "entries of a row of A that is merged, at most"),
         Parameter("max_products", (_MERGED,), _MERGED, "products of a row that a team merges, at most"),
@@ -156,7 +159,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
     @override
     def largest(self, device: Device) -> int:
         """Return how many nonzeros are worth trying: a product has many times more."""
-        return min(10**6 if device.is_cpu else 10**7, device.global_memory // (16 * _PRODUCT_BYTES))
+        return min(_MAX_NNZ[device.resident > 1], device.global_memory // (16 * _PRODUCT_BYTES))
 
     @override
     def problem(self, queue: cl.CommandQueue, name: str, matrix: Any, dtype: str) -> SpgemmProblem:
@@ -174,7 +177,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
         device, n_products = describe(queue.device), int(np.diff(right.indptr)[left.indices].sum(dtype=np.int64))
         if n_products <= _MIN_PRODUCTS:
             raise ValueError(f"{name}: has so few products, {n_products:,}, that one bin makes all rows")
-        if n_products > _MAX_PRODUCTS[device.is_cpu]:
+        if n_products > _MAX_PRODUCTS[device.resident > 1]:
             raise ValueError(f"{name}: has {n_products:,} products, which take long")
         if n_products * _PRODUCT_BYTES > device.global_memory // 2:
             raise MemoryError(f"{name}: {n_products:,} products may need more memory than {device.name} has")
@@ -189,7 +192,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
         """Return the declared strategies, whose last methods take what a device has no room for, or a descent's first steps."""
         if question == "thresholds":
             return descent.UNTUNED, *descent.neighbours(descent.UNTUNED, self.thresholds(device, dtype, question), CANDIDATES)
-        return _labels(is_cpu=device.is_cpu)
+        return _labels(several=device.resident > 1)
 
     @override
     def thresholds(self, device: Device, dtype: str, question: str) -> Mapping[str, float]:

@@ -21,6 +21,7 @@ from clsparse_py.elementwise.operators import OPERATORS
 from clsparse_py.elementwise.union import canonical_parts, combined
 from clsparse_py.elementwise.values import mapped_with
 from clsparse_py.errors import DtypeError
+from clsparse_py.index_types import index_for
 from clsparse_py.launch import Chain, spread
 from clsparse_py.matrix import Matrix, MatrixT, Structure
 from clsparse_py.memory import allocated
@@ -157,7 +158,7 @@ def full_structure(A: Matrix) -> Structure:
 
 def _complement(A: MatrixT) -> MatrixT:
     """Return the matrix of booleans that are True where a matrix in canonical format has no entry."""
-    index = np.dtype(np.int64 if A.shape[0] * A.shape[1] > np.iinfo(np.int32).max else np.int32)
+    index = index_for(A.shape[0] * A.shape[1])
     return _assembled(A, _complemented(A.queue, (A.indptr, A.indices), A.shape, index))
 
 

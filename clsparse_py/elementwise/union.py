@@ -18,6 +18,7 @@ from clsparse_py.device import Device, describe
 from clsparse_py.elementwise.operators import OPERATORS
 from clsparse_py.elementwise.union_kernels import Union, UnionCuts, UnionMarks, UnionWrite
 from clsparse_py.errors import DtypeError
+from clsparse_py.index_types import index_for
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix, MatrixT, Structure
 from clsparse_py.memory import allocated
@@ -58,8 +59,7 @@ def combined(operator: str, A: MatrixT, B: Matrix) -> MatrixT:
     if needs_fp64(dtype) and not describe(queue.device).fp64:
         raise DtypeError(f"{A.dtype} and {B.dtype} give {dtype}, which {queue.device.name} lacks; use float32")
     of_a, of_b = canonical_parts(A, dtype), canonical_parts(B, dtype)
-    wide = max(A.shape[1], of_a[1].size + of_b[1].size) > np.iinfo(np.int32).max
-    index = np.dtype(np.int64) if wide else np.result_type(of_a[1].dtype, of_b[1].dtype)
+    index = index_for(max(A.shape[1], of_a[1].size + of_b[1].size), of_a[1].dtype, of_b[1].dtype)
     parts = _united(queue, (*with_index(queue, of_a, index), *with_index(queue, of_b, index)), operator, A.shape)
     data, indices, indptr = parts
     return A.assembled(Structure.canonical(queue, A.shape, indices, indptr), data)

@@ -15,6 +15,7 @@ from clsparse_py.convert import converted
 from clsparse_py.csr import csr_array
 from clsparse_py.device import default_queue
 from clsparse_py.functions.operands import in_format, queue_of
+from clsparse_py.index_types import index_for
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Structure
 from clsparse_py.memory import allocated
@@ -139,7 +140,7 @@ def diags_array(
     shape_of((rows, columns))
     value = value_dtype_on(queue, _dtype(values, dtype), None if dtype is _NOT_GIVEN else dtype)
     table, together = _table(queue, values, places, found, value)
-    index = np.dtype(np.int64 if max(rows, columns, sum(found)) > np.iinfo(np.int32).max else np.int32)
+    index = index_for(max(rows, columns, sum(found)))
     parts = from_diagonals(queue, table, together, rows, index)
     data, indices, indptr = parts if _is_full(values) else without_zeros(queue, parts)
     return in_format(csr_array.assembled(Structure.canonical(queue, (rows, columns), indices, indptr), data), format)

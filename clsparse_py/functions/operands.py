@@ -12,6 +12,7 @@ from pyopencl import array as cl_array
 from clsparse_py.base import SparseArray
 from clsparse_py.csr import csr_array
 from clsparse_py.device import default_queue
+from clsparse_py.index_types import index_for
 from clsparse_py.matrix import Matrix
 
 __all__ = ["as_rows", "format_of", "in_format", "index_dtype", "queue_of"]
@@ -47,8 +48,7 @@ def as_rows(name: str, operand: Any, queue: cl.CommandQueue) -> csr_array:
 
 def index_dtype(operands: Iterable[Matrix], *numbers: int) -> np.dtype[Any]:
     """Return the index dtype of a result: int64 if an operand has that, or a number needs it, else int32."""
-    wide = max(numbers) > np.iinfo(np.int32).max or any(each.indptr.dtype == np.int64 for each in operands)
-    return np.dtype(np.int64 if wide else np.int32)
+    return index_for(max(numbers), *(each.indptr.dtype for each in operands))
 
 
 def in_format(result: Any, format: str | None) -> Any:

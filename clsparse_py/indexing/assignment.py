@@ -12,6 +12,7 @@ from pyopencl import array as cl_array
 from clsparse_py.arithmetic import name_of
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.convert import with_index
+from clsparse_py.index_types import index_for
 from clsparse_py.indexing.kernels import Insert, Keys, Locate, kept
 from clsparse_py.indexing.points import Places
 from clsparse_py.indexing.rows import Parts, new_parts
@@ -111,7 +112,7 @@ def _assigned_by_host(
     new = last[is_new]
     data, indices = (np.insert(of, belongs[is_new], what) for of, what in ((data, given[is_new]), (indices, new % shape[1])))
     indptr = indptr + np.searchsorted(new, np.arange(shape[0] + 1) * shape[1])
-    index = np.dtype(np.int64) if indices.size > np.iinfo(np.int32).max else parts[2].dtype
+    index = index_for(indices.size, parts[2].dtype)
     made = placed(queue, "indices", indices.astype(index)), placed(queue, "indptr", indptr.astype(index))
     return (placed(queue, "data", data), *made), new.size
 

@@ -12,6 +12,7 @@ from pyopencl import array as cl_array
 from clsparse_py.arithmetic import name_of
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.convert import converted, with_index
+from clsparse_py.index_types import INT32_MAX, index_for
 from clsparse_py.indexing.kernels import Columns, ColumnsChunked, Targets, kept
 from clsparse_py.indexing.key import Listed
 from clsparse_py.indexing.positions import Placed, on_device, place
@@ -32,7 +33,6 @@ _WORK_GROUP = 128
 _GROUPS_PER_UNIT = 64
 #: Work-groups to a compute unit, at most, of which each tells numbers to the host.
 _TELLING_GROUPS = 8
-_MAX = np.iinfo(np.int32).max
 
 _PHASES = ("count", "fill")
 
@@ -62,11 +62,11 @@ def columns_at(A: MatrixT, columns: range | Listed) -> MatrixT:
     shape, parts, index = (A.shape[0], n), (A.data, A.indices, A.indptr), A.indptr.dtype
     if isinstance(columns, range):
         return like(A, shape, _taken(A.queue, parts, columns, A.shape[1], index), in_order=columns.step > 0 or n < 2)
-    if max(*shape, A.shape[1], A.indices.size) <= _MAX:
+    if max(*shape, A.shape[1], A.indices.size) <= INT32_MAX:
         found = _mapped(A.queue, parts, on_device(A.queue, columns, index), A.shape[1])
         if found is not None:
             return like(A, shape, found, in_order=columns.ascends)
-    wide = np.dtype(np.int64) if A.indices.size * _repeats(columns) > _MAX else index
+    wide = index_for(A.indices.size * _repeats(columns), index)
     listed = place(A.queue, columns, 1, A.shape[1], index)
     return like(A, shape, _taken(A.queue, parts, listed, A.shape[1], wide), in_order=columns.ascends)
 
@@ -164,7 +164,7 @@ def _taken_by_host(
     counts = np.diff(offsets)[indices]
     places = np.concatenate(([0], np.cumsum(counts)))
     sources = np.arange(places[-1]) + np.repeat(offsets[indices] - places[:-1], counts)
-    index = np.dtype(np.int64) if places[-1] > _MAX else indices.dtype
+    index = index_for(places[-1], indices.dtype)
     found = np.repeat(data, counts), targets[sources].astype(index), places[indptr].astype(index)
     return placed(queue, "data", found[0]), placed(queue, "indices", found[1]), placed(queue, "indptr", found[2])
 

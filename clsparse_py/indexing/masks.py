@@ -14,6 +14,7 @@ from clsparse_py.canonical import without_zeros
 from clsparse_py.convert import converted
 from clsparse_py.coordinates import regrouped, rows_of
 from clsparse_py.elementwise.values import dense_values
+from clsparse_py.index_types import index_for
 from clsparse_py.indexing.kernels import Marked, kept
 from clsparse_py.launch import Chain, spread
 from clsparse_py.matrix import Matrix
@@ -64,14 +65,14 @@ def places_of_entries(mask: Matrix) -> tuple[cl_array.Array, ...]:
 
 def _marked_by_host(queue: cl.CommandQueue, marks: cl_array.Array) -> cl_array.Array:
     """Return the result of `_marked`, computed by NumPy."""
-    return placed(queue, "positions", np.flatnonzero(fetched(marks, queue)).astype(_index(marks.size)))
+    return placed(queue, "positions", np.flatnonzero(fetched(marks, queue)).astype(index_for(marks.size)))
 
 
 @or_by_host(_marked_by_host)
 def _marked(queue: cl.CommandQueue, marks: cl_array.Array) -> cl_array.Array:
     """Return the positions of marks."""
     chain, n = Chain(queue, marks), marks.size
-    index = _index(n)
+    index = index_for(n)
     built, record = chain.build(_record(min(_WORK_GROUP, chain.device.max_work_group), name_of(index)))
     places = chain.scratch(n + 1, index)
     enqueue_scan(chain, marks, places, n, kind="pointers")
@@ -80,8 +81,3 @@ def _marked(queue: cl.CommandQueue, marks: cl_array.Array) -> cl_array.Array:
     chain.launch(built, groups, *sizes, places, positions)
     chain.finish(positions)
     return positions
-
-
-def _index(n: int) -> np.dtype[Any]:
-    """Return the dtype of positions among n."""
-    return np.dtype(np.int64 if n > np.iinfo(np.int32).max else np.int32)

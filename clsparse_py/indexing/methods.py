@@ -16,6 +16,7 @@ from clsparse_py.base import class_of_format
 from clsparse_py.by_host import placed
 from clsparse_py.canonical import without_zeros
 from clsparse_py.coordinates import rows_of
+from clsparse_py.index_types import index_for
 from clsparse_py.indexing.assignment import Values, assigned
 from clsparse_py.indexing.columns import columns_at
 from clsparse_py.indexing.key import Axis, Key, Listed, parsed
@@ -49,7 +50,7 @@ def selected(A: MatrixT, rows: Axis, columns: Axis) -> MatrixT:
 def matrix_of_values(A: MatrixT, values: cl_array.Array, shape: tuple[int, int]) -> MatrixT:
     """Return dense values, row by row, as a matrix of A's class without the zeros."""
     rows, columns = shape
-    index = np.dtype(np.int64) if rows * columns > np.iinfo(np.int32).max else A.indptr.dtype
+    index = index_for(rows * columns, A.indptr.dtype)
     indices = placed(A.queue, "indices", np.tile(np.arange(columns, dtype=index), rows))
     indptr = placed(A.queue, "indptr", np.arange(rows + 1, dtype=index) * index.type(columns))
     data, indices, indptr = without_zeros(A.queue, (values, indices, indptr))

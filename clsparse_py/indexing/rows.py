@@ -12,6 +12,7 @@ from clsparse_py.arithmetic import name_of
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.convert import converted, with_index
 from clsparse_py.device import Device
+from clsparse_py.index_types import INT32_MAX, index_for
 from clsparse_py.indexing.kernels import Lengths, Offsets, Rows, RowsChunked, kept
 from clsparse_py.indexing.key import Listed
 from clsparse_py.indexing.positions import on_device
@@ -37,7 +38,6 @@ _MAX_WASTE, _FEW = 1.5, 1 << 10
 _CHUNKS_PER_CORE = 4
 #: Rows and entries that are worth a chunk.
 _MIN_CHUNK = 64
-_MAX = np.iinfo(np.int32).max
 
 _lengths, _offsets, _chunked, _tiled = kept(Lengths), kept(Offsets), kept(RowsChunked), kept(Rows.legal)
 
@@ -66,7 +66,7 @@ def rows_at(A: MatrixT, rows: range | Listed) -> MatrixT:
             return like(A, (n, A.shape[1]), _adjacent(A.queue, parts, rows.start if n else 0, n))
         rows = Listed(np.arange(rows.start, rows.stop, rows.step))
     longest = A.facts.longest if A.facts is not None and A.facts.longest is not None else A.indices.size
-    wide = np.dtype(np.int64 if n * longest > _MAX else A.indptr.dtype)
+    wide = index_for(n * longest, A.indptr.dtype)
     # Where rows are alike, room for the longest of them is little more than they need: the device need not be waited for before.
     room = n * longest
     if room > max(_MAX_WASTE * n * A.indices.size / max(A.shape[0], 1), _FEW):
@@ -144,7 +144,7 @@ def _gathered_by_host(
     lengths = indptr[begins + 1].astype(np.int64) - indptr[begins]
     starts = np.concatenate(([0], np.cumsum(lengths)))
     sources = np.arange(starts[-1]) + np.repeat(indptr[begins] - starts[:-1], lengths)
-    index = np.dtype(np.int64) if starts[-1] > _MAX else indices.dtype
+    index = index_for(starts[-1], indices.dtype)
     found = data[sources], indices[sources].astype(index), starts.astype(index)
     return placed(queue, "data", found[0]), placed(queue, "indices", found[1]), placed(queue, "indptr", found[2])
 
@@ -182,7 +182,7 @@ def _gathered(queue: cl.CommandQueue, parts: Parts, given: cl_array.Array, wide:
     starts = _first(told, n + 1)
     if wide != index:
         chain.finish(starts, rows)
-        if nnz <= _MAX:
+        if nnz <= INT32_MAX:
             starts = converted(queue, "indptr", starts, index)
         else:
             parts, rows = with_index(queue, parts, wide), converted(queue, "rows", rows, wide)

@@ -18,6 +18,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py.arithmetic import name_of
 from clsparse_py.device import RESERVED, Device
+from clsparse_py.index_types import index_for
 from clsparse_py.launch import Chain
 from clsparse_py.memory import array_of
 from clsparse_py.primitives import arguments
@@ -434,7 +435,7 @@ def _cut(
     device: Device, n: int, bits: int, word_bytes: int, value_bytes: int, shape: Shape | None
 ) -> tuple[np.dtype[Any], Shape, list[int]]:
     """Return how a sort by so many bits is cut: the type of its counters, its shape, and the bits of each pass."""
-    index = np.dtype(np.int64 if n > np.iinfo(np.int32).max else np.int32)
+    index = index_for(n)
     wanted = shape or Shape.defaults(device, n)[0]
     cut = wanted.legal(device, name_of(index), value_bytes, pointers=False, word_bytes=word_bytes)
     digits = _digits(bits, cut.bits)

@@ -9,6 +9,7 @@ import numpy as np
 from pyopencl import array as cl_array
 
 from clsparse_py.arithmetic import name_of
+from clsparse_py.index_types import index_for
 from clsparse_py.launch import Chain
 from clsparse_py.primitives import arguments
 from clsparse_py.primitives.addition import sum_dtype
@@ -40,7 +41,7 @@ class Runs:
 
     def __init__(self, chain: Chain, keys: cl_array.Array, n: int, work_group: int | None = None) -> None:
         self._chain, self._keys, self._n = chain, keys, n
-        self._index = np.dtype(np.int32 if n < 2**31 else np.int64)
+        self._index = index_for(n)
         types = name_of(keys.dtype), name_of(self._index)
         if chain.device.is_cpu:
             portability = chain.device.portability.at_most(1)

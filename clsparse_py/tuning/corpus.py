@@ -20,6 +20,7 @@ import numpy as np
 import scipy.sparse
 
 from clsparse_py.device import Device
+from clsparse_py.index_types import index_for
 from clsparse_py.matrix_files import SUFFIXES, read_matrix
 from clsparse_py.records import dataclass
 
@@ -239,7 +240,7 @@ def _threads() -> int:
 def _matrix(indptr: _Array, n_columns: int, fill: Callable[[int, int, int, _Array], None]) -> scipy.sparse.csr_array:
     """Return the matrix whose columns ``fill`` gives chunk by chunk of rows, in threads; chunks do not depend on their number."""
     n_rows, nnz = indptr.size - 1, int(indptr[-1])
-    index = np.int32 if max(nnz, n_columns, n_rows) < 2**31 else np.int64
+    index = index_for(max(nnz, n_columns, n_rows))
     indices = np.empty(nnz, index)
     borders = np.unique(np.append(np.searchsorted(indptr, np.arange(0, nnz, _CHUNK)), n_rows))
 

@@ -115,6 +115,11 @@ def test_small_products_take_one_launch(kind: str, longest: int, length: int | N
         # A row of A names rows of B with more products than a work-item merges by itself.
         ("gpu", 10**6, 5, 500, (5, 120), 0, None),
         ("gpu", 10**4, 14, 500, (15, 40), 0.8, 32),
+        # So many heads are compared for a row of 16 entries that one of 13 is another matter, unless rows of C compress.
+        ("gpu", 10**6, 5, 25, (13, 30), 0, 13),
+        ("gpu", 10**6, 12, 120, (16, 30), 0, None),
+        ("gpu", 10**6, 12, 240, (12, 30), 0, None),
+        ("gpu", 10**6, 12, 240, (12, 30), 0.8, 12),
         # A team merges rows that are alike, with columns that are neighbours, and not too many products.
         ("gpu", 10**4, 36, 1296, (36, 36), 0.8, 64),
         ("gpu", 10**4, 36, 1296, (36, 36), 0.1, None),
@@ -145,6 +150,18 @@ def test_guesses(
     assert (found and found.accumulator.length) == capacity
     assert found is None or found.max_products == (1 << 15 if n_rows == 100 else None)
     assert found == speculation_for(Kind(device(kind), FORM), n_rows, mean_row, mean_products, None, None) or longest
+
+
+def test_a_device_with_work_items_left_gives_rows_more_lanes() -> None:
+    gpu = replace(device("gpu"), compute_units=10)  # 20480 work-items
+    shapes = []
+    for n_rows, longest in [(10_000, 30), (1000, 30), (200, 100), (200, 1000)]:
+        facts = Facts(20 * n_rows, True, True, longest, 20 * n_rows)
+        found = speculation_for(Kind(gpu, FORM), n_rows, 20, 400, facts, replace(facts, longest=40))
+        merging = found and found.accumulator
+        shapes.append(merging and (merging.lanes, merging.items))
+    # Rows as long as 100 are not uniform, but all are made at a time.
+    assert shapes == [(4, 8), (8, 4), (32, 4), None]
 
 
 def test_few_long_rows_are_made_beside_others() -> None:

@@ -203,7 +203,7 @@ def hashes(device: Device, form: Form, *, registers: bool) -> tuple[Hash, ...]:
     for products in _BINS:
         # Rows of A and B are about as long as each other; in the paper the registers of a lane hold eight products.
         lanes = min(max(products // 8, 1), 32) if registers else 1 << (products.bit_length() - 1) // 2
-        items = (2 if device.is_cpu else 8) if registers else 0
+        items = (2 if device.resident == 1 else 8) if registers else 0
         found.append(Hash(products, min(lanes, device.resident), items))
     return tuple(each for each in found if each.record(device, form, True).row_bytes <= device.local_memory)
 
@@ -212,7 +212,7 @@ def large_hashes(device: Device, form: Form) -> tuple[LargeHash, ...]:
     """Return the accumulators of "large-hash": none if columns need 64 bits."""
     if form.wide:
         return ()
-    lanes, items = (1, 2) if device.is_cpu else (128, 4)
+    lanes, items = (1, 2) if device.resident == 1 else (128, 4)
 
     def fits(products: int, slots: int, of: Form, budget: int) -> bool:
         return LargeHash(products, lanes, items, lanes, slots=slots).record(device, of, True).row_bytes <= budget

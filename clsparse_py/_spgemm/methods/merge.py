@@ -196,7 +196,7 @@ class Merge(Team):
 
     @override
     def suited(self, device: Device, product: Product, entries: int | None = None) -> Self:
-        if self.staged_c is not None or entries is None or device.is_cpu:
+        if self.staged_c is not None or entries is None or device.resident == 1:
             return self
         suited: Self = varied(self, "staged_c", self._staged(entries / product.shape[0]))
         return suited

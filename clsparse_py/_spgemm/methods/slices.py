@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from clsparse_py.index_types import INT32_MAX
 from clsparse_py.records import dataclass
 
 __all__ = ["Slice", "cut_into_slices"]
 
 #: Products of a slice, and entries of A in it, are counted in 32 bits with one to spare.
-_INT32_MAX = np.iinfo(np.int32).max
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Slice:
 
     def fits(self, column_bits: int) -> bool:
         """Whether numbers are large enough for it."""
-        return self.n <= _INT32_MAX and self.n_entries <= _INT32_MAX and self.row_bits <= min(32, 64 - column_bits)
+        return self.n <= INT32_MAX and self.n_entries <= INT32_MAX and self.row_bits <= min(32, 64 - column_bits)
 
 
 def cut_into_slices(
@@ -89,7 +89,7 @@ def cut_into_slices(
                 high = middle - 1
         if low == begin:
             row = slice_to(begin + 1)
-            more = "" if row.n <= _INT32_MAX else f", and a slice {_INT32_MAX:,} products"
+            more = "" if row.n <= INT32_MAX else f", and a slice {INT32_MAX:,} products"
             raise MemoryError(
                 f"memory_limit: a row of the product has {row.n:,} intermediate products, whose expansion needs {needs(row):,} "
                 f"bytes; the workspace may have {limit:,}{more}"

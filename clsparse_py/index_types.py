@@ -1,0 +1,17 @@
+"""The dtypes of indices and of row pointers: int32 as far as it reaches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["INT32_MAX", "index_for"]
+
+INT32_MAX = 2**31 - 1
+
+
+def index_for(largest: float, *of: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype of indices up to a number: int64 if it needs that, or one of some dtypes is int64, else int32."""
+    wide = largest > INT32_MAX or any(each.itemsize > 4 for each in of)
+    return np.dtype(np.int64 if wide else np.int32)
