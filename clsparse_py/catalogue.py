@@ -92,7 +92,7 @@ def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -
     columns = {
         f"spmm/rows:{columns}": Rows.legal(device, arithmetic, scaled, work_group=64, columns=columns) for columns in (1, 2, 4)
     }
-    binned = Subvector.legal(device, arithmetic, scaled, width=128, work_group=256, unroll=2, binned=True)
+    binned = Subvector.legal(device, arithmetic, scaled, lanes=128, work_group=256, unroll=2, binned=True)
     group, index = min(128, device.max_work_group), arithmetic.index
     found: dict[str, programs.Parameters] = {
         "csr/check": Check(group, index),
@@ -114,7 +114,7 @@ def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -
         "spmv/features": CountFeatures(1 if device.is_cpu else group, index),
         "spmv/features_total": TotalFeatures(group, index),
         "spmv/merge": by_name["merge"],
-        "spmv/pieces": by_name["pieces"],
+        "spmv/vector_long": by_name["vector_long"],
         "spmv/scan_counts": ScanCounts(group, index),
         "spmv/subvector": by_name["subvector8"],
         "spmv/subvector:binned": binned,

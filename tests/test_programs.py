@@ -21,7 +21,7 @@ from typing_extensions import Self
 from clsparse_py import BuildError, cache, programs, sources
 from clsparse_py._spmm import Rows
 from clsparse_py._spmv.binning import Binning, ScanCounts
-from clsparse_py._spmv.kernels import Adaptive, Chunked, Combine, CountFeatures, Merge, Pieces, Subvector
+from clsparse_py._spmv.kernels import Adaptive, Chunked, Combine, CountFeatures, Merge, Subvector, VectorLong
 from clsparse_py._transpose.kernels import Count, Gather, GatherChunked, Insert, Order, Sample, Unpack
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.canonical import Begins, Compact, Nonzeros
@@ -97,7 +97,7 @@ def records() -> list[programs.Parameters]:
                     for binned in (False, True)
                 ]
                 found += [
-                    Pieces(*common, 2),
+                    VectorLong(*common, 2),
                     *(Adaptive(*common, parts, 5, 32, 32) for parts in ("staged", "rests", "even")),
                     Merge(*common, 5),
                     Combine(*common, 32),

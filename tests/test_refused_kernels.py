@@ -354,13 +354,13 @@ def test_rows_of_a_refused_kernel_are_made_by_others(
 VECTORS = [
     ("single", "serial", "spmv_subvector"),
     ("single", "vector", "spmv_subvector"),
-    ("single", "pieces", "spmv_pieces"),
+    ("single", "vector_long", "spmv_vector_long"),
     ("single", "adaptive", "spmv_adaptive|primitives_partition"),
-    ("single", "split", "spmv_adaptive"),
+    ("single", "nonzero_split", "spmv_adaptive"),
     ("single", "merge", "spmv_(merge|adaptive)"),
     ("single", "chunked", "spmv_chunked"),
     ("auto", None, "spmv_features"),
-    ("auto", None, "spmv_(chunked|subvector|merge|adaptive|pieces)|primitives_partition"),
+    ("auto", None, "spmv_(chunked|subvector|merge|adaptive|vector_long)|primitives_partition"),
     ("fine", None, "spmv_subvector"),
     ("coarse-10", None, "spmv_binning"),
 ]

@@ -55,7 +55,8 @@ def spmv_plan(
         How rows are binned: "auto" leaves it to the profile that serves the device; "single" (all rows in order); "fine";
         "coarse" or "hybrid" with 100 adjacent rows to a virtual row. ``Scheme.parse("coarse-50")``, or the string itself, has
         another granularity, one of `GRANULARITIES` in the paper.
-    kernel : {"serial", "subvector2", ..., "subvector128", "vector", "pieces", "adaptive", "split", "merge", "chunked"}, optional
+    kernel : str, optional
+        "serial", "subvector2", ..., "subvector128", "vector", "vector_long", "adaptive", "nonzero_split", "merge" or "chunked".
         The kernel for all rows, one of `KERNELS` or a KernelChoice; by default the profile decides, for each bin.
 
     Returns

@@ -74,8 +74,8 @@ class Builder:
         """All rows, in order, to one kernel."""
         of, structure = self.of, (self.of.indptr, self.of.indices)
         why = "all rows, in order"
-        if choice.name == "pieces":
-            built = self._pieces(choice, fetched(of.indptr, self.queue), np.arange(self.n_rows))
+        if choice.name == "vector_long":
+            built = self._vector_long(choice, fetched(of.indptr, self.queue), np.arange(self.n_rows))
             self._share(self.n_rows, str(choice), built, why)
             return
         asked = choice.record(self.device, self.arithmetic, self.scaled)
@@ -91,7 +91,7 @@ class Builder:
             # Rows are cut only where their rest is long: each cut row costs a piece of a second launch.
             self._balanced(built, step, 1, step // 2)
         elif isinstance(record, Subvector):
-            self._launch(built, self.n_rows * record.width, self.index(self.n_rows), *structure)
+            self._launch(built, self.n_rows * record.lanes, self.index(self.n_rows), *structure)
         self._share(self.n_rows, str(choice), built, why)
 
     def _adaptive(self, asked: Adaptive) -> programs.Built:
@@ -145,7 +145,7 @@ class Builder:
         chain.finish(*found)
         return n_parts, found
 
-    def _pieces(self, choice: KernelChoice, indptr: np.ndarray[Any, Any], rows: np.ndarray[Any, Any]) -> programs.Built:
+    def _vector_long(self, choice: KernelChoice, indptr: np.ndarray[Any, Any], rows: np.ndarray[Any, Any]) -> programs.Built:
         """Add the launches for rows that several work-groups share."""
         built, parameters = self._built(choice.record(self.device, self.arithmetic, self.scaled))
         begin, end = indptr[rows].astype(np.int64), indptr[rows + 1].astype(np.int64)
@@ -205,7 +205,7 @@ class Builder:
             self.binned(decision)
 
     def binned(self, decision: Decision, bins: Container[int] = range(N_BINS)) -> None:
-        """Rows in bins: those of one kernel form a list, and all lists of one shape but those of pieces share a launch.
+        """Rows in bins: those of one kernel form a list, and all lists of one shape but those of cut rows share a launch.
 
         Rows of other ``bins`` are left out.
         """
@@ -226,11 +226,11 @@ class Builder:
             begin = 0
             for i, choice in enumerate(kernels):
                 n_virtual = int(counts[list_of_bin == i].sum())
-                if choice.name == "pieces":
+                if choice.name == "vector_long":
                     numbers = fetched(rows)[begin : begin + n_virtual].astype(np.int64)
                     single = (numbers[:, None] * side.granularity + np.arange(side.granularity)).ravel()
                     single = single[single < self.n_rows]
-                    built = self._pieces(choice, fetched(of.indptr, self.queue), single)
+                    built = self._vector_long(choice, fetched(of.indptr, self.queue), single)
                     self._share(single.size, str(choice), built, f"rows of more than {PIECE} entries are cut")
                 else:
                     lists.append(_List(choice, rows, begin, n_virtual, side))
@@ -248,21 +248,21 @@ class Builder:
         return joined
 
     def _subvectors(self, lists: list[_List]) -> None:
-        """Add the launches that lists of all widths share, one for each work-group size and unrolling."""
+        """Add the launches that lists share, whatever their X is, one for each work-group size and unrolling."""
         arrays = list({id(each.rows): each.rows for each in lists}.values())
         offsets = dict(zip((id(rows) for rows in arrays), np.cumsum([0] + [rows.size for rows in arrays]), strict=False))
         rows = arrays[0] if len(arrays) == 1 else self._joined(arrays)
         # Long rows first: the work-groups that take longest begin first.
-        lists = sorted(lists, key=lambda each: -each.choice.width)
+        lists = sorted(lists, key=lambda each: -each.choice.lanes)
         shapes = dict.fromkeys((each.choice.work_group, each.choice.unroll) for each in lists)
         for shape in shapes:
             alike = [each for each in lists if (each.choice.work_group, each.choice.unroll) == shape]
-            record = Subvector.legal(self.device, self.arithmetic, self.scaled, alike[0].choice.width, *shape, binned=True)
+            record = Subvector.legal(self.device, self.arithmetic, self.scaled, alike[0].choice.lanes, *shape, binned=True)
             built, parameters = self._built(record)
             bins: list[int] = []
             group = 0
             for each in alike:
-                lanes = min(each.choice.width, parameters.width)
+                lanes = min(each.choice.lanes, parameters.lanes)
                 begin, granularity = each.begin + int(offsets[id(each.rows)]), each.side.granularity
                 bins += [group, begin, each.n_virtual, granularity, lanes]
                 group += -(-each.n_virtual * granularity * lanes // parameters.work_group)

@@ -11,7 +11,7 @@ import numpy as np
 
 from clsparse_py._spmv.binning import N_BINS, Scheme
 from clsparse_py._spmv.features import Features
-from clsparse_py._spmv.kernels import Adaptive, Chunked, Merge, Pieces, Subvector
+from clsparse_py._spmv.kernels import Adaptive, Chunked, Merge, Subvector, VectorLong
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device
 from clsparse_py.errors import require_name
@@ -22,12 +22,12 @@ from clsparse_py.tuning.profiles import decide, rules
 __all__ = ["BALANCED", "KERNELS", "Decision", "KernelChoice", "alternatives", "choose", "default_choice", "whole_rows"]
 
 #: Kernels that balance entries by themselves: they take all rows in order.
-BalancedName = Literal["adaptive", "split", "merge", "chunked"]
+BalancedName = Literal["adaptive", "nonzero_split", "merge", "chunked"]
 BALANCED: tuple[BalancedName, ...] = get_args(BalancedName)
-#: All kernels by name; "subvectorX" takes X work-items to a row, and "pieces" several work-groups.
+#: All kernels by name; "subvectorX" takes X work-items to a row, and "vector_long" several work-groups.
 KernelName = Literal[
     "serial", "subvector2", "subvector4", "subvector8", "subvector16", "subvector32", "subvector64", "subvector128", "vector",
-    "pieces", BalancedName,
+    "vector_long", BalancedName,
 ]  # fmt: skip
 KERNELS: tuple[KernelName, ...] = get_args(KernelName)
 
@@ -37,9 +37,11 @@ _MAX_CHUNKS = 1 << 12
 
 #: Kernels for all rows that are tried where one is refused, on CPU devices and on others: few templates have all of them.
 _INSTEAD: dict[bool, tuple[KernelName, ...]] = {
-    True: ("chunked", "serial", "merge", "adaptive", "pieces"),
-    False: ("adaptive", "merge", "subvector8", "vector", "serial", "pieces", "chunked"),
+    True: ("chunked", "serial", "merge", "adaptive", "vector_long"),
+    False: ("adaptive", "merge", "subvector8", "vector", "serial", "vector_long", "chunked"),
 }
+#: Names of kernels in earlier profiles and measurements.
+_FORMER = {"pieces": "vector_long", "split": "nonzero_split"}
 #: Rows above this many entries are shared by several work-groups where rows are binned one by one.
 PIECE = 1 << 14
 
@@ -50,12 +52,13 @@ class KernelChoice:
 
     Attributes
     ----------
-    name : {"serial", "subvector2", ..., "subvector128", "vector", "pieces", "adaptive", "split", "merge", "chunked"}
+    name : str
         One of `KERNELS`.
     work_group : int
         Work-items in a work-group.
     items : int
-        "adaptive", "split" and "merge": entries, or steps on the merge path, to a work-item. "chunked": chunks to a compute unit.
+        "adaptive", "nonzero_split" and "merge": entries, or steps on the merge path, to a work-item. "chunked": chunks to a
+        compute unit.
     unroll : int
         Entries that a work-item reads ahead in the other kernels.
     """
@@ -84,7 +87,7 @@ class KernelChoice:
         match = re.fullmatch(r"(\w+)/([0-9]{1,9})/([0-9]{1,9})", label)
         if match is None:
             raise ValueError(f'kernel: must be such as "adaptive/128/6", is {label!r}')
-        name = cast("KernelName", match[1])  # checked when the choice is made
+        name = cast("KernelName", _FORMER.get(match[1], match[1]))  # checked when the choice is made
         work_group, parameter = int(match[2]), int(match[3])
         return cls(name, work_group, items=parameter) if name in BALANCED else cls(name, work_group, unroll=parameter)
 
@@ -107,7 +110,7 @@ class KernelChoice:
         return self.items if self.name in BALANCED else self.unroll
 
     @property
-    def width(self) -> int:
+    def lanes(self) -> int:
         """X, work-items to a row, of the kernels that take whole rows."""
         match = re.fullmatch(r"subvector(\d+)", self.name)
         if match:
@@ -119,15 +122,15 @@ class KernelChoice:
         common = device, arithmetic, scaled, self.work_group
         if self.name == "adaptive":
             return Adaptive.legal(*common, self.items)
-        if self.name == "split":
+        if self.name == "nonzero_split":
             return Adaptive.legal(*common, self.items, "even")
         if self.name == "merge":
             return Merge.legal(*common, self.items)
         if self.name == "chunked":
             return Chunked.legal(*common)
-        if self.name == "pieces":
-            return Pieces.legal(*common, self.unroll)
-        return Subvector.legal(device, arithmetic, scaled, self.width, self.work_group, self.unroll, binned=False)
+        if self.name == "vector_long":
+            return VectorLong.legal(*common, self.unroll)
+        return Subvector.legal(device, arithmetic, scaled, self.lanes, self.work_group, self.unroll, binned=False)
 
     def __str__(self) -> str:
         detail = f", {self.items} items" if self.name in BALANCED else f", unrolled by {self.unroll}"
@@ -214,8 +217,8 @@ def _everywhere(scheme: Scheme, asked: KernelChoice) -> tuple[tuple[KernelChoice
         return ((asked,),)
     if asked.name in BALANCED:
         raise ValueError(f'kernel: {asked.name} balances rows by itself; it goes with scheme="single", not "{scheme}"')
-    if asked.name == "pieces" and scheme.name != "fine":
-        raise ValueError(f'kernel: pieces cuts single rows; it goes with scheme="single" or "fine", not "{scheme}"')
+    if asked.name == "vector_long" and scheme.name != "fine":
+        raise ValueError(f'kernel: vector_long cuts single rows; it goes with scheme="single" or "fine", not "{scheme}"')
     return ((asked,) * N_BINS,) * len(scheme.sides)
 
 
@@ -224,7 +227,7 @@ def default_choice(name: KernelName, device: Device) -> KernelChoice:
     choice = KernelChoice(name)
     if name == "adaptive":
         return replace(choice, items=5, work_group=128)
-    if name == "split":
+    if name == "nonzero_split":
         return replace(choice, items=2)
     if name == "chunked":
         return replace(choice, items=32, work_group=1)

@@ -21,10 +21,10 @@ __all__ = [
     "Combine",
     "CountFeatures",
     "Merge",
-    "Pieces",
     "RowNumbers",
     "Subvector",
     "TotalFeatures",
+    "VectorLong",
     "nearest_work_group",
 ]
 
@@ -56,7 +56,7 @@ class Subvector(ProductKernel):
 
     Attributes
     ----------
-    width : int
+    lanes : int
         X: work-items to a row, a power of two that divides ``work_group``; where ``binned``, the largest X of a bin.
     unroll : int
         Entries that a work-item reads ahead.
@@ -67,54 +67,54 @@ class Subvector(ProductKernel):
     template = "spmv/subvector"
     kind = "spmv_subvector"
 
-    width: int
+    lanes: int
     unroll: int
     binned: bool
 
     @classmethod
     def legal(
-        cls, device: Device, arithmetic: Arithmetic, scaled: bool, width: int, work_group: int, unroll: int, binned: bool
+        cls, device: Device, arithmetic: Arithmetic, scaled: bool, lanes: int, work_group: int, unroll: int, binned: bool
     ) -> Subvector:
         """Return the legal record nearest to the one asked for."""
-        width = _power_of_two_at_most(min(width, device.max_work_group))
-        work_group = nearest_work_group(work_group, width, device.max_work_group)
-        portability = device.portability.at_most(device.portability.lane_width if width > 1 else 1)
-        if width < 16:
+        lanes = _power_of_two_at_most(min(lanes, device.max_work_group))
+        work_group = nearest_work_group(work_group, lanes, device.max_work_group)
+        portability = device.portability.at_most(device.portability.lane_width if lanes > 1 else 1)
+        if lanes < 16:
             # Neighbouring work-items read neighbouring entries of a line at different times: it has to stay in the cache.
             portability = replace(portability, load_once="plain")
-        return cls(work_group, arithmetic, portability, scaled, width, unroll, binned)
+        return cls(work_group, arithmetic, portability, scaled, lanes, unroll, binned)
 
     @property
     @override
     def shape_name(self) -> str:
-        return f"x{self.width}_wg{self.work_group}_u{self.unroll}{'_binned' if self.binned else ''}"
+        return f"x{self.lanes}_wg{self.work_group}_u{self.unroll}{'_binned' if self.binned else ''}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        needs_box = self.width > self.lane_width
-        own = {"width": self.width, "unroll": self.unroll, "binned": self.binned, "needs_box": needs_box}
+        needs_box = self.lanes > self.lane_width
+        own = {"lanes": self.lanes, "unroll": self.unroll, "binned": self.binned, "needs_box": needs_box}
         return {**self._common(), **own, "position": _position(self.arithmetic)}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
         if work_group < 1:
             return None
-        width = min(self.width, _power_of_two_at_most(work_group))
-        work_group = work_group // width * width
-        return replace(self, work_group=work_group, width=width, portability=self.portability.at_most(lane_width))
+        lanes = min(self.lanes, _power_of_two_at_most(work_group))
+        work_group = work_group // lanes * lanes
+        return replace(self, work_group=work_group, lanes=lanes, portability=self.portability.at_most(lane_width))
 
 
 @dataclass(frozen=True)
-class Pieces(ProductKernel):
-    """Parameters of ``templates/spmv/pieces.mako``: several work-groups to a row. ``work_group`` is a power of two."""
+class VectorLong(ProductKernel):
+    """Parameters of ``templates/spmv/vector_long.mako``: several work-groups to a row. ``work_group`` is a power of two."""
 
-    template = "spmv/pieces"
-    kind = "spmv_pieces"
+    template = "spmv/vector_long"
+    kind = "spmv_vector_long"
 
     unroll: int
 
     @classmethod
-    def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int, unroll: int) -> Pieces:
+    def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int, unroll: int) -> VectorLong:
         """Return the legal record nearest to the one asked for."""
         work_group = _power_of_two_at_most(min(work_group, device.max_work_group))
         return cls(work_group, arithmetic, device.portability, scaled, unroll)

@@ -12,6 +12,7 @@ from typing_extensions import override
 from clsparse_py._spmv.binning import GRANULARITIES, N_BINS, Scheme
 from clsparse_py._spmv.choose import BALANCED, KERNELS, Decision, KernelChoice, choose
 from clsparse_py._spmv.composition import Composer
+from clsparse_py._spmv.kernels import Subvector
 from clsparse_py._spmv.problem import SpmvProblem, Subject
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device
@@ -28,19 +29,20 @@ _SINGLE = {
         *(f"subvector{width}/128/{unroll}" for width in (4, 8, 16, 32) for unroll in (2, 4)),
         *("subvector16/256/1", "subvector32/256/2", "subvector64/256/2", "subvector128/256/2", "vector/128/2", "vector/256/4"),
         *("adaptive/64/8", "adaptive/128/4", "adaptive/128/5", "adaptive/128/6", "adaptive/128/8", "adaptive/256/3"),
-        *("adaptive/256/4", "adaptive/512/2", "split/128/4", "split/256/2", "split/256/4", "split/512/2", "split/1024/2"),
-        *("merge/128/7", "merge/256/5", "pieces/256/4"),
+        *("adaptive/256/4", "adaptive/512/2"),
+        *(f"nonzero_split/{shape}" for shape in ("128/4", "256/2", "256/4", "512/2", "1024/2")),
+        *("merge/128/7", "merge/256/5", "vector_long/256/4"),
     ),
     True: (
         *(f"chunked/1/{chunks}" for chunks in (32, 4, 8, 16, 64, 128)),
         *("serial/64/2", "serial/256/2", "serial/16/4", "subvector4/64/2", "subvector8/64/2", "vector/64/4"),
-        *("adaptive/128/5", "adaptive/64/8", "split/256/2", "merge/128/7", "pieces/64/4"),
+        *("adaptive/128/5", "adaptive/64/8", "nonzero_split/256/2", "merge/128/7", "vector_long/64/4"),
     ),
 }
-#: Kernels for the rows of a bin. Those of one work-group and unrolling share a launch, so there is one shape, but of pieces.
+#: Kernels for the rows of a bin. Those of one work-group and unrolling share a launch, so there is one shape, but of cut rows.
 _BIN = {
-    False: ("serial/256/2", *(f"subvector{1 << k}/256/2" for k in range(1, 8)), "vector/256/2", "pieces/256/4"),
-    True: ("serial/256/2", "subvector4/256/2", "subvector16/256/2", "vector/256/2", "pieces/256/4"),
+    False: ("serial/256/2", *(f"subvector{1 << k}/256/2" for k in range(1, 8)), "vector/256/2", "vector_long/256/4"),
+    True: ("serial/256/2", "subvector4/256/2", "subvector16/256/2", "vector/256/2", "vector_long/256/4"),
 }
 #: The granularities at which classes of bins are measured.
 _MEASURED = "fine", "coarse-100"
@@ -189,7 +191,9 @@ class SpmvTunable(Tunable[Subject]):
 def _is_legal(choice: KernelChoice, device: Device, dtype: str) -> bool:
     """Return whether a device takes a kernel as it is asked for, without adaptation."""
     record = choice.record(device, Arithmetic(dtype, dtype), scaled=False)
-    asked = {"work_group": choice.work_group, "items": choice.items, "width": choice.width}
+    asked = {"work_group": choice.work_group, "items": choice.items}
+    if isinstance(record, Subvector):
+        asked["lanes"] = choice.lanes
     return all(getattr(record, name, value) == value for name, value in asked.items())
 
 
@@ -204,11 +208,11 @@ def _suits(choice: KernelChoice, subject: Subject) -> bool:
         longest = numbers["longest"]
     if choice.name in BALANCED:
         return True
-    if choice.name == "pieces":
+    if choice.name == "vector_long":
         return mean >= 1024 or (subject.bins is not None and longest >= 1 << 14)
     # A core has as much to do with one row as with another; lanes wait for each other.
     most = 4096 if subject.problem.device.is_cpu else 64
-    return choice.width <= 4 * mean + 2 and mean <= most * choice.width and longest <= 64 * most * choice.width
+    return choice.lanes <= 4 * mean + 2 and mean <= most * choice.lanes and longest <= 64 * most * choice.lanes
 
 
 def _composed(problem: SpmvProblem, scheme: Scheme) -> Decision:

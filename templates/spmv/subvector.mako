@@ -1,6 +1,6 @@
 <%doc>
 y[row] = alpha * A[row] @ x + beta * y[row], with X consecutive work-items to a row: Kernel-Serial (X = 1), Kernel-SubvectorX and
-Kernel-Vector (X = work_group). Bins that take different X, at most `width`, share one launch.
+Kernel-Vector (X = work_group). Bins that take different X, at most `lanes`, share one launch.
 
 Source        after Hou, Feng and Che, Algorithms 3 to 5; products are summed in registers, not staged in local memory
 Index space   without bins: ceil(n_rows * X / work_group) work-groups. With bins: work-groups one bin after the other, five
@@ -10,7 +10,7 @@ Inputs        columns in any order, duplicates allowed; rows may be empty
 Local memory  work_group * sizeof(T) where an X exceeds the lane width, else none
 Result        deterministic: a row is always summed in the same order
 </%doc>
-#define MAX_LANES ${width}
+#define MAX_LANES ${lanes}
 #include "lanes_t.cl"
 #include "spmv.cl"
 
@@ -44,7 +44,7 @@ void ${name}(
     const ulong row = inside ? (ulong)rows[bin[1] + slot / granularity] * granularity + slot % granularity : 0;
     const bool active = inside && row < n_rows;
 % else:
-    const uint lanes = ${width};
+    const uint lanes = ${lanes};
     const ulong slot = get_global_id(0) / lanes;
     const bool active = slot < n_rows;
     const ulong row = active ? slot : 0;

@@ -191,7 +191,7 @@ def plan_cases(axes: Axes) -> Iterator[Case]:
     schemes, names = ("fine", "coarse-2", "hybrid-2"), ("serial", "subvector8", "subvector64")
     for i, (scheme, name) in enumerate(itertools.product(schemes, names)):
         yield partial(product, RAGGED, choice(name, axes.work_groups[i % 4]), FLOAT32, scheme=scheme)
-    yield partial(product, PIECES, choice("pieces", 64), np.dtype(np.int32))
+    yield partial(product, PIECES, choice("vector_long", 64), np.dtype(np.int32))
     yield partial(product, PIECES, None, np.dtype(np.int32), scheme="fine")
     for i, kernel in enumerate((*KERNELS, *(None for _ in NOTHING))):
         yield partial(product, NOTHING[i % len(NOTHING)], kernel, FLOAT32, scaled=True)
@@ -270,7 +270,7 @@ def mixed_cases(fp64: bool) -> Iterator[Case]:
     """Operands of different dtypes, in rotation."""
     pairs = [("float32", "complex64"), ("int8", "int32"), ("bool", "float32")]
     pairs += [("float32", "float64"), ("int32", "float32"), ("complex64", "float64")] if fp64 else []
-    kernels = ("chunked", "adaptive", "split", "merge", "subvector4", "pieces")
+    kernels = ("chunked", "adaptive", "nonzero_split", "merge", "subvector4", "vector_long")
     for i, kernel in enumerate(kernels):
         yield partial(mixed, *pairs[i % len(pairs)], kernel)
 

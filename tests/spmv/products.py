@@ -11,7 +11,7 @@ from oracle import random_structure, random_values
 from clsparse_py import csr_array, spmv, spmv_plan
 
 #: One of each family, beside what is chosen automatically.
-FAMILIES = (None, "serial", "subvector8", "vector", "pieces", "adaptive", "split", "merge", "chunked")
+FAMILIES = (None, "serial", "subvector8", "vector", "vector_long", "adaptive", "nonzero_split", "merge", "chunked")
 
 
 def random_csr(lengths: Any, n_cols: int, seed: int, dtype: Any = np.float32, index: Any = np.int32) -> sp.csr_array:

@@ -27,7 +27,7 @@ ALL = [SHORT, UNEVEN, EMPTY, replace(SHORT, longest=60), replace(UNEVEN, nnz=1 <
 
 def test_kernels_are_the_papers_and_those_it_names() -> None:
     assert KERNELS[:9] == ("serial", *(f"subvector{2**k}" for k in range(1, 8)), "vector")
-    assert set(KERNELS[9:]) == {"pieces", *BALANCED} >= {"adaptive", "split", "merge", "chunked"}
+    assert set(KERNELS[9:]) == {"vector_long", *BALANCED} >= {"adaptive", "nonzero_split", "merge", "chunked"}
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_cpu_devices_get_their_own_kernels() -> None:
 def test_bins_of_longer_rows_get_no_fewer_work_items() -> None:
     for scheme in ("fine", "coarse-100", "hybrid-100"):
         for side in choose(UNEVEN, GPU, scheme, None).kernels:
-            widths = [choice.width for choice in side if choice.name != "pieces"]
+            widths = [choice.lanes for choice in side if choice.name != "vector_long"]
             assert widths == sorted(widths)
             assert widths[0] == 1
             assert widths[50] > 1
@@ -99,8 +99,8 @@ def test_a_named_kernel_is_taken(kernel: str, device: Device) -> None:
                 ValueError, match=rf'^kernel: {kernel} balances rows by itself; it goes with scheme="single", not "fine"'
             ):
                 choose(UNEVEN, device, "fine", asked)
-    elif kernel == "pieces":
-        assert choose(UNEVEN, device, "fine", kernel).kernels[0][0].name == "pieces"
+    elif kernel == "vector_long":
+        assert choose(UNEVEN, device, "fine", kernel).kernels[0][0].name == "vector_long"
         for scheme in ("coarse-10", "hybrid-10"):
             with pytest.raises(ValueError, match=rf'^kernel: pieces cuts single rows; .*, not "{scheme}"'):
                 choose(UNEVEN, device, scheme, kernel)
@@ -127,9 +127,9 @@ def test_parameters_are_positive(field: str) -> None:
 
 
 def test_widths_and_names() -> None:
-    assert KernelChoice("serial", 64).width == 1
-    assert KernelChoice("subvector16", 64).width == 16
-    assert KernelChoice("vector", 64).width == 64
+    assert KernelChoice("serial", 64).lanes == 1
+    assert KernelChoice("subvector16", 64).lanes == 16
+    assert KernelChoice("vector", 64).lanes == 64
     assert str(KernelChoice("merge", 64, items=7)) == "merge (work-group 64, 7 items)"
     assert str(KernelChoice("serial", 64, unroll=2)) == "serial (work-group 64, unrolled by 2)"
 
@@ -153,5 +153,8 @@ def test_labels_name_choices() -> None:
         assert KernelChoice.parse(f"{name}/64/3").label == f"{name}/64/3"
     assert KernelChoice.parse("adaptive/128/6") == KernelChoice("adaptive", 128, items=6)
     assert KernelChoice.parse("vector/128/2") == KernelChoice("vector", 128, unroll=2)
+    # Profiles and measurements of earlier versions.
+    assert KernelChoice.parse("split/128/6") == KernelChoice("nonzero_split", 128, items=6)
+    assert KernelChoice.parse("pieces/128/6") == KernelChoice("vector_long", 128, unroll=6)
     with pytest.raises(ValueError, match=r"^kernel: merge balances rows by itself and takes no bins"):
         KernelChoice.parse_for_bin("merge/128/6")

@@ -17,7 +17,7 @@ from pyopencl import array as cl_array
 from clsparse_py import csr_array, programs, spmm, spmv, spmv_plan
 from clsparse_py._spmv.builder import Builder
 from clsparse_py._spmv.choose import KERNELS, KernelChoice
-from clsparse_py._spmv.kernels import Adaptive, Combine, Merge, Pieces, Subvector, nearest_work_group
+from clsparse_py._spmv.kernels import Adaptive, Combine, Merge, Subvector, VectorLong, nearest_work_group
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device, Portability, describe
 from clsparse_py.semiring import SEMIRINGS, plus_times
@@ -34,10 +34,10 @@ N_COLS = 5000
 BUILT_AS = {
     **{name: "spmv_subvector" for name in KERNELS if name == "serial" or name.startswith("subvector")},
     "vector": "spmv_subvector",
-    "pieces": "spmv_pieces",
+    "vector_long": "spmv_vector_long",
     "adaptive": "spmv_adaptive_rests",
     "adaptive on short rows": "spmv_adaptive",
-    "split": "spmv_adaptive_even",
+    "nonzero_split": "spmv_adaptive_even",
     "merge": "spmv_merge",
     "chunked": "spmv_chunked",
     "fine bins": "spmv_subvector",
@@ -147,8 +147,8 @@ def _check_built(case: Mapping[str, Any], built: list[programs.Built], queue: cl
         width = {"serial": 1, "fine bins": 8, "vector": 1 << asked.bit_length() - 1}.get(case["kernel"])
         width = width or int(case["kernel"].removeprefix("subvector"))
         asked = nearest_work_group(work_group, width, most)
-        assert record.width == min(width, 1 << record.work_group.bit_length() - 1)
-    elif isinstance(record, Pieces):
+        assert record.lanes == min(width, 1 << record.work_group.bit_length() - 1)
+    elif isinstance(record, VectorLong):
         asked = 1 << asked.bit_length() - 1
     if case["work_group"] != "max":
         assert _is_taken(queue, record.work_group, asked)
@@ -240,9 +240,9 @@ def test_legal_records_keep_within_the_device(work_group: int, most: int) -> Non
     for width in (1, 2, 32, 128):
         record = Subvector.legal(device, DOUBLE, False, width, work_group, 2, binned=False)
         assert record.work_group <= most
-        assert record.work_group % record.width == 0
-        assert record.width & (record.width - 1) == 0
-    pieces = Pieces.legal(device, DOUBLE, False, work_group, 2)
+        assert record.work_group % record.lanes == 0
+        assert record.lanes & (record.lanes - 1) == 0
+    pieces = VectorLong.legal(device, DOUBLE, False, work_group, 2)
     assert pieces.work_group <= min(work_group, most) < 2 * pieces.work_group
     combine = Combine.legal(device, DOUBLE, False, work_group)
     assert combine.work_group == min(work_group, most)
@@ -273,13 +273,13 @@ def test_within_gives_the_nearest_legal_record() -> None:
     smaller = subvector.within(100, 8)
     assert (smaller.work_group, smaller.width, smaller.lane_width) == (64, 64, 8)
     tiny = subvector.within(1, 1)
-    assert (tiny.work_group, tiny.width, tiny.portability.lanes) == (1, 1, "local")
+    assert (tiny.work_group, tiny.lanes, tiny.portability.lanes) == (1, 1, "local")
     assert subvector.within(0, 1) is None
-    assert Pieces.legal(MADE_UP, DOUBLE, False, 256, 2).within(100, 16).work_group == 64
+    assert VectorLong.legal(MADE_UP, DOUBLE, False, 256, 2).within(100, 16).work_group == 64
     assert Adaptive.legal(MADE_UP, DOUBLE, False, 256, 2).within(12, 16).lanes == 4
     assert Combine.legal(MADE_UP, DOUBLE, False).within(12, 16).lanes == 4
     assert Merge.legal(MADE_UP, DOUBLE, False, 256, 2).within(0, 16) is None
-    for record in (Pieces.legal(MADE_UP, DOUBLE, False, 256, 2), Adaptive.legal(MADE_UP, DOUBLE, False, 256, 2)):
+    for record in (VectorLong.legal(MADE_UP, DOUBLE, False, 256, 2), Adaptive.legal(MADE_UP, DOUBLE, False, 256, 2)):
         assert record.within(0, 16) is None
 
 

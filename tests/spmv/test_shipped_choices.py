@@ -48,9 +48,9 @@ def test_cpus_cut_large_uneven_matrices_into_chunks_and_share_out_the_rows_of_ot
 
 def test_bins_take_as_many_work_items_to_a_row_as_keep_some_entries_for_each() -> None:
     (fine,) = choose(Features(9, 9, 9, 1, 1, 0.0, ()), GPU, "fine", None).kernels
-    assert [choice.width for choice in fine[:100]] == [1] * 4 + [2] * 4 + [4] * 8 + [8] * 16 + [16] * 32 + [32] * 36
+    assert [choice.lanes for choice in fine[:100]] == [1] * 4 + [2] * 4 + [4] * 8 + [8] * 16 + [16] * 32 + [32] * 36
     assert {choice.label.split("/", 1)[1] for choice in fine[:100]} == {"256/2"}
     (coarse,) = choose(Features(9, 9, 9, 1, 1, 0.0, ()), GPU, "coarse-10", None).kernels
-    assert (fine[100].label, coarse[100].label) == ("pieces/256/4", "subvector64/256/2")
+    assert (fine[100].label, coarse[100].label) == ("vector_long/256/4", "subvector64/256/2")
     (on_cpu,) = choose(Features(900, 900, 9000, 1, 600, 0.0, ()), CPU, "coarse-10", None).kernels
     assert [choice.label for choice in on_cpu] == ["serial/256/2"] * 100 + ["subvector4/256/2"]

@@ -105,7 +105,7 @@ def test_nan_and_inf_propagate_and_meet_no_implicit_zeros(queue: cl.CommandQueue
     check(multiply(csr_array(matrix, queue=queue), x, kernel), wanted)
 
 
-@pytest.mark.parametrize("kernel", ["serial", "merge", "adaptive", "pieces", "chunked"])
+@pytest.mark.parametrize("kernel", ["serial", "merge", "adaptive", "vector_long", "chunked"])
 def test_alpha_and_beta(queue: cl.CommandQueue, kernel: str) -> None:
     lengths = [0, 1, 5, 40, 20_000, 3, 0, 700]
     matrix = random_csr(lengths, 800, 12)
@@ -221,9 +221,9 @@ def test_random_structures(queue: cl.CommandQueue, structure: tuple[np.ndarray, 
     for scheme, kernel in (
         ("auto", None),
         ("auto", "adaptive"),
-        ("auto", "split"),
+        ("auto", "nonzero_split"),
         ("auto", "merge"),
-        ("auto", "pieces"),
+        ("auto", "vector_long"),
         ("fine", None),
         ("hybrid-10", None),
     ):

@@ -202,7 +202,7 @@ def test_bins_of_any_shape_share_a_product(profiling: cl.CommandQueue) -> None:
     labels = ["serial/64/2", "subvector4/32/1", "subvector16/64/4", "vector/32/2"]
     for text in ("fine", "coarse-10", "hybrid-20"):
         scheme = Scheme.parse(text)
-        side = [KernelChoice.parse(labels[number % 4]) for number in range(N_BINS - 1)] + [KernelChoice.parse("pieces/64/2")]
+        side = [KernelChoice.parse(labels[number % 4]) for number in range(N_BINS - 1)] + [KernelChoice.parse("vector_long/64/2")]
         events = problem.run(Decision(scheme, (tuple(side),) * len(scheme.sides), "made up"))()
         assert len(events) >= 4
         assert problem.right()
@@ -218,7 +218,7 @@ def test_rows_of_long_virtual_rows_may_be_cut(profiling: cl.CommandQueue) -> Non
     problem = SpmvProblem(profiling, "long", host, "float32")
     for text in ("fine", "coarse-2", "coarse-5", "hybrid-3"):
         scheme = Scheme.parse(text)
-        problem.run(Decision(scheme, ((KernelChoice("pieces", 64),) * N_BINS,) * len(scheme.sides), "made up"))()
+        problem.run(Decision(scheme, ((KernelChoice("vector_long", 64),) * N_BINS,) * len(scheme.sides), "made up"))()
         assert problem.right(), text
 
 

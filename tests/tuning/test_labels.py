@@ -94,7 +94,7 @@ def test_all_that_is_declared_is_parsed(operation: str, question: str) -> None:
 HOSTILE = [
     ("spmv", "single", "serial/256/1000000"),
     ("spmv", "single", "subvector128/256/100000"),
-    ("spmv", "single", "pieces/256/99999"),
+    ("spmv", "single", "vector_long/256/99999"),
     ("spmv", "single", "adaptive/256/99999999"),
     ("spmv", "single", "merge/256/99999999"),
     ("spmv", "single", "chunked/1/99999999999999999999"),
