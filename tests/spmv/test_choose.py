@@ -102,7 +102,7 @@ def test_a_named_kernel_is_taken(kernel: str, device: Device) -> None:
     elif kernel == "vector_long":
         assert choose(UNEVEN, device, "fine", kernel).kernels[0][0].name == "vector_long"
         for scheme in ("coarse-10", "hybrid-10"):
-            with pytest.raises(ValueError, match=rf'^kernel: pieces cuts single rows; .*, not "{scheme}"'):
+            with pytest.raises(ValueError, match=rf'^kernel: vector_long cuts single rows; .*, not "{scheme}"'):
                 choose(UNEVEN, device, scheme, kernel)
     else:
         decision = choose(UNEVEN, device, "hybrid-10", kernel)
