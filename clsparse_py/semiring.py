@@ -33,11 +33,12 @@ SemiringName = Literal["plus_times", "min_plus", "max_times", "or_and", "plus_pa
 class Semiring:
     """Addition, multiplication and identity, by name.
 
-    Use the five instances of this module; see its docstring for what they are.
+    Use the instances of this module; see its docstring for what they are.
 
     Attributes
     ----------
-    name : {"plus_times", "min_plus", "max_times", "or_and", "plus_pair"}
+    name : str
+        One of `SEMIRINGS`.
 
     Examples
     --------
@@ -62,6 +63,11 @@ class Semiring:
     def __repr__(self) -> str:
         return f"semiring.{self.name}"
 
+    @property
+    def ordered(self) -> bool:
+        """Whether it orders values, as complex ones are not."""
+        return self.name in ("min_plus", "max_times")
+
     def result_dtype(self, a: np.dtype, x: np.dtype) -> np.dtype:
         """Return the dtype of a product of values of dtypes ``a`` and ``x``.
 
@@ -71,7 +77,7 @@ class Semiring:
             The semiring is not defined on complex values.
         """
         promoted = np.result_type(a, x)
-        if self.name in ("min_plus", "max_times") and promoted.kind == "c":
+        if self.ordered and promoted.kind == "c":
             raise TypeError(f"semiring: {self.name} orders its values, which complex ones ({a}, {x}) are not")
         if self.name == "or_and":
             return np.dtype(bool)

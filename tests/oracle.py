@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from clsparse_py.rounding import rounding_bound
 from clsparse_py.semiring import Semiring, plus_times
 
-__all__ = ["Expected", "check", "expected", "random_structure", "random_values"]
+__all__ = ["Expected", "addition", "check", "expected", "multiplied", "random_structure", "random_values"]
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,8 @@ def _wide(dtype: np.dtype) -> Any:
     return {"f": np.longdouble, "c": np.clongdouble}.get(dtype.kind, dtype.type)
 
 
-def _multiply(semiring: Semiring, a: np.ndarray, x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def multiplied(semiring: Semiring, a: np.ndarray, x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Return the products of values, of a semiring whose result has some dtype: wide ones if they are to be added up."""
     if semiring.name == "or_and":
         return (a != 0) & (x != 0)
     a, x = a.astype(dtype), x.astype(dtype)
@@ -59,20 +60,26 @@ def _multiply(semiring: Semiring, a: np.ndarray, x: np.ndarray, dtype: np.dtype)
     if semiring.name == "min_plus":
         if dtype.kind in "iu":
             limit = np.iinfo(dtype)
-            return np.array([min(max(int(p) + int(q), limit.min), limit.max) for p, q in zip(a, x, strict=True)], dtype)
+            wide = object if dtype.itemsize == 8 else np.int64
+            return np.clip(a.astype(wide) + x.astype(wide), limit.min, limit.max).astype(dtype)
         return a | x if dtype.kind == "b" else a + x
     if dtype.kind == "b":
         return a & x
     return a * x if semiring.name == "max_times" else a.astype(_wide(dtype)) * x.astype(_wide(dtype))
 
 
-def _reduce(semiring: Semiring, products: np.ndarray, indptr: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def addition(semiring: Semiring, dtype: np.dtype) -> np.ufunc:
+    """Return NumPy's function that is the addition of a semiring on a dtype."""
     boolean = dtype.kind == "b"
-    ufunc = {
+    return {
         "min_plus": np.logical_and if boolean else np.minimum,
         "max_times": np.logical_or if boolean else np.maximum,
         "or_and": np.logical_or,
     }.get(semiring.name, np.logical_or if boolean else np.add)
+
+
+def _reduce(semiring: Semiring, products: np.ndarray, indptr: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    ufunc = addition(semiring, dtype)
     n_rows = indptr.size - 1
     totals = np.full(n_rows, semiring.identity(dtype), products.dtype)
     filled = np.flatnonzero(np.diff(indptr))
@@ -106,7 +113,7 @@ def expected(
         return Expected(stacked[0], stacked[1], columns[0].dtype)
     dtype = semiring.result_dtype(data.dtype, x.dtype)
     with np.errstate(all="ignore"):
-        total = _reduce(semiring, _multiply(semiring, data, x[indices], dtype), indptr, dtype)
+        total = _reduce(semiring, multiplied(semiring, data, x[indices], dtype), indptr, dtype)
         bound: Any = 0.0
         if semiring is plus_times and dtype.kind in "fc":
             sizes = np.abs(data.astype(_wide(dtype))) * np.abs(x[indices].astype(_wide(dtype)))

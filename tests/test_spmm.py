@@ -11,8 +11,9 @@ import scipy.sparse as sp
 from oracle import check, expected, host, random_structure, random_values
 from pyopencl import array as cl_array
 
-from clsparse_py import csr_array, max_times, min_plus, or_and, plus_pair, spmm
+from clsparse_py import csr_array, or_and, spmm
 from clsparse_py.device import describe
+from clsparse_py.semiring import SEMIRINGS
 
 
 def random_csr(rows: int, n_cols: int, seed: int, dtype: Any = np.float32) -> sp.csr_array:
@@ -85,7 +86,7 @@ def test_alpha_and_beta(queue: cl.CommandQueue) -> None:
                 check(out, expected(host(matrix), x, alpha=alpha, beta=beta, y=before))
 
 
-@pytest.mark.parametrize("semiring", [min_plus, max_times, or_and, plus_pair], ids=repr)
+@pytest.mark.parametrize("semiring", list(SEMIRINGS.values())[1:], ids=repr)
 def test_semirings(queue: cl.CommandQueue, semiring: Any) -> None:
     matrix = random_csr(70, 50, 4, np.int32)
     matrix.data[:] = np.abs(matrix.data)

@@ -25,7 +25,7 @@ from clsparse_py._spgemm.timer import Timer
 from clsparse_py._spgemm.upper_bound import new_loose
 from clsparse_py.arithmetic import name_of
 from clsparse_py.errors import BuildError
-from clsparse_py.index_types import INT32_MAX, index_for
+from clsparse_py.index_types import INT32_MAX
 from clsparse_py.primitives.scan import enqueue_scan, summed
 
 __all__ = ["Counted", "SharedOut", "count", "share_out"]
@@ -179,7 +179,7 @@ def share_out(operands: Operands, decision: Decision, c_index: np.dtype[Any] | N
     bins, reason = decision.bins()
     work = analyse(chain, (m, n), operands.a.nnz, product.structure, bins, uneven=decision.expects_several)
     if c_index is None:
-        c_index = index_for(max(work.bound, m, n), kind.c_index)
+        c_index = kind.c_index if max(work.bound, m, n) <= INT32_MAX else np.dtype(np.int64)
     if c_index != kind.c_index:
         kind = kind_of(kind.device, replace(kind.form, c_index=name_of(c_index)))
     product = product._replace(kind=kind, products=work.products, n_products=work.n_products, bound=work.bound)

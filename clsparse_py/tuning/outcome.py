@@ -134,9 +134,9 @@ def _as_decided_now(observation: Observation, untuned: Tree | None) -> Observati
 
 
 def _untuned(device: Device, operation: str, dtype: str, question: str) -> Tree | None:
-    """Return the tree that decides on a device that was never tuned."""
+    """Return the tree that decides without a profile of the user's own: what is shipped for a device is not to get worse."""
     for profile in profiles.find(device):
-        if profile.shipped and "name" not in profile.device:
+        if profile.shipped:
             with contextlib.suppress(ValueError):
                 found = profile.tree(operation, dtype, question)
                 if found is not None:

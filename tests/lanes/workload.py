@@ -26,6 +26,7 @@ from construct_cases import construct_cases
 from elementwise_cases import elementwise_cases
 from indexing_cases import indexing_cases
 from krylov_cases import krylov_cases
+from oracle import addition, multiplied
 from pairs import exhaustive
 from primitive_cases import primitive_cases
 from pyopencl import array as cl_array
@@ -116,14 +117,9 @@ def expected(matrix: Matrix, a: Array, x: Array, ring: semiring.Semiring) -> Arr
     if ring == semiring.plus_times:
         return np.asarray(scipy.sparse.csr_array((a, indices, indptr), shape=matrix.shape) @ x)
     dtype = ring.result_dtype(a.dtype, x.dtype)
-    add, product = {
-        "min_plus": (np.minimum, lambda: a.astype(dtype) + x[indices].astype(dtype)),
-        "max_times": (np.maximum, lambda: a.astype(dtype) * x[indices].astype(dtype)),
-        "or_and": (np.logical_or, lambda: (a != 0) & (x[indices] != 0)),
-        "plus_pair": (np.add, lambda: np.ones(a.size, dtype)),
-    }[ring.name]
     y = np.full(matrix.shape[0], ring.identity(dtype), dtype)
-    add.at(y, np.repeat(np.arange(matrix.shape[0]), np.diff(indptr)), product())
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(indptr))
+    addition(ring, dtype).at(y, rows, multiplied(ring, a, x[indices], dtype))
     return y
 
 

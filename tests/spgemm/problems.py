@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 import scipy.sparse as sp
+from oracle import addition, multiplied
 
 from clsparse_py import csr_array
 from clsparse_py.semiring import Semiring, plus_times
@@ -67,19 +68,9 @@ def _values(A: sp.csr_array, B: sp.csr_array, structure: sp.csr_array, semiring:
     place = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths) + np.repeat(B.indptr[A.indices], lengths)
     column = B.indices[place]
     a, b = np.repeat(A.data, lengths).astype(wide), B.data[place].astype(wide)
-    if semiring.name == "min_plus":
-        products, total, identity = a + b, np.minimum, semiring.identity(dtype)
-    elif semiring.name == "or_and":
-        products, total, identity = (a != 0) & (b != 0), np.logical_or, False
-    elif semiring.name == "plus_pair":
-        products, total, identity = np.ones_like(a, dtype=wide), np.add, 0
-    elif semiring.name == "max_times":
-        products, total, identity = a * b, np.maximum, 0
-    else:
-        products = a & b if wide.kind == "b" else a * b
-        total, identity = (np.logical_or if wide.kind == "b" else np.add), 0
+    products = multiplied(semiring, a, b, wide)
     key = row.astype(np.int64) * structure.shape[1] + column
     rows = np.repeat(np.arange(structure.shape[0]), np.diff(structure.indptr))
-    wanted = np.full(structure.nnz, identity, wide)
-    total.at(wanted, np.searchsorted(rows * structure.shape[1] + structure.indices, key), products)
+    wanted = np.full(structure.nnz, semiring.identity(dtype), wide)
+    addition(semiring, wide).at(wanted, np.searchsorted(rows * structure.shape[1] + structure.indices, key), products)
     return wanted.astype(dtype)

@@ -105,7 +105,7 @@ def test_offsets_of_64_bits(queue: cl.CommandQueue, pair: Operands, method: str,
     A, B = pair
     nnz = pattern_product(A, B).nnz
     for limit, width in ((nnz - 1, np.int64), (nnz, np.int32)):
-        monkeypatch.setattr(count, "_INT32_MAX", limit)
+        monkeypatch.setattr(count, "INT32_MAX", limit)
         plan = spgemm_plan(device_matrix(queue, A), device_matrix(queue, B), method=method)
         assert plan.indices.dtype == plan.indptr.dtype == width
         # With a limit it is made through the phases, as no product of small matrices has so many entries.

@@ -212,7 +212,7 @@ def test_thresholds_are_tuned_where_they_make_a_difference(
     take_for(kind)
     monkeypatch.setattr(tunable, "describe", lambda _: device)
     # Rows too long to be merged by one work-item each, and of few products, as they are multiplied by the transposed.
-    matrix = rows_of([0, *([13] * 1600), 20], 20_000, np.random.default_rng(8), real)
+    matrix = rows_of([0, *([25] * 1600), 30], 40_000, np.random.default_rng(8), real)
     problem = TUNABLE.problem(queue, "even", sp.csr_array(matrix), real.name)
     usual = TUNABLE.thresholds(device, real.name, "thresholds")
     found = TUNABLE.around(device, real.name, problem, "thresholds", "untuned")

@@ -222,7 +222,7 @@ def test_pointers_that_turn_out_narrow_take_no_more(
     B[:, rng.choice(600, 20, replace=False)] = 1
     B = sp.csr_array(B)
     (left, right), wanted = placed(queue, A, B), product(A, B)
-    monkeypatch.setattr(count, "_INT32_MAX", wanted.shape[0])
+    monkeypatch.setattr(count, "INT32_MAX", wanted.shape[0])
     assert wanted.nnz < wanted.shape[0] < 1200 * 500  # long rows have 800 products in a span of over 500 columns
     with pytest.raises(MemoryError) as caught:
         spgemm(left, right, memory_limit=1000)
