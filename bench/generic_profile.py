@@ -1,30 +1,36 @@
 """Derive the profile for a type of device from what ``clsparse tune`` measured on several such devices.
 
-python -m bench.generic_profile --device pocl --out clsparse_py/tuning/profiles/generic-cpu.json INTEL.jsonl POCL.jsonl
+python -m bench.generic_profile --type cpu --out clsparse_py/tuning/profiles/generic-cpu.json INTEL.jsonl POCL.jsonl
 
 The files are the checkpoints of tuning runs, which name them as they begin. Trees are trained on all their measurements together;
-a matrix measured on two devices counts twice. Questions for which trees do not gain on families left out keep the rule they have.
+a matrix measured on two devices counts twice. Labels are those that the least device of the type takes. Questions for which trees
+do not gain on families left out keep the rule they have.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bench import opencl
 from clsparse_py.console import plain
-from clsparse_py.device import describe
+from clsparse_py.device import Device, Portability
 from clsparse_py.tuning import profiles
 from clsparse_py.tuning.checkpoint import Checkpoint
 from clsparse_py.tuning.outcome import made_by, profile_of, train
 from clsparse_py.tuning.run import summary
-from clsparse_py.tuning.tunable import tunables
+from clsparse_py.tuning.tunable import Tunable, tunables
 
 _WIDTH = 160
+#: The least of all devices that profiles are for: of no maker, with little local memory, through which lanes exchange values.
+_LEAST = Device(
+    name="any", platform="any", driver_version="", type="gpu", compute_units=1, max_work_group=1024, local_memory=32 << 10,
+    max_allocation=1 << 28, global_memory=1 << 30, preferred_multiple=1, sub_group_sizes=(), fp64=True, fp16=False,
+    int64_atomics=False, float_atomics=False, unified_memory=False, aliases_host=False, svm=(), portability=Portability(),
+)  # fmt: skip
 
 
 def together(paths: Sequence[Path]) -> Checkpoint:
@@ -34,6 +40,29 @@ def together(paths: Sequence[Path]) -> Checkpoint:
         for observation in Checkpoint(path).observations.values():
             found.add(replace(observation, case=f"{observation.case} ({path.stem})"))
     return found
+
+
+def legal(measured: Checkpoint, device: Device, known: Mapping[str, Tunable[Any]]) -> Checkpoint:
+    """Return the measurements without the labels that a device does not take."""
+    found = Checkpoint(None)
+    for each in measured.observations.values():
+        tunable = known.get(each.operation)
+        if tunable is None or each.question in tunable.descents:
+            found.add(each)
+            continue
+        labels = tunable.configurations(device, each.dtype, each.question)
+        taken = {tunable.parse(each.question, label) for label in labels}
+        times = {label: seconds for label, seconds in each.times.items() if _parsed(tunable, each.question, label) in taken}
+        found.add(replace(each, times=times))
+    return found
+
+
+def _parsed(tunable: Tunable[Any], question: str, label: str) -> object:
+    """Return what a label means; None if this version does not know it."""
+    try:
+        return tunable.parse(question, label)
+    except ValueError:
+        return None
 
 
 def derived(base: dict[str, Any], trained: dict[str, Any]) -> dict[str, Any]:
@@ -59,19 +88,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the script, and return its exit code."""
     whole = argparse.ArgumentParser(prog="python -m bench.generic_profile", description="Derive a generic profile.")
     whole.add_argument("checkpoints", nargs="+", type=Path, metavar="FILE", help="what tuning runs measured")
-    whole.add_argument("--device", default="", metavar="SUBSTRING", help="a device of the type, which is not measured")
+    whole.add_argument("--type", choices=("cpu", "gpu"), required=True, help="of devices")
     whole.add_argument("--out", type=Path, required=True, help="the generic profile, which is replaced")
     whole.add_argument("--commit", default="", help="of the package, if it does not run from a checkout that tells")
     parsed = whole.parse_args(arguments)
-    device = describe(opencl.choose(parsed.device))
+    device = replace(_LEAST, type=parsed.type)
     base = profiles.read(parsed.out).content
     if base["device"] != {"type": device.type}:
         whole.error(f"--out: {parsed.out} is for {base['device']}, not for any device of type {device.type}")
-    measured = together(parsed.checkpoints)
-    outcomes = train(device, measured, tunables())
+    known = tunables()
+    measured = legal(together(parsed.checkpoints), device, known)
+    outcomes = train(device, measured, known)
     plain(width=_WIDTH).print(summary(outcomes))
-    command = f"python -m bench.generic_profile {' '.join(path.name for path in parsed.checkpoints)}"
+    command = f"python -m bench.generic_profile --type {parsed.type} {' '.join(path.name for path in parsed.checkpoints)}"
     made = made_by(command, measured, minutes=0, commit=parsed.commit)
+    kept = [
+        " ".join((operation, dtype, question))
+        for (operation, dtype), outcome in outcomes.items()
+        for question, answer in outcome.answers.items()
+        if not answer.tuned and question not in known[operation].descents
+    ]
+    if kept:
+        made["note"] = f"No tree beat the rule that was there, and it is kept: {', '.join(kept)}."
     profiles.save(derived(dict(base), profile_of(device, outcomes, None, {"name": base["name"], "made": made})), parsed.out)
     return 0
 

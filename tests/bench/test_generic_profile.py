@@ -6,19 +6,17 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyopencl as cl
 import pytest
 
 from bench import generic_profile
-from clsparse_py import describe
+from clsparse_py.primitives.segments import Shape
 from clsparse_py.tuning import profiles
 from clsparse_py.tuning.checkpoint import Checkpoint, Observation
 from clsparse_py.tuning.corpus import TRAIN
 
 pytestmark = pytest.mark.any_platform
 
-RULE = "chunks/1/32768/24"
-BETTER = "chunks/1/32768/48"
+RULE, BETTER = map(str, (Shape.chunks(1), Shape.chunks(1, block=48)))
 
 
 def measured(path: Path, better: float) -> Path:
@@ -36,10 +34,10 @@ def measured(path: Path, better: float) -> Path:
 
 
 @pytest.fixture
-def base(queue: cl.CommandQueue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A generic profile of the device's type, with a rule, in place of those that are shipped."""
     tree = {"segmented_sort": {"any": {"shape": {"take": RULE}}}, "transpose": {"any": {"method": {"take": "binned"}}}}
-    content = {"schema": profiles.SCHEMA, "name": "generic", "device": {"type": describe(queue.device).type}, "operations": tree}
+    content = {"schema": profiles.SCHEMA, "name": "generic", "device": {"type": "cpu"}, "operations": tree}
     path = profiles.save(content, tmp_path / "generic.json")
     monkeypatch.setattr(profiles, "shipped", lambda: [path])
     profiles.forget()
@@ -48,29 +46,27 @@ def base(queue: cl.CommandQueue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     profiles.forget()
 
 
-def test_what_gains_on_all_devices_is_taken(queue: cl.CommandQueue, base: Path, tmp_path: Path) -> None:
+def test_what_gains_on_all_devices_is_taken(base: Path, tmp_path: Path) -> None:
     files = [str(measured(tmp_path / f"{name}.jsonl", 0.5)) for name in ("one", "other")]
-    assert generic_profile.main(["--device", queue.device.platform.name, "--out", str(base), *files]) == 0
+    assert generic_profile.main(["--type", "cpu", "--out", str(base), *files]) == 0
     found = json.loads(base.read_text())
     tree = found["operations"]["segmented_sort"]["any"]["shape"]
     # Larger problems than those measured are left to the rule.
     assert (tree["feature"], tree["at_most"]) == ("n", 39_000)
     assert (tree["then"]["take"], tree["else"]["take"]) == (BETTER, RULE)
     assert found["operations"]["transpose"] == {"any": {"method": {"take": "binned"}}}
-    assert found["device"] == {"type": describe(queue.device).type}
+    assert found["device"] == {"type": "cpu"}
     assert {each["case"].split()[1] for each in found["evidence"]} == {"(one)", "(other)"}
 
 
-def test_what_one_device_loses_by_is_not(queue: cl.CommandQueue, base: Path, tmp_path: Path) -> None:
+def test_what_one_device_loses_by_is_not(base: Path, tmp_path: Path) -> None:
     files = [str(measured(tmp_path / "one.jsonl", 0.9)), str(measured(tmp_path / "other.jsonl", 1.5))]
-    assert generic_profile.main(["--device", queue.device.platform.name, "--out", str(base), *files]) == 0
+    assert generic_profile.main(["--type", "cpu", "--out", str(base), *files]) == 0
     assert json.loads(base.read_text())["operations"]["segmented_sort"]["any"]["shape"] == {"take": RULE}
 
 
-def test_another_type_is_refused(queue: cl.CommandQueue, base: Path, tmp_path: Path) -> None:
+def test_another_type_is_refused(base: Path, tmp_path: Path) -> None:
     content = json.loads(base.read_text()) | {"device": {"type": "custom"}}
     profiles.save(content, base)
     with pytest.raises(SystemExit):
-        generic_profile.main(
-            ["--device", queue.device.platform.name, "--out", str(base), str(measured(tmp_path / "a.jsonl", 0.5))]
-        )
+        generic_profile.main(["--type", "cpu", "--out", str(base), str(measured(tmp_path / "a.jsonl", 0.5))])
