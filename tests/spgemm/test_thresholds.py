@@ -35,9 +35,10 @@ def device(kind: str = "gpu") -> Device:
 def test_every_shipped_profile_holds_all_thresholds() -> None:
     for path in profiles.shipped():
         profile = profiles.read(path, shipped=True)
-        assert isinstance(made(profile.thresholds("spgemm", "float64")), Thresholds), path
-        of_each = profile.content["thresholds"]["spgemm"]["any"].values()
-        assert all(each.get("cases") or each.get("note") for each in of_each), f"{path}: a threshold has no evidence"
+        for dtype in ("float32", "float64"):
+            assert isinstance(made(profile.thresholds("spgemm", dtype)), Thresholds), path
+        for by_name in profile.content["thresholds"]["spgemm"].values():
+            assert all(each.get("cases") or each.get("note") for each in by_name.values()), f"{path}: a threshold has no evidence"
         assert profile.content["made"].keys() & {"command", "note"}, path
 
 
