@@ -22,7 +22,7 @@ from clsparse_py.construct.kronecker import Kron, KronPointers
 from clsparse_py.construct.tiles import work_group_of
 from clsparse_py.construct.triangle import Triangle
 from clsparse_py.convert import Convert
-from clsparse_py.coordinates import EntryRows, Range, Regroup
+from clsparse_py.coordinates import EntryRows, EntryRowsChunked, Range, Regroup
 from clsparse_py.dense_entries import Entries
 from clsparse_py.device import Device
 from clsparse_py.elementwise.comparison import Complement
@@ -55,6 +55,7 @@ from clsparse_py.primitives.segmented_sort import MergeSerial, SortNetwork
 from clsparse_py.primitives.segments import NEVER, Elements, Runs, Shape
 from clsparse_py.reductions.extremes import ExtremeColumns, ExtremeOfAll, ExtremePlaces, RowExtremes
 from clsparse_py.reductions.sums import Diagonal
+from clsparse_py.row_order import RowBegins, RowOrder
 from clsparse_py.structure import Check
 
 __all__ = ["catalogue", "template_names"]
@@ -272,9 +273,13 @@ def _of_canonical_format(device: Device, arithmetic: Arithmetic) -> dict[str, pr
         "canonical/entries": Entries(group, index, arithmetic.a, "mark"),
         "canonical/entries:place": Entries(group, index, arithmetic.a, "place"),
         "canonical/nonzeros": Nonzeros(group, arithmetic.a),
+        "canonical/order": RowOrder(group, index),
         "canonical/range": Range(group, index),
         "canonical/regroup": Regroup(group, index, index),
-        "canonical/rows": EntryRows(group, index),
+        "canonical/row_begins": RowBegins(group, index),
+        "canonical/rows": EntryRows.legal(device, index, True),
+        "canonical/rows:many": EntryRows.legal(device, index, False),
+        "canonical/rows_chunked": EntryRowsChunked(1, index),
     }
 
 
@@ -350,14 +355,18 @@ def _of_indexing(device: Device, arithmetic: Arithmetic) -> dict[str, programs.P
         "indexing/insert": indexing.Insert(group, index, item, "new"),
         **{f"indexing/insert:{phase}": indexing.Insert(group, index, item, phase) for phase in ("new", "entries", "rows")},
         "indexing/keys": indexing.Keys(group, index),
-        "indexing/lengths": indexing.Lengths(group, index, "int64", index),
+        "indexing/lengths": indexing.Lengths(group, index, "int64"),
         "indexing/locate": indexing.Locate(group, index, item),
         "indexing/marked": indexing.Marked(group, index),
+        "indexing/masked": indexing.Masked(group, index),
+        "indexing/masked_pointers": indexing.MaskedPointers(group, index),
         "indexing/offsets": indexing.Offsets(group, index),
         "indexing/points": indexing.Points(group, index, arithmetic.a),
         "indexing/positions": indexing.Positions(group, index, "int64"),
-        "indexing/rows": indexing.Rows.legal(device, index, item),
-        "indexing/rows_chunked": indexing.RowsChunked(1, index, item),
+        "indexing/rows": indexing.Rows.legal(device, index, item, "int64", True),
+        "indexing/rows:masked": indexing.Rows.legal(device, index, item, "", True),
+        "indexing/rows_chunked": indexing.RowsChunked(1, index, item, "int64"),
+        "indexing/rows_chunked:masked": indexing.RowsChunked(1, index, item, ""),
     }
 
 

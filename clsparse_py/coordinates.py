@@ -13,18 +13,28 @@ from typing_extensions import override
 from clsparse_py.arithmetic import OPENCL_TYPES, name_of
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.canonical import OfNumbers, Parts, with_sorted_rows, without_duplicates
-from clsparse_py.convert import converted
+from clsparse_py.convert import converted, copied
+from clsparse_py.device import Device
 from clsparse_py.launch import Chain, spread
+from clsparse_py.lowering import run
 from clsparse_py.memory import allocated
 from clsparse_py.placement import index_dtype, place_part
+from clsparse_py.primitives.partition import enqueue_parts
+from clsparse_py.primitives.path_tiles import OfPath, has_few_rows, path_shape
 from clsparse_py.primitives.radix_sort import enqueue_sort_by_key
 from clsparse_py.records import dataclass
+from clsparse_py.row_order import EntryOrder, order_of, row_begins
 from clsparse_py.structure import Facts, OfStructure, check_structure
 from clsparse_py.transfer import fetched
 
-__all__ = ["EntryRows", "Range", "Regroup", "from_coordinates", "placed_coordinates", "regrouped", "rows_of", "sorted_entries"]
+__all__ = [
+    "EntryRows", "EntryRowsChunked", "Range", "Regroup", "copied_coordinates", "from_coordinates", "placed_coordinates",
+    "regrouped", "rows_of", "sorted_entries",
+]  # fmt: skip
 
 _WORK_GROUP = 128
+#: On CPU devices: chunks of rows and entries to a core, and how many are worth a chunk.
+_CHUNKS_PER_CORE, _MIN_CHUNK = 4, 64
 
 
 @dataclass(frozen=True)
@@ -35,10 +45,23 @@ class Range(OfNumbers):
 
 
 @dataclass(frozen=True)
-class EntryRows(OfStructure):
+class EntryRows(OfPath):
     """Parameters of ``templates/canonical/rows.mako``."""
 
     template = "canonical/rows"
+
+    @classmethod
+    def legal(cls, device: Device, index: str, few: bool, work_group: int = 128, items: int = 32) -> EntryRows:
+        """Return the nearest legal record."""
+        group, items = path_shape(device, work_group, items)
+        return cls(group, index, items, few)
+
+
+@dataclass(frozen=True)
+class EntryRowsChunked(OfStructure):
+    """Parameters of ``templates/canonical/rows_chunked.mako``."""
+
+    template = "canonical/rows_chunked"
 
 
 @dataclass(frozen=True)
@@ -159,9 +182,27 @@ def sorted_entries(
 ) -> tuple[Parts, Facts]:
     """Return the matrix of entries with their rows and columns, which lie in its shape, in canonical format, and its facts.
 
-    Entries are sorted by row, then within rows by column, both stably. Waits to learn whether rows came out sorted, and how many
-    entries are left.
+    Entries that are not sorted by row are sorted so, then within rows by column, both stably. Waits to learn how they are sorted,
+    if they were not by row how they are then, and how many are left.
     """
+    order = order_of(queue, row, col) if values.size else None
+    if order is not None and order.by_row:
+        parts = copied(queue, "data", values), copied(queue, "indices", col), row_begins(queue, row, shape[0])
+    else:
+        parts = _sorted_by_row(queue, values, row, col, shape)
+        found = check_structure(queue, shape, parts[1], parts[2])
+        order = EntryOrder(by_row=True, by_column=found.sorted, canonical=found.canonical)
+    if not order.by_column:
+        parts = with_sorted_rows(queue, parts)
+    if not order.canonical:
+        parts = without_duplicates(queue, parts, work_group)
+    return parts, Facts(parts[1].size, sorted=True, canonical=True)
+
+
+def _sorted_by_row(
+    queue: cl.CommandQueue, values: cl_array.Array, row: cl_array.Array, col: cl_array.Array, shape: tuple[int, int]
+) -> Parts:
+    """Return the parts of a matrix of entries, sorted by row, those of a row in the order in which they come."""
     n = values.size
     index = row.dtype if n else index_dtype((), shape)  # as SciPy has it
     chain = Chain(queue, row, col, values)
@@ -174,12 +215,7 @@ def sorted_entries(
         pointers=parts[2],
     )  # fmt: skip
     chain.finish(*parts)
-    found = check_structure(queue, shape, parts[1], parts[2])
-    if not found.sorted:
-        parts = with_sorted_rows(queue, parts)
-    if not found.canonical:
-        parts = without_duplicates(queue, parts, work_group)
-    return parts, Facts(parts[1].size, sorted=True, canonical=True)
+    return parts
 
 
 def _largest(queue: cl.CommandQueue, name: str, numbers: cl_array.Array, length: int | None, work_group: int) -> int:
@@ -219,11 +255,43 @@ def rows_of(queue: cl.CommandQueue, indptr: cl_array.Array, n: int) -> cl_array.
     """Return the row of each of n entries, of the dtype of ``indptr``, which is that of a valid structure."""
     chain, rows = Chain(queue, indptr), allocated(queue, "rows", n, indptr.dtype, indptr.allocator)
     if n:
-        built, record = chain.build(EntryRows(min(_WORK_GROUP, chain.device.max_work_group), name_of(indptr.dtype)))
-        groups, sizes = spread(chain.device, n, record.work_group, 64)
-        chain.launch(built, groups, *sizes, np.uint64(indptr.size - 1), indptr, rows)
+        run(chain, _enqueue_rows, (indptr, rows), n, indptr.size - 1)
         chain.finish(rows)
     return rows
+
+
+def _copied_by_host(queue: cl.CommandQueue, parts: Parts) -> Parts:
+    """Return the result of `copied_coordinates`, with rows computed by NumPy."""
+    data, indices, indptr = parts
+    return copied(queue, "data", data), copied(queue, "col", indices), _rows_by_host(queue, indptr, indices.size)
+
+
+@or_by_host(_copied_by_host)
+def copied_coordinates(queue: cl.CommandQueue, parts: Parts) -> Parts:
+    """Return copies of the values and the columns of entries, and the row of each; ``parts`` are valid."""
+    data, indices, indptr = parts
+    chain, n, allocator = Chain(queue, *parts), indices.size, data.allocator
+    lengths = {"data": data.dtype, "col": indices.dtype, "rows": indptr.dtype}
+    values, col, rows = (allocated(queue, what, n, dtype, allocator) for what, dtype in lengths.items())
+    if n:
+        run(chain, _enqueue_rows, (indptr, rows), n, indptr.size - 1)
+        chain.copy(values, data, n)
+        chain.copy(col, indices, n)
+        chain.finish(values, col, rows)
+    return values, col, rows
+
+
+def _enqueue_rows(chain: Chain, indptr: cl_array.Array, rows: cl_array.Array, n: int, n_rows: int) -> None:
+    """Enqueue the row of each of n entries."""
+    index, of_index = name_of(indptr.dtype), indptr.dtype.type
+    if not chain.device.is_cpu:
+        built, tiles = chain.build(EntryRows.legal(chain.device, index, has_few_rows(n_rows)))
+        chain.launch(built, -(-(n + n_rows) // tiles.tile), of_index(n_rows), indptr, rows)
+        return
+    built, record = chain.build(EntryRowsChunked(1, index))
+    step = max(-(-(n + n_rows) // (chain.device.compute_units * _CHUNKS_PER_CORE)), _MIN_CHUNK)
+    n_parts, *parts = enqueue_parts(chain, indptr, n_rows, n, step)
+    chain.launch(built, -(-n_parts // record.work_group), of_index(n_parts), *parts, indptr, rows)
 
 
 def _regrouped_by_host(

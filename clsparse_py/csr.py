@@ -16,8 +16,8 @@ from clsparse_py._spmv import SpmvPlan, kept_plan, spmv
 from clsparse_py._transpose import Permutation, TransposePlan, permutation, transpose
 from clsparse_py.base import SparseArray, checked_cast, class_of_format, require_reversed, with_scipys
 from clsparse_py.canonical import with_sorted_rows, without_duplicates, without_zeros
-from clsparse_py.convert import converted, copied
-from clsparse_py.coordinates import rows_of
+from clsparse_py.convert import converted
+from clsparse_py.coordinates import copied_coordinates, rows_of
 from clsparse_py.elementwise.methods import Elementwise
 from clsparse_py.forked import use_device
 from clsparse_py.indexing.methods import Indexing
@@ -372,8 +372,9 @@ class csr_array(Elementwise, Reductions, Indexing, SparseArray, one_dimensional=
         self.require_valid()
         queue, facts, col, values = self.queue, self.facts, self.indices, self.data
         if copy:
-            col, values = copied(queue, "col", col), copied(queue, "data", values)
-        row = rows_of(queue, self.indptr, col.size)
+            values, col, row = copied_coordinates(queue, (values, col, self.indptr))
+        else:
+            row = rows_of(queue, self.indptr, col.size)
         made: coo_array = class_of_format("coo").over(queue, self.shape, (row, col), values)
         made.has_canonical_format = facts is not None and facts.canonical
         return made

@@ -71,6 +71,7 @@ def names(queue: cl.CommandQueue) -> Iterator[dict[str, Any]]:
             "cols": places,
             "mask": np.arange(60) % 2 == 0,
             "on_device": cl_array.to_device(queue, places),
+            "marks": cl_array.to_device(queue, np.arange(60) % 2 == 0),
         }
         yield {"A": A, "B": B, "x": x, "X": X, "out": out, "sp": clsparse_py, **of_places}
 

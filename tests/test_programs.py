@@ -54,7 +54,7 @@ def records() -> list[programs.Parameters]:
         Convert(64, a, b) for a in ("bool", "complex64", "float64") for b in ("int8", "bool", "complex128")
     ]
     found += [Entries(64, index, *each) for index in ("int32", "int64") for each in (("bool", "mark"), ("complex128", "place"))]
-    found += [Regroup(64, "int32", "int64"), EntryRows(64, "int64")]
+    found += [Regroup(64, "int32", "int64"), EntryRows(64, "int64", 4, True)]
     found += [Range(64, number) for number in ("int8", "uint64")] + [Nonzeros(64, number) for number in ("bool", "complex128")]
     for index in ("int32", "int64"):
         found += [Check(64, index), Partition(64, index), CountFeatures(64, index), ScanCounts(64, index)]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
+from typing_extensions import override
 
 from clsparse_py.arithmetic import name_of
 from clsparse_py.by_host import or_by_host, placed
@@ -22,6 +23,9 @@ from clsparse_py.transfer import fetched
 __all__ = ["Block", "BlockAlone", "BlockEntries", "BlockPair", "BlockRow", "BlockRows", "stacked"]
 
 Parts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
+
+#: Entries of a block without neighbours that a work-item moves at a time.
+_ITEMS = 4
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,10 @@ class BlockAlone(Moving):
     """Parameters of ``templates/construct/block_alone.mako``."""
 
     template = "construct/block_alone"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "items": _ITEMS}
 
 
 @dataclass(frozen=True)

@@ -107,10 +107,11 @@ def _mapped(queue: cl.CommandQueue, parts: Parts, given: cl_array.Array, n_colum
     places = allocated(queue, "places", n + 1 + 2 * groups, index)
     filling, record = chain.build(_of_entries(group, name_of(index), data.dtype.itemsize, "fill", False, name_of(index), True))
     run(chain, _enqueue_map, (given, indices, targets, places), given.size, n_columns, n, data.dtype.itemsize)
-    nnz, *told = (int(each) for each in chain.read(places, 1 + 2 * groups, n))
-    if n_outside := sum(told[::2]):
+    told = chain.read(places, 1 + 2 * groups, n)
+    nnz = int(told[0])
+    if n_outside := int(told[1::2].sum()):
         raise IndexError(f"index out of range: {n_outside} of {given.size} are; axis 1 has {n_columns} positions")
-    if any(told[1::2]):
+    if told[2::2].any():
         return None
     found = new_parts(queue, parts, indptr.size - 1, nnz)
     groups, sizes = spread(chain.device, n, record.work_group, _GROUPS_PER_UNIT)

@@ -10,14 +10,18 @@ from typing_extensions import override
 
 from clsparse_py.arithmetic import OPENCL_TYPES
 from clsparse_py.device import Device
+from clsparse_py.primitives.path_tiles import OfPath, path_shape
 from clsparse_py.primitives.permute import Moving
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure, WithValues
 
 __all__ = [
-    "Columns", "ColumnsChunked", "Insert", "Keys", "Lengths", "Locate", "Marked", "Offsets", "Points", "Positions", "Rows",
-    "RowsChunked", "Targets", "kept",
+    "Columns", "ColumnsChunked", "Insert", "Keys", "Lengths", "Locate", "Marked", "Masked", "MaskedPointers", "Offsets", "Points",
+    "Positions", "Rows", "RowsChunked", "Targets", "kept",
 ]  # fmt: skip
+
+#: Rows whose lengths a work-item looks up at a time.
+_AT_A_TIME = 4
 
 
 @dataclass(frozen=True)
@@ -47,26 +51,18 @@ class Positions(OfStructure):
 
 @dataclass(frozen=True)
 class Lengths(Positions):
-    """Parameters of ``templates/indexing/lengths.mako``.
-
-    Attributes
-    ----------
-    length : str
-        "int32" or "int64": the dtype of the lengths.
-    """
+    """Parameters of ``templates/indexing/lengths.mako``."""
 
     template = "indexing/lengths"
-
-    length: str
 
     @property
     @override
     def name(self) -> str:
-        return f"lengths_{self.length}_{self.given}_{self.index}_wg{self.work_group}"
+        return f"lengths_{self.given}_{self.index}_wg{self.work_group}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "length": OPENCL_TYPES[self.length]}
+        return {**super().arguments(), "items": _AT_A_TIME}
 
 
 @dataclass(frozen=True)
@@ -84,43 +80,56 @@ class Marked(OfStructure):
 
 
 @dataclass(frozen=True)
-class RowsChunked(Moving):
-    """Parameters of ``templates/indexing/rows_chunked.mako``."""
+class Masked(OfStructure):
+    """Parameters of ``templates/indexing/masked.mako``."""
 
-    template = "indexing/rows_chunked"
+    template = "indexing/masked"
 
 
 @dataclass(frozen=True)
-class Rows(Moving):
-    """Parameters of ``templates/indexing/rows.mako``.
+class MaskedPointers(OfStructure):
+    """Parameters of ``templates/indexing/masked_pointers.mako``."""
+
+    template = "indexing/masked_pointers"
+
+
+@dataclass(frozen=True)
+class RowsChunked(Moving):
+    """Parameters of ``templates/indexing/rows_chunked.mako``.
 
     Attributes
     ----------
-    items : int
-        Entries of the result, and beginnings of rows, to a work-item.
+    given : str
+        NumPy's name of the dtype of indices that list rows; "" if there are none: each row goes where the result has its entries.
     """
 
-    template = "indexing/rows"
+    template = "indexing/rows_chunked"
 
-    items: int
+    given: str
 
     @property
     @override
     def name(self) -> str:
-        return f"{super().name}_x{self.items}"
+        return f"{super().name}_{self.given or 'all'}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        # Each step divides the rows among the work-items; no matrix has 2^40 rows.
-        bits = 32 if self.index == "int32" else 40
-        return {**super().arguments(), "items": self.items, "steps": -(-bits // (self.work_group.bit_length() - 1))}
+        return {**super().arguments(), "given": OPENCL_TYPES[self.given] if self.given else ""}
+
+
+@dataclass(frozen=True)
+class Rows(RowsChunked, OfPath):
+    """Parameters of ``templates/indexing/rows.mako``."""
+
+    template = "indexing/rows"
 
     @classmethod
-    def legal(cls, device: Device, index: str, value_bytes: int, work_group: int = 256, items: int = 4) -> Rows:
-        """Return the nearest legal record: a work-group's local memory is at most a quarter of the device's."""
-        max_tile = max(1, device.local_memory // (4 * (4 + np.dtype(index).itemsize)) - 1)
-        group = max(2, min(work_group, device.max_work_group, max_tile))
-        return cls(group, index, value_bytes, max(1, min(items, max_tile // group)))
+    def legal(
+        cls, device: Device, index: str, value_bytes: int, given: str, few: bool, work_group: int = 128, items: int = 8
+    ) -> Rows:
+        """Return the nearest legal record."""
+        shape = path_shape(device, work_group, items, np.dtype(index).itemsize)
+        return cls(shape[0], index, items=shape[1], few=few, value_bytes=value_bytes, given=given)
 
 
 @dataclass(frozen=True)

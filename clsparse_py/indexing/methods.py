@@ -21,7 +21,7 @@ from clsparse_py.indexing.assignment import Values, assigned
 from clsparse_py.indexing.columns import columns_at
 from clsparse_py.indexing.key import Axis, Key, Listed, parsed
 from clsparse_py.indexing.points import Places, Spread, places_of, values_at
-from clsparse_py.indexing.rows import rows_at
+from clsparse_py.indexing.rows import masked_rows, rows_at
 from clsparse_py.indexing.values import dense_values, sparse_values
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix, MatrixT, Structure, is_sparse
@@ -125,6 +125,8 @@ class Indexing:
         ValueError
             An index is a number that is no integer.
         """
+        if isinstance(key, cl_array.Array) and (taken := self._of_listed_rows(key)) is not None:
+            return taken
         found = parsed(key, self.shape, self.queue)
         if len(found.shape) > 2:
             raise IndexError(f"index: gives {len(found.shape)} dimensions, a sparse array has at most two (>2D is not supported)")
@@ -139,6 +141,18 @@ class Indexing:
             return _flat(result)
         result = self._of_compressed(result)
         return result if result.shape == found.shape else result.reshape(found.shape)
+
+    def _of_listed_rows(self, given: cl_array.Array) -> Any:
+        """Return the rows that an array on the device lists or marks, by the shortest way; None if that is none for them."""
+        A, turned = self._compressed()
+        if turned or given.ndim != 1 or len(self.shape) != 2:
+            return None
+        A.require_valid()
+        kind = given.dtype.kind
+        if kind in "iu":
+            return self._of_compressed(rows_at(A, Listed(given, is_given=True)))
+        found = masked_rows(A, given) if kind == "b" and given.size == A.shape[0] else None
+        return None if found is None else self._of_compressed(found)
 
     def _at_points(self, rows: Any, columns: Any, shape: tuple[int, ...]) -> Any:
         """Return the values of places one by one: an array or, if it has two dimensions or the format is COO, a sparse array."""

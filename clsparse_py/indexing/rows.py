@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -10,36 +11,38 @@ from pyopencl import array as cl_array
 
 from clsparse_py.arithmetic import name_of
 from clsparse_py.by_host import or_by_host, placed
-from clsparse_py.convert import converted, with_index
+from clsparse_py.convert import with_index
 from clsparse_py.device import Device
 from clsparse_py.index_types import INT32_MAX, index_for
-from clsparse_py.indexing.kernels import Lengths, Offsets, Rows, RowsChunked, kept
+from clsparse_py.indexing.kernels import Lengths, Masked, MaskedPointers, Offsets, Rows, RowsChunked, kept
 from clsparse_py.indexing.key import Listed
 from clsparse_py.indexing.positions import on_device
 from clsparse_py.launch import Chain, spread
 from clsparse_py.lowering import run
 from clsparse_py.matrix import MatrixT, Structure
-from clsparse_py.memory import allocated, array_of
+from clsparse_py.memory import allocated
 from clsparse_py.primitives.partition import enqueue_parts
-from clsparse_py.primitives.scan import enqueue_scan
+from clsparse_py.primitives.path_tiles import OfPath, has_few_rows
+from clsparse_py.primitives.scan import enqueue_scan, summed_tile
 from clsparse_py.structure import Facts
 from clsparse_py.transfer import fetched
 
-__all__ = ["Parts", "chunk", "like", "new_parts", "rows_at"]
+__all__ = ["Parts", "chunk", "like", "masked_rows", "new_parts", "rows_at"]
 
 Parts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
 
 _WORK_GROUP = 128
-#: Work-groups to a compute unit, at most, of which each tells a number to the host.
-_GROUPS_PER_UNIT = 8
-#: Entries for which there is room, to one that the rows have on average; and for how many there may always be room.
-_MAX_WASTE, _FEW = 1.5, 1 << 10
+#: Work-items of the kernel that looks up the lengths of rows, not on CPU devices: many rows to a work-group, few to a work-item.
+_LENGTHS_GROUP = 512
+#: Work-groups to a compute unit, at most: of those that tell numbers to the host, and of others.
+_TELLING_GROUPS, _GROUPS_PER_UNIT = 8, 64
 #: On CPU devices, chunks of entries to a core.
 _CHUNKS_PER_CORE = 4
 #: Rows and entries that are worth a chunk.
 _MIN_CHUNK = 64
 
 _lengths, _offsets, _chunked, _tiled = kept(Lengths), kept(Offsets), kept(RowsChunked), kept(Rows.legal)
+_of_mask, _masked_pointers = kept(Masked), kept(MaskedPointers)
 
 
 def rows_at(A: MatrixT, rows: range | Listed) -> MatrixT:
@@ -65,13 +68,24 @@ def rows_at(A: MatrixT, rows: range | Listed) -> MatrixT:
         if not n or rows.step == 1:
             return like(A, (n, A.shape[1]), _adjacent(A.queue, parts, rows.start if n else 0, n))
         rows = Listed(np.arange(rows.start, rows.stop, rows.step))
-    longest = A.facts.longest if A.facts is not None and A.facts.longest is not None else A.indices.size
-    wide = index_for(n * longest, A.indptr.dtype)
-    # Where rows are alike, room for the longest of them is little more than they need: the device need not be waited for before.
-    room = n * longest
-    if room > max(_MAX_WASTE * n * A.indices.size / max(A.shape[0], 1), _FEW):
-        room = 0
-    return like(A, (n, A.shape[1]), _gathered(A.queue, parts, on_device(A.queue, rows, A.indptr.dtype), wide, room))
+    return like(A, (n, A.shape[1]), _gathered(A.queue, parts, on_device(A.queue, rows, A.indptr.dtype)))
+
+
+def masked_rows(A: MatrixT, mask: cl_array.Array) -> MatrixT | None:
+    """Return the rows of a matrix at which a mask on the device, a boolean for each row, is True.
+
+    Waits for the device once, to learn how many rows and entries these are. None of a matrix of 2^31 rows or entries, or of none.
+
+    Raises
+    ------
+    ValueError
+        The mask lives in another context.
+    """
+    if max(A.shape[0], A.indices.size) > INT32_MAX or not A.shape[0]:
+        return None
+    marks = on_device(A.queue, Listed(mask), np.dtype(bool))
+    parts = _masked(A.queue, (A.data, A.indices, A.indptr), marks)
+    return None if parts is None else like(A, (parts[2].size - 1, A.shape[1]), parts)
 
 
 def like(A: MatrixT, shape: tuple[int, int], parts: Parts, *, in_order: bool = True) -> MatrixT:
@@ -129,17 +143,12 @@ def _adjacent(queue: cl.CommandQueue, parts: Parts, first: int, n: int) -> Parts
     return *found, offsets
 
 
-def _gathered_by_host(
-    queue: cl.CommandQueue,
-    parts: Parts,
-    given: cl_array.Array,
-    wide: np.dtype[Any],  # noqa: ARG001 - of the kernels'
-    room: int,  # noqa: ARG001 - of the kernels'
-) -> Parts:
+def _gathered_by_host(queue: cl.CommandQueue, parts: Parts, given: cl_array.Array) -> Parts:
     """Return the result of `_gathered`, computed by NumPy."""
     data, indices, indptr = (fetched(part, queue) for part in parts)
     rows, n_rows = fetched(given, queue).astype(np.int64), indptr.size - 1
-    _require_in_range(int(np.sum((rows < -n_rows) | (rows >= n_rows))), rows.size, n_rows)
+    if n_outside := int(np.sum((rows < -n_rows) | (rows >= n_rows))):
+        raise IndexError(f"index out of range: {n_outside} of {rows.size} are; axis 0 has {n_rows} positions")
     begins = np.where(rows < 0, rows + n_rows, rows)
     lengths = indptr[begins + 1].astype(np.int64) - indptr[begins]
     starts = np.concatenate(([0], np.cumsum(lengths)))
@@ -150,7 +159,7 @@ def _gathered_by_host(
 
 
 @or_by_host(_gathered_by_host)
-def _gathered(queue: cl.CommandQueue, parts: Parts, given: cl_array.Array, wide: np.dtype[Any], room: int) -> Parts:
+def _gathered(queue: cl.CommandQueue, parts: Parts, given: cl_array.Array) -> Parts:
     """Return the parts of rows in any order.
 
     Parameters
@@ -159,122 +168,122 @@ def _gathered(queue: cl.CommandQueue, parts: Parts, given: cl_array.Array, wide:
         Of the matrix.
     given : pyopencl.array.Array
         Indices of rows, of any integer dtype.
-    wide : dtype
-        int64 if the result may have too many entries for 32-bit offsets.
-    room : int
-        Entries that the result has at most, if there is memory for these; 0 if the number is to be read before it is allocated.
     """
     data, _, indptr = parts
-    chain, n, index = Chain(queue, given, *parts), given.size, indptr.dtype
-    groups = spread(chain.device, n, _group(chain.device), _GROUPS_PER_UNIT)[0]
-    # Behind the offsets stand the counts of indices that are out of range: both are read at once.
-    told = allocated(queue, "indptr of the result", n + 1 + groups, wide, data.allocator)
-    if room and not chain.device.is_cpu and wide == index:
-        found = _new_entries(queue, parts, room)
-        run(chain, _enqueue_all, (given, indptr, *parts[:2], told, *found), n, indptr.size - 1, room)
-        nnz = _read_length(chain, told, n, groups, indptr.size - 1)
-        chain.finish(*found, told)
-        return _first(found[0], nnz), _first(found[1], nnz), _first(told, n + 1)
-    rows = allocated(queue, "workspace", n, index)
-    _build_gather(chain, index, data.dtype)
-    run(chain, _enqueue_lengths, (given, indptr, rows, told), n, indptr.size - 1)
-    nnz = _read_length(chain, told, n, groups, indptr.size - 1)
-    starts = _first(told, n + 1)
-    if wide != index:
-        chain.finish(starts, rows)
-        if nnz <= INT32_MAX:
-            starts = converted(queue, "indptr", starts, index)
-        else:
-            parts, rows = with_index(queue, parts, wide), converted(queue, "rows", rows, wide)
-        chain = Chain(queue, starts, rows, *parts)
-    found = _new_entries(queue, parts, nnz)
+    chain, n, n_rows, index = Chain(queue, given, *parts), given.size, indptr.size - 1, indptr.dtype
+    _build_gather(chain, index, data.dtype, n, name_of(given.dtype))
+    groups = _shares(chain.device, n, index)[0]
+    starts = allocated(queue, "indptr of the result", n + 1, index, data.allocator)
+    told = chain.scratch(2 * groups, np.int64)
+    run(chain, _enqueue_lengths, (given, indptr, starts, told), n, n_rows)
+    nnz, n_outside = chain.read(told, 2 * groups).reshape(groups, 2).sum(axis=0).tolist()
+    if n_outside:
+        raise IndexError(f"index out of range: {n_outside} of {n} are; axis 0 has {n_rows} positions")
+    if nnz > np.iinfo(index).max:
+        return _gathered(queue, with_index(queue, parts, np.dtype(np.int64)), given)
+    entries = _new_entries(queue, parts, nnz)
     if nnz:
-        _enqueue_gather(chain, rows, n, starts, parts, found)
-    chain.finish(*found, starts)
-    return *found, starts
+        _enqueue_gather(chain, given, n, starts, parts, entries)
+    chain.finish(*entries, starts)
+    return *entries, starts
 
 
-def _group(device: Device) -> int:
-    """Return how many work-items a work-group of the kernel for lengths has."""
-    return min(_WORK_GROUP, device.max_work_group)
+@functools.lru_cache(maxsize=256)
+def _shares(device: Device, n: int, index: np.dtype[Any]) -> tuple[int, int, int]:
+    """Return how the lengths of n rows are shared out: work-groups, rows of each, and its work-items.
 
-
-def _first(array: cl_array.Array, n: int) -> cl_array.Array:
-    """Return the first n entries of an array."""
-    found = array_of(array.queue, n, np.dtype(array.dtype), array.base_data, array.allocator)  # type: ignore[arg-type] # it has one
-    found.events = array.events
-    return found
-
-
-def _read_length(chain: Chain, told: cl_array.Array, n: int, groups: int, n_rows: int) -> int:
-    """Wait for the number of entries of n rows, after all indices were found to be in range."""
-    nnz, *outside = (int(each) for each in chain.read(told, 1 + groups, n))
-    _require_in_range(sum(outside), n, n_rows)
-    return nnz
+    Work-groups take as many rows as tiles of the scan have, which then needs no launch for their sums.
+    """
+    group = min(_WORK_GROUP if device.is_cpu else _LENGTHS_GROUP, device.max_work_group)
+    tile = summed_tile(device, index, index, n + 1) or group * -(-n // (group * device.compute_units * _TELLING_GROUPS))
+    return -(-n // max(tile, 1)), tile, group
 
 
 def _enqueue_lengths(
     chain: Chain,
     given: cl_array.Array,
     indptr: cl_array.Array,
-    rows: cl_array.Array,
+    starts: cl_array.Array,
     told: cl_array.Array,
     n: int,
     n_rows: int,
 ) -> None:
-    """Enqueue the positions of n rows, and where each begins in the result."""
-    types = name_of(indptr.dtype), name_of(given.dtype), name_of(told.dtype)
-    built, record = chain.build(_lengths(_group(chain.device), *types))
+    """Enqueue where each of n rows begins in the result, and what the host is told."""
+    groups, tile, group = _shares(chain.device, n, indptr.dtype)
+    built, record = chain.build(_lengths(group, name_of(indptr.dtype), name_of(given.dtype)))
+    # On CPU devices a work-item takes neighbours, elsewhere every so many.
+    span = -(-tile // record.work_group)
+    how = (span, 1, span) if chain.device.is_cpu else (1, record.work_group, tile)
+    sums = chain.scratch(groups + 1, indptr.dtype)
+    chain.launch(built, groups, *map(np.uint64, (n, tile, *how)), np.int64(n_rows), given, indptr, starts, sums, told)
+    enqueue_scan(chain, starts, starts, n, kind="pointers", tile_sums=(sums, tile))
+
+
+def _masked_by_host(queue: cl.CommandQueue, parts: Parts, marks: cl_array.Array) -> Parts | None:  # noqa: ARG001
+    """Return None: what takes the place of `_masked` has a host's way itself."""
+    return None
+
+
+@or_by_host(_masked_by_host)
+def _masked(queue: cl.CommandQueue, parts: Parts, marks: cl_array.Array) -> Parts | None:
+    """Return the parts of rows that are marked, of fewer than 2^31 rows and entries."""
+    data, _, indptr = parts
+    chain, n, index = Chain(queue, marks, *parts), indptr.size - 1, indptr.dtype
+    _build_gather(chain, index, data.dtype, n)
+    pointing, record = chain.build(_masked_pointers(_group(chain.device), name_of(index)))
+    places = allocated(queue, "workspace", n + 1, np.dtype(np.int64))
+    run(chain, _enqueue_masked, (marks, indptr, places), n)
+    n_rows, nnz = divmod(int(chain.read(places, 1, n)[0]), 1 << 32)
+    offsets = allocated(queue, "indptr of the result", n_rows + 1, index, data.allocator)
+    entries = _new_entries(queue, parts, nnz)
+    starts = chain.scratch(n + 1, index)
+    groups, sizes = spread(chain.device, n + 1, record.work_group, _GROUPS_PER_UNIT)
+    chain.launch(pointing, groups, *sizes, np.uint64(n), places, starts, offsets)
+    if nnz:
+        _enqueue_gather(chain, None, n, starts, parts, entries)
+    chain.finish(*entries, offsets)
+    return *entries, offsets
+
+
+def _enqueue_masked(chain: Chain, marks: cl_array.Array, indptr: cl_array.Array, places: cl_array.Array, n: int) -> None:
+    """Enqueue where marked rows, and their entries, go."""
+    built, record = chain.build(_of_mask(_group(chain.device), name_of(indptr.dtype)))
     groups, sizes = spread(chain.device, n, record.work_group, _GROUPS_PER_UNIT)
-    chain.launch(built, groups, *sizes, np.int64(n_rows), given, indptr, rows, told)
-    enqueue_scan(chain, told, told, n, kind="pointers")
+    chain.launch(built, groups, *sizes, marks, indptr, places)
+    enqueue_scan(chain, places, places, n, kind="pointers")
 
 
-def _enqueue_all(
-    chain: Chain,
-    given: cl_array.Array,
-    indptr: cl_array.Array,
-    data: cl_array.Array,
-    indices: cl_array.Array,
-    told: cl_array.Array,
-    out_data: cl_array.Array,
-    out_indices: cl_array.Array,
-    n: int,
-    n_rows: int,
-    room: int,
-) -> None:
-    """Enqueue the gather of n rows that have room for all entries which they may have; not on CPU devices."""
-    rows = chain.scratch(n, indptr.dtype)
-    _enqueue_lengths(chain, given, indptr, rows, told, n, n_rows)
-    built, record = _build_gather(chain, indptr.dtype, data.dtype)
-    groups = -(-(n + room) // (record.work_group * record.items))
-    chain.launch(built, groups, indptr.dtype.type(n), told, rows, indptr, indices, data, out_indices, out_data)
+def _group(device: Device) -> int:
+    """Return how many work-items a work-group of the kernels for pointers has."""
+    return min(_WORK_GROUP, device.max_work_group)
 
 
-def _require_in_range(n_outside: int, n: int, n_rows: int) -> None:
-    """Raise an IndexError if some of n indices of rows are out of range."""
-    if n_outside:
-        raise IndexError(f"index out of range: {n_outside} of {n} are; axis 0 has {n_rows} positions")
-
-
-def _build_gather(chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any]) -> tuple[Any, Any]:
-    """Return the built kernel that gathers rows, and its record."""
+def _build_gather(
+    chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any], n_rows: int, given: str = ""
+) -> tuple[Any, Rows | RowsChunked]:
+    """Return the built kernel that gathers rows, which are ``given`` as indices of this dtype or not listed, and its record."""
     if chain.device.is_cpu:
-        return chain.build(_chunked(1, name_of(index), dtype.itemsize))
-    return chain.build(_tiled(chain.device, name_of(index), dtype.itemsize))
+        return chain.build(_chunked(1, name_of(index), dtype.itemsize, given))
+    return chain.build(_tiled(chain.device, name_of(index), dtype.itemsize, given, has_few_rows(n_rows)))
 
 
 def _enqueue_gather(
-    chain: Chain, rows: cl_array.Array, n: int, starts: cl_array.Array, parts: Parts, found: tuple[cl_array.Array, cl_array.Array]
+    chain: Chain,
+    given: cl_array.Array | None,
+    n: int,
+    starts: cl_array.Array,
+    parts: Parts,
+    found: tuple[cl_array.Array, cl_array.Array],
 ) -> None:
-    """Enqueue the gather of rows, whose places in the result are known."""
+    """Enqueue the gather of n rows, those ``given`` or else those that have entries; their places in the result are known."""
     data, indices, indptr = parts
     out_data, out_indices = found
-    nnz = out_indices.size
-    built, record = _build_gather(chain, indptr.dtype, data.dtype)
-    arrays = starts, rows, indptr, indices, data, out_indices, out_data
-    if isinstance(record, Rows):
-        chain.launch(built, -(-(n + nnz) // (record.work_group * record.items)), indptr.dtype.type(n), *arrays)
+    nnz, of_index = out_indices.size, indptr.dtype.type
+    built, record = _build_gather(chain, indptr.dtype, data.dtype, n, "" if given is None else name_of(given.dtype))
+    listed = () if given is None else (of_index(indptr.size - 1), given)
+    arrays = starts, *listed, indptr, indices, data, out_indices, out_data
+    if isinstance(record, OfPath):
+        chain.launch(built, -(-(n + nnz) // record.tile), of_index(n), *arrays)
         return
     n_parts, *cut = enqueue_parts(chain, starts, n, nnz, chunk(chain.device, n + nnz))
-    chain.launch(built, -(-n_parts // record.work_group), indptr.dtype.type(n_parts), *cut, *arrays)
+    chain.launch(built, -(-n_parts // record.work_group), of_index(n_parts), *cut, *arrays)

@@ -1,33 +1,39 @@
 <%doc>
-The row of each entry of a matrix: from CSR to coordinates.
+The row of each entry of a matrix: from CSR to coordinates. Every work-group takes as many rows and entries together as any other,
+however long rows are, and finds by itself which these are.
 
-Index space   work-items that stride over the entries, or take adjacent ones: `spread` says which
-Inputs        a valid structure, whose last row ends with the last entry
-Output        rows[k]: the row that entry k lies in, found from that of the work-item's last by steps that double, then halve
-Local memory  none
+Source        own; parts of equal rows + entries after Merrill and Garland, SC 2016, Section 3
+Index space   a work-group for each `work_group * items` rows and entries
+Inputs        a valid structure
+Output        rows: for each entry
+Local memory  `work_group * items + 1` numbers of 16 bits, twice, and two of 32 for each step of a search
 Result        exact
 </%doc>
+<% tile = work_group * items %>\
+#define SEARCHERS ${searchers}
+#define SEARCH_STEPS ${steps}
+#include "path_tile.cl"
+
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
-void ${name}(
-    const ulong n, const ulong stride, const ulong step, const ulong span, const ulong n_rows,
-    global const I *restrict indptr, global I *restrict rows)
+void ${name}(const I n_rows, global const I *restrict indptr, global I *restrict rows)
 {
-    const ulong begin = get_global_id(0) * stride, end = min(n, begin + span);
-    ulong row = 0;
-    for (ulong k = begin; k < end; k += step) {
-        if ((ulong)indptr[row + 1] <= k) {
-            // Row `row` begins at or before the entry, row `above` behind it. Of the first entry nothing is near.
-            ulong reach = k == begin ? n_rows : 1;
-            for (++row; row + reach < n_rows && (ulong)indptr[row + reach] <= k; reach *= 2)
-                row += reach;
-            for (ulong above = min(row + reach, n_rows); row + 1 < above;) {
-                const ulong middle = (row + above) / 2;
-                if ((ulong)indptr[middle] <= k)
-                    row = middle;
-                else
-                    above = middle;
-            }
-        }
-        rows[k] = (I)row;
+    local uint box[${2 * steps}], any_long;
+    local ushort bounds[${tile + 2}], rows_before[${tile}];
+    const uint me = get_local_id(0);
+    const ulong begin = (ulong)get_group_id(0) * ${tile}, end = min(begin + ${tile}, (ulong)indptr[n_rows] + n_rows);
+    I first, behind;
+    path_rows(box, indptr, n_rows, begin, end, &first, &behind);
+    const I entry = (I)(begin - first);
+    const uint n_heads = (uint)(behind - first), count = (uint)(end - begin) - n_heads;
+    for (uint r = me; r < n_heads; r += ${work_group})
+        bounds[r + 1] = (ushort)(indptr[first + r] - entry);
+    if (me == 0) {
+        bounds[0] = 0;
+        bounds[n_heads + 1] = (ushort)count;
+        any_long = 0;
     }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    path_spread(&any_long, bounds, n_heads, rows_before);
+    for (uint k = me; k < count; k += ${work_group})
+        rows[entry + k] = first + rows_before[k] - 1;
 }

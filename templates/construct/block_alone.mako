@@ -15,12 +15,23 @@ void ${name}(
     global I *restrict block_indptr, global I *restrict block_indices, global V *restrict block_values)
 {
     const ulong begin = get_global_id(0) * stride, end = min(n, begin + span);
-    for (ulong k = begin; k < end; k += step) {
-        if (k < n_entries) {
-            block_indices[first_entry + k] = indices[k] + column_begin;
-            block_values[first_entry + k] = values[k];
-        }
-        if (k < n_pointers)
-            block_indptr[first_row + k] = indptr[k] + (I)first_entry;
+    const ulong last = min(end, n_entries);
+    ulong k = begin;
+    // Several at a time, so that their loads are in flight together.
+    for (; k + ${items - 1} * step < last; k += ${items} * step) {
+% for u in range(items):
+        const I index_${u} = indices[k + ${u} * step];
+        const V value_${u} = values[k + ${u} * step];
+% endfor
+% for u in range(items):
+        block_indices[first_entry + k + ${u} * step] = index_${u} + column_begin;
+        block_values[first_entry + k + ${u} * step] = value_${u};
+% endfor
     }
+    for (; k < last; k += step) {
+        block_indices[first_entry + k] = indices[k] + column_begin;
+        block_values[first_entry + k] = values[k];
+    }
+    for (k = begin; k < min(end, n_pointers); k += step)
+        block_indptr[first_row + k] = indptr[k] + (I)first_entry;
 }

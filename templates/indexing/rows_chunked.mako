@@ -4,15 +4,17 @@ of a core's loop.
 
 Source        own; parts of equal rows + entries after Merrill and Garland, SC 2016, Section 3
 Index space   n_parts work-items
-Inputs        rows: positions, in any order, repeated or not; starts: where each begins in the result; part_row, part_entry:
-              n_parts + 1 each, of partition.mako on starts
+Inputs        those of rows.mako; part_row, part_entry: n_parts + 1 each, of partition.mako on starts
 Local memory  none
 Result        exact
 </%doc>
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const I n_parts, global const I *restrict part_row, global const I *restrict part_entry, global const I *restrict starts,
-    global const I *restrict rows, global const I *restrict indptr, global const I *restrict indices,
+% if given:
+    const I n_positions, global const ${given} *restrict rows,
+% endif
+    global const I *restrict indptr, global const I *restrict indices,
     global const V *restrict values, global I *restrict out_indices, global V *restrict out_values)
 {
     const ulong part = get_global_id(0);
@@ -22,7 +24,8 @@ void ${name}(
     I entry = part_entry[part];
     // The part may begin inside a row.
     for (I row = row_begin - (entry < starts[row_begin] ? 1 : 0); row < row_end; ++row) {
-        const I row_ends = min(starts[row + 1], end), distance = indptr[rows[row]] - starts[row];
+        const I row_ends = min(starts[row + 1], end), position = ${"rows[row]" if given else "row"};
+        const I distance = indptr[position${" < 0 ? position + n_positions : position" if given else ""}] - starts[row];
         for (; entry < row_ends; ++entry) {
             out_indices[entry] = indices[entry + distance];
             out_values[entry] = values[entry + distance];

@@ -17,6 +17,7 @@ from transpose_cases import RAGGED, on_device
 from values import INDEX_TYPES, numbers, same
 
 from clsparse_py import csr_array, describe
+from clsparse_py.coordinates import rows_of
 
 Case = partial[None]
 
@@ -59,6 +60,7 @@ def _read(dtype: np.dtype[Any], index: type[Any]) -> None:
         same(shown[ROWS, COLUMNS], shown.get()[ROWS, COLUMNS])
     mask = np.arange(14) % 3 == 1
     same_parts(A[placed(mask)], host[mask])
+    same(rows_of(A.queue, A.indptr, A.nnz), np.repeat(np.arange(14), np.diff(RAGGED.indptr)).astype(index))
     same(A[np.array([[5], [1]]), [1, 7]].toarray(), host[np.array([[5], [1]]), [1, 7]].toarray())
 
 

@@ -1,0 +1,71 @@
+// Tiles of the path of rows and entries: row r stands on it at starts[r] + r, behind the entries of the rows before, and its own
+// entries follow. A tile is a stretch of the path, as long as any other however long rows are (merge-based SpMV: Merrill and
+// Garland, SC 2016).
+//
+// path_rows(box, starts, n_rows, begin, end, &first, &behind): how many rows stand on the path before `begin`, and before `end`.
+//     Some work-items look for the one, some for the other, each at evenly spaced rows. box holds two numbers for each step.
+// path_spread(any_long, bounds, n_heads, rows): rows[e], for each entry of a tile, counted from its beginning: how many of the
+//     tile's n_heads rows begin at or before it. Row r (0: the one before the tile's rows) has the entries from bounds[r] up to
+//     bounds[r + 1]; *any_long is 0. Ends with a barrier.
+//
+// The whole work-group has to call both, as they have barriers; loops that hold one have a trip count that the compiler knows
+// (quirk 4). WORK_GROUP is a power of two.
+#if !defined(WORK_GROUP) || !defined(SEARCHERS) || !defined(SEARCH_STEPS)
+    #error "path_tile.cl needs WORK_GROUP, SEARCHERS: work-items to a search, and SEARCH_STEPS"
+#endif
+void path_rows(
+    local uint *box, global const I *starts, const I n_rows, const ulong begin, const ulong end, I *first, I *behind)
+{
+    const uint side = get_local_id(0) / SEARCHERS, lane = get_local_id(0) - side * SEARCHERS;
+    const ulong target = side == 0 ? begin : end;
+    // Of each search: rows below `low` stand before the target, those from `high` on do not.
+    I low_0 = 0, high_0 = n_rows, low_1 = 0, high_1 = n_rows;
+    for (uint step = 0; step < SEARCH_STEPS; ++step) {
+        const I width_0 = (high_0 - low_0) / SEARCHERS + 1, width_1 = (high_1 - low_1) / SEARCHERS + 1;
+        if (side < 2) {
+            const ulong low = side == 0 ? low_0 : low_1, high = side == 0 ? high_0 : high_1;
+            const ulong width = side == 0 ? width_0 : width_1, row = low + (lane + 1) * width - 1, next = row + width;
+            const bool is_before = row < high && (ulong)starts[row] + row < target;
+            const bool is_next = lane + 1 < SEARCHERS && next < high && (ulong)starts[next] + next < target;
+            // One of the work-items stands at the last row before the target, or none does.
+            if (is_before ? !is_next : lane == 0)
+                box[2 * step + side] = is_before ? lane + 1 : 0;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        low_0 += (I)box[2 * step] * width_0;
+        low_1 += (I)box[2 * step + 1] * width_1;
+        high_0 = min(high_0, low_0 + width_0 - 1);
+        high_1 = min(high_1, low_1 + width_1 - 1);
+    }
+    *first = low_0;
+    *behind = low_1;
+}
+
+// The most work-items to a row, in bits, and the fewest entries of rows that are worth more than one.
+#define TEAM_BITS (WORK_GROUP < 32 ? 2 : 5)
+#define TEAM_ENTRIES 8
+// Entries that a work-item writes before it leaves the rest of a row to a full team.
+#define SHORT 32
+
+void path_spread(local uint *any_long, local const ushort *bounds, const uint n_heads, local ushort *rows)
+{
+    const uint me = get_local_id(0), mean = bounds[n_heads + 1] / (n_heads + 1);
+    // As many work-items to a row as it has entries on average.
+    const uint bits = mean < TEAM_ENTRIES ? 0 : min((uint)TEAM_BITS, 31 - (uint)clz(mean)), step = 1 << bits;
+    for (uint row = me >> bits; row <= n_heads; row += WORK_GROUP >> bits) {
+        const uint begin = bounds[row], end = bounds[row + 1], here = min(end, begin + (SHORT << bits));
+        for (uint entry = begin + (me & (step - 1)); entry < here; entry += step)
+            rows[entry] = (ushort)row;
+        if (here < end)
+            *any_long = 1;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (*any_long) {
+        for (uint row = me >> TEAM_BITS; row <= n_heads; row += WORK_GROUP >> TEAM_BITS) {
+            const uint begin = bounds[row] + (SHORT << bits) + (me & ((1 << TEAM_BITS) - 1)), end = bounds[row + 1];
+            for (uint entry = begin; entry < end; entry += 1 << TEAM_BITS)
+                rows[entry] = (ushort)row;
+        }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+}

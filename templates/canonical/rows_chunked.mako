@@ -1,0 +1,25 @@
+<%doc>
+As rows.mako, one work-item to a long chunk of rows and entries: for devices whose work-items are the iterations of a core's loop.
+
+Source        own; parts of equal rows + entries after Merrill and Garland, SC 2016, Section 3
+Index space   n_parts work-items
+Inputs        a valid structure; part_row, part_entry: n_parts + 1 each, of partition.mako
+Output        rows: for each entry
+Local memory  none
+Result        exact
+</%doc>
+kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
+void ${name}(
+    const I n_parts, global const I *restrict part_row, global const I *restrict part_entry, global const I *restrict indptr,
+    global I *restrict rows)
+{
+    const ulong part = get_global_id(0);
+    if (part >= n_parts)
+        return;
+    const I row_end = part_row[part + 1], end = part_entry[part + 1];
+    I entry = part_entry[part];
+    // The part may begin inside a row.
+    for (I row = part_row[part] - (entry < indptr[part_row[part]] ? 1 : 0); row < row_end; ++row)
+        for (const I row_ends = min(indptr[row + 1], end); entry < row_ends; ++entry)
+            rows[entry] = row;
+}

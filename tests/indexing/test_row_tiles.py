@@ -1,0 +1,82 @@
+"""Kernels that take tiles of rows and entries together, on rows that tiles begin in, and on runs of empty ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+import scipy.sparse as sp
+from cases import dense
+from pyopencl import array as cl_array
+
+from clsparse_py import csr_array
+from clsparse_py.coordinates import rows_of
+
+PARTS = ("data", "indices", "indptr")
+
+
+def ragged(index: Any, rng: np.random.Generator) -> sp.csr_array:
+    """Return a matrix with empty rows at both ends, a row of several tiles behind a tile of empty ones, and short rows."""
+    some = rng.integers(0, 7, 4000)
+    lengths = np.concatenate(([0] * 5000, [9000], np.ones(50, int), [0] * 3000, some, [0, 0, 2500, 0])).astype(np.int64)
+    indptr = np.concatenate(([0], np.cumsum(lengths)))
+    columns = (np.arange(indptr[-1]) - np.repeat(indptr[:-1], lengths)).astype(index)
+    made = sp.csr_array((np.arange(indptr[-1], dtype=np.float32), columns, indptr), shape=(lengths.size, 9000))
+    made.indptr, made.indices = made.indptr.astype(index), made.indices.astype(index)
+    return made
+
+
+def same(found: csr_array, wanted: sp.csr_array, what: str) -> None:
+    """Raise where the arrays of two matrices differ."""
+    host = found.get()
+    assert host.shape == wanted.shape, what
+    for part in PARTS:
+        np.testing.assert_array_equal(getattr(host, part), getattr(wanted, part), err_msg=what)
+
+
+@pytest.mark.parametrize(("device_type", "index"), [("gpu", np.int32), ("gpu", np.int64), ("cpu", np.int32)])
+def test_ragged_rows(queue: cl.CommandQueue, take_for: Callable[[str], None], device_type: str, index: Any) -> None:
+    take_for(device_type)
+    rng = np.random.default_rng(5)
+    host = ragged(index, rng)
+    n = host.shape[0]
+    A = csr_array(host, queue=queue)
+    assert A.indptr.dtype == index
+    wanted = np.repeat(np.arange(n), np.diff(host.indptr))
+    found = rows_of(queue, A.indptr, A.nnz)
+    assert found.dtype == index
+    np.testing.assert_array_equal(found.get(), wanted)
+
+    def on_device(values: Any) -> cl_array.Array:
+        return cl_array.to_device(queue, np.asarray(values))
+
+    listed = {
+        "some": rng.integers(-n, n, 9000), "the long one, again and again": [5000, 3, 5000, 5000 - n, n - 2], "none": [],
+        "empty ones": np.arange(4000), "one": [5000], "all": np.arange(n),
+    }  # fmt: skip
+    for what, rows in listed.items():
+        given = np.asarray(rows, np.int64)
+        same(A[on_device(given)], host[given], what)
+    masks = {"some": rng.random(n) < 0.5, "none": np.zeros(n, bool), "all": np.ones(n, bool), "last": np.arange(n) == n - 3}
+    for what, mask in masks.items():
+        same(A[on_device(mask)], host[mask], what)
+    with pytest.raises(IndexError, match=r"^index out of range: 2 of 9001 are; axis 0 has 12055 positions"):
+        A[on_device(np.concatenate((np.zeros(8999, int), [n, -n - 1])))]
+
+
+@pytest.mark.any_platform
+def test_rows_of_other_formats(queue: cl.CommandQueue) -> None:
+    host = sp.random_array((30, 20), density=0.2, rng=np.random.default_rng(3), dtype=np.float32)
+    mask = np.arange(30) % 3 == 0
+    given = cl_array.to_device(queue, mask), cl_array.to_device(queue, np.array([3, -1, 3]))
+    for form in ("csr", "csc", "coo"):
+        A = csr_array(host.tocsr(), queue=queue).asformat(form)
+        for on_device, key in zip(given, (mask, [3, -1, 3]), strict=True):
+            found, wanted = A[on_device], host.asformat(form)[key] if form != "coo" else host.tocsr()[key]
+            assert found.format == form
+            np.testing.assert_array_equal(dense(found), wanted.toarray())
+    with pytest.raises(IndexError, match="mask"):
+        A[cl_array.to_device(queue, mask[:5])]
