@@ -463,8 +463,10 @@ def array_of(
     """
     context = context or queue.context
     if isinstance(shape, int):
+        shape = (shape,)
+    if len(shape) == 1:
         return DeviceArray(
-            None, (shape,), dtype, "C", allocator, data, 0, (dtype.itemsize,), None, None, True, shape, context, queue
+            None, shape, dtype, "C", allocator, data, 0, (dtype.itemsize,), None, None, True, shape[0], context, queue
         )
     steps = [dtype.itemsize]
     for length in shape[:0:-1]:

@@ -79,7 +79,7 @@ def check_scale(A: Matrix, x: cl_array.Array, alpha: Any, beta: Any, out: Any, s
     if not isinstance(semiring, Semiring):
         raise TypeError(f"semiring: must be one of clsparse_py.semiring, is {type(semiring).__name__}")
     dtype, needs_fp64 = _result(A.data.dtype, x.dtype, semiring)
-    if needs_fp64:
+    if needs_fp64 and A.data.dtype.char not in "dD":  # values that are there are values that the device can have
         _require_fp64(A, "x", dtype)
     if alpha is None and beta is None:
         return dtype

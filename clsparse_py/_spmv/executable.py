@@ -17,6 +17,9 @@ from clsparse_py.transfer import Waits
 
 __all__ = ["Executable", "Launch"]
 
+#: The place of y's memory among a kernel's arguments; see `Executable._set`.
+_Y = 3
+
 
 @dataclass
 class Launch:
@@ -58,6 +61,7 @@ class Executable:
     lock: threading.Lock = field(default_factory=threading.Lock)
     operands: tuple[Callable[[], Any], ...] = (lambda: None,) * 3
     scale: tuple[Any, ...] = ()
+    y_offset: int = 0
     waits: Waits = field(default_factory=Waits)
     queue: cl.CommandQueue | None = None
     noted: tuple[int, ...] = ()
@@ -70,9 +74,14 @@ class Executable:
             ordered = self.waits.ordered
             if not self.launches:
                 return [cl.enqueue_marker(queue, wait_for=wait_for)]
-            same = scale is self.scale and all(ref() is each for ref, each in zip(self.operands, operands, strict=True))
+            of_data, of_x, of_y = self.operands
+            of_others = scale is self.scale and of_data() is operands[0] and of_x() is operands[1]
+            same = of_others and of_y() is operands[2]
             if not same:
-                self._set(operands, scale)
+                if of_others and operands[2].offset == self.y_offset:
+                    self._set_y(operands)
+                else:
+                    self._set(operands, scale)
             if not same or queue is not self.queue:
                 self.queue, self.noted = queue, unordered(queue, *operands, *self.keep[:2])
             if len(self.launches) > 1 and self.last is not None and not (ordered and self.last[0] is queue):
@@ -105,7 +114,14 @@ class Executable:
         )
         for launch in self.launches:
             launch.set(arguments)
-        self.operands, self.scale = tuple(map(weakref.ref, operands)), scale
+        self.operands, self.scale, self.y_offset = tuple(map(weakref.ref, operands)), scale, y.offset
+
+    def _set_y(self, operands: tuple[Any, ...]) -> None:
+        """Set the memory of y alone, which begins as far into it as that of before: all products of `A @ x` with one x."""
+        memory = operands[2].base_data
+        for launch in self.launches:
+            launch.kernel.set_arg(_Y, memory)
+        self.operands = (*self.operands[:2], weakref.ref(operands[2]))
 
     def __del__(self) -> None:
         # Buffers that are kept here go with the executable, and one on host memory goes at once: not while a kernel uses it.
