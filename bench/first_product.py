@@ -1,9 +1,9 @@
-"""How long a new process waits for its first product, and what for: ``python -m bench.first_product`` prints a table.
+"""How long a new process waits for its first operation, and what for: ``python -m bench.first_product`` prints a table.
 
 Two kinds of processes: the very first one, for which nothing was built (all caches are empty folders, the drivers' too), and
-later ones, whose kernels an earlier one has left. Each multiplies once. Phases: *import* of clsparse_py beyond NumPy, SciPy and
-PyOpenCL; the *context* with its queue; then, within the first product, *render* (templates filled in), *build* (the driver's
-compiler, or its loading of binaries) and the *rest*. *first* is the product with its csr_array, all after the context.
+later ones, whose kernels an earlier one has left. Each computes once. Phases: *import* of clsparse_py beyond NumPy, SciPy and
+PyOpenCL; the *context* with its queue; then, within the first operation, *render* (templates filled in), *build* (the driver's
+compiler, or its loading of binaries) and the *rest*. *first* is the operation with its csr_array, all after the context.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from typing import Any
 from bench import machine
 
 MATRIX = "cantilever_26"
-OPERATIONS = ("spmv", "spgemm")
+#: Operations by name, as expressions of a matrix A, a vector x and a list of rows.
+OPERATIONS = {"spmv": "A @ x", "spgemm": "A @ A", "add": "A + A", "multiply": "A.multiply(A)", "rows": "A[rows]"}
 PHASES = ("import", "context", "render", "build", "rest", "first")
 # Where drivers keep what they built, as their environment variables name it.
 DRIVER_CACHES = ("CUDA_CACHE_PATH", "POCL_CACHE_DIR", "NEO_CACHE_DIR", "MESA_SHADER_CACHE_DIR", "XDG_CACHE_HOME")
@@ -76,6 +77,10 @@ def _child(operation: str, device: str) -> None:
     if "cl_khr_fp64" not in chosen.extensions.split():
         matrix = matrix.astype(np.float32)
     x = np.ones(matrix.shape[1], matrix.dtype)
+    rows = np.random.default_rng(0).permutation(matrix.shape[0])[::2]
+
+    def result(of: Any) -> Any:
+        return eval(OPERATIONS[operation], {"A": of, "x": x, "rows": rows})
 
     start = time.perf_counter()
     # Named, and so kept: quirk 9.
@@ -99,16 +104,15 @@ def _child(operation: str, device: str) -> None:
     programs.compile_source = timed("build", programs.compile_source)
     start = time.perf_counter()
     A = cs.csr_array(matrix, queue=queue)
-    product = A @ x if operation == "spmv" else A @ A
+    found = result(A)
     queue.finish()
     phases["first"] = time.perf_counter() - start
     phases["rest"] = phases["first"] - phases["render"] - phases["build"]
     # Before the check, which builds kernels of its own.
     measured = json.dumps(phases)
-    found = product if operation == "spmv" else product @ x
-    wanted = matrix @ x if operation == "spmv" else matrix @ (matrix @ x)
+    found, wanted = (each if each.ndim == 1 else each @ x for each in (found, result(matrix)))
     if not np.allclose(found, wanted, rtol=1e-4):
-        raise SystemExit(f"the first product of {MATRIX} is wrong")
+        raise SystemExit(f"the first {OPERATIONS[operation]} of {MATRIX} is wrong")
     print(measured)
 
 
@@ -117,6 +121,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.first_product", description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--device", default="", metavar="SUBSTRING", help="of the device's or platform's name")
     parser.add_argument("--runs", type=int, default=5, help="processes of each kind (default: 5)")
+    parser.add_argument("--later", action="store_true", help="later processes alone")
+    parser.add_argument("--operations", nargs="+", choices=OPERATIONS, metavar="NAME", help="by default all: %(choices)s")
     parser.add_argument("--child", choices=OPERATIONS, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.child:
@@ -126,11 +132,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from rich.table import Table
 
     rows: dict[str, list[dict[str, float]]] = {}
-    for operation, product in zip(OPERATIONS, ("A @ x", "A @ A"), strict=True):
-        rows[f"very first process, {product}"] = [_with_empty_caches(operation, options.device) for _ in range(options.runs)]
+    for operation in options.operations or OPERATIONS:
+        expression = OPERATIONS[operation]
+        if not options.later:
+            rows[f"very first process, {expression}"] = [
+                _with_empty_caches(operation, options.device) for _ in range(options.runs)
+            ]
         _process(operation, options.device)
-        rows[f"later process, {product}"] = [_process(operation, options.device) for _ in range(options.runs)]
-    table = Table("ms, median (largest)", *PHASES, title=f"The first product of {MATRIX}")
+        rows[f"later process, {expression}"] = [_process(operation, options.device) for _ in range(options.runs)]
+    table = Table("ms, median (largest)", *PHASES, title=f"The first operation on {MATRIX}")
     for name, found in rows.items():
         cells = ([1e3 * each[phase] for each in found] for phase in PHASES)
         table.add_row(name, *(f"{statistics.median(cell):.0f} ({max(cell):.0f})" for cell in cells))

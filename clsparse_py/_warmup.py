@@ -27,6 +27,8 @@ from clsparse_py._spmv.features import Features
 from clsparse_py._transpose import transpose
 from clsparse_py.csr import csr_array
 from clsparse_py.device import Device, describe
+from clsparse_py.functions.kronecker import kron
+from clsparse_py.functions.stacking import hstack
 from clsparse_py.launch import Chain
 from clsparse_py.placement import queue_for
 from clsparse_py.primitives.scan import enqueue_scan
@@ -52,6 +54,8 @@ _GRIDS = (
 )
 # Numbers of rows that are taken from a matrix: a scan of few takes another kernel than one of many.
 _LISTED = (2, 1 << 14)
+# Numbers of blocks side by side for which stacks have kernels of their own.
+_BLOCKS = (1, 2, 3)
 # The longest rows of a band: rows that are longer are not speculated to be alike.
 _WIDEST_BAND = 256
 
@@ -66,9 +70,9 @@ def warmup(
     The first product with a vector or a dense matrix then builds nothing. These are the kernels that the profile may choose for a
     matrix with 32-bit indices, with alpha and beta and without, and those that check, inspect and divide one. For products of
     sparse matrices they are those of each bin of "auto", those for rows that are alike, as of bands and of grids in one, two and
-    three dimensions, and for new values by a plan. Of ``A[rows]`` they are those for listed rows,
-    and those of ``A + B`` and ``A.multiply(B)``. Each runs once, on a small matrix, because some drivers finish a build only at
-    the first launch. Built kernels are kept on disk for later processes; there it saves the time of loading them.
+    three dimensions, and for new values by a plan. Of ``A[rows]`` they are those for listed rows, and those of ``A + B``,
+    ``A.multiply(B)``, `hstack`, `vstack` and `kron`. Each runs once, on a small matrix, because some drivers finish a build only
+    at the first launch. Built kernels are kept on disk for later processes; there it saves the time of loading them.
 
     Parameters
     ----------
@@ -123,6 +127,7 @@ def _steps(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any]) -> Iter
     for n in _LISTED:
         yield partial(_take_rows, matrices[0], n)
     yield partial(_unite, matrices[0])
+    yield partial(_combine, matrices[0])
     form = form_of(matrices[0], matrices[0])
     for strategy in choosable(device, form):
         yield partial(_multiply_by, queue, device, dtype, strategy)
@@ -181,6 +186,15 @@ def _unite(A: csr_array) -> None:
         counts = chain.scratch(n, A.indptr.dtype)
         chain.fill(counts, 0, n)
         enqueue_scan(chain, counts, counts, n, kind="inclusive")
+    A.queue.finish()
+
+
+def _combine(A: csr_array) -> None:
+    """Stack matrices, and make their Kronecker product in both of its formats."""
+    for n in _BLOCKS:
+        hstack([A] * n)
+    for form in ("csr", "coo"):
+        kron(A, A, format=form)
     A.queue.finish()
 
 
