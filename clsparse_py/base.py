@@ -10,6 +10,7 @@ import sys
 import types
 import warnings
 from collections.abc import Callable, Mapping
+from numbers import Number
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
@@ -132,12 +133,13 @@ def _new_shape(lengths: tuple[Any, ...], of: tuple[int, ...]) -> tuple[int, ...]
     shape, size = [operator.index(each) for each in given], math.prod(of)
     if len(shape) not in (1, 2):
         raise ValueError(f"shape: must have one or two dimensions, is {tuple(shape)}")
-    if shape.count(-1) > 1:
+    unknown = [axis for axis, length in enumerate(shape) if length < 0]
+    if len(unknown) > 1:
         raise ValueError("shape: can only specify one unknown dimension")
-    if -1 in shape:
-        others = math.prod(each for each in shape if each != -1)
-        shape[shape.index(-1)] = size // others if others else 0
-    if min(shape) < 0 or math.prod(shape) != size:
+    for axis in unknown:
+        others = math.prod(length for length in shape if length >= 0)
+        shape[axis] = size // others if others else 0
+    if math.prod(shape) != size:
         raise ValueError(f"shape: cannot reshape array of {size} places, {of}, into {tuple(given)}")
     return tuple(shape)
 
@@ -150,15 +152,9 @@ def warn_of_fallback(name: str) -> None:
 
 
 class SparseArray(InPlace, Sparse):
-    """Base of `csr_array`, `csc_array` and `coo_array`.
+    """Base of `csr_array`, `csc_array` and `coo_array`."""
 
-    Attributes
-    ----------
-    format : str
-        "csr", "csc" or "coo".
-    """
-
-    format: ClassVar[str]
+    _format: ClassVar[str]
     # Before NumPy's and PyOpenCL's arrays.
     __array_priority__ = 200.0
     #: How many entries are printed; an array may have another number, as SciPy's may.
@@ -172,9 +168,9 @@ class SparseArray(InPlace, Sparse):
     def __init_subclass__(cls, one_dimensional: bool | None = None, **options: Any) -> None:
         """Note the class of a format."""
         super().__init_subclass__(**options)
-        if hasattr(cls, "format"):
+        if hasattr(cls, "_format"):
             for dimensions in (False, True) if one_dimensional is None else (one_dimensional,):
-                _CLASSES.setdefault((cls.format, dimensions), cls)
+                _CLASSES.setdefault((cls._format, dimensions), cls)
 
     # ---- what each format says for itself
 
@@ -222,6 +218,11 @@ class SparseArray(InPlace, Sparse):
         return self._as_csr()._times_sparse(other)
 
     # ---- attributes
+
+    @property
+    def format(self) -> str:
+        """The name of the format: "csr", "csc" or "coo"."""
+        return self._format
 
     @property
     def context(self) -> cl.Context:
@@ -284,7 +285,7 @@ class SparseArray(InPlace, Sparse):
         Parameters
         ----------
         shape : int or tuple of int
-            One length may be -1: what the others leave.
+            One length may be negative: it is what the others leave.
         order : {"C", "F"}
             How places are counted: by rows, or by columns.
         copy : bool
@@ -457,11 +458,12 @@ class SparseArray(InPlace, Sparse):
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: tuple[Any, ...] = (), **options: Any) -> Any:
         """Apply a function of NumPy's, such as ``np.add`` or ``np.matmul``, as the operator or method that it stands for."""
-        if out and options.get("axes") == _IN_PLACE:
+        if out and options.get("axes") in _IN_PLACE:
             options = {}
-        if method != "__call__" or options:
-            return NotImplemented
-        found = _applied(ufunc, inputs)
+        found = NotImplemented if method != "__call__" or options else _applied(ufunc, inputs)
+        if found is NotImplemented and all(isinstance(each, (SparseArray, np.ndarray, np.generic, Number)) for each in inputs):
+            given = " and ".join(type(each).__name__ for each in inputs)
+            raise TypeError(f"unsupported operand types for np.{ufunc.__name__}{_way(method, options)}: {given}; see A.get()")
         if found is NotImplemented or not out:
             return found
         (target,) = out
@@ -524,7 +526,7 @@ class SparseArray(InPlace, Sparse):
 
 def _loaded(format: str, host: Any, device: str) -> SparseArray:  # noqa: A002, ARG001 - the name is there to be read in a pickle
     """Return a pickled array on the default queue."""
-    found: SparseArray = class_of_format(format, one_dimensional=host.ndim == 1)(host)
+    found: SparseArray = class_of_format(format, one_dimensional=host.ndim == 1)(host, copy=True)
     return found
 
 
@@ -564,8 +566,13 @@ UNARY_FUNCTIONS: Mapping[np.ufunc, Callable[[Any], Any]] = {
 } | {getattr(np, name): operator.methodcaller(name) for name in UFUNCS}
 
 
-#: The axes that ``x @= A`` names.
-_IN_PLACE = [(-2, -1)] * 3
+def _way(method: str, options: Mapping[str, Any]) -> str:
+    """Return how a function of NumPy's was called, if it was not called plainly."""
+    return ("" if method == "__call__" else f".{method}") + (f" with {', '.join(options)}" if options else "")
+
+
+#: The axes that ``x @= A`` names, for a matrix x and for a vector.
+_IN_PLACE = [(-2, -1)] * 3, [(-1,), (-2, -1), (-1,)]
 
 
 def _applied(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:

@@ -106,7 +106,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
     (3, 2)
     """
 
-    format = "coo"
+    _format = "coo"
 
     def __init__(
         self,
@@ -122,9 +122,9 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         wanted = None if shape is None else _shape_of(shape)
         if isinstance(arg1, cl_array.Array):
             arg1 = csr_array(arg1, queue=queue)
-        values, coordinates, own, is_canonical = _entries_of(arg1, wanted)
+        values, coordinates, own, is_canonical = _entries_of(arg1, wanted, dtype)
         if wanted not in (None, own) and own is not None:
-            raise ValueError(f"shape: {wanted} differs from that of arg1, {own}")
+            raise ValueError(f"shape: {wanted} differs from that of arg1, {own} (inconsistent shapes)")
         queue = queue_for((values, *coordinates), queue)
         if own is None and not values.size:
             raise ValueError("shape: cannot be told from arrays without entries; give it")
@@ -439,6 +439,17 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         self._become(coordinates, A.data, is_canonical=A.has_canonical_format)
 
     @override
+    def _prepare_for(self, shape: tuple[int, ...]) -> None:
+        if len(shape) == 2:
+            columns = max(shape[1], 1)
+            self.resize(-(-self._shape[0] // columns) * columns)
+            found = self._reshaped((self._shape[0] // columns, columns), "C")
+        else:
+            found = self._reshaped((math.prod(self._shape),), "C")
+        self._shape = found.shape
+        self._become(found._coords, found._data, is_canonical=self._canonical)
+
+    @override
     def _of_compressed(self, found: csr_array) -> Self:
         if self.ndim == 2:
             return found.tocoo(copy=False)  # type: ignore[return-value] # a coo_array
@@ -500,7 +511,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         columns = math.prod(B.shape[axis] for axis in right)
         found = self.transpose((*left, *of_A)).reshape(rows, n) @ B.transpose((*of_B, *right)).reshape(n, columns)
         if not shape:
-            return (found.toarray() if is_sparse(found) else found)[0, 0]
+            return np.asarray((found.toarray() if is_sparse(found) else found)[0, 0])
         return found.reshape(shape).tocoo(copy=False) if is_sparse(found) else found.reshape(shape)
 
     def diagonal(self, k: int = 0) -> np.ndarray[Any, Any]:
@@ -523,9 +534,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         of_values = name in _OF_VALUES or (name in _BY_SCALAR and is_scalar(arguments[0]))
         if not of_values and name not in _OF_SUMS:
             found = result_of(self.tocsr(), name, *arguments, **named)
-            # As in SciPy, which makes it of a dense array.
-            is_full = name in ("maximum", "minimum") and is_scalar(arguments[0]) and getattr(np, name)(0, arguments[0])
-            return found.tocoo(copy=False) if is_full else found
+            return found.tocoo(copy=False) if _is_of_coo(name, arguments) else found
         A = self
         if not of_values and not self._canonical:
             A = self.copy()
@@ -565,6 +574,15 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         return int(self._data.size)
 
 
+def _is_of_coo(name: str, arguments: tuple[Any, ...]) -> bool:
+    """Return whether the result of an operation that CSR does is in COO form, as SciPy's, which makes it of a dense array."""
+    if not arguments or not is_scalar(arguments[0]):
+        return False
+    if name in ("maximum", "minimum"):
+        return bool(getattr(np, name)(0, arguments[0]))
+    return name in ("__eq__", "__ne__", "__lt__", "__gt__", "__le__", "__ge__") and bool(np.isnan(arguments[0]))
+
+
 def _summed_axes(axes: Any, A: tuple[int, ...], B: tuple[int, ...]) -> tuple[list[int], list[int]]:
     """Return which axes of two arrays of these shapes are summed over.
 
@@ -592,7 +610,9 @@ def _shape_of(shape: Any) -> tuple[int, ...]:
     return shape_of((1, *lengths))[1:] if len(lengths) == 1 else shape_of(lengths)
 
 
-def _entries_of(arg1: Any, shape: tuple[int, ...] | None) -> tuple[Any, tuple[Any, ...], tuple[int, ...] | None, bool]:
+def _entries_of(
+    arg1: Any, shape: tuple[int, ...] | None, dtype: Any
+) -> tuple[Any, tuple[Any, ...], tuple[int, ...] | None, bool]:
     """Return values, coordinates, shape (None: to be found) and whether they are known to be sorted, without duplicates."""
     if isinstance(arg1, SparseArray) or scipy.sparse.issparse(arg1):
         entries = arg1.tocoo(copy=False)
@@ -611,7 +631,7 @@ def _entries_of(arg1: Any, shape: tuple[int, ...] | None) -> tuple[Any, tuple[An
     coordinates = coordinates_of(arg1)
     if coordinates is None or len(coordinates) not in (1, 2):
         raise ValueError("arg1: a tuple must be (data, (row, col)), (data, (col,)) or a shape")
-    values = vector("data", arg1[0])
+    values = vector("data", arg1[0], dtype)
     given = tuple(index_vector(name, each) for name, each in zip(_NAMES[len(coordinates)], coordinates, strict=True))
     for name, part in zip(_NAMES[len(given)], given, strict=True):
         if part.size != values.size:

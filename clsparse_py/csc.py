@@ -23,6 +23,7 @@ from clsparse_py.kept import Held, Kept, held_by
 from clsparse_py.matrix import Structure, is_sparse
 from clsparse_py.parts import coordinates_of, dense_values, is_one_dimensional, is_shape
 from clsparse_py.placement import index_vector, place_part, queue_for, value_dtype_on, vector
+from clsparse_py.reductions.axes import axis_of
 
 if TYPE_CHECKING:
     from clsparse_py.coo import coo_array
@@ -84,7 +85,7 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
     'csc'
     """
 
-    format = "csc"
+    _format = "csc"
     _columns: csr_array | None
     _rows: csr_array | None = None
 
@@ -333,11 +334,11 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
     @override
     def _along(self, name: str, axis: Any = None, *arguments: Any, **named: Any) -> Any:
         """Return the result of a reduction, which the transposed matrix does along the other axis."""
-        if axis is None and name.startswith(("arg", "nanarg")):
+        along = axis_of(axis)
+        if along is None and name.startswith("arg"):
             # The place of an entry counts row by row.
-            return getattr(self._as_csr(), name)(axis, *arguments, **named)
-        is_one = isinstance(axis, (int, np.integer)) and -2 <= axis < 2
-        return getattr(self._t, name)(1 - axis % 2 if is_one else axis, *arguments, **named)
+            return getattr(self._as_csr(), name)(None, *arguments, **named)
+        return getattr(self._t, name)(None if along is None else 1 - along, *arguments, **named)
 
     def spmv_plan(self) -> SpmvPlan:
         """Return the plan of ``A @ x``, which is that of A's CSR form; that is kept until A changes."""
@@ -393,7 +394,8 @@ def _transposed_of(
 
 def _from_coordinates(data: Any, coordinates: Any, shape: Any, dtype: Any, queue: cl.CommandQueue | None) -> csr_array:
     """Return the CSR of the transposed of the matrix of entries; ``shape`` is that of the transposed."""
-    values, (row, col) = vector("data", data), (index_vector(*each) for each in zip(("row", "col"), coordinates, strict=True))
+    values = vector("data", data, dtype)
+    row, col = (index_vector(*each) for each in zip(("row", "col"), coordinates, strict=True))
     for name, part in (("row", row), ("col", col)):
         if part.size != values.size:
             raise ValueError(f"{name}: must have as many entries as data, has {part.size}, not {values.size}")

@@ -20,7 +20,7 @@ from clsparse_py.convert import converted
 from clsparse_py.coordinates import copied_coordinates, rows_of
 from clsparse_py.elementwise.methods import Elementwise
 from clsparse_py.forked import use_device
-from clsparse_py.indexing.methods import Indexing
+from clsparse_py.indexing.methods import Indexing, resize
 from clsparse_py.kept import Held, Kept, held_by
 from clsparse_py.matrix import Structure
 from clsparse_py.parts import is_one_dimensional, made_of
@@ -106,7 +106,7 @@ class csr_array(Elementwise, Reductions, Indexing, SparseArray, one_dimensional=
     array([4, 8])
     """
 
-    format = "csr"
+    _format = "csr"
     _kept: Kept
     _plan: TransposePlan[csr_array] | None
     _set: dict[str, cl_array.Array]
@@ -330,6 +330,15 @@ class csr_array(Elementwise, Reductions, Indexing, SparseArray, one_dimensional=
             kept.transposed = self.transpose_plan()(self.data) if kept.again else transpose(self)
         found: csr_array = kept.transposed
         return found
+
+    @override
+    def _prepare_for(self, shape: tuple[int, ...]) -> None:
+        is_flat = len(shape) == 1
+        if type(self) is not class_of_format("csr", one_dimensional=not is_flat):
+            super()._prepare_for(shape)  # of a class that a user derived
+        if is_flat:
+            resize(self, (1, self.shape[1]))
+        self.__class__ = class_of_format("csr", one_dimensional=is_flat)
 
     @override
     def _vector(self, values: cl_array.Array, places: cl_array.Array, n: int) -> coo_array:

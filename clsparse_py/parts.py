@@ -53,7 +53,7 @@ def made_of(
     else:
         parts, own_shape, facts = _parts_of(arg1, shape, dtype, queue)
     if shape not in (None, own_shape):
-        raise ValueError(f"shape: {shape} differs from that of arg1, {own_shape}")
+        raise ValueError(f"shape: {shape} differs from that of arg1, {own_shape} (inconsistent shapes)")
     queue = queue_for(parts, queue)
     # Arrays that were made here, with facts, are private already: they are not copied.
     data, indices, indptr = place(queue, parts, own_shape, dtype, copy=copy and facts is None)
@@ -147,7 +147,7 @@ def _parts_of(
     coordinates = coordinates_of(arg1)
     if coordinates is not None and len(coordinates) == 2:
         return _from_coordinates(arg1[0], *coordinates, shape, dtype, queue)
-    return *_from_tuple(arg1, shape), None
+    return *_from_tuple(arg1, shape, dtype), None
 
 
 def _empty(shape: tuple[int, int], dtype: Any) -> tuple[Parts, tuple[int, int]]:
@@ -168,11 +168,14 @@ def dense_values(values: Any) -> np.ndarray[Any, Any]:
 
     Raises
     ------
-    TypeError
-        It is none.
+    TypeError, ValueError
+        It is none, or a scalar.
     """
-    if values is None or isinstance(values, (str, bytes)):
-        raise TypeError(f"arg1: must be a sparse matrix, a dense array or a tuple of arrays, is {type(values).__name__}")
+    if values is None:
+        raise TypeError("arg1: must be a sparse matrix, a dense array or a tuple of arrays, is None")
+    if np.isscalar(values):
+        no_such = "scipy sparse array classes do not support instantiation from a scalar"
+        raise ValueError(f"arg1: must be a sparse matrix, a dense array or a tuple of arrays, is {values!r} ({no_such})")
     dense = np.asarray(values)
     if dense.dtype.name not in OPENCL_TYPES:
         raise unsupported("arg1", dense.dtype)
@@ -201,11 +204,11 @@ def _from_dense(values: Any) -> scipy.sparse.csr_array:
     return scipy.sparse.csr_array(dense)
 
 
-def _from_tuple(arg1: tuple[Any, ...], shape: tuple[int, int] | None) -> tuple[Parts, tuple[int, int]]:
+def _from_tuple(arg1: tuple[Any, ...], shape: tuple[int, int] | None, dtype: Any) -> tuple[Parts, tuple[int, int]]:
     """Return the three arrays and the shape of a tuple of three parts."""
     if len(arg1) != 3:
         raise ValueError(f"arg1: a tuple must be (data, indices, indptr) or (data, (row, col)) or a shape, has {len(arg1)} parts")
-    data, indices, indptr = vector("data", arg1[0]), index_vector("indices", arg1[1]), index_vector("indptr", arg1[2])
+    data, indices, indptr = vector("data", arg1[0], dtype), index_vector("indices", arg1[1]), index_vector("indptr", arg1[2])
     value_dtype("data", data.dtype)
     if not indptr.size:
         raise ValueError("indptr: must have rows + 1 entries, has none")
@@ -221,7 +224,7 @@ def _from_coordinates(
     data: Any, row: Any, col: Any, shape: tuple[int, int] | None, dtype: Any, queue: cl.CommandQueue | None
 ) -> tuple[Parts, tuple[int, int], Facts]:
     """Return the parts and the shape of a matrix given by coordinates, duplicates summed, and the facts of its structure."""
-    data, row, col = vector("data", data), index_vector("row", row), index_vector("col", col)
+    data, row, col = vector("data", data, dtype), index_vector("row", row), index_vector("col", col)
     value_dtype("data", data.dtype)
     if shape is None and not data.size:
         raise ValueError("shape: cannot be told from arrays without entries; give it")

@@ -38,6 +38,8 @@ Parts = tuple[Any, Any, Any]
 
 def shape_of(shape: Any) -> tuple[int, int]:
     """Return a shape as two Python integers."""
+    if hasattr(shape, "__len__") and not isinstance(shape, str) and len(shape) != 2:
+        raise ValueError(f"shape: must be two integers, is {shape!r} (unable to infer matrix dimensions)")
     try:
         rows, cols = (operator.index(length) for length in shape)
     except (TypeError, ValueError):
@@ -94,10 +96,10 @@ def queue_for(parts: Iterable[Any], queue: cl.CommandQueue | None) -> cl.Command
     return queue or next(own, None) or default_queue()
 
 
-def vector(name: str, part: Any) -> Any:
-    """Return one of the three arrays of a CSR matrix, on host or device, as a one-dimensional array."""
+def vector(name: str, part: Any, dtype: Any = None) -> Any:
+    """Return one of the three arrays of a CSR matrix, on host or device, as a one-dimensional array; a list of a dtype."""
     if not isinstance(part, cl_array.Array):
-        part = np.asarray(part)
+        part = np.asarray(part, dtype) if isinstance(part, (list, tuple)) else np.asarray(part)
     elif not part.dtype.isnative:
         raise TypeError(f"{name}: must be in the host's byte order, is {part.dtype.str}")
     if part.ndim != 1:

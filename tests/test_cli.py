@@ -111,6 +111,17 @@ def test_after_a_warm_up_products_build_nothing(queue: cl.CommandQueue, monkeypa
         A = clsparse_py.csr_array(grid, queue=fresh)
         assert (A.T.get() != grid.T).nnz == 0
         assert ((A @ A).get() != grid @ grid).nnz == 0
+        few = A[:40, :40]
+        for made in (
+            A + A,
+            A.multiply(A),
+            A[np.arange(0, A.shape[0], 2)],
+            clsparse_py.hstack([A, A, A]),
+            clsparse_py.vstack([A, A]),
+        ):
+            assert made.nnz
+        for form in ("csr", "coo"):
+            assert clsparse_py.kron(few, few, format=form).nnz == few.nnz**2
 
 
 def test_warming_up_leaves_out_what_the_device_lacks(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -317,8 +317,8 @@ def test_repr_names_shape_entries_types_and_device(queue: cl.CommandQueue) -> No
         ((DATA, INDICES, INDPTR), {"dtype": "U3"}, TypeError, r"^dtype: dtype <U3 is not supported; use one of"),
         ((DATA[:0], INDICES[:0], np.zeros(4, INT)), {}, ValueError, r"^shape: cannot be told from arrays without entries"),
         ((DATA, INDICES), {}, ValueError, r"^arg1: a tuple must be \(data, indices, indptr\) or .*, has 2 parts"),
-        (None, {}, TypeError, r"^arg1: must be a sparse matrix, a dense array or a tuple of arrays, is NoneType"),
-        ("a matrix", {}, TypeError, r"^arg1: must be a sparse matrix, a dense array or a tuple of arrays, is str"),
+        (None, {}, TypeError, r"^arg1: must be a sparse matrix, a dense array or a tuple of arrays, is None"),
+        ("a matrix", {}, ValueError, r"^arg1: must be a sparse matrix, a dense array or a tuple of arrays, is 'a matrix'"),
         (np.array([[None]]), {}, TypeError, r"^arg1: dtype object is not supported; use one of"),
         ([["a"]], {}, TypeError, r"^arg1: dtype <U1 is not supported; use one of"),
         (np.ones((2, 2, 2)), {}, ValueError, r"^arg1: a dense array must have two dimensions, has 3"),
@@ -400,3 +400,15 @@ def test_a_matrix_keeps_the_context_of_its_queue(queue: cl.CommandQueue) -> None
     del A
     gc.collect()
     assert plan().get().shape == (3, 3)
+
+
+@pytest.mark.any_platform
+def test_lists_have_the_dtype_that_is_asked_for(queue: cl.CommandQueue) -> None:
+    values, large = [2**63 + 1, 1], np.diag(np.array([2**63 + 1, 1], np.uint64))
+    for A in (
+        csr_array((values, ([0, 1], [0, 1])), dtype=np.uint64, queue=queue),
+        csr_array((values, [0, 1], [0, 1, 2]), dtype=np.uint64, queue=queue),
+        clsparse_py.csc_array((values, ([0, 1], [0, 1])), dtype=np.uint64, queue=queue),
+        clsparse_py.coo_array((values, ([0, 1], [0, 1])), dtype=np.uint64, queue=queue),
+    ):
+        np.testing.assert_array_equal(A.toarray(), large)

@@ -195,18 +195,20 @@ def test_every_pair_of_formats(queue: cl.CommandQueue, kind: str) -> None:
                 assert_same(host / B, host / right)
 
 
+@pytest.mark.filterwarnings("ignore:Comparing a sparse matrix with nan")
 def test_operations_of_every_format(queue: cl.CommandQueue) -> None:
     def reductions(A: Any) -> list[Any]:
         along = [getattr(A, name)(axis=axis) for name in ("sum", "mean", "count_nonzero") for axis in (None, 0, 1, -1, -2)]
+        along += [A.sum(axis=axis) for axis in ((0,), (-1,), (1, 0))]
         return [*along, A.diagonal(), A.diagonal(-2), A.diagonal(3), A.trace(1), *A.T.sum(axis=1)]
 
     entrywise = (
         operator.neg, abs, lambda A: A * np.float32(2), lambda A: np.float32(3) * A, lambda A: A.conj(), lambda A: A.real,
         lambda A: A.imag, lambda A: A.T, lambda A: A.transpose(copy=True), lambda A: A.copy(), lambda A: A.astype(np.int16),
         lambda A: A.astype(np.float32), lambda A: np.negative(A), lambda A: np.abs(A), lambda A: np.multiply(2, A),
-        lambda A: np.add(A, A),
+        lambda A: np.add(A, A), lambda A: A == np.nan, lambda A: A != np.nan,
         lambda A: A.reshape(9, 13), lambda A: A.reshape((9, -1), order="F"), lambda A: A.reshape(-1), lambda A: A.reshape(13, 9),
-        lambda A: A.T.reshape(1, -1), lambda A: A.T.reshape(9, 13, copy=True),
+        lambda A: A.T.reshape(1, -1), lambda A: A.reshape(-3, 39), lambda A: A.T.reshape(9, 13, copy=True),
     )  # fmt: skip
     dense = np.arange(13 * 9, dtype=np.float32).reshape(SHAPE)
     for form in FORMATS:
@@ -235,6 +237,9 @@ def test_operations_of_every_format(queue: cl.CommandQueue) -> None:
             square = dense
             square @= A.T
             np.testing.assert_allclose(square, dense @ host.T.toarray())
+            row = dense[0].copy()
+            row @= (A.T @ A).tocsr()
+            np.testing.assert_allclose(row, dense[0] @ (host.T @ host).toarray(), rtol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "float32"])
@@ -280,7 +285,7 @@ def test_methods_in_place(queue: cl.CommandQueue) -> None:
             assert A.has_canonical_format == host.has_canonical_format
             assert data.size == 40, "what a caller gave is not written to"
     for cls in (csr_array, csc_array):
-        A = cls(host_matrix(cls.format, "unsorted with duplicates"), queue=queue)
+        A = cls(host_matrix(cls.__name__[:3], "unsorted with duplicates"), queue=queue)
         assert not A.has_sorted_indices
         n = A.nnz
         A.has_canonical_format = True
@@ -302,6 +307,7 @@ def test_copies_and_pickles(queue: cl.CommandQueue) -> None:
             A = FORMATS[form](host, queue=queue)
             for found in (A.copy(), copy.deepcopy(A), copy.copy(A), pickle.loads(pickle.dumps(A))):
                 assert_same(found, host)
+                assert found.has_canonical_format == A.has_canonical_format
                 np.testing.assert_array_equal(found.data.get(), host.data)
             assert copy.copy(A).data is A.data
             assert copy.deepcopy(A).data is not A.data
@@ -321,18 +327,26 @@ def test_attributes_of_formats(queue: cl.CommandQueue) -> None:
         A.maxprint = 50
         for dense in ("array", "dense"):
             np.testing.assert_array_equal(A.asformat(dense), host.toarray())
-        for name, value in (("shape", (9, 13)), ("queue", None), ("nnz", 3), ("T", None)):
+        for name, value in (("shape", (9, 13)), ("queue", None), ("nnz", 3), ("T", None), ("format", "csc")):
             with pytest.raises(AttributeError):
                 setattr(A, name, value)
         for use, error in ((lambda: len(A), TypeError), (lambda: bool(A), ValueError), (lambda: hash(A), TypeError)):  # noqa: B023
             with pytest.raises(error):
+                use()
+        for use, named in (
+            (lambda: np.hypot(A, A), f"np.hypot: {form}_array and {form}_array"),  # noqa: B023
+            (lambda: np.floor_divide(np.ones((13, 9)), A), f"np.floor_divide: ndarray and {form}_array"),  # noqa: B023
+            (lambda: np.multiply.reduce(A), f"np.multiply.reduce: {form}_array"),  # noqa: B023
+            (lambda: np.sqrt(A, dtype="f4"), f"np.sqrt with dtype: {form}_array"),  # noqa: B023
+        ):
+            with pytest.raises(TypeError, match=f"^unsupported operand types for {named}; see A.get"):
                 use()
         with pytest.raises(ValueError, match=r"^format: must be csr"):
             A.asformat("xyz")
         for axes in (0, (0, 0), (0, 1, 2)):
             with pytest.raises(ValueError, match=r"^axes: "):
                 A.transpose(axes)
-        for shape in ((-1, -1), (5, 5), (2, -1), (-3, -39)):
+        for shape in ((-1, -1), (5, 5), (2, -1), (-3, -38)):
             with pytest.raises(ValueError, match=r"^shape: "):
                 A.reshape(shape)
         assert repr(A).startswith(f"<{form}_array of 13 x 9, {host.nnz} stored entries, float32 values, int32 indices, on ")

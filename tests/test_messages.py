@@ -31,7 +31,7 @@ Use = Callable[[csr_array, cl.CommandQueue], Any]
 CASES: dict[str, tuple[Use, type[Exception], str]] = {
     "axes": (lambda A, _: A.transpose(0), ValueError, r"^axes: must be None or \(1, 0\), are 0"),
     "one length": (lambda _, q: csr_array((-5,), queue=q), ValueError, r"^shape: must not be negative, is \(1, -5\)"),
-    "three lengths": (lambda _, q: csr_array((3, 4, 5), queue=q), TypeError, r"^shape: must be two integers, is \(3, 4, 5\)"),
+    "three lengths": (lambda _, q: csr_array((3, 4, 5), queue=q), ValueError, r"^shape: must be two integers, is \(3, 4, 5\)"),
     "no length": (lambda _, q: csr_array((), queue=q), ValueError, r"^arg1: a tuple must be .* or a shape, has 0 parts"),
     "negative length": (lambda _, q: csr_array((-1, 2), queue=q), ValueError, r"^shape: must not be negative, is \(-1, 2\)"),
     "broken length": (lambda _, q: csr_array(S, shape=(3.0, 3.7), queue=q), TypeError, r"^shape: must be two integers, is \(3.0"),

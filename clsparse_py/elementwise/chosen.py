@@ -57,4 +57,6 @@ def chosen_of_dense(operator: str, A: Matrix, other: Any) -> Any:
     """
     dtype = np.result_type(A.dtype, other.dtype)
     require_results(A.queue, f"{operator} of {A.dtype} and {other.dtype}", dtype)
-    return paired_with(A.queue, operator, dense_of(A, dtype), other)
+    data, indices, indptr = canonical_parts(A, A.dtype)
+    summed = A.assembled(Structure.canonical(A.queue, A.structure.shape, indices, indptr), data)
+    return paired_with(A.queue, operator, dense_of(summed, dtype), other)

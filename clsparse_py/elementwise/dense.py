@@ -187,7 +187,7 @@ def paired_with(queue: cl.CommandQueue, operator: str, own: cl_array.Array, othe
     own : pyopencl.array.Array
         C-contiguous, of the dtype in which is computed.
     other : numpy.ndarray or pyopencl.array.Array
-        Of one or two dimensions. Rows and columns of both are repeated, as in NumPy.
+        Of one or two dimensions; NumPy's of more too, which NumPy computes. All are repeated as in NumPy.
 
     Raises
     ------
@@ -199,7 +199,9 @@ def paired_with(queue: cl.CommandQueue, operator: str, own: cl_array.Array, othe
     except ValueError:
         raise ValueError(f"other: must have shape {own.shape} or one that goes with it, has {other.shape}") from None
     if len(shape) > 2:
-        raise ValueError(f"other: must have at most two dimensions, has {other.ndim}")
+        if isinstance(other, cl_array.Array):
+            raise ValueError(f"other: must have at most two dimensions, has {other.ndim}")
+        return BINARY[operator].on_arrays(fetched(own, queue), other.astype(own.dtype, copy=False))
     if shape != own.shape:
         own = dense_values(queue, broadcast(own, shape), "positive", np.dtype(own.dtype))
     found = paired(queue, operator, own, broadcast(placed_dense(queue, other), shape))

@@ -90,6 +90,13 @@ class Elementwise(Functions):
         TypeError
             The dtype is not supported, or the device lacks that of the result.
         """
+        found = self._multiplied(other)
+        if found is NotImplemented:
+            raise TypeError(f"other: must be a sparse or dense array of numbers or a scalar, is {type(other).__name__}")
+        return found
+
+    def _multiplied(self, other: Any) -> Any:
+        """Return `multiply`; NotImplemented of what is neither an array of numbers nor one."""
         if is_scalar(other):
             self.require_valid()
             return self._with_values(scaled(self.queue, self.data, scalar_of("other", other)))
@@ -103,7 +110,7 @@ class Elementwise(Functions):
 
     def __mul__(self, other: Any) -> Any:
         """Return `multiply`."""
-        return self.multiply(other)
+        return self._multiplied(other)
 
     __rmul__ = __mul__
 

@@ -176,8 +176,10 @@ def _of_diagonal(name: str, given: Any, queue: cl.CommandQueue) -> csr_array:
 
 def _block(blocks: Grid, format: str | None, dtype: Any) -> Any:
     """Return the array of a grid of blocks."""
-    if not blocks or len({len(row) for row in blocks}) != 1 or not blocks[0]:
+    if not blocks or len({len(row) for row in blocks}) != 1:
         raise ValueError("blocks must be 2-D: rows of as many blocks each, at least one")
+    if not blocks[0]:
+        raise IndexError("blocks: there are none")
     formats = {format_of(block) for row in blocks for block in row}
     if formats == {"csc"} and format in (None, "csc"):
         # The same of the transposed blocks, whose rows are columns.

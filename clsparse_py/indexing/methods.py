@@ -97,6 +97,10 @@ class Indexing:
     def _changed(self, A: Any) -> None:
         """Take over what `_to_change` returned, to which values were assigned."""
 
+    def _prepare_for(self, shape: tuple[int, ...]) -> None:
+        """Give the array another number of dimensions, in place, before it is resized to a shape of as many."""
+        raise ValueError(f"shape: must have {len(self.shape)} lengths, has {len(shape)}; use reshape")
+
     def _of_compressed(self, found: Any) -> Any:
         """Return a `csr_array` of what was found in that of `_compressed` as an array of this format."""
         return found
@@ -258,12 +262,13 @@ class Indexing:
         Parameters
         ----------
         shape : int or tuple of int
-            As many as the array has dimensions.
+            One or two; a csc array has two. A csr array of one dimension is a single row of one of two; those of a coo array
+            count places row by row.
 
         Raises
         ------
         ValueError, TypeError
-            They are no lengths, or not as many.
+            They are no lengths, or of another number.
 
         Examples
         --------
@@ -279,8 +284,10 @@ class Indexing:
         lengths = tuple(operator.index(each) for each in given)
         if any(each < 0 for each in lengths):
             raise ValueError(f"shape: elements must not be negative, is {lengths}")
+        if len(lengths) not in (1, 2):
+            raise ValueError(f"shape: must have one or two lengths, has {len(lengths)}")
         if len(lengths) != len(self.shape):
-            raise ValueError(f"shape: must have {len(self.shape)} lengths, has {len(lengths)}; use reshape")
+            self._prepare_for(lengths)
         A, turned = self._to_change()
         rows, columns = (1, *lengths)[-2:]
         resize(A, (columns, rows) if turned else (rows, columns))

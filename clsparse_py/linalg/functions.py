@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import scipy.sparse.linalg
@@ -183,7 +182,7 @@ def matrix_power(A: Any, power: int) -> Any:
     Raises
     ------
     ValueError
-        ``power`` is negative.
+        ``power`` is negative, or no integer.
     TypeError
         A is not square, as in SciPy.
 
@@ -199,7 +198,9 @@ def matrix_power(A: Any, power: int) -> Any:
     rows, columns = A.shape
     if rows != columns:
         raise TypeError(f"A: sparse matrix is not square, has shape {A.shape}")
-    power = operator.index(power)
+    if int(power) != power:
+        raise ValueError(f"power: the exponent must be an integer, is {power!r}")
+    power = int(power)
     if power < 0:
         raise ValueError(f"power: must not be negative, is {power}")
     if power == 0:

@@ -11,6 +11,9 @@ from clsparse_py.base import SparseArray
 
 __all__ = ["norm"]
 
+#: Pairs of axes that stand for a whole matrix: a 1-norm adds up along the first, the other one along the last.
+_BOTH_AXES = tuple((row, column) for row in (-2, -1, 0, 1) for column in (-2, -1, 0, 1) if row % 2 != column % 2)
+
 
 def norm(x: Any, ord: Any = None, axis: Any = None) -> Any:
     """Return a norm of a sparse array, or of each row or column.
@@ -22,7 +25,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None) -> Any:
     ord : {None, "fro", 2, -2, 1, -1, numpy.inf, -numpy.inf}, optional
         Which one: of the whole array by default the Frobenius norm, of rows and columns the 2-norm.
     axis : {None, 0, 1} or tuple of int, optional
-        0: of each column; 1: of each row.
+        0: of each column; 1: of each row; (1, 0): of the transposed array.
 
     Returns
     -------
@@ -49,13 +52,13 @@ def norm(x: Any, ord: Any = None, axis: Any = None) -> Any:
     """
     if not isinstance(x, SparseArray):
         return scipy.sparse.linalg.norm(x, ord, axis)
-    of_all = x.ndim == 2 and (axis is None or (isinstance(axis, tuple) and sorted(axis) == [0, 1]))
+    axes = (0, 1) if axis is None else axis
     of_any: Any = x  # of each format
-    if of_all and all(x.shape):
+    if x.ndim == 2 and all(x.shape) and isinstance(axes, tuple) and axes in _BOTH_AXES:
         if ord in (None, "fro", "f"):
             return _frobenius(x)
         if ord in (1, -1, np.inf, -np.inf) and ord is not True:
-            sums = abs(of_any).sum(axis=0 if abs(ord) == 1 else 1)
+            sums = abs(of_any).sum(axis=axes[0 if abs(ord) == 1 else 1])
             return sums.max() if ord > 0 else sums.min()
     return scipy.sparse.linalg.norm(x.get(), ord, axis)
 

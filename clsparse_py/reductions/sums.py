@@ -152,7 +152,7 @@ class Sums(Matrix):
         parts = canonical_parts(self, self.dtype)
         _, indices, indptr = without_zeros(self.queue, parts)
         if along is None:
-            return int(indices.size)
+            return np.int64(indices.size)
         if along == 0:
             return np.bincount(fetched(indices, self.queue), minlength=self.shape[1])
         lengths = np.diff(fetched(indptr, self.queue))

@@ -115,3 +115,16 @@ def test_values_change_in_place(queue: cl.CommandQueue) -> None:
         A *= 2.5
     A *= 2
     assert A.dtype == np.int8
+
+
+def test_duplicates_are_added_up_in_their_own_dtype(queue: cl.CommandQueue) -> None:
+    host = scipy.sparse.csr_array((np.array([100, 100, 3], np.int8), [1, 1, 0], [0, 2, 3]), shape=(2, 2))
+    A, D = csr_array(host, queue=queue), np.array([[-60, 0], [-60, 9]])
+    solid = np.stack([D, -D])
+    for operate in (
+        lambda A: A.maximum(D), lambda A: A.minimum(D), lambda A: A < D, lambda A: A < solid, lambda A: A.minimum(solid),
+    ):  # fmt: skip
+        for each in (A, A.T.T):
+            np.testing.assert_array_equal(operate(each), operate(host.copy()))
+    with pytest.raises(TypeError, match=r"^other: must be a sparse or dense array of numbers"):
+        A.multiply(np.array([None, 2]))

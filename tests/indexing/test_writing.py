@@ -183,3 +183,26 @@ def test_the_last_value_of_a_place_counts(queue: cl.CommandQueue, places: list[t
     perform("A[rows, columns] = values", A, rows=rows, columns=columns, values=values)
     host[rows, columns] = values
     np.testing.assert_array_equal(A.toarray(), host)
+
+
+@pytest.mark.any_platform
+def test_resizing_to_other_dimensions(queue: cl.CommandQueue) -> None:
+    flat, wide = np.array([1, 0, 3, 4, 0], np.float32), np.arange(12, dtype=np.float32).reshape(3, 4) % 5
+    for cls in (csr_array, coo_array):
+        for start in (flat, wide):
+            for lengths in ([1], [7], [(2, 2)], [3, (2, 2)], [20, (4, 5)], [(5, 6), 8, (3, 3)]):
+                A, host = cls(start, queue=queue), getattr(sp, f"{cls.__name__}")(start)
+                for shape in lengths:
+                    try:
+                        host.resize(shape)
+                    except ValueError:  # of coo arrays whose entries lie outside of the new shape: ours leave them out
+                        break
+                    A.resize(shape)
+                    assert A.shape == host.shape
+                    np.testing.assert_array_equal(A.toarray(), host.toarray())
+                    assert type(A).__name__ == cls.__name__
+                    assert (A + A).nnz == host.nnz
+    with pytest.raises(ValueError, match=r"^shape: must have 2 lengths, has 1; use reshape"):
+        csc_array(wide, queue=queue).resize(3)
+    with pytest.raises(ValueError, match=r"^shape: must have one or two lengths, has 3"):
+        csr_array(wide, queue=queue).resize(1, 2, 3)

@@ -10,16 +10,17 @@ import pytest
 import scipy.sparse as sp
 from oracle import random_structure
 from pyopencl import array as cl_array
+from scipy.version import version as sp_version
 
 from clsparse_py import csr_array
 from clsparse_py.device import describe
 
 EXPRESSIONS = (
-    "A.sum()", "A.sum(axis=0)", "A.sum(axis=1)", "A.sum(axis=-1)", "A.sum(axis=(0, 1))", "A.sum(axis=2)", "A.sum(axis=())",
-    "A.sum(axis='rows')", "A.sum(dtype=np.float32)", "A.sum(axis=1, dtype=np.int64)", "A.sum(axis=0, dtype=np.float32)",
-    "A.sum(axis=1, out=np.zeros(3))", "A.mean()", "A.mean(axis=0)", "A.mean(axis=1)", "A.mean(dtype=np.float32)", "A.diagonal()",
-    "A.diagonal(2)", "A.diagonal(-3)", "A.diagonal(99)", "A.trace()", "A.trace(1)", "A.count_nonzero()", "A.count_nonzero(0)",
-    "A.count_nonzero(axis=1)", "A.nonzero()[0]", "A.nonzero()[1]",
+    "A.sum()", "A.sum(axis=0)", "A.sum(axis=1)", "A.sum(axis=-1)", "A.sum(axis=(0, 1))", "A.sum(axis=(0,))", "A.sum(axis=(-1,))",
+    "A.sum(axis=2)", "A.sum(axis=())", "A.sum(axis='rows')", "A.sum(dtype=np.float32)", "A.sum(axis=1, dtype=np.int64)",
+    "A.sum(axis=0, dtype=np.float32)", "A.sum(axis=1, out=np.zeros(3))", "A.mean()", "A.mean(axis=0)", "A.mean(axis=1)",
+    "A.mean(dtype=np.float32)", "A.diagonal()", "A.diagonal(2)", "A.diagonal(-3)", "A.diagonal(99)", "A.trace()", "A.trace(1)",
+    "A.count_nonzero()", "A.count_nonzero(0)", "A.count_nonzero(axis=1)", "A.nonzero()[0]", "A.nonzero()[1]",
 )  # fmt: skip
 
 
@@ -32,6 +33,12 @@ def matrix(dtype: str, shape: tuple[int, int], *, canonical: bool) -> sp.csr_arr
     if canonical:
         made.sum_duplicates()
     return made
+
+
+def of_later_scipy(expression: str, A: csr_array) -> bool:
+    """Return whether SciPy 1.18 adds up otherwise than 1.17, which is the reference: duplicates in the dtype of the values."""
+    later = tuple(map(int, sp_version.split(".")[:2])) > (1, 17)
+    return later and "axis=0, dtype" in expression and not A.has_canonical_format
 
 
 def outcome(expression: str, A: Any) -> Any:
@@ -51,6 +58,8 @@ def test_reductions(queue: cl.CommandQueue, dtype: str, canonical: bool) -> None
         host = matrix(dtype, shape, canonical=canonical)
         A = csr_array(host, queue=queue)
         for expression in EXPRESSIONS:
+            if of_later_scipy(expression, A):
+                continue
             # SciPy adds the duplicates of its operands up in place.
             wanted, found = outcome(expression, host.copy()), outcome(expression, A)
             if isinstance(wanted, Exception):
