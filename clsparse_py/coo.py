@@ -621,7 +621,9 @@ def _entries_of(
         return entries.data, entries.coords, tuple(map(int, entries.shape)), entries.has_canonical_format
     if not isinstance(arg1, tuple):
         dense = dense_values(arg1)
-        if dense.ndim not in (1, 2):
+        if not dense.ndim:
+            raise TypeError("arg1: must be a sparse array, a dense array or a tuple of arrays, is an array without dimensions")
+        if dense.ndim > 2:
             raise ValueError(f"arg1: a dense array must have one or two dimensions, has {dense.ndim} (shape {dense.shape})")
         entries = scipy.sparse.coo_array(dense)
         return entries.data, entries.coords, tuple(map(int, entries.shape)), True

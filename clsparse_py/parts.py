@@ -52,6 +52,8 @@ def made_of(
         parts, own_shape = (arg1.data, arg1.indices, arg1.indptr), arg1.structure.shape
     else:
         parts, own_shape, facts = _parts_of(arg1, shape, dtype, queue)
+    if shape is not None and shape[0] == own_shape[0] and shape[1] > own_shape[1]:
+        own_shape = shape  # with more columns, as SciPy allows
     if shape not in (None, own_shape):
         raise ValueError(f"shape: {shape} differs from that of arg1, {own_shape} (inconsistent shapes)")
     queue = queue_for(parts, queue)
@@ -59,6 +61,8 @@ def made_of(
     data, indices, indptr = place(queue, parts, own_shape, dtype, copy=copy and facts is None)
     if not isinstance(arg1, Matrix):
         return Structure(queue, own_shape, indices, indptr, facts, vouched=not check), data
+    if own_shape != arg1.structure.shape:
+        return Structure(queue, own_shape, indices, indptr, arg1.facts), data
     # SpMV's plan is chosen for one dtype of values: a matrix of another dtype does not share the structure, which keeps the plan.
     shared = indices is arg1.indices and indptr is arg1.indptr and queue == arg1.queue and data.dtype == arg1.dtype
     return arg1.structure if shared else arg1.structure.copied(queue, indices, indptr), data
@@ -141,7 +145,7 @@ def _parts_of(
     if isinstance(arg1, cl_array.Array):
         return _from_device(arg1, queue)
     if not isinstance(arg1, tuple):
-        return *_from_scipy(_from_dense(arg1)), None
+        return *_from_scipy(_from_dense(arg1, shape)), None
     if is_shape(arg1):
         return *_empty(shape_of(arg1), dtype), None
     coordinates = coordinates_of(arg1)
@@ -196,8 +200,12 @@ def _from_device(dense: cl_array.Array, queue: cl.CommandQueue | None) -> tuple[
     return parts, (rows, columns), Facts(int(parts[0].size), sorted=True, canonical=True)
 
 
-def _from_dense(values: Any) -> scipy.sparse.csr_array:
+def _from_dense(values: Any, shape: tuple[int, int] | None) -> scipy.sparse.csr_array:
     dense = dense_values(values)
+    if not dense.ndim:
+        raise TypeError("arg1: must be a sparse matrix, a dense array or a tuple of arrays, is an array without dimensions")
+    if dense.ndim == 1 and shape is not None:
+        dense = dense[None]  # a row of the shape that is asked for
     if dense.ndim != 2:
         no_such = f"shape {dense.shape}; arrays don't support {dense.ndim}D"
         raise ValueError(f"arg1: a dense array must have two dimensions, has {dense.ndim} ({no_such})")

@@ -45,7 +45,7 @@ def shape_of(shape: Any) -> tuple[int, int]:
     except (TypeError, ValueError):
         raise TypeError(f"shape: must be two integers, is {shape!r} (object cannot be interpreted as these)") from None
     if rows < 0 or cols < 0:
-        raise ValueError(f"shape: must not be negative, is {(rows, cols)} (elements cannot be negative)")
+        raise ValueError(f"shape: must not be negative, is {(rows, cols)} ('shape' elements cannot be negative)")
     if max(rows, cols) > np.iinfo(np.int64).max:
         raise ValueError(f"shape: must fit 64-bit indices, is {(rows, cols)}")
     return rows, cols

@@ -180,7 +180,7 @@ def check_structure(
     of_all = _Counts(*found.sum(axis=0).tolist())._replace(longest=int(found[:, -1].max()))
     last, outside = of_all.last, of_all.outside
     if of_all.first != 0:
-        raise ValueError(f"indptr: must start with 0, starts with {of_all.first}")
+        raise ValueError(f"indptr: must start with 0, starts with {of_all.first} (index pointer should start with 0)")
     if of_all.decreasing:
         raise ValueError(f"indptr: must not decrease, does so in {of_all.decreasing} places")
     if last > indices.size:

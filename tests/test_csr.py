@@ -412,3 +412,26 @@ def test_lists_have_the_dtype_that_is_asked_for(queue: cl.CommandQueue) -> None:
         clsparse_py.coo_array((values, ([0, 1], [0, 1])), dtype=np.uint64, queue=queue),
     ):
         np.testing.assert_array_equal(A.toarray(), large)
+
+
+@pytest.mark.any_platform
+def test_shapes_with_more_columns(queue: cl.CommandQueue) -> None:
+    dense = np.array([[1, 0, 2], [0, 3, 0]], np.float32)
+    host = sp.csr_array(dense)
+    A = csr_array(host, queue=queue)
+    for each in (host, A, dense, (host.data, host.indices, host.indptr)):
+        wide = csr_array(each, shape=(2, 5), queue=queue)
+        assert wide.shape == (2, 5)
+        np.testing.assert_array_equal(wide @ np.arange(5, dtype=np.float32), host @ np.arange(3))
+        np.testing.assert_array_equal(wide.T.toarray()[:3], dense.T)
+        for shape in ((3, 3), (2, 2)):
+            with pytest.raises(ValueError, match=r"^(shape|indptr|indices): "):
+                csr_array(each, shape=shape, queue=queue)
+    assert A.shape == (2, 3)
+    v = csr_array(dense[0], queue=queue)
+    assert csr_array(v, shape=(6,)).shape == (6,)
+    for row in (csr_array(v, shape=(1, 3)), csr_array(dense[0], shape=(1, 3), queue=queue)):
+        np.testing.assert_array_equal(row.toarray(), dense[:1])
+    for cls, error in ((csr_array, TypeError), (clsparse_py.csc_array, ValueError), (clsparse_py.coo_array, TypeError)):
+        with pytest.raises(error, match=r"^arg1: "):
+            cls(np.array(3.0), queue=queue)
