@@ -37,7 +37,7 @@ def main() -> int:
         for old in PICTURES.glob(f"{program.stem}-*.png"):
             old.unlink()
         begin = time.monotonic()
-        command = [sys.executable, "-W", "error::UserWarning:__main__", "-c", RUNNER, str(program), str(PICTURES / program.stem)]
+        command = [sys.executable, "-c", RUNNER, str(program), str(PICTURES / program.stem)]
         done = subprocess.run(command, cwd=PROGRAMS, capture_output=True, text=True, timeout=10 * LONGEST, check=False)
         seconds = time.monotonic() - begin
         drawn = len(list(PICTURES.glob(f"{program.stem}-*.png")))
