@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
-from clsparse_py._spgemm.arguments import form_of
+from clsparse_py._spgemm.arguments import types_of
 from clsparse_py._spgemm.decide import METHODS, decided
 from clsparse_py._spgemm.strategy import MERGING, TAKING_ALL
 from clsparse_py._spgemm.thresholds import thresholds_of
@@ -82,10 +82,10 @@ class AllOfSpgemm(SpgemmTunable):
 
     def around(self, device: Device, dtype: str, subject: SpgemmProblem, question: str, label: str) -> tuple[str, ...]:  # noqa: ARG002
         """Return the labels of all other configurations."""
-        form = form_of(subject.A, subject.B)
-        untuned, tuned = self.thresholds(device, dtype, "thresholds"), thresholds_of(device, form).items()
+        types = types_of(subject.A, subject.B)
+        untuned, tuned = self.thresholds(device, dtype, "thresholds"), thresholds_of(device, types).items()
         reached = descent.label_of({name: value for name, value in tuned.items() if value != untuned[name]})
-        first = decided(device, form, subject.features).label
+        first = decided(device, types, subject.features).label
         strategies = tuple(dict.fromkeys((first, *self.configurations(device, dtype, "strategy"))))
 
         def steps() -> Iterator[str]:
@@ -138,8 +138,8 @@ def _distinct(labels: Iterator[str]) -> Iterator[str]:
 
 def _methods(device: Device, subject: SpgemmProblem) -> Iterator[str]:
     """Iterate over the methods that a device has bins of."""
-    form = form_of(subject.A, subject.B)
-    return (name for name, bins in METHODS.items() if bins(device, form, thresholds_of(device, form)))
+    types = types_of(subject.A, subject.B)
+    return (name for name, bins in METHODS.items() if bins(device, types, thresholds_of(device, types)))
 
 
 def _draws(name: str, methods: tuple[str, ...], untuned: Mapping[str, float]) -> Iterator[str]:

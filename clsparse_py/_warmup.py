@@ -13,7 +13,7 @@ import scipy.sparse
 
 from clsparse_py import programs
 from clsparse_py._spgemm import SpgemmPlan, spgemm_plan
-from clsparse_py._spgemm.arguments import form_of
+from clsparse_py._spgemm.arguments import types_of
 from clsparse_py._spgemm.decide import bins_for, choosable
 from clsparse_py._spgemm.methods.merge import merges
 from clsparse_py._spgemm.request import Request
@@ -128,10 +128,10 @@ def _steps(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any]) -> Iter
         yield partial(_take_rows, matrices[0], n)
     yield partial(_unite, matrices[0])
     yield partial(_combine, matrices[0])
-    form = form_of(matrices[0], matrices[0])
-    for strategy in choosable(device, form):
+    types = types_of(matrices[0], matrices[0])
+    for strategy in choosable(device, types):
         yield partial(_multiply_by, queue, device, dtype, strategy)
-    lengths = sorted({each.length for each in merges(device, form, thresholds_of(device, form), registers=True)})
+    lengths = sorted({each.length for each in merges(device, types, thresholds_of(device, types), registers=True)})
     for length in lengths:
         yield partial(_multiply_rows, queue, dtype, length)
     for length in (each for each in lengths if each <= _WIDEST_BAND):
@@ -201,7 +201,7 @@ def _combine(A: csr_array) -> None:
 def _multiply_by(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any], strategy: Strategy) -> None:
     """Multiply sparse matrices with a row for every bin of a strategy that the profile may choose."""
     one = csr_array(scipy.sparse.csr_array(np.ones((1, 1), dtype)), queue=queue)
-    of_rows = bins_for("auto", device, form_of(one, one), strategy=strategy)
+    of_rows = bins_for("auto", device, types_of(one, one), strategy=strategy)
     limits = [limit for bin_ in of_rows for limit in bin_.limits if 0 < limit < _LONG_ROW]
     # Rows of as many entries as each bin may take, and one beyond them all; rows of the other operand have one entry.
     left, right = _with_rows(queue, dtype, [*dict.fromkeys(limits), 1 + max(limits, default=0)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
-from clsparse_py._spgemm.arguments import check_limits, check_operands, form_of, memory_limit_of
+from clsparse_py._spgemm.arguments import check_limits, check_operands, memory_limit_of, types_of
 from clsparse_py._spgemm.decide import METHODS, Method
 from clsparse_py._spgemm.estimate import Estimate, spgemm_estimate
 from clsparse_py._spgemm.explanation import Explanation
@@ -190,7 +190,7 @@ def _checked(A: MatrixT, B: Any, request: Request) -> tuple[MatrixT, Matrix]:
     check_limits(memory_limit, request.max_nnz)
     if memory_limit is not None:
         device = describe(A.queue.device)
-        least = min_bytes(device, form_of(A, B, request.semiring), A, B)
+        least = min_bytes(device, types_of(A, B, request.semiring), A, B)
         if memory_limit < least:
             raise MemoryError(f"memory_limit: the product needs {least:,} bytes of workspace, the limit is {memory_limit:,}")
     return A, B

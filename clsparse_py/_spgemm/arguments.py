@@ -9,7 +9,7 @@ import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
-from clsparse_py._spgemm.kernels import Form
+from clsparse_py._spgemm.kernels import KernelTypes
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.convert import converted
 from clsparse_py.device import Device
@@ -19,7 +19,7 @@ from clsparse_py.matrix import Matrix, MatrixT, is_sparse
 from clsparse_py.parts import matrix_of
 from clsparse_py.semiring import Semiring, plus_times
 
-__all__ = ["check_limits", "check_operands", "form_of", "memory_limit_of", "with_index"]
+__all__ = ["check_limits", "check_operands", "memory_limit_of", "types_of", "with_index"]
 
 #: By default the workspace may take this share of the device's memory.
 WORKSPACE_SHARE = 0.5
@@ -82,8 +82,8 @@ def with_index(queue: cl.CommandQueue, part: cl_array.Array, index: np.dtype[Any
     return part if part.dtype == index else converted(queue, "indices", part, index)
 
 
-def form_of(A: Matrix, B: Matrix, semiring: Semiring = plus_times, c_index: str = "") -> Form:
-    """Return the form of the numeric phase of a product; by default C's indices are the wider ones of A's and B's.
+def types_of(A: Matrix, B: Matrix, semiring: Semiring = plus_times, c_index: str = "") -> KernelTypes:
+    """Return the types of the numeric phase of a product; by default C's indices are the wider ones of A's and B's.
 
     Kernels take A's indices as they are: a copy of A's ``indptr`` could take more memory than all else. B's are narrowed for them
     if they can be.
@@ -97,10 +97,10 @@ def form_of(A: Matrix, B: Matrix, semiring: Semiring = plus_times, c_index: str 
     index = wider = "int64" if 8 in widths else "int32"
     if widths == (4, 8) and max(B.nnz, n) <= INT32_MAX:
         index = "int32"
-    return _form(index, n > _UINT32_MAX, A.data.dtype, B.data.dtype, semiring, c_index or wider)
+    return _types(index, n > _UINT32_MAX, A.data.dtype, B.data.dtype, semiring, c_index or wider)
 
 
 @functools.lru_cache(maxsize=256)
-def _form(index: str, wide: bool, a: np.dtype[Any], b: np.dtype[Any], semiring: Semiring, c_index: str) -> Form:
+def _types(index: str, wide: bool, a: np.dtype[Any], b: np.dtype[Any], semiring: Semiring, c_index: str) -> KernelTypes:
     semiring.result_dtype(a, b)  # raises a TypeError if it has none
-    return Form("numeric", index, wide, Arithmetic(a.name, b.name, index, semiring.name), c_index)
+    return KernelTypes("numeric", index, wide, Arithmetic(a.name, b.name, index, semiring.name), c_index)

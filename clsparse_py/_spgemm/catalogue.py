@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from clsparse_py import programs
-from clsparse_py._spgemm.kernels import Analysis, Form
+from clsparse_py._spgemm.kernels import Analysis, KernelTypes
 from clsparse_py._spgemm.methods.dense_chunked import DenseChunkedKernel, Masks
 from clsparse_py._spgemm.methods.dense_span import DenseSpan
 from clsparse_py._spgemm.methods.dense_windows import DenseParts, DenseWindows
@@ -25,7 +25,7 @@ __all__ = ["of_spgemm"]
 
 def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Parameters]:
     """Return the default parameter record of every kernel of SpGEMM, for a matrix times another of its dtype."""
-    numeric = Form("numeric", arithmetic.index, arithmetic=replace(arithmetic, x=arithmetic.a), c_index=arithmetic.index)
+    numeric = KernelTypes("numeric", arithmetic.index, arithmetic=replace(arithmetic, x=arithmetic.a), c_index=arithmetic.index)
     phases = {phase: numeric.of(phase) for phase in ("symbolic", "numeric", "values")}
     group = min(128, device.max_work_group)
     lanes = Analysis(group, arithmetic.index, 4, 128, device.portability).within(group, device.portability.lane_width)
@@ -60,35 +60,35 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
         "spgemm/analysis": Analysis(group, arithmetic.index, 1, 0, device.portability.at_most(1)),
         "spgemm/analysis:lanes": lanes,
         "spgemm/dense_chunked": DenseChunkedKernel(1, numeric, listed=True),
-        **{f"spgemm/dense_chunked:{phase}": DenseChunkedKernel(1, form, listed=False) for phase, form in phases.items()},
+        **{f"spgemm/dense_chunked:{phase}": DenseChunkedKernel(1, types, listed=False) for phase, types in phases.items()},
         **esc,
         "spgemm/compact": Compaction(group, numeric),
         "spgemm/one_launch": OneLaunch.legal(device, numeric),
         "spgemm/masks": Masks(1, arithmetic.index),
         "spgemm/merge_item": Merge(1, 16).record(device, numeric, listed=True),
         "spgemm/merge_item:local": Merge(1, 8, registers=False).record(device, numeric, listed=True),
-        **{f"spgemm/merge_item:{phase}": staged.record(device, form, listed=False) for phase, form in phases.items()},
+        **{f"spgemm/merge_item:{phase}": staged.record(device, types, listed=False) for phase, types in phases.items()},
         "spgemm/merge_staged": Merge(1, 9, staged_c=28, staged_b=768).record(device, numeric, listed=False),
         "spgemm/merge_team": most_merged.record(device, numeric, listed=True),
-        **{f"spgemm/merge_team:{phase}": Merge(4, 8).record(device, form, listed=True) for phase, form in phases.items()},
+        **{f"spgemm/merge_team:{phase}": Merge(4, 8).record(device, types, listed=True) for phase, types in phases.items()},
         "spgemm/merge_team:local": Merge(4, 8, registers=False).record(device, numeric, listed=True),
         "spgemm/merge_speculative": Merge(1, 8).speculative(device, phases["symbolic"], 1000),
         "spgemm/merge_speculative:team": Merge(4, 8).speculative(device, phases["symbolic"], 1000),
         "spgemm/sort": Sort(1, 8).record(device, numeric, listed=True),
-        **{f"spgemm/sort:{phase}": Sort(8, 8).record(device, form, listed=False) for phase, form in phases.items()},
+        **{f"spgemm/sort:{phase}": Sort(8, 8).record(device, types, listed=False) for phase, types in phases.items()},
         "spgemm/sort:upper_bound": Sort(8, 8).record(device, numeric.of("upper_bound"), listed=True),
         "spgemm/sort:most": Sort(32, 16).record(device, numeric, listed=True),
         "spgemm/sort:small": Sort(16, 8, columns=1 << 16).record(device, numeric, listed=True),
         "spgemm/sort:local": Sort(8, 8, registers=False).record(device, numeric, listed=True),
         "spgemm/hash": hashes(device, numeric, registers=True)[0].record(device, numeric, listed=True),
-        **{f"spgemm/hash:{phase}": Hash(64, 8).record(device, form, listed=True) for phase, form in phases.items()},
-        **{f"spgemm/hash:even_{phase}": Hash(256, 32, 8).record(device, form, listed=False) for phase, form in phases.items()},
+        **{f"spgemm/hash:{phase}": Hash(64, 8).record(device, types, listed=True) for phase, types in phases.items()},
+        **{f"spgemm/hash:even_{phase}": Hash(256, 32, 8).record(device, types, listed=False) for phase, types in phases.items()},
         "spgemm/hash:atomic": Hash(64, 8, deterministic=False).record(device, numeric, listed=True),
         "spgemm/hash:large": large_hashes(device, numeric)[-1].record(device, numeric, listed=True),
         "spgemm/dense_span": DenseSpan(1024).record(device, numeric, listed=False),
-        **{f"spgemm/dense_span:{phase}": DenseSpan(1024).record(device, form, listed=True) for phase, form in phases.items()},
+        **{f"spgemm/dense_span:{phase}": DenseSpan(1024).record(device, types, listed=True) for phase, types in phases.items()},
         "spgemm/dense_windows": DenseWindows().record(device, numeric, listed=False),
-        **{f"spgemm/dense_windows:{phase}": DenseWindows().record(device, form, listed=True) for phase, form in phases.items()},
+        **{f"spgemm/dense_windows:{phase}": DenseWindows().record(device, types, listed=True) for phase, types in phases.items()},
         "spgemm/dense_parts": DenseParts(group, arithmetic.index, True),
     }
     # If lanes exchange nothing, some records are those of other templates.

@@ -146,7 +146,7 @@ def _speculative(operands: Operands, speculation: Speculation) -> Counted | None
         max_products = min(speculation.max_products or INT32_MAX, INT32_MAX)
         found = speculate(chain, product, speculation.accumulator, max_products, operands.allocator)
     except BuildError as error:
-        RefusedError(device, product.form, speculation, error).avoid()
+        RefusedError(device, product.types, speculation, error).avoid()
         return None
     except MemoryError as error:
         _log.info("the product is analysed: %s", error)
@@ -181,7 +181,7 @@ def share_out(operands: Operands, decision: Decision, c_index: np.dtype[Any] | N
     if c_index is None:
         c_index = kind.c_index if max(work.bound, m, n) <= INT32_MAX else np.dtype(np.int64)
     if c_index != kind.c_index:
-        kind = kind_of(kind.device, replace(kind.form, c_index=name_of(c_index)))
+        kind = kind_of(kind.device, replace(kind.types, c_index=name_of(c_index)))
     product = product._replace(kind=kind, products=work.products, n_products=work.n_products, bound=work.bound)
     refined = decision.refine(bins, work)
     each = [(refined, Rows(m, n_empty=work.taken[0]))] if isinstance(refined, Bin) else grouped(chain, m, work, refined)
@@ -203,7 +203,7 @@ def _by_upper_bound(operands: Operands, shared: SharedOut, counts: cl_array.Arra
         _log.info("rows are counted before they are made: %s", error)
         return None
     except RefusedError as refusal:
-        RefusedError(chain.device, product.form, UPPER_BOUND, refusal.error).avoid()
+        RefusedError(chain.device, product.types, UPPER_BOUND, refusal.error).avoid()
         return None
     return loose
 
@@ -224,5 +224,5 @@ def _build_together(operands: Operands, shared: SharedOut, phases: tuple[str, ..
     """Build the kernels of some phases at the same time."""
     product, steps = shared.product, shared.steps
     accumulators = tuple((step.bin.accumulator, step.rows.listed is None) for step in steps)
-    what = product.form, product.deterministic, phases, accumulators
+    what = product.types, product.deterministic, phases, accumulators
     operands.chain.build_together(what, lambda: foreseen(product, steps, phases))

@@ -1,4 +1,4 @@
-"""The methods of SpGEMM: which bins each gives, and which a strategy is made of. Pure functions of device, form and features."""
+"""The methods of SpGEMM: which bins each gives, and which a strategy is made of. Pure functions of device, types and features."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from clsparse_py._spgemm.analysis import Work
 from clsparse_py._spgemm.arguments import memory_limit_of
 from clsparse_py._spgemm.bins import EMPTY, Bin, Bins
-from clsparse_py._spgemm.kernels import Form
+from clsparse_py._spgemm.kernels import KernelTypes
 from clsparse_py._spgemm.kind import Kind
 from clsparse_py._spgemm.methods.base import Product
 from clsparse_py._spgemm.methods.dense_chunked import DenseChunked
@@ -73,14 +73,14 @@ WINDOWS = Bin("dense", DenseWindows(entries=1), takes_empty=True)
 IN_WINDOWS = Bins((EMPTY, WINDOWS))
 
 
-def reg_merge(device: Device, form: Form, thresholds: Thresholds) -> tuple[Bin, ...]:
+def reg_merge(device: Device, types: KernelTypes, thresholds: Thresholds) -> tuple[Bin, ...]:
     """Return the bins of "reg-merge": by entries of a row of A."""
-    return tuple(Bin("reg-merge", each, max_length=each.length) for each in merges(device, form, thresholds, registers=True))
+    return tuple(Bin("reg-merge", each, max_length=each.length) for each in merges(device, types, thresholds, registers=True))
 
 
-def merge(device: Device, form: Form, thresholds: Thresholds) -> tuple[Bin, ...]:
+def merge(device: Device, types: KernelTypes, thresholds: Thresholds) -> tuple[Bin, ...]:
     """Return the bins of "merge": by entries of a row of A."""
-    return tuple(Bin("merge", each, max_length=each.length) for each in merges(device, form, thresholds, registers=False))
+    return tuple(Bin("merge", each, max_length=each.length) for each in merges(device, types, thresholds, registers=False))
 
 
 def _sort_bins(method: str, accumulators: tuple[Sort, ...]) -> tuple[Bin, ...]:
@@ -89,42 +89,42 @@ def _sort_bins(method: str, accumulators: tuple[Sort, ...]) -> tuple[Bin, ...]:
     )
 
 
-def reg_sort(device: Device, form: Form, thresholds: Thresholds) -> tuple[Bin, ...]:  # noqa: ARG001
+def reg_sort(device: Device, types: KernelTypes, thresholds: Thresholds) -> tuple[Bin, ...]:  # noqa: ARG001
     """Return the bins of "reg-sort": by products of a row."""
     return _sort_bins("reg-sort", sorts(thresholds, registers=True))
 
 
-def sort(device: Device, form: Form, thresholds: Thresholds) -> tuple[Bin, ...]:  # noqa: ARG001
+def sort(device: Device, types: KernelTypes, thresholds: Thresholds) -> tuple[Bin, ...]:  # noqa: ARG001
     """Return the bins of "sort": by products of a row."""
     return _sort_bins("sort", sorts(thresholds, registers=False))
 
 
-def dense(device: Device, form: Form, thresholds: Thresholds) -> tuple[Bin, ...]:  # noqa: ARG001
+def dense(device: Device, types: KernelTypes, thresholds: Thresholds) -> tuple[Bin, ...]:  # noqa: ARG001
     """Return the bins of "dense": one for any row if work-items are few, as there is room for a value of each column then."""
-    if device.resident > 1 or form.arithmetic is None:
-        spans = (Bin("dense", each, max_span=each.columns) for each in dense_spans(device, form))
+    if device.resident > 1 or types.arithmetic is None:
+        spans = (Bin("dense", each, max_span=each.columns) for each in dense_spans(device, types))
         return *spans, Bin("dense", DenseWindows())
     return (DENSE_CHUNKED,)
 
 
-def esc(device: Device, form: Form, thresholds: Thresholds) -> tuple[Bin, ...]:  # noqa: ARG001
+def esc(device: Device, types: KernelTypes, thresholds: Thresholds) -> tuple[Bin, ...]:  # noqa: ARG001
     """Return the one bin of "esc": it takes any row."""
     return (Bin("esc", Esc()),)
 
 
-def esc_local(device: Device, form: Form, thresholds: Thresholds) -> tuple[Bin, ...]:
+def esc_local(device: Device, types: KernelTypes, thresholds: Thresholds) -> tuple[Bin, ...]:
     """Return the bins of "esc-local": by products of a row, which one work-item, sub-group or work-group takes at most."""
     bins = (
         Bin(
             "esc-local", each, each.products, each.length, takes_empty=isinstance(each, EscItem),
-            min_bytes=each.min_bytes(device, form), max_columns=each.max_columns(device, form),
+            min_bytes=each.min_bytes(device, types), max_columns=each.max_columns(device, types),
         )
-        for each in esc_bins(device, form, thresholds)
+        for each in esc_bins(device, types, thresholds)
     )  # fmt: skip
     return *bins, Bin("esc-local", Esc(bounded=True))
 
 
-def long_rows(device: Device, form: Form, thresholds: Thresholds) -> tuple[Bin, ...]:  # noqa: ARG001
+def long_rows(device: Device, types: KernelTypes, thresholds: Thresholds) -> tuple[Bin, ...]:  # noqa: ARG001
     """Return the one bin of "long-rows": it takes any row."""
     return (Bin("long-rows", LongRows(bounded=True)),)
 
@@ -133,25 +133,25 @@ def _hash_bins(method: str, accumulators: tuple[Hash, ...]) -> tuple[Bin, ...]:
     return tuple(Bin(method, each, each.products, each.length) for each in accumulators)
 
 
-def hash_(device: Device, form: Form, thresholds: Thresholds) -> tuple[Bin, ...]:  # noqa: ARG001
+def hash_(device: Device, types: KernelTypes, thresholds: Thresholds) -> tuple[Bin, ...]:  # noqa: ARG001
     """Return the bins of "hash": by products."""
-    return _hash_bins("hash", hashes(device, form, registers=False))
+    return _hash_bins("hash", hashes(device, types, registers=False))
 
 
-def reg_hash(device: Device, form: Form, thresholds: Thresholds) -> tuple[Bin, ...]:  # noqa: ARG001
+def reg_hash(device: Device, types: KernelTypes, thresholds: Thresholds) -> tuple[Bin, ...]:  # noqa: ARG001
     """Return the bins of "reg-hash": by products."""
-    return _hash_bins("reg-hash", hashes(device, form, registers=True))
+    return _hash_bins("reg-hash", hashes(device, types, registers=True))
 
 
-def large_hash(device: Device, form: Form, thresholds: Thresholds) -> tuple[Bin, ...]:  # noqa: ARG001
+def large_hash(device: Device, types: KernelTypes, thresholds: Thresholds) -> tuple[Bin, ...]:  # noqa: ARG001
     """Return the bins of "large-hash": by products, above those of "hash" and smaller rows with them."""
-    return _hash_bins("large-hash", large_hashes(device, form))
+    return _hash_bins("large-hash", large_hashes(device, types))
 
 
 Method = Literal[
     "auto", "reg-merge", "merge", "reg-sort", "sort", "dense", "esc", "hash", "reg-hash", "large-hash", "esc-local", "long-rows"
 ]
-METHODS: dict[str, Callable[[Device, Form, Thresholds], tuple[Bin, ...]]] = {
+METHODS: dict[str, Callable[[Device, KernelTypes, Thresholds], tuple[Bin, ...]]] = {
     "reg-merge": reg_merge,
     "merge": merge,
     "reg-sort": reg_sort,
@@ -166,9 +166,9 @@ METHODS: dict[str, Callable[[Device, Form, Thresholds], tuple[Bin, ...]]] = {
 }
 
 
-def dense_span(device: Device, form: Form, thresholds: Thresholds) -> tuple[Bin, ...]:
+def dense_span(device: Device, types: KernelTypes, thresholds: Thresholds) -> tuple[Bin, ...]:
     """Return the bins of "dense" for rows that span few columns: on CPU devices none."""
-    return tuple(bin_ for bin_ in dense(device, form, thresholds) if bin_.max_span is not None)
+    return tuple(bin_ for bin_ in dense(device, types, thresholds) if bin_.max_span is not None)
 
 
 #: The methods that strategies may name.
@@ -187,28 +187,28 @@ def parse(label: str) -> Strategy:
     return Strategy.parse(label, _ENTRIES)
 
 
-def decided(device: Device, form: Form, features: Mapping[str, float] = _TYPICAL) -> profiles.Ruling[Strategy]:
+def decided(device: Device, types: KernelTypes, features: Mapping[str, float] = _TYPICAL) -> profiles.Ruling[Strategy]:
     """Return the strategy that the device's profile has for a product; see `strategy.features_of`."""
-    assert form.arithmetic is not None  # of a numeric phase
-    return profiles.decide(device, "spgemm", name_of(form.arithmetic.result), "strategy", features, parse)
+    assert types.arithmetic is not None  # of a numeric phase
+    return profiles.decide(device, "spgemm", name_of(types.arithmetic.result), "strategy", features, parse)
 
 
-def choosable(device: Device, form: Form) -> tuple[Strategy, ...]:
+def choosable(device: Device, types: KernelTypes) -> tuple[Strategy, ...]:
     """Return all strategies that the device's profile may choose."""
-    assert form.arithmetic is not None  # of a numeric phase
-    found = profiles.rules(device, "spgemm", name_of(form.arithmetic.result), "strategy", _TYPICAL, parse)
+    assert types.arithmetic is not None  # of a numeric phase
+    found = profiles.rules(device, "spgemm", name_of(types.arithmetic.result), "strategy", _TYPICAL, parse)
     return tuple(found.values.values())
 
 
-def auto(device: Device, form: Form, strategy: Strategy) -> tuple[Bin, ...]:
+def auto(device: Device, types: KernelTypes, strategy: Strategy) -> tuple[Bin, ...]:
     """Return the bins of "auto", of which the last takes any row."""
-    thresholds = thresholds_of(device, form)
-    return tuple(bin_ for entry in strategy.entries for bin_ in _of_entry(device, form, entry, thresholds))
+    thresholds = thresholds_of(device, types)
+    return tuple(bin_ for entry in strategy.entries for bin_ in _of_entry(device, types, entry, thresholds))
 
 
-def _of_entry(device: Device, form: Form, entry: Entry, thresholds: Thresholds) -> tuple[Bin, ...]:
+def _of_entry(device: Device, types: KernelTypes, entry: Entry, thresholds: Thresholds) -> tuple[Bin, ...]:
     """Return the bins of an entry of a strategy: with limits for even rows, in global memory with little of it."""
-    found, limits = _ENTRIES[entry.method](device, form, thresholds), entry.limits
+    found, limits = _ENTRIES[entry.method](device, types, thresholds), entry.limits
     if entry.method in ("esc", "esc-local"):
         return *found[:-1], Bin(entry.method, Esc(bounded=True, expected_fill=thresholds.expected_fill))
     if limits is None:
@@ -233,7 +233,7 @@ def small(kind: Kind, thresholds: Thresholds, longest_row: int) -> Bin | None:
 
 
 def _small(kind: Kind, thresholds: Thresholds, longest_row: int) -> Merge | None:
-    shapes = merges(kind.device, kind.form, thresholds, registers=True)
+    shapes = merges(kind.device, kind.types, thresholds, registers=True)
     held = (each for each in shapes if each.lanes <= thresholds.max_small_lanes and each.items <= thresholds.max_small_items)
     return next((each for each in held if each.length >= longest_row), None)
 
@@ -367,7 +367,7 @@ def _speculation_for(
         return Speculation(found, _merging(found), int(limits.max_small_products)) if found else None
     found = Merge(1, longest) if longest <= min(by_item, limits.max_item_length) else None
     if found is None and max_lanes and longest > limits.max_item_length:
-        shapes = merges(kind.device, kind.form, limits, registers=True)
+        shapes = merges(kind.device, kind.types, limits, registers=True)
         fitting = (each for each in shapes if longest <= each.length <= limits.max_speculative_length)
         found = next((_spread(each, limits, max_lanes) for each in fitting if mergeable or each.lanes > 1), None)
     if found is None and longest <= by_item:
@@ -411,7 +411,7 @@ def refined(bins: Bins, work: Work, product: Product, refused: Container[object]
         if merging is not None and sorting:
             kept[sorting[-1]], taken[sorting[-1]] = merging, sum(taken[number] for number in sorting)
             taken[sorting[0] : sorting[-1]] = [0] * (len(sorting) - 1)
-    columns = min(_FILLED.columns_of(product.form), product.shape[1])
+    columns = min(_FILLED.columns_of(product.types), product.shape[1])
     filled = work.n_products * columns >= limits.min_window_entries * product.a_indices.size * product.shape[1]
     if isinstance(bins[-1].accumulator, Esc) and filled and _FILLED not in refused:
         first = next(number for number, bin_ in enumerate(bins) if bin_.method == bins[-1].method)
@@ -451,7 +451,7 @@ def _few(thresholds: Thresholds, n_rows: int, bin_: Bin, other: Bin) -> bool:
 def bins_for(
     method: str,
     device: Device,
-    form: Form,
+    types: KernelTypes,
     n_columns: int = 0,
     memory_limit: int | None = None,
     strategy: Strategy | None = None,
@@ -464,7 +464,7 @@ def bins_for(
     method : str
         "auto" or a name in `METHODS`.
     device : Device
-    form : Form
+    types : KernelTypes
         Of the numeric phase.
     n_columns : int
         Of B.
@@ -475,24 +475,24 @@ def bins_for(
     accumulator_limit : int, optional
         Bytes that an accumulator as wide as B may have; by default as many as the workspace.
     """
-    room, chosen = memory_limit_of(device, memory_limit), strategy or decided(device, form).value
-    narrow = is_narrow(form, n_columns, room if accumulator_limit is None else min(room, accumulator_limit))
+    room, chosen = memory_limit_of(device, memory_limit), strategy or decided(device, types).value
+    narrow = is_narrow(types, n_columns, room if accumulator_limit is None else min(room, accumulator_limit))
     of_method = None if method == "auto" else METHODS[method]
-    return _bins(of_method, device, form, thresholds_of(device, form), n_columns, room, narrow, chosen)
+    return _bins(of_method, device, types, thresholds_of(device, types), n_columns, room, narrow, chosen)
 
 
-def is_narrow(form: Form, n_columns: int, limit: int) -> bool:
+def is_narrow(types: KernelTypes, n_columns: int, limit: int) -> bool:
     """Return whether an accumulator as wide as B, a value and a bit for each column and some more, has so many bytes at most."""
-    assert form.arithmetic is not None  # of a numeric phase
-    return (form.arithmetic.result.itemsize + 1) * n_columns <= limit
+    assert types.arithmetic is not None  # of a numeric phase
+    return (types.arithmetic.result.itemsize + 1) * n_columns <= limit
 
 
 # Kept: to ask what each bin takes on a device costs more than to make a small product.
 @functools.lru_cache(maxsize=256)
 def _bins(
-    of_method: Callable[[Device, Form, Thresholds], tuple[Bin, ...]] | None,
+    of_method: Callable[[Device, KernelTypes, Thresholds], tuple[Bin, ...]] | None,
     device: Device,
-    form: Form,
+    types: KernelTypes,
     thresholds: Thresholds,
     n_columns: int,
     room: int,
@@ -500,9 +500,9 @@ def _bins(
     strategy: Strategy,
 ) -> Bins:
     """Return the bins of a method, or of a strategy alone, where the workspace may have so many bytes."""
-    named = of_method(device, form, thresholds) if of_method else ()
+    named = of_method(device, types, thresholds) if of_method else ()
     bins: list[Bin] = []
-    for bin_ in (EMPTY, *named, *auto(device, form, strategy)):
+    for bin_ in (EMPTY, *named, *auto(device, types, strategy)):
         if not bin_.holds(n_columns, room, narrow=narrow) or any(earlier.covers(bin_) for earlier in bins):
             continue
         bins.append(bin_)

@@ -96,7 +96,7 @@ class Fixed:
     def bins(self) -> tuple[Bins, Reason]:
         """Return the bins."""
         product = self._operands.product
-        able = without_refused(self._bins, product.kind.device, product.form, product.shape[1], self._memory_limit)
+        able = without_refused(self._bins, product.kind.device, product.types, product.shape[1], self._memory_limit)
         return able, self._reason
 
     def refine(self, bins: Bins, work: Work) -> Bin | list[tuple[Bin, int]]:
@@ -133,17 +133,17 @@ class Automatic:
     def bins(self) -> tuple[Bins, Reason]:
         """Return the bins of the strategy."""
         request, (a, b, _, product, *_) = self._request, self._operands
-        device, form, n = product.kind.device, product.form, product.shape[1]
+        device, types, n = product.kind.device, product.types, product.shape[1]
         if request.strategy is None:
             entry_bytes = product.b_data.dtype.itemsize + product.b_indices.dtype.itemsize
             features = features_of((*a.matrix.shape, n), (a.nnz, b.nnz), a.known, device, entry_bytes)
-            ruling = decided(device, form, features)
+            ruling = decided(device, types, features)
             strategy, reason = ruling.value, Reason("", ruling)
         else:
             strategy, reason = request.strategy, Reason("the strategy was given")
         widest = workspace_bound(*product.structure, product.a_data, product.b_data)
-        bins = bins_for("auto", device, form, n, request.memory_limit, strategy, widest)
-        return without_refused(bins, device, form, n, request.memory_limit), reason
+        bins = bins_for("auto", device, types, n, request.memory_limit, strategy, widest)
+        return without_refused(bins, device, types, n, request.memory_limit), reason
 
     @property
     def expects_several(self) -> bool:
@@ -197,9 +197,9 @@ def decide(operands: Operands, request: Request, *, may_skip_counting: bool = Tr
     if request.method == "auto":
         return Automatic(operands, request, may_skip_counting=may_skip_counting)
     product = operands.product
-    device, form, n = product.kind.device, product.form, product.shape[1]
+    device, types, n = product.kind.device, product.types, product.shape[1]
     widest = workspace_bound(*product.structure, product.a_data, product.b_data)
-    bins = bins_for(request.method, device, form, n, request.memory_limit, None, widest)
+    bins = bins_for(request.method, device, types, n, request.memory_limit, None, widest)
     return Fixed(operands, request, bins, "the method was named")
 
 

@@ -8,11 +8,11 @@ import numpy as np
 from typing_extensions import override
 
 from clsparse_py._spgemm.analysis import Work, analyse
-from clsparse_py._spgemm.arguments import check_operands, form_of, with_index
+from clsparse_py._spgemm.arguments import check_operands, types_of, with_index
 from clsparse_py._spgemm.bins import EMPTY, Bin, Bins
 from clsparse_py._spgemm.canonical_values import CanonicalOperand
 from clsparse_py._spgemm.decide import is_narrow
-from clsparse_py._spgemm.kernels import Form
+from clsparse_py._spgemm.kernels import KernelTypes
 from clsparse_py._spgemm.least import copy_bytes, min_bytes
 from clsparse_py._spgemm.methods.base import workspace_bound
 from clsparse_py._spgemm.methods.dense_chunked import worker_bytes, workers_on
@@ -135,8 +135,8 @@ def spgemm_estimate(A: Matrix, B: Matrix | SciPySparse, *, exact: bool = False) 
     """
     A, B = check_operands(A, B, plus_times)
     left, right = CanonicalOperand(A).matrix, CanonicalOperand(B).matrix
-    form = form_of(left, right)
-    arithmetic, index = form.arithmetic, np.dtype(form.index)
+    types = types_of(left, right)
+    arithmetic, index = types.arithmetic, np.dtype(types.index)
     assert isinstance(arithmetic, Arithmetic)  # of a numeric phase
     m, n = shape = (left.shape[0], right.shape[1])
     bins = _BINS
@@ -150,7 +150,7 @@ def spgemm_estimate(A: Matrix, B: Matrix | SciPySparse, *, exact: bool = False) 
     nnz = _counted(left, right) if exact and work else bound
     c_index = index.itemsize if max(nnz, m, n) <= INT32_MAX else 8
     c_bytes = (m + 1) * c_index + nnz * (c_index + arithmetic.result.itemsize)
-    column = 8 if form.wide else 4
+    column = 8 if types.wide else 4
     device = describe(A.queue.device)
     return Estimate(
         shape,
@@ -159,19 +159,19 @@ def spgemm_estimate(A: Matrix, B: Matrix | SciPySparse, *, exact: bool = False) 
         nnz,
         exact,
         c_bytes=c_bytes,
-        workspace_bytes=_most_bytes(device, form, A, B, n) + 2 * c_bytes if work else 0,
-        min_bytes=min_bytes(device, form, A, B),
+        workspace_bytes=_most_bytes(device, types, A, B, n) + 2 * c_bytes if work else 0,
+        min_bytes=min_bytes(device, types, A, B),
         expansion_bytes=n_products * (column + arithmetic.result.itemsize),
         histogram=tuple((most, rows) for most, rows in zip((*CLASSES, -1), taken, strict=True) if rows),
     )
 
 
-def _most_bytes(device: Device, form: Form, A: Matrix, B: Matrix, n_columns: int) -> int:
+def _most_bytes(device: Device, types: KernelTypes, A: Matrix, B: Matrix, n_columns: int) -> int:
     """Return the bytes of workspace that "auto" takes at most beside twice those of C."""
     found = workspace_bound(*(part for each in (A, B) for part in (each.indptr, each.indices, each.data)))
-    if device.resident == 1 and is_narrow(form, n_columns, found):
-        found += workers_on(device) * worker_bytes(n_columns, form)
-    return found + copy_bytes(A, B, form)
+    if device.resident == 1 and is_narrow(types, n_columns, found):
+        found += workers_on(device) * worker_bytes(n_columns, types)
+    return found + copy_bytes(A, B, types)
 
 
 def _counted(left: Matrix, right: Matrix) -> int:

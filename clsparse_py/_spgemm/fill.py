@@ -53,7 +53,7 @@ def fill(operands: Operands, counted: Counted, timer: Timer) -> Filled:
         try:
             enqueue_compaction(chain, product, counted.loose, C, counted.nnz)
         except BuildError as error:
-            raise RefusedError(chain.device, product.form, UPPER_BOUND, error) from error
+            raise RefusedError(chain.device, product.types, UPPER_BOUND, error) from error
     timer.ended("numeric")
     return Filled(C, steps)
 

@@ -15,7 +15,7 @@ from clsparse_py.programs import Parameters
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
 
-__all__ = ["Analysis", "Form", "Found", "OfRows", "RowKernel"]
+__all__ = ["Analysis", "Found", "KernelTypes", "OfRows", "RowKernel"]
 
 
 class Found(NamedTuple):
@@ -112,8 +112,8 @@ class OfRows(OfStructure):
 
 
 @dataclass(frozen=True)
-class Form:
-    """In which form the operands of a product come, and which phase of it a kernel is for.
+class KernelTypes:
+    """Types of the operands of a product, and the phase of it that a kernel is for.
 
     Attributes
     ----------
@@ -136,13 +136,13 @@ class Form:
     arithmetic: Arithmetic | None = None
     c_index: str = ""
 
-    def of(self, phase: str) -> Form:
-        """Return the form for another phase of the same product."""
+    def of(self, phase: str) -> KernelTypes:
+        """Return the types for another phase of the same product."""
         return self if phase == self.phase else _of_phase(self, phase)
 
     @property
     def name(self) -> str:
-        """The part of a kernel's name that tells the form."""
+        """The part of a kernel's name that tells the types."""
         what = self.arithmetic.name if self.arithmetic else f"i{8 * (4 if self.index == 'int32' else 8)}"
         return f"{self.phase}_{what}{'_wide' if self.wide else ''}{'_c64' if self.c_index == 'int64' else ''}"
 
@@ -161,9 +161,9 @@ class Form:
 
 # Kept: asked for with every launch.
 @functools.lru_cache(maxsize=256)
-def _of_phase(form: Form, phase: str) -> Form:
-    """Return the form of another phase; the symbolic one has no values."""
-    return Form(phase, form.index, form.wide) if phase == "symbolic" else replace(form, phase=phase)
+def _of_phase(types: KernelTypes, phase: str) -> KernelTypes:
+    """Return the types of another phase; the symbolic one has no values."""
+    return KernelTypes(phase, types.index, types.wide) if phase == "symbolic" else replace(types, phase=phase)
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ class RowKernel(Parameters):
 
     Attributes
     ----------
-    form : Form
+    types : KernelTypes
     listed : bool
         Whether the rows are listed; all rows in their order otherwise.
     portability : Portability
@@ -183,7 +183,7 @@ class RowKernel(Parameters):
 
     kind: ClassVar[str]
 
-    form: Form
+    types: KernelTypes
     listed: bool
     portability: Portability
     lanes: int
@@ -200,12 +200,12 @@ class RowKernel(Parameters):
     @property
     @override
     def name(self) -> str:
-        return f"spgemm_{self.kind}_{self.shape_name}_{self.form.name}{'_listed' if self.listed else ''}"
+        return f"spgemm_{self.kind}_{self.shape_name}_{self.types.name}{'_listed' if self.listed else ''}"
 
     @property
     @override
     def prelude(self) -> str:
-        return f"{self.portability.defines}\n#define LISTED {int(self.listed)}\n{self.form.prelude}"
+        return f"{self.portability.defines}\n#define LISTED {int(self.listed)}\n{self.types.prelude}"
 
     @property
     @override
@@ -224,7 +224,7 @@ class RowKernel(Parameters):
         return {
             "work_group": self.work_group,
             "lanes": self.lanes,
-            "symbolic": self.form.phase == "symbolic",
-            "values_only": self.form.phase == "values",
-            "upper_bound": self.form.phase == "upper_bound",
+            "symbolic": self.types.phase == "symbolic",
+            "values_only": self.types.phase == "values",
+            "upper_bound": self.types.phase == "upper_bound",
         }

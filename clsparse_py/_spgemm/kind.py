@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from clsparse_py._spgemm.arguments import memory_limit_of
-from clsparse_py._spgemm.kernels import Form
+from clsparse_py._spgemm.kernels import KernelTypes
 from clsparse_py._spgemm.thresholds import Thresholds, supposed, thresholds_of
 from clsparse_py.device import Device
 from clsparse_py.tuning import profiles
@@ -29,24 +29,24 @@ class Kind:
     Parameters
     ----------
     device : Device
-    form : Form
+    types : KernelTypes
         Of the numeric phase.
 
     Attributes
     ----------
     device : Device
-    form : Form
+    types : KernelTypes
     index, c_index, result : numpy.dtype
         Of the operands' indices, of C's, and of C's values.
     memory : int
         Bytes that the workspace may have by default.
     """
 
-    def __init__(self, device: Device, form: Form) -> None:
-        assert form.arithmetic is not None  # of a numeric phase
-        self.device, self.form = device, form
-        self.index, self.c_index = np.dtype(form.index), np.dtype(form.c_index)
-        self.result = form.arithmetic.result
+    def __init__(self, device: Device, types: KernelTypes) -> None:
+        assert types.arithmetic is not None  # of a numeric phase
+        self.device, self.types = device, types
+        self.index, self.c_index = np.dtype(types.index), np.dtype(types.c_index)
+        self.result = types.arithmetic.result
         self.memory = memory_limit_of(device, None)
         self._kept: dict[Hashable, Any] = {}
 
@@ -55,7 +55,7 @@ class Kind:
         """The numbers that the device's profile decides by."""
         found: Thresholds | None = supposed() or profiles.kept.get(self)
         if found is None:
-            found = profiles.kept[self] = thresholds_of(self.device, self.form)
+            found = profiles.kept[self] = thresholds_of(self.device, self.types)
         return found
 
     def once(self, find: Callable[..., T], *arguments: Hashable) -> T:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from clsparse_py._spgemm.kernels import Form
+from clsparse_py._spgemm.kernels import KernelTypes
 from clsparse_py.device import Device
 from clsparse_py.matrix import Matrix
 
@@ -16,22 +16,22 @@ _FIXED, _OF_UNIT = 4096, 512
 _OF_TILES = 8
 
 
-def min_bytes(device: Device, form: Form, A: Matrix, B: Matrix) -> int:
+def min_bytes(device: Device, types: KernelTypes, A: Matrix, B: Matrix) -> int:
     """Return the bytes of workspace with which a product is made in any case: by windows of columns, which take none.
 
     That is the analysis' numbers of each row, the entries of each row, and copies of operands in canonical format and in one
     index type.
     """
-    index, m = np.dtype(form.index).itemsize, A.shape[0]
-    copies = copy_bytes(A, B, form)
+    index, m = np.dtype(types.index).itemsize, A.shape[0]
+    copies = copy_bytes(A, B, types)
     if not (A.nnz and B.nnz):
         return copies
     return copies + (4 + index) * m + m // _OF_TILES + _OF_UNIT * device.compute_units + _FIXED
 
 
-def copy_bytes(A: Matrix, B: Matrix, form: Form) -> int:
+def copy_bytes(A: Matrix, B: Matrix, types: KernelTypes) -> int:
     """Return the bytes that it takes at most to put operands into the form that kernels take."""
-    return sum(_copy_bytes(each, np.dtype(form.index).itemsize) for each in (A, B))
+    return sum(_copy_bytes(each, np.dtype(types.index).itemsize) for each in (A, B))
 
 
 def _copy_bytes(matrix: Matrix, index: int) -> int:

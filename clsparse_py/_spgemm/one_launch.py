@@ -10,8 +10,8 @@ import numpy as np
 from typing_extensions import Self, override
 
 from clsparse_py import programs
-from clsparse_py._spgemm.arguments import form_of
-from clsparse_py._spgemm.kernels import Form
+from clsparse_py._spgemm.arguments import types_of
+from clsparse_py._spgemm.kernels import KernelTypes
 from clsparse_py._spgemm.kind import Kind, kind_of
 from clsparse_py._spgemm.methods.base import Result
 from clsparse_py._spgemm.refused import RefusedError, refused_of
@@ -35,14 +35,14 @@ class OneLaunch(Parameters):
 
     Attributes
     ----------
-    form : Form
+    types : KernelTypes
     portability : Portability
         How lanes exchange values, and how far.
     """
 
     template = "spgemm/one_launch"
 
-    form: Form
+    types: KernelTypes
     portability: Portability
 
     #: Words of the pattern of B, and of C, at most: four such arrays are in local memory.
@@ -54,19 +54,19 @@ class OneLaunch(Parameters):
     LANES: ClassVar[int] = 8
 
     @classmethod
-    def legal(cls, device: Device, form: Form) -> Self:
+    def legal(cls, device: Device, types: KernelTypes) -> Self:
         """Return the record for a device."""
-        return cls(min(_WORK_GROUP, device.max_work_group), form, device.portability)
+        return cls(min(_WORK_GROUP, device.max_work_group), types, device.portability)
 
     @property
     @override
     def name(self) -> str:
-        return f"spgemm_one_launch_wg{self.work_group}_{self.form.name}"
+        return f"spgemm_one_launch_wg{self.work_group}_{self.types.name}"
 
     @property
     @override
     def prelude(self) -> str:
-        return f"{self.portability.defines}\n#define LISTED 0\n{self.form.prelude}"
+        return f"{self.portability.defines}\n#define LISTED 0\n{self.types.prelude}"
 
     @property
     @override
@@ -105,17 +105,17 @@ def _call(device: Device, A: Matrix, B: Matrix, request: Request) -> _Call:
     of_c = f"of the {m} x {n} product"
     names = f"indptr {of_c}", f"indices {of_c}", f"values {of_c}"
     sizes = np.uint32(m), np.uint32(k), np.uint32(_words(n))
-    return _Call(kind_of(device, form_of(A, B, request.semiring)), sizes, names)
+    return _Call(kind_of(device, types_of(A, B, request.semiring)), sizes, names)
 
 
 def _built(chain: Chain, kind: Kind) -> tuple[Built, ...]:
     """Return the kernel; nothing if it is refused."""
-    if OneLaunch in refused_of(kind.device, kind.form):
+    if OneLaunch in refused_of(kind.device, kind.types):
         return ()
     try:
-        return (chain.build(OneLaunch.legal(kind.device, kind.form))[0],)
+        return (chain.build(OneLaunch.legal(kind.device, kind.types))[0],)
     except BuildError as error:
-        RefusedError(kind.device, kind.form, OneLaunch, error).avoid()
+        RefusedError(kind.device, kind.types, OneLaunch, error).avoid()
         return ()
 
 

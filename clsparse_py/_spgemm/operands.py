@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from clsparse_py._spgemm.arguments import form_of, with_index
+from clsparse_py._spgemm.arguments import types_of, with_index
 from clsparse_py._spgemm.canonical_values import CanonicalOperand
 from clsparse_py._spgemm.kind import kind_of
 from clsparse_py._spgemm.methods.base import Product
@@ -49,12 +49,12 @@ def operands_of(A: Matrix, B: Matrix, request: Request) -> Operands:
     # A matrix that is multiplied by itself is put into canonical format once.
     b = a if B is A else CanonicalOperand(B)
     queue, m, n = A.queue, A.shape[0], B.shape[1]
-    form = form_of(a.matrix, b.matrix, request.semiring)
-    index = np.dtype(form.index)
+    types = types_of(a.matrix, b.matrix, request.semiring)
+    index = np.dtype(types.index)
     of_a = with_index(queue, a.indptr, index), with_index(queue, a.indices, index)
     of_b = of_a if b is a else (with_index(queue, b.indptr, index), with_index(queue, b.indices, index))
     chain = Chain(queue, *of_a, a.data) if b is a else Chain(queue, *of_a, a.data, *of_b, b.data)
-    kind = kind_of(chain.device, form)
+    kind = kind_of(chain.device, types)
     limit = kind.memory if request.memory_limit is None else int(request.memory_limit)
     product = Product((m, n), *of_a, a.data, *of_b, b.data, of_a[0], 0, 0, kind, limit, request.deterministic)
-    return Operands(a, b, chain, product, refused_of(kind.device, form), A.data.allocator)
+    return Operands(a, b, chain, product, refused_of(kind.device, types), A.data.allocator)

@@ -68,7 +68,7 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         operands.chain.finish(counted.indptr)
         self._a, self._b, self._product, self._steps = operands.a, operands.b, counted.product, counted.steps
         self.indptr, self.nnz, self.n_products = counted.indptr, counted.nnz, counted.product.n_products
-        self._why = f"{counted.reason}{described(operands.chain.device, counted.product.form)}"
+        self._why = f"{counted.reason}{described(operands.chain.device, counted.product.types)}"
         self._structure = Structure.canonical(self.queue, self.shape, self._indices, self.indptr)
         # The first product makes the columns too; until then its lock keeps others waiting.
         self._has_columns = False
@@ -158,7 +158,7 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
             steps = in_windows(product, steps)
         chain = Chain(self.queue, left, right, *product.structure, self.indptr, writes=(self._indices, data))
         self._enqueue(chain, product, steps, (left, right, data), "numeric")
-        self._why = f"{why}{described(chain.device, product.form)}"
+        self._why = f"{why}{described(chain.device, product.types)}"
         self._product = product._replace(a_data=self._product.a_data, b_data=self._product.b_data)
 
     def _left(self) -> Workspace | None:

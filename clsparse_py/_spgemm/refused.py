@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
 from clsparse_py import by_host, refusals
-from clsparse_py._spgemm.kernels import Form
+from clsparse_py._spgemm.kernels import KernelTypes
 from clsparse_py.device import Device
 from clsparse_py.errors import BuildError
 from clsparse_py.primitives import either_way
@@ -20,9 +20,9 @@ T = TypeVar("T")
 UPPER_BOUND = "upper bound"
 
 
-def _about(form: Form) -> Hashable:
+def _about(types: KernelTypes) -> Hashable:
     """Return the key of the kernels of all phases of a product."""
-    return "spgemm", form.index, form.wide, form.arithmetic
+    return "spgemm", types.index, types.wide, types.arithmetic
 
 
 class RefusedError(Exception):
@@ -31,20 +31,20 @@ class RefusedError(Exception):
     Parameters
     ----------
     device : Device
-    form : Form
+    types : KernelTypes
     what : hashable
         An accumulator or another way to make rows, which needs the kernel.
     error : BuildError
     """
 
-    def __init__(self, device: Device, form: Form, what: Any, error: BuildError) -> None:
+    def __init__(self, device: Device, types: KernelTypes, what: Any, error: BuildError) -> None:
         super().__init__(str(error))
-        self.device, self.form, self.what, self.error = device, form, what, error
+        self.device, self.types, self.what, self.error = device, types, what, error
 
     @property
     def is_known(self) -> bool:
         """Whether products do without already."""
-        return self.what in refused_of(self.device, self.form)
+        return self.what in refused_of(self.device, self.types)
 
     def avoid(self) -> None:
         """Have later products do without.
@@ -56,7 +56,7 @@ class RefusedError(Exception):
         """
         if self.is_known:
             raise self.error
-        refusals.avoid(self.device, _about(self.form), self.what, self.error)
+        refusals.avoid(self.device, _about(self.types), self.what, self.error)
 
 
 def until_built(make: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
@@ -68,12 +68,12 @@ def until_built(make: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> 
             refusal.avoid()
 
 
-def refused_of(device: Device, form: Form) -> Mapping[Hashable, BuildError]:
-    """Return the accumulators and other ways that products of a form do without, with the refusal of each."""
-    return refusals.avoided(device, _about(form))
+def refused_of(device: Device, types: KernelTypes) -> Mapping[Hashable, BuildError]:
+    """Return the accumulators and other ways that products of some types do without, with the refusal of each."""
+    return refusals.avoided(device, _about(types))
 
 
-def described(device: Device, form: Form) -> str:
+def described(device: Device, types: KernelTypes) -> str:
     """Return which kernels are done without, in words that follow others."""
-    refused = (*refused_of(device, form).values(), *either_way.refused_of(device).values(), *by_host.refused_of(device).values())
+    refused = (*refused_of(device, types).values(), *either_way.refused_of(device).values(), *by_host.refused_of(device).values())
     return refusals.in_words(error.kernel for error in refused)

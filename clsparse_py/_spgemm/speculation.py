@@ -66,7 +66,7 @@ class _Phase(NamedTuple):
 
 def _worked_out(chain: Chain, kind: Kind, accumulator: Merge, m: int) -> _Phase:
     """Return the phase for ``m`` rows."""
-    built, record = chain.build(accumulator.speculative(kind.device, kind.form.of("symbolic"), MAX_MERGED_BY_ITEM))
+    built, record = chain.build(accumulator.speculative(kind.device, kind.types.of("symbolic"), MAX_MERGED_BY_ITEM))
     groups, rows = record.groups(m), record.work_group // record.lanes
     # The kernel sums entries by the tiles of the scan of row pointers, if the scan takes such sums.
     tile = summed_tile(chain.device, COUNT, kind.c_index, m + 1)

@@ -46,7 +46,7 @@ def prepared(chain: Chain, product: Product, bin_: Bin, rows: Rows) -> Step:
     try:
         state = bin_.accumulator.prepare(chain, product, rows)
     except BuildError as error:
-        raise RefusedError(chain.device, product.form, bin_.accumulator, error) from error
+        raise RefusedError(chain.device, product.types, bin_.accumulator, error) from error
     return Step(bin_, rows, state, are_long(product.kind, bin_, rows.n, product.shape[0]))
 
 
@@ -102,7 +102,7 @@ def _enqueue_each(
         try:
             enqueue(accumulator, chain, step)
         except BuildError as error:
-            raise RefusedError(chain.device, product.form, accumulator, error) from error
+            raise RefusedError(chain.device, product.types, accumulator, error) from error
 
 
 def enqueued(chain: Chain, product: Product, steps: Sequence[Step], C: Result, phase: str) -> Sequence[Step]:

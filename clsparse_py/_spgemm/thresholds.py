@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import fields
 
-from clsparse_py._spgemm.kernels import Form
+from clsparse_py._spgemm.kernels import KernelTypes
 from clsparse_py.arithmetic import name_of
 from clsparse_py.device import Device
 from clsparse_py.records import dataclass
@@ -148,13 +148,13 @@ def made(values: Mapping[str, float]) -> Thresholds:
     return Thresholds(**values)
 
 
-def thresholds_of(device: Device, form: Form) -> Thresholds:
+def thresholds_of(device: Device, types: KernelTypes) -> Thresholds:
     """Return the thresholds of the profiles for a device, and for the dtype of C's values."""
     tried = supposed()
     if tried is not None:
         return tried
-    assert form.arithmetic is not None  # of a numeric phase
-    return profiles.thresholds(device, "spgemm", name_of(form.arithmetic.result), made)
+    assert types.arithmetic is not None  # of a numeric phase
+    return profiles.thresholds(device, "spgemm", name_of(types.arithmetic.result), made)
 
 
 @contextmanager

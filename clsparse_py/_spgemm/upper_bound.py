@@ -9,7 +9,7 @@ import numpy as np
 from pyopencl import array as cl_array
 from typing_extensions import override
 
-from clsparse_py._spgemm.kernels import Form
+from clsparse_py._spgemm.kernels import KernelTypes
 from clsparse_py._spgemm.kind import Kind
 from clsparse_py._spgemm.methods.base import Product, Result
 from clsparse_py.launch import Chain
@@ -26,7 +26,7 @@ class Compaction(Parameters):
 
     template = "spgemm/compact"
 
-    form: Form
+    types: KernelTypes
 
     #: Entries that a work-item moves at a time, and in all.
     ITEMS: ClassVar[int] = 4
@@ -40,12 +40,12 @@ class Compaction(Parameters):
     @property
     @override
     def name(self) -> str:
-        return f"spgemm_compact_wg{self.work_group}_{self.form.name}"
+        return f"spgemm_compact_wg{self.work_group}_{self.types.name}"
 
     @property
     @override
     def prelude(self) -> str:
-        return self.form.prelude
+        return self.types.prelude
 
     @override
     def arguments(self) -> Mapping[str, object]:
@@ -61,7 +61,7 @@ def new_loose(chain: Chain, product: Product, counts: cl_array.Array) -> Result:
 
 
 def _record(kind: Kind) -> Compaction:
-    return Compaction(min(256, kind.device.max_work_group), kind.form)
+    return Compaction(min(256, kind.device.max_work_group), kind.types)
 
 
 def enqueue_compaction(chain: Chain, product: Product, made: Result, C: Result, nnz: int) -> None:

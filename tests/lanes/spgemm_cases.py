@@ -17,7 +17,7 @@ from values import INDEX_TYPES, numbers, same
 import clsparse_py
 from clsparse_py import csr_array, describe
 from clsparse_py._spgemm import METHODS, SpgemmPlan, decision, spgemm, spgemm_estimate, spgemm_plan
-from clsparse_py._spgemm.arguments import form_of
+from clsparse_py._spgemm.arguments import types_of
 from clsparse_py._spgemm.bins import EMPTY, Bin, Bins
 from clsparse_py._spgemm.methods.base import Accumulator
 from clsparse_py._spgemm.methods.dense_chunked import DenseChunked
@@ -112,7 +112,7 @@ def by_upper_bound(dtype: np.dtype[Any], index: type[Any]) -> None:
             bins = Bins((EMPTY, Bin("given", Sort(4, 4), 16, 16), Bin("given", last)))
             patch.setattr(decision, "bins_for", lambda *_, bins=bins: bins)
             A, B = (on_device(each, numbers(each.nnz, dtype), index) for each in (LEFT, RIGHT))
-            known = thresholds_of(describe(A.queue.device), form_of(A, B))
+            known = thresholds_of(describe(A.queue.device), types_of(A, B))
             with supposing(replace(known, max_small_products=0)):
                 same(spgemm(A, B).toarray(), (A.get() @ B.get()).toarray())
 

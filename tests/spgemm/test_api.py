@@ -222,7 +222,9 @@ def test_planning_computes_no_values(queue: cl.CommandQueue, pair: Operands) -> 
             plan = spgemm_plan(A, B)
         with programs.recording() as made:
             first(plan)
-        phases = [{each.parameters.form.phase for each in built if hasattr(each.parameters, "form")} for built in (planned, made)]
+        phases = [
+            {each.parameters.types.phase for each in built if hasattr(each.parameters, "types")} for built in (planned, made)
+        ]
         assert phases == [{"symbolic"}, {"numeric"}]
         np.testing.assert_array_equal(plan.indices.get(), pattern_product(*pair).indices)
         assert_product(plan(), *pair)

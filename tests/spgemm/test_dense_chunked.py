@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from problems import assert_product, device_matrix, random_matrix, rows_of
 
 from clsparse_py._spgemm import spgemm, spgemm_plan
-from clsparse_py._spgemm.arguments import form_of
+from clsparse_py._spgemm.arguments import types_of
 from clsparse_py._spgemm.bins import EMPTY, Bin, Bins
 from clsparse_py._spgemm.methods import dense_chunked
 from clsparse_py._spgemm.methods.dense_chunked import DenseChunked
@@ -114,8 +114,8 @@ def test_many_columns_make_no_gigabytes(queue: cl.CommandQueue) -> None:
 def test_names_of_columns_that_need_64_bits(queue: cl.CommandQueue) -> None:
     """Short rows are listed in 32 bits: not where columns need more, whatever they are."""
     A = device_matrix(queue, sp.csr_array(np.ones((2, 2), np.float32)), np.int64)
-    form = form_of(A, A)
-    assert not dense_chunked.DenseChunkedKernel(1, form.__class__("symbolic", "int64", wide=True), False).arguments()["short"]
-    assert dense_chunked.DenseChunkedKernel(1, form.of("symbolic"), False).arguments()["short"]
+    types = types_of(A, A)
+    assert not dense_chunked.DenseChunkedKernel(1, types.__class__("symbolic", "int64", wide=True), False).arguments()["short"]
+    assert dense_chunked.DenseChunkedKernel(1, types.of("symbolic"), False).arguments()["short"]
     plan = spgemm_plan(A, A, method="dense")
     assert plan.nnz == 4

@@ -17,7 +17,7 @@ from problems import assert_product, device_matrix, random_matrix, rows_of
 from clsparse_py import csr_array, programs
 from clsparse_py._spgemm import METHODS, spgemm, spgemm_plan
 from clsparse_py._spgemm.bins import Bin
-from clsparse_py._spgemm.kernels import Form
+from clsparse_py._spgemm.kernels import KernelTypes
 from clsparse_py._spgemm.methods.dense_span import DenseSpan, DenseSpanKernel, dense_spans
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device, Portability
@@ -36,7 +36,7 @@ def check(
         plan = spgemm_plan(left, right, method="dense", semiring=of)
         again = plan()
         other = plan(A.data + A.data, B.data)
-    phases = {each.parameters.form.phase for each in built if isinstance(each.parameters, DenseSpanKernel)}
+    phases = {each.parameters.types.phase for each in built if isinstance(each.parameters, DenseSpanKernel)}
     assert phases == {"symbolic", "numeric", "values"}
     assert_product(C, A, B, of)
     assert_product(again, A, B, of)
@@ -202,9 +202,9 @@ def of_gpu(portability: Portability, local_memory: int = 48 << 10) -> Device:
 PTX, WAVE, PLAIN = Portability("ptx", 32, "ptx", match="ptx"), Portability("bpermute", 64), Portability()
 
 
-def form(dtype: str) -> Form:
+def types(dtype: str) -> KernelTypes:
     """Return the form of a numeric phase."""
-    return Form("numeric", "int32", arithmetic=Arithmetic(dtype, dtype), c_index="int32")
+    return KernelTypes("numeric", "int32", arithmetic=Arithmetic(dtype, dtype), c_index="int32")
 
 
 @pytest.mark.parametrize(
@@ -214,12 +214,12 @@ def form(dtype: str) -> Form:
 )
 def test_teams(portability: Portability, lanes: int, fence: str) -> None:
     device = of_gpu(portability)
-    found = DenseSpan(1024).record(device, form("float32"), listed=True)
+    found = DenseSpan(1024).record(device, types("float32"), listed=True)
     assert (found.lanes, found.work_group, found.team_sync) == (lanes, lanes, fence)
     # Several teams share a work-group where they meet without barriers, as far as local memory goes.
-    many = DenseSpan(512, work_group=256).record(device, form("float32"), listed=True)
+    many = DenseSpan(512, work_group=256).record(device, types("float32"), listed=True)
     assert many.work_group == (64 if fence == "barrier" else 256)
-    large = DenseSpan(2048, work_group=256).record(device, form("float64"), listed=True)
+    large = DenseSpan(2048, work_group=256).record(device, types("float64"), listed=True)
     assert large.work_group == (64 if fence == "barrier" else 2 * lanes)
     # What a driver allows is less.
     small = many.within(16, portability.lane_width)
@@ -228,12 +228,12 @@ def test_teams(portability: Portability, lanes: int, fence: str) -> None:
 
 
 def test_bins() -> None:
-    wide = replace(form("float32"), index="int64", wide=True)
-    assert [each.columns for each in dense_spans(of_gpu(PTX), form("float32"))] == [512, 1024, 2048, 4096]
-    assert [each.columns for each in dense_spans(of_gpu(PTX), form("float64"))] == [512, 1024, 2048]
-    assert [each.columns for each in dense_spans(of_gpu(PTX), form("complex128"))] == [512, 1024]
+    wide = replace(types("float32"), index="int64", wide=True)
+    assert [each.columns for each in dense_spans(of_gpu(PTX), types("float32"))] == [512, 1024, 2048, 4096]
+    assert [each.columns for each in dense_spans(of_gpu(PTX), types("float64"))] == [512, 1024, 2048]
+    assert [each.columns for each in dense_spans(of_gpu(PTX), types("complex128"))] == [512, 1024]
     assert [each.columns for each in dense_spans(of_gpu(PTX), wide)] == [512, 1024, 2048, 4096]
-    assert [each.columns for each in dense_spans(of_gpu(WAVE, 64 << 10), form("float64"))] == [512, 1024, 2048]
-    assert DenseSpan(4096).legal(of_gpu(PTX), form("float64"))
-    assert not DenseSpan(4096).legal(of_gpu(PTX), form("complex128"))
-    assert dense_spans(of_gpu(PTX, 2 << 10), form("float64")) == ()
+    assert [each.columns for each in dense_spans(of_gpu(WAVE, 64 << 10), types("float64"))] == [512, 1024, 2048]
+    assert DenseSpan(4096).legal(of_gpu(PTX), types("float64"))
+    assert not DenseSpan(4096).legal(of_gpu(PTX), types("complex128"))
+    assert dense_spans(of_gpu(PTX, 2 << 10), types("float64")) == ()

@@ -16,7 +16,7 @@ from problems import assert_product, device_matrix, random_matrix, rows_of
 
 from clsparse_py import csr_array, describe, programs
 from clsparse_py._spgemm import spgemm, spgemm_plan
-from clsparse_py._spgemm.kernels import Form
+from clsparse_py._spgemm.kernels import KernelTypes
 from clsparse_py._spgemm.methods.dense_windows import DenseWindows, DenseWindowsKernel
 from clsparse_py.arithmetic import Arithmetic
 
@@ -26,7 +26,7 @@ def check(queue: cl.CommandQueue, A: sp.csr_array, B: sp.csr_array, index: type 
     left, right = device_matrix(queue, A, index), device_matrix(queue, B, index)
     with programs.recording() as built:
         C = spgemm(left, right, method="dense")
-    assert {each.parameters.form.phase for each in built if isinstance(each.parameters, DenseWindowsKernel)} == {
+    assert {each.parameters.types.phase for each in built if isinstance(each.parameters, DenseWindowsKernel)} == {
         "symbolic",
         "numeric",
     }
@@ -116,9 +116,9 @@ def test_local_memory_is_what_records_say(team: Team, give: Give) -> None:
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "float32", "float64", "complex128"])
 def test_windows_fit_into_local_memory(local_memory: int, dtype: str) -> None:
     device = replace(describe(queue_on(next(iter(PLATFORMS))).device), type="gpu", local_memory=local_memory, max_work_group=1024)
-    numeric = Form("numeric", "int32", arithmetic=Arithmetic(dtype, dtype), c_index="int32")
-    for form in (numeric, numeric.of("symbolic"), numeric.of("values")):
-        record = DenseWindows().record(device, form, listed=True)
+    numeric = KernelTypes("numeric", "int32", arithmetic=Arithmetic(dtype, dtype), c_index="int32")
+    for types in (numeric, numeric.of("symbolic"), numeric.of("values")):
+        record = DenseWindows().record(device, types, listed=True)
         assert record.row_bytes + 128 <= local_memory
         assert record.lanes == 64
         assert record.columns % 32 == 0

@@ -17,7 +17,7 @@ from problems import assert_product, device_matrix, random_matrix, rows_of
 from clsparse_py import csr_array, describe, programs, spgemm
 from clsparse_py._spgemm.bins import EMPTY, Bin, Bins
 from clsparse_py._spgemm.decide import bins_for, esc_local
-from clsparse_py._spgemm.kernels import Form
+from clsparse_py._spgemm.kernels import KernelTypes
 from clsparse_py._spgemm.methods.esc_local import EscGroup, EscItem, EscTeam, esc_bins
 from clsparse_py._spgemm.plan import SpgemmPlan
 from clsparse_py._spgemm.request import Request
@@ -26,7 +26,7 @@ from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.launch import Chain
 from clsparse_py.semiring import SEMIRINGS, Semiring, plus_times
 
-DOUBLE = Form("numeric", "int32", arithmetic=Arithmetic("float64", "float64"), c_index="int32")
+DOUBLE = KernelTypes("numeric", "int32", arithmetic=Arithmetic("float64", "float64"), c_index="int32")
 
 
 def planned(

@@ -16,7 +16,7 @@ from clsparse_py import csr_array, describe, programs
 from clsparse_py._spgemm import METHODS, spgemm, spgemm_plan
 from clsparse_py._spgemm.bins import Bin
 from clsparse_py._spgemm.decide import bins_for
-from clsparse_py._spgemm.kernels import Form
+from clsparse_py._spgemm.kernels import KernelTypes
 from clsparse_py._spgemm.kind import Kind
 from clsparse_py._spgemm.methods.base import Product, Rows
 from clsparse_py._spgemm.methods.dense_windows import DenseWindowsKernel
@@ -54,7 +54,7 @@ def check(queue: cl.CommandQueue, A: sp.csr_array, B: sp.csr_array) -> set[HashK
     plan = spgemm_plan(device_matrix(queue, A), device_matrix(queue, B), method="hash")
     assert {each.method for each in plan.explain().bins} == {"hash"}
     assert_product(plan(A.data * 2, B.data), sp.csr_array((A.data * 2, A.indices, A.indptr), shape=A.shape), B)
-    assert {each.form.phase for each in kernels} == {"symbolic", "numeric"}
+    assert {each.types.phase for each in kernels} == {"symbolic", "numeric"}
     return kernels
 
 
@@ -139,7 +139,7 @@ def test_tables_for_fewer_columns_than_products(queue: cl.CommandQueue, give: Gi
     assert_product(C, A, B)
     loose = made(queue, A, B, deterministic=False)[0]
     np.testing.assert_allclose(loose.data.get(), C.data.get(), rtol=1e-4)
-    assert {each.form.phase for each in kernels} == ({"symbolic", "numeric"} if counts else {"numeric"})
+    assert {each.types.phase for each in kernels} == ({"symbolic", "numeric"} if counts else {"numeric"})
     lengths = np.diff(C.indptr.get())
     assert lengths.min() == 0
     assert {64, 65} <= set(lengths)
@@ -195,7 +195,7 @@ def test_values_by_atomics(
     with caplog.at_level(logging.INFO):
         C, kernels = made(queue, A, B, deterministic=False)
     atomic = np.dtype(dtype).itemsize == 4 or (np.dtype(dtype).itemsize == 8 and device.int64_atomics)
-    assert {each.ordered for each in kernels if each.form.phase == "numeric"} == {not atomic}
+    assert {each.ordered for each in kernels if each.types.phase == "numeric"} == {not atomic}
     assert any("added in order" in each.message for each in caplog.records) == (not atomic)
     if dtype == "uint8":
         np.testing.assert_array_equal(C.data.get(), made(queue, A, B)[0].data.get())
@@ -205,8 +205,8 @@ def test_values_by_atomics(
 
 @pytest.mark.parametrize("deterministic", [True, False])
 def test_kernels_are_foreseen_that_add_values_as_asked(queue: cl.CommandQueue, deterministic: bool) -> None:
-    form = Form("numeric", "int32", arithmetic=Arithmetic("float32", "float32"), c_index="int32")
-    product = Product((2, 2), *(None,) * 7, 0, 0, Kind(describe(queue.device), form), 0, deterministic)
+    types = KernelTypes("numeric", "int32", arithmetic=Arithmetic("float32", "float32"), c_index="int32")
+    product = Product((2, 2), *(None,) * 7, 0, 0, Kind(describe(queue.device), types), 0, deterministic)
     assert Hash(64, 8).foreseen(product, Rows(1), "numeric").ordered == deterministic
 
 
@@ -228,17 +228,17 @@ def test_local_memory_is_what_records_say(queue: cl.CommandQueue, give: Give) ->
 def test_bins_fit_local_memory_and_small_columns(queue: cl.CommandQueue) -> None:
     device = describe(queue.device)
     for dtype in ("float32", "float64", "complex128"):
-        form = Form("numeric", "int32", arithmetic=Arithmetic(dtype, dtype), c_index="int32")
+        types = KernelTypes("numeric", "int32", arithmetic=Arithmetic(dtype, dtype), c_index="int32")
         for memory in (32 << 10, 48 << 10, device.local_memory):
             for kind in ("cpu", "gpu"):
                 small = replace(device, local_memory=memory, type=kind)
                 for method in ("hash", "reg-hash", "large-hash"):
-                    bins = [bin_ for bin_ in bins_for(method, small, form) if bin_.method == method]
+                    bins = [bin_ for bin_ in bins_for(method, small, types) if bin_.method == method]
                     assert bins
                     for bin_ in bins:
-                        record = bin_.accumulator.record(small, form, listed=True)
+                        record = bin_.accumulator.record(small, types, listed=True)
                         assert record.row_bytes * (record.work_group // record.lanes) <= memory
-        assert not [bin_ for bin_ in bins_for("hash", device, replace(form, wide=True)) if bin_.method == "hash"]
+        assert not [bin_ for bin_ in bins_for("hash", device, replace(types, wide=True)) if bin_.method == "hash"]
 
 
 @pytest.mark.parametrize(
@@ -247,11 +247,11 @@ def test_bins_fit_local_memory_and_small_columns(queue: cl.CommandQueue) -> None
 def test_lanes_meet_at_barriers_in_loops_of_one_length_alone(queue: cl.CommandQueue, way: str, match: str, width: int) -> None:
     portability = Portability(way, width, match=match)
     device = replace(describe(queue.device), type="gpu", local_memory=48 << 10, max_work_group=1024, portability=portability)
-    form = Form("numeric", "int32", arithmetic=Arithmetic("float64", "float64"), c_index="int32")
+    types = KernelTypes("numeric", "int32", arithmetic=Arithmetic("float64", "float64"), c_index="int32")
     for method in ("hash", "reg-hash", "large-hash"):
-        for bin_ in bins_for(method, device, form):
+        for bin_ in bins_for(method, device, types):
             if bin_.method == method:
-                record = bin_.accumulator.record(device, form, listed=True)
+                record = bin_.accumulator.record(device, types, listed=True)
                 assert record.items or record.lanes == 1 or record.team_sync != "barrier"
                 assert record.work_group % record.lanes == 0
                 if way in ("ptx", "bpermute") and method != "large-hash":

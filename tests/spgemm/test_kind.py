@@ -12,18 +12,18 @@ from problems import assert_product, device_matrix
 from scratch import counted
 
 from clsparse_py import describe
-from clsparse_py._spgemm.kernels import Form
+from clsparse_py._spgemm.kernels import KernelTypes
 from clsparse_py._spgemm.kind import Kind, kind_of
 from clsparse_py._spgemm.methods.sort import Sort
 from clsparse_py.arithmetic import Arithmetic
 
 pytestmark = pytest.mark.any_platform
 
-FORM = Form("numeric", "int32", arithmetic=Arithmetic("float32", "float32"), c_index="int32")
+TYPES = KernelTypes("numeric", "int32", arithmetic=Arithmetic("float32", "float32"), c_index="int32")
 
 
 def test_what_a_kind_needs_is_found_once(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
-    kind, found = Kind(describe(queue.device), FORM), []
+    kind, found = Kind(describe(queue.device), TYPES), []
 
     def find(of: Kind, *what: Any) -> tuple[Any, ...]:
         assert of is kind
@@ -39,7 +39,7 @@ def test_what_a_kind_needs_is_found_once(queue: cl.CommandQueue, monkeypatch: py
     for size in range(10):
         kind.once(find, size)
     assert len(kind._kept) <= 3
-    assert kind_of(describe(queue.device), FORM) is kind_of(describe(queue.device), FORM)
+    assert kind_of(describe(queue.device), TYPES) is kind_of(describe(queue.device), TYPES)
 
 
 def test_entries_are_counted_in_the_memory_of_row_pointers(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:

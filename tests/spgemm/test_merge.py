@@ -14,7 +14,7 @@ from pairs import combinations
 from problems import rows_of
 
 from clsparse_py import programs
-from clsparse_py._spgemm.kernels import Form
+from clsparse_py._spgemm.kernels import KernelTypes
 from clsparse_py._spgemm.methods.merge import Merge, MergeKernel
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Portability, describe
@@ -49,7 +49,7 @@ def test_every_shape(queue: cl.CommandQueue, case: dict[str, Any], monkeypatch: 
     with programs.recording() as built:
         check_accumulator(queue, merge, *operands(merge.length, case["listed"], np.random.default_rng(7)))
     records = [each.parameters for each in built if isinstance(each.parameters, MergeKernel)]
-    assert {each.form.phase for each in records} == {"symbolic", "numeric", "values"}
+    assert {each.types.phase for each in records} == {"symbolic", "numeric", "values"}
     assert {each.listed for each in records} == {case["listed"]}
     assert all(each.lanes * each.items == merge.length for each in records)
     assert all(each.registers == case["registers"] or each.items > MergeKernel.MOST_ITEMS for each in records)
@@ -73,7 +73,7 @@ def test_rows_of_one_work_item_are_staged_on_gpus(queue: cl.CommandQueue, take_f
         with programs.recording() as built:
             check_accumulator(queue, Merge(1, 4), A, B)
         found = {
-            each.parameters.form.phase: each.parameters.staged_c for each in built if isinstance(each.parameters, MergeKernel)
+            each.parameters.types.phase: each.parameters.staged_c for each in built if isinstance(each.parameters, MergeKernel)
         }
         assert found == {"symbolic": 0, "numeric": staged, "values": staged}
 
@@ -107,7 +107,7 @@ def test_rows_of_b_that_neighbours_name(queue: cl.CommandQueue, case: str) -> No
             check_accumulator(queue, merge, A.astype(np.float32), B.astype(np.float32))
         records = [each.parameters for each in built if isinstance(each.parameters, MergeKernel)]
         width = describe(queue.device).portability.lane_width
-        staged = {each.form.phase: each for each in records if each.staged_b}
+        staged = {each.types.phase: each for each in records if each.staged_b}
         assert staged.keys() == ({"numeric", "values"} if width > 1 else set())
         assert all((each.staged_b, each.work_group) == (staged_b, each.lane_width) for each in staged.values())
 
@@ -116,8 +116,8 @@ def test_nothing_of_b_is_staged_where_it_does_not_fit() -> None:
     portability = Portability("ptx", 32)
 
     def staged(arithmetic: Arithmetic, staged_b: int, work_group: int = 32, lane_width: int = 32) -> int:
-        form = Form("numeric", "int32", arithmetic=arithmetic, c_index="int32")
-        made = MergeKernel(32, form, False, portability, 1, 7, True, 8, staged_b).within(work_group, lane_width)
+        types = KernelTypes("numeric", "int32", arithmetic=arithmetic, c_index="int32")
+        made = MergeKernel(32, types, False, portability, 1, 7, True, 8, staged_b).within(work_group, lane_width)
         assert made is not None
         return made.staged_b
 
@@ -134,7 +134,7 @@ def test_nothing_of_b_is_staged_where_it_does_not_fit() -> None:
 
 
 def test_fewer_lanes_have_more_heads() -> None:
-    asked = MergeKernel(64, Form("symbolic", "int32"), False, Portability("ptx", 32), 16, 8, True, 0)
+    asked = MergeKernel(64, KernelTypes("symbolic", "int32"), False, Portability("ptx", 32), 16, 8, True, 0)
     for width, items in ((16, 8), (8, 16), (2, 64)):
         made = asked.within(64, width)
         assert made is not None

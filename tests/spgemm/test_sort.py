@@ -14,7 +14,7 @@ from problems import device_matrix, rows_of
 
 from clsparse_py import programs
 from clsparse_py._spgemm import spgemm
-from clsparse_py._spgemm.kernels import Form
+from clsparse_py._spgemm.kernels import KernelTypes
 from clsparse_py._spgemm.methods.sort import Sort, SortKernel
 from clsparse_py.device import Portability
 
@@ -55,11 +55,11 @@ def test_every_shape(queue: cl.CommandQueue, case: dict[str, Any], monkeypatch: 
     with programs.recording() as built:
         check_accumulator(queue, sort, *operands(sort.products, case["listed"], np.random.default_rng(7)))
     records = [each.parameters for each in built if isinstance(each.parameters, SortKernel)]
-    assert {each.form.phase for each in records} == {"symbolic", "numeric", "values"}
+    assert {each.types.phase for each in records} == {"symbolic", "numeric", "values"}
     assert {each.listed for each in records} == {case["listed"]}
     in_registers = case["registers"] and sort.items <= SortKernel.MAX_REGISTER_ITEMS
     assert {(each.products, each.registers) for each in records} == {(sort.products, in_registers)}
-    narrow_words = {each.form.phase: each.word_bytes == 4 for each in records}
+    narrow_words = {each.types.phase: each.word_bytes == 4 for each in records}
     few = case["columns"] is None
     assert narrow_words == {"symbolic": True, "numeric": few or sort.products <= 4, "values": few or sort.products <= 4}
 
@@ -81,7 +81,7 @@ def test_products_are_added_in_the_order_of_a(queue: cl.CommandQueue, method: st
 
 
 def test_fewer_work_items_have_more_products() -> None:
-    asked = SortKernel(128, Form("symbolic", "int32"), False, Portability("ptx", 32), 16, 8, True, 4)
+    asked = SortKernel(128, KernelTypes("symbolic", "int32"), False, Portability("ptx", 32), 16, 8, True, 4)
     assert asked.within(128, 32) == asked
     for work_group, lane_width, lanes, items in ((8, 32, 8, 16), (4, 2, 4, 32), (40, 8, 16, 8)):
         made = asked.within(work_group, lane_width)

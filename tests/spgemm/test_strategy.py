@@ -16,7 +16,7 @@ from problems import assert_product, device_matrix, random_matrix, rows_of
 from clsparse_py import spgemm_plan
 from clsparse_py._spgemm import tunable
 from clsparse_py._spgemm.decide import METHODS, auto, bins_for, parse
-from clsparse_py._spgemm.kernels import Form
+from clsparse_py._spgemm.kernels import KernelTypes
 from clsparse_py._spgemm.methods.merge import Merge
 from clsparse_py._spgemm.strategy import Entry, Limits, Strategy, features_of
 from clsparse_py._spgemm.thresholds import thresholds_of
@@ -26,7 +26,7 @@ from clsparse_py.device import Device, Portability, describe
 from clsparse_py.structure import Facts
 
 TUNABLE = SpgemmTunable()
-FORM = Form("numeric", "int32", arithmetic=Arithmetic("float64", "float64"), c_index="int32")
+TYPES = KernelTypes("numeric", "int32", arithmetic=Arithmetic("float64", "float64"), c_index="int32")
 DecidedBy = Callable[[Device, dict[str, Any]], None]
 
 
@@ -69,15 +69,15 @@ def test_what_is_no_label(label: str, message: str) -> None:
 
 def test_limits_are_those_of_rules() -> None:
     device = made_up("gpu")
-    bins = auto(device, FORM, parse("reg-merge:32:500:50 hash long-rows"))
+    bins = auto(device, TYPES, parse("reg-merge:32:500:50 hash long-rows"))
     merging = [(bin_, bin_.accumulator) for bin_ in bins if isinstance(bin_.accumulator, Merge)]
     assert max(each.length for _, each in merging) == 32
     assert {bin_.max_products for bin_, each in merging if each.lanes == 1} == {50}
     assert {bin_.max_products for bin_, each in merging if each.lanes > 1} == {500}
     assert list(dict.fromkeys(bin_.method for bin_ in bins)) == ["reg-merge", "hash", "long-rows"]
     assert all(bin_.even for bin_, _ in merging)
-    assert max(bin_.max_length or 0 for bin_ in auto(device, FORM, parse("reg-merge esc"))) > 32
-    assert {bin_.max_span is None for bin_ in auto(device, FORM, parse("dense-span esc"))} == {False, True}
+    assert max(bin_.max_length or 0 for bin_ in auto(device, TYPES, parse("reg-merge esc"))) > 32
+    assert {bin_.max_span is None for bin_ in auto(device, TYPES, parse("dense-span esc"))} == {False, True}
 
 
 @pytest.mark.parametrize("kind", ["cpu", "gpu"])
@@ -88,7 +88,7 @@ def test_what_is_declared_takes_all_rows(kind: str) -> None:
     assert TUNABLE.default(device, "float64", "strategy", features_of((9, 9, 9), (9, 9))) in labels
     assert TUNABLE.default(device, "float64", "strategy", features_of((999, 9, 9), (999, 9), uneven)) in labels
     for label in labels:
-        *bins, last = bins_for("auto", device, FORM, 1000, strategy=parse(label))
+        *bins, last = bins_for("auto", device, TYPES, 1000, strategy=parse(label))
         assert last.takes_all
         assert not any(bin_.takes_all for bin_ in bins)
         assert {bin_.method for bin_ in (*bins, last)} - {""} <= METHODS.keys()
@@ -124,7 +124,7 @@ def test_a_profile_decides(
     B = random_matrix((400, 20_000), 20, rng, real)
     plan = spgemm_plan(device_matrix(queue, A), device_matrix(queue, B))
     explanation = plan.explain()
-    assert plan.n_products > thresholds_of(describe(queue.device), FORM).max_small_products
+    assert plan.n_products > thresholds_of(describe(queue.device), TYPES).max_small_products
     assert {each.method for each in explanation.bins} == methods
     assert explanation.rule.startswith(f"{label}, by profile made-up")
     assert "as measured" in str(explanation)
@@ -224,7 +224,7 @@ def test_thresholds_are_tuned_where_they_make_a_difference(
     for label in ("untuned", *found[:2]):
         assert TUNABLE.prepare(problem, "thresholds", label)()
         assert TUNABLE.verify(problem), label
-    assert thresholds_of(device, FORM).items() == usual
+    assert thresholds_of(device, TYPES).items() == usual
     for wrong in ("fastest=3", "sort_items", "sort_items=x"):
         with pytest.raises(ValueError, match=r"is no threshold|tells no changes"):
             TUNABLE.parse("thresholds", wrong)

@@ -14,7 +14,7 @@ from platforms import PLATFORMS
 from problems import assert_product, device_matrix, random_matrix
 
 from clsparse_py import spgemm_plan
-from clsparse_py._spgemm.kernels import Form
+from clsparse_py._spgemm.kernels import KernelTypes
 from clsparse_py._spgemm.methods.merge import merges
 from clsparse_py._spgemm.methods.sort import sorts
 from clsparse_py._spgemm.thresholds import Thresholds, made, supposing, thresholds_of
@@ -22,7 +22,7 @@ from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device, Portability, describe
 from clsparse_py.tuning import profiles
 
-FORM = Form("numeric", "int32", arithmetic=Arithmetic("float64", "float64"), c_index="int32")
+TYPES = KernelTypes("numeric", "int32", arithmetic=Arithmetic("float64", "float64"), c_index="int32")
 DecidedBy = Callable[..., None]
 
 
@@ -43,14 +43,14 @@ def test_every_shipped_profile_holds_all_thresholds() -> None:
 
 
 def test_shapes_follow_thresholds() -> None:
-    gpu, limits = device(), thresholds_of(device(), FORM)
+    gpu, limits = device(), thresholds_of(device(), TYPES)
     assert [each.products for each in sorts(limits, registers=True)] == [1 << bit for bit in range(1, 10)]
     assert [(each.lanes, each.items) for each in sorts(limits, registers=True)][:4] == [(1, 2), (2, 2), (2, 4), (4, 4)]
     assert [(each.lanes, each.items) for each in sorts(replace(limits, sort_items=8), registers=True)][3] == (2, 8)
-    shapes = [(each.lanes, each.items) for each in merges(gpu, FORM, limits, registers=True)]
+    shapes = [(each.lanes, each.items) for each in merges(gpu, TYPES, limits, registers=True)]
     assert shapes == [(1, 1), (1, 2), (1, 4), (1, 8), (1, 16), (4, 8), (8, 8), (16, 8), (32, 8), (32, 16), (32, 32)]
     few = replace(limits, merge_items=4, merge_item_length=8, max_merge_lanes=8)
-    shapes = [(each.lanes, each.items) for each in merges(gpu, FORM, few, registers=True)]
+    shapes = [(each.lanes, each.items) for each in merges(gpu, TYPES, few, registers=True)]
     assert shapes == [(1, 1), (1, 2), (1, 4), (1, 8), (4, 4), (8, 4), (8, 8), (8, 16)]
 
 
@@ -71,41 +71,41 @@ def test_what_is_no_threshold_is_reported(
     decided_by: DecidedBy, caplog: pytest.LogCaptureFixture, name: str, value: float, message: str
 ) -> None:
     gpu = device()
-    usual = thresholds_of(gpu, FORM).items()
+    usual = thresholds_of(gpu, TYPES).items()
     decided_by(gpu, {}, {"spgemm": {"any": {name: {"value": value}}}})
     with caplog.at_level(logging.WARNING):
-        assert thresholds_of(gpu, FORM).items() == usual
-        assert thresholds_of(gpu, FORM) is thresholds_of(gpu, FORM)
+        assert thresholds_of(gpu, TYPES).items() == usual
+        assert thresholds_of(gpu, TYPES) is thresholds_of(gpu, TYPES)
     (record,) = caplog.records
     assert message in record.getMessage()
 
 
 def test_the_closest_profile_decides_on_each(decided_by: DecidedBy) -> None:
     gpu = device()
-    usual = thresholds_of(gpu, FORM)
-    single = replace(FORM, arithmetic=Arithmetic("float32", "float32"))
+    usual = thresholds_of(gpu, TYPES)
+    single = replace(TYPES, arithmetic=Arithmetic("float32", "float32"))
     mine = {"any": {"max_products_by_mean": {"value": 8}}, "float64": {"sort_items": {"value": 2}}}
     decided_by(gpu, {}, {"spgemm": mine})
-    assert thresholds_of(gpu, FORM).items() == replace(usual, max_products_by_mean=8, sort_items=2).items()
+    assert thresholds_of(gpu, TYPES).items() == replace(usual, max_products_by_mean=8, sort_items=2).items()
     assert thresholds_of(gpu, single).items() == replace(usual, max_products_by_mean=8).items()
-    assert thresholds_of(device("cpu"), FORM).items() != usual.items()
+    assert thresholds_of(device("cpu"), TYPES).items() != usual.items()
 
 
 def test_a_profile_without_a_threshold_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(profiles, "find", lambda _device: ())
     with pytest.raises(LookupError, match="no profile has the thresholds of spgemm for float64"):
-        thresholds_of(replace(device(), name="another"), FORM)
+        thresholds_of(replace(device(), name="another"), TYPES)
 
 
 def test_a_product_is_made_by_its_thresholds(queue: cl.CommandQueue, real: np.dtype[Any]) -> None:
     A = random_matrix((60, 60), 4, np.random.default_rng(3), real)
     left = device_matrix(queue, A)
-    form = replace(FORM, arithmetic=Arithmetic(real.name, real.name))
-    usual = thresholds_of(describe(queue.device), form)
+    types = replace(TYPES, arithmetic=Arithmetic(real.name, real.name))
+    usual = thresholds_of(describe(queue.device), types)
     assert {each.method for each in spgemm_plan(left, left).explain().bins} == {"reg-merge"}
     with supposing(replace(usual, max_small_products=0)):
         plan = spgemm_plan(left, left)
         assert_product(plan(), A, A)
     # On GPUs such rows are short enough without that limit.
     assert ("rows of A are short" in plan.explain().rule) == (not describe(queue.device).is_cpu)
-    assert thresholds_of(describe(queue.device), form) is usual
+    assert thresholds_of(describe(queue.device), types) is usual

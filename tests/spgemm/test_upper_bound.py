@@ -34,9 +34,9 @@ def made(queue: cl.CommandQueue, A: sp.csr_array, B: sp.csr_array, index: Any = 
     with programs.recording() as built:
         C = spgemm(left, right, **asked)
     return C, {
-        "compact" if isinstance(each.parameters, Compaction) else each.parameters.form.phase
+        "compact" if isinstance(each.parameters, Compaction) else each.parameters.types.phase
         for each in built
-        if hasattr(each.parameters, "form")
+        if hasattr(each.parameters, "types")
     }
 
 
@@ -109,7 +109,7 @@ def test_what_only_counts_makes_no_values(queue: cl.CommandQueue, take_for: Call
         nnz = spgemm_estimate(left, left, exact=True).nnz
         with pytest.raises(ValueError, match=f"max_nnz: the product has {nnz:,} entries, more than 10"):
             spgemm(left, left, max_nnz=10)
-    assert {each.parameters.form.phase for each in built if hasattr(each.parameters, "form")} == {"symbolic"}
+    assert {each.parameters.types.phase for each in built if hasattr(each.parameters, "types")} == {"symbolic"}
 
 
 @pytest.mark.parametrize("missing", ["room", "C"])

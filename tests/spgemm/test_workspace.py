@@ -272,7 +272,7 @@ def test_values_that_are_made_another_way_keep_the_limit(
         if phase == "values" and not refused:
             refused.append(steps[0].bin.accumulator)
             error = BuildError("planted", log="", parameters="planted", source=None)
-            raise RefusedError(chain.device, product.form, refused[0], error)
+            raise RefusedError(chain.device, product.types, refused[0], error)
         found: Sequence[Step] = enqueued(chain, product, steps, C, phase)
         return found
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from pyopencl import array as cl_array
 
-from clsparse_py._spgemm.kernels import Form
+from clsparse_py._spgemm.kernels import KernelTypes
 from clsparse_py._spgemm.kind import Kind
 from clsparse_py.launch import Chain
 from clsparse_py.workspace import current
@@ -38,7 +38,7 @@ class Product(NamedTuple):
     bound : int
         Entries of C, at most.
     kind : Kind
-        Of the device and the operands' types; its form's ``c_index`` is that of C.
+        Of the device and the operands' types, of which ``c_index`` is that of C.
     memory_limit : int
         Bytes that the workspace may have at a time, see `free`.
     deterministic : bool
@@ -59,9 +59,9 @@ class Product(NamedTuple):
     deterministic: bool
 
     @property
-    def form(self) -> Form:
+    def types(self) -> KernelTypes:
         """Of the numeric phase."""
-        return self.kind.form
+        return self.kind.types
 
     @property
     def upper_bytes(self) -> int:

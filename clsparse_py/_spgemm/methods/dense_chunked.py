@@ -10,7 +10,7 @@ import numpy as np
 from pyopencl import array as cl_array
 from typing_extensions import override
 
-from clsparse_py._spgemm.kernels import Form
+from clsparse_py._spgemm.kernels import KernelTypes
 from clsparse_py._spgemm.methods.base import Product, Result, Rows
 from clsparse_py.device import Device, Portability
 from clsparse_py.launch import Chain, spread
@@ -59,33 +59,33 @@ class DenseChunkedKernel(Parameters):
 
     Attributes
     ----------
-    form : Form
+    types : KernelTypes
     listed : bool
         Whether the rows are listed; all rows in their order otherwise.
     """
 
     template = "spgemm/dense_chunked"
 
-    form: Form
+    types: KernelTypes
     listed: bool
 
     @property
     @override
     def name(self) -> str:
-        return f"spgemm_dense_chunked_{self.form.name}{'_listed' if self.listed else ''}"
+        return f"spgemm_dense_chunked_{self.types.name}{'_listed' if self.listed else ''}"
 
     @property
     @override
     def prelude(self) -> str:
-        return f"{Portability().defines}\n#define LISTED {int(self.listed)}\n{self.form.prelude}"
+        return f"{Portability().defines}\n#define LISTED {int(self.listed)}\n{self.types.prelude}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        phase = {"symbolic": self.form.phase == "symbolic", "values_only": self.form.phase == "values"}
+        phase = {"symbolic": self.types.phase == "symbolic", "values_only": self.types.phase == "values"}
         return {
             "work_group": self.work_group,
             "listed": self.listed,
-            "short": not self.form.wide and self.form.phase != "values",
+            "short": not self.types.wide and self.types.phase != "values",
             "room": _ROOM,
             "block": _BLOCK,
             "few": _FEW,
@@ -109,11 +109,11 @@ def workers_on(device: Device) -> int:
     return device.compute_units + 1
 
 
-def worker_bytes(n_columns: int, form: Form) -> int:
+def worker_bytes(n_columns: int, types: KernelTypes) -> int:
     """Return the bytes of a worker's arrays in a phase of a product with so many columns."""
     n_words = -(-n_columns // _BITS)
-    value = form.arithmetic.result.itemsize if form.arithmetic else 0
-    bits = 8 * (n_words + -(-n_words // _BITS)) if form.phase != "values" else 0
+    value = types.arithmetic.result.itemsize if types.arithmetic else 0
+    bits = 8 * (n_words + -(-n_words // _BITS)) if types.phase != "values" else 0
     return value * (_BITS * n_words + _ROOM) + bits + 8 * _ROOM
 
 
@@ -138,7 +138,7 @@ class DenseChunked:
             The memory limit does not hold one worker's arrays; the message says how much is needed.
         """
         n_rows = product.shape[0]
-        n_chunks = min(n_rows, _CHUNKS * self._workers(chain, product, product.form))
+        n_chunks = min(n_rows, _CHUNKS * self._workers(chain, product, product.types))
         before = chain.scratch(n_rows + 1, np.int64)
         enqueue_scan(chain, product.products, before, n_rows, kind="pointers")
         found = [chain.scratch(n_chunks + 1, np.int64) for _ in range(3)]
@@ -153,11 +153,11 @@ class DenseChunked:
         n_words = chain.scratch(n_rows_b, np.uint32)
         # A product that hardly reads B is made before its masks were.
         n_masks = nnz_b if product.n_products >= nnz_b else 0
-        if 12 * n_masks > min(product.spare(), product.free - worker_bytes(product.shape[1], product.form)):
+        if 12 * n_masks > min(product.spare(), product.free - worker_bytes(product.shape[1], product.types)):
             n_masks = 0
         masks = chain.scratch(n_masks, np.uint32), chain.scratch(n_masks, np.uint64)
         if n_masks:
-            compress, _ = chain.build(Masks(1, product.form.index))
+            compress, _ = chain.build(Masks(1, product.types.index))
             groups, strides = spread(chain.device, n_rows_b, 1)
             chain.launch(compress, groups, *strides, product.b_indptr, product.b_indices, *masks, n_words)
         else:
@@ -175,25 +175,25 @@ class DenseChunked:
             state.masks = ()
 
     def _enqueue(self, chain: Chain, product: Product, rows: Rows, state: _State, phase: str, *results: Any) -> None:
-        form = product.form.of(phase)
-        built, _ = chain.build(DenseChunkedKernel(1, form, rows.listed is not None))
-        workers = min(self._workers(chain, product, form), state.n_chunks)
+        types = product.types.of(phase)
+        built, _ = chain.build(DenseChunkedKernel(1, types, rows.listed is not None))
+        workers = min(self._workers(chain, product, types), state.n_chunks)
         n_words = -(-product.shape[1] // _BITS)
         claimed = chain.scratch(1, np.uint32)
         chain.fill(claimed, 0, 1)
         sizes = np.uint64(n_words), np.uint64(product.b_indices.size)
         chunks = np.uint32(state.n_chunks), state.chunk_row, claimed, *sizes, product.products
         scratch: tuple[cl_array.Array, ...] = (chain.scratch(workers * 2 * _ROOM, np.uint32),)
-        if form.arithmetic is not None:
+        if types.arithmetic is not None:
             for n in (_ROOM, n_words * _BITS):
-                scratch += (chain.scratch(workers * n, form.arithmetic.result),)
+                scratch += (chain.scratch(workers * n, types.arithmetic.result),)
         if phase != "values":
             scratch += chain.scratch(workers * (n_words + -(-n_words // _BITS)), np.uint64), *state.masks
         chain.launch(built, workers, *rows.where, *product.structure, *results, *chunks, *scratch, state.n_words)
 
-    def _workers(self, chain: Chain, product: Product, form: Form) -> int:
+    def _workers(self, chain: Chain, product: Product, types: KernelTypes) -> int:
         """Return how many workers there are arrays for."""
-        size = worker_bytes(product.shape[1], form)
+        size = worker_bytes(product.shape[1], types)
         fitting = (product.free - _CLAIMED_BYTES) // size
         if fitting < 1:
             raise MemoryError(

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from typing_extensions import Self, override
 
-from clsparse_py._spgemm.kernels import Form
+from clsparse_py._spgemm.kernels import KernelTypes
 from clsparse_py._spgemm.methods.team import Team
 from clsparse_py._spgemm.methods.team_sync import SynchronisedKernel
 from clsparse_py.device import Device
@@ -56,11 +56,11 @@ class DenseSpanKernel(SynchronisedKernel):
     @override
     def row_bytes(self) -> int:
         """Local memory for a row."""
-        value = self.form.arithmetic.result.itemsize if self.form.arithmetic else 0
-        needed = (self.columns + self.entries) * value + (self.entries + 1) * (np.dtype(self.form.index).itemsize + 2)
-        if self.form.phase == "values":
+        value = self.types.arithmetic.result.itemsize if self.types.arithmetic else 0
+        needed = (self.columns + self.entries) * value + (self.entries + 1) * (np.dtype(self.types.index).itemsize + 2)
+        if self.types.phase == "values":
             return needed
-        needed += self.columns + self.lanes * (4 + 2 * (8 if self.form.wide else 4))
+        needed += self.columns + self.lanes * (4 + 2 * (8 if self.types.wide else 4))
         return needed + 2 * (self.columns // 32 + 1) * bool(value)
 
     @override
@@ -103,17 +103,17 @@ class DenseSpan(Team):
     ahead: int = 2
 
     @override
-    def record(self, device: Device, form: Form, listed: bool) -> DenseSpanKernel:
+    def record(self, device: Device, types: KernelTypes, listed: bool) -> DenseSpanKernel:
         # The lanes meet in loops of any length: on CPU devices they are one (quirk 4).
         lanes = min(self.lanes or _without_barrier(device), device.max_work_group, device.resident)
         group = min(max(self.work_group or lanes, lanes), device.resident)
         shape = self.columns, self.entries, self.ahead
-        found = DenseSpanKernel(group, form, listed, device.portability, lanes, *shape).fitting(device)
+        found = DenseSpanKernel(group, types, listed, device.portability, lanes, *shape).fitting(device)
         return found.with_teams(device.local_memory - _BETWEEN)
 
-    def legal(self, device: Device, form: Form, work_groups: int = 1) -> bool:
+    def legal(self, device: Device, types: KernelTypes, work_groups: int = 1) -> bool:
         """Return whether local memory holds so many work-groups of one row in the numeric phase, which takes the most."""
-        needed = self.record(device, form.of("numeric"), listed=True).row_bytes + _BETWEEN
+        needed = self.record(device, types.of("numeric"), listed=True).row_bytes + _BETWEEN
         return work_groups * needed <= device.local_memory
 
     @override
@@ -128,7 +128,7 @@ def _without_barrier(device: Device) -> int:
     return device.portability.lane_width if device.portability.lanes == "bpermute" else _LANES
 
 
-def dense_spans(device: Device, form: Form) -> tuple[DenseSpan, ...]:
+def dense_spans(device: Device, types: KernelTypes) -> tuple[DenseSpan, ...]:
     """Return the bins by columns, smallest first, of which local memory holds a row, and two of the large ones."""
     found = (DenseSpan(columns) for columns in _BINS)
-    return tuple(each for each in found if each.legal(device, form, 2 if each.columns >= _LARGE else 1))
+    return tuple(each for each in found if each.legal(device, types, 2 if each.columns >= _LARGE else 1))

@@ -10,7 +10,7 @@ import numpy as np
 from pyopencl import array as cl_array
 from typing_extensions import Self, override
 
-from clsparse_py._spgemm.kernels import Form, OfRows
+from clsparse_py._spgemm.kernels import KernelTypes, OfRows
 from clsparse_py._spgemm.methods.base import Product, Result, Rows
 from clsparse_py._spgemm.methods.team import Team
 from clsparse_py._spgemm.methods.team_sync import SynchronisedKernel
@@ -64,10 +64,10 @@ class DenseWindowsKernel(SynchronisedKernel):
     @override
     def row_bytes(self) -> int:
         """Local memory for a row."""
-        value = self.form.arithmetic.result.itemsize if self.form.arithmetic else 0
-        needed = (self.columns + self.entries) * value + (self.entries + 1) * (np.dtype(self.form.index).itemsize + 2)
-        needed += self.lanes * (8 if self.form.wide else 4)
-        if self.form.phase == "values":
+        value = self.types.arithmetic.result.itemsize if self.types.arithmetic else 0
+        needed = (self.columns + self.entries) * value + (self.entries + 1) * (np.dtype(self.types.index).itemsize + 2)
+        needed += self.lanes * (8 if self.types.wide else 4)
+        if self.types.phase == "values":
             return needed
         return needed + self.columns + self.lanes * (4 + 64 * bool(value))
 
@@ -126,23 +126,23 @@ class DenseWindows(Team):
     parts: int = 16
     min_entries: int = 0
 
-    def columns_of(self, form: Form) -> int:
+    def columns_of(self, types: KernelTypes) -> int:
         """Return how many columns a window has in a phase."""
-        value = form.arithmetic.result.itemsize if form.arithmetic else 0
+        value = types.arithmetic.result.itemsize if types.arithmetic else 0
         return min(self.columns or (_SUMS // value if value else _SYMBOLIC), _MAX_COLUMNS)
 
     @override
-    def record(self, device: Device, form: Form, listed: bool) -> DenseWindowsKernel:
+    def record(self, device: Device, types: KernelTypes, listed: bool) -> DenseWindowsKernel:
         # The lanes meet in loops of any length: on CPU devices they are one (quirk 4).
         lanes = min(self.lanes, device.max_work_group, device.resident)
-        shape = self.columns_of(form), self.entries, self.ahead, self.min_entries if form.arithmetic else 0
-        found = DenseWindowsKernel(lanes, form, listed, device.portability, lanes, *shape)
+        shape = self.columns_of(types), self.entries, self.ahead, self.min_entries if types.arithmetic else 0
+        found = DenseWindowsKernel(lanes, types, listed, device.portability, lanes, *shape)
         return device.fitting(found.narrower(), lambda each: each.row_bytes).fitting(device)
 
     @override
     def prepare(self, chain: Chain, product: Product, rows: Rows) -> cl_array.Array | None:
         """Return memory for the first place of each part of a row; None if rows have one part."""
-        windows = -(-product.shape[1] // self.columns_of(product.form))
+        windows = -(-product.shape[1] // self.columns_of(product.types))
         # Half of the memory that may be taken.
         parts = min(self.parts, windows, _MANY_GROUPS // rows.n, product.spare() // (8 * rows.n))
         return chain.scratch(rows.n * parts, np.uint32) if parts > 1 else None
@@ -151,7 +151,7 @@ class DenseWindows(Team):
     def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: Any, counts: cl_array.Array) -> None:
         parts = self._enqueue_parts(chain, product, rows, state, "symbolic", counts if state is None else state)
         if state is not None:
-            built, record = chain.build(DenseParts(128, product.form.index, rows.listed is not None))
+            built, record = chain.build(DenseParts(128, product.types.index, rows.listed is not None))
             chain.launch(built, -(-rows.n // record.work_group), *rows.where, np.uint32(parts), state, counts)
 
     @override

@@ -125,11 +125,11 @@ class Esc:
     def _contraction(self, chain: Chain, product: Product, rows: Rows, key: np.dtype[Any], phase: str) -> EscContract:
         # In the phase of values there are no keys.
         name = "uint32" if phase == "values" else name_of(key)
-        return EscContract.legal(chain.device, product.form.of(phase), rows.listed is not None, name, self._group(chain))
+        return EscContract.legal(chain.device, product.types.of(phase), rows.listed is not None, name, self._group(chain))
 
     def _needs(self, chain: Chain, product: Product, part: Slice, key_bytes: int, column_bits: int) -> int:
         """Return the bytes of workspace that a slice takes."""
-        n, index_bytes, value_bytes = part.n, product.a_indptr.dtype.itemsize, values_of(product.form).itemsize
+        n, index_bytes, value_bytes = part.n, product.a_indptr.dtype.itemsize, values_of(product.types).itemsize
         pair = key_bytes + NUMBER_BYTES
         tiles = n // self._contraction(chain, product, Rows(1), np.dtype(np.uint64), "values").tile + 1
         structure = part.n_entries * (8 + index_bytes) + 8 * part.n_rows + 4 * tiles + part.n_entries // 64 + 8192
@@ -178,7 +178,7 @@ class Esc:
         """
         group = self._group(chain)
         before = chain.scratch(rows.n + 1, np.uint64), chain.scratch(rows.n + 1, np.uint64)
-        built, record = chain.build(EscRows(group, product.form.index, rows.listed is not None))
+        built, record = chain.build(EscRows(group, product.types.index, rows.listed is not None))
         chain.launch(built, -(-rows.n // record.work_group), *rows.where, product.a_indptr, product.products, *before)
         for each in before:
             enqueue_scan(chain, each, each, rows.n, kind="pointers")
@@ -247,13 +247,13 @@ class Esc:
         counts: Any = None,
     ) -> _Sorted:
         """Enqueue expansion and sort of a slice, and the search of the runs in it; may wait for the device if it ``waits``."""
-        group, listed, form = self._group(chain), rows.listed is not None, product.form.of("symbolic")
+        group, listed, types = self._group(chain), rows.listed is not None, product.types.of("symbolic")
         where, n = (*rows._replace(n=part.n_rows).where, np.uint64(part.begin)), np.uint32(part.n)
         entry_at = chain.scratch(part.n_entries, product.a_indices.dtype)
         entry_slot = chain.scratch(part.n_entries, np.uint32)
         entry_products = chain.scratch(part.n_entries + 1, np.int32)
         row_entries = (chain.scratch(part.n_rows + 1, np.int32),) if self.merges and waits else ()
-        built, entries = chain.build(EscEntries(group, form.index, listed, bool(row_entries)))
+        built, entries = chain.build(EscEntries(group, types.index, listed, bool(row_entries)))
         chain.launch(
             built, -(-part.n_entries // entries.work_group), *where, np.uint64(part.n_entries), state.entries_before,
             product.a_indptr, product.a_indices, product.b_indptr, entry_at, entry_slot, entry_products,
@@ -263,7 +263,7 @@ class Esc:
 
         dtypes = (state.key(part), np.dtype(np.uint32))[: 1 + numbered]
         given = tuple(chain.scratch(part.n, dtype) for dtype in dtypes)
-        built, expand = chain.build(EscExpand(group, form, name_of(dtypes[0]), "numbered" if numbered else "keys"))
+        built, expand = chain.build(EscExpand(group, types, name_of(dtypes[0]), "numbered" if numbered else "keys"))
         chain.launch(
             built, -(-part.n // (expand.work_group * expand.items)), n, np.uint32(part.n_entries), entry_products, entry_at,
             product.a_indices, product.b_indptr, np.uint32(state.column_bits), entry_slot, product.b_indices, *given,
@@ -280,7 +280,7 @@ class Esc:
         tile = self._contraction(chain, product, rows, dtypes[0], "values").tile
         n_tiles = -(-part.n // tile)
         runs_before, tile_first = chain.scratch(part.n_rows + 1, np.uint32), chain.scratch(n_tiles + 1, np.uint32)
-        built, count = chain.build(EscCount(group, form.index, listed, counts is not None))
+        built, count = chain.build(EscCount(group, types.index, listed, counts is not None))
         chain.launch(
             built, -(-(max(part.n_rows, n_tiles) + 1) // count.work_group), *where, n, np.uint32(n_tiles), np.uint32(tile),
             state.products_before, places, runs_before, tile_first, *(() if counts is None else (counts,)),
@@ -293,8 +293,8 @@ class Esc:
         """Enqueue the values of a slice's rows, and the columns outside the phase of values."""
         group, n = self._group(chain), np.uint32(part.n)
         where = (*rows._replace(n=part.n_rows).where, np.uint64(part.begin))
-        values = chain.scratch(part.n, values_of(product.form))
-        built, expand = chain.build(EscExpand(group, product.form.of("values"), "uint32", "values"))
+        values = chain.scratch(part.n, values_of(product.types))
+        built, expand = chain.build(EscExpand(group, product.types.of("values"), "uint32", "values"))
         chain.launch(
             built, -(-part.n // (expand.work_group * expand.items)), n, np.uint32(part.n_entries), made.entry_products,
             made.entry_at, product.a_indices, product.b_indptr, product.a_data, product.b_data, values,
@@ -306,5 +306,5 @@ class Esc:
         found = made.runs_before, made.tile_first, made.numbers
         chain.launch(built, n_tiles, *where, n, *found, values, C.indptr, *columns, C.data, partial)
         if n_tiles > 1:
-            built, carry = chain.build(EscCarry(group, product.form.of("values"), rows.listed is not None, contract.tile))
+            built, carry = chain.build(EscCarry(group, product.types.of("values"), rows.listed is not None, contract.tile))
             chain.launch(built, -(-n_tiles // carry.work_group), *where, np.uint32(n_tiles), *found, C.indptr, C.data, partial)

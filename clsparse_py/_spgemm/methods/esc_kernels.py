@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from typing_extensions import Self, override
 
-from clsparse_py._spgemm.kernels import Form, OfRows
+from clsparse_py._spgemm.kernels import KernelTypes, OfRows
 from clsparse_py.arithmetic import OPENCL_TYPES
 from clsparse_py.device import Device, Portability
 from clsparse_py.programs import Parameters
@@ -18,10 +18,10 @@ from clsparse_py.records import dataclass
 __all__ = ["EscCarry", "EscContract", "EscCount", "EscEntries", "EscExpand", "EscMark", "EscRows", "values_of"]
 
 
-def values_of(form: Form) -> np.dtype[Any]:
+def values_of(types: KernelTypes) -> np.dtype[Any]:
     """Return the dtype of C's values in a phase that has values."""
-    assert form.arithmetic is not None
-    return form.arithmetic.result
+    assert types.arithmetic is not None
+    return types.arithmetic.result
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class EscExpand(Parameters):
 
     Attributes
     ----------
-    form : Form
+    types : KernelTypes
         Of the "values" phase if values are made, else of the "symbolic" one.
     key : str
         As in `EscMark`.
@@ -129,7 +129,7 @@ class EscExpand(Parameters):
 
     template = "spgemm/esc_expand"
 
-    form: Form
+    types: KernelTypes
     key: str
     what: str
     items: int = 8
@@ -138,12 +138,12 @@ class EscExpand(Parameters):
     @override
     def name(self) -> str:
         what = self.what if self.what == "values" else f"{self.what}_{self.key}"
-        return f"spgemm_esc_expand_{what}_n{self.items}_{self.form.name}_wg{self.work_group}"
+        return f"spgemm_esc_expand_{what}_n{self.items}_{self.types.name}_wg{self.work_group}"
 
     @property
     @override
     def prelude(self) -> str:
-        return f"{self.form.prelude}\ntypedef {OPENCL_TYPES[self.key]} KEY;"
+        return f"{self.types.prelude}\ntypedef {OPENCL_TYPES[self.key]} KEY;"
 
     @override
     def arguments(self) -> Mapping[str, object]:
@@ -156,20 +156,20 @@ class _OfEntries(Parameters):
 
     Attributes
     ----------
-    form : Form
+    types : KernelTypes
         For the "numeric" or the "values" phase.
     listed : bool
         Whether the rows are listed.
     """
 
-    form: Form
+    types: KernelTypes
     listed: bool
 
     @property
     @override
     def name(self) -> str:
         listed = "_listed" if self.listed else ""
-        return f"{self.template.replace('/', '_')}_{self.shape_name}{self.form.name}{listed}_wg{self.work_group}"
+        return f"{self.template.replace('/', '_')}_{self.shape_name}{self.types.name}{listed}_wg{self.work_group}"
 
     @property
     def shape_name(self) -> str:
@@ -179,7 +179,7 @@ class _OfEntries(Parameters):
     @property
     @override
     def prelude(self) -> str:
-        return f"#define LISTED {int(self.listed)}\n{self.form.prelude}"
+        return f"#define LISTED {int(self.listed)}\n{self.types.prelude}"
 
 
 @dataclass(frozen=True)
@@ -203,9 +203,9 @@ class EscContract(_OfEntries):
     portability: Portability
 
     @classmethod
-    def legal(cls, device: Device, form: Form, listed: bool, key: str, work_group: int) -> EscContract:
+    def legal(cls, device: Device, types: KernelTypes, listed: bool, key: str, work_group: int) -> EscContract:
         """Return the record that suits a device: many products to a work-item if sums are small; it fits in local memory."""
-        record = cls(min(work_group, device.max_work_group), form, listed, key, 15, device.portability)
+        record = cls(min(work_group, device.max_work_group), types, listed, key, 15, device.portability)
         record = replace(record, items={8: 11, 16: 5}.get(record.value_bytes, 15))
         halves = (replace(record, work_group=record.work_group >> bit) for bit in range(record.work_group.bit_length()))
         return device.fitting(halves, lambda each: each.local_bytes)
@@ -213,7 +213,7 @@ class EscContract(_OfEntries):
     @property
     def value_bytes(self) -> int:
         """Bytes of a value of C."""
-        return values_of(self.form).itemsize
+        return values_of(self.types).itemsize
 
     @property
     def tile(self) -> int:
@@ -228,7 +228,7 @@ class EscContract(_OfEntries):
     @property
     @override
     def shape_name(self) -> str:
-        return f"n{self.items}_{'' if self.form.phase == 'values' else self.key + '_'}"
+        return f"n{self.items}_{'' if self.types.phase == 'values' else self.key + '_'}"
 
     @property
     @override
@@ -242,7 +242,7 @@ class EscContract(_OfEntries):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {"work_group": self.work_group, "items": self.items, "values_only": self.form.phase == "values"}
+        return {"work_group": self.work_group, "items": self.items, "values_only": self.types.phase == "values"}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:

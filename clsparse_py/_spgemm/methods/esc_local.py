@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from typing_extensions import Self, override
 
-from clsparse_py._spgemm.kernels import Form, RowKernel
+from clsparse_py._spgemm.kernels import KernelTypes, RowKernel
 from clsparse_py._spgemm.methods.base import Product, Rows
 from clsparse_py._spgemm.methods.sort import max_columns_of
 from clsparse_py._spgemm.methods.team import Team, varied
@@ -33,10 +33,10 @@ _GROUP_PRODUCTS = 1 << 14
 _SHARED = 24 << 10
 
 
-def _word_bytes(form: Form, columns: int | None, bits: int) -> int:
+def _word_bytes(types: KernelTypes, columns: int | None, bits: int) -> int:
     """Return the bytes of a word: in the symbolic phase a column, else also the number of a product."""
-    if form.phase == "symbolic":
-        return 8 if form.wide else 4
+    if types.phase == "symbolic":
+        return 8 if types.wide else 4
     return 4 if columns is not None and (columns - 1).bit_length() + bits <= 32 else 8
 
 
@@ -62,7 +62,7 @@ class _SortingKernel(RowKernel):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        bits = (self.products - 1).bit_length() if self.form.arithmetic else 0
+        bits = (self.products - 1).bit_length() if self.types.arithmetic else 0
         return {**super().arguments(), "products": self.products, "wide_words": self.word_bytes == 8, "bits": bits}
 
 
@@ -76,7 +76,7 @@ class EscItemKernel(_SortingKernel):
     @property
     def work_item_bytes(self) -> int:
         """Bytes of local memory for a work-item."""
-        return self.products * (self.word_bytes + bool(self.form.arithmetic))
+        return self.products * (self.word_bytes + bool(self.types.arithmetic))
 
     @override
     def arguments(self) -> Mapping[str, object]:
@@ -106,13 +106,13 @@ class EscTeamKernel(_SortingTeamKernel):
     @property
     def row_bytes(self) -> int:
         """Local memory for a row."""
-        value_bytes = self.form.arithmetic.result.itemsize if self.form.arithmetic else 0
+        value_bytes = self.types.arithmetic.result.itemsize if self.types.arithmetic else 0
         return self.products * (2 * self.word_bytes + 2) + 8 + self.lanes * (4 + value_bytes)
 
     @override
     def arguments(self) -> Mapping[str, object]:
         # An index fits in the place of a word.
-        bases = self.form.index == "int32" or self.word_bytes == 8
+        bases = self.types.index == "int32" or self.word_bytes == 8
         shape = {"teams": self.work_group // self.lanes, "free": self.team_sync != "barrier", "bases": bases}
         return {**super().arguments(), **shape}
 
@@ -138,7 +138,7 @@ class EscGroupKernel(_SortingTeamKernel):
     @property
     @override
     def row_bytes(self) -> int:
-        value_bytes = self.form.arithmetic.result.itemsize if self.form.arithmetic else 0
+        value_bytes = self.types.arithmetic.result.itemsize if self.types.arithmetic else 0
         return 2 * (self.entries + 1) + self.lanes * (4 + value_bytes + 2 * (1 << self.DIGIT_BITS))
 
     @property
@@ -149,7 +149,7 @@ class EscGroupKernel(_SortingTeamKernel):
     @property
     def base_words(self) -> int:
         """Words that hold an index for each entry of a row of A."""
-        return -(-self.entries * np.dtype(self.form.index).itemsize // self.word_bytes)
+        return -(-self.entries * np.dtype(self.types.index).itemsize // self.word_bytes)
 
     @property
     def scratch_bytes(self) -> int:
@@ -159,7 +159,7 @@ class EscGroupKernel(_SortingTeamKernel):
     @override
     def arguments(self) -> Mapping[str, object]:
         # If a word has room for the number of a product's entry of A, that entry need not be searched for.
-        entry_bits = (self.entries - 1).bit_length() if self.word_bytes == 8 and self.form.arithmetic else 0
+        entry_bits = (self.entries - 1).bit_length() if self.word_bytes == 8 and self.types.arithmetic else 0
         words = {"room": self.room, "base_words": self.base_words, "entry_bits": entry_bits}
         shape = {"digit_bits": self.DIGIT_BITS, "entries": self.entries}
         return {**super().arguments(), **words, **shape}
@@ -197,11 +197,11 @@ class _SortingTeam(Team):
         """The longest row of A that it takes."""
         return self.products
 
-    def min_bytes(self, device: Device, form: Form) -> int:  # noqa: ARG002 - most sort on the chip
+    def min_bytes(self, device: Device, types: KernelTypes) -> int:  # noqa: ARG002 - most sort on the chip
         """Return the workspace that it needs at least."""
         return 0
 
-    def max_columns(self, device: Device, form: Form) -> int:  # noqa: ARG002 - words of any size fit
+    def max_columns(self, device: Device, types: KernelTypes) -> int:  # noqa: ARG002 - words of any size fit
         """Return the most columns with which a column and the number of a product fit in a word, and a row's words in memory."""
         return max_columns_of(self.products)
 
@@ -211,9 +211,9 @@ class EscItem(_SortingTeam):
     """An accumulator that sorts the products of a row in the registers of a work-item; ``products`` are at most 32."""
 
     @override
-    def record(self, device: Device, form: Form, listed: bool) -> EscItemKernel:
-        word_bytes = _word_bytes(form, self.columns, self.bits)
-        asked = EscItemKernel(self.work_group, form, listed, device.portability.at_most(1), 1, 1 << self.bits, word_bytes)
+    def record(self, device: Device, types: KernelTypes, listed: bool) -> EscItemKernel:
+        word_bytes = _word_bytes(types, self.columns, self.bits)
+        asked = EscItemKernel(self.work_group, types, listed, device.portability.at_most(1), 1, 1 << self.bits, word_bytes)
         fitting = min(device.local_memory - RESERVED, _SHARED) // asked.work_item_bytes
         return replace(asked, work_group=min(self.work_group, device.max_work_group, max(fitting // 32 * 32, 1)))
 
@@ -235,17 +235,17 @@ class EscTeam(_SortingTeam):
     lanes: int = 32
 
     @override
-    def record(self, device: Device, form: Form, listed: bool) -> EscTeamKernel:
-        word_bytes = _word_bytes(form, self.columns, self.bits)
-        asked = EscTeamKernel(self.work_group, form, listed, device.portability, self.lanes, self.products, word_bytes)
+    def record(self, device: Device, types: KernelTypes, listed: bool) -> EscTeamKernel:
+        word_bytes = _word_bytes(types, self.columns, self.bits)
+        asked = EscTeamKernel(self.work_group, types, listed, device.portability, self.lanes, self.products, word_bytes)
         found = asked.within(min(max(self.work_group, self.lanes), device.max_work_group), device.portability.lane_width)
         assert found is not None  # a work-group has at least one work-item
         return found.with_teams(min(device.local_memory - RESERVED, _SHARED))
 
     @override
-    def max_columns(self, device: Device, form: Form) -> int:
-        needed = self.record(device, form.of("numeric"), listed=True).row_bytes
-        return super().max_columns(device, form) if needed + RESERVED <= device.local_memory else 1 << 32 - self.bits
+    def max_columns(self, device: Device, types: KernelTypes) -> int:
+        needed = self.record(device, types.of("numeric"), listed=True).row_bytes
+        return super().max_columns(device, types) if needed + RESERVED <= device.local_memory else 1 << 32 - self.bits
 
     @override
     def describe(self) -> str:
@@ -268,12 +268,12 @@ class EscGroup(_SortingTeam):
     _RESIDENT: ClassVar[int] = 2
 
     @override
-    def record(self, device: Device, form: Form, listed: bool) -> EscGroupKernel:
+    def record(self, device: Device, types: KernelTypes, listed: bool) -> EscGroupKernel:
         # The lanes meet in loops of any length: on CPU devices they are one (quirk 4).
         lanes = min(self.work_group, device.resident)
-        word_bytes = _word_bytes(form, self.columns, self.bits)
+        word_bytes = _word_bytes(types, self.columns, self.bits)
         shape = lanes, self.products, word_bytes, self.entries
-        return EscGroupKernel(lanes, form, listed, device.portability, *shape).fitting(device)
+        return EscGroupKernel(lanes, types, listed, device.portability, *shape).fitting(device)
 
     @property
     @override
@@ -281,12 +281,12 @@ class EscGroup(_SortingTeam):
         return self.entries
 
     @override
-    def min_bytes(self, device: Device, form: Form) -> int:
-        return self.record(device, form, listed=True).scratch_bytes
+    def min_bytes(self, device: Device, types: KernelTypes) -> int:
+        return self.record(device, types, listed=True).scratch_bytes
 
     @override
-    def max_columns(self, device: Device, form: Form) -> int:
-        return super().max_columns(device, form) >> (self.entries - 1).bit_length()
+    def max_columns(self, device: Device, types: KernelTypes) -> int:
+        return super().max_columns(device, types) >> (self.entries - 1).bit_length()
 
     @override
     def _spread(self, chain: Chain, product: Product, rows: Rows, record: Any) -> tuple[int, tuple[Any, ...]]:
@@ -303,14 +303,14 @@ class EscGroup(_SortingTeam):
         return f"{self.products} products in global memory, a work-group of {self.work_group} to a row"
 
 
-def _max_products(device: Device, form: Form, lanes: int, word_bytes: int) -> int:
+def _max_products(device: Device, types: KernelTypes, lanes: int, word_bytes: int) -> int:
     """Return how many products of a row local memory holds, in any phase."""
-    one = replace(EscTeam(1, lanes=lanes).record(device, form.of("numeric"), listed=True), word_bytes=word_bytes)
+    one = replace(EscTeam(1, lanes=lanes).record(device, types.of("numeric"), listed=True), word_bytes=word_bytes)
     of_product = replace(one, products=2).row_bytes - one.row_bytes
     return (device.local_memory - RESERVED - one.row_bytes) // of_product
 
 
-def esc_bins(device: Device, form: Form, thresholds: Thresholds) -> tuple[EscItem | EscTeam | EscGroup, ...]:
+def esc_bins(device: Device, types: KernelTypes, thresholds: Thresholds) -> tuple[EscItem | EscTeam | EscGroup, ...]:
     """Return the bins: rows of one work-item, one sub-group, one work-group, and one work-group in global memory.
 
     There are no more products than local memory holds: more if columns leave room for a product's number in a word of 32 bits,
@@ -322,8 +322,8 @@ def esc_bins(device: Device, form: Form, thresholds: Thresholds) -> tuple[EscIte
     width, group = min(32, device.max_work_group), min(256, device.max_work_group)
     found: list[EscItem | EscTeam | EscGroup] = [EscItem(of_item)]
     for products, lanes in ((of_sub_group, width), (of_group, group)):
-        fitting = min(products, _max_products(device, form, lanes, 8))
-        packed = min(products, fitting if form.wide else _max_products(device, form, lanes, 4))
+        fitting = min(products, _max_products(device, types, lanes, 8))
+        packed = min(products, fitting if types.wide else _max_products(device, types, lanes, 4))
         # Small rows with as many lanes take a quarter of the local memory: more of them share a compute unit.
         found += [EscTeam(size, lanes=lanes) for size in (fitting // 4, fitting, packed) if size > found[-1].products]
     return *found, EscGroup(_GROUP_PRODUCTS, min(512, device.max_work_group))

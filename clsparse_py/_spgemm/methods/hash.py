@@ -10,7 +10,7 @@ from typing import Any
 from pyopencl import array as cl_array
 from typing_extensions import Self, override
 
-from clsparse_py._spgemm.kernels import Form
+from clsparse_py._spgemm.kernels import KernelTypes
 from clsparse_py._spgemm.methods.base import Product, Result, Rows
 from clsparse_py._spgemm.methods.dense_windows import DenseWindows
 from clsparse_py._spgemm.methods.team import Team, varied
@@ -65,7 +65,7 @@ class HashKernel(SynchronisedKernel):
     @property
     def _value(self) -> int:
         """Bytes of a sum; 0 in the symbolic phase."""
-        return self.form.arithmetic.result.itemsize if self.form.arithmetic else 0
+        return self.types.arithmetic.result.itemsize if self.types.arithmetic else 0
 
     @property
     def _places(self) -> int:
@@ -122,13 +122,13 @@ class Hash(Team):
         """Most entries of a row of A."""
         return min(self.products, _LENGTH) if self.items else None
 
-    def _slots(self, form: Form) -> int:  # noqa: ARG002 - of any phase
+    def _slots(self, types: KernelTypes) -> int:  # noqa: ARG002 - of any phase
         return self.products
 
     @override
-    def record(self, device: Device, form: Form, listed: bool) -> HashKernel:
-        shape = self.lanes, self.products, self._slots(form), self.items, self.deterministic or not _has_atomics(device, form)
-        found = HashKernel(self.work_group, form, listed, device.portability, *shape).fitting(device)
+    def record(self, device: Device, types: KernelTypes, listed: bool) -> HashKernel:
+        shape = self.lanes, self.products, self._slots(types), self.items, self.deterministic or not _has_atomics(device, types)
+        found = HashKernel(self.work_group, types, listed, device.portability, *shape).fitting(device)
         # Two work-groups are to be resident, if that leaves local memory for a row.
         rows = max(device.local_memory // 2 // found.row_bytes, 1)
         return replace(found, work_group=min(found.work_group, found.lanes << rows.bit_length() - 1))
@@ -140,8 +140,8 @@ class Hash(Team):
 
     @override
     def _enqueue(self, chain: Chain, product: Product, rows: Rows, phase: str, *results: Any, entries: int | None = None) -> None:
-        form = product.form.of(phase)
-        if form.arithmetic and not product.deterministic and not _has_atomics(chain.device, form):
+        types = product.types.of(phase)
+        if types.arithmetic and not product.deterministic and not _has_atomics(chain.device, types):
             _log.info("%s has no atomics for values of this dtype: they are added in order", chain.device.name)
         super()._enqueue(chain, product, rows, phase, *results, entries=entries)
 
@@ -162,8 +162,8 @@ class LargeHash(Hash):
     counts: bool = True
 
     @override
-    def _slots(self, form: Form) -> int:
-        return min(self.slots, self.products) if form.arithmetic else self.products
+    def _slots(self, types: KernelTypes) -> int:
+        return min(self.slots, self.products) if types.arithmetic else self.products
 
     @property
     def _windows(self) -> DenseWindows:
@@ -189,15 +189,15 @@ class LargeHash(Hash):
         return f"{super().describe()}, {min(self.slots, self.products)} slots{windows}"
 
 
-def _has_atomics(device: Device, form: Form) -> bool:
+def _has_atomics(device: Device, types: KernelTypes) -> bool:
     """Return whether a device has atomics for the values of a product, if the phase has any."""
-    size = form.arithmetic.result.itemsize if form.arithmetic else 0
+    size = types.arithmetic.result.itemsize if types.arithmetic else 0
     return size == 4 or (size == 8 and device.int64_atomics)
 
 
-def hashes(device: Device, form: Form, *, registers: bool) -> tuple[Hash, ...]:
+def hashes(device: Device, types: KernelTypes, *, registers: bool) -> tuple[Hash, ...]:
     """Return the accumulators of "hash", or with ``registers`` of "reg-hash": none if columns need 64 bits."""
-    if form.wide:
+    if types.wide:
         return ()
     found = []
     for products in _BINS:
@@ -205,21 +205,21 @@ def hashes(device: Device, form: Form, *, registers: bool) -> tuple[Hash, ...]:
         lanes = min(max(products // 8, 1), 32) if registers else 1 << (products.bit_length() - 1) // 2
         items = (2 if device.resident == 1 else 8) if registers else 0
         found.append(Hash(products, min(lanes, device.resident), items))
-    return tuple(each for each in found if each.record(device, form, True).row_bytes <= device.local_memory)
+    return tuple(each for each in found if each.record(device, types, True).row_bytes <= device.local_memory)
 
 
-def large_hashes(device: Device, form: Form) -> tuple[LargeHash, ...]:
+def large_hashes(device: Device, types: KernelTypes) -> tuple[LargeHash, ...]:
     """Return the accumulators of "large-hash": none if columns need 64 bits."""
-    if form.wide:
+    if types.wide:
         return ()
     lanes, items = (1, 2) if device.resident == 1 else (128, 4)
 
-    def fits(products: int, slots: int, of: Form, budget: int) -> bool:
+    def fits(products: int, slots: int, of: KernelTypes, budget: int) -> bool:
         return LargeHash(products, lanes, items, lanes, slots=slots).record(device, of, True).row_bytes <= budget
 
     # Rows of C have far fewer entries than products as a rule; several work-groups are to be resident.
-    slots = next(slots for slots in (2048, 1024, 512, 256, 128) if fits(slots, slots, form, device.local_memory * 2 // 3))
-    symbolic = form.of("symbolic")
+    slots = next(slots for slots in (2048, 1024, 512, 256, 128) if fits(slots, slots, types, device.local_memory * 2 // 3))
+    symbolic = types.of("symbolic")
     return tuple(
         LargeHash(products, lanes, items, lanes, slots=slots, counts=fits(products, slots, symbolic, device.local_memory))
         for products in _LARGE_BINS

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from typing_extensions import Self, override
 
-from clsparse_py._spgemm.kernels import Form, RowKernel
+from clsparse_py._spgemm.kernels import KernelTypes, RowKernel
 from clsparse_py._spgemm.methods.base import Product, Rows
 from clsparse_py._spgemm.methods.team import Team, varied
 from clsparse_py._spgemm.thresholds import Thresholds
@@ -89,17 +89,17 @@ class MergeKernel(RowKernel):
     @property
     def _entry_bytes(self) -> int:
         """Bytes of a column and a value of C."""
-        return (8 if self.form.wide else 4) + (self.form.arithmetic.result.itemsize if self.form.arithmetic else 0)
+        return (8 if self.types.wide else 4) + (self.types.arithmetic.result.itemsize if self.types.arithmetic else 0)
 
     @property
     def _input_bytes(self) -> int:
         """Bytes of an entry of B, as stored."""
-        return (8 if self.form.wide else 4) + (np.dtype(self.form.arithmetic.x).itemsize if self.form.arithmetic else 0)
+        return (8 if self.types.wide else 4) + (np.dtype(self.types.arithmetic.x).itemsize if self.types.arithmetic else 0)
 
     @property
     def _work_item_bytes(self) -> int:
         """Bytes of local memory for each work-item, but for staged entries of B."""
-        head = self._entry_bytes + (8 if self.form.wide else 4) + np.dtype(self.form.index).itemsize
+        head = self._entry_bytes + (8 if self.types.wide else 4) + np.dtype(self.types.index).itemsize
         staged = -(-33 * self.staged_c * self._entry_bytes // 32)
         return staged + (0 if self.registers else self.items * head)
 
@@ -116,12 +116,12 @@ class MergeKernel(RowKernel):
         lanes = min(self.lanes, width)
         items = self.items * (self.lanes // lanes)
         registers = self.registers and items <= self.MAX_ITEMS
-        alone = lanes == 1 and self.form.phase != "symbolic"
+        alone = lanes == 1 and self.types.phase != "symbolic"
         staged_c = self.staged_c if alone and not self.listed else 0
         made = replace(self, lanes=lanes, items=items, registers=registers, staged_c=staged_c, staged_b=0)
         # A whole sub-group makes the rows: not after a compiler refused that.
         whole = 1 < min(lane_width, self.lane_width) == width
-        if self.staged_b and alone and registers and whole and self.form.index == "int32":
+        if self.staged_b and alone and registers and whole and self.types.index == "int32":
             room = self.LOCAL_MEMORY - width * made._work_item_bytes
             if (self.staged_b + 1) * self._input_bytes <= room:
                 return replace(made, staged_b=self.staged_b, portability=self.portability.at_most(width), work_group=width)
@@ -167,24 +167,24 @@ class Merge(Team):
         """The longest row of A that it takes."""
         return self.lanes * self.items
 
-    def legal(self, device: Device, form: Form, *, listed: bool, max_length_of_b: int = 0) -> MergeKernel | None:
+    def legal(self, device: Device, types: KernelTypes, *, listed: bool, max_length_of_b: int = 0) -> MergeKernel | None:
         """Return the nearest record that a device can hold, or None."""
         shape = self.lanes, self.items, self.registers, self.staged_c or 0, self.staged_b, max_length_of_b
-        asked = MergeKernel(self.work_group, form, listed, device.portability, *shape)
+        asked = MergeKernel(self.work_group, types, listed, device.portability, *shape)
         width = device.portability.lane_width
         group = max(self.work_group, width) if self.staged_b or min(self.lanes, width) > 1 else self.work_group
         return asked.within(min(group, device.max_work_group), width)
 
-    def speculative(self, device: Device, form: Form, max_length_of_b: int) -> MergeKernel:
+    def speculative(self, device: Device, types: KernelTypes, max_length_of_b: int) -> MergeKernel:
         """Return the record of a symbolic phase that tells whether it holds all rows."""
-        legal = self.legal(device, form, listed=False, max_length_of_b=max_length_of_b)
+        legal = self.legal(device, types, listed=False, max_length_of_b=max_length_of_b)
         assert legal is not None, self  # `merges` gives none else
         # The products of a work-item are told in 13 bits.
         return replace(legal, max_length_of_b=min(max_length_of_b, 8191 // legal.items))
 
     @override
-    def record(self, device: Device, form: Form, listed: bool) -> MergeKernel:
-        legal = self.legal(device, form, listed=listed)
+    def record(self, device: Device, types: KernelTypes, listed: bool) -> MergeKernel:
+        legal = self.legal(device, types, listed=listed)
         assert legal is not None, self  # `merges` gives none else
         return legal
 
@@ -214,7 +214,7 @@ class Merge(Team):
         return f"{self.items} heads a work-item{where}, {self.lanes} to a row{staged}"
 
 
-def merges(device: Device, form: Form, thresholds: Thresholds, *, registers: bool) -> tuple[Merge, ...]:
+def merges(device: Device, types: KernelTypes, thresholds: Thresholds, *, registers: bool) -> tuple[Merge, ...]:
     """Return the bins that a device can hold, those of short rows of A first.
 
     Few entries have one work-item, which has nothing to exchange and stages its entries of C; more have more lanes, at least
@@ -227,4 +227,4 @@ def merges(device: Device, form: Form, thresholds: Thresholds, *, registers: boo
         if lanes * heads > shapes[-1][0] * shapes[-1][1]:
             shapes.append((lanes, heads))
     found = (Merge(lanes, heads, registers) for lanes, heads in shapes)
-    return tuple(merge for merge in found if merge.legal(device, form, listed=False))
+    return tuple(merge for merge in found if merge.legal(device, types, listed=False))

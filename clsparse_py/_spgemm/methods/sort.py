@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from typing_extensions import Self, override
 
-from clsparse_py._spgemm.kernels import Form
+from clsparse_py._spgemm.kernels import KernelTypes
 from clsparse_py._spgemm.methods.base import Product
 from clsparse_py._spgemm.methods.team import Team, varied
 from clsparse_py._spgemm.methods.team_sync import SynchronisedKernel
@@ -61,9 +61,9 @@ class SortKernel(SynchronisedKernel):
     @property
     @override
     def row_bytes(self) -> int:
-        value = self.form.arithmetic.result.itemsize if self.form.arithmetic else 0
+        value = self.types.arithmetic.result.itemsize if self.types.arithmetic else 0
         words = self.word_bytes * (self.products + self.lanes)
-        return words + (2 + np.dtype(self.form.index).itemsize + value) * self.products + 2 + 4 * self.lanes
+        return words + (2 + np.dtype(self.types.index).itemsize + value) * self.products + 2 + 4 * self.lanes
 
     @property
     @override
@@ -82,7 +82,7 @@ class SortKernel(SynchronisedKernel):
             "teams": self.work_group // self.lanes,
             "lane_width": self.lane_width,
             "wide_words": self.word_bytes == 8,
-            "bits": bits if self.form.arithmetic else 0,
+            "bits": bits if self.types.arithmetic else 0,
             "bits_of_products": bits,
         }
 
@@ -137,12 +137,12 @@ class Sort(Team):
         return self.lanes * self.items
 
     @override
-    def record(self, device: Device, form: Form, listed: bool) -> SortKernel:
+    def record(self, device: Device, types: KernelTypes, listed: bool) -> SortKernel:
         columns = 32 if self.columns is None else (self.columns - 1).bit_length()
-        bits = columns + (0 if form.phase == "symbolic" else (self.products - 1).bit_length())
-        word_bytes = 8 if form.wide or bits > 32 else 4
+        bits = columns + (0 if types.phase == "symbolic" else (self.products - 1).bit_length())
+        word_bytes = 8 if types.wide or bits > 32 else 4
         width = device.portability.lane_width
-        asked = SortKernel(self.work_group, form, listed, device.portability, self.lanes, self.items, self.registers, word_bytes)
+        asked = SortKernel(self.work_group, types, listed, device.portability, self.lanes, self.items, self.registers, word_bytes)
         legal = asked.within(min(max(self.work_group, self.lanes, width), device.max_work_group), width)
         assert legal is not None, self  # no device has so few work-items in a work-group
         return legal

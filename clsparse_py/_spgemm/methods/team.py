@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from pyopencl import array as cl_array
 from typing_extensions import Self
 
-from clsparse_py._spgemm.kernels import Form, RowKernel
+from clsparse_py._spgemm.kernels import KernelTypes, RowKernel
 from clsparse_py._spgemm.kind import Kind
 from clsparse_py._spgemm.methods.base import Product, Result, Rows
 from clsparse_py.device import Device
@@ -31,7 +31,7 @@ class Team(abc.ABC):
     """
 
     @abc.abstractmethod
-    def record(self, device: Device, form: Form, listed: bool) -> RowKernel:
+    def record(self, device: Device, types: KernelTypes, listed: bool) -> RowKernel:
         """Return the legal record of the kernel for a phase."""
 
     @abc.abstractmethod
@@ -83,4 +83,4 @@ def varied(team: _Team, field: str, value: Any) -> _Team:
 
 def _record(kind: Kind, team: Team, phase: str, listed: bool) -> RowKernel:
     """Return a team's record for a phase."""
-    return team.record(kind.device, kind.form.of(phase), listed)
+    return team.record(kind.device, kind.types.of(phase), listed)
