@@ -14,8 +14,9 @@ __all__ = ["LAYOUT", "PASSES", "bicgstab"]
 #: iteration, `middle` after its first product, `code_after` at its end. bound and norm are squares, and so is tolerance: that of
 #: rho and omega.
 LAYOUT = Layout(
-    scalars=("bound", "tolerance", "norm", "code", "code_after", "middle", "rho", "rho_before", "alpha", "omega"),
+    scalars=("bound", "tolerance", "code", "code_after", "middle", "rho", "rho_before", "alpha", "omega"),
     sums=("rr", "bb", "shadow_r", "shadow_v", "ts", "tt", "ss"),
+    told=("norm", "code", "code_after"),
 )
 
 _RR = ("rr", "of_real(square(r))")
@@ -35,7 +36,8 @@ _DIRECTION = Pass(
         "const T beta = times(quotient(shadow_r, rho_before), quotient(alpha, omega));",
     ),
     lines=("p = r + times(beta, p - times(omega, v));",),
-    keeps=(("norm", "rr"), ("code", "of_real(code)"), ("rho", "shadow_r")), guarded=True,
+    keeps=(("code", "of_real(code)"), ("rho", "shadow_r")), guarded=True,
+    tells=(("norm", "rr"), ("code", "of_real(code)"), ("code_after", "code_after")),
 )  # fmt: skip
 _ALONG = Pass("bicgstab_along", reads=("shadow", "v"), sums=(("shadow_v", "times(conjugate(shadow), v)"),))
 _HALF = Pass(
@@ -79,7 +81,8 @@ def bicgstab(system: System) -> int:
     sweeps = Sweeps(system.chain, system.n, system.dtype, LAYOUT)
     r, shadow, p, v, t = (sweeps.vector() for _ in range(5))
     p_m, r_m = (p, r) if M is None else (sweeps.vector(), sweeps.vector())
-    direction, along = sweeps.bind(_DIRECTION, r=r, v=v, p=p), sweeps.bind(_ALONG, shadow=shadow, v=v)
+    direction = [sweeps.bind(_DIRECTION, 0, turn, r=r, v=v, p=p) for turn in (0, 1)]
+    along = sweeps.bind(_ALONG, shadow=shadow, v=v)
     half, stabiliser = sweeps.bind(_HALF, v=v, r=r), sweeps.bind(_STABILISER, t=t, r=r)
     end = sweeps.bind(_END if M is None else _END_OF_M, t=t, shadow=shadow, p_m=p_m, r_m=r_m, x=x, r=r)
     system.begin(_START, sweeps, q=v, r=r, shadow=shadow)
@@ -93,9 +96,9 @@ def bicgstab(system: System) -> int:
     for each in (p, v):
         sweeps.fill(each)
     tolerance = float(np.finfo(system.dtype).eps) ** 4
-    sweeps.set(bound=bound, tolerance=tolerance, norm=norm, code_after=1, rho_before=1, alpha=1, omega=1)
-    direction()
-    watch = Watch(sweeps, ("norm", "code", "code_after"), system.check_every)
+    sweeps.set(bound=bound, tolerance=tolerance, code_after=1, rho_before=1, alpha=1, omega=1)
+    watch = Watch(sweeps, system.check_every)
+    direction[watch.turn]()
     for iteration in range(maxiter):
         if M is not None:
             M(p, p_m)
@@ -107,17 +110,17 @@ def bicgstab(system: System) -> int:
         A(r_m, t)
         stabiliser()
         end()
-        direction()
-        if system.callback is None:
-            seen = watch.late(iteration)
-        else:
-            seen = watch.now()
-            if seen[2] == 1:
-                system.callback(x)
+        told = direction[watch.turn]()
+        is_last = iteration + 1 == maxiter
+        seen = watch.late(iteration, told) if system.callback is None and not is_last else watch.now(told)
+        if seen is None:
+            continue
+        norm, code, code_after = seen
+        if system.callback is not None and code_after == 1:
+            system.callback(x)
+        if is_last:
             # The norm after the last iteration is not looked at, as in SciPy.
-            if iteration + 1 == maxiter:
-                break
-        if seen is not None and (seen[1] != 1 or np.isnan(seen[0])):
-            return maxiter if np.isnan(seen[0]) else int(seen[1])
-    norm, _, code = watch.now()
-    return maxiter if code == 1 or np.isnan(norm) else int(code)
+            return maxiter if code_after == 1 or np.isnan(norm) else int(code_after)
+        if code != 1 or np.isnan(norm):
+            return maxiter if np.isnan(norm) else int(code)
+    return maxiter

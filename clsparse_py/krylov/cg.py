@@ -11,7 +11,9 @@ from clsparse_py.krylov.watch import Watch
 __all__ = ["LAYOUT", "PASSES", "cg"]
 
 #: bound and norm are squares; rho is r z; alpha, rho_before and going are of the iteration under way, which counts if going is 1.
-LAYOUT = Layout(scalars=("bound", "rho", "norm", "going", "alpha", "rho_before"), sums=("pq", "rr", "rz", "bb"))
+LAYOUT = Layout(
+    scalars=("bound", "rho", "norm", "going", "alpha", "rho_before"), sums=("pq", "rr", "rz", "bb"), told=("norm", "going")
+)
 
 _RR = ("rr", "of_real(square(r))")
 _START = Pass("cg_start", reads=("b", "q"), writes=("r",), lines=("r = b - q;",), sums=(_RR, ("bb", "of_real(square(b))")))
@@ -32,13 +34,13 @@ _DIRECTION = Pass(
     "cg_direction", reads=("r",), updates=("x", "p"), takes=("going", "alpha", "rho_before"), totals=("rr",),
     first=("const bool active = real_part(going) > 0;", "const T beta = quotient(rr, rho_before);"),
     lines=("x += times(alpha, p);", "p = r + times(beta, p);"),
-    keeps=(("rho", "rr"), ("norm", "rr")), guarded=True,
+    keeps=(("rho", "rr"), ("norm", "rr")), tells=(("norm", "rr"), ("going", "going")), guarded=True,
 )  # fmt: skip
 _DIRECTION_OF_M = Pass(
     "cg_direction_m", reads=("z",), updates=("x", "p"), takes=("going", "alpha", "rho_before"), totals=("rr", "rz"),
     first=("const bool active = real_part(going) > 0;", "const T beta = quotient(rz, rho_before);"),
     lines=("x += times(alpha, p);", "p = z + times(beta, p);"),
-    keeps=(("rho", "rz"), ("norm", "rr")), guarded=True,
+    keeps=(("rho", "rz"), ("norm", "rr")), tells=(("norm", "rr"), ("going", "going")), guarded=True,
 )  # fmt: skip
 PASSES = (_START, _PRECONDITIONED, _CURVATURE, _RESIDUAL, _DIRECTION, _DIRECTION_OF_M)
 
@@ -51,7 +53,8 @@ def cg(system: System) -> int:
     z = r if M is None else sweeps.vector()
     curvature, residual = sweeps.bind(_CURVATURE, p=p, q=q), sweeps.bind(_RESIDUAL, q=q, r=r)
     inner = None if M is None else sweeps.bind(_PRECONDITIONED, r=r, z=z)
-    direction = sweeps.bind(_DIRECTION, r=r, x=x, p=p) if M is None else sweeps.bind(_DIRECTION_OF_M, z=z, x=x, p=p)
+    last, by = (_DIRECTION, {"r": r}) if M is None else (_DIRECTION_OF_M, {"z": z})
+    direction = [sweeps.bind(last, 0, turn, x=x, p=p, **by) for turn in (0, 1)]
     system.begin(_START, sweeps, r=r, q=q)
     if M is not None and inner is not None:
         M(r, z)
@@ -65,7 +68,7 @@ def cg(system: System) -> int:
     if norm < bound:
         return 0
     sweeps.set(bound=bound, rho=totals["rr" if M is None else "rz"], norm=norm)
-    watch = Watch(sweeps, ("norm", "going"), system.check_every)
+    watch = Watch(sweeps, system.check_every)
     for iteration in range(maxiter):
         A(p, q)
         curvature()
@@ -73,14 +76,18 @@ def cg(system: System) -> int:
         if M is not None and inner is not None:
             M(r, z)
             inner()
-        direction()
+        told = direction[watch.turn]()
+        if iteration + 1 == maxiter:
+            # The last iteration's norm is not looked at, as in SciPy: but this says whether the last one was needed.
+            norm, going = watch.now(told)
+            if system.callback is not None and going:
+                system.callback(x)
+            return maxiter if going or np.isnan(norm) else 0
         if system.callback is None:
-            seen = watch.late(iteration)
+            seen = watch.late(iteration, told)
         else:
-            # The last iteration's norm is not looked at, as in SciPy.
-            seen = watch.now() if iteration + 1 < maxiter else None
+            seen = watch.now(told)
             system.callback(x)
         if seen is not None and not (seen[0] >= bound and seen[0] > 0):
             return maxiter if np.isnan(seen[0]) else 0
-    norm, going = watch.now()
-    return maxiter if going or np.isnan(norm) else 0
+    return maxiter

@@ -6,6 +6,7 @@ least-squares problem is the host's.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,7 +17,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py.krylov.sweep import Bound, Layout, Pass, Sweeps
 from clsparse_py.krylov.system import System
-from clsparse_py.memory import submit
+from clsparse_py.memory import side_queue, submit
 
 __all__ = ["LAYOUT", "PASSES", "gmres"]
 
@@ -50,23 +51,41 @@ _COMBINATION = Pass(
 PASSES = (_START, _NORM, _PRODUCTS, _SUBTRACTION, _SCALING, _COMBINATION)
 
 
+@dataclasses.dataclass
+class _Column:
+    """A column of the Hessenberg matrix that is being read: the products of both times, by blocks, and norms."""
+
+    event: cl.Event
+    host: np.ndarray[Any, Any]
+    number: int
+    used: int
+
+    def values(self) -> tuple[np.ndarray[Any, Any], float]:
+        """Wait for the column, and return it with the number below it."""
+        self.event.wait()
+        products = self.host[:, : self.used, :_AT_ONCE].reshape(2, -1).sum(axis=0)[: self.number + 1]
+        return products.astype(np.result_type(products, np.float64)), float(self.host[1, self.used - 1, -1].real)
+
+
 class _Basis:
     """The vectors of a cycle, orthonormal, and the columns of the Hessenberg matrix that go with them."""
 
     def __init__(self, system: System, restart: int) -> None:
         self._system, self.restart, self.blocks = system, restart, -(-restart // _AT_ONCE)
         # Each vector is made orthogonal to the others twice: once is not enough in finite precision.
-        self.sweeps = Sweeps(system.chain, system.n, system.dtype, LAYOUT, 2 * self.blocks)
+        # The parts of a column are read while those of the next are written.
+        self.sweeps = Sweeps(system.chain, system.n, system.dtype, LAYOUT, 4 * self.blocks)
+        self._reading = system.chain.queue if system.chain.device.is_cpu else side_queue(system.chain.queue)
         self.vectors = [self.sweeps.vector() for _ in range(max(self.blocks * _AT_ONCE, restart + 1))]
         self.w, self.q = self.sweeps.vector(), self.sweeps.vector()
         self._bound: dict[tuple[Any, ...], Bound] = {}
 
-    def pass_over(self, of: Pass, part: int = 0, **vectors: cl_array.Array) -> None:
-        """Enqueue a pass; it is bound once."""
+    def pass_over(self, of: Pass, part: int = 0, **vectors: cl_array.Array) -> cl.Event:
+        """Enqueue a pass, which is bound once, and return its event."""
         key = (of.name, part, *map(id, vectors.values()))
         if key not in self._bound:
-            self._bound[key] = self.sweeps.bind(of, part, **vectors)
-        self._bound[key]()
+            self._bound[key] = self.sweeps.bind(of, part, 0, **vectors)
+        return self._bound[key]()
 
     def block(self, number: int) -> dict[str, cl_array.Array]:
         """Return some vectors of the basis by the names that passes have for them."""
@@ -93,48 +112,42 @@ class _Basis:
         self.pass_over(_NORM, w=self.w)
         self.pass_over(_SCALING, w=self.w, v=self.vectors[0])
 
-    def extend(self, column: int) -> int:
-        """Enqueue what makes the next vector of the basis; return the part in which its norm will stand."""
+    def extend(self, column: int) -> _Column:
+        """Enqueue what makes the next vector of the basis, and the read of its column of the Hessenberg matrix."""
         if self._system.M is None:
             self._system.A(self.vectors[column], self.w)
         else:
             self._system.A(self.vectors[column], self.q)
             self._system.M(self.q, self.w)
-        part, used = 0, column // _AT_ONCE + 1
+        part, used, first = 0, column // _AT_ONCE + 1, column % 2 * 2 * self.blocks
         for again in (0, 1):
             for number in range(used):
-                part = again * self.blocks + number
+                part = first + again * self.blocks + number
                 self.pass_over(_PRODUCTS, part, w=self.w, **self.block(number))
                 self.pass_over(_SUBTRACTION, part, w=self.w, **self.block(number))
-        self.pass_over(_SCALING, part, w=self.w, v=self.vectors[column + 1])
-        return part
+        scaled = self.pass_over(_SCALING, part, w=self.w, v=self.vectors[column + 1])
+        queue, n = self._system.chain.queue, len(LAYOUT.scalars)
+        host = np.empty((2, self.blocks, n), self.sweeps.dtype)
+        queue.flush()
+        event = submit(
+            "a read", cl.enqueue_copy, self._reading, host, self.sweeps.scalars.base_data, is_blocking=False,
+            src_offset=first * n * host.itemsize, wait_for=None if self._reading is queue else [scaled],
+        )  # fmt: skip
+        return _Column(event, host, column, used)
 
-    def read(self) -> tuple[cl.Event, np.ndarray[Any, Any]]:
-        """Enqueue the read of all scalars."""
-        host = np.empty((2, self.blocks, len(LAYOUT.scalars)), self.sweeps.dtype)
-        source = self.sweeps.scalars.base_data
-        return submit("a read", cl.enqueue_copy, self._system.chain.queue, host, source, is_blocking=False), host
-
-    def columns(self, every: int) -> Iterator[tuple[np.ndarray[Any, Any], float]]:
-        """Yield the columns of the Hessenberg matrix, and the norms below them, later than the device makes them."""
-        waiting: list[tuple[cl.Event, np.ndarray[Any, Any], int, int]] = []
-        for column in range(self.restart):
-            part = self.extend(column)
-            waiting.append((*self.read(), column, part))
-            if (column + 1) % every:
-                continue
-            while len(waiting) > 1:
-                yield self._column(*waiting.pop(0))
-        for each in waiting:
-            yield self._column(*each)
-
-    def _column(
-        self, event: cl.Event, scalars: np.ndarray[Any, Any], column: int, part: int
-    ) -> tuple[np.ndarray[Any, Any], float]:
-        event.wait()
-        products = scalars[:, : column // _AT_ONCE + 1, :_AT_ONCE].reshape(2, -1).sum(axis=0)[: column + 1]
-        norm = scalars.reshape(-1, len(LAYOUT.scalars))[part, -1].real
-        return products.astype(np.result_type(products, np.float64)), float(norm)
+    def columns(self) -> Iterator[tuple[np.ndarray[Any, Any], float]]:
+        """Yield the columns of the Hessenberg matrix, and the numbers below them, while the device makes the next one."""
+        made: list[_Column] = []
+        try:
+            for column in range(self.restart):
+                made.append(self.extend(column))
+                if column:
+                    yield made[-2].values()
+            yield made[-1].values()
+        finally:
+            # What is being read is not written to before.
+            for each in made[-2:]:
+                each.event.wait()
 
     def add(self, x: cl_array.Array, factors: np.ndarray[Any, Any]) -> None:
         """Enqueue the addition of a combination of the vectors to x."""
@@ -224,7 +237,7 @@ def gmres(system: System, restart: int, told: Callable[[float], object] | None, 
             break
         basis.begin(r)
         rotations, estimate, exact = _Rotations(basis.norm(), basis.restart, system.dtype), 0.0, False
-        for column, below in basis.columns(system.check_every):
+        for column, below in basis.columns():
             exact = below <= eps * float(np.linalg.norm([*np.abs(column), below]))
             estimate = rotations.add(column, 0.0 if exact else below)
             made += 1

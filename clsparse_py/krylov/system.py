@@ -68,7 +68,7 @@ class System:
             self.A(self.x, q)
         else:
             sweeps.fill(q)
-        sweeps.bind(start, 0, b=self.b, q=q, **vectors)()
+        sweeps.bind(start, 0, 0, b=self.b, q=q, **vectors)()
 
     def bound(self, bb: Any) -> np.floating[Any]:
         """Return the square below which the residual's has to be, for the square of b's norm."""

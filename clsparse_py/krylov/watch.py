@@ -1,4 +1,4 @@
-"""Scalars of a method that the host looks at while the device goes on."""
+"""What a method tells the host, which looks at it while the device goes on."""
 
 from __future__ import annotations
 
@@ -8,54 +8,64 @@ import numpy as np
 import pyopencl as cl
 
 from clsparse_py.krylov.sweep import Sweeps
-from clsparse_py.memory import submit
+from clsparse_py.memory import side_queue, submit
 
 __all__ = ["Watch"]
 
 
 class Watch:
-    """Neighbouring scalars, which are read every few iterations, and waited for an iteration later.
+    """Scalars that a pass tells the host, which are read every few iterations, and waited for an iteration later.
 
     Parameters
     ----------
     sweeps : Sweeps
-    names : tuple of str
-        Scalars that are neighbours in the layout.
     every : int
         How many iterations pass between two looks.
+
+    Attributes
+    ----------
+    turn : int
+        Which one of the pass, bound for both turns, is to be enqueued: its scalars are not being read.
     """
 
-    def __init__(self, sweeps: Sweeps, names: tuple[str, ...], every: int) -> None:
-        self._queue, self._source = sweeps.chain.queue, sweeps.scalars.base_data
-        self._dtype, self._every, self._n = sweeps.dtype, every, len(names)
-        self._begin = sweeps.layout.scalars.index(names[0]) * sweeps.dtype.itemsize
+    def __init__(self, sweeps: Sweeps, every: int) -> None:
+        self._queue, self._sweeps, self._every = sweeps.chain.queue, sweeps, every
+        # Between two kernels of a queue, a GPU takes some 30 us for a read. On CPU devices another queue takes longer.
+        self._reading = self._queue if sweeps.chain.device.is_cpu else side_queue(self._queue)
         self._read: tuple[cl.Event, np.ndarray[Any, Any]] | None = None
+        self.turn = 0
 
-    def late(self, iteration: int) -> np.ndarray[Any, Any] | None:
-        """Begin to read the scalars as an iteration leaves them, and return what the look before this one found.
+    def late(self, iteration: int, told: cl.Event) -> np.ndarray[Any, Any] | None:
+        """Begin to read what an iteration told by a command, and return what the look before this one found.
 
         None if there was none, or if it is not yet time to look.
         """
         if (iteration + 1) % self._every:
             return None
-        before, self._read = self._read, self._enqueued()
+        before, self._read = self._read, self._enqueued(told)
+        self.turn = 1 - self.turn
         if before is None:
-            # Nothing is waited for, so the device has to be told to begin.
-            self._queue.flush()
             return None
         event, host = before
         event.wait()
         return host
 
-    def now(self) -> np.ndarray[Any, Any]:
-        """Wait for all commands so far, and return the scalars; nothing is being read from then on."""
+    def now(self, told: cl.Event) -> np.ndarray[Any, Any]:
+        """Return what was told by a command, which is waited for; nothing is being read from then on."""
         self._read = None
-        event, host = self._enqueued()
+        event, host = self._enqueued(told)
         event.wait()
         return host
 
-    def _enqueued(self) -> tuple[cl.Event, np.ndarray[Any, Any]]:
-        host = np.empty(self._n, self._dtype)
-        return submit(
-            "a read", cl.enqueue_copy, self._queue, host, self._source, src_offset=self._begin, is_blocking=False
-        ), host.real
+    def _enqueued(self, told: cl.Event) -> tuple[cl.Event, np.ndarray[Any, Any]]:
+        n = len(self._sweeps.layout.told)
+        host = np.empty(n, self._sweeps.dtype)
+        begin = (self._sweeps.told_at + self.turn * n) * host.itemsize
+        wait_for = None if self._reading is self._queue else [told]
+        # The queue of a command that another one waits for has to be flushed; and so the device begins at once.
+        self._queue.flush()
+        event = submit(
+            "a read", cl.enqueue_copy, self._reading, host, self._sweeps.scalars.base_data,
+            src_offset=begin, is_blocking=False, wait_for=wait_for,
+        )  # fmt: skip
+        return event, host.real

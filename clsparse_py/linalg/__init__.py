@@ -1,8 +1,8 @@
 """Linear algebra on sparse arrays of the device, under the names of `scipy.sparse.linalg`.
 
-`cg`, `bicgstab` and `gmres` run on the device: vectors stay there, and NumPy's are copied. The other iterative solvers and
-eigensolvers are SciPy's own: they take sparse arrays of the device as they are, and ask them for products, which run there; their
-vectors are NumPy arrays. Factorisations (`splu`, `spsolve` and their like) run on the host, as their docstrings say.
+`cg`, `bicgstab`, `gmres` and `minres` run on the device: vectors stay there, and NumPy's are copied. The other iterative solvers
+and eigensolvers are SciPy's own: they take sparse arrays of the device as they are, and ask them for products, which run there;
+their vectors are NumPy arrays. Factorisations (`splu`, `spsolve` and their like) run on the host, as their docstrings say.
 
 Examples
 --------
@@ -29,7 +29,6 @@ from scipy.sparse.linalg import (
     lobpcg,
     lsmr,
     lsqr,
-    minres,
     onenormest,
     qmr,
     svds,
@@ -49,7 +48,7 @@ from clsparse_py.linalg.functions import (
     spbandwidth,
 )
 from clsparse_py.linalg.norms import norm
-from clsparse_py.linalg.solvers import bicgstab, cg, gmres
+from clsparse_py.linalg.solvers import bicgstab, cg, gmres, minres
 
 __all__ = [
     "ArpackError",

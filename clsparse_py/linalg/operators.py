@@ -72,16 +72,27 @@ def applied(A: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
     if scipy.sparse.issparse(A):
         A = on_device(queue, A)
     if isinstance(A, SparseArray):
-        return _product(A, queue)
+        return _product(A, queue, dtype)
     if is_function(A):
         return _called(A, queue, dtype)
     operator = scipy.sparse.linalg.aslinearoperator(A)
     return _called(lambda x: operator.matvec(fetched(x, queue)), queue, dtype)
 
 
-def _product(A: SparseArray, queue: cl.CommandQueue) -> Apply:
-    """Return the product of a sparse array of the device."""
+def _product(A: SparseArray, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
+    """Return the product of a sparse array of the device with vectors of a dtype, which its results have, too.
+
+    Raises
+    ------
+    TypeError
+        The array is complex, and the vectors are real.
+    """
     rows = A._as_csr()
+    if np.result_type(rows.dtype, dtype) != dtype:
+        # A preconditioner of another precision than the system.
+        if rows.dtype.kind == "c" and dtype.kind != "c":
+            raise TypeError(f"M: is complex ({rows.dtype}), but the system is real ({dtype})")
+        rows = rows.astype(dtype)
     rows.require_valid()
     plan = kept_plan(rows)
     for part in (rows.data, rows.indices, rows.indptr):

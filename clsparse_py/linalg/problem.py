@@ -157,7 +157,7 @@ def _dtype_of_solution(A: Any, b: Any) -> np.dtype[Any]:
 
 
 def solved(
-    method: Callable[[System], int],
+    method: Callable[[System], int] | None,
     of_scipy: Callable[..., tuple[Any, int]],
     A: Any,
     b: Any,
@@ -167,7 +167,7 @@ def solved(
     rtol: float,
     maxiter: int | None,
     callback: Callable[[Any], object] | None,
-    check_every: int,
+    check_every: int = 1,
     atol: Any = 0.0,
     iterations_each: int = 10,
     **options: Any,
@@ -176,8 +176,8 @@ def solved(
 
     Parameters
     ----------
-    method : callable
-        Iterates on a `System`, whose x it makes the solution, and returns info.
+    method : callable or None
+        Iterates on a `System`, whose x it makes the solution, and returns info. None: ``of_scipy`` does all.
     of_scipy : callable
         SciPy's solver, which takes the place of ``method`` if the device's compiler refuses a kernel.
     A, b, x0, M, rtol, maxiter, callback, check_every, atol
@@ -202,13 +202,16 @@ def solved(
     solutions, infos = [], [0]
     for column in range(problem.columns):
         try:
-            system = problem.system(column, float(rtol), float(atol), most, callback, check_every)
-            info = method(system) if problem.n else 0
-            x = system.x
-            if system.chain.events:
-                note_written(x, cl.enqueue_marker(problem.queue))
+            by_scipy = method is None
+            if method is not None:
+                system = problem.system(column, float(rtol), float(atol), most, callback, check_every)
+                info, x = method(system) if problem.n else 0, system.x
+                if system.chain.events:
+                    note_written(x, cl.enqueue_marker(problem.queue))
         except BuildError as error:
             _log.warning("SciPy solves on the host, as %s is refused", error.kernel)
+            by_scipy = True
+        if by_scipy:
             x, info = problem.by_scipy(of_scipy, column, rtol=rtol, maxiter=maxiter, callback=callback, **options)
         solutions.append(x)
         infos.append(int(info))

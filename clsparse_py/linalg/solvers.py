@@ -13,9 +13,10 @@ import scipy.sparse.linalg
 from clsparse_py.krylov import bicgstab as krylov_bicgstab
 from clsparse_py.krylov import cg as krylov_cg
 from clsparse_py.krylov import gmres as krylov_gmres
+from clsparse_py.krylov import minres as krylov_minres
 from clsparse_py.linalg.problem import solved
 
-__all__ = ["bicgstab", "cg", "gmres"]
+__all__ = ["bicgstab", "cg", "gmres", "minres"]
 
 
 def cg(
@@ -150,7 +151,6 @@ def gmres(
     M: Any = None,
     callback: Callable[[Any], object] | None = None,
     callback_type: str | None = None,
-    check_every: int = 1,
 ) -> tuple[Any, int]:
     """Solve ``A x = b`` by the generalised minimal residual method, on the device.
 
@@ -171,8 +171,6 @@ def gmres(
     callback_type : {"x", "pr_norm", "legacy"}, optional
         "x": with x after each cycle. "pr_norm": with the norm of the preconditioned residual, by that of b, for each column.
         "legacy", the default: as "pr_norm", and ``maxiter`` counts columns.
-    check_every : int
-        How many columns pass between two looks at them.
 
     Returns
     -------
@@ -218,5 +216,73 @@ def gmres(
     of_scipy = functools.partial(scipy.sparse.linalg.gmres, restart=restart, callback=callback, callback_type=kind)
     return solved(
         method, of_scipy, A, b, x0, M,
-        rtol=rtol, atol=atol, maxiter=maxiter, callback=callback if kind == "x" else None, check_every=check_every,
+        rtol=rtol, atol=atol, maxiter=maxiter, callback=callback if kind == "x" else None,
+    )  # fmt: skip
+
+
+def minres(
+    A: Any,
+    b: Any,
+    x0: Any = None,
+    *,
+    rtol: float = 1e-5,
+    shift: float = 0.0,
+    maxiter: int | None = None,
+    M: Any = None,
+    callback: Callable[[Any], object] | None = None,
+    show: bool = False,
+    check: bool = False,
+    check_every: int = 1,
+) -> tuple[Any, int]:
+    """Solve ``A x = b`` for a Hermitian A, which may be indefinite or singular, by the minimal residual method, on the device.
+
+    Parameters
+    ----------
+    A : sparse array or operator
+        n x n; as for `cg`, but it need not be positive definite.
+    b, x0, callback, check_every
+        As for `cg`.
+    rtol : float
+        A solution is found if the norm of the residual is at most ``rtol`` times those of A and x, or that of A times the
+        residual at most ``rtol`` times those of A and the residual; A's norm is estimated.
+    shift : float
+        Solve ``(A - shift I) x = b``.
+    maxiter : int, optional
+        Iterations at most; by default 5 n.
+    M : sparse array, operator or callable, optional
+        Approximates the inverse of A; Hermitian positive definite.
+    show, check : bool
+        Print the iterations; test whether A and M are symmetric. With either, SciPy's own method runs, on NumPy vectors.
+
+    Returns
+    -------
+    x : numpy.ndarray or pyopencl.array.Array
+        The solution, as b is; of n entries if b is n x 1. Of least squares, if A is singular and b not in its range.
+    info : int
+        0 if a solution was found, else ``maxiter``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        M is not positive definite, A is not square, or another argument has a wrong shape, dtype or value.
+
+    Notes
+    -----
+    Paige and Saunders, "Solution of sparse indefinite systems of linear equations". Inner products are those of complex vectors,
+    so complex Hermitian matrices are solved, too.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> A = sp.diags_array([-1.0, 0.5, -1.0], offsets=[-1, 0, 1], shape=(50, 50))
+    >>> x, info = sp.linalg.minres(A, np.ones(50), rtol=1e-10)
+    >>> info, bool(np.allclose(A @ x, 1))
+    (0, True)
+    """
+    of_scipy = functools.partial(scipy.sparse.linalg.minres, shift=shift, show=show, check=check)
+    method = functools.partial(krylov_minres.minres, shift=shift)
+    return solved(
+        None if show or check else method, of_scipy, A, b, x0, M,
+        rtol=rtol, maxiter=maxiter, callback=callback, check_every=check_every, iterations_each=5,
     )  # fmt: skip

@@ -5,7 +5,7 @@ begun. A later pass ends the sums that it needs: each of its work-groups adds up
 Source        the recurrences are those of the methods that the passes belong to; their modules name them
 Index space   work-items that stride over the entries, or take adjacent ones; as many work-groups in all passes of a method
 Inputs        scalars: the numbers of the method, by place; sums: what each work-group left of each sum; the pass uses one part of
-              both; vectors of n entries
+              both. What it tells the host goes to the scalars from told_at on. Vectors of n entries
 Local memory  work_group * sizeof(T) where lanes do not reach over the work-group
 Result        deterministic for a number of work-groups
 </%doc>
@@ -32,7 +32,8 @@ Result        deterministic for a number of work-groups
 </%def>\
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
-    const ulong n, const ulong stride, const ulong step, const ulong span, const ulong part, global T *all_scalars, global T *all_sums${"," if reads + updates + writes else ")"}
+    const ulong n, const ulong stride, const ulong step, const ulong span, const ulong part, const ulong told_at,
+    global T *all_scalars, global T *all_sums${"," if reads + updates + writes else ")"}
 % for vector in reads:
     global const T *restrict ${vector}_at${")" if loop.last and not updates + writes else ","}
 % endfor
@@ -48,6 +49,8 @@ void ${name}(
     const uint me = get_local_id(0);
     const ulong n_groups = get_num_groups(0);
     global T *scalars = all_scalars + part * ${n_scalars}, *sums = all_sums + part * ${n_sums} * n_groups;
+    const ulong begin = get_global_id(0) * stride, end = min(n, begin + span);
+    ulong i = begin;
 % for scalar, at in takes:
     const T ${scalar} = scalars[${at}];
 % endfor
@@ -63,8 +66,6 @@ void ${name}(
 % for sum, _, _ in sums:
     T ${", ".join(f"{sum}_{u} = ZERO" for u in range(unroll))};
 % endfor
-    const ulong begin = get_global_id(0) * stride, end = min(n, begin + span);
-    ulong i = begin;
     for (; i + ${unroll - 1} * step < end; i += ${unroll} * step) {
 % for vector in reads + updates:
         const T ${", ".join(f"{vector}_{u} = {vector}_at[i + {u} * step]" for u in range(unroll))};
@@ -87,11 +88,12 @@ ${entry(0, "i")}\
     if (me == 0)
         sums[${at} * n_groups + get_group_id(0)] = ${sum}_0;
 % endfor
-% if keeps:
     if (get_global_id(0) == 0) {
 % for _, at, expression in keeps:
         scalars[${at}] = ${expression};
 % endfor
+% for at, expression in tells:
+        all_scalars[told_at + ${at}] = ${expression};
+% endfor
     }
-% endif
 }

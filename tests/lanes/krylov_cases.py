@@ -40,7 +40,7 @@ def solved(method: str, dtype: np.dtype[Any], kind: str, preconditioned: bool) -
 def krylov_cases(dtypes: tuple[np.dtype[Any], ...]) -> Iterator[Case]:
     """Methods and kinds of devices, with dtypes in rotation."""
     inexact = [dtype for dtype in dtypes if dtype.kind in "fc"]
-    for i, method in enumerate(("cg", "bicgstab", "gmres")):
+    for i, method in enumerate(("cg", "bicgstab", "gmres", "minres")):
         for j, kind in enumerate(("cpu", "gpu")):
             for preconditioned in (False, True):
                 yield partial(solved, method, inexact[(i + j) % len(inexact)], kind, preconditioned)
