@@ -12,7 +12,7 @@ from clsparse_py import programs
 from clsparse_py.arithmetic import OPENCL_TYPES
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.launch import Chain
-from clsparse_py.memory import allocated, array_of
+from clsparse_py.memory import allocated
 from clsparse_py.records import dataclass
 
 __all__ = ["converted", "copied", "with_index"]
@@ -113,8 +113,7 @@ def copied(queue: cl.CommandQueue, name: str, values: cl_array.Array) -> cl_arra
     if values.nbytes:
         chain = Chain(queue, values)
         # By bytes: a view may begin between two entries.
-        source, target = (array_of(queue, values.nbytes, np.dtype(np.uint8), each.base_data) for each in (values, result))
-        chain.copy(target, source, values.nbytes, 0, values.offset)
+        chain.copy_bytes(result.base_data, values.base_data, values.nbytes, 0, values.offset)
         chain.finish(result)
     return result
 

@@ -178,14 +178,18 @@ class Chain:
 
     def copy(self, target: cl_array.Array, source: cl_array.Array, n: int, target_begin: int = 0, source_begin: int = 0) -> None:
         """Enqueue a copy of ``n`` entries, counted from the beginning of the arrays' buffers."""
-        if n <= 0:
-            return
         item = source.dtype.itemsize
-        to, to_begin = _part(target.base_data, target_begin * item, n * item)
-        of, begin = _part(source.base_data, source_begin * item, n * item)
+        self.copy_bytes(target.base_data, source.base_data, n * item, target_begin * item, source_begin * item)
+
+    def copy_bytes(self, target: Any, source: Any, n_bytes: int, target_begin: int = 0, source_begin: int = 0) -> None:
+        """Enqueue a copy between the memory of two arrays."""
+        if n_bytes <= 0:
+            return
+        to, to_begin = _part(target, target_begin, n_bytes)
+        of, begin = _part(source, source_begin, n_bytes)
         named: dict[str, Any] = {"wait_for": self.wait_for}
         if isinstance(to, cl.MemoryObjectHolder) and isinstance(of, cl.MemoryObjectHolder):
-            named |= {"byte_count": n * item, "src_offset": begin, "dst_offset": to_begin}
+            named |= {"byte_count": n_bytes, "src_offset": begin, "dst_offset": to_begin}
         elif isinstance(to, cl.MemoryObjectHolder):
             of, named = of.mem, named | {"dst_offset": to_begin, "is_blocking": False}
         elif isinstance(of, cl.MemoryObjectHolder):
