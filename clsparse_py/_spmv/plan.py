@@ -14,6 +14,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py import refusals
 from clsparse_py._spmv.binning import Scheme
+from clsparse_py._spmv.bound import BoundProduct
 from clsparse_py._spmv.builder import Builder
 from clsparse_py._spmv.choose import Decision, KernelChoice, KernelName, alternatives, choose
 from clsparse_py._spmv.executable import Executable
@@ -23,6 +24,7 @@ from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device, describe, in_order
 from clsparse_py.errors import BuildError
 from clsparse_py.matrix import Matrix
+from clsparse_py.operands import check_matrix, check_scale, dense_operand, result_for
 from clsparse_py.records import dataclass
 from clsparse_py.semiring import Semiring, plus_times
 from clsparse_py.set_once import SetOnce
@@ -166,6 +168,62 @@ class SpmvPlan(SetOnce):
         if not scaled:
             return executable, ()
         return executable, (y.dtype.type(1 if alpha is None else alpha), y.dtype.type(0 if beta is None else beta))
+
+    def bind(self, A: Matrix, x: cl_array.Array, out: cl_array.Array, *, semiring: Semiring = plus_times) -> BoundProduct:
+        """Return a function of no arguments that computes ``out = A @ x`` anew at each call, with as little as it takes.
+
+        Parameters
+        ----------
+        A : csr_array
+            Of this plan's structure.
+        x, out : pyopencl.array.Array, shapes (n,) and (m,)
+            Contiguous, in A's context. The product is enqueued on x's queue.
+        semiring : Semiring
+
+        Returns
+        -------
+        BoundProduct
+            A call returns ``out``, which is not waited for. The arrays are those of now: `A.data` may be written into, but if
+            it is set to another array, the function goes on with the one before.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As `spmv` does, or for a plan of another structure; the message names the argument.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import pyopencl.array as cla
+        >>> import clsparse_py as sp
+        >>> A = sp.csr_array([[1.0, 2.0], [0.0, 3.0]], dtype=np.float32)
+        >>> x, y = (cla.to_device(A.queue, np.ones(2, np.float32)) for _ in range(2))
+        >>> run = sp.spmv_plan(A).bind(A, x, y)
+        >>> run().get()
+        array([3., 3.], dtype=float32)
+        >>> x.fill(2)
+        array([2., 2.], dtype=float32)
+        >>> run().get()
+        array([6., 6.], dtype=float32)
+        """
+        check_matrix(A)
+        if not self.matches(A):
+            raise ValueError("plan: was made for another structure than A's")
+        for name, array in (("x", x), ("out", out)):
+            if not isinstance(array, cl_array.Array):
+                raise TypeError(f"{name}: must be a pyopencl.array.Array, is {type(array).__name__}")
+        operand, _ = dense_operand(A, "x", x, ndim=1)
+        dtype = check_scale(A, operand, None, None, out, semiring)
+        result_for(A, "x", operand, x, out, dtype, (A.shape[0],), on_device=True)
+        if operand is not x or (x.size > 1 and x.strides != (x.dtype.itemsize,)):
+            raise ValueError(
+                f"x: must be contiguous, and begin at an entry of its buffer, has strides {x.strides} and offset {x.offset}"
+            )
+        with self._making:
+            arithmetic = Arithmetic(A.dtype.name, x.dtype.name, self.indptr.dtype.name, semiring.name)
+            executable = self._built(arithmetic, scaled=False).executable
+            self.queue.finish()
+        return BoundProduct(x.queue or self.queue, (A.data, x, out), executable)
 
     def profile(self, A: Matrix, x: cl_array.Array, y: cl_array.Array) -> float:
         """Return the device's time for one product in seconds: the sum over its launches, by the device's own clock.

@@ -1,0 +1,105 @@
+"""Products that are bound to their operands."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+import scipy.sparse as sp
+from products import random_csr
+from pyopencl import array as cl_array
+
+from clsparse_py import csr_array, min_plus, spmv, spmv_plan
+from clsparse_py._spmv.choose import KernelChoice
+
+pytestmark = pytest.mark.any_platform
+
+SHAPE = 300, 200
+#: Rows that are split over several work-groups: two launches.
+SPLIT = KernelChoice("merge", 16, items=4)
+
+
+@pytest.fixture
+def host() -> sp.csr_array:
+    rng = np.random.default_rng(0)
+    found = random_csr(rng.integers(0, 20, SHAPE[0]), SHAPE[1], 0)
+    found.data = rng.integers(1, 5, found.nnz).astype(np.float32)
+    return found
+
+
+def vectors(queue: cl.CommandQueue) -> tuple[cl_array.Array, cl_array.Array]:
+    x = np.random.default_rng(1).integers(1, 5, SHAPE[1]).astype(np.float32)
+    return cl_array.to_device(queue, x), cl_array.zeros(queue, SHAPE[0], np.float32)
+
+
+@pytest.mark.parametrize("properties", ["in order", "out of order"])
+@pytest.mark.parametrize("kernel", [None, SPLIT], ids=["one launch", "two launches"])
+def test_calls_compute_anew(queue: cl.CommandQueue, host: sp.csr_array, properties: str, kernel: Any) -> None:
+    out_of_order = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
+    other = cl.CommandQueue(queue.context, queue.device, out_of_order if properties == "out of order" else 0)
+    A, (x, y) = csr_array(host, queue=other), vectors(other)
+    run = spmv_plan(A, kernel=kernel).bind(A, x, y)
+    assert run.out is y
+    for factor in (1, 2, 3):
+        x *= 2  # by PyOpenCL, in place or in a new buffer
+        if x.base_data is not run._operands[1].base_data:
+            pytest.fail("x has other memory")
+        A.data.set(host.data * factor)
+        for _ in range(3):
+            assert run() is y
+        np.testing.assert_array_equal(y.get(), factor * (host @ x.get()))
+
+
+def test_what_else_is_written_in_between(queue: cl.CommandQueue, host: sp.csr_array) -> None:
+    A, (x, y) = csr_array(host, queue=queue), vectors(queue)
+    run, other = spmv_plan(A).bind(A, x, y), cl.CommandQueue(queue.context, queue.device)
+    wanted = host @ x.get()
+    for _ in range(3):
+        run()
+        y.fill(7)
+        run()
+        np.testing.assert_array_equal(y.get(), wanted)
+        # Another queue reads what is written, and writes what is read.
+        z = spmv(csr_array(sp.eye_array(SHAPE[0], format="csr", dtype=np.float32), queue=other), y.with_queue(other))
+        x.with_queue(other).fill(1)
+        run()
+        np.testing.assert_array_equal(z.get(), wanted)
+        wanted = host @ x.get()
+        np.testing.assert_array_equal(y.get(), wanted)
+
+
+def test_arrays_are_those_of_the_binding(queue: cl.CommandQueue, host: sp.csr_array) -> None:
+    A, (x, y) = csr_array(host, queue=queue), vectors(queue)
+    run, wanted = spmv_plan(A).bind(A, x, y), host @ x.get()
+    A.data = cl_array.to_device(queue, 2 * host.data)
+    np.testing.assert_array_equal(run().get(), wanted)
+    del A, x, y
+    gc.collect()
+    np.testing.assert_array_equal(run().get(), wanted)
+    np.testing.assert_array_equal(run().get(), wanted)
+
+
+def test_semirings(queue: cl.CommandQueue, host: sp.csr_array) -> None:
+    A, (x, y) = csr_array(host, queue=queue), vectors(queue)
+    run = spmv_plan(A).bind(A, x, y, semiring=min_plus)
+    np.testing.assert_array_equal(run().get(), spmv(A, x, semiring=min_plus).get())
+
+
+def test_bad_input(queue: cl.CommandQueue, host: sp.csr_array) -> None:
+    A, (x, y) = csr_array(host, queue=queue), vectors(queue)
+    plan = spmv_plan(A)
+    wide = cl_array.zeros(queue, 2 * SHAPE[1], np.float32)
+    for arguments, error, message in (
+        ((A, x.get(), y), TypeError, r"^x: must be a pyopencl.array.Array, is ndarray"),
+        ((A, x, None), TypeError, r"^out: must be a pyopencl.array.Array, is NoneType"),
+        ((A, y, y), ValueError, r"^x: must have 200 rows"),
+        ((A, x, x), ValueError, r"^out: must have shape \(300,\)"),
+        ((A, x, cl_array.zeros(queue, SHAPE[0], np.int32)), TypeError, r"^out: must have the result's dtype float32"),
+        ((A, wide[::2], y), ValueError, r"^x: must be contiguous"),
+        ((csr_array(host, queue=queue), x, y), ValueError, r"^plan: was made for another structure"),
+    ):
+        with pytest.raises(error, match=message):
+            plan.bind(*arguments)
