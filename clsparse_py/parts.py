@@ -216,7 +216,8 @@ def _from_tuple(arg1: tuple[Any, ...], shape: tuple[int, int] | None, dtype: Any
     """Return the three arrays and the shape of a tuple of three parts."""
     if len(arg1) != 3:
         raise ValueError(f"arg1: a tuple must be (data, indices, indptr) or (data, (row, col)) or a shape, has {len(arg1)} parts")
-    data, indices, indptr = vector("data", arg1[0], dtype), index_vector("indices", arg1[1]), index_vector("indptr", arg1[2])
+    data = vector("data", arg1[0], dtype)
+    indices, indptr = (_whole(name, part) for name, part in zip(("indices", "indptr"), arg1[1:], strict=True))
     value_dtype("data", data.dtype)
     if not indptr.size:
         raise ValueError("indptr: must have rows + 1 entries, has none")
@@ -226,6 +227,21 @@ def _from_tuple(arg1: tuple[Any, ...], shape: tuple[int, int] | None, dtype: Any
         largest = indices.get().max() if isinstance(indices, cl_array.Array) else indices.max()
         shape = indptr.size - 1, max(int(largest) + 1, 0)
     return (data, indices, indptr), shape
+
+
+def _whole(name: str, part: Any) -> Any:
+    """Return indices as integers, also whole numbers among the floats of an array of the host, as SciPy does.
+
+    Raises
+    ------
+    TypeError
+        They are no whole numbers.
+    """
+    if isinstance(part, cl_array.Array) or np.asarray(part).dtype.kind != "f":
+        return index_vector(name, part)
+    floats = np.asarray(part)
+    numbers = floats.astype(np.int64)
+    return index_vector(name, numbers if np.array_equal(numbers, floats) else floats)
 
 
 def _from_coordinates(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from clsparse_py.functions.axes import expand_dims, permute_dims, swapaxes
 from clsparse_py.functions.diagonals import diags_array, eye_array
+from clsparse_py.functions.index_types import get_index_dtype, safely_cast_index_arrays
 from clsparse_py.functions.kinds import issparse, sparray
 from clsparse_py.functions.kronecker import kron, kronsum
 from clsparse_py.functions.npz import load_npz, save_npz
@@ -18,6 +19,7 @@ __all__ = [
     "expand_dims",
     "eye_array",
     "find",
+    "get_index_dtype",
     "hstack",
     "issparse",
     "kron",
@@ -25,6 +27,7 @@ __all__ = [
     "load_npz",
     "permute_dims",
     "random_array",
+    "safely_cast_index_arrays",
     "save_npz",
     "sparray",
     "swapaxes",

@@ -366,3 +366,25 @@ def test_older_names_say_what_they_are_today() -> None:
             getattr(clsparse_py, name)
     with pytest.raises(AttributeError, match=r"^module 'clsparse_py' has no attribute 'csr_rays'$"):
         clsparse_py.csr_rays  # noqa: B018
+
+
+@pytest.mark.any_platform
+def test_index_arrays_of_another_dtype(queue: cl.CommandQueue) -> None:
+    host = scipy.sparse.random_array((9, 8), density=0.3, rng=0, dtype=np.float32)
+    wide = np.array([5, 2**40])
+    for form in ("csr", "csc", "coo"):
+        A = getattr(clsparse_py, f"{form}_array")(host, queue=queue)
+        for dtype in (np.int32, np.int64):
+            found, wanted = (each.safely_cast_index_arrays(of, dtype) for each, of in ((clsparse_py, A), (scipy.sparse, A.get())))
+            for ours, theirs in zip(found, wanted, strict=True):
+                assert ours.dtype == dtype
+                np.testing.assert_array_equal(ours.get(), theirs)
+            of_own = A.coords if form == "coo" else (A.indices, A.indptr)
+            for each in (of_own, of_own[0]):
+                assert clsparse_py.get_index_dtype(each, maxval=7) == A._index_dtype()
+    many = clsparse_py.coo_array((np.ones(2, np.float32), (wide, wide)), queue=queue)
+    with pytest.raises(ValueError, match=r"^coords\[0\]: values too large for int8s"):
+        clsparse_py.safely_cast_index_arrays(many, np.int8, "int8s")
+    assert clsparse_py.get_index_dtype(many.coords) == np.int64
+    assert clsparse_py.get_index_dtype(many.coords, check_contents=True) == np.int64
+    np.testing.assert_array_equal(clsparse_py.safely_cast_index_arrays(host)[0], host.coords[0])
