@@ -19,11 +19,10 @@ import scipy.sparse
 from pyopencl import array as cl_array
 from typing_extensions import Self
 
+from clsparse_py.elementwise.dense import dense_of
 from clsparse_py.elementwise.in_place import InPlace
 from clsparse_py.elementwise.operators import UFUNCS
-from clsparse_py.elementwise.values import add_entries
 from clsparse_py.errors import HostFallbackWarning
-from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix, Sparse
 from clsparse_py.overlap import require_inside
 from clsparse_py.placement import value_dtype
@@ -368,12 +367,7 @@ class SparseArray(InPlace, Sparse):
         require_inside("out", out)
         A = self._as_csr()
         A.require_valid()
-        if out.size:
-            chain = Chain(A.queue, out, writes=(out,))
-            chain.fill(out, 0, out.size)
-            chain.finish(out)
-            add_entries(A, out)
-        return out
+        return dense_of(A, A.dtype, out)
 
     # ---- products
 
@@ -563,7 +557,10 @@ UNARY_FUNCTIONS: Mapping[np.ufunc, Callable[[Any], Any]] = {
     np.absolute: abs,
     np.conjugate: operator.methodcaller("conjugate"),
     np.square: lambda A: A * A,
-} | {getattr(np, name): operator.methodcaller(name) for name in UFUNCS}
+    **{getattr(np, name): operator.methodcaller(name) for name in UFUNCS if name not in ("sign", "floor", "ceil", "trunc")},
+}
+#: Functions of NumPy that SciPy's arrays refuse, though they have the methods, and the errors.
+_REFUSED = {np.sign: ValueError, np.floor: TypeError, np.ceil: TypeError, np.trunc: TypeError}
 
 
 def _way(method: str, options: Mapping[str, Any]) -> str:
@@ -577,6 +574,9 @@ _IN_PLACE = [(-2, -1)] * 3, [(-1,), (-2, -1), (-1,)]
 
 def _applied(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
     """Return the result of a function of NumPy's on operands, one of which is sparse."""
+    if ufunc in _REFUSED:
+        name = ufunc.__name__
+        raise _REFUSED[ufunc](f"numpy.{name}: takes no sparse array, as with SciPy's; use A.{name}()")
     if len(inputs) == 1:
         function = UNARY_FUNCTIONS.get(ufunc)
         return NotImplemented if function is None else function(inputs[0])

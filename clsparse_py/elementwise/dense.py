@@ -117,9 +117,12 @@ class Outer(AtEntries):
         return {**super().arguments(), "of_row": self.of_row}
 
 
-def dense_of(A: Matrix, dtype: np.dtype[Any]) -> cl_array.Array:
-    """Return a matrix as a dense one, C-contiguous, of a dtype that holds its values; duplicates are added up in that dtype."""
-    full = allocated(A.queue, "the matrix as a dense one", A.shape, dtype)
+def dense_of(A: Matrix, dtype: np.dtype[Any], out: cl_array.Array | None = None) -> cl_array.Array:
+    """Return a matrix as a dense one, C-contiguous, of a dtype that holds its values; duplicates are added up in that dtype.
+
+    ``out``, if given, is such an array of A's shape and that dtype, and becomes the result.
+    """
+    full = allocated(A.queue, "the matrix as a dense one", A.shape, dtype) if out is None else out
     if full.size:
         chain = Chain(A.queue, writes=(full,))
         chain.fill(full, 0, full.size)
