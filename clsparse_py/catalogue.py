@@ -49,7 +49,14 @@ from clsparse_py.primitives.radix_kernels import (
 from clsparse_py.primitives.radix_sort import Shape as RadixShape
 from clsparse_py.primitives.scan import ScanChunks, ScanTiles
 from clsparse_py.primitives.segment_classes import SegmentClasses, SegmentTiles
-from clsparse_py.primitives.segmented import AddPartials, CutSegments, SegmentedChunks, SegmentedTails, SegmentedTiles
+from clsparse_py.primitives.segmented import (
+    AddPartials,
+    CutSegments,
+    SegmentedChunks,
+    SegmentedTails,
+    SegmentedTiles,
+    SegmentSums,
+)
 from clsparse_py.primitives.segmented_merge import SORT_ROUNDS, MergePairs, MergeUnsorted
 from clsparse_py.primitives.segmented_sort import MergeSerial, SortNetwork
 from clsparse_py.primitives.segments import NEVER, Elements, Runs, Shape
@@ -143,10 +150,10 @@ def _of_sums(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Param
     runs = replace(ScanTiles.legal(device, index, index, inclusive=True, runs=True), carried=True)
     by_key = ScanTiles.legal(device, tiles.total, tiles.total, inclusive=True, by_key=True)
     chunked = SegmentedChunks(1, *types, serial, index, "sum", True)
-    segmented = SegmentedTiles.legal(device, *types, index, "sum", inclusive=True)
-    scans = {inclusive: replace(segmented, kind="scan", inclusive=inclusive) for inclusive in (True, False)}
+    segmented = SegmentedTiles.legal(device, *types, index, inclusive=True)
+    summing = SegmentSums.legal(device, *types, index, whole=False)
     return {
-        "primitives/add_partials": AddPartials(segmented.work_group, segmented.total, segmented.target, serial),
+        "primitives/add_partials": AddPartials.of(summing),
         "primitives/check_pointers": CheckPointers(group, index, False),
         "primitives/check_pointers:adjacent": CheckPointers(group, index, True),
         "primitives/cut_segments": CutSegments(segmented.work_group, index),
@@ -162,9 +169,10 @@ def _of_sums(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Param
         **{f"primitives/segmented_chunks:{step}": replace(chunked, step=step) for step in ("add", "tails", "scan")},
         "primitives/segmented_tails": SegmentedTails(segmented.work_group, *types, segmented.portability, index),
         "primitives/segmented_tiles": segmented,
-        "primitives/segmented_tiles:scan": scans[True],
-        "primitives/segmented_tiles:exclusive": scans[False],
-        "primitives/segmented_tiles:maximum": SegmentedTiles.legal(device, *types, index, "sum", True, operation="maximum"),
+        "primitives/segmented_tiles:exclusive": replace(segmented, inclusive=False),
+        "primitives/segment_sums": summing,
+        "primitives/segment_sums:whole": SegmentSums.legal(device, *types, index, whole=True),
+        "primitives/segment_sums:maximum": replace(summing, operation="maximum"),
         "primitives/segmented_chunks:maximum": replace(chunked, operation="maximum"),
         "primitives/tile_sums": tiles.sums,
         "primitives/tile_sums:runs": runs.sums,
@@ -287,7 +295,7 @@ def _of_elementwise(device: Device, arithmetic: Arithmetic) -> dict[str, program
     """Return the records of operators that apply entry by entry, and of diagonals."""
     group, index, a = min(128, device.max_work_group), arithmetic.index, arithmetic.a
     types = index, a, arithmetic.x, "plus"
-    marks = UnionMarks.legal(device, *types)
+    marks, of_few = (UnionMarks.legal(device, *types, few=few) for few in (False, True))
     extremes = {"dtype": "uint8" if a == "bool" else a, "operation": "maximum"}
     return {
         "elementwise/at_entries": AtEntries(group, index, a, arithmetic.x, "multiply"),
@@ -306,7 +314,9 @@ def _of_elementwise(device: Device, arithmetic: Arithmetic) -> dict[str, program
         "elementwise/union:fill": Union(1, *types, "fill"),
         "elementwise/union_cuts": UnionCuts(min(64, device.max_work_group), index),
         "elementwise/union_marks": marks,
+        "elementwise/union_marks:few": of_few,
         "elementwise/union_write": UnionWrite.of(marks),
+        "elementwise/union_write:few": UnionWrite.of(of_few),
         "reductions/diagonal": Diagonal(group, index, a),
         "elementwise/values": Values(group, a, a, a, "multiply"),
         "elementwise/values:power": Values(group, a, *2 * (a if a != "bool" else "int8",), "power"),

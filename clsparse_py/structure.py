@@ -68,11 +68,12 @@ class WithValues(OfStructure):
     @override
     def prelude(self) -> str:
         fp64 = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n" if needs_fp64(np.dtype(self.dtype)) else ""
-        return f"{fp64}{super().prelude}\ntypedef {OPENCL_TYPES[self.dtype]} V;  // {self.dtype}: values"
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "is_bool": self.dtype == "bool"}
+        lines = [
+            f"{fp64}{super().prelude}",
+            f"typedef {OPENCL_TYPES[self.dtype]} V;  // {self.dtype}: values",
+            f"#define SUM(a, b) ((a) {'||' if self.dtype == 'bool' else '+'} (b))",
+        ]
+        return "\n".join(lines)
 
 
 def positions(prefix: str, names: Iterable[str]) -> str:

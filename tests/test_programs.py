@@ -35,7 +35,14 @@ from clsparse_py.primitives.arguments import CheckPointers
 from clsparse_py.primitives.partition import Partition
 from clsparse_py.primitives.permute import Permute
 from clsparse_py.primitives.scan import ScanChunks, ScanTiles
-from clsparse_py.primitives.segmented import AddPartials, CutSegments, SegmentedChunks, SegmentedTails, SegmentedTiles
+from clsparse_py.primitives.segmented import (
+    AddPartials,
+    CutSegments,
+    SegmentedChunks,
+    SegmentedTails,
+    SegmentedTiles,
+    SegmentSums,
+)
 from clsparse_py.records import dataclass
 from clsparse_py.structure import Check
 
@@ -77,7 +84,8 @@ def records() -> list[programs.Parameters]:
                 found += [ScanChunks(1, *types, portability, False, step, inclusive) for step in ("sums", "scan")]
                 for index in ("int32", "int64"):
                     common = (*types, portability)
-                    found += [SegmentedTiles(64, *common, index, 15, inclusive, kind) for kind in ("sum", "scan")]
+                    found += [SegmentedTiles(64, *common, index, 15, inclusive)]
+                    found += [SegmentSums(64, *common, index, inclusive, 8, 2)]
                     found += [SegmentedChunks(1, *common, index, step, inclusive) for step in ("sum", "add", "tails", "scan")]
                     found += [SegmentedTails(64, *common, index)]
             found += [AddPartials(64, types[1], types[1], portability)]

@@ -35,7 +35,7 @@ def contestants(operation: str, queue: cl.CommandQueue, *, variants: list[str], 
             raise ValueError(f"--methods: got {', '.join(methods)}, {operation} needs some of {', '.join(METHODS[operation])}")
         return (sptrans if operation == "sptrans" else spgemm).contestants(queue, own)
     if operation in problems.GROUPS["elementwise"]:
-        return elementwise.contestants(queue)
+        return elementwise.contestants(operation, queue)
     if operation in problems.GROUPS["indexing"]:
         return indexing.contestants(queue)
     return primitives.contestants(operation, queue)

@@ -6,20 +6,20 @@ import functools
 import time
 from collections.abc import Callable
 
-import numpy as np
 import pyopencl as cl
 
 import clsparse_py as cs
 from bench import opencl
-from bench.contestants import Contestant
+from bench.contestants import Contestant, HostPrepared
 from bench.opencl_calls import Arrays, OpenclCalls
 from bench.problems.elementwise import CALLS, Extremes, Sums, Union
 from bench.problems.indexing import parts
 
 
-def contestants(queue: cl.CommandQueue) -> list[Contestant]:
-    """Return the library, by its plain call."""
-    return [Contestant("clsparse/plain", functools.partial(_prepared, queue))]
+def contestants(operation: str, queue: cl.CommandQueue) -> list[Contestant]:
+    """Return the library, by its plain call; of sums also by that which NumPy's result is waited for."""
+    plain = Contestant("clsparse/plain", functools.partial(_prepared, queue))
+    return [plain, Contestant("clsparse/numpy", functools.partial(_to_numpy, queue))] if operation.startswith("sum") else [plain]
 
 
 def _prepared(queue: cl.CommandQueue, problem: Union | Sums | Extremes) -> OpenclCalls:
@@ -45,10 +45,14 @@ def _call_of(problem: Union | Sums | Extremes) -> tuple[Callable[[tuple[cs.csr_a
             return *found.coords, found.data
 
         return largest, "plain call"
-    axis, n = int(problem.operation == "sum_rows"), problem.reference[0].size
+    axis = _axis_of(problem)
+    return lambda of: (of[0].sum(axis=axis, like=of[0].queue),), "plain call, result on the device"
 
-    def summed(of: tuple[cs.csr_array, ...]) -> Arrays:
-        out = cl.array.empty(of[0].queue, n, np.dtype(problem.dtype))
-        return (of[0].sum(axis=axis, out=out),)
 
-    return summed, "plain call, out on the device"
+def _axis_of(problem: Sums) -> int:
+    return int(problem.operation == "sum_rows")
+
+
+def _to_numpy(queue: cl.CommandQueue, problem: Sums) -> HostPrepared:
+    A, axis = cs.csr_array(problem.matrix, queue=queue), _axis_of(problem)
+    return HostPrepared(problem, lambda: (A.sum(axis=axis),), detail="plain call, result in NumPy")

@@ -21,9 +21,10 @@ from clsparse_py.errors import DtypeError
 from clsparse_py.index_types import index_for
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix, MatrixT, Structure
-from clsparse_py.memory import allocated
+from clsparse_py.memory import allocated, array_of, scratch
 from clsparse_py.primitives.either_way import either_way
 from clsparse_py.primitives.scan import enqueue_scan
+from clsparse_py.programs import Built, note_asked
 from clsparse_py.transfer import fetched
 
 __all__ = ["canonical_parts", "combined"]
@@ -33,6 +34,11 @@ Parts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
 #: Places that a work-item of a CPU takes, at least; and work-items to a core: enough of them that rows of any length balance.
 _LEAST_SPAN = 11
 _ITEMS_PER_CORE = 16
+#: Work-items of a tile, and places to each.
+_WORK_GROUP = 128
+_SPAN = 16
+#: Places to a compute unit whose tiles run at once.
+_FEW_PLACES = 1 << 15
 
 
 def combined(operator: str, A: MatrixT, B: Matrix) -> MatrixT:
@@ -55,13 +61,13 @@ def combined(operator: str, A: MatrixT, B: Matrix) -> MatrixT:
     MemoryError
         The device has not the memory for the result.
     """
-    queue, dtype = A.queue, np.result_type(A.dtype, B.dtype)
-    if needs_fp64(dtype) and not describe(queue.device).fp64:
+    queue, (dtype, with_fp64) = A.queue, _common(A.dtype, B.dtype)
+    if with_fp64 and not describe(queue.device).fp64:
         raise DtypeError(f"{A.dtype} and {B.dtype} give {dtype}, which {queue.device.name} lacks; use float32")
     of_a, of_b = canonical_parts(A, dtype), canonical_parts(B, dtype)
     index = index_for(max(A.shape[1], of_a[1].size + of_b[1].size), of_a[1].dtype, of_b[1].dtype)
-    parts = _united(queue, (*with_index(queue, of_a, index), *with_index(queue, of_b, index)), operator, A.shape)
-    data, indices, indptr = parts
+    parts = *with_index(queue, of_a, index), *with_index(queue, of_b, index)
+    data, indices, indptr = _united(queue, parts, operator, A.shape)
     return A.assembled(Structure.canonical(queue, A.shape, indices, indptr), data)
 
 
@@ -112,10 +118,14 @@ def _by_chunks(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, i
     a_data, a_indices, a_indptr, b_data, b_indices, b_indptr = parts
     types = name_of(a_indptr.dtype), name_of(a_data.dtype), name_of(b_data.dtype), operator
     count, fill = (chain.build(_chunks(*types, phase))[0] for phase in ("count", "fill"))
-    n_tiles, cuts, starts = _cut(chain, parts, indptr, _span(chain.device, indptr.size - 1 + a_indices.size + b_indices.size))
+    n_places, index = indptr.size - 1 + a_indices.size + b_indices.size, a_indptr.dtype
+    step = _span(chain.device, n_places)
+    n_tiles = -(-n_places // step)
+    cuts, starts = chain.scratch(3 * (n_tiles + 1), index), chain.scratch(n_tiles + 1, index)
+    _enqueue_cuts(chain, parts, indptr, (n_places, step, n_tiles), cuts, starts)
     operands = cuts, a_indptr, a_indices, a_data, b_indptr, b_indices, b_data
     chain.launch(count, n_tiles, *operands, starts)
-    data, indices = _allocated(chain, parts, operator, starts, n_tiles)
+    data, indices = _allocated(chain, parts, operator, _scanned(chain, starts, n_tiles))
     chain.launch(fill, n_tiles, *operands, starts, indptr, indices, data)
     chain.finish(data, indices, indptr)
     return data, indices, indptr
@@ -129,52 +139,90 @@ def _span(device: Device, n_places: int) -> int:
 def _by_tiles(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, indptr: cl_array.Array) -> Parts:
     """Return the parts of the result, of which each work-group makes a tile."""
     a_data, a_indices, a_indptr, b_data, b_indices, b_indptr = parts
-    types = name_of(a_indptr.dtype), name_of(a_data.dtype), name_of(b_data.dtype), operator
-    mark, tiles = chain.build(_marks(chain.device, *types))
-    write = chain.build(_write(tiles))[0]
-    n_tiles, cuts, starts = _cut(chain, parts, indptr, tiles.step)
-    marks = chain.scratch(3 * n_tiles * tiles.work_group, np.uint32)
-    chain.launch(mark, n_tiles, cuts, a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, marks, starts)
-    data, indices = _allocated(chain, parts, operator, starts, n_tiles)
-    chain.launch(write, n_tiles, cuts, marks, starts, a_indices, a_data, b_indices, b_data, indptr, indices, data)
+    index, queue, n_rows = a_indptr.dtype, chain.queue, indptr.size - 1
+    n_places = n_rows + a_indices.size + b_indices.size
+    # Tiles that run at once cut themselves, and add up the results before their own, which saves three launches.
+    few = n_places <= chain.device.compute_units * _FEW_PLACES
+    kind = operator, index, a_data.dtype, b_data.dtype, few, _WORK_GROUP, _SPAN
+    (marking, tiles), writing = chain.worked_out(kind, lambda: _tile_kernels(chain, *kind))
+    note_asked((marking, writing))
+    n_tiles = -(-n_places // tiles.step)
+    n_bytes = index.itemsize * (n_tiles + 1)
+    with scratch(queue, (3 * n_bytes, n_bytes, 12 * tiles.work_group * max(n_tiles, 1))) as (cuts, counts, marks):
+        starts = array_of(queue, n_tiles + 1, index, counts)
+        matrices = a_indptr, a_indices, a_data, b_indptr, b_indices, b_data
+        if few:
+            chain.launch(marking, n_tiles, index.type(n_rows), np.uint64(n_places), cuts, indptr, *matrices, marks, counts)
+            nnz = int(chain.read(starts, n_tiles, 1).sum())
+        else:
+            _enqueue_cuts(chain, parts, indptr, (n_places, tiles.step, n_tiles), cuts, starts)
+            chain.launch(marking, n_tiles, cuts, *matrices, marks, counts)
+            nnz = _scanned(chain, starts, n_tiles)
+        data, indices = _allocated(chain, parts, operator, nnz)
+        chain.launch(writing, n_tiles, cuts, marks, counts, a_indices, a_data, b_indices, b_data, indptr, indices, data)
     chain.finish(data, indices, indptr)
     return data, indices, indptr
 
 
-def _cut(
-    chain: Chain, parts: tuple[cl_array.Array, ...], indptr: cl_array.Array, step: int
-) -> tuple[int, cl_array.Array, cl_array.Array]:
-    """Return how many tiles of some places there are, where they begin, and memory for how many results come before each."""
+def _tile_kernels(
+    chain: Chain,
+    operator: str,
+    index: np.dtype[Any],
+    a: np.dtype[Any],
+    b: np.dtype[Any],
+    few: bool,
+    work_group: int,
+    span: int,
+) -> tuple[tuple[Built, UnionMarks], Built]:
+    """Return the kernels of `_by_tiles`, and the record of the first."""
+    types = name_of(index), name_of(a), name_of(b)
+    record = UnionMarks.legal(chain.device, *types, operator, few=few, work_group=work_group, span=span)
+    marking, tiles = chain.build(record)
+    return (marking, tiles), chain.build(UnionWrite.of(tiles))[0]
+
+
+def _enqueue_cuts(
+    chain: Chain,
+    parts: tuple[cl_array.Array, ...],
+    indptr: cl_array.Array,
+    sizes: tuple[int, int, int],
+    cuts: Any,
+    starts: cl_array.Array,
+) -> None:
+    """Enqueue the cutting of places into tiles; ``sizes``: how many places, places of a tile, and tiles there are."""
     _, a_indices, a_indptr, _, b_indices, b_indptr = parts
-    index, n_rows = a_indptr.dtype, indptr.size - 1
-    n_places = n_rows + a_indices.size + b_indices.size
-    n_tiles = -(-n_places // step)
-    cuts, starts = chain.scratch(3 * (n_tiles + 1), index), chain.scratch(n_tiles + 1, index)
+    index = a_indptr.dtype
     built, record = chain.build(_cuts(chain.device, name_of(index)))
-    if n_tiles:
-        sizes = index.type(n_rows), *map(np.uint64, (n_places, step, n_tiles))
-        groups = -(-(n_tiles + 1) // record.work_group)
-        chain.launch(built, groups, *sizes, a_indptr, a_indices, b_indptr, b_indices, cuts, starts, indptr)
-    return n_tiles, cuts, starts
+    if sizes[2]:
+        groups = -(-(sizes[2] + 1) // record.work_group)
+        numbers = index.type(indptr.size - 1), *map(np.uint64, sizes)
+        chain.launch(built, groups, *numbers, a_indptr, a_indices, b_indptr, b_indices, cuts, starts, indptr)
 
 
-def _allocated(
-    chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, starts: cl_array.Array, n_tiles: int
-) -> tuple[cl_array.Array, cl_array.Array]:
-    """Return memory for the values and the columns of the result; the results of tiles become those before each tile."""
+def _scanned(chain: Chain, counts: cl_array.Array, n_tiles: int) -> int:
+    """Return how many results there are; the counts of tiles, behind a zero, become those before each tile."""
     if n_tiles > 1:
-        enqueue_scan(chain, starts, starts, n_tiles + 1, kind="inclusive")
-    nnz = int(chain.read(starts, 1, n_tiles)[0]) if n_tiles else 0
+        enqueue_scan(chain, counts, counts, n_tiles + 1, kind="inclusive")
+    return int(chain.read(counts, 1, n_tiles)[0]) if n_tiles else 0
+
+
+def _allocated(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, nnz: int) -> tuple[cl_array.Array, cl_array.Array]:
+    """Return memory for the values and the columns of the result."""
     data, allocator = parts[0], parts[0].allocator
-    result = OPERATORS[operator].result_dtype(np.result_type(data.dtype, parts[3].dtype))
+    result = OPERATORS[operator].result_dtype(_common(data.dtype, parts[3].dtype)[0])
     values = allocated(chain.queue, "data of the result", nnz, result, allocator)
     return values, allocated(chain.queue, "indices of the result", nnz, parts[1].dtype, allocator)
 
 
+@functools.lru_cache(maxsize=256)
+def _common(a: np.dtype[Any], b: np.dtype[Any]) -> tuple[np.dtype[Any], bool]:
+    """Return the dtype that values of two dtypes are computed in, and whether it needs double precision."""
+    dtype = np.result_type(a, b)
+    return dtype, needs_fp64(dtype)
+
+
 # Kept: to make a record takes longer than to launch its kernel.
 _chunks = functools.lru_cache(maxsize=256)(functools.partial(Union, 1))
-_marks = functools.lru_cache(maxsize=256)(UnionMarks.legal)
-_write = functools.lru_cache(maxsize=256)(UnionWrite.of)
 
 
 @functools.lru_cache(maxsize=64)

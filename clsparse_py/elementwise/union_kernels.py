@@ -136,11 +136,19 @@ class UnionMarks(_OfTiles):
     ----------
     portability : Portability
         How lanes exchange counts.
+    few : bool
+        Whether there are few tiles: a work-group finds where its tile begins and ends.
     """
 
     template = "elementwise/union_marks"
 
     portability: Portability
+    few: bool
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{super().name}{'_few' if self.few else ''}"
 
     @property
     @override
@@ -150,7 +158,8 @@ class UnionMarks(_OfTiles):
     @property
     def local_memory(self) -> int:
         """Bytes of local memory of a work-group."""
-        return self.work_group * (self.span * (np.dtype(self.index).itemsize + 1) + 4)
+        item = np.dtype(self.index).itemsize
+        return self.work_group * (self.span * item + 4) + 6 * item
 
     @property
     @override
@@ -159,7 +168,8 @@ class UnionMarks(_OfTiles):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "span": self.span, "is_kept": self.is_kept}
+        sizes = {"span": self.span, "step": self.step, "few": self.few}
+        return {**super().arguments(), **sizes, "is_kept": self.is_kept}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
@@ -167,11 +177,11 @@ class UnionMarks(_OfTiles):
 
     @classmethod
     def legal(
-        cls, device: Device, index: str, a: str, b: str, operator: str, work_group: int = 128, span: int = _MAX_SPAN
+        cls, device: Device, index: str, a: str, b: str, operator: str, *, few: bool, work_group: int = 128, span: int = _MAX_SPAN
     ) -> UnionMarks:
         """Return the nearest legal record."""
         records = (
-            cls(group, index, a, b, operator, span, device.portability)
+            cls(group, index, a, b, operator, span, device.portability, few)
             for group in _halved(min(work_group, device.max_work_group))
         )
         return next(each for each in records if each.local_memory <= device.local_memory or each.work_group == 1)
@@ -183,17 +193,30 @@ class UnionWrite(_OfTiles):
 
     Attributes
     ----------
+    few : bool
+        Whether there are few tiles: a work-group adds up the results of those before its own.
     unroll : int
         Places whose loads a work-item has in flight.
     """
 
     template = "elementwise/union_write"
 
+    few: bool
     unroll: int = 4
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{super().name}{'_few' if self.few else ''}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"{Portability().defines}\n{super().prelude}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "span": self.span, "unroll": self.unroll}
+        return {**super().arguments(), "span": self.span, "unroll": self.unroll, "few": self.few}
 
     @override
     def within(self, work_group: int, lane_width: int) -> None:
@@ -202,7 +225,7 @@ class UnionWrite(_OfTiles):
     @classmethod
     def of(cls, marks: UnionMarks) -> UnionWrite:
         """Return the record of the kernel that writes what another one marked."""
-        return cls(marks.work_group, marks.index, marks.a, marks.b, marks.operator, marks.span)
+        return cls(marks.work_group, marks.index, marks.a, marks.b, marks.operator, marks.span, marks.few)
 
 
 def _halved(number: int) -> Iterator[int]:

@@ -70,34 +70,16 @@ class OfSegments(Addition):
 
 @dataclass(frozen=True)
 class SegmentedTiles(Tiles, OfSegments):
-    """Parameters of ``templates/primitives/segmented_tiles.mako``.
-
-    Attributes
-    ----------
-    kind : str
-        "sum" or "scan"; "sum" is of an inclusive record.
-    """
+    """Parameters of ``templates/primitives/segmented_tiles.mako``."""
 
     template = "primitives/segmented_tiles"
 
-    kind: str
-
     @classmethod
     def legal(
-        cls,
-        device: Device,
-        source: str,
-        target: str,
-        index: str,
-        kind: str,
-        inclusive: bool,
-        work_group: int | None = None,
-        *,
-        operation: str = "plus",
+        cls, device: Device, source: str, target: str, index: str, inclusive: bool, work_group: int | None = None
     ) -> SegmentedTiles:
         """Return the legal record nearest to the one asked for: it fits in the local memory."""
-        types = source, target, device.portability, index
-        return fitting(device, cls(work_group or 256, *types, 1, inclusive, kind, operation=operation))
+        return fitting(device, cls(work_group or _WORK_GROUP, source, target, device.portability, index, 1, inclusive))
 
     @property
     @override
@@ -107,12 +89,7 @@ class SegmentedTiles(Tiles, OfSegments):
     @property
     @override
     def shape_name(self) -> str:
-        kind = self.kind if self.inclusive else f"exclusive_{self.kind}"
-        return f"{kind}_n{self.items}_{super().shape_name}"
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "kind": self.kind}
+        return f"{'' if self.inclusive else 'exclusive_'}n{self.items}_{super().shape_name}"
 
 
 @dataclass(frozen=True)
@@ -123,10 +100,81 @@ class SegmentedTails(OfSegments):
 
 
 @dataclass(frozen=True)
+class SegmentSums(OfSegments):
+    """Parameters of ``templates/primitives/segment_sums.mako``.
+
+    Attributes
+    ----------
+    whole : bool
+        Whether a work-group takes whole segments, not a part of equal weight.
+    items : int
+        Weight of a part to a work-item.
+    unroll : int
+        Segments whose loads lanes have in flight.
+    """
+
+    template = "primitives/segment_sums"
+
+    whole: bool
+    items: int
+    unroll: int
+
+    @property
+    def local_memory(self) -> int:
+        """Bytes of local memory of a work-group."""
+        return 0 if self.whole else (self.step + self.work_group) * np.dtype(self.total).itemsize + 16
+
+    @property
+    def step(self) -> int:
+        """Weight of a part."""
+        return self.work_group * self.items
+
+    @property
+    def lanes(self) -> int:
+        """Lanes that take a segment together, at most."""
+        return self.lane_width if self.work_group % self.lane_width == 0 else 1
+
+    @property
+    @override
+    def shape_name(self) -> str:
+        return f"{'whole' if self.whole else f'n{self.items}'}_u{self.unroll}_{super().shape_name}"
+
+    @classmethod
+    def legal(
+        cls,
+        device: Device,
+        source: str,
+        target: str,
+        index: str,
+        whole: bool,
+        work_group: int | None = None,
+        *,
+        operation: str = "plus",
+    ) -> SegmentSums:
+        """Return the legal record nearest to the one asked for: it fits in the local memory."""
+        group, size = min(work_group or _SUMMING_GROUP, device.max_work_group), np.dtype(target).itemsize
+        items, unroll = (16 if size <= 8 else 8), (4 if size <= 4 else 2)
+        record = cls(group, source, target, device.portability, index, whole, items, unroll, operation=operation)
+        halves = (replace(record, work_group=group >> i) for i in range(group.bit_length()))
+        return device.fitting(halves, lambda each: each.local_memory)
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        sizes = {"whole": self.whole, "items": self.items, "step": self.step, "lanes": self.lanes, "unroll": self.unroll}
+        return {**super().arguments(), **sizes}
+
+
+@dataclass(frozen=True)
 class AddPartials(Addition):
     """Parameters of ``templates/primitives/add_partials.mako``."""
 
     template = "primitives/add_partials"
+
+    @classmethod
+    def of(cls, sums: SegmentSums) -> AddPartials:
+        """Return the record of the kernel that adds what parts hold of a segment that an earlier part began."""
+        group = min(sums.work_group, _SUMMING_GROUP)
+        return cls(group, sums.total, sums.target, sums.portability.at_most(group), operation=sums.operation)
 
 
 @dataclass(frozen=True)
@@ -157,9 +205,16 @@ class SegmentedChunks(OfSegments):
         return {**super().arguments(), "step": self.step, "inclusive": self.inclusive}
 
 
+#: Work-items of a work-group that scans or sums segments, or adds what parts hold of one segment.
+_WORK_GROUP = 256
+_SUMMING_GROUP = 128
+#: Entries of the longest segment to each lane up to which work-groups take whole segments.
+_FEW_ROUNDS = 16
+
 # Kept: to make a record legal takes longer than to launch its kernel.
-_legal = functools.lru_cache(maxsize=64)(SegmentedTiles.legal)
 _legal_scan = functools.lru_cache(maxsize=64)(ScanTiles.legal)
+_summing = functools.lru_cache(maxsize=256)(SegmentSums.legal)
+_adding = functools.lru_cache(maxsize=256)(AddPartials.of)
 
 
 @either_way
@@ -173,6 +228,7 @@ def enqueue_segmented_sum(
     work_group: int | None = None,
     *,
     operation: str = "plus",
+    longest: int | None = None,
 ) -> None:
     """Enqueue the sum of each segment.
 
@@ -189,6 +245,8 @@ def enqueue_segmented_sum(
         Work-items in a work-group, if not those that suit the device.
     operation : str
         What stands for the addition, as in `Addition`; an empty segment gives its identity.
+    longest : int, optional
+        The length of the longest segment, if it is known: if lengths are alike, one kernel does without parts.
     """
     types, index = (name_of(source.dtype), name_of(target.dtype)), name_of(segment_ptr.dtype)
     if chain.device.is_cpu:
@@ -196,15 +254,22 @@ def enqueue_segmented_sum(
         record = SegmentedChunks(work_group or 1, *types, portability, index, "sum", True, operation=operation)
         _enqueue_chunks(chain, (record, replace(record, step="add")), segment_ptr, n_segments, source, n, target)
         return
-    built, tiles = chain.build(_legal(chain.device, *types, index, "sum", True, work_group, operation=operation))
-    n_parts, cuts = _enqueue_cuts(chain, tiles, segment_ptr, n_segments, n)
-    partial = chain.scratch(n_parts, tiles.total)
-    chain.launch(built, n_parts, np.uint64(n_segments), np.uint64(n), segment_ptr, cuts, source, partial, target)
+    # As many lanes to a segment as it has entries in the mean.
+    lanes = min(1 << max(n // n_segments, 1).bit_length() - 1, chain.device.portability.lane_width)
+    whole = longest is not None and longest <= lanes * _FEW_ROUNDS
+    built, sums = chain.build(_summing(chain.device, *types, index, whole, work_group, operation=operation))
+    if whole:
+        lanes = min(lanes, sums.lanes)
+        per_group = sums.work_group // lanes * sums.unroll
+        sizes = np.uint64(n_segments), np.uint64(per_group), np.uint32(lanes)
+        chain.launch(built, -(-n_segments // per_group), *sizes, segment_ptr, source, target)
+        return
+    n_parts = -(-(n + n_segments) // sums.step)
+    adding = chain.build(_adding(sums))[0]
+    cuts, partial = chain.scratch(n_parts + 1, np.uint64), chain.scratch(n_parts, sums.total)
+    chain.launch(built, n_parts, np.uint64(n_segments), np.uint64(n), segment_ptr, source, cuts, partial, target)
     if n_parts > 1:
-        _enqueue_scan_of_parts(chain, tiles, partial, cuts, n_parts)
-        portability = chain.device.portability.at_most(1)
-        adding, _ = chain.build(AddPartials(tiles.work_group, tiles.total, tiles.target, portability, operation=operation))
-        chain.launch(adding, -(-n_parts // adding.parameters.work_group), np.uint64(n_parts), cuts, partial, target)
+        chain.launch(adding, n_parts, cuts, partial, target)
 
 
 @either_way
@@ -235,7 +300,7 @@ def enqueue_segmented_scan(
         record = SegmentedChunks(work_group or 1, *types, chain.device.portability.at_most(1), index, "scan", inclusive)
         _enqueue_chunks(chain, (replace(record, step="tails"), record), segment_ptr, n_segments, source, n, target)
         return
-    built, tiles = chain.build(SegmentedTiles.legal(chain.device, *types, index, "scan", inclusive, work_group))
+    built, tiles = chain.build(SegmentedTiles.legal(chain.device, *types, index, inclusive, work_group))
     n_parts, cuts = _enqueue_cuts(chain, tiles, segment_ptr, n_segments, n)
     partial = chain.scratch(n_parts, tiles.total)
     if n_parts > 1:
@@ -264,8 +329,9 @@ def _enqueue_scan_of_parts(
 ) -> None:
     """Enqueue the scan of partial sums of parts, over consecutive parts in which no other segment begins."""
     types = tiles.total, tiles.total
-    record = _legal_scan(chain.device, *types, True, tiles.work_group, by_key=True, operation=tiles.operation)
-    enqueue_tiles(chain, record, partial, partial, n_parts, n_parts, (cuts,))
+    enqueue_tiles(
+        chain, _legal_scan(chain.device, *types, True, tiles.work_group, by_key=True), partial, partial, n_parts, n_parts, (cuts,)
+    )
 
 
 def _enqueue_chunks(

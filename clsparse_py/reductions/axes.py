@@ -1,11 +1,13 @@
-"""The axes along which matrices are reduced."""
+"""The axes along which matrices are reduced, and how long what is reduced is."""
 
 from __future__ import annotations
 
 import operator
 from typing import Any
 
-__all__ = ["axis_of"]
+from clsparse_py.matrix import Matrix
+
+__all__ = ["axis_of", "longest_row"]
 
 
 def axis_of(axis: Any) -> int | None:
@@ -26,3 +28,8 @@ def axis_of(axis: Any) -> int | None:
     if not axes or any(not -2 <= each < 2 for each in axes) or len({each % 2 for each in axes}) < len(axes):
         raise ValueError(f"axis: must be None, 0 or 1, or -1 or -2, is {axis!r} (axis out of range)")
     return None if len(axes) == 2 else axes[0] % 2
+
+
+def longest_row(A: Matrix) -> int | None:
+    """Return how many entries a row has at most, duplicates included; None if that is not known."""
+    return None if A.facts is None else A.facts.longest

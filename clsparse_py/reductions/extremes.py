@@ -13,9 +13,9 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 from typing_extensions import override
 
-from clsparse_py.arithmetic import OPENCL_TYPES, extreme, name_of, needs_fp64
+from clsparse_py.arithmetic import extreme, name_of
 from clsparse_py.by_host import or_by_host, placed
-from clsparse_py.canonical import without_zeros
+from clsparse_py.canonical import with_marked
 from clsparse_py.coordinates import rows_of
 from clsparse_py.device import Device
 from clsparse_py.elementwise.union import canonical_parts
@@ -24,8 +24,8 @@ from clsparse_py.matrix import Matrix
 from clsparse_py.memory import allocated
 from clsparse_py.primitives.segmented import enqueue_segmented_sum
 from clsparse_py.records import dataclass
-from clsparse_py.reductions.axes import axis_of
-from clsparse_py.structure import OfStructure
+from clsparse_py.reductions.axes import axis_of, longest_row
+from clsparse_py.structure import OfStructure, WithValues
 from clsparse_py.transfer import fetched
 
 __all__ = ["ExtremeColumns", "ExtremeOfAll", "ExtremePlaces", "Extremes", "RowExtremes"]
@@ -36,30 +36,21 @@ _Record = TypeVar("_Record", bound=OfStructure)
 
 
 @dataclass(frozen=True)
-class _OfExtremes(OfStructure):
+class _OfExtremes(WithValues):
     """Base of the records of kernels that read extreme values.
 
     Attributes
     ----------
-    dtype : str
-        NumPy's name of the dtype of the values.
     operation : str
         "maximum", "minimum", "fmax" or "fmin".
     """
 
-    dtype: str
     operation: str
 
     @property
     @override
     def name(self) -> str:
-        return f"{self.template.split('/')[1]}_{self.operation}_{self.dtype}_{self.index}_wg{self.work_group}"
-
-    @property
-    @override
-    def prelude(self) -> str:
-        fp64 = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n" if needs_fp64(np.dtype(self.dtype)) else ""
-        return f"{fp64}{super().prelude}\ntypedef {OPENCL_TYPES[self.dtype]} V;  // {self.dtype}: values"
+        return f"{self.operation}_{super().name}"
 
 
 @dataclass(frozen=True)
@@ -73,6 +64,11 @@ class RowExtremes(_OfExtremes):
     def prelude(self) -> str:
         expression = extreme(self.operation, np.dtype(self.dtype))
         return f"{super().prelude}\nV extreme(const V a, const V b) {{ return {expression}; }}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        is_complex = np.dtype(self.dtype).kind == "c"
+        return {**super().arguments(), "is_kept": "value.x != 0 || value.y != 0" if is_complex else "value != 0"}
 
 
 @dataclass(frozen=True)
@@ -218,9 +214,8 @@ class Extremes(Matrix):
         if along is None:
             return self._extreme_of_all(operation, explicit)
         A = self if along == 1 else self._transposed()
-        values, places, ends = _of_rows(self.queue, _parts_of(A), operation, 0 if explicit else A.shape[1])
-        if A.shape[0]:
-            values, places, _ = without_zeros(self.queue, (values, places, ends))
+        parts, marks = _of_rows(self.queue, _parts_of(A), operation, 0 if explicit else A.shape[1], longest_row(A))
+        values, places, _ = with_marked(self.queue, parts, marks) if A.shape[0] else parts
         return self._vector(_viewed(values, self.dtype), places, A.shape[0])
 
     def _extreme_of_all(self, operation: str, explicit: bool) -> Any:
@@ -287,7 +282,13 @@ def _of_all(queue: cl.CommandQueue, data: cl_array.Array, operation: str) -> cl_
     return found
 
 
-def _of_rows_by_host(queue: cl.CommandQueue, parts: Parts, operation: str, n_columns: int) -> Parts:
+def _of_rows_by_host(
+    queue: cl.CommandQueue,
+    parts: Parts,
+    operation: str,
+    n_columns: int,
+    longest: int | None,  # noqa: ARG001 - of the kernel's
+) -> tuple[Parts, cl_array.Array]:
     """Return the result of `_of_rows`, computed by NumPy."""
     data, _, indptr = (fetched(part, queue) for part in parts)
     found = np.zeros(indptr.size - 1, data.dtype)
@@ -297,14 +298,17 @@ def _of_rows_by_host(queue: cl.CommandQueue, parts: Parts, operation: str, n_col
         if lengths[row] < n_columns:
             found[row] = getattr(np, operation)(found[row], found.dtype.type(0))
     rows, ends = np.arange(found.size, dtype=indptr.dtype), np.array([0, found.size], indptr.dtype)
-    return placed(queue, "values", found), placed(queue, "rows", rows), placed(queue, "ends", ends)
+    made = placed(queue, "values", found), placed(queue, "rows", rows), placed(queue, "ends", ends)
+    return made, placed(queue, "marks", (found != 0).astype(np.uint8))
 
 
 @or_by_host(_of_rows_by_host)
-def _of_rows(queue: cl.CommandQueue, parts: Parts, operation: str, n_columns: int) -> Parts:
-    """Return the extreme value of each row, 0 if it has no entry, the numbers of rows, and where these begin and end.
+def _of_rows(
+    queue: cl.CommandQueue, parts: Parts, operation: str, n_columns: int, longest: int | None
+) -> tuple[Parts, cl_array.Array]:
+    """Return the extreme value of each row, 0 if it has no entry, the numbers of rows, where these begin and end; and marks.
 
-    Places without an entry count as 0 if a row has less than ``n_columns`` entries.
+    Places without an entry count as 0 if a row has less than ``n_columns`` entries. Marks tell which values are not 0.
     """
     data, _, indptr = parts
     chain, n = Chain(queue, *parts), indptr.size - 1
@@ -312,13 +316,13 @@ def _of_rows(queue: cl.CommandQueue, parts: Parts, operation: str, n_columns: in
     built, record = chain.build(_record(RowExtremes, chain.device, *types))
     found = allocated(queue, "values of the result", n, data.dtype, data.allocator)
     rows = allocated(queue, "rows of the result", n, indptr.dtype, data.allocator)
-    ends = allocated(queue, "ends", 2, indptr.dtype)
+    ends, marks = allocated(queue, "ends", 2, indptr.dtype), allocated(queue, "marks", n, np.uint8)
     if n:
-        enqueue_segmented_sum(chain, indptr, n, data, data.size, found, operation=operation)
+        enqueue_segmented_sum(chain, indptr, n, data, data.size, found, operation=operation, longest=longest)
         groups, sizes = spread(chain.device, n, record.work_group, 64)
-        chain.launch(built, groups, *sizes, np.uint64(n_columns), indptr, found, rows, ends)
-        chain.finish(found, rows, ends)
-    return found, rows, ends
+        chain.launch(built, groups, *sizes, np.uint64(n_columns), indptr, found, rows, ends, marks)
+        chain.finish(found, rows, ends, marks)
+    return (found, rows, ends), marks
 
 
 # Kept: to make a record takes longer than to launch its kernel.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import functools
 import itertools
 import math
 import operator
@@ -26,7 +27,7 @@ from clsparse_py.memory import allocated
 from clsparse_py.placement import value_dtype
 from clsparse_py.primitives.segmented import enqueue_segmented_sum
 from clsparse_py.records import dataclass
-from clsparse_py.reductions.axes import axis_of
+from clsparse_py.reductions.axes import axis_of, longest_row
 from clsparse_py.structure import WithValues
 from clsparse_py.transfer import contexts_match, fetched
 
@@ -43,14 +44,14 @@ class Diagonal(WithValues):
 class Sums(Matrix):
     """Base of matrices with sums and counts of entries.
 
-    Results are NumPy's, for which the host waits, unless ``out`` is a device array.
+    Results are NumPy's, for which the host waits, unless ``out`` or ``like`` says that they stay on the device.
     """
 
     @abc.abstractmethod
     def _transposed(self) -> Matrix:
         """Return the transposed matrix, which is kept."""
 
-    def sum(self, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    def sum(self, axis: Any = None, dtype: Any = None, out: Any = None, *, like: Any = None) -> Any:
         """Sum the entries of all rows, of each row, or of each column.
 
         Parameters
@@ -61,16 +62,18 @@ class Sums(Matrix):
             Of the result. By default that of the values, or int64 or uint64 for booleans and shorter integers.
         out : numpy.ndarray or pyopencl.array.Array, optional
             Where the result goes, converted to its dtype. Of shape (n,) for axis 0, (m,) for axis 1.
+        like : pyopencl.array.Array or pyopencl.CommandQueue, optional
+            Says that the result is a new device array, on A's queue, without a wait; as NumPy's argument of that name.
 
         Returns
         -------
         scalar or array
-            ``out`` if it is given; without an axis a NumPy scalar.
+            ``out`` if it is given, a device array of ``like``; else, without an axis, a NumPy scalar.
 
         Raises
         ------
         ValueError, TypeError
-            ``axis`` is no axis, ``out`` has another shape, or a dtype is not supported.
+            ``axis`` is no axis, ``out`` has another shape, a dtype is not supported, or ``like`` is none of these.
         """
         along, accumulated = axis_of(axis), _sum_dtype(self.dtype)
         if along is None:
@@ -78,18 +81,18 @@ class Sums(Matrix):
             data, _, indptr = canonical_parts(self, self.dtype)
             ends = placed(self.queue, "segments", np.array([0, data.size], indptr.dtype))
             inner = accumulated if dtype is None or self.dtype.kind == "c" else np.dtype(dtype)
-            return _delivered(self, _summed(self.queue, ends, data, _device_dtype(self, inner)), (), dtype, out)
+            return _Where(self, (), out, like).summed(ends, data, _device_dtype(self, inner), dtype)
         A = self if along == 1 else self._transposed()
         A.require_valid()
-        sums = _summed(self.queue, A.indptr, A.data, _device_dtype(self, accumulated))
-        return _delivered(self, sums, (A.shape[0],), dtype, out)
+        where = _Where(self, (A.shape[0],), out, like)
+        return where.summed(A.indptr, A.data, _device_dtype(self, accumulated), dtype, longest_row(A))
 
-    def mean(self, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    def mean(self, axis: Any = None, dtype: Any = None, out: Any = None, *, like: Any = None) -> Any:
         """Return the mean over all places, stored or not, or over those of each column or row.
 
         Parameters
         ----------
-        axis, out
+        axis, out, like
             As for `sum`.
         dtype : dtype, optional
             Of the result; by default float64 for booleans and integers, else that of the values.
@@ -106,8 +109,8 @@ class Sums(Matrix):
         self.require_valid()
         structure = self.structure if inner == self.dtype else self.structure.copied(self.queue, self.indices, self.indptr)
         shares = self.assembled(structure, scaled(self.queue, self.data, inner.type(1 / n), inner))
-        found = shares.sum(axis, out=out)
-        return found if dtype is None or out is not None else found.astype(dtype, copy=False)
+        found = shares.sum(axis, out=out, like=like)
+        return found if dtype is None or out is not None else _as_dtype(self.queue, found, np.dtype(dtype))
 
     def diagonal(self, k: int = 0) -> np.ndarray[Any, Any]:
         """Return the values on the k-th diagonal, where duplicates are added up.
@@ -166,10 +169,18 @@ class Sums(Matrix):
         return np.repeat(np.arange(self.shape[0], dtype=indices.dtype), np.diff(indptr))[kept], indices[kept]
 
 
+@functools.lru_cache(maxsize=32)
 def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the dtype of NumPy's sums of values."""
     found: np.dtype[Any] = np.zeros(0, dtype).sum().dtype
     return found
+
+
+@functools.lru_cache(maxsize=64)
+def _checked_dtype(dtype: Any) -> tuple[np.dtype[Any], bool]:
+    """Return a dtype that is supported, and whether it needs double precision."""
+    found = value_dtype("dtype", dtype)
+    return found, needs_fp64(found)
 
 
 def _device_dtype(A: Matrix, dtype: Any) -> np.dtype[Any]:
@@ -180,60 +191,103 @@ def _device_dtype(A: Matrix, dtype: Any) -> np.dtype[Any]:
     TypeError
         It is not supported, or needs double precision, which the device lacks.
     """
-    found = value_dtype("dtype", dtype)
-    if needs_fp64(found) and not describe(A.queue.device).fp64:
+    found, with_fp64 = _checked_dtype(dtype)
+    if with_fp64 and not describe(A.queue.device).fp64:
         raise DtypeError(f"dtype: {found} needs double precision, which {A.queue.device.name} lacks; use A.astype(np.float32)")
     return found
 
 
-def _summed_by_host(queue: cl.CommandQueue, ends: cl_array.Array, data: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
-    """Return the result of `_summed`, computed by NumPy."""
-    values, places = fetched(data, queue).astype(dtype), fetched(ends, queue)
-    sums = [np.sum(values[begin:end], dtype=dtype) for begin, end in itertools.pairwise(places)]
-    return placed(queue, "sums", np.array(sums, dtype))
+def _summed_by_host(
+    queue: cl.CommandQueue,
+    ends: cl_array.Array,
+    data: cl_array.Array,
+    target: cl_array.Array,
+    longest: int | None,  # noqa: ARG001 - of the kernel's
+    is_given: bool,  # noqa: ARG001 - of the kernel's
+) -> cl_array.Array:
+    """Return the result of `_summed`, computed by NumPy, in another array."""
+    values, places = fetched(data, queue).astype(target.dtype), fetched(ends, queue)
+    sums = [np.sum(values[begin:end], dtype=target.dtype) for begin, end in itertools.pairwise(places)]
+    return placed(queue, "sums", np.array(sums, target.dtype))
 
 
 @or_by_host(_summed_by_host)
-def _summed(queue: cl.CommandQueue, ends: cl_array.Array, data: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
-    """Return the sums of values between ends, computed in a dtype; a sum of booleans as booleans tells whether one is True."""
-    chain, n = Chain(queue, ends, data), ends.size - 1
-    inner = np.dtype(np.int64) if dtype.kind == "b" else dtype
-    sums = allocated(queue, "sums", n, inner)
+def _summed(
+    queue: cl.CommandQueue,
+    ends: cl_array.Array,
+    data: cl_array.Array,
+    target: cl_array.Array,
+    longest: int | None,
+    is_given: bool,
+) -> cl_array.Array:
+    """Return the sums of values between ends, in ``target``; those of booleans tell whether one is True, in another array."""
+    n = ends.size - 1
+    sums = allocated(queue, "sums", n, np.int64) if target.dtype.kind == "b" else target
     if n:
-        enqueue_segmented_sum(chain, ends, n, data, data.size, sums)
+        chain = Chain(queue, ends, data, writes=(target,) if is_given else ())
+        enqueue_segmented_sum(chain, ends, n, data, data.size, sums, longest=longest)
         chain.finish(sums)
-    return sums if inner == dtype else converted(queue, "sums", sums, dtype)
+    return sums if sums is target else converted(queue, "sums", sums, target.dtype)
 
 
-def _delivered(A: Matrix, found: cl_array.Array, shape: tuple[int, ...], dtype: Any, out: Any) -> Any:
-    """Return sums as NumPy's, or put them into ``out`` and return that.
+def _as_dtype(queue: cl.CommandQueue, found: Any, dtype: np.dtype[Any]) -> Any:
+    """Return an array or a scalar of NumPy's, or a device array, as one of a dtype."""
+    if not isinstance(found, cl_array.Array):
+        return found.astype(dtype, copy=False)
+    flat = found.reshape(found.size)  # type: ignore[no-untyped-call] # PyOpenCL's
+    made = converted(queue, "the result", flat, dtype)
+    return made if found.shape else made[0]
+
+
+class _Where:
+    """Where sums go: to NumPy, to ``out``, or to a new device array if there is a ``like``.
 
     Raises
     ------
     ValueError, TypeError
-        ``out`` has another shape, is in another context, or is no array.
+        ``out`` has another shape, is in another context, or is no array; ``like`` is neither a device array nor a queue.
     """
-    if out is None:
-        host = fetched(found, A.queue).reshape(shape)[()]
-        return host if dtype is None else host.astype(dtype, copy=False)
-    if not isinstance(out, (np.ndarray, cl_array.Array)):
-        raise TypeError(f"out: must be a numpy.ndarray or a pyopencl.array.Array, is {type(out).__name__}")
-    if out.shape != shape:
-        raise ValueError(
-            f"out: must have shape {shape}, has {out.shape} (output parameter of wrong dimensions: out does not match shape)"
-        )
-    if isinstance(out, np.ndarray):
-        out[...] = fetched(found, A.queue).reshape(shape)
+
+    def __init__(self, A: Matrix, shape: tuple[int, ...], out: Any, like: Any) -> None:
+        self._queue, self._shape, self._out, self._like = A.queue, shape, out, like
+        if like is not None and not isinstance(like, (cl_array.Array, cl.CommandQueue)):
+            raise TypeError(f"like: must be a pyopencl.array.Array or a pyopencl.CommandQueue, is {type(like).__name__}")
+        if out is None:
+            return
+        if not isinstance(out, (np.ndarray, cl_array.Array)):
+            raise TypeError(f"out: must be a numpy.ndarray or a pyopencl.array.Array, is {type(out).__name__}")
+        if out.shape != shape:
+            raise ValueError(
+                f"out: must have shape {shape}, has {out.shape} (output parameter of wrong dimensions: out does not match shape)"
+            )
+        if isinstance(out, cl_array.Array):
+            if not contexts_match(out, A.context):
+                raise ValueError("out: lives in another context than A")
+            if out.offset or (out.size and out.strides != (out.dtype.itemsize,) * len(shape)):
+                raise ValueError("out: must be contiguous and begin its buffer")
+
+    def summed(
+        self, ends: cl_array.Array, data: cl_array.Array, inner: np.dtype[Any], dtype: Any, longest: int | None = None
+    ) -> Any:
+        """Return the sums of values between ends, computed in a dtype, there."""
+        out = self._out
+        is_given = isinstance(out, cl_array.Array) and out.dtype == inner
+        target = out if is_given else allocated(self._queue, "sums", ends.size - 1, inner)
+        found = _summed(self._queue, ends, data, target, longest, is_given)
+        if out is None and self._like is not None:
+            found = found if self._shape else found[0]
+            return found if dtype is None else _as_dtype(self._queue, found, np.dtype(dtype))
+        if out is None:
+            host = fetched(found, self._queue).reshape(self._shape)[()]
+            return host if dtype is None else host.astype(dtype, copy=False)
+        if isinstance(out, np.ndarray):
+            out[...] = fetched(found, self._queue).reshape(self._shape)
+        elif found is not out:
+            values = found if out.dtype == found.dtype else converted(self._queue, "out", found, np.dtype(out.dtype))
+            chain = Chain(self._queue, values, out, writes=(out,))
+            chain.copy(out, values, out.size)
+            chain.finish(out)
         return out
-    if not contexts_match(out, A.context):
-        raise ValueError("out: lives in another context than A")
-    if out.offset or (out.size and out.strides != (out.dtype.itemsize,) * len(shape)):
-        raise ValueError("out: must be contiguous and begin its buffer")
-    values = found if out.dtype == found.dtype else converted(A.queue, "out", found, np.dtype(out.dtype))
-    chain = Chain(A.queue, values, out, writes=(out,))
-    chain.copy(out, values, out.size)
-    chain.finish(out)
-    return out
 
 
 def _diagonal_by_host(

@@ -3,12 +3,15 @@ The results of an operator on two matrices, entry by entry on the union of their
 
 Index space   a work-group to a tile; work-items take places `work_group` apart
 Inputs        both matrices in canonical format; cuts, of union_cuts.mako; marks, of union_marks.mako; starts: how many
-              results come before each tile
+              results come before each tile; `few`: how many each tile keeps, behind a zero, of which there are few
 Output        indptr from its second number on, indices and values of the result
-Local memory  three numbers for each work-item
+Local memory  three numbers for each work-item; `few`: and another
 Result        exact: each result is made of one value of each matrix
 </%doc>
 #define SPAN ${span}
+% if few:
+#include "group_scan.cl"
+% endif
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
@@ -22,13 +25,24 @@ void ${name}(
     local uint entries_before[${work_group}];
     const uint me = get_local_id(0);
     const ulong tile = get_group_id(0);
-    const I first_row = cuts[3 * tile], first_a = cuts[3 * tile + 1], first_b = cuts[3 * tile + 2], start = starts[tile];
+    const I first_row = cuts[3 * tile], first_a = cuts[3 * tile + 1], first_b = cuts[3 * tile + 2];
     const uint n_places = (uint)(cuts[3 * tile + 3] - first_row + cuts[3 * tile + 4] - first_a + cuts[3 * tile + 5] - first_b);
     global const uint *mine = marks + 3 * get_global_id(0);
     kinds[me] = mine[0];
     kept[me] = mine[1];
     entries_before[me] = mine[2];
+% if few:
+    local uint scan_box[${work_group}];
+    local uint sum;
+    uint of_tiles = 0;
+    for (ulong i = me; i <= tile; i += ${work_group})
+        of_tiles += (uint)starts[i];
+    const uint of_others = group_scan_add(scan_box, of_tiles);
+    if (me == ${work_group - 1})
+        sum = of_others + of_tiles;
+% endif
     barrier(CLK_LOCAL_MEM_FENCE);
+    const I start = ${"(I)sum" if few else "starts[tile]"};
     // All loads of `unroll` places are in flight before the first is used.
     for (uint p = me; p < n_places; p += ${unroll * work_group}) {
 % for u in range(unroll):

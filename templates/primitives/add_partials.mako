@@ -1,16 +1,35 @@
 <%doc>
 out[segment] += sums that later parts have of a segment that an earlier part began.
 
-Index space   n_parts work-items, a part each
-Inputs        cuts, of cut_segments.mako; partial: the parts' sums of the segment before the first that begins in them,
-              scanned over the parts of the same segment, so that the sum stands at the last of them
-Local memory  none
+Index space   a work-group for each part; that of the last part of a segment adds up
+Inputs        cuts and partial, of segment_sums.mako: no segment begins in a part whose successor has the same cut
+Local memory  work_group * sizeof(T)
 Result        deterministic
 </%doc>
+#define SEGMENTED 0
+#include "tile_scan.cl"
+
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
-void ${name}(const ulong n_parts, global const ulong *restrict cuts, global const T *restrict partial, global TARGET *restrict out)
+void ${name}(global const ulong *restrict cuts, global const T *restrict partial, global TARGET *restrict out)
 {
-    const ulong part = get_global_id(0);
-    if (part > 0 && part < n_parts && (part == n_parts - 1 || cuts[part + 1] != cuts[part]))
-        out[cuts[part] - 1] = (TARGET)(ADD((T)(out[cuts[part] - 1]), partial[part]));
+    local T box[${work_group}];
+    const uint me = get_local_id(0);
+    const ulong part = get_group_id(0), segment = cuts[part];
+    const bool is_last = part > 0 && (part == get_num_groups(0) - 1 || cuts[part + 1] != segment);
+    // The first part of the segment's: parts before it have smaller cuts.
+    ulong first = part, low = 0;
+    if (is_last && cuts[part - 1] == segment)
+        while (low < first) {
+            const ulong middle = (low + first) / 2;
+            if (cuts[middle] < segment)
+                low = middle + 1;
+            else
+                first = middle;
+        }
+    T sum = ZERO;
+    for (ulong p = is_last ? first + me : part + 1; p <= part; p += ${work_group})
+        sum = ADD(sum, partial[p]);
+    const T before = group_before(box, sum);
+    if (is_last && me == ${work_group - 1})
+        out[segment - 1] = (TARGET)(ADD((T)(out[segment - 1]), ADD(before, sum)));
 }

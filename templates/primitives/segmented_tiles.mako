@@ -1,16 +1,15 @@
 <%doc>
-The sum (`kind`) or the scan of each segment, a work-group to a part of equal weight, whatever the lengths of segments are. Scan:
-an entry of out is the sum of the entries of its segment before it, `inclusive`: up to and including it.
+The scan of each segment, a work-group to a part of equal weight, whatever the lengths of segments are: an entry of out is the sum
+of the entries of its segment before it, `inclusive`: up to and including it.
 
-The entries of a part are scanned in local memory, beginning anew where a segment begins. Sum: it stands at the last entry of a
-segment then; a part's sum of a segment that an earlier part began goes to partial[part]. Scan: partial[part] is what earlier
-parts hold of the segment that they began.
+The entries of a part are scanned in local memory, beginning anew where a segment begins. partial[part] is what earlier parts hold
+of the segment that they began.
 
 Source        Blelloch, Heroux and Zagha, "Segmented operations for sparse matrix computation on vector multiprocessors"; parts
               after Merrill and Garland (merge path)
 Index space   n_parts work-groups
 Inputs        segment_ptr: n_segments + 1 pointers, valid; cuts, of cut_segments.mako with step work_group * items; n
-              values, which may be the array out of a scan
+              values, which may be the array out
 Local memory  work_group * items * (sizeof(T) + 1) and work_group * (sizeof(T) + sizeof(uint))
 Result        deterministic: a segment is always summed in the same order
 </%doc>
@@ -22,11 +21,7 @@ Result        deterministic: a segment is always summed in the same order
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const ulong n_segments, const ulong n, global const I *restrict segment_ptr, global const ulong *restrict cuts,
-% if kind == "sum":
-    global const SOURCE *restrict source, global T *restrict partial, global TARGET *restrict out)
-% else:
     global const SOURCE *source, global const T *restrict partial, global TARGET *out)
-% endif
 {
     local T entries[${work_group * items}];
     local uchar heads[${work_group * items}];
@@ -62,21 +57,9 @@ void ${name}(
     for (uint s = me; s < n_heads; s += ${work_group})
         if (segment_ptr[first + s] < segment_ptr[first + s + 1])
             heads[segment_ptr[first + s] - begin] = 1;
-    tile_scan(entries, heads, box, head_box, ${"ZERO" if kind == "sum" else "partial[part]"});
-% if kind == "sum":
-    for (uint s = me; s < n_heads; s += ${work_group}) {
-        const uint from = (uint)(segment_ptr[first + s] - begin);
-        const uint to = (uint)(min((ulong)segment_ptr[first + s + 1], end) - begin);
-        out[first + s] = (TARGET)(from < to ? entries[to - 1] : ZERO);
-    }
-    if (me == 0) {
-        const uint rest = n_heads > 0 ? (uint)(segment_ptr[first] - begin) : here;
-        partial[part] = rest > 0 ? entries[rest - 1] : ZERO;
-    }
-% else:
+    tile_scan(entries, heads, box, head_box, partial[part]);
 % for i in range(items):
     if (me + ${i * work_group} < here)
         out[begin + (me + ${i * work_group})] = (TARGET)(entries[me + ${i * work_group}]);
 % endfor
-% endif
 }

@@ -31,6 +31,6 @@ void ${name}(
     V sum = 0;
     for (; k < end && (!is_sorted || indices[k] == column); ++k)
         if (indices[k] == column)
-            sum = ${"sum || values[k]" if is_bool else "sum + values[k]"};
+            sum = SUM(sum, values[k]);
     diagonal[i] = sum;
 }

@@ -4,14 +4,15 @@ The largest or smallest value of each row, stored or not, from that of its entri
 Index space   work-items that stride over the rows, or take adjacent ones: `spread` says which
 Inputs        indptr; found: the extreme value of the entries of each row, any value if it has none; n_columns: 0 if only
               entries count
-Output        found: 0 for rows without entries; rows: the numbers from 0 on; ends: 0 and n_rows
+Output        found: 0 for rows without entries; rows: the numbers from 0 on; ends: 0 and n_rows; marks: 1 for values but 0
 Local memory  none
 Result        exact
 </%doc>
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const ulong n_rows, const ulong stride, const ulong step, const ulong span, const ulong n_columns,
-    global const I *restrict indptr, global V *restrict found, global I *restrict rows, global I *restrict ends)
+    global const I *restrict indptr, global V *restrict found, global I *restrict rows, global I *restrict ends,
+    global uchar *restrict marks)
 {
     const ulong begin = get_global_id(0) * stride, end = min(n_rows, begin + span);
     for (ulong row = begin; row < end; row += step) {
@@ -21,9 +22,8 @@ void ${name}(
             ends[0] = 0;
             ends[1] = (I)n_rows;
         }
-        if (length == 0)
-            found[row] = (V)(0);
-        else if ((ulong)length < n_columns)
-            found[row] = extreme(found[row], (V)(0));
+        const V value = length == 0 ? (V)(0) : (ulong)length < n_columns ? extreme(found[row], (V)(0)) : found[row];
+        found[row] = value;
+        marks[row] = ${is_kept} ? 1 : 0;
     }
 }

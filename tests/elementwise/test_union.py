@@ -19,7 +19,6 @@ from clsparse_py.device import describe
 from clsparse_py.elementwise import union
 from clsparse_py.elementwise.operators import OPERATORS
 from clsparse_py.elementwise.union import combined
-from clsparse_py.elementwise.union_kernels import UnionMarks
 
 AXES: Mapping[str, Any] = {
     "operator": [each.name for each in OPERATORS.values() if not each.opposite],
@@ -38,6 +37,7 @@ TILES: Mapping[str, Any] = {
     "index": ["int32", "int64"],
     "work_group": [1, 7, 64, 128, "max"],
     "span": [2, 3, 16],
+    "few": [True, False],
     "platform": list(PLATFORMS),
 }
 
@@ -115,8 +115,9 @@ def test_entries_of_one_column_may_lie_on_both_sides_of_a_cut(queue: cl.CommandQ
 @pytest.mark.parametrize("case", combinations(TILES, legal), ids=lambda case: "-".join(map(str, case.values())))
 def test_work_groups_that_take_tiles(case: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     queue = queue_on(case["platform"])
-    record, group = UnionMarks.legal, describe(queue.device).max_work_group if case["work_group"] == "max" else case["work_group"]
-    monkeypatch.setattr(union, "_marks", lambda device, *types: record(device, *types, work_group=group, span=case["span"]))
+    group = describe(queue.device).max_work_group if case["work_group"] == "max" else case["work_group"]
+    for name, value in (("_WORK_GROUP", group), ("_SPAN", case["span"]), ("_FEW_PLACES", 1 << 15 if case["few"] else 0)):
+        monkeypatch.setattr(union, name, value)
     monkeypatch.setattr(union, "_made", union._by_tiles)
     A = matrix(case["dtypes"][0], (300, 45), "canonical", 1, case["index"])
     B = matrix(case["dtypes"][1], (300, 45), "canonical", 2, case["index"])

@@ -17,7 +17,6 @@ from values import INDEX_TYPES, numbers, same
 
 from clsparse_py.elementwise import union
 from clsparse_py.elementwise.operators import OPERATORS, UFUNCS
-from clsparse_py.elementwise.union_kernels import UnionMarks
 
 Case = partial[None]
 
@@ -32,16 +31,16 @@ def canonical(seed: int) -> scipy.sparse.csr_array:
 
 
 def united(operator: str, dtype: np.dtype[Any], index: type[Any], shape: tuple[int, int]) -> None:
-    """Apply an operator to two matrices by each kind of kernels, with tiles of a work-group and a span, and compare."""
+    """Apply an operator to two matrices by each kind of kernels, with few and many tiles of a size, and compare."""
     first, second = canonical(1), canonical(2)
     values = numbers(first.nnz, dtype), numbers(second.nnz, dtype)
     wanted = OPERATORS[operator].of_scipy(
         *(scipy.sparse.csr_array((v, m.indices, m.indptr), shape=m.shape) for v, m in zip(values, (first, second), strict=True))
     )
     A, B = (on_device(m, v, index) for v, m in zip(values, (first, second), strict=True))
-    legal = partial(UnionMarks.legal, work_group=shape[0], span=shape[1])
-    for way in (union._by_chunks, union._by_tiles):
-        with patch.object(union, "_made", way), patch.object(union, "_marks", legal):
+    for way, places in ((union._by_chunks, 0), (union._by_tiles, 1 << 15), (union._by_tiles, 0)):
+        sizes = {"_WORK_GROUP": shape[0], "_SPAN": shape[1], "_FEW_PLACES": places}
+        with patch.multiple(union, _made=way, **sizes):
             found = union.combined(operator, A, B)
         for part in ("data", "indices", "indptr"):
             same(getattr(found, part), getattr(wanted, part).astype(getattr(found, part).dtype))

@@ -72,11 +72,14 @@ def segments(lengths: tuple[int, ...], dtype: np.dtype[Any], index: type[Any], w
     chain = chain_on(device_type, pointers, source)
     check_pointers(chain, "segment_ptr", pointers, n, work_group=work_group)
     enqueue_segmented_sum(chain, pointers, len(lengths), source, n, sums, work_group)
+    again = room(len(lengths), sum_dtype(dtype))
+    enqueue_segmented_sum(chain, pointers, len(lengths), source, n, again, work_group, longest=max(lengths))
     if n:
         for target, inclusive in ((scanned, True), (before, False)):
             enqueue_segmented_scan(chain, pointers, len(lengths), source, n, target, inclusive=inclusive, work_group=work_group)
-    chain.finish(sums, scanned, before)
-    same(sums.get(), reference.segmented_sum(ptr, a))
+    chain.finish(sums, again, scanned, before)
+    for found in (sums, again):
+        same(found.get(), reference.segmented_sum(ptr, a))
     same(scanned.get()[:n], reference.segmented_scan(ptr, a))
     same(before.get()[:n], reference.segmented_scan(ptr, a, exclusive=True))
 

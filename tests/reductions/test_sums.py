@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -91,6 +92,29 @@ def test_results_go_where_they_are_wanted(queue: cl.CommandQueue) -> None:
     ):
         with pytest.raises((TypeError, ValueError), match=message):
             A.sum(axis=1, out=out)
+    with pytest.raises(TypeError, match=r"^like: must be a pyopencl.array.Array or a pyopencl.CommandQueue, is int$"):
+        A.sum(axis=1, like=3)
+    for axis in (0, 1, None):
+        for like, dtype in ((queue, None), (A.data, np.int32)):
+            for name in ("sum", "mean"):
+                found, wanted = getattr(A, name)(axis, dtype, like=like), getattr(host, name)(axis, dtype)
+                assert isinstance(found, cl_array.Array)
+                np.testing.assert_allclose(found.get(), np.asarray(wanted), rtol=1e-5, atol=1e-6)
+                assert found.dtype == wanted.dtype
+    np.testing.assert_array_equal(A.tocsc().sum(axis=1, like=queue).get(), host.sum(axis=1))
+
+
+def test_rows_that_are_alike_and_others(queue: cl.CommandQueue, take_for: Callable[[str], None]) -> None:
+    """On GPUs lanes share a row: without a look at parts if no row is long, else by parts of equal weight."""
+    take_for("gpu")
+    rng = np.random.default_rng(4)
+    for lengths in ([5] * 300, [1] * 200 + [3000] + [0] * 40 + [700]):
+        indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+        columns = np.concatenate([np.arange(length) for length in lengths]).astype(np.int32)
+        host = sp.csr_array((rng.integers(-9, 9, indptr[-1]).astype(np.float32), columns, indptr), shape=(len(lengths), 3000))
+        A = csr_array(host, queue=queue)
+        np.testing.assert_array_equal(A.sum(axis=1), host.sum(axis=1))
+        np.testing.assert_array_equal(A.max(axis=1).get().toarray(), host.max(axis=1).toarray())
 
 
 @pytest.mark.any_platform
