@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -143,6 +144,13 @@ def test_a_wheel_holds_the_package_alone(distributions: Path, checkout: Path, tm
     for name in ("templates", "cl"):
         sources = {path.relative_to(checkout / name) for path in (checkout / name).rglob("*.*")}
         assert {path.relative_to(place / "clsparse_py" / name) for path in (place / "clsparse_py" / name).rglob("*.*")} == sources
+
+
+def test_profiles_of_a_wheel_lack_their_evidence_alone(distributions: Path, checkout: Path, tmp_path: Path) -> None:
+    folders = (folder / "clsparse_py" / "tuning" / "profiles" for folder in (checkout, installed(distributions, tmp_path)))
+    whole, cut = ({path.name: json.loads(path.read_text()) for path in folder.glob("*.json")} for folder in folders)
+    assert whole
+    assert cut == {name: {**content, "evidence": []} for name, content in whole.items()}
 
 
 def test_an_installation_and_a_checkout_use_their_own_sources(distributions: Path, checkout: Path, tmp_path: Path) -> None:
