@@ -44,7 +44,7 @@ LINES = (
     Line("CuPy", "A + B, H200", "h200-elementwise.json", "add", "cupy"),
     Line("CuPy", "A.multiply(B), H200", "h200-elementwise.json", "multiply", "cupy"),
     Line("CuPy", "A.sum(axis=1), H200", "h200-elementwise.json", "sum_rows", "cupy"),
-    Line("CuPy", "A[rows], H200", "h200-indexing.json", "rows", "cupy"),
+    Line("CuPy", "A[rows], H200", "h200-rows.json", "rows", "cupy"),
     Line("CuPy", "A[:, columns], H200", "h200-indexing.json", "columns", "cupy"),
     Line("MKL", "A @ x, optimised handle, CPU", "cpu-intel.json", "spmv", "mkl/handle"),
     Line("MKL", "A @ x, one shot, CPU", "cpu-intel.json", "spmv", "mkl/one-shot"),
