@@ -192,7 +192,9 @@ def _completed(items: list[Any], ndim: int) -> list[Any]:
         raise IndexError(f"index: can have one ellipsis ('...'), has {len(ellipses)} (an index can only have a single ellipsis)")
     n = sum((_is_mask(item) and item.ndim) or 1 for item in items if item is not None and item is not Ellipsis)
     if n > ndim:
-        raise IndexError(f"index: too many indices, {n}: the matrix has {ndim} axes (Too many indices for array)")
+        raise IndexError(
+            f"index: too many indices, {n}: the matrix has {ndim} axes (Too many indices for array: tuple index out of range)"
+        )
     full = [slice(None)] * (ndim - n)
     if not ellipses:
         return items + full

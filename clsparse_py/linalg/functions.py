@@ -8,6 +8,7 @@ import scipy.sparse.linalg
 
 from clsparse_py.base import SparseArray
 from clsparse_py.functions.diagonals import eye_array
+from clsparse_py.functions.kinds import issparse
 from clsparse_py.hosted import hosted, on_host
 
 __all__ = [
@@ -112,8 +113,8 @@ def expm_multiply(A: Any, B: Any, start: Any = None, stop: Any = None, **options
     ----------
     A : sparse array
         Square; products with it run on its device.
-    B : numpy.ndarray
-        A vector of n entries, or n x k.
+    B : numpy.ndarray or sparse array
+        A vector of n entries, or n x k; a sparse one is multiplied as a dense one.
     start, stop, **options
         As of `scipy.sparse.linalg.expm_multiply`.
 
@@ -129,6 +130,8 @@ def expm_multiply(A: Any, B: Any, start: Any = None, stop: Any = None, **options
     >>> sp.linalg.expm_multiply(A, np.ones(2))
     array([2., 1.])
     """
+    if issparse(B):
+        B = B.toarray()
     if isinstance(A, SparseArray):
         options.setdefault("traceA", A._as_csr().trace())
         A = aslinearoperator(A)

@@ -79,6 +79,9 @@ def test_functions(wide: cl.CommandQueue) -> None:
     np.testing.assert_allclose(linalg.expm_multiply(a, b), of_scipy.expm_multiply(A, b))
     found, wanted = (of.expm_multiply(each, b, start=0, stop=1, num=3) for of, each in ((linalg, a), (of_scipy, A)))
     np.testing.assert_allclose(found, wanted)
+    B = scipy.sparse.eye_array(40, 3, format="csr")
+    for given in (B, on(wide, B)):
+        np.testing.assert_allclose(linalg.expm_multiply(a, given), of_scipy.expm_multiply(A, B.toarray()), atol=1e-15)
     krylov = [of.funm_multiply_krylov(scipy.linalg.expm, each, b) for of, each in ((linalg, a), (of_scipy, A))]
     np.testing.assert_allclose(*krylov, rtol=1e-6)
     operator = linalg.aslinearoperator(a)
@@ -99,7 +102,7 @@ def test_functions(wide: cl.CommandQueue) -> None:
         assert found is not a
         assert found.format == "csr"
         np.testing.assert_allclose(found.toarray(), wanted.toarray(), rtol=1e-12, atol=1e-14)
-    for wrong, power, error in ((A, -1, ValueError), (A[:3], 2, TypeError)):
+    for wrong, power, error in ((A, -1, ValueError), (A, 1.5, ValueError), (A[:3], 2, TypeError)):
         for of, each in ((of_scipy, wrong), (linalg, on(wide, wrong))):
             with pytest.raises(error):
                 of.matrix_power(each, power)
