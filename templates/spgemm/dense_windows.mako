@@ -37,7 +37,7 @@ COLUMN team_min(local COLUMN *box, COLUMN x)
     return x;
 }
 
-// Return where from low on, up to high, there is the first column that is at least x.
+// Return the place of the first column of at least x, from low on; high if there is none.
 #define DEFINE_REACH(NAME, TYPE, AT) \
     AT NAME(global const TYPE *restrict columns, AT low, AT high, const COLUMN x) \
     { \

@@ -102,7 +102,7 @@ ${team.count_columns()}\
 % if not symbolic:
 ${team.add_products(entry_bits)}\
 % endif
-    // All lanes are done with what the next row overwrites.
+    // The next row overwrites local memory: all lanes are done with it.
     words_sync();
     }
 }

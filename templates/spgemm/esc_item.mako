@@ -89,7 +89,7 @@ ${sorting.network(registers, 1, 1, work_group, False)}\
 % endif
         }
         const uint number = (uint)word & ${2**bits - 1}, k = entries[number * ${work_group} + me];
-        // A product's place in its row of B is told by where the last of the rows began.
+        // The place of a product in its row of B: its number less that of the row's first product.
         const uint first = 31 - clz(starts & (UINT_MAX >> (31 - number)));
         const I at = b_indptr[a_indices[begin + k]] + (I)(number - first);
         const T term = MULTIPLY(from_a(a_data[begin + k]), from_x(b_data[at]));

@@ -222,7 +222,7 @@ ${sort.find_entries(range(batch), " " * 8)}\
         }
 % endfor
     }
-    // The sum of what earlier lanes hold of the entry that ends here.
+    // The sum of earlier lanes for the entry that ends here.
     uint begins = heads > 0;
     const T mine = sum;
     for (uint step = 1; step < ${lanes}; step *= 2) {

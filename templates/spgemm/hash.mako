@@ -21,7 +21,7 @@ typedef ushort PLACE;
 #include "add_${"ordered" if ordered else "atomic"}.cl"
 % endif
 
-// Return the slot of a column, which takes it in where it is new; the table is never full of others.
+// Return the slot of a column, inserted if it is new; the table always has room for it.
 uint put(local uint *table, const uint last, const uint shift, const uint column, uint *n_new)
 {
     for (uint slot = column * 2654435769u >> shift;; slot = (slot + 1) & last) {

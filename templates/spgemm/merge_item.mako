@@ -6,8 +6,8 @@ Source        reg-merge, heads in registers: Liu et al., Register-Aware SpGEMM, 
               original
 Index space   one work-item to a row
 Inputs        see spgemm.cl; rows of A with at most `items` entries
-Local memory  `registers`: no heads, else `items` for each work-item; `staged_c` entries of C a work-item: where those of all its
-              rows fit, they go from there to C side by side
+Local memory  heads, `items` a work-item, unless `registers`; `staged_c` entries of C a work-item: if those of all its rows fit,
+              they go from there to C side by side
 Result        deterministic: products of a column are added in the order of A's row
 </%doc>
 #define TEAM 1

@@ -1,15 +1,15 @@
 <%doc>
-Speculative symbolic phase: all rows of C are counted by merging, by work-items or by teams, with a kernel that was chosen from
-what is known of the structures. It tells whether the choice held: no row of A is longer, none names a row of B with more than
-`max_length_of_b` entries and, where a work-item merges a row, none has more products.
+Speculative symbolic phase: all rows of C are counted by merging, by work-items or by teams, with a kernel chosen by facts of
+the structures. It reports whether the choice held: no row of A is longer, none names a row of B with more than `max_length_of_b`
+entries and, if a work-item merges a row, none has more products.
 
 Source        merge_item.mako and merge_team.mako
 Index space   `lanes` work-items to a row
-Inputs        see spgemm.cl; rows of A with at most `lanes * items` entries, others are told; seen: n_sums + 4 + `slots` zeros
+Inputs        see spgemm.cl; rows of A with at most `lanes * items` entries, others are reported; seen: n_sums + 4 + `slots` zeros
 Output        seen takes, behind a zero, the entries of C of as many work-groups as make a sum, groups_to_sum; then whether the
               choice was wrong, and so what is counted, the longest row of A, how many rows have no products, and in `slots` parts
               how many products there are
-Local memory  `registers`: no heads, else `items` for each work-item; two words for each work-item
+Local memory  heads, `items` a work-item, unless `registers`; two words a work-item
 Result        deterministic
 </%doc>
 <%namespace name="item" file="spgemm/merge_item"/>\
@@ -30,8 +30,8 @@ void ${name}(SPGEMM_PARAMETERS, global uint *restrict seen, const uint n_sums, c
 {
     HEADS_IN_LOCAL_MEMORY
     const uint me = get_local_id(0);
-    // The findings of each work-item: its products in 13 bits, the length of its row in as many, whether it is empty, and whether the
-    // choice was wrong. Then those of the work-group.
+    // Findings of each work-item in a word: products in 13 bits, length of the row in 13, empty row, wrong choice. Then those of
+    // the work-group.
     local uint box[${work_group}], entries_box[${work_group}], longest, n_products_of_all, n_entries_of_all, n_empty, any_wrong;
     if (get_local_id(0) == 0)
         longest = n_products_of_all = n_entries_of_all = n_empty = any_wrong = 0;
@@ -69,7 +69,7 @@ ${team.count_columns(min(lanes, 4))}\
     box[get_local_id(0)] = (uint)(active && wrong) << 27 | (uint)empty << 26 | min(length, 8191u) << 13 | n_products;
     entries_box[get_local_id(0)] = active && lane == 0 ? count : 0;
     barrier(CLK_LOCAL_MEM_FENCE);
-    // One work-item in sixteen goes through it.
+    // One work-item in sixteen adds up sixteen words.
     if (get_local_id(0) % 16 == 0) {
         uint products_seen = 0, entries_seen = 0, longest_seen = 0, empty_seen = 0, wrong_seen = 0;
         for (uint i = get_local_id(0); i < min((uint)get_local_id(0) + 16, ${work_group}u); ++i) {

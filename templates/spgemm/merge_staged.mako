@@ -1,7 +1,7 @@
 <%doc>
-Rows of C by merging the rows of B that a row of A names, a work-item to a row, as in merge_item.mako, where neighbouring rows of
-A name the same rows of B. Those of a work-group, which is one sub-group, are read side by side into local memory, as far as they
-lie in a few ranges that fit; else each work-item reads its own.
+Rows of C by merging the rows of B that a row of A names, a work-item to a row, as in merge_item.mako, for neighbouring rows of A
+that name the same rows of B. Those of a work-group, which is one sub-group, are read side by side into local memory, as far as
+they lie in a few ranges that fit; else each work-item reads its own.
 
 Source        after merge_item.mako, heads in registers
 Index space   one work-item to a row; `lane_width` work-items in a work-group
@@ -29,7 +29,7 @@ Result        deterministic: products of a column are added in the order of A's 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(SPGEMM_PARAMETERS)
 {
-    // One more than are used: where a row ends, what lies behind it is loaded, too.
+    // One entry more than is staged: a head at the end of its row loads the entry behind it, too.
     local COLUMN input_columns[${staged_b + 1}];
     local X_VALUE input_values[${staged_b + 1}];
     const uint me = get_local_id(0), lane = 0;
@@ -51,7 +51,7 @@ void ${name}(SPGEMM_PARAMETERS)
     C_INDEX place = active ? c_indptr[row] : 0;
     const C_INDEX end = active ? c_indptr[row + 1] : 0;
     STAGE_C
-    // Rows of B, range by range from the first that is in none yet, as long as there are such and they fit.
+    // Ranges of rows of B: each begins at the first named row that no range has yet, until all have one or no room is left.
     uint filled = 0, least;
     for (uint range = 0; ; ++range) {
         least = ${min_of(f"named_{u}" for u in heads)};
@@ -73,7 +73,7 @@ void ${name}(SPGEMM_PARAMETERS)
             named_${u} = UINT_MAX;
         }
 % endfor
-        // Several loads at a time, whose latencies pass together.
+        // Loads in flight together, so that their latencies overlap.
         for (uint i = me; i < n; i += ${8 * lane_width}) {
 % for k in range(8):
             const bool has_${k} = i + ${k * lane_width} < n;
@@ -92,12 +92,12 @@ void ${name}(SPGEMM_PARAMETERS)
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (least == UINT_MAX) {
-        // LEFT is where a row ends from here on.
+        // From here on LEFT is the end of a row, no longer the number of its entries.
 % for u in heads:
         LEFT(${u}) += (COLUMN)AT(${u});
 % endfor
         for (; place < end; ++place) {
-            // Whether heads advance or not: local memory is near, and no load waits for another.
+            // All heads load, advanced or not: loads from local memory are short, and none depends on another.
 % for u in heads:
             COLUMN_OF(${u}) = AT(${u}) < (I)LEFT(${u}) ? input_columns[AT(${u})] : NO_COLUMN;
             const T value_${u} = from_x(input_values[AT(${u})]);
@@ -113,7 +113,7 @@ ${item.smallest_column()}\
             PUT_ENTRY(smallest, sum)
         }
     } else {
-        // Those that were placed go back.
+        // Not all rows of B fit: heads that point into local memory point into B again.
 % for u in heads:
         if (${u} < length)
             AT(${u}) = b_indptr[a_indices[begin + ${u}]];

@@ -1,7 +1,7 @@
 <%doc>
 Rows of C by merging the rows of B that a row of A names, a team of lanes to a row, as in merge_item.mako: the smallest column is
-that over the heads of all lanes, and so are sums. A turn finds as many columns as lanes write side by side. Symbolic: they are
-counted.
+the minimum over the heads of all lanes, values are sums over them. A turn finds as many columns as lanes write side by side.
+Symbolic: columns are counted.
 
 Source        as for merge_item.mako
 Index space   `lanes` work-items to a row, lanes of one sub-group
@@ -80,7 +80,7 @@ ${item.smallest_column()}\
             sum_${k} = i == ${k} ? sum : sum_${k};
 % endfor
         }
-        // Sums over the lanes, of which lane i gets that of the turn's column i: lanes hand on half of what they have at each step.
+        // Transposed reduction: lane i gets the sum over all lanes for the turn's column i. Each step halves what a lane holds.
 % for half in [1 << b for b in reversed(range(turn.bit_length() - 1))]:
 % for k in range(half):
         {

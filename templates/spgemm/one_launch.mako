@@ -1,15 +1,15 @@
 <%doc>
-C = A @ B of small matrices, from row pointers to values. The patterns of B and of C are in local memory, a bit for each place: a row
-of C is the union of the rows of B that the row of A names, word by word. A scan over the words counts the entries of C, and so
-tells where each goes. A work-item sums the products of an entry: it goes through the row of A, and the bits tell which entry of B
-belongs to it.
+C = A @ B of small matrices, from row pointers to values. The patterns of B and of C are in local memory, a bit for each place: a
+row of C is the union of the rows of B that the row of A names, word by word. A scan over the words counts the entries of C, and
+so tells where each goes. A work-item sums the products of an entry: it goes through the row of A, and the bits tell which entry
+of B belongs to it.
 
 Each work-group finds the whole pattern of C for itself, so that none waits for another, and makes its share of the entries.
 
 Source        this project; counting entries by bits is Liu and Vinter's remark on dense rows, An Efficient GPU General SpGEMM
 Index space   any number of work-groups
-Inputs        n_rows: of C; n_inner: rows of B; n_words: words of 32 columns to a row; n_rows * n_words and n_inner * n_words at most
-              `words`; B's rows sorted and without duplicates; A's may be in any order
+Inputs        n_rows: of C; n_inner: rows of B; n_words: words of 32 columns to a row; n_rows * n_words and n_inner * n_words at
+              most `words`; B's rows sorted and without duplicates; A's may be in any order
 Outputs       c_indptr, c_indices and c_data: with room for all entries of C, which c_indptr[n_rows] tells
 Local memory  `4 * words` words and one for each work-item
 Result        deterministic: products of a column are added in the order of A's row
