@@ -227,8 +227,8 @@ class Sweeps:
             self.groups = min(-(-n // _WORK_GROUP), device.compute_units * _GROUPS_PER_UNIT)
         # Behind the parts is what the host is told, twice: one is read while the other is written.
         self.told_at = parts * len(layout.scalars)
-        self.scalars = allocated(chain.queue, "scalars", self.told_at + 2 * len(layout.told), dtype)
-        self.sums = allocated(chain.queue, "sums", parts * len(layout.sums) * self.groups, dtype)
+        self.scalars = allocated(chain.queue, "scalars", max(self.told_at + 2 * len(layout.told), 1), dtype)
+        self.sums = allocated(chain.queue, "sums", parts * max(len(layout.sums), 1) * self.groups, dtype)
 
     def vector(self) -> cl_array.Array:
         """Return a vector whose entries are not set."""

@@ -48,6 +48,7 @@ from clsparse_py.linalg.functions import (
     spbandwidth,
 )
 from clsparse_py.linalg.norms import norm
+from clsparse_py.linalg.preconditioners import chebyshev, jacobi
 from clsparse_py.linalg.solvers import bicgstab, cg, gmres, minres
 
 __all__ = [
@@ -62,6 +63,7 @@ __all__ = [
     "bicgstab",
     "cg",
     "cgs",
+    "chebyshev",
     "eigs",
     "eigsh",
     "expm",
@@ -72,6 +74,7 @@ __all__ = [
     "gmres",
     "inv",
     "is_sptriangular",
+    "jacobi",
     "lgmres",
     "lobpcg",
     "lsmr",

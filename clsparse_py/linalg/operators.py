@@ -24,7 +24,7 @@ from clsparse_py.memory import submit
 from clsparse_py.semiring import plus_times
 from clsparse_py.transfer import fetched
 
-__all__ = ["DeviceOperator", "applied", "is_function"]
+__all__ = ["DeviceOperator", "applied", "cast_to", "is_function"]
 
 
 class DeviceOperator(scipy.sparse.linalg.LinearOperator):  # type: ignore[misc] # SciPy has no types
@@ -53,6 +53,19 @@ class DeviceOperator(scipy.sparse.linalg.LinearOperator):  # type: ignore[misc] 
         result = cl_array.empty_like(given)
         self.bound(self.queue, dtype)(given, result)
         return result.get().reshape(x.shape)
+
+
+def cast_to(values: Any, dtype: np.dtype[Any]) -> Any:
+    """Return values, an array of NumPy's or a sparse one, in the dtype of the system that they precondition.
+
+    Raises
+    ------
+    TypeError
+        They are complex, and the system is real.
+    """
+    if values.dtype.kind == "c" and dtype.kind != "c":
+        raise TypeError(f"M: is complex ({values.dtype}), but the system is real ({dtype})")
+    return values.astype(dtype, copy=False)
 
 
 def is_function(A: Any) -> bool:
@@ -89,10 +102,7 @@ def _product(A: SparseArray, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Ap
     """
     rows = A._as_csr()
     if np.result_type(rows.dtype, dtype) != dtype:
-        # A preconditioner of another precision than the system.
-        if rows.dtype.kind == "c" and dtype.kind != "c":
-            raise TypeError(f"M: is complex ({rows.dtype}), but the system is real ({dtype})")
-        rows = rows.astype(dtype)
+        rows = cast_to(rows, dtype)
     rows.require_valid()
     plan = kept_plan(rows)
     for part in (rows.data, rows.indices, rows.indptr):
