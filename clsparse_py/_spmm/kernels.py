@@ -1,0 +1,219 @@
+"""The SpMM kernels: a parameter record beside each template."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+from typing_extensions import Self, override
+
+from clsparse_py import programs
+from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic
+from clsparse_py.device import Device
+from clsparse_py.product import ProductKernel
+from clsparse_py.records import dataclass
+
+__all__ = ["Combine", "Pack", "Parts", "slack_of"]
+
+
+def slack_of(step: int) -> int:
+    """Return how many entries beyond ``step`` a part may have so that it ends with a row."""
+    return step // 2
+
+
+def _power_of_two_at_most(n: int) -> int:
+    return 1 << n.bit_length() - 1
+
+
+@dataclass(frozen=True)
+class Parts(ProductKernel):
+    """Parameters of ``templates/spmm/parts.mako``.
+
+    Attributes
+    ----------
+    lanes : int
+        Work-items that share a part, a power of two that divides ``work_group``.
+    vectors, width : int
+        Vectors of columns whose sums a work-item keeps, and columns of a vector.
+    aligned : bool
+        Whether vectors of X and Y begin at multiples of their size.
+    unroll : int
+        Entries whose loads a work-item has in flight.
+    outer : bool
+        Whether neighbouring work-groups have neighbouring parts, or blocks of columns of the same parts.
+    step : int
+        Rows and entries of a part if a work-group stages its entries in local memory; 0 if it does not.
+    """
+
+    template = "spmm/parts"
+    kind = "spmm_parts"
+
+    lanes: int
+    vectors: int
+    width: int
+    aligned: bool
+    unroll: int
+    outer: bool
+    step: int
+
+    @classmethod
+    def legal(
+        cls,
+        device: Device,
+        arithmetic: Arithmetic,
+        scaled: bool,
+        work_group: int,
+        *,
+        lanes: int = 1,
+        vectors: int = 1,
+        width: int = 1,
+        aligned: bool = False,
+        unroll: int = 1,
+        outer: bool = False,
+        step: int = 0,
+    ) -> Parts:
+        """Return the legal record nearest to the one asked for; ``step`` as of the attribute."""
+        work_group = max(1, min(work_group, device.max_work_group))
+        lanes = min(lanes, work_group & -work_group)
+        if arithmetic.vector_operations is None:
+            vectors, width = vectors * width, 1
+        portability = device.portability.at_most(1)
+        record = cls(work_group, arithmetic, portability, scaled, lanes, vectors, width, aligned, unroll, outer, step)
+        return record if record.local_memory <= device.local_memory else replace(record, step=0)
+
+    @property
+    def teams(self) -> int:
+        """Parts that a work-group takes."""
+        return self.work_group // self.lanes
+
+    @property
+    def room(self) -> int:
+        """Entries that a work-group stages, at most."""
+        return self.teams * self.step + slack_of(self.step)
+
+    @property
+    def columns(self) -> int:
+        """Columns that a team computes."""
+        return self.lanes * self.vectors * self.width
+
+    @property
+    def local_memory(self) -> int:
+        """Bytes of local memory of a work-group."""
+        return self.room * (self.arithmetic.result.itemsize + (4 if self.arithmetic.index == "int32" else 8))
+
+    @property
+    @override
+    def shape_name(self) -> str:
+        staged = f"_s{self.step}" if self.step else ""
+        order = "_outer" if self.outer else ""
+        vector = f"c{self.vectors}_w{self.width}{'a' if self.aligned and self.width > 1 else ''}"
+        return f"l{self.lanes}_{vector}_u{self.unroll}_wg{self.work_group}{staged}{order}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        add, multiply = self.arithmetic.vector_operations or ("", "")
+        own = {"lanes": self.lanes, "vectors": self.vectors, "width": self.width, "aligned": self.aligned}
+        own |= {"unroll": self.unroll, "outer": self.outer, "room": self.room}
+        own |= {"value": OPENCL_TYPES[self.arithmetic.result.name], "add": add, "multiply": multiply}
+        return {**self._common(), **own}
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        if work_group < 1:
+            return None
+        work_group = _power_of_two_at_most(work_group)
+        return replace(self, work_group=work_group, lanes=min(self.lanes, work_group))
+
+
+@dataclass(frozen=True)
+class Combine(ProductKernel):
+    """Parameters of ``templates/spmm/combine.mako``.
+
+    Attributes
+    ----------
+    columns, pieces : int
+        Work-items to a row: columns that they take at a time, and work-items to a column. Powers of two.
+    """
+
+    template = "spmm/combine"
+    kind = "spmm_combine"
+
+    columns: int
+    pieces: int
+
+    @classmethod
+    def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, columns: int, pieces: int) -> Combine:
+        """Return the legal record nearest to the one asked for."""
+        work_group = _power_of_two_at_most(min(256, device.max_work_group))
+        columns = min(columns, work_group)
+        pieces = min(pieces, work_group // columns)
+        return cls(work_group, arithmetic, device.portability.at_most(1), scaled, columns, pieces)
+
+    @property
+    def rows(self) -> int:
+        """Rows that a work-group takes."""
+        return self.work_group // (self.columns * self.pieces)
+
+    @property
+    @override
+    def shape_name(self) -> str:
+        return f"c{self.columns}_p{self.pieces}_wg{self.work_group}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**self._common(), "columns": self.columns, "pieces": self.pieces}
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        if work_group < 1:
+            return None
+        work_group = _power_of_two_at_most(work_group)
+        columns = min(self.columns, work_group)
+        return replace(self, work_group=work_group, columns=columns, pieces=min(self.pieces, work_group // columns))
+
+
+@dataclass(frozen=True)
+class Pack(programs.Parameters):
+    """Parameters of ``templates/spmm/pack.mako``.
+
+    Attributes
+    ----------
+    dtype : str
+        NumPy's name of the dtype of X; values are moved as words of its size.
+    tile : int
+        Rows and columns of a tile, a power of two that divides ``work_group``.
+    """
+
+    template = "spmm/pack"
+
+    dtype: str
+    tile: int
+
+    @classmethod
+    def legal(cls, device: Device, dtype: str) -> Pack:
+        """Return the record for a device."""
+        work_group = _power_of_two_at_most(min(256, device.max_work_group))
+        return cls(work_group, dtype, min(32, work_group))
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"spmm_pack_{self.dtype}_t{self.tile}_wg{self.work_group}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        word = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "uint4"}[np.dtype(self.dtype).itemsize]
+        return f"typedef {word} X_VALUE;  // {self.dtype}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {"work_group": self.work_group, "tile": self.tile}
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        if work_group < 1:
+            return None
+        work_group = _power_of_two_at_most(work_group)
+        return replace(self, work_group=work_group, tile=min(self.tile, work_group))

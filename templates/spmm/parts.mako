@@ -1,0 +1,163 @@
+<%doc>
+Y = alpha * A @ X + beta * Y for a dense X of any number of columns and any strides: a team of `lanes` work-items to a part of A,
+whose rows and entries together are as many as those of any other. A work-item keeps the sums of `vectors` vectors of `width`
+adjacent columns, and has `unroll` entries' loads in flight, whatever rows they belong to. Blocks of lanes * vectors * width columns
+are teams of their own. A part's sum of a row that an earlier part began goes to partial[part_slot[part]].
+
+Source        merge-based SpMM: Yang, Buluc and Owens, Euro-Par 2018, with parts made by partition.mako; rows ending in a team's
+              part are written by it alone, as in Merrill and Garland, SC 2016
+Index space   ceil(n_parts / teams of a work-group) * n_blocks work-groups; neighbours have blocks of columns of the same parts or,
+              if `outer`, parts of the same block
+Inputs        x begins x_offset entries into its buffer, its entry (i, j) is i * x_row + j * x_column further; the same for y; vectors
+              of more than one column need adjacent columns, a multiple of width of them and, if `aligned`, addresses of vectors;
+              part_row, part_entry: n_parts + 1 each, of partition.mako with row_weight 1; columns in any order, duplicates
+              allowed; rows may be empty
+Local memory  if `room` is not 0, the columns and values of a work-group's entries, room of each; else none
+Result        deterministic: the parts give the order in which a row is summed
+</%doc>
+<%
+    teams = work_group // lanes
+    slots = range(vectors)
+%>
+#include "spmv.cl"
+% if width == 1:
+#define TV T
+#define LOAD_XV(p) LOAD_X(p)
+#define ADD_V(a, b) ADD(a, b)
+#define MULTIPLY_V(a, b) MULTIPLY(a, b)
+#define LOAD_YV(p) (*(p))
+#define STORE_YV(p, v) (*(p) = (v))
+% else:
+#include "vectors.cl"
+#include "unaligned.cl"
+    typedef ${value}${width} TV;
+    TV ADD_V(const TV a, const TV b) { return ${add}; }
+    TV MULTIPLY_V(const TV a, const TV b) { return ${multiply}; }
+    % if aligned:
+#define LOAD_XV(p) (*(global const TV *)(p))
+#define LOAD_YV(p) (*(global TV *)(p))
+#define STORE_YV(p, v) (*(global TV *)(p) = (v))
+    % else:
+        UNALIGNED(${value}, ${width})
+#define LOAD_XV(p) LOAD_UNALIGNED(${value}, ${width}, p)
+#define LOAD_YV(p) LOAD_UNALIGNED(${value}, ${width}, p)
+#define STORE_YV(p, v) vstore${width}(v, 0, p)
+    % endif
+% endif
+// The sums of a row go to y, or to the part's place in partial if an earlier part began the row.
+<%def name="flush()">
+            if (is_rest) {
+% for c in slots:
+                if (column_${c} < n_columns)
+                    STORE_YV(partial + (ulong)part_slot[part] * n_columns + column_${c}, sum_${c});
+% endfor
+                is_rest = false;
+            } else {
+                global T *restrict y_row_of = y_base + y_offset + (long)row * y_row;
+% for c in slots:
+                if (column_${c} < n_columns)
+                    update_v(SCALE_ARGUMENTS y_row_of + (long)column_${c} * y_column, sum_${c});
+% endfor
+            }
+% for c in slots:
+            sum_${c} = (TV)ZERO;
+% endfor
+            ++row;
+</%def>
+void update_v(SCALE_PARAMETERS global T *y, const TV sum)
+{
+#if SCALED
+    TV scaled = MULTIPLY_V((TV)alpha, sum);
+    if (!is_zero(beta))
+        scaled = ADD_V(scaled, MULTIPLY_V((TV)beta, LOAD_YV(y)));
+    STORE_YV(y, scaled);
+#else
+    STORE_YV(y, sum);
+#endif
+}
+
+kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
+void ${name}(
+    SPMV_OPERANDS
+    const long x_row, const long x_column, const long y_row, const long y_column, const uint n_columns, const uint n_blocks,
+    const I n_parts, global const I *restrict part_row, global const I *restrict part_entry, global const I *restrict part_slot,
+    global T *restrict partial, global const I *restrict indptr, global const I *restrict indices)
+{
+    const uint me = get_local_id(0);
+% if outer:
+    const ulong n_runs = ((ulong)n_parts + ${teams - 1}) / ${teams};
+    const uint block = (uint)(get_group_id(0) / n_runs);
+    const ulong run = get_group_id(0) - block * n_runs;
+% else:
+    const ulong run = get_group_id(0) / n_blocks;
+    const uint block = (uint)(get_group_id(0) - run * n_blocks);
+% endif
+    const ulong part = run * ${teams} + me / ${lanes};
+% if room:
+    local I staged_columns[${room}];
+    local T staged_values[${room}];
+    const I staged_begin = part_entry[run * ${teams}];
+    const uint n_staged = (uint)(part_entry[min((run + 1) * ${teams}, (ulong)n_parts)] - staged_begin);
+    for (uint i = me; i < n_staged; i += ${work_group}) {
+        staged_columns[i] = LOAD_INDEX(indices + staged_begin + i);
+        staged_values[i] = LOAD_A(data + staged_begin + i);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+% endif
+    if (part >= n_parts)
+        return;
+    const I begin = part_entry[part], row_end = part_row[part + 1];
+    const uint n = (uint)(part_entry[part + 1] - begin);
+    I row = part_row[part];
+    // The rest of a row that an earlier part began comes first.
+    bool is_rest = begin < indptr[row];
+    if (is_rest)
+        --row;
+    else if (row == row_end)
+        return;
+% if room:
+    local const I *restrict columns = staged_columns + (begin - staged_begin);
+    local const T *restrict values = staged_values + (begin - staged_begin);
+#define COLUMN(i) columns[i]
+#define VALUE(i) values[i]
+% else:
+#define COLUMN(i) indices[begin + (i)]
+#define VALUE(i) from_a(data[begin + (i)])
+% endif
+    // A lane behind the last column loads the last ones and writes nothing.
+    const uint lane = me % ${lanes};
+% for c in slots:
+    const uint column_${c} = block * ${lanes * vectors * width} + (lane + ${c * lanes}) * ${width};
+    global const X_VALUE *restrict x_${c} = x_base + x_offset + (long)min(column_${c}, n_columns - ${width}) * x_column;
+    TV sum_${c} = (TV)ZERO;
+% endfor
+
+    // Where the row ends, counted from the part's first entry; no further than the part.
+    uint until = (uint)min(indptr[row + 1] - begin, (I)n);
+    for (uint i = 0; i < n; i += ${unroll}) {
+% for u in range(unroll):
+        const uint at_${u} = ${"i" if u == 0 else f"min(i + {u}, n - 1)"};
+        const long from_${u} = (long)COLUMN(at_${u}) * x_row;
+        const T a_${u} = VALUE(at_${u});
+% endfor
+% for u in range(unroll):
+% for c in slots:
+        const TV x_${u}_${c} = LOAD_XV(x_${c} + from_${u});
+% endfor
+% endfor
+% for u in range(unroll):
+        if (${"true" if u == 0 else f"i + {u} < n"}) {
+            while (at_${u} >= until) {
+${flush()}
+                until = (uint)min(indptr[row + 1] - begin, (I)n);
+            }
+% for c in slots:
+            sum_${c} = ADD_V(sum_${c}, MULTIPLY_V((TV)a_${u}, x_${u}_${c}));
+% endfor
+        }
+% endfor
+    }
+    do {
+${flush()}
+    } while (row < row_end);
+}
