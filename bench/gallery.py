@@ -134,8 +134,21 @@ _PAPER_SPGEMM = [
 ]
 _PAPER_SPGEMM_GPU = ["fd2d5_2048", "fd3d7_160", "spheres", "wind_tunnel", "qcd", "rmat16", "rmat18"]
 _PAPER_AMG = ["fd2d5_1024", "fe2d9_1024", "fd3d7_101", "fe3d27_60", "fe2d_tri_550k"]
+# Grids, meshes of few unknowns a node, graphs, webs, uniform rows and few long ones.
+_SPMM = [
+    "fd2d5_1024",
+    "fd3d7_101",
+    "fe3d27_60",
+    "cantilever",
+    "protein",
+    "rmat16",
+    "rmat18",
+    "webbase",
+    "uniform16_200k",
+    "long_rows_40",
+]
 
-SUITES = ("quick", "paper", "paper-spmv", "paper-spgemm", "paper-amg", "small", "bins", "table2", "full")
+SUITES = ("quick", "paper", "paper-spmv", "paper-spgemm", "paper-amg", "spmm", "small", "bins", "table2", "full")
 
 
 def names() -> list[str]:
@@ -165,6 +178,7 @@ def suite(name: str, *, cpu: bool) -> list[str]:
         "paper-spmv": paper_spmv,
         "paper-spgemm": _PAPER_SPGEMM + ([] if cpu else _PAPER_SPGEMM_GPU),
         "paper-amg": _PAPER_AMG,
+        "spmm": _SPMM,
         "small": list(_SMALL),
         "bins": list(_BINS),
         "table2": [_table2_member(real, generated) for real, generated, _ in _TABLE_2],

@@ -25,7 +25,7 @@ from scipy.sparse import (
 )
 
 from clsparse_py._spgemm import spgemm, spgemm_estimate, spgemm_plan
-from clsparse_py._spmm import spmm
+from clsparse_py._spmm import spmm, spmm_plan
 from clsparse_py._spmv import spmv, spmv_plan
 from clsparse_py._transpose import transpose, transpose_plan
 from clsparse_py._warmup import warmup
@@ -129,6 +129,7 @@ __all__ = [
     "spgemm_estimate",
     "spgemm_plan",
     "spmm",
+    "spmm_plan",
     "spmv",
     "spmv_plan",
     "swapaxes",

@@ -39,8 +39,8 @@ __all__ = ["warmup"]
 
 # Longer than what any kernel takes in one part, so that the launch that adds the parts of a row is built too.
 _LONG_ROW = 1 << 16
-# Numbers of columns for which SpMM takes kernels of their own.
-_COLUMNS = (1, 2, 4)
+# Numbers of columns of a dense matrix, each of which may have kernels of its own.
+_COLUMNS = (1, 2, 4, 32)
 # Numbers of tiles for which the union of two matrices takes scans of their own.
 _TILES = (2, 5000, 10_000)
 # Side of a grid that has rows enough for kernels which put together what many work-groups found.
@@ -67,12 +67,13 @@ def warmup(
 ) -> int:
     """Build the kernels that products are likely to need on a device.
 
-    The first product with a vector or a dense matrix then builds nothing. These are the kernels that the profile may choose for a
-    matrix with 32-bit indices, with alpha and beta and without, and those that check, inspect and divide one. For products of
-    sparse matrices they are those of each bin of "auto", those for rows that are alike, as of bands and of grids in one, two and
-    three dimensions, and for new values by a plan. Of ``A[rows]`` they are those for listed rows, and those of ``A + B``,
-    ``A.multiply(B)``, `hstack`, `vstack` and `kron`. Each runs once, on a small matrix, because some drivers finish a build only
-    at the first launch. Built kernels are kept on disk for later processes; there it saves the time of loading them.
+    The first product with a vector, or with a dense matrix of 1, 2, 4 or 32 columns, then builds nothing. These are the kernels
+    that the profile may choose for a matrix with 32-bit indices, with alpha and beta and without, and those that check, inspect
+    and divide one. For products of sparse matrices they are those of each bin of "auto", those for rows that are alike, as of
+    bands and of grids in one, two and three dimensions, and for new values by a plan. Of ``A[rows]`` they are those for listed
+    rows, and those of ``A + B``, ``A.multiply(B)``, `hstack`, `vstack` and `kron`. Each runs once, on a small matrix, because some
+    drivers finish a build only at the first launch. Built kernels are kept on disk for later processes; there it saves the time of
+    loading them.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ import numpy as np
 
 from clsparse_py import programs, sources
 from clsparse_py._spgemm.catalogue import of_spgemm
-from clsparse_py._spmm import Rows
+from clsparse_py._spmm.catalogue import of_spmm
 from clsparse_py._spmv.binning import Binning, ScanCounts
 from clsparse_py._spmv.choose import KERNELS, choose
 from clsparse_py._spmv.features import Features
@@ -97,16 +97,12 @@ def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -
     """
     choices = {name: choose(_ANY_MATRIX, device, "auto", name).kernels[0][0] for name in KERNELS}
     by_name: dict[str, programs.Parameters] = {name: each.record(device, arithmetic, scaled) for name, each in choices.items()}
-    columns = {
-        f"spmm/rows:{columns}": Rows.legal(device, arithmetic, scaled, work_group=64, columns=columns) for columns in (1, 2, 4)
-    }
     binned = Subvector.legal(device, arithmetic, scaled, lanes=128, work_group=256, unroll=2, binned=True)
     group, index = min(128, device.max_work_group), arithmetic.index
     found: dict[str, programs.Parameters] = {
         "csr/check": Check(group, index),
         "csr/convert": Convert(min(64, device.max_work_group), arithmetic.a, arithmetic.result.name),
-        "spmm/rows": columns["spmm/rows:4"],
-        **columns,
+        **of_spmm(device, arithmetic, scaled),
         "spmv/adaptive": by_name["adaptive"],
         **{
             f"spmv/adaptive:{parts}": Adaptive.legal(device, arithmetic, scaled, 256, 2, parts)

@@ -77,6 +77,7 @@ PUBLIC = {
     "spgemm_estimate",
     "spgemm_plan",
     "spmm",
+    "spmm_plan",
     "spmv",
     "spmv_plan",
     "swapaxes",

@@ -19,7 +19,7 @@ from platforms import PLATFORMS, queue_on
 from typing_extensions import Self
 
 from clsparse_py import BuildError, cache, programs, sources
-from clsparse_py._spmm import Rows
+from clsparse_py._spmm import kernels as spmm_kernels
 from clsparse_py._spmv.binning import Binning, ScanCounts
 from clsparse_py._spmv.kernels import Adaptive, Chunked, Combine, CountFeatures, Merge, Subvector, VectorLong
 from clsparse_py._transpose.kernels import Count, Gather, GatherChunked, Insert, Order, Sample, Unpack
@@ -109,11 +109,23 @@ def records() -> list[programs.Parameters]:
                     *(Adaptive(*common, parts, 5, 32, 32) for parts in ("staged", "rests", "even")),
                     Merge(*common, 5),
                     Combine(*common, 32),
-                    Rows(*common, 4),
+                    *spmm_records(*common),
                 ]
                 found += [Chunked(*common, (), 0)]
                 found += [Chunked(*common, (4, 8), 512)] if arithmetic.vector_operations else []
     return found
+
+
+def spmm_records(
+    work_group: int, arithmetic: Arithmetic, portability: Portability, scaled: bool
+) -> Iterator[programs.Parameters]:
+    common = (work_group, arithmetic, portability, scaled)
+    width = 4 if arithmetic.vector_operations else 1
+    for lanes, vectors, unroll, other in ((1, 1, 1, False), (4, 2, 2, True)):
+        for aligned in (False, True):
+            yield spmm_kernels.Parts(*common, lanes, vectors, width, aligned, unroll, other, other)
+    yield from (spmm_kernels.Combine(*common, 4, pieces) for pieces in (1, 16))
+    yield spmm_kernels.Pack(work_group, arithmetic.x, 16, 32)
 
 
 def name_of(record: programs.Parameters) -> str:

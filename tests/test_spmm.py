@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,12 @@ import scipy.sparse as sp
 from oracle import check, expected, host, random_structure, random_values
 from pyopencl import array as cl_array
 
-from clsparse_py import csr_array, or_and, spmm
-from clsparse_py.device import describe
+from clsparse_py import csr_array, or_and, programs, spmm, spmm_plan
+from clsparse_py._spmm import plan as plan_module
+from clsparse_py._spmm.choose import Layout, Pattern, Shape, choose
+from clsparse_py._spmm.kernels import Parts
+from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.device import Device, describe
 from clsparse_py.semiring import SEMIRINGS
 
 
@@ -130,10 +135,109 @@ def test_bad_input(queue: cl.CommandQueue) -> None:
 
 
 def test_work_group_asked_for_is_bounded_by_the_device(queue: cl.CommandQueue) -> None:
-    from clsparse_py import programs
-
     A = csr_array(random_csr(70, 50, 6), queue=queue)
     for asked in (1, 1 << 20):
         with programs.recording() as built:
             spmm(A, np.ones((50, 3), np.float32), work_group=asked)
-        assert 1 <= built[-1].parameters.work_group <= min(asked, describe(queue.device).max_work_group)
+        found = [each.parameters.work_group for each in built if isinstance(each.parameters, Parts)]
+        assert 1 <= found[-1] <= min(asked, describe(queue.device).max_work_group)
+
+
+def uneven(dtype: Any, index: Any = np.int32) -> sp.csr_array:
+    """Return a matrix of empty, short and long rows: some are cut into few pieces, one into many."""
+    rng = np.random.default_rng(8)
+    lengths = rng.integers(0, 9, 300)
+    lengths[[7, 200, 201]], lengths[100:160] = (190, 50, 3000), 0
+    indices, indptr = random_structure(lengths, 70, rng, index)
+    return sp.csr_array((random_values(dtype, indices.size, rng), indices, indptr), shape=(300, 70))
+
+
+@pytest.fixture(params=["own", "gpu"])
+def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Have plans choose as for the device or, whatever it is, as for a GPU."""
+
+    def chosen(device: Device, *product: Any) -> tuple[Shape, str]:
+        return choose(device if request.param == "own" else replace(device, type="gpu"), *product)
+
+    monkeypatch.setattr(plan_module, "choose", chosen)
+    return str(request.param)
+
+
+def test_uneven_rows_in_any_layout(queue: cl.CommandQueue, kind: str) -> None:
+    cases = [
+        ("float32", 4, "C", np.int32),
+        ("float32", 40, "C", np.int32),
+        ("float32", 3, "F", np.int64),
+        ("int32", 6, "F", np.int32),
+    ]
+    cases += [("complex64", 2, "C", np.int64)] + [("float64", 16, "F", np.int32)] * describe(queue.device).fp64
+    for dtype, columns, order, index in cases:
+        matrix = uneven(dtype, index)
+        A = csr_array(matrix, queue=queue)
+        x = np.asarray(random_values(dtype, (70, columns), np.random.default_rng(1)), order=order)
+        out = random_values(dtype, (300, columns), np.random.default_rng(2))
+        on_device, y = cl_array.to_device(queue, x), cl_array.to_device(queue, out)
+        plan = spmm_plan(A)
+        check(spmm(A, on_device, plan=plan), expected(host(matrix), x))
+        np.testing.assert_array_equal(spmm(A, on_device).get(), spmm(A, on_device).get())
+        check(spmm(A, on_device, alpha=2, beta=-1, out=y, plan=plan), expected(host(matrix), x, alpha=2, beta=-1, y=out))
+        pieces = [each.pieces for each in plan.explain().products]
+        assert len(pieces) == 2
+        assert all(pieces) or kind == "own"
+
+
+def test_what_lies_between_columns_is_not_read(queue: cl.CommandQueue, kind: str) -> None:  # noqa: ARG001 - of its effect
+    matrix = uneven(np.float32)
+    A = csr_array(matrix, queue=queue)
+    x = random_values(np.float32, (70, 16), np.random.default_rng(1))
+    for wide, view in (
+        (np.full((90, 32), np.nan, np.float32), np.s_[5:75, 8:24]),
+        (np.full((72, 19), np.nan, np.float32), np.s_[1:71, 2:18]),
+        (np.full((70, 48), np.nan, np.float32), np.s_[:, ::3]),
+        (np.full((70, 20), np.nan, np.float32, order="F"), np.s_[:, 1:17]),
+    ):
+        wide[view] = x
+        check(A @ cl_array.to_device(queue, wide)[view], expected(host(matrix), x))
+
+
+def test_infinity_reaches_its_own_rows_alone(queue: cl.CommandQueue, kind: str) -> None:  # noqa: ARG001 - of its effect
+    A = csr_array(sp.csr_array(sp.eye_array(130, format="csr", dtype=np.float32)), queue=queue)
+    x = np.ones((130, 8), np.float32)
+    x[7, 3], x[129, 0] = np.inf, np.nan
+    np.testing.assert_array_equal(A @ cl_array.to_device(queue, x).get(), x)
+
+
+def test_a_plan_serves_one_structure(queue: cl.CommandQueue) -> None:
+    matrix = random_csr(70, 50, 3)
+    A, x = csr_array(matrix, queue=queue), np.ones((50, 4), np.float32)
+    plan = spmm_plan(A)
+    assert "no product yet" in repr(plan)
+    spmm(A, x, plan=plan)
+    explained = plan.explain()
+    assert [each.columns for each in explained.products] == [4]
+    assert "spmm_parts" in str(explained)
+    assert "products of 4 columns" in repr(plan)
+    A.data = A.data * 2
+    check(spmm(A, x, plan=plan), expected((matrix.data * 2, matrix.indices, matrix.indptr), x))
+    with pytest.raises(ValueError, match=r"^plan: was made for another structure than A's"):
+        spmm(csr_array(matrix, queue=queue), x, plan=plan)
+    A.indices = A.indices.copy()
+    with pytest.raises(ValueError, match=r"^plan: was made for another structure than A's"):
+        spmm(A, x, plan=plan)
+    with pytest.raises(TypeError, match=r"^plan: must be an SpmmPlan, is int"):
+        spmm(A, x, plan=3)  # type: ignore[call-overload]
+
+
+def test_the_choice_is_a_function_of_numbers(queue: cl.CommandQueue) -> None:
+    gpu = replace(describe(queue.device), type="gpu")
+    for dtype, widest in (("float32", 4), ("float64", 2), ("complex64", 1)):
+        for columns in (1, 2, 3, 5, 8, 17, 64, 100, 128, 1000):
+            for layout in (Layout(True, min(columns & -columns, 16)), Layout(False, 1)):
+                shape, why = choose(gpu, Arithmetic(dtype, dtype), columns, Pattern(100, 80, 900), layout)
+                assert shape.width <= widest
+                assert columns % shape.width == 0
+                assert shape.lanes & (shape.lanes - 1) == 0
+                assert not (shape.packed and layout.adjacent)
+                assert why
+    cpu = replace(gpu, type="cpu")
+    assert choose(cpu, Arithmetic("float32", "float32"), 16, Pattern(100, 80, 900), Layout(True, 16))[0].lanes == 1

@@ -6,7 +6,7 @@ import pyopencl as cl
 
 from bench import problems
 from bench.contestants import Contestant
-from bench.ours import elementwise, indexing, primitives, spgemm, spmv, sptrans
+from bench.ours import elementwise, indexing, primitives, spgemm, spmm, spmv, sptrans
 
 # Of the operations that have several.
 METHODS = {"sptrans": sptrans.ALL, "spgemm": spgemm.ALL, "amg": spgemm.ALL}
@@ -36,6 +36,8 @@ def contestants(operation: str, queue: cl.CommandQueue, *, variants: list[str], 
         return (sptrans if operation == "sptrans" else spgemm).contestants(queue, own)
     if operation in problems.GROUPS["elementwise"]:
         return elementwise.contestants(operation, queue)
+    if operation in problems.GROUPS["spmm"]:
+        return spmm.contestants(queue)
     if operation in problems.GROUPS["indexing"]:
         return indexing.contestants(queue)
     return primitives.contestants(operation, queue)

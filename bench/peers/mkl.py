@@ -20,6 +20,7 @@ from bench import machine
 from bench.contestants import Contestant, HostPrepared
 from bench.problems.base import Array, Result
 from bench.problems.spgemm import Spgemm
+from bench.problems.spmm import OPERATIONS, Spmm
 from bench.problems.spmv import Spmv
 from bench.problems.sptrans import Sptrans
 
@@ -59,7 +60,7 @@ def contestants(operation: str, _queue: cl.CommandQueue) -> list[Contestant]:
     """Return who can compute an operation."""
     if operation == "spmv":
         return [Contestant("mkl/one-shot", _one_shot), Contestant("mkl/handle", _optimised)]
-    calls = {"sptrans": _sptrans, "spgemm": _spgemm, "amg": _spgemm}
+    calls = {"sptrans": _sptrans, "spgemm": _spgemm, "amg": _spgemm, **dict.fromkeys(OPERATIONS, _spmm)}
     return [Contestant("mkl", calls[operation])] if operation in calls else []
 
 
@@ -76,6 +77,11 @@ def _optimised(problem: Spmv) -> HostPrepared:
     prepared = HostPrepared(problem, product, f"{machine.threads()} threads, {_EXPECTED_PRODUCTS} products expected")
     prepared.once["plan"] = created
     return prepared
+
+
+def _spmm(problem: Spmm) -> HostPrepared:
+    dot = _interface().dot_product_mkl
+    return HostPrepared(problem, lambda: (dot(problem.matrix, problem.X),), f"{machine.threads()} threads")
 
 
 def _sptrans(problem: Sptrans) -> HostPrepared:

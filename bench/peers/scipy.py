@@ -9,9 +9,10 @@ import pyopencl as cl
 import scipy
 
 from bench.contestants import Contestant, HostPrepared
-from bench.problems import elementwise, indexing
+from bench.problems import elementwise, indexing, spmm
 from bench.problems.base import Result
 from bench.problems.spgemm import Spgemm
+from bench.problems.spmm import Spmm
 from bench.problems.spmv import Spmv
 from bench.problems.sptrans import Sptrans
 
@@ -31,12 +32,16 @@ def contestants(operation: str, _queue: cl.CommandQueue) -> list[Contestant]:
     if operation in ("spgemm", "amg"):
         return [Contestant("scipy", _spgemm), Contestant("scipy/sorted", functools.partial(_spgemm, ordered=True))]
     calls = {"spmv": _spmv, "sptrans": _sptrans, **dict.fromkeys(indexing.OPERATIONS, _indexed)}
-    calls |= dict.fromkeys(elementwise.CALLS, _elementwise)
+    calls |= {**dict.fromkeys(elementwise.CALLS, _elementwise), **dict.fromkeys(spmm.OPERATIONS, _spmm)}
     return [Contestant("scipy", calls[operation])] if operation in calls else []
 
 
 def _spmv(problem: Spmv) -> HostPrepared:
     return HostPrepared(problem, lambda: (problem.matrix @ problem.x,), detail="1 thread")
+
+
+def _spmm(problem: Spmm) -> HostPrepared:
+    return HostPrepared(problem, lambda: (problem.matrix @ problem.X,), detail="1 thread")
 
 
 def _sptrans(problem: Sptrans) -> HostPrepared:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable
 
-from bench.problems import elementwise, indexing, spgemm, spmv, sptrans
+from bench.problems import elementwise, indexing, spgemm, spmm, spmv, sptrans
 from bench.problems import primitives as _primitives
 from bench.problems.base import Problem
 from bench.problems.matrices import DTYPES
@@ -22,11 +22,16 @@ def _indexed(operation: str, name: str, dtype: str) -> Problem:
     return indexing.make(name, operation, dtype)
 
 
+def _spmm(operation: str, name: str, dtype: str) -> Problem:
+    return spmm.make(name, operation, dtype)
+
+
 _OF_MATRICES: dict[str, Callable[[str, str], Problem]] = {
     "spmv": spmv.make,
     "sptrans": sptrans.make,
     "spgemm": spgemm.make,
     "amg": spgemm.make_amg,
+    **{operation: functools.partial(_spmm, operation) for operation in spmm.OPERATIONS},
     **{operation: functools.partial(_elementwise, operation) for operation in elementwise.CALLS},
     **{operation: functools.partial(_indexed, operation) for operation in indexing.OPERATIONS},
 }
@@ -35,6 +40,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "primitives": tuple(PRIMITIVES),
     "elementwise": tuple(elementwise.CALLS),
     "indexing": tuple(indexing.OPERATIONS),
+    "spmm": tuple(spmm.OPERATIONS),
 }
 
 # An input, an operation and a dtype by their names: what an entry of the results file is about.

@@ -1,22 +1,16 @@
-"""SpMM, ``Y = A @ X`` for a dense X of several columns."""
+"""SpMM, ``Y = A @ X`` for a dense X of several columns: decide (`choose`), cut into parts (`cuts`), held by `plan`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from pyopencl import array as cl_array
-from typing_extensions import override
 
-from clsparse_py.arithmetic import Arithmetic
-from clsparse_py.device import Device
-from clsparse_py.errors import BuildError
-from clsparse_py.launch import Chain
+from clsparse_py._spmm.explanation import Explanation
+from clsparse_py._spmm.plan import SpmmPlan
 from clsparse_py.matrix import Matrix
 from clsparse_py.operands import check_matrix, check_scale, dense_operand, result_for
-from clsparse_py.product import ProductKernel
-from clsparse_py.records import dataclass
 from clsparse_py.semiring import Semiring, plus_times
 
 if TYPE_CHECKING:
@@ -24,38 +18,52 @@ if TYPE_CHECKING:
 
     from clsparse_py.annotations import Scalar
 
-__all__ = ["spmm"]
+__all__ = ["Explanation", "SpmmPlan", "enqueue_spmm", "spmm", "spmm_plan"]
 
 
-@dataclass(frozen=True)
-class Rows(ProductKernel):
-    """Parameters of ``templates/spmm/rows.mako``.
+def spmm_plan(A: Matrix, *, work_group: int | None = None) -> SpmmPlan:
+    """Plan products ``A @ X`` with several columns; kernels are chosen at the first product with so many columns.
 
-    Attributes
+    Parameters
     ----------
-    columns : int
-        C: columns whose sums a work-item keeps.
+    A : csr_array
+        Its values may change between products, its structure may not.
+    work_group : int, optional
+        Work-items in a work-group, in place of those that the plan would choose; a number that the device does not take becomes
+        the nearest that it does.
+
+    Returns
+    -------
+    SpmmPlan
+        To be given to `spmm`; ``plan.explain()`` says what was decided and why.
+
+    Raises
+    ------
+    TypeError
+        A is no csr_array, or ``work_group`` no integer.
+
+    Notes
+    -----
+    Yang, Buluc and Owens, "Design Principles for Sparse Matrix Multiplication on the GPU", Euro-Par 2018.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> A = sp.csr_array([[1, 2], [0, 3]])
+    >>> plan = sp.spmm_plan(A)
+    >>> Y = sp.spmm(A, np.eye(2, dtype=int), plan=plan)
+    >>> plan.explain().products[0].columns
+    2
     """
+    check_matrix(A)
+    _check_work_group(work_group)
+    return SpmmPlan(A, work_group)
 
-    template = "spmm/rows"
-    kind = "spmm_rows"
 
-    columns: int
-
-    @classmethod
-    def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int, columns: int) -> Rows:
-        """Return the legal record nearest to the one asked for: it exchanges no lanes."""
-        work_group = max(1, min(work_group, device.max_work_group))
-        return cls(work_group, arithmetic, device.portability.at_most(1), scaled, columns)
-
-    @property
-    @override
-    def shape_name(self) -> str:
-        return f"c{self.columns}_wg{self.work_group}"
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {"work_group": self.work_group, "columns": self.columns}
+def _check_work_group(work_group: Any) -> None:
+    if work_group is not None and not isinstance(work_group, (int, np.integer)):
+        raise TypeError(f"work_group: must be an integer, is {type(work_group).__name__}")
 
 
 @overload
@@ -67,7 +75,8 @@ def spmm(
     beta: Scalar | None = ...,
     out: cl_array.Array | None = ...,
     semiring: Semiring = ...,
-    work_group: int = ...,
+    plan: SpmmPlan | None = ...,
+    work_group: int | None = ...,
 ) -> cl_array.Array: ...
 
 
@@ -80,7 +89,8 @@ def spmm(
     beta: Scalar | None = ...,
     out: npt.NDArray[Any] | None = ...,
     semiring: Semiring = ...,
-    work_group: int = ...,
+    plan: SpmmPlan | None = ...,
+    work_group: int | None = ...,
 ) -> npt.NDArray[Any]: ...
 
 
@@ -92,7 +102,8 @@ def spmm(
     beta: Any = None,
     out: Any = None,
     semiring: Semiring = plus_times,
-    work_group: int = 64,
+    plan: SpmmPlan | None = None,
+    work_group: int | None = None,
 ) -> Any:
     """Multiply a sparse matrix with a dense one: ``Y = alpha * A @ X + beta * Y``.
 
@@ -104,8 +115,10 @@ def spmm(
         In C or Fortran order or any other strides. With a device array nothing waits, and the product is enqueued on its queue.
     alpha, beta, out, semiring
         As for `clsparse_py.spmv`; ``out`` has shape (m, k) and is C-contiguous.
-    work_group : int
-        Work-items in a work-group; one that the device does not take becomes the nearest that it does.
+    plan : SpmmPlan, optional
+        Of `spmm_plan` for this structure; by default the one that is kept on A.
+    work_group : int, optional
+        Work-items in a work-group, as of `spmm_plan`.
 
     Returns
     -------
@@ -115,7 +128,7 @@ def spmm(
     Raises
     ------
     ValueError, TypeError
-        A wrong shape, dtype or context; the message names the argument.
+        A wrong shape, dtype or context, or a plan of another structure; the message names the argument.
 
     Examples
     --------
@@ -126,8 +139,13 @@ def spmm(
            [3, 3]])
     """
     check_matrix(A)
-    if not isinstance(work_group, (int, np.integer)):
-        raise TypeError(f"work_group: must be an integer, is {type(work_group).__name__}")
+    _check_work_group(work_group)
+    if plan is None:
+        plan = _kept_plan(A)
+    elif not isinstance(plan, SpmmPlan):
+        raise TypeError(f"plan: must be an SpmmPlan, is {type(plan).__name__}")
+    elif not plan.matches(A):
+        raise ValueError("plan: was made for another structure than A's")
     operand, on_device = dense_operand(A, "X", X, ndim=2)
     dtype = check_scale(A, operand, alpha, beta, out, semiring)
     shape = (A.shape[0], int(operand.shape[1]))
@@ -135,8 +153,13 @@ def spmm(
     y = result.array
     if y.size:
         item = y.dtype.itemsize
-        enqueue_spmm(A, operand, y, (shape[1] * item, item), shape[1], alpha, beta, semiring, work_group)
+        plan.enqueue(A, operand, y, (shape[1] * item, item), shape[1], alpha, beta, semiring, work_group)
     return result.deliver()
+
+
+def _kept_plan(A: Matrix) -> SpmmPlan:
+    """Return the plan of ``A @ X`` that A's structure keeps; made at the first call."""
+    return A.structure.kept(SpmmPlan, lambda: SpmmPlan(A))
 
 
 def enqueue_spmm(
@@ -148,32 +171,6 @@ def enqueue_spmm(
     alpha: Any,
     beta: Any,
     semiring: Semiring,
-    work_group: int = 64,
 ) -> None:
     """Enqueue a product with checked operands of any strides; a vector counts as one column."""
-    chain = Chain(x.queue or A.queue, A.data, A.indices, A.indptr, x, writes=(y,))
-    scaled = alpha is not None or beta is not None
-    arithmetic = Arithmetic(A.dtype.name, x.dtype.name, A.indptr.dtype.name, semiring.name)
-    # Four columns a work-item read each entry of A a quarter as often; more would spill on small devices.
-    columns = min(4, 1 << n_columns.bit_length() - 1)
-    while True:
-        try:
-            built, record = chain.build(Rows.legal(chain.device, arithmetic, scaled, work_group, columns))
-            break
-        except BuildError:
-            if columns == 1:
-                raise
-            columns //= 2
-    x_item, y_item = x.dtype.itemsize, y.dtype.itemsize
-    x_strides = (*x.strides, 0)[:2]
-    index = A.indptr.dtype.type
-    scale = [np.array(given if given is not None else default, y.dtype)[()] for given, default in ((alpha, 1), (beta, 0))]
-    work_items = A.shape[0] * -(-n_columns // columns)
-    chain.launch(
-        built, -(-work_items // record.work_group), A.data, x, np.uint64(x.offset // x_item), y, np.uint64(y.offset // y_item),
-        *(scale if scaled else ()),
-        np.int64(x_strides[0] // x_item), np.int64(x_strides[1] // x_item),
-        np.int64(y_strides[0] // y_item), np.int64(y_strides[1] // y_item),
-        index(A.shape[0]), np.int64(n_columns), A.indptr, A.indices,
-    )  # fmt: skip
-    chain.finish(y)
+    _kept_plan(A).enqueue(A, x, y, y_strides, n_columns, alpha, beta, semiring)

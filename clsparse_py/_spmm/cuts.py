@@ -15,28 +15,28 @@ from clsparse_py.primitives.partition import enqueue_partition
 from clsparse_py.records import dataclass
 from clsparse_py.transfer import fetched, from_host
 
-__all__ = ["Cut", "CutRows", "cut"]
+__all__ = ["Cut", "CutRows", "cut", "rows_as_parts"]
 
-#: Later pieces of a row from which on several work-items add those of a column.
-_MANY_PIECES = 16
+#: Later pieces of a row that a work-item adds one after another where there are work-items enough.
+_SERIAL_PIECES = 16
 
 
 @dataclass(frozen=True)
 class CutRows:
-    """Rows that several parts share, of about as many pieces each.
+    """Rows that several parts share.
 
     Attributes
     ----------
     n : int
         How many.
-    pieces : int
-        The most later pieces that one has.
+    lanes : int
+        Work-items that add the later pieces of a column.
     rows, first, last : pyopencl.array.Array
         Each row, and which pieces are its later ones.
     """
 
     n: int
-    pieces: int
+    lanes: int
     rows: cl_array.Array
     first: cl_array.Array
     last: cl_array.Array
@@ -52,8 +52,8 @@ class Cut:
         Parts, and those that begin inside a row: later pieces of it.
     row, entry, slot : pyopencl.array.Array
         Where each part begins, n_parts + 1 numbers each, and the number of its piece.
-    cut_rows : tuple of CutRows
-        Those of few pieces, and those of many.
+    cut_rows : CutRows or None
+        None if no part begins inside a row.
     """
 
     n_parts: int
@@ -61,19 +61,33 @@ class Cut:
     row: cl_array.Array
     entry: cl_array.Array
     slot: cl_array.Array
-    cut_rows: tuple[CutRows, ...]
+    cut_rows: CutRows | None
 
 
-def cut(queue: cl.CommandQueue, n_rows: int, nnz: int, indptr: cl_array.Array, step: int) -> Cut:
-    """Cut a structure into parts of ``step`` rows and entries; waits for the device."""
+def rows_as_parts(queue: cl.CommandQueue, n_rows: int, indptr: cl_array.Array) -> Cut:
+    """Return the cut that has a part for each row; no kernel makes it."""
+    row = from_host(queue, np.arange(n_rows + 1, dtype=indptr.dtype), copy=True)
+    return Cut(n_rows, 0, row, indptr, row, None)
+
+
+def cut(queue: cl.CommandQueue, n_rows: int, nnz: int, indptr: cl_array.Array, step: int, longest: int | None) -> Cut:
+    """Cut a structure into parts of ``step`` rows and entries; waits for the device if a row may be too long for a part.
+
+    Parameters
+    ----------
+    longest : int or None
+        Entries of the longest row, if that is known.
+    """
     n_parts = max(1, -(-(nnz + n_rows) // step))
     chain = Chain(queue, indptr)
     row, entry, slot = found = [allocated(queue, "ends of parts", n_parts + 1, indptr.dtype) for _ in range(3)]
     enqueue_partition(chain, indptr, n_rows, nnz, n_parts, step, found, slack=slack_of(step))
     chain.finish(*found)
+    if longest is not None and longest <= slack_of(step):  # a cut moves to the end of its row
+        return Cut(n_parts, 0, row, entry, slot, None)
     begins_inside = np.flatnonzero(fetched(slot)[:n_parts])
     if not begins_inside.size:
-        return Cut(n_parts, 0, row, entry, slot, ())
+        return Cut(n_parts, 0, row, entry, slot, None)
     slots = np.zeros(n_parts + 1, indptr.dtype)
     slots[begins_inside] = np.arange(begins_inside.size)
 
@@ -84,10 +98,6 @@ def cut(queue: cl.CommandQueue, n_rows: int, nnz: int, indptr: cl_array.Array, s
     rows = fetched(row)[begins_inside] - 1
     first = np.flatnonzero(np.concatenate(([True], rows[1:] != rows[:-1])))
     last = np.concatenate((first[1:], [rows.size])) - 1
-    pieces = last - first + 1
-    cut_rows = []
-    for members in (np.flatnonzero(pieces < _MANY_PIECES), np.flatnonzero(pieces >= _MANY_PIECES)):
-        if members.size:
-            arrays = map(upload, (rows[first[members]], first[members], last[members]))
-            cut_rows.append(CutRows(int(members.size), int(pieces[members].max()), *arrays))
-    return Cut(n_parts, int(begins_inside.size), row, entry, upload(slots), tuple(cut_rows))
+    lanes = 1 << (int((last - first).max()) // _SERIAL_PIECES).bit_length()
+    cut_rows = CutRows(int(first.size), lanes, upload(rows[first]), upload(first), upload(last))
+    return Cut(n_parts, int(begins_inside.size), row, entry, upload(slots), cut_rows)

@@ -9,6 +9,7 @@ import numpy as np
 from typing_extensions import Self, override
 
 from clsparse_py import programs
+from clsparse_py._spmm.choose import Shape
 from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic
 from clsparse_py.device import Device
 from clsparse_py.product import ProductKernel
@@ -16,10 +17,13 @@ from clsparse_py.records import dataclass
 
 __all__ = ["Combine", "Pack", "Parts", "slack_of"]
 
+#: Values of a tile of X that is packed, and its columns at most: 128 bytes of float32.
+_PACKED, _PACKED_COLUMNS = 1024, 32
+
 
 def slack_of(step: int) -> int:
-    """Return how many entries beyond ``step`` a part may have so that it ends with a row."""
-    return step // 2
+    """Return how many entries beyond ``step`` a part may have so that it ends with a row: as many as cuts allow."""
+    return max(step - 1, 0)
 
 
 def _power_of_two_at_most(n: int) -> int:
@@ -42,8 +46,8 @@ class Parts(ProductKernel):
         Entries whose loads a work-item has in flight.
     outer : bool
         Whether neighbouring work-groups have neighbouring parts, or blocks of columns of the same parts.
-    step : int
-        Rows and entries of a part if a work-group stages its entries in local memory; 0 if it does not.
+    staged : bool
+        Whether a work-group stages its entries in local memory.
     """
 
     template = "spmm/parts"
@@ -55,42 +59,44 @@ class Parts(ProductKernel):
     aligned: bool
     unroll: int
     outer: bool
-    step: int
+    staged: bool
 
     @classmethod
-    def legal(
-        cls,
-        device: Device,
-        arithmetic: Arithmetic,
-        scaled: bool,
-        work_group: int,
-        *,
-        lanes: int = 1,
-        vectors: int = 1,
-        width: int = 1,
-        aligned: bool = False,
-        unroll: int = 1,
-        outer: bool = False,
-        step: int = 0,
-    ) -> Parts:
-        """Return the legal record nearest to the one asked for; ``step`` as of the attribute."""
-        work_group = max(1, min(work_group, device.max_work_group))
-        lanes = min(lanes, work_group & -work_group)
+    def of(cls, shape: Shape, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int | None = None) -> Parts:
+        """Return the legal record nearest to a shape, with another work-group if one is given."""
+        work_group = max(1, min(work_group or shape.work_group, device.max_work_group))
+        lanes = min(shape.lanes, work_group & -work_group)
+        vectors, width = shape.vectors, shape.width
         if arithmetic.vector_operations is None:
             vectors, width = vectors * width, 1
         portability = device.portability.at_most(1)
-        record = cls(work_group, arithmetic, portability, scaled, lanes, vectors, width, aligned, unroll, outer, step)
-        return record if record.local_memory <= device.local_memory else replace(record, step=0)
+        record = cls(
+            work_group,
+            arithmetic,
+            portability,
+            scaled,
+            lanes,
+            vectors,
+            width,
+            shape.aligned,
+            shape.unroll,
+            shape.outer,
+            shape.staged,
+        )
+        return replace(record, staged=record.staged and record.local_memory(shape.step) <= device.local_memory)
 
     @property
     def teams(self) -> int:
         """Parts that a work-group takes."""
         return self.work_group // self.lanes
 
-    @property
-    def room(self) -> int:
-        """Entries that a work-group stages, at most."""
-        return self.teams * self.step + slack_of(self.step)
+    def room(self, step: int) -> int:
+        """Return the entries that a work-group stages, at most, of parts of ``step`` rows and entries."""
+        return self.teams * step + slack_of(step)
+
+    def local_memory(self, step: int) -> int:
+        """Return the bytes that they take."""
+        return self.room(step) * (self.arithmetic.result.itemsize + (4 if self.arithmetic.index == "int32" else 8))
 
     @property
     def columns(self) -> int:
@@ -98,14 +104,9 @@ class Parts(ProductKernel):
         return self.lanes * self.vectors * self.width
 
     @property
-    def local_memory(self) -> int:
-        """Bytes of local memory of a work-group."""
-        return self.room * (self.arithmetic.result.itemsize + (4 if self.arithmetic.index == "int32" else 8))
-
-    @property
     @override
     def shape_name(self) -> str:
-        staged = f"_s{self.step}" if self.step else ""
+        staged = "_staged" if self.staged else ""
         order = "_outer" if self.outer else ""
         vector = f"c{self.vectors}_w{self.width}{'a' if self.aligned and self.width > 1 else ''}"
         return f"l{self.lanes}_{vector}_u{self.unroll}_wg{self.work_group}{staged}{order}"
@@ -114,7 +115,7 @@ class Parts(ProductKernel):
     def arguments(self) -> Mapping[str, object]:
         add, multiply = self.arithmetic.vector_operations or ("", "")
         own = {"lanes": self.lanes, "vectors": self.vectors, "width": self.width, "aligned": self.aligned}
-        own |= {"unroll": self.unroll, "outer": self.outer, "room": self.room}
+        own |= {"unroll": self.unroll, "outer": self.outer, "staged": self.staged}
         own |= {"value": OPENCL_TYPES[self.arithmetic.result.name], "add": add, "multiply": multiply}
         return {**self._common(), **own}
 
@@ -181,25 +182,27 @@ class Pack(programs.Parameters):
     ----------
     dtype : str
         NumPy's name of the dtype of X; values are moved as words of its size.
-    tile : int
-        Rows and columns of a tile, a power of two that divides ``work_group``.
+    rows, columns : int
+        Of a tile, powers of two; a multiple of ``work_group`` together.
     """
 
     template = "spmm/pack"
 
     dtype: str
-    tile: int
+    rows: int
+    columns: int
 
     @classmethod
-    def legal(cls, device: Device, dtype: str) -> Pack:
-        """Return the record for a device."""
+    def legal(cls, device: Device, dtype: str, n_columns: int) -> Pack:
+        """Return the record for an X of so many columns."""
         work_group = _power_of_two_at_most(min(256, device.max_work_group))
-        return cls(work_group, dtype, min(32, work_group))
+        columns = min(_PACKED_COLUMNS, 1 << (n_columns - 1).bit_length())
+        return cls(work_group, dtype, max(_PACKED, work_group) // columns, columns)
 
     @property
     @override
     def name(self) -> str:
-        return f"spmm_pack_{self.dtype}_t{self.tile}_wg{self.work_group}"
+        return f"spmm_pack_{self.dtype}_r{self.rows}_c{self.columns}_wg{self.work_group}"
 
     @property
     @override
@@ -209,11 +212,8 @@ class Pack(programs.Parameters):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {"work_group": self.work_group, "tile": self.tile}
+        return {"work_group": self.work_group, "rows": self.rows, "columns": self.columns}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        if work_group < 1:
-            return None
-        work_group = _power_of_two_at_most(work_group)
-        return replace(self, work_group=work_group, tile=min(self.tile, work_group))
+        return replace(self, work_group=_power_of_two_at_most(work_group)) if work_group else None

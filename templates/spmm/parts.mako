@@ -12,7 +12,7 @@ Inputs        x begins x_offset entries into its buffer, its entry (i, j) is i *
               of more than one column need adjacent columns, a multiple of width of them and, if `aligned`, addresses of vectors;
               part_row, part_entry: n_parts + 1 each, of partition.mako with row_weight 1; columns in any order, duplicates
               allowed; rows may be empty
-Local memory  if `room` is not 0, the columns and values of a work-group's entries, room of each; else none
+Local memory  if `staged`, the columns and values of a work-group's entries, which come as arguments; else none
 Result        deterministic: the parts give the order in which a row is summed
 </%doc>
 <%
@@ -44,26 +44,6 @@ Result        deterministic: the parts give the order in which a row is summed
 #define STORE_YV(p, v) vstore${width}(v, 0, p)
     % endif
 % endif
-// The sums of a row go to y, or to the part's place in partial if an earlier part began the row.
-<%def name="flush()">
-            if (is_rest) {
-% for c in slots:
-                if (column_${c} < n_columns)
-                    STORE_YV(partial + (ulong)part_slot[part] * n_columns + column_${c}, sum_${c});
-% endfor
-                is_rest = false;
-            } else {
-                global T *restrict y_row_of = y_base + y_offset + (long)row * y_row;
-% for c in slots:
-                if (column_${c} < n_columns)
-                    update_v(SCALE_ARGUMENTS y_row_of + (long)column_${c} * y_column, sum_${c});
-% endfor
-            }
-% for c in slots:
-            sum_${c} = (TV)ZERO;
-% endfor
-            ++row;
-</%def>
 void update_v(SCALE_PARAMETERS global T *y, const TV sum)
 {
 #if SCALED
@@ -81,7 +61,11 @@ void ${name}(
     SPMV_OPERANDS
     const long x_row, const long x_column, const long y_row, const long y_column, const uint n_columns, const uint n_blocks,
     const I n_parts, global const I *restrict part_row, global const I *restrict part_entry, global const I *restrict part_slot,
-    global T *restrict partial, global const I *restrict indptr, global const I *restrict indices)
+    global T *restrict partial,
+% if staged:
+    local I *restrict staged_columns, local T *restrict staged_values,
+% endif
+    global const I *restrict indptr, global const I *restrict indices)
 {
     const uint me = get_local_id(0);
 % if outer:
@@ -93,9 +77,7 @@ void ${name}(
     const uint block = (uint)(get_group_id(0) - run * n_blocks);
 % endif
     const ulong part = run * ${teams} + me / ${lanes};
-% if room:
-    local I staged_columns[${room}];
-    local T staged_values[${room}];
+% if staged:
     const I staged_begin = part_entry[run * ${teams}];
     const uint n_staged = (uint)(part_entry[min((run + 1) * ${teams}, (ulong)n_parts)] - staged_begin);
     for (uint i = me; i < n_staged; i += ${work_group}) {
@@ -115,7 +97,7 @@ void ${name}(
         --row;
     else if (row == row_end)
         return;
-% if room:
+% if staged:
     local const I *restrict columns = staged_columns + (begin - staged_begin);
     local const T *restrict values = staged_values + (begin - staged_begin);
 #define COLUMN(i) columns[i]
@@ -132,8 +114,43 @@ void ${name}(
     TV sum_${c} = (TV)ZERO;
 % endfor
 
+    // The sums of a row go to y, or to the part's place in partial if an earlier part began the row; then comes the next row.
+    #define FLUSH \
+        if (is_rest) { \
+% for c in slots:
+            if (column_${c} < n_columns) \
+                STORE_YV(partial + (ulong)part_slot[part] * n_columns + column_${c}, sum_${c}); \
+% endfor
+            is_rest = false; \
+        } else { \
+            global T *restrict y = y_base + y_offset + (long)row * y_row; \
+% for c in slots:
+            if (column_${c} < n_columns) \
+                update_v(SCALE_ARGUMENTS y + (long)column_${c} * y_column, sum_${c}); \
+% endfor
+        } \
+% for c in slots:
+        sum_${c} = (TV)ZERO; \
+% endfor
+        ++row;
     // Where the row ends, counted from the part's first entry; no further than the part.
     uint until = (uint)min(indptr[row + 1] - begin, (I)n);
+% if unroll == 1:
+    uint i = 0;
+    while (true) {
+        for (; i < until; ++i) {
+            const long from = (long)COLUMN(i) * x_row;
+            const T a = VALUE(i);
+% for c in slots:
+            sum_${c} = ADD_V(sum_${c}, MULTIPLY_V((TV)a, LOAD_XV(x_${c} + from)));
+% endfor
+        }
+        FLUSH
+        if (row >= row_end)
+            break;
+        until = (uint)min(indptr[row + 1] - begin, (I)n);
+    }
+% else:
     for (uint i = 0; i < n; i += ${unroll}) {
 % for u in range(unroll):
         const uint at_${u} = ${"i" if u == 0 else f"min(i + {u}, n - 1)"};
@@ -148,7 +165,7 @@ void ${name}(
 % for u in range(unroll):
         if (${"true" if u == 0 else f"i + {u} < n"}) {
             while (at_${u} >= until) {
-${flush()}
+                FLUSH
                 until = (uint)min(indptr[row + 1] - begin, (I)n);
             }
 % for c in slots:
@@ -158,6 +175,7 @@ ${flush()}
 % endfor
     }
     do {
-${flush()}
+        FLUSH
     } while (row < row_end);
+% endif
 }

@@ -41,7 +41,7 @@ BUILT_AS = {
     "merge": "spmv_merge",
     "chunked": "spmv_chunked",
     "fine bins": "spmv_subvector",
-    "rows of spmm": "spmm_rows",
+    "parts of spmm": "spmm_parts",
     "combine": "spmv_combine",
 }
 AXES: Mapping[str, Any] = {
@@ -107,7 +107,7 @@ def test_kernel(case: dict[str, Any], lengths: np.ndarray, narrow_lanes: Callabl
         return
     indices, indptr = random_structure(lengths, N_COLS, rng, case["index"])
     parts = random_values(a, indices.size, rng, nonnegative=nonnegative), indices, indptr
-    columns = (3,) if case["kernel"] == "rows of spmm" else ()
+    columns = (3,) if case["kernel"] == "parts of spmm" else ()
     x = random_values(x_dtype, (N_COLS, *columns), rng, nonnegative=nonnegative)
     y = random_values(dtype, (lengths.size, *columns), rng)
     A = csr_array(tuple(cl_array.to_device(queue, part) for part in parts), shape=(lengths.size, N_COLS), check=False)

@@ -1,0 +1,267 @@
+"""The plan of products with several columns: a structure cut into parts, and the launches of each kind of product."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py import programs, refusals
+from clsparse_py._spmm.choose import Layout, Pattern, Shape, alternatives, choose
+from clsparse_py._spmm.cuts import Cut, cut, rows_as_parts
+from clsparse_py._spmm.explanation import Explanation, Product
+from clsparse_py._spmm.kernels import Combine, Pack, Parts
+from clsparse_py.arithmetic import Arithmetic, name_of
+from clsparse_py.device import Device, describe, in_order
+from clsparse_py.errors import BuildError
+from clsparse_py.launch import Chain
+from clsparse_py.matrix import Matrix
+from clsparse_py.records import dataclass
+from clsparse_py.semiring import Semiring
+from clsparse_py.set_once import SetOnce
+from clsparse_py.tables import plan_as_html
+
+__all__ = ["SpmmPlan"]
+
+#: Columns of Y that a work-group adds later pieces of rows to at a time.
+_COMBINED_COLUMNS = 32
+
+
+class _Kind(NamedTuple):
+    """What products depend on besides arrays and numbers: dtypes, columns and layout of X, semiring, alpha and beta or not."""
+
+    a: np.dtype[Any]
+    x: np.dtype[Any]
+    semiring: str
+    scaled: bool
+    n_columns: int
+    layout: Layout
+    work_group: int | None
+
+
+@dataclass(frozen=True)
+class _Launches:
+    """The kernels of a kind of product.
+
+    Attributes
+    ----------
+    shape : Shape
+        As it was chosen, or what came in its place.
+    why : str
+    cut : Cut
+        The parts.
+    pack : programs.Built or None
+        The kernel that copies X; None if X stays where it is.
+    parts : programs.Built
+        The kernel of the parts.
+    n_blocks, groups : int
+        Its blocks of columns and its work-groups.
+    staged : tuple of pyopencl.LocalMemory
+        Local memory for entries of A; empty if none are staged.
+    combine : programs.Built or None
+        The kernel that adds later pieces of rows; None if there are none.
+    combine_groups : int
+        Its work-groups.
+    """
+
+    shape: Shape
+    why: str
+    cut: Cut
+    pack: programs.Built | None
+    parts: programs.Built
+    n_blocks: int
+    groups: int
+    staged: tuple[cl.LocalMemory, ...]
+    combine: programs.Built | None
+    combine_groups: int
+
+
+class SpmmPlan(SetOnce):
+    """A plan for products ``A @ X`` with one structure, any values and any X. Made by `spmm_plan`.
+
+    Kernels are built, and A is cut into parts, when the first product of a kind (dtypes, columns, layout of X) asks for them.
+
+    Attributes
+    ----------
+    queue : pyopencl.CommandQueue
+        Of the planning: keeps the order of its commands.
+    device : Device
+    shape : tuple of int
+    nnz : int
+    pattern : Pattern
+        What choices are made by.
+    indptr, indices : pyopencl.array.Array
+        The structure that the plan belongs to.
+    work_group : int or None
+        Work-items in a work-group; None leaves it to the plan.
+    """
+
+    def __init__(self, A: Matrix, work_group: int | None = None) -> None:
+        self.queue = in_order(A.queue)
+        self.device: Device = describe(A.queue.device)
+        self.shape, self.nnz = A.shape, A.nnz
+        longest, adjacent = (None, 0) if A.facts is None else (A.facts.longest, A.facts.adjacent)
+        self.pattern = Pattern(*A.shape, A.nnz, longest, adjacent)
+        self.indptr, self.indices = A.indptr, A.indices
+        self.work_group = work_group
+        self._cuts: dict[int, Cut] = {}
+        self._launches: dict[_Kind, _Launches] = {}
+        # Kernels that are done without, in order.
+        self._refused: dict[str, None] = {}
+        self._making = threading.Lock()
+
+    def matches(self, A: Matrix) -> bool:
+        """Return whether this plan was made for A's present structure."""
+        return A.indptr is self.indptr and A.indices is self.indices
+
+    def __repr__(self) -> str:
+        rows, columns = self.shape
+        kinds = ", ".join(str(kind.n_columns) for kind in self._launches)
+        return (
+            f"<SpmmPlan of a {rows} x {columns} matrix with {self.nnz} entries on {self.device.name}: "
+            f"{f'products of {kinds} columns' if kinds else 'no product yet'}>"
+        )
+
+    _repr_html_ = plan_as_html
+
+    def explain(self) -> Explanation:
+        """Return which kernels products take, by their numbers of columns, and why. A product is there once it was asked for."""
+        products = []
+        for kind, each in self._launches.items():
+            launches = 1 + (each.pack is not None) + (each.combine is not None)
+            built = each.parts.parameters.name
+            products.append(
+                Product(kind.n_columns, str(each.shape), built, each.cut.n_parts, each.cut.n_pieces, launches, each.why)
+            )
+        return Explanation(tuple(products), refusals.in_words(self._refused).strip("; "))
+
+    def enqueue(
+        self,
+        A: Matrix,
+        x: cl_array.Array,
+        y: cl_array.Array,
+        y_strides: tuple[int, int],
+        n_columns: int,
+        alpha: Any,
+        beta: Any,
+        semiring: Semiring,
+        work_group: int | None = None,
+    ) -> None:
+        """Enqueue ``y = alpha * A @ x + beta * y`` with checked operands of any strides; a vector counts as one column.
+
+        Parameters
+        ----------
+        y_strides : tuple of int
+            In bytes, from row to row and from column to column of y.
+        work_group : int, optional
+            In place of the plan's.
+        """
+        chain = Chain(x.queue or A.queue, A.data, A.indices, A.indptr, x, writes=(y,))
+        item, x_item = y.dtype.itemsize, x.dtype.itemsize
+        x_row, x_column = (stride // x_item for stride in (*x.strides, 0)[:2])
+        y_row, y_column = y_strides[0] // item, y_strides[1] // item
+        x_offset, y_offset = x.offset // x_item, y.offset // item
+        adjacent = n_columns == 1 or (x_column == 1 and y_column == 1)
+        bits = n_columns | x_row | y_row | x_offset | y_offset | 16
+        scaled = alpha is not None or beta is not None
+        layout = Layout(adjacent, bits & -bits)
+        kind = _Kind(A.data.dtype, x.dtype, semiring.name, scaled, n_columns, layout, work_group or self.work_group)
+        launches = self._launches.get(kind) or self._make(kind)
+        if launches.pack is not None:
+            packed = chain.scratch(x.size, x.dtype)
+            record = launches.pack.parameters
+            assert isinstance(record, Pack)
+            chain.launch(
+                launches.pack, -(-self.shape[1] // record.rows) * -(-n_columns // record.columns), x, np.uint64(x_offset),
+                np.int64(x_row), np.int64(x_column), np.uint64(self.shape[1]), np.uint32(n_columns), packed,
+            )  # fmt: skip
+            x, x_offset, x_row, x_column = packed, 0, n_columns, 1
+        index = self.indptr.dtype.type
+        scale = ()
+        if scaled:
+            scale = tuple(y.dtype.type(default if given is None else given) for given, default in ((alpha, 1), (beta, 0)))
+        operands = A.data, x, np.uint64(x_offset), y, np.uint64(y_offset), *scale
+        found = launches.cut
+        partial = chain.scratch(found.n_pieces * n_columns, y.dtype) if found.n_pieces else y
+        y_strides_of = np.int64(y_row), np.int64(y_column), np.uint32(n_columns)
+        chain.launch(
+            launches.parts, launches.groups, *operands, np.int64(x_row), np.int64(x_column), *y_strides_of,
+            np.uint32(launches.n_blocks), index(found.n_parts), found.row, found.entry, found.slot, partial,
+            *launches.staged, self.indptr, self.indices,
+        )  # fmt: skip
+        if launches.combine is not None and found.cut_rows is not None:
+            rows = found.cut_rows
+            chain.launch(
+                launches.combine, launches.combine_groups, *operands, *y_strides_of,
+                index(rows.n), rows.rows, rows.first, rows.last, partial,
+            )  # fmt: skip
+        chain.finish(y)
+
+    def _make(self, kind: _Kind) -> _Launches:
+        """Build the kernels of a kind of product, and cut A for them."""
+        with self._making:
+            made = self._launches.get(kind)
+            if made is None:
+                made = self._launches[kind] = self._built(kind)
+            return made
+
+    def _built(self, kind: _Kind) -> _Launches:
+        """Return the launches of the shape that is chosen or, if one of its kernels is refused, of the next one that builds.
+
+        Raises
+        ------
+        BuildError
+            None does; of the kernel that was chosen.
+        """
+        arithmetic = Arithmetic(name_of(kind.a), name_of(kind.x), name_of(self.indptr.dtype), kind.semiring)
+        chosen, why = choose(self.device, arithmetic, kind.n_columns, self.pattern, kind.layout)
+        refused: list[BuildError] = []
+        for shape in alternatives(chosen):
+            if (found := self._attempt(kind, arithmetic, shape, why, refused)) is not None:
+                return found
+        raise refused[0]
+
+    def _attempt(
+        self, kind: _Kind, arithmetic: Arithmetic, shape: Shape, why: str, refused: list[BuildError]
+    ) -> _Launches | None:
+        """Return the launches of a shape; None if a kernel of it is refused, which is noted."""
+        try:
+            return self._of(kind, arithmetic, shape, why)
+        except BuildError as error:
+            refused.append(error)
+            self._refused[error.kernel] = None
+            return None
+
+    def _of(self, kind: _Kind, arithmetic: Arithmetic, shape: Shape, why: str) -> _Launches:
+        """Return the launches of a shape."""
+        chain = Chain(self.queue, self.indptr)
+        parts, record = chain.build(Parts.of(shape, self.device, arithmetic, kind.scaled, kind.work_group))
+        pack = chain.build(Pack.legal(self.device, name_of(kind.x), kind.n_columns))[0] if shape.packed else None
+        found = self._cut(shape.step)
+        n_blocks = -(-kind.n_columns // record.columns)
+        columns = min(_COMBINED_COLUMNS, 1 << (kind.n_columns - 1).bit_length())
+        combine, combine_groups = None, 0
+        if (rows := found.cut_rows) is not None:
+            combine, of = chain.build(Combine.legal(self.device, arithmetic, kind.scaled, columns, rows.lanes))
+            combine_groups = -(-rows.n // of.rows) * -(-kind.n_columns // of.columns)
+        groups = -(-found.n_parts // record.teams) * n_blocks
+        items = (self.indptr.dtype.itemsize, arithmetic.result.itemsize) if record.staged else ()
+        staged = tuple(cl.LocalMemory(record.room(shape.step) * item) for item in items)
+        return _Launches(shape, why, found, pack, parts, n_blocks, groups, staged, combine, combine_groups)
+
+    def _cut(self, step: int) -> Cut:
+        """Return A cut into parts of so many rows and entries; 0 for a part to each row."""
+        found = self._cuts.get(step)
+        if found is None:
+            n_rows = self.shape[0]
+            if step:
+                found = cut(self.queue, n_rows, self.nnz, self.indptr, step, self.pattern.longest)
+            else:
+                found = rows_as_parts(self.queue, n_rows, self.indptr)
+            # Products may run on other queues.
+            self.queue.finish()
+            self._cuts[step] = found
+        return found
