@@ -124,7 +124,7 @@ def spmm_records(
     for lanes, vectors, unroll, other in ((1, 1, 1, False), (4, 2, 2, True)):
         for aligned in (False, True):
             yield spmm_kernels.Parts(*common, lanes, vectors, width, aligned, unroll, other, other)
-    yield from (spmm_kernels.Combine(*common, 4, pieces) for pieces in (1, 16))
+    yield spmm_kernels.Combine(*common, 4)
     yield spmm_kernels.Pack(work_group, arithmetic.x, 16, 32)
 
 

@@ -23,8 +23,7 @@ def of_spmm(device: Device, arithmetic: Arithmetic, scaled: bool) -> dict[str, p
         for columns, layout in ((2, Layout(False, 1)), (3, Layout(True, 1)), (4, Layout(True, 4)), (128, Layout(True, 16)))
     }
     return {
-        "spmm/combine": Combine.legal(device, arithmetic, scaled, 4, 1),
-        "spmm/combine:many": Combine.legal(device, arithmetic, scaled, 32, 256),
+        "spmm/combine": Combine.legal(device, arithmetic, scaled, 32),
         "spmm/pack": Pack.legal(device, x, 32),
         "spmm/parts": parts["spmm/parts:4"],
         **parts,

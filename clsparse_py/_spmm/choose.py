@@ -14,13 +14,14 @@ __all__ = ["Layout", "Pattern", "Shape", "alternatives", "choose"]
 #: Bytes of the widest vector that a work-item of a GPU loads at once, and of the widest that a function may take (quirk 3).
 _GPU_VECTOR, _CPU_VECTOR = 16, 32
 #: Columns that are apart and so few that to copy X takes longer than to read it as it lies.
-_DIRECT_ON_GPU, _DIRECT_ON_CPU = 2, 4
+_DIRECT_ON_GPU, _DIRECT_ON_CPU = 4, 8
 #: Lanes that share a part, at most, and vectors of columns that each takes before a team takes no more.
-_MAX_LANES, _MAX_VECTORS = 16, 2
-#: Rows and entries of a part on GPUs: at least, and at most; between them parts enough for so many times the device.
-_SMALLEST_PART, _LARGEST_PART, _TIMES_RESIDENT = 16, 256, 2
-#: Times the part that its load would have that one may be larger so that no row is cut.
-_LARGER_FOR_ROWS = 4
+_MAX_LANES, _MAX_VECTORS = 32, 2
+#: Rows and entries of a part on GPUs by the lanes that share it, at most: in larger ones rows of X leave the first-level cache
+#: before the next row of A asks for them, and smaller ones cut too many rows.
+_PARTS = ((2, 16), (8, 32), (32, 64))
+#: Times that a part of so few lanes, or of more, may be larger so that no row is cut, and the largest that is made for that.
+_FEW_LANES, _LARGER_OF_FEW, _LARGER, _LARGEST_PART = 2, 2, 4, 128
 #: Rows and entries of a part on a CPU device, at least, and parts to a core, at most.
 _LEAST_OF_A_CORE, _PARTS_OF_A_CORE = 512, 32
 #: Columns of a block if X is larger than the cache and A's columns are scattered, each of which then comes from the cache.
@@ -162,20 +163,21 @@ def _for_lanes(device: Device, arithmetic: Arithmetic, n_columns: int, pattern: 
     if n_columns > _CACHED_COLUMNS and pattern.n_cols * n_columns * item > device.cache_bytes > 0 and pattern.is_scattered:
         lanes, vectors, outer = min(_MAX_LANES, _CACHED_COLUMNS // width), 1, True
         why += ", in blocks as X exceeds the cache and A's columns are scattered"
-    step, of_rows = _step(device, pattern, lanes)
+    step, of_rows = _step(pattern, lanes)
     if packed:
         why += "; they are apart in X"
     shape = Shape(lanes, vectors, width, True, 4, outer, 128, step, True, packed)
     return shape, f"{why}; {of_rows}"
 
 
-def _step(device: Device, pattern: Pattern, lanes: int) -> tuple[int, str]:
+def _step(pattern: Pattern, lanes: int) -> tuple[int, str]:
     """Return the rows and entries of a part on a GPU, and the reason."""
-    wanted = device.compute_units * device.resident * _TIMES_RESIDENT // lanes
-    step = min(max(1 << (pattern.work // wanted).bit_length() >> 1, _SMALLEST_PART), _LARGEST_PART)
-    if pattern.longest is not None and step < pattern.longest <= min(_LARGER_FOR_ROWS * step, _LARGEST_PART):
-        return _power_of_two_from(pattern.longest), "parts that cut no row"
-    return step, "parts enough for the device"
+    step = next(step for most, step in _PARTS if lanes <= most)
+    if pattern.longest is not None and pattern.longest > step:
+        whole = _power_of_two_from(pattern.longest)
+        if whole <= min(step * (_LARGER_OF_FEW if lanes <= _FEW_LANES else _LARGER), _LARGEST_PART):
+            return whole, "parts that cut no row"
+    return step, f"parts for {lanes} lanes"
 
 
 def _for_cores(device: Device, arithmetic: Arithmetic, n_columns: int, pattern: Pattern, layout: Layout) -> tuple[Shape, str]:
@@ -185,6 +187,6 @@ def _for_cores(device: Device, arithmetic: Arithmetic, n_columns: int, pattern: 
     width = 1
     if arithmetic.vector_operations is not None and (packed or layout.adjacent):
         width = min(_CPU_VECTOR // arithmetic.result.itemsize, n_columns & -n_columns)
-    vectors = min(_power_of_two_from(-(-n_columns // width)), 4)
+    vectors = min(_power_of_two_from(-(-n_columns // width)), 4 if width > 1 else 8)
     why = f"{n_columns} columns in vectors of {width}, by a core{'; they are apart in X' if packed else ''}"
     return Shape(vectors=vectors, width=width, work_group=1, step=step, packed=packed), why

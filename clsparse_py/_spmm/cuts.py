@@ -17,8 +17,8 @@ from clsparse_py.transfer import fetched, from_host
 
 __all__ = ["Cut", "CutRows", "cut", "rows_as_parts"]
 
-#: Later pieces of a row that a work-item adds one after another where there are work-items enough.
-_SERIAL_PIECES = 16
+#: Later pieces of a row that one work-item adds one after another for each column, at most.
+_MANY_PIECES = 16
 
 
 @dataclass(frozen=True)
@@ -29,14 +29,14 @@ class CutRows:
     ----------
     n : int
         How many.
-    lanes : int
-        Work-items that add the later pieces of a column.
+    n_long : int
+        How many of them have many pieces; these come first.
     rows, first, last : pyopencl.array.Array
         Each row, and which pieces are its later ones.
     """
 
     n: int
-    lanes: int
+    n_long: int
     rows: cl_array.Array
     first: cl_array.Array
     last: cl_array.Array
@@ -98,6 +98,8 @@ def cut(queue: cl.CommandQueue, n_rows: int, nnz: int, indptr: cl_array.Array, s
     rows = fetched(row)[begins_inside] - 1
     first = np.flatnonzero(np.concatenate(([True], rows[1:] != rows[:-1])))
     last = np.concatenate((first[1:], [rows.size])) - 1
-    lanes = 1 << (int((last - first).max()) // _SERIAL_PIECES).bit_length()
-    cut_rows = CutRows(int(first.size), lanes, upload(rows[first]), upload(first), upload(last))
+    # Rows of many pieces come first.
+    order = np.argsort(last - first < _MANY_PIECES, kind="stable")
+    n_long = int((last - first >= _MANY_PIECES).sum())
+    cut_rows = CutRows(int(first.size), n_long, *(upload(each[order]) for each in (rows[first], first, last)))
     return Cut(n_parts, int(begins_inside.size), row, entry, upload(slots), cut_rows)

@@ -19,6 +19,8 @@ __all__ = ["Combine", "Pack", "Parts", "slack_of"]
 
 #: Values of a tile of X that is packed, and its columns at most: 128 bytes of float32.
 _PACKED, _PACKED_COLUMNS = 1024, 32
+#: Columns of Y that a work-group adds later pieces of rows to at a time, at most.
+_COMBINED_COLUMNS = 32
 
 
 def slack_of(step: int) -> int:
@@ -114,7 +116,7 @@ class Parts(ProductKernel):
     @override
     def arguments(self) -> Mapping[str, object]:
         add, multiply = self.arithmetic.vector_operations or ("", "")
-        own = {"lanes": self.lanes, "vectors": self.vectors, "width": self.width, "aligned": self.aligned}
+        own: dict[str, object] = {"lanes": self.lanes, "vectors": self.vectors, "width": self.width, "aligned": self.aligned}
         own |= {"unroll": self.unroll, "outer": self.outer, "staged": self.staged}
         own |= {"value": OPENCL_TYPES[self.arithmetic.result.name], "add": add, "multiply": multiply}
         return {**self._common(), **own}
@@ -133,45 +135,41 @@ class Combine(ProductKernel):
 
     Attributes
     ----------
-    columns, pieces : int
-        Work-items to a row: columns that they take at a time, and work-items to a column. Powers of two.
+    columns : int
+        Columns that a work-group takes at a time, a power of two.
     """
 
     template = "spmm/combine"
     kind = "spmm_combine"
 
     columns: int
-    pieces: int
 
     @classmethod
-    def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, columns: int, pieces: int) -> Combine:
-        """Return the legal record nearest to the one asked for."""
+    def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, n_columns: int) -> Combine:
+        """Return the record for products with so many columns."""
         work_group = _power_of_two_at_most(min(256, device.max_work_group))
-        columns = min(columns, work_group)
-        pieces = min(pieces, work_group // columns)
-        return cls(work_group, arithmetic, device.portability.at_most(1), scaled, columns, pieces)
+        columns = min(_COMBINED_COLUMNS, 1 << (n_columns - 1).bit_length(), work_group)
+        return cls(work_group, arithmetic, device.portability.at_most(1), scaled, columns)
 
-    @property
-    def rows(self) -> int:
-        """Rows that a work-group takes."""
-        return self.work_group // (self.columns * self.pieces)
+    def groups(self, n_columns: int, n_long: int, n_cut: int) -> int:
+        """Return the work-groups for cut rows of which some are long."""
+        return -(-n_columns // self.columns) * (n_long + -(-(n_cut - n_long) // (self.work_group // self.columns)))
 
     @property
     @override
     def shape_name(self) -> str:
-        return f"c{self.columns}_p{self.pieces}_wg{self.work_group}"
+        return f"c{self.columns}_wg{self.work_group}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**self._common(), "columns": self.columns, "pieces": self.pieces}
+        return {**self._common(), "columns": self.columns}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
         if work_group < 1:
             return None
         work_group = _power_of_two_at_most(work_group)
-        columns = min(self.columns, work_group)
-        return replace(self, work_group=work_group, columns=columns, pieces=min(self.pieces, work_group // columns))
+        return replace(self, work_group=work_group, columns=min(self.columns, work_group))
 
 
 @dataclass(frozen=True)

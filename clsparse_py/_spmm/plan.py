@@ -26,9 +26,6 @@ from clsparse_py.tables import plan_as_html
 
 __all__ = ["SpmmPlan"]
 
-#: Columns of Y that a work-group adds later pieces of rows to at a time.
-_COMBINED_COLUMNS = 32
-
 
 class _Kind(NamedTuple):
     """What products depend on besides arrays and numbers: dtypes, columns and layout of X, semiring, alpha and beta or not."""
@@ -196,7 +193,7 @@ class SpmmPlan(SetOnce):
             rows = found.cut_rows
             chain.launch(
                 launches.combine, launches.combine_groups, *operands, *y_strides_of,
-                index(rows.n), rows.rows, rows.first, rows.last, partial,
+                index(rows.n_long), index(rows.n), rows.rows, rows.first, rows.last, partial,
             )  # fmt: skip
         chain.finish(y)
 
@@ -242,11 +239,10 @@ class SpmmPlan(SetOnce):
         pack = chain.build(Pack.legal(self.device, name_of(kind.x), kind.n_columns))[0] if shape.packed else None
         found = self._cut(shape.step)
         n_blocks = -(-kind.n_columns // record.columns)
-        columns = min(_COMBINED_COLUMNS, 1 << (kind.n_columns - 1).bit_length())
         combine, combine_groups = None, 0
         if (rows := found.cut_rows) is not None:
-            combine, of = chain.build(Combine.legal(self.device, arithmetic, kind.scaled, columns, rows.lanes))
-            combine_groups = -(-rows.n // of.rows) * -(-kind.n_columns // of.columns)
+            combine, of = chain.build(Combine.legal(self.device, arithmetic, kind.scaled, kind.n_columns))
+            combine_groups = of.groups(kind.n_columns, rows.n_long, rows.n)
         groups = -(-found.n_parts // record.teams) * n_blocks
         items = (self.indptr.dtype.itemsize, arithmetic.result.itemsize) if record.staged else ()
         staged = tuple(cl.LocalMemory(record.room(shape.step) * item) for item in items)

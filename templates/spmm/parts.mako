@@ -1,17 +1,18 @@
 <%doc>
 Y = alpha * A @ X + beta * Y for a dense X of any number of columns and any strides: a team of `lanes` work-items to a part of A,
 whose rows and entries together are as many as those of any other. A work-item keeps the sums of `vectors` vectors of `width`
-adjacent columns, and has `unroll` entries' loads in flight, whatever rows they belong to. Blocks of lanes * vectors * width columns
-are teams of their own. A part's sum of a row that an earlier part began goes to partial[part_slot[part]].
+adjacent columns; it has the loads of `unroll` entries in flight, whatever rows they belong to, or, with an unroll of 1, sums row
+by row. Blocks of lanes * vectors * width columns are teams of their own. A part's sum of a row that an earlier part began goes to
+partial[part_slot[part]].
 
 Source        merge-based SpMM: Yang, Buluc and Owens, Euro-Par 2018, with parts made by partition.mako; rows ending in a team's
               part are written by it alone, as in Merrill and Garland, SC 2016
-Index space   ceil(n_parts / teams of a work-group) * n_blocks work-groups; neighbours have blocks of columns of the same parts or,
-              if `outer`, parts of the same block
-Inputs        x begins x_offset entries into its buffer, its entry (i, j) is i * x_row + j * x_column further; the same for y; vectors
-              of more than one column need adjacent columns, a multiple of width of them and, if `aligned`, addresses of vectors;
-              part_row, part_entry: n_parts + 1 each, of partition.mako with row_weight 1; columns in any order, duplicates
-              allowed; rows may be empty
+Index space   ceil(n_parts / teams of a work-group) * n_blocks work-groups; neighbours have blocks of columns of the same parts
+              or, if `outer`, parts of the same block
+Inputs        x begins x_offset entries into its buffer, its entry (i, j) is i * x_row + j * x_column further; the same for y;
+              vectors of more than one column need adjacent columns, a multiple of width of them and, if `aligned`, addresses of
+              vectors; part_row, part_entry: n_parts + 1 each, of partition.mako with row_weight 1, or a part to a row; columns in
+              any order, duplicates allowed; rows may be empty
 Local memory  if `staged`, the columns and values of a work-group's entries, which come as arguments; else none
 Result        deterministic: the parts give the order in which a row is summed
 </%doc>
