@@ -11,6 +11,7 @@ from pyopencl import array as cl_array
 from typing_extensions import Self, override
 
 from clsparse_py._spgemm import spgemm
+from clsparse_py._spmm import SpmmPlan
 from clsparse_py._spmv import SpmvPlan
 from clsparse_py._transpose import transpose
 from clsparse_py.base import SparseArray, require_reversed
@@ -343,6 +344,10 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
     def spmv_plan(self) -> SpmvPlan:
         """Return the plan of ``A @ x``, which is that of A's CSR form; that is kept until A changes."""
         return self._as_csr().spmv_plan()
+
+    def spmm_plan(self) -> SpmmPlan:
+        """Return the plan of ``A @ X`` with several columns, which is that of A's CSR form; that is kept until A changes."""
+        return self._as_csr().spmm_plan()
 
     def explain(self) -> Held:
         """Return how many bytes the array holds, what it keeps for products included; prints as a table."""

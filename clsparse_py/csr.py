@@ -11,7 +11,7 @@ from pyopencl import array as cl_array
 from typing_extensions import Self, override
 
 from clsparse_py._spgemm import spgemm
-from clsparse_py._spmm import spmm
+from clsparse_py._spmm import SpmmPlan, kept_spmm_plan, spmm
 from clsparse_py._spmv import SpmvPlan, kept_plan, spmv
 from clsparse_py._transpose import Permutation, TransposePlan, permutation, transpose
 from clsparse_py.base import SparseArray, checked_cast, class_of_format, require_reversed, with_scipys
@@ -495,6 +495,10 @@ class csr_array(Elementwise, Reductions, Indexing, SparseArray, one_dimensional=
     def spmv_plan(self) -> SpmvPlan:
         """Return the plan of ``A @ x``, made at the first call and kept until the structure is replaced."""
         return kept_plan(self)
+
+    def spmm_plan(self) -> SpmmPlan:
+        """Return the plan of ``A @ X`` with several columns, made at the first call and kept until the structure is replaced."""
+        return kept_spmm_plan(self)
 
     def transpose_plan(self) -> TransposePlan[csr_array]:
         """Return the plan that transposes new values of A, made at the first call and kept until the structure is replaced."""

@@ -27,7 +27,7 @@ def test_attributes_of_a_matrix_are_read_only(queue: cl.CommandQueue, name: str)
 
 def test_attributes_of_plans_are_read_only(queue: cl.CommandQueue) -> None:
     A = csr_array(S, queue=queue)
-    for plan in (A.spmv_plan(), transpose_plan(A), spgemm_plan(A, A)):
+    for plan in (A.spmv_plan(), A.spmm_plan(), transpose_plan(A), spgemm_plan(A, A)):
         public = [name for name in dir(plan) if not name.startswith("_")]
         assert {"queue", "shape", "indptr", "indices"} <= set(public)
         for name in public:

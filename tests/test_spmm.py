@@ -211,6 +211,8 @@ def test_a_plan_serves_one_structure(queue: cl.CommandQueue) -> None:
     matrix = random_csr(70, 50, 3)
     A, x = csr_array(matrix, queue=queue), np.ones((50, 4), np.float32)
     plan = spmm_plan(A)
+    assert A.spmm_plan() is A.spmm_plan()
+    assert A.T.T.spmm_plan() is not plan
     assert "no product yet" in repr(plan)
     spmm(A, x, plan=plan)
     explained = plan.explain()

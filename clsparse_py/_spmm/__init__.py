@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from clsparse_py.annotations import Scalar
 
-__all__ = ["Explanation", "SpmmPlan", "enqueue_spmm", "spmm", "spmm_plan"]
+__all__ = ["Explanation", "SpmmPlan", "enqueue_spmm", "kept_spmm_plan", "spmm", "spmm_plan"]
 
 
 def spmm_plan(A: Matrix, *, work_group: int | None = None) -> SpmmPlan:
@@ -141,7 +141,7 @@ def spmm(
     check_matrix(A)
     _check_work_group(work_group)
     if plan is None:
-        plan = _kept_plan(A)
+        plan = kept_spmm_plan(A)
     elif not isinstance(plan, SpmmPlan):
         raise TypeError(f"plan: must be an SpmmPlan, is {type(plan).__name__}")
     elif not plan.matches(A):
@@ -157,7 +157,7 @@ def spmm(
     return result.deliver()
 
 
-def _kept_plan(A: Matrix) -> SpmmPlan:
+def kept_spmm_plan(A: Matrix) -> SpmmPlan:
     """Return the plan of ``A @ X`` that A's structure keeps; made at the first call."""
     return A.structure.kept(SpmmPlan, lambda: SpmmPlan(A))
 
@@ -173,4 +173,4 @@ def enqueue_spmm(
     semiring: Semiring,
 ) -> None:
     """Enqueue a product with checked operands of any strides; a vector counts as one column."""
-    _kept_plan(A).enqueue(A, x, y, y_strides, n_columns, alpha, beta, semiring)
+    kept_spmm_plan(A).enqueue(A, x, y, y_strides, n_columns, alpha, beta, semiring)
