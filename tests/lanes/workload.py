@@ -13,9 +13,10 @@ import json
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
+from unittest import mock
 
 import few_declarations
 import numpy as np
@@ -38,9 +39,13 @@ from values import INDEX_TYPES, numbers, same
 
 import clsparse_py
 from clsparse_py import csr_array, describe, memory, programs, semiring, spmm, spmv, spmv_plan
+from clsparse_py._spmm import plan as spmm_of_plans
+from clsparse_py._spmm.choose import Shape
+from clsparse_py._spmm.choose import choose as choose_shape
 from clsparse_py._spmv import KERNELS, KernelChoice, Scheme
 from clsparse_py._spmv.binning import N_BINS, count_bins, list_rows
 from clsparse_py._spmv.features import inspect
+from clsparse_py.device import Device
 from clsparse_py.structure import check_structure
 
 Array = np.ndarray[Any, Any]
@@ -226,13 +231,19 @@ def structure_cases(axes: Axes) -> Iterator[Case]:
 
 
 def many_columns(
-    dtype: np.dtype[Any], n_columns: int, order: Literal["C", "F"], work_group: int, index: type[Any], scaled: bool
+    dtype: np.dtype[Any],
+    n_columns: int,
+    order: Literal["C", "F"],
+    work_group: int,
+    index: type[Any],
+    scaled: bool,
+    matrix: Matrix = RAGGED,
 ) -> None:
     """Multiply with a dense matrix and compare."""
-    a, X = RAGGED.values(dtype), numbers((RAGGED.n_cols, n_columns), dtype)
-    A = on_device(RAGGED, a, index)
-    indices, indptr = RAGGED.structure
-    wanted = scipy.sparse.csr_array((a, indices, indptr), shape=RAGGED.shape) @ X
+    a, X = matrix.values(dtype), numbers((matrix.n_cols, n_columns), dtype)
+    A = on_device(matrix, a, index)
+    indices, indptr = matrix.structure
+    wanted = scipy.sparse.csr_array((a, indices, indptr), shape=matrix.shape) @ X
     X_device = cl_array.to_device(A.queue, np.asarray(X, order=order))
     same(spmm(A, X_device, work_group=work_group), wanted)
     if scaled:
@@ -247,8 +258,20 @@ def strided() -> None:
     same(spmv(A, cl_array.to_device(A.queue, x)[::2]), wanted)
 
 
+def teams(dtype: str, n_columns: int, order: Literal["C", "F"]) -> None:
+    """Multiply with a dense matrix as on a GPU, whatever the device is: parts staged, rows cut, X packed."""
+
+    def chosen(device: Device, *product: Any) -> tuple[Shape, str]:
+        return choose_shape(replace(device, type="gpu"), *product)
+
+    with mock.patch.object(spmm_of_plans, "choose", chosen):
+        many_columns(np.dtype(dtype), n_columns, order, 32, np.int32, dtype == "float32", CUT)
+
+
 def spmm_cases(axes: Axes) -> Iterator[Case]:
     """Products with several columns in either order, and with a vector of any stride."""
+    for dtype, n_columns, order in (("float32", 8, "C"), ("int32", 6, "F"), ("float32", 3, "C")):
+        yield partial(teams, dtype, n_columns, order)
     for i, dtype in enumerate(axes.dtypes):
         n_columns, order, index = (1, 2, 3, 4, 6)[i % 5], "CF"[i % 2], INDEX_TYPES[i // 2 % 2]
         yield partial(many_columns, dtype, n_columns, order, axes.work_groups[i % 4], index, scaled=dtype.kind != "b")
