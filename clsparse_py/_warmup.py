@@ -71,9 +71,9 @@ def warmup(
     that the profile may choose for a matrix with 32-bit indices, with alpha and beta and without, and those that check, inspect
     and divide one. For products of sparse matrices they are those of each bin of "auto", those for rows that are alike, as of
     bands and of grids in one, two and three dimensions, and for new values by a plan. Of ``A[rows]`` they are those for listed
-    rows, and those of ``A + B``, ``A.multiply(B)``, `hstack`, `vstack` and `kron`. Each runs once, on a small matrix, because some
-    drivers finish a build only at the first launch. Built kernels are kept on disk for later processes; there it saves the time of
-    loading them.
+    rows, and those of ``A + B``, ``A.multiply(B)``, `hstack`, `vstack` and `kron`. Each runs once, on a small matrix, because
+    some drivers finish a build only at the first launch. Built kernels are kept on disk for later processes; there it saves the
+    time of loading them.
 
     Parameters
     ----------
