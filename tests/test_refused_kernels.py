@@ -702,6 +702,19 @@ def test_arrays_are_put_together_by_the_host_too(queue: cl.CommandQueue, plant: 
     assert {name.split("_")[0] for name in asked} >= {"construct", "kron"}
 
 
+def test_the_host_numbers_rows_too(queue: cl.CommandQueue, plant: Callable[..., list[str]]) -> None:
+    asked = plant("^canonical_(order|row)")
+    host = matrix().tocoo()
+    A = clsparse_py.coo_array(host, queue=queue)
+    found, wanted = A.tocsr(), host.tocsr()
+    for part in ("indptr", "indices", "data"):
+        np.testing.assert_array_equal(getattr(found, part).get(), getattr(wanted, part))
+    for copy in (True, False):
+        for each, of_host in zip(found.tocoo(copy=copy).coords, host.coords, strict=True):
+            np.testing.assert_array_equal(each.get(), of_host)
+    assert {"_".join(name.split("_")[:2]) for name in asked} == {"canonical_order", "canonical_row", "canonical_rows"}
+
+
 @pytest.mark.parametrize("dtype", ["complex64", "bool"])
 def test_the_host_indexes_too(queue: cl.CommandQueue, plant: Callable[..., list[str]], dtype: str) -> None:
     asked = plant("^(indexing|positions|lengths|points)_")
