@@ -26,7 +26,6 @@ from scipy.sparse.linalg import (
     cgs,
     gcrotmk,
     lgmres,
-    lobpcg,
     lsmr,
     lsqr,
     onenormest,
@@ -44,6 +43,7 @@ from clsparse_py.linalg.functions import (
     expm_multiply,
     funm_multiply_krylov,
     is_sptriangular,
+    lobpcg,
     matrix_power,
     spbandwidth,
 )

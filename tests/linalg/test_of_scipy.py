@@ -76,6 +76,11 @@ def test_least_squares_and_eigenvalues(wide: cl.CommandQueue) -> None:
 def test_functions(wide: cl.CommandQueue) -> None:
     A, b = spd() * 0.1, np.arange(40.0)
     a = on(wide, A)
+    few, ones = A[:6, :6], on(wide, scipy.sparse.eye_array(6, format="csr"))
+    with pytest.warns(UserWarning, match="dense eigensolver"):  # as of all small problems
+        found, wanted = linalg.lobpcg(on(wide, few), np.eye(6, 2), ones), of_scipy.lobpcg(few, np.eye(6, 2))
+    found, wanted = found[0], wanted[0]
+    np.testing.assert_allclose(found, wanted)
     np.testing.assert_allclose(linalg.expm_multiply(a, b), of_scipy.expm_multiply(A, b))
     found, wanted = (of.expm_multiply(each, b, start=0, stop=1, num=3) for of, each in ((linalg, a), (of_scipy, A)))
     np.testing.assert_allclose(found, wanted)
