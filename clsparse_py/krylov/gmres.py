@@ -242,7 +242,7 @@ def gmres(system: System, restart: int, told: Callable[[float], object] | None, 
             estimate = rotations.add(column, 0.0 if exact else below)
             made += 1
             if told is not None:
-                told(estimate / b_norm)
+                told(np.float64(estimate / b_norm))
             if estimate <= bound or exact or (by_columns and made == maxiter):
                 break
         basis.add(x, rotations.solution())

@@ -200,7 +200,7 @@ def gmres(
     """
     if callback is not None and callback_type is None:
         warnings.warn(
-            "gmres: callback_type is not given: 'legacy' is taken, as SciPy does today; say which is meant",
+            "gmres: called without specifying `callback_type`: 'legacy' is taken, as SciPy does today; say which is meant",
             DeprecationWarning, stacklevel=2,
         )  # fmt: skip
     kind = "legacy" if callback_type is None else callback_type
