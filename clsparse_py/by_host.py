@@ -14,7 +14,7 @@ from pyopencl import array as cl_array
 from clsparse_py import refusals
 from clsparse_py.device import describe
 from clsparse_py.errors import BuildError
-from clsparse_py.memory import allocated, submit
+from clsparse_py.memory import allocated, arena_of, submit
 
 __all__ = ["or_by_host", "placed", "refused_of"]
 
@@ -45,7 +45,7 @@ def or_by_host(
     ) -> Callable[Concatenate[cl.CommandQueue, P], T]:
         @functools.wraps(run)
         def either(queue: cl.CommandQueue, /, *arguments: P.args, **named: P.kwargs) -> T:
-            device = describe(queue.device)
+            device = describe(arena_of(queue).pool.device)  # to ask the queue takes longer
             avoided = refused_of(device)
             if not avoided or _key(run.__name__, arguments) not in avoided:
                 try:

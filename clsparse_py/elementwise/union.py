@@ -21,7 +21,7 @@ from clsparse_py.errors import DtypeError
 from clsparse_py.index_types import index_for
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix, MatrixT, Structure
-from clsparse_py.memory import allocated, array_of, scratch
+from clsparse_py.memory import allocated, arena_of, array_of, scratch
 from clsparse_py.primitives.either_way import either_way
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.programs import Built, note_asked
@@ -62,7 +62,7 @@ def combined(operator: str, A: MatrixT, B: Matrix) -> MatrixT:
         The device has not the memory for the result.
     """
     queue, (dtype, with_fp64) = A.queue, _common(A.dtype, B.dtype)
-    if with_fp64 and not describe(queue.device).fp64:
+    if with_fp64 and not describe(arena_of(queue).pool.device).fp64:
         raise DtypeError(f"{A.dtype} and {B.dtype} give {dtype}, which {queue.device.name} lacks; use float32")
     of_a, of_b = canonical_parts(A, dtype), canonical_parts(B, dtype)
     index = index_for(max(A.shape[1], of_a[1].size + of_b[1].size), of_a[1].dtype, of_b[1].dtype)

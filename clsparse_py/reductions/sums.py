@@ -23,7 +23,7 @@ from clsparse_py.elementwise.values import scaled
 from clsparse_py.errors import DtypeError
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix
-from clsparse_py.memory import allocated
+from clsparse_py.memory import allocated, arena_of
 from clsparse_py.placement import value_dtype
 from clsparse_py.primitives.segmented import enqueue_segmented_sum
 from clsparse_py.records import dataclass
@@ -192,7 +192,7 @@ def _device_dtype(A: Matrix, dtype: Any) -> np.dtype[Any]:
         It is not supported, or needs double precision, which the device lacks.
     """
     found, with_fp64 = _checked_dtype(dtype)
-    if with_fp64 and not describe(A.queue.device).fp64:
+    if with_fp64 and not describe(arena_of(A.queue).pool.device).fp64:
         raise DtypeError(f"dtype: {found} needs double precision, which {A.queue.device.name} lacks; use A.astype(np.float32)")
     return found
 
