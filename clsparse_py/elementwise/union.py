@@ -37,8 +37,8 @@ _ITEMS_PER_CORE = 16
 #: Work-items of a tile, and places to each.
 _WORK_GROUP = 128
 _SPAN = 16
-#: Places to a compute unit whose tiles run at once.
-_FEW_PLACES = 1 << 15
+#: Places to a compute unit up to which tiles are few: about twice as many as run at once.
+_FEW_PLACES = 1 << 16
 
 
 def combined(operator: str, A: MatrixT, B: Matrix) -> MatrixT:
@@ -141,7 +141,7 @@ def _by_tiles(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, in
     a_data, a_indices, a_indptr, b_data, b_indices, b_indptr = parts
     index, queue, n_rows = a_indptr.dtype, chain.queue, indptr.size - 1
     n_places = n_rows + a_indices.size + b_indices.size
-    # Tiles that run at once cut themselves, and add up the results before their own, which saves three launches.
+    # A few tiles cut themselves and add up the results before their own, which saves three launches.
     few = n_places <= chain.device.compute_units * _FEW_PLACES
     kind = operator, index, a_data.dtype, b_data.dtype, few, _WORK_GROUP, _SPAN
     (marking, tiles), writing = chain.worked_out(kind, lambda: _tile_kernels(chain, *kind))
