@@ -24,7 +24,8 @@ def measured(path: Path, better: float) -> Path:
     checkpoint = Checkpoint(path)
     for number in range(40):
         features = {"n": 1000.0 * number, "segments": 10.0, "mean": 100.0, "key_bytes": 4.0, "value_bytes": 0.0}
-        times = {RULE: 1e-3, BETTER: 1e-3 * better}
+        seconds = 1e-3 * (1 + number)
+        times = {RULE: seconds, BETTER: seconds * better}
         checkpoint.add(
             Observation(
                 "segmented_sort", "any", "shape", f"made-{number}", 0, f"family-{number % 5}", TRAIN, features, RULE, times, 0.01
