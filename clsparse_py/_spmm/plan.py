@@ -17,8 +17,10 @@ from clsparse_py._spmm.kernels import Combine, Pack, Parts
 from clsparse_py.arithmetic import Arithmetic, name_of
 from clsparse_py.device import Device, describe, in_order
 from clsparse_py.errors import BuildError
+from clsparse_py.executable import Executable, Launch
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix
+from clsparse_py.memory import allocated, note_written
 from clsparse_py.records import dataclass
 from clsparse_py.semiring import Semiring
 from clsparse_py.set_once import SetOnce
@@ -28,7 +30,10 @@ __all__ = ["SpmmPlan"]
 
 
 class _Kind(NamedTuple):
-    """What products depend on besides arrays and numbers: dtypes, columns and layout of X, semiring, alpha and beta or not."""
+    """What products depend on besides arrays and numbers: dtypes, columns and layout of X and Y, semiring, alpha and beta or not.
+
+    Strides are those of rows and columns of X, then of Y, counted in values.
+    """
 
     a: np.dtype[Any]
     x: np.dtype[Any]
@@ -36,12 +41,13 @@ class _Kind(NamedTuple):
     scaled: bool
     n_columns: int
     layout: Layout
+    strides: tuple[int, int, int, int]
     work_group: int | None
 
 
 @dataclass(frozen=True)
-class _Launches:
-    """The kernels of a kind of product.
+class _Made:
+    """What a kind of product launches.
 
     Attributes
     ----------
@@ -52,28 +58,15 @@ class _Launches:
         The parts.
     pack : programs.Built or None
         The kernel that copies X; None if X stays where it is.
-    parts : programs.Built
-        The kernel of the parts.
-    n_blocks, groups : int
-        Its blocks of columns and its work-groups.
-    staged : tuple of pyopencl.LocalMemory
-        Local memory for entries of A; empty if none are staged.
-    combine : programs.Built or None
-        The kernel that adds later pieces of rows; None if there are none.
-    combine_groups : int
-        Its work-groups.
+    executable : Executable
+        The launches after that: of the parts, and of what adds later pieces of rows.
     """
 
     shape: Shape
     why: str
     cut: Cut
     pack: programs.Built | None
-    parts: programs.Built
-    n_blocks: int
-    groups: int
-    staged: tuple[cl.LocalMemory, ...]
-    combine: programs.Built | None
-    combine_groups: int
+    executable: Executable
 
 
 class SpmmPlan(SetOnce):
@@ -105,7 +98,7 @@ class SpmmPlan(SetOnce):
         self.indptr, self.indices = A.indptr, A.indices
         self.work_group = work_group
         self._cuts: dict[int, Cut] = {}
-        self._launches: dict[_Kind, _Launches] = {}
+        self._made: dict[_Kind, _Made] = {}
         # Kernels that are done without, in order.
         self._refused: dict[str, None] = {}
         self._making = threading.Lock()
@@ -116,7 +109,7 @@ class SpmmPlan(SetOnce):
 
     def __repr__(self) -> str:
         rows, columns = self.shape
-        kinds = ", ".join(str(kind.n_columns) for kind in self._launches)
+        kinds = ", ".join(str(kind.n_columns) for kind in self._made)
         return (
             f"<SpmmPlan of a {rows} x {columns} matrix with {self.nnz} entries on {self.device.name}: "
             f"{f'products of {kinds} columns' if kinds else 'no product yet'}>"
@@ -127,9 +120,9 @@ class SpmmPlan(SetOnce):
     def explain(self) -> Explanation:
         """Return which kernels products take, by their numbers of columns, and why. A product is there once it was asked for."""
         products = []
-        for kind, each in self._launches.items():
-            launches = 1 + (each.pack is not None) + (each.combine is not None)
-            built = each.parts.parameters.name
+        for kind, each in self._made.items():
+            launches = (each.pack is not None) + len(each.executable.launches)
+            built = each.executable.launches[0].name
             products.append(
                 Product(kind.n_columns, str(each.shape), built, each.cut.n_parts, each.cut.n_pieces, launches, each.why)
             )
@@ -156,56 +149,50 @@ class SpmmPlan(SetOnce):
         work_group : int, optional
             In place of the plan's.
         """
-        chain = Chain(x.queue or A.queue, A.data, A.indices, A.indptr, x, writes=(y,))
         item, x_item = y.dtype.itemsize, x.dtype.itemsize
         x_row, x_column = (stride // x_item for stride in (*x.strides, 0)[:2])
         y_row, y_column = y_strides[0] // item, y_strides[1] // item
-        x_offset, y_offset = x.offset // x_item, y.offset // item
         adjacent = n_columns == 1 or (x_column == 1 and y_column == 1)
-        bits = n_columns | x_row | y_row | x_offset | y_offset | 16
+        bits = n_columns | x_row | y_row | x.offset // x_item | y.offset // item | 16
+        layout, strides = Layout(adjacent, bits & -bits), (x_row, x_column, y_row, y_column)
         scaled = alpha is not None or beta is not None
-        layout = Layout(adjacent, bits & -bits)
-        kind = _Kind(A.data.dtype, x.dtype, semiring.name, scaled, n_columns, layout, work_group or self.work_group)
-        launches = self._launches.get(kind) or self._make(kind)
-        if launches.pack is not None:
-            packed = chain.scratch(x.size, x.dtype)
-            record = launches.pack.parameters
-            assert isinstance(record, Pack)
-            chain.launch(
-                launches.pack, -(-self.shape[1] // record.rows) * -(-n_columns // record.columns), x, np.uint64(x_offset),
-                np.int64(x_row), np.int64(x_column), np.uint64(self.shape[1]), np.uint32(n_columns), packed,
-            )  # fmt: skip
-            x, x_offset, x_row, x_column = packed, 0, n_columns, 1
-        index = self.indptr.dtype.type
+        work_group = work_group or self.work_group
+        kind = _Kind(A.data.dtype, x.dtype, semiring.name, scaled, n_columns, layout, strides, work_group)
+        made = self._made.get(kind) or self._make(kind)
+        queue = x.queue or A.queue
+        if made.pack is not None:
+            x = self._packed(made.pack, queue, x, x_row, x_column)
         scale = ()
         if scaled:
             scale = tuple(y.dtype.type(default if given is None else given) for given, default in ((alpha, 1), (beta, 0)))
-        operands = A.data, x, np.uint64(x_offset), y, np.uint64(y_offset), *scale
-        found = launches.cut
-        partial = chain.scratch(found.n_pieces * n_columns, y.dtype) if found.n_pieces else y
-        y_strides_of = np.int64(y_row), np.int64(y_column), np.uint32(n_columns)
-        chain.launch(
-            launches.parts, launches.groups, *operands, np.int64(x_row), np.int64(x_column), *y_strides_of,
-            np.uint32(launches.n_blocks), index(found.n_parts), found.row, found.entry, found.slot, partial,
-            *launches.staged, self.indptr, self.indices,
-        )  # fmt: skip
-        if launches.combine is not None and found.cut_rows is not None:
-            rows = found.cut_rows
-            chain.launch(
-                launches.combine, launches.combine_groups, *operands, *y_strides_of,
-                index(rows.n_long), index(rows.n), rows.rows, rows.first, rows.last, partial,
-            )  # fmt: skip
-        chain.finish(y)
+        # The newest event stands for all before it: it waits for them.
+        note_written(y, made.executable.run(queue, (A.data, x, y), scale)[-1])
 
-    def _make(self, kind: _Kind) -> _Launches:
+    def _packed(
+        self, built: programs.Built, queue: cl.CommandQueue, x: cl_array.Array, x_row: int, x_column: int
+    ) -> cl_array.Array:
+        """Enqueue the copy of X whose columns are adjacent, and return it."""
+        record = built.parameters
+        assert isinstance(record, Pack)
+        n_rows, n_columns = x.shape
+        chain = Chain(queue, x)
+        packed = chain.scratch(x.size, x.dtype)
+        chain.launch(
+            built, -(-n_rows // record.rows) * -(-n_columns // record.columns), x, np.uint64(x.offset // x.dtype.itemsize),
+            np.int64(x_row), np.int64(x_column), np.uint64(n_rows), np.uint32(n_columns), packed,
+        )  # fmt: skip
+        chain.finish(packed)
+        return packed
+
+    def _make(self, kind: _Kind) -> _Made:
         """Build the kernels of a kind of product, and cut A for them."""
         with self._making:
-            made = self._launches.get(kind)
+            made = self._made.get(kind)
             if made is None:
-                made = self._launches[kind] = self._built(kind)
+                made = self._made[kind] = self._built(kind)
             return made
 
-    def _built(self, kind: _Kind) -> _Launches:
+    def _built(self, kind: _Kind) -> _Made:
         """Return the launches of the shape that is chosen or, if one of its kernels is refused, of the next one that builds.
 
         Raises
@@ -221,9 +208,7 @@ class SpmmPlan(SetOnce):
                 return found
         raise refused[0]
 
-    def _attempt(
-        self, kind: _Kind, arithmetic: Arithmetic, shape: Shape, why: str, refused: list[BuildError]
-    ) -> _Launches | None:
+    def _attempt(self, kind: _Kind, arithmetic: Arithmetic, shape: Shape, why: str, refused: list[BuildError]) -> _Made | None:
         """Return the launches of a shape; None if a kernel of it is refused, which is noted."""
         try:
             return self._of(kind, arithmetic, shape, why)
@@ -232,21 +217,36 @@ class SpmmPlan(SetOnce):
             self._refused[error.kernel] = None
             return None
 
-    def _of(self, kind: _Kind, arithmetic: Arithmetic, shape: Shape, why: str) -> _Launches:
+    def _of(self, kind: _Kind, arithmetic: Arithmetic, shape: Shape, why: str) -> _Made:
         """Return the launches of a shape."""
-        chain = Chain(self.queue, self.indptr)
+        chain, index = Chain(self.queue, self.indptr), self.indptr.dtype.type
         parts, record = chain.build(Parts.of(shape, self.device, arithmetic, kind.scaled, kind.work_group))
         pack = chain.build(Pack.legal(self.device, name_of(kind.x), kind.n_columns))[0] if shape.packed else None
         found = self._cut(shape.step)
-        n_blocks = -(-kind.n_columns // record.columns)
-        combine, combine_groups = None, 0
+        executable = Executable(keep=[self.indptr, self.indices, found])
+        partial = found.slot  # of any kind, as no part has a piece
+        if found.n_pieces:
+            partial = allocated(self.queue, "sums of parts", found.n_pieces * kind.n_columns, arithmetic.result)
+            executable.keep.append(partial)
+        n_blocks, n_columns = -(-kind.n_columns // record.columns), np.uint32(kind.n_columns)
+        x_strides, y_strides = tuple(map(np.int64, kind.strides[:2])), tuple(map(np.int64, kind.strides[2:]))
+        if shape.packed:
+            x_strides = np.int64(kind.n_columns), np.int64(1)
+        items = (self.indptr.dtype.itemsize, arithmetic.result.itemsize) if record.staged else ()
+        staged = [cl.LocalMemory(record.room(shape.step) * item) for item in items]
+        _add(
+            executable, parts, -(-found.n_parts // record.teams) * n_blocks, *x_strides, *y_strides, n_columns,
+            np.uint32(n_blocks), index(found.n_parts), found.row, found.entry, found.slot, partial, *staged,
+            self.indptr, self.indices,
+        )  # fmt: skip
         if (rows := found.cut_rows) is not None:
             combine, of = chain.build(Combine.legal(self.device, arithmetic, kind.scaled, kind.n_columns))
-            combine_groups = of.groups(kind.n_columns, rows.n_long, rows.n)
-        groups = -(-found.n_parts // record.teams) * n_blocks
-        items = (self.indptr.dtype.itemsize, arithmetic.result.itemsize) if record.staged else ()
-        staged = tuple(cl.LocalMemory(record.room(shape.step) * item) for item in items)
-        return _Launches(shape, why, found, pack, parts, n_blocks, groups, staged, combine, combine_groups)
+            numbers = index(rows.n_long), index(rows.n)
+            groups = of.groups(kind.n_columns, rows.n_long, rows.n)
+            _add(executable, combine, groups, *y_strides, n_columns, *numbers, rows.rows, rows.first, rows.last, partial)
+        # Products may run on other queues.
+        self.queue.finish()
+        return _Made(shape, why, found, pack, executable)
 
     def _cut(self, step: int) -> Cut:
         """Return A cut into parts of so many rows and entries; 0 for a part to each row."""
@@ -257,7 +257,12 @@ class SpmmPlan(SetOnce):
                 found = cut(self.queue, n_rows, self.nnz, self.indptr, step, self.pattern.longest)
             else:
                 found = rows_as_parts(self.queue, n_rows, self.indptr)
-            # Products may run on other queues.
-            self.queue.finish()
             self._cuts[step] = found
         return found
+
+
+def _add(executable: Executable, built: programs.Built, groups: int, *own: Any) -> None:
+    """Add a launch; ``own`` are the arguments after the operands."""
+    arguments = tuple(each.base_data if isinstance(each, cl_array.Array) else each for each in own)
+    record = built.parameters
+    executable.launches.append(Launch(built.kernel(), arguments, groups * record.work_group, record.work_group, record.name))

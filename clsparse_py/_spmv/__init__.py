@@ -1,4 +1,4 @@
-"""SpMV, ``y = A @ x``: inspect (`features`), decide (`choose`), plan (`builder`) and execute (`executable`), held by `plan`."""
+"""SpMV, ``y = A @ x``: inspect (`features`), decide (`choose`), plan (`builder`); held by `plan`, executed by an `Executable`."""
 
 from __future__ import annotations
 

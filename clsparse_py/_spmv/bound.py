@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyopencl as cl
 from pyopencl import array as cl_array
 
-from clsparse_py._spmv.executable import Executable
+from clsparse_py.executable import Executable
 from clsparse_py.forked import use_device
 from clsparse_py.memory import arena_of, note_written, unordered
 

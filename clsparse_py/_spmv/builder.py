@@ -11,11 +11,11 @@ from pyopencl import array as cl_array
 from clsparse_py import programs
 from clsparse_py._spmv.binning import N_BINS, Side, count_bins, list_rows
 from clsparse_py._spmv.choose import PIECE, Decision, KernelChoice, whole_rows
-from clsparse_py._spmv.executable import Executable, Launch
 from clsparse_py._spmv.explanation import Share
 from clsparse_py._spmv.features import Inspected
 from clsparse_py._spmv.kernels import Adaptive, Chunked, Combine, Merge, Subvector
 from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.executable import Executable, Launch
 from clsparse_py.launch import Chain
 from clsparse_py.memory import allocated
 from clsparse_py.primitives.partition import enqueue_partition

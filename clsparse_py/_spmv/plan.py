@@ -17,12 +17,12 @@ from clsparse_py._spmv.binning import Scheme
 from clsparse_py._spmv.bound import BoundProduct
 from clsparse_py._spmv.builder import Builder
 from clsparse_py._spmv.choose import Decision, KernelChoice, KernelName, alternatives, choose
-from clsparse_py._spmv.executable import Executable
 from clsparse_py._spmv.explanation import Explanation, Share
 from clsparse_py._spmv.features import Features, Inspected, inspect, inspected_on_host
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device, describe, in_order
 from clsparse_py.errors import BuildError
+from clsparse_py.executable import Executable
 from clsparse_py.matrix import Matrix
 from clsparse_py.operands import check_matrix, check_scale, dense_operand, result_for
 from clsparse_py.records import dataclass
