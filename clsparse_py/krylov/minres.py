@@ -28,7 +28,10 @@ _START = Pass(
     sums=(("rr", "of_real(square(r))"), ("bb", "of_real(square(b))")),
 )  # fmt: skip
 _PRECONDITIONED = Pass("minres_preconditioned", reads=("y", "z"), sums=(("bz", "of_real(real_part(times(conjugate(y), z)))"),))
-_FIRST = Pass("minres_first", reads=("z",), writes=("v",), takes=("beta",), lines=("v = z / real_part(beta);",))
+_FIRST = Pass(
+    "minres_first", reads=("z", "x"), writes=("v",), takes=("beta",), lines=("v = z / real_part(beta);",),
+    sums=(("xx", "of_real(square(x))"),),
+)  # fmt: skip
 # Begins an iteration, and first says whether the one before was the last: x is there by now, and so is its norm.
 _LANCZOS = Pass(
     "minres_lanczos", reads=("v", "r1"), updates=("y",), totals=("xx",), takes=(*_CARRIED, "beta_1", "rtol", "eps", "shift"),
@@ -119,7 +122,7 @@ def minres(system: System, shift: float) -> int:
     sweeps.set(
         beta=beta, old_beta=1, c=-1, phi=beta, smallest=eps.max, beta_1=beta, rtol=system.rtol, eps=eps.eps, shift=shift
     )  # fmt: skip
-    sweeps.bind(_FIRST, z=z[2], v=v)()
+    sweeps.bind(_FIRST, z=z[2], x=x, v=v)()
     lanczos: dict[tuple[int, int], Bound] = {
         (i, turn): sweeps.bind(_LANCZOS, 0, turn, v=v, r1=y[(i + 1) % 3], y=y[i]) for i in range(3) for turn in (0, 1)
     }

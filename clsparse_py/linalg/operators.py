@@ -16,11 +16,12 @@ from typing_extensions import override
 from clsparse_py._spmm import enqueue_spmm
 from clsparse_py._spmv import kept_plan
 from clsparse_py.base import SparseArray, on_device
+from clsparse_py.by_host import placed
+from clsparse_py.device import in_order
 from clsparse_py.errors import BuildError
-from clsparse_py.hosted import array_on
 from clsparse_py.krylov.system import Apply
 from clsparse_py.launch import Chain
-from clsparse_py.memory import submit
+from clsparse_py.memory import allocated, submit
 from clsparse_py.semiring import plus_times
 from clsparse_py.transfer import fetched
 
@@ -48,11 +49,11 @@ class DeviceOperator(scipy.sparse.linalg.LinearOperator):  # type: ignore[misc] 
 
     @override
     def _matvec(self, x: Any) -> Any:
-        dtype = np.result_type(self.dtype, x.dtype)
-        given = array_on(self.queue, np.ravel(x).astype(dtype, copy=False))
-        result = cl_array.empty_like(given)
-        self.bound(self.queue, dtype)(given, result)
-        return result.get().reshape(x.shape)
+        dtype, queue = np.result_type(self.dtype, x.dtype), in_order(self.queue)
+        given = placed(queue, "x", np.ravel(x).astype(dtype, copy=False))
+        result = allocated(queue, "the product", given.size, dtype)
+        self.bound(queue, dtype)(given, result)
+        return fetched(result, queue).reshape(x.shape)
 
 
 def cast_to(values: Any, dtype: np.dtype[Any]) -> Any:

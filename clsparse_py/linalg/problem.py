@@ -206,8 +206,7 @@ def solved(
             if method is not None:
                 system = problem.system(column, float(rtol), float(atol), most, callback, check_every)
                 info, x = method(system) if problem.n else 0, system.x
-                if system.chain.events:
-                    note_written(x, cl.enqueue_marker(problem.queue))
+                note_written(x, cl.enqueue_marker(problem.queue))
         except BuildError as error:
             _log.warning("SciPy solves on the host, as %s is refused", error.kernel)
             by_scipy = True

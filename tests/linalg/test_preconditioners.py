@@ -42,30 +42,33 @@ def iterations(A: Any, b: Any, M: Any) -> int:
 
 
 def test_jacobi_is_the_inverse_of_the_diagonal(wide: cl.CommandQueue) -> None:
-    host = scaled()
+    host = scaled(5)
     for turn in (1, 1 + 1j):
         A = clsparse_py.csr_array(host * turn, queue=wide)
         for given in (A, A.tocsc(), host * turn):
             M = linalg.jacobi(given)
-            np.testing.assert_allclose(M @ np.eye(144), np.diag(1 / (host.diagonal() * turn)), rtol=1e-12)
-        np.testing.assert_allclose(M.H @ np.ones(144), np.conj(1 / (host.diagonal() * turn)), rtol=1e-12)
+            np.testing.assert_allclose(M @ np.eye(25), np.diag(1 / (host.diagonal() * turn)), rtol=1e-12)
+        np.testing.assert_allclose(M.H @ np.ones(25), np.conj(1 / (host.diagonal() * turn)), rtol=1e-12)
+    unordered = cl.CommandQueue(wide.context, wide.device, cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE)
+    M = linalg.jacobi(clsparse_py.csr_array(host, queue=unordered))
+    np.testing.assert_allclose(M @ np.ones((25, 1)), 1 / host.diagonal()[:, None], rtol=1e-12)
     single = linalg.jacobi(clsparse_py.csr_array(host.astype(np.float32), queue=wide))
     assert single.dtype == np.float32
     assert linalg.jacobi(clsparse_py.csr_array(scipy.sparse.eye_array(3, dtype=np.int32).tocsr(), queue=wide)).dtype == np.float64
 
 
 def test_chebyshev_is_symmetric_positive_definite_and_close_to_the_inverse(wide: cl.CommandQueue) -> None:
-    host = scaled()
+    host = scaled(5)
     A = clsparse_py.csr_array(host, queue=wide)
     bounds = tuple(of_scipy.eigsh(scipy.sparse.diags_array(1 / np.sqrt(host.diagonal())) @ host @ scipy.sparse.diags_array(
         1 / np.sqrt(host.diagonal())), k=1, which=which, return_eigenvectors=False)[0] for which in ("SA", "LA"))  # fmt: skip
     before = np.inf
-    for degree in (1, 4, 16):
+    for degree in (1, 3, 9):
         M = linalg.chebyshev(A, degree)
-        found = M @ np.eye(144)
+        found = M @ np.eye(25)
         np.testing.assert_allclose(found, found.T, rtol=1e-9, atol=1e-12)
         assert np.linalg.eigvalsh(found).min() > 0
-        error = np.linalg.norm(linalg.chebyshev(A, degree, bounds) @ (host @ np.eye(144)) - np.eye(144), 2)
+        error = np.linalg.norm(linalg.chebyshev(A, degree, bounds) @ (host @ np.eye(25)) - np.eye(25), 2)
         assert error < before
         before = error
     assert error < 0.2
