@@ -34,7 +34,7 @@ __all__ = ["Outcome", "Whole", "changed", "existing", "made_by", "profile_of", "
 _log = logging.getLogger(__name__)
 
 #: Lines of evidence that a profile holds for a question, and labels in each: it is read by every process that multiplies.
-_EVIDENCE, _RUNNERS_UP = 30, 3
+_EVIDENCE, _RUNNERS_UP = 20, 3
 #: Features that evidence tells beside those that the tree compares.
 _TOLD = ("rows", "nnz", "mean", "longest", "products")
 
