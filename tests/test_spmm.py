@@ -241,5 +241,16 @@ def test_the_choice_is_a_function_of_numbers(queue: cl.CommandQueue) -> None:
                 assert shape.lanes & (shape.lanes - 1) == 0
                 assert not (shape.packed and layout.adjacent)
                 assert why
-    cpu = replace(gpu, type="cpu")
-    assert choose(cpu, Arithmetic("float32", "float32"), 16, Pattern(100, 80, 900), Layout(True, 16))[0].lanes == 1
+    cpu, single = replace(gpu, type="cpu"), Arithmetic("float32", "float32")
+    assert choose(cpu, single, 16, Pattern(100, 80, 900), Layout(True, 16))[0].lanes == 1
+    assert choose(cpu, single, 16, Pattern(100, 100, 500), Layout(False, 1))[0].packed
+    assert not choose(cpu, single, 16, Pattern(100, 100, 500, 5, 300), Layout(False, 1))[0].packed
+    # Blocks of columns: X exceeds the cache, rows are alike, columns scattered.
+    wide = replace(gpu, cache_bytes=1 << 20), single, 128
+    assert choose(*wide, Pattern(10_000, 10_000, 160_000, 16, 10), Layout(True, 16))[0].outer
+    assert not choose(*wide, Pattern(10_000, 10_000, 160_000, 900, 10), Layout(True, 16))[0].outer
+    assert not choose(*wide, Pattern(10_000, 10_000, 160_000, 16, 90_000), Layout(True, 16))[0].outer
+    # Parts that cut no row, if rows are not much longer than parts would be.
+    assert [choose(gpu, single, 32, Pattern(100, 100, 900, longest), Layout(True, 16))[0].step for longest in (9, 100, 300)] == [
+        32, 128, 32,
+    ]  # fmt: skip

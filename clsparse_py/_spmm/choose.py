@@ -29,6 +29,9 @@ _CACHED_COLUMNS = 32
 #: Of such a matrix: the longest row in mean rows, at most, and the share of entries beside the one before, at most. If rows are
 #: uneven columns often are too, and those that many rows have stay in the cache anyway.
 _ALIKE, _SCATTERED = 2, 0.1
+#: Of a grid: the mean row, at most, and the share of such entries, at least. There a core reads X as it lies in less time than it
+#: copies X.
+_SHORT_MEAN, _LOCAL = 16, 0.25
 
 
 class Layout(NamedTuple):
@@ -76,6 +79,11 @@ class Pattern:
         if self.longest is None:
             return False
         return self.longest * self.n_rows <= _ALIKE * self.nnz and self.adjacent <= _SCATTERED * self.nnz
+
+    @property
+    def is_local(self) -> bool:
+        """Whether rows are short and neighbouring entries are neighbours in X, as of grids."""
+        return self.nnz <= _SHORT_MEAN * self.n_rows and self.adjacent >= _LOCAL * self.nnz
 
 
 @dataclass(frozen=True)
@@ -183,7 +191,7 @@ def _step(pattern: Pattern, lanes: int) -> tuple[int, str]:
 def _for_cores(device: Device, arithmetic: Arithmetic, n_columns: int, pattern: Pattern, layout: Layout) -> tuple[Shape, str]:
     """Return the shape for devices whose work-items are the iterations of a core's loop."""
     step = max(_LEAST_OF_A_CORE, -(-pattern.work // (device.compute_units * _PARTS_OF_A_CORE)))
-    packed = not layout.adjacent and n_columns > _DIRECT_ON_CPU
+    packed = not layout.adjacent and n_columns > _DIRECT_ON_CPU and not pattern.is_local
     width = 1
     if arithmetic.vector_operations is not None and (packed or layout.adjacent):
         width = min(_CPU_VECTOR // arithmetic.result.itemsize, n_columns & -n_columns)
