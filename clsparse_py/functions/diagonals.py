@@ -190,7 +190,9 @@ def _dtype(values: list[Any], dtype: Any) -> np.dtype[Any]:
     found = np.dtype(np.common_type(*(np.empty(0, each.dtype) for each in values)))
     if found != future:
         said = f"diagonals: values of {future} become {found}, as no dtype is given (output has been cast to {found})"
-        warnings.warn(f"{said}; from SciPy 1.19 on they stay. Use dtype=None for that, or name the dtype", FutureWarning, stacklevel=3)
+        warnings.warn(
+            f"{said}; from SciPy 1.19 on they stay. Use dtype=None for that, or name the dtype", FutureWarning, stacklevel=3
+        )
     return found
 
 
