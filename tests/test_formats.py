@@ -151,7 +151,7 @@ def test_constructors(queue: cl.CommandQueue) -> None:
         ("csc", [1.0, 2.0], {}, ValueError, r"^arg1: a csc_array has two dimensions, not one"),
         ("csc", (3,), {}, ValueError, r"^arg1: a csc_array has two dimensions, not one"),
         ("csc", np.ones((2, 2, 2)), {}, ValueError, r"^arg1: a dense array must have two dimensions, has 3"),
-        ("csr", 3, {}, ValueError, r"^arg1: a dense array must have two dimensions, has 0"),
+        ("csr", 3, {}, ValueError, r"^arg1: must be a sparse matrix, a dense array or a tuple of arrays, is 3"),
         ("csr", (), {}, ValueError, r"^arg1: a tuple must be"),
         ("csr", (3.0, 3.7), {}, (TypeError, ValueError), "^arg1: "),
         ("csr", np.eye(2), {"shape": (3.0, 3.7)}, TypeError, r"^shape: must be two integers"),
