@@ -124,7 +124,7 @@ def _steps(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any]) -> Iter
     for scheme, kernel in _choices(device, dtype.name):
         yield partial(_multiply_vector, matrices, scheme, kernel)
     for columns in _COLUMNS:
-        yield partial(_multiply_columns, matrices[0], columns)
+        yield partial(_multiply_columns, matrices, columns)
     for n in _LISTED:
         yield partial(_take_rows, matrices[0], n)
     yield partial(_unite, matrices[0])
@@ -164,11 +164,12 @@ def _multiply_vector(matrices: list[csr_array], scheme: Scheme, kernel: KernelCh
         A.queue.finish()
 
 
-def _multiply_columns(A: csr_array, columns: int) -> None:
+def _multiply_columns(matrices: list[csr_array], columns: int) -> None:
     """Multiply a dense matrix, with alpha and without."""
-    X = from_host(A.queue, np.zeros((1, columns), A.dtype), copy=True)
-    for scale in (None, 1):
-        spmm(A, X, alpha=scale)
+    for A in matrices:
+        X = from_host(A.queue, np.zeros((1, columns), A.dtype), copy=True)
+        for scale in (None, 1):
+            spmm(A, X, alpha=scale)
 
 
 def _take_rows(A: csr_array, n: int) -> None:

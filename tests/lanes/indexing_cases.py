@@ -60,6 +60,8 @@ def _read(dtype: np.dtype[Any], index: type[Any]) -> None:
         same(shown[ROWS, COLUMNS], shown.get()[ROWS, COLUMNS])
     mask = np.arange(14) % 3 == 1
     same_parts(A[placed(mask)], host[mask])
+    marks = np.arange(23) % 4 == 1
+    same_parts(A[:, placed(marks)], host[:, marks])
     same(rows_of(A.queue, A.indptr, A.nnz), np.repeat(np.arange(14), np.diff(RAGGED.indptr)).astype(index))
     same(A[np.array([[5], [1]]), [1, 7]].toarray(), host[np.array([[5], [1]]), [1, 7]].toarray())
 

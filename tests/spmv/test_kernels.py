@@ -271,7 +271,7 @@ def test_balanced_records_fit_in_local_memory(local_memory: int, items: int) -> 
 def test_within_gives_the_nearest_legal_record() -> None:
     subvector = Subvector.legal(MADE_UP, DOUBLE, False, 64, 256, 2, binned=False)
     smaller = subvector.within(100, 8)
-    assert (smaller.work_group, smaller.width, smaller.lane_width) == (64, 64, 8)
+    assert (smaller.work_group, smaller.lanes, smaller.lane_width) == (64, 64, 8)
     tiny = subvector.within(1, 1)
     assert (tiny.work_group, tiny.lanes, tiny.portability.lanes) == (1, 1, "local")
     assert subvector.within(0, 1) is None
