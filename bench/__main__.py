@@ -245,7 +245,7 @@ def _of_folders(options: argparse.Namespace, console: Console) -> list[verdicts.
         options.old.resolve(), options.new.resolve(), tasks, device, rounds=options.rounds, budget=options.budget, console=console
     )
     if options.out is not None:
-        provenance = {"old": str(options.old), "new": str(options.new), **scripts.provenance(device, None)}
+        provenance = {"old": options.old.resolve().name, "new": options.new.resolve().name, **scripts.provenance(device, None)}
         document = {**provenance, "problems": compare.as_json(verdicts.judged(found))}
         write_text(options.out, json.dumps(document, indent=1, allow_nan=False) + "\n")
     return found
