@@ -77,7 +77,7 @@ def no_gpus(label: str) -> str:
 
 def test_order_of_lookup(mine: Path, alone: Path) -> None:
     other, kin, larger = (replace(GPU, name=name) for name in ("Fast 3", "Fast 8", "Fast 99"))
-    assert decided(CPU) == "generic-cpu: chunked/1/32"
+    assert decided(CPU) == "generic-cpu: chunked/1/4"
     assert decided(replace(GPU, type="accelerator"), "scheme") == "generic-gpu: single"
     profiles.save(made("kin", kin), alone / "kin.json")
     assert decided(GPU).startswith("kin (2026-02-03)")
@@ -139,7 +139,7 @@ def test_a_ruling_tells_profile_path_and_note() -> None:
 
 def test_untuned_is_what_the_type_gets() -> None:
     profiles.save(made("mine", CPU))
-    assert profiles.default(CPU, "spmv", "float64", "single", FEATURES).label == "chunked/1/32"
+    assert profiles.default(CPU, "spmv", "float64", "single", FEATURES).label == "chunked/1/4"
     assert profiles.default(replace(GPU, type="custom"), "spmv", "float64", "scheme", FEATURES).profile == "profile generic-gpu"
 
 
@@ -183,7 +183,7 @@ def test_damaged_profiles_are_reported_once_and_ignored(damage: str, mine: Path,
     mine.mkdir()
     (mine / "mine.json").write_bytes(content)
     with caplog.at_level(logging.WARNING):
-        assert decided(CPU) == "generic-cpu: chunked/1/32"
+        assert decided(CPU) == "generic-cpu: chunked/1/4"
         profiles.find.cache_clear()
         assert decided(CPU, "bin").startswith("generic-cpu")
     (record,) = [record for record in caplog.records if "mine.json is ignored" in record.getMessage()]
