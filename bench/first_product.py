@@ -1,5 +1,7 @@
 """How long a new process waits for its first operation, and what for: ``python -m bench.first_product`` prints a table.
 
+With ``--out`` all samples go to a file, of which ``<!-- bench FILE first -->`` on a page makes that table.
+
 Two kinds of processes: the very first one, for which nothing was built (all caches are empty folders, the drivers' too), and
 later ones, whose kernels an earlier one has left. Each computes once. Phases: *import* of clsparse_py beyond NumPy, SciPy and
 PyOpenCL; the *context* with its queue; then, within the first operation, *render* (templates filled in), *build* (the driver's
@@ -18,9 +20,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from bench import machine
+
+if TYPE_CHECKING:
+    from bench.report import Sheet
 
 MATRIX = "cantilever_26"
 #: Operations by name, as expressions of a matrix A, a vector x and a list of rows.
@@ -116,35 +122,56 @@ def _child(operation: str, device: str) -> None:
     print(measured)
 
 
+def sheet(document: Mapping[str, Any]) -> Sheet:
+    """Return the table of a results file: of each kind of process the median of each phase, and the largest."""
+    from bench.report import Sheet
+
+    def cell(seconds: Sequence[float]) -> str:
+        return f"{1e3 * statistics.median(seconds):.0f} ({1e3 * max(seconds):.0f})"
+
+    rows = [(name, *(cell([each[phase] for each in found]) for phase in PHASES)) for name, found in document["processes"].items()]
+    title = f"The first operation on {document['matrix']}"
+    return Sheet(title, ("ms, median (largest)", *PHASES), tuple(rows))
+
+
+def _written(document: Mapping[str, Any], options: argparse.Namespace) -> None:
+    """Write a results file: the document, and where it was measured."""
+    from bench import opencl, scripts
+    from clsparse_py.files import write_text
+
+    whole = {**scripts.provenance(opencl.choose(options.device), options.commit), **document}
+    write_text(options.out, json.dumps(whole, indent=1, allow_nan=False) + "\n")
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure and print, or be one of the processes."""
+    """Measure, print and write, or be one of the processes."""
     parser = argparse.ArgumentParser(prog="python -m bench.first_product", description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--device", default="", metavar="SUBSTRING", help="of the device's or platform's name")
     parser.add_argument("--runs", type=int, default=5, help="processes of each kind (default: 5)")
     parser.add_argument("--later", action="store_true", help="later processes alone")
     parser.add_argument("--operations", nargs="+", choices=OPERATIONS, metavar="NAME", help="by default all: %(choices)s")
+    parser.add_argument("--out", type=Path, help="a results file for all samples")
+    parser.add_argument("--commit", metavar="REVISION", help="what is measured, where the tree has no repository")
     parser.add_argument("--child", choices=OPERATIONS, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.child:
         _child(options.child, options.device)
         return
     from rich.console import Console
-    from rich.table import Table
 
-    rows: dict[str, list[dict[str, float]]] = {}
+    processes: dict[str, list[dict[str, float]]] = {}
     for operation in options.operations or OPERATIONS:
         expression = OPERATIONS[operation]
         if not options.later:
-            rows[f"very first process, {expression}"] = [
+            processes[f"very first process, {expression}"] = [
                 _with_empty_caches(operation, options.device) for _ in range(options.runs)
             ]
         _process(operation, options.device)
-        rows[f"later process, {expression}"] = [_process(operation, options.device) for _ in range(options.runs)]
-    table = Table("ms, median (largest)", *PHASES, title=f"The first operation on {MATRIX}")
-    for name, found in rows.items():
-        cells = ([1e3 * each[phase] for each in found] for phase in PHASES)
-        table.add_row(name, *(f"{statistics.median(cell):.0f} ({max(cell):.0f})" for cell in cells))
-    Console(width=None if sys.stdout.isatty() else 140).print(table)
+        processes[f"later process, {expression}"] = [_process(operation, options.device) for _ in range(options.runs)]
+    document = {"matrix": MATRIX, "processes": processes}
+    Console(width=None if sys.stdout.isatty() else 140).print(sheet(document).as_rich())
+    if options.out is not None:
+        _written(document, options)
 
 
 if __name__ == "__main__":

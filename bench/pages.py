@@ -6,7 +6,8 @@ A table stands between two comments, and is made anew from the file that the fir
     <!-- end of bench -->
 
 After the kind of table come operation, dtype and way of timing (``back_to_back`` if left out), as `report.sheet` takes them;
-``run`` alone tells what ran where, ``primitives`` alone lists all of them. Of a file that is not there yet, there is no table.
+``run`` alone tells what ran where, ``primitives`` alone lists all of them, ``first`` alone is the table of
+`bench.first_product`. Of a file that is not there yet, there is no table.
 Of a folder of results files, ``glance`` is the table of `bench.glance`, and ``history`` says what each file holds.
 
 A figure within a line stands between comments of its own: a contestant's time / ours, the ``mean`` (geometric), ``least``,
@@ -17,10 +18,11 @@ A figure within a line stands between comments of its own: a contestant's time /
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
-from bench import glance, report, results
+from bench import first_product, glance, report, results
 from bench.times import geometric_mean
 from clsparse_py.files import write_text
 
@@ -58,6 +60,8 @@ def _sheet(path: Path, kind: str, of: list[str]) -> report.Sheet:
     """Return the table of a kind of a results file, or of a folder of them."""
     if path.is_dir():
         return {"glance": glance.sheet, "history": report.history_sheet}[kind](path)
+    if kind == "first":
+        return first_product.sheet(json.loads(path.read_text()))
     document = results.read(path)
     whole = {"run": report.run_sheet, "primitives": report.primitives_sheet}
     return whole[kind](document) if kind in whole else report.sheet(document, kind, *of)

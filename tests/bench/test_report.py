@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from bench import glance, machine, pages, report, results, times
+from bench import first_product, glance, machine, pages, report, results, times
 from bench.__main__ import main
 from bench.results import Document
 
@@ -177,6 +178,15 @@ def test_figures_within_lines_are_those_of_results_files(tmp_path: Path) -> None
     page.write_text(page.read_text().replace("scipy mean", "no-one mean"))
     with pytest.raises(ValueError, match="no-one"):
         pages.fill(page)
+
+
+def test_first_operations_are_a_table(tmp_path: Path) -> None:
+    page, phases = tmp_path / "page.md", dict.fromkeys(first_product.PHASES, 0.001)
+    processes = {"later process, A + A": [phases, phases, {**phases, "first": 0.0205}]}
+    (tmp_path / "first.json").write_text(json.dumps({"matrix": "m", "processes": processes}))
+    page.write_text("<!-- bench first.json first -->\n<!-- end of bench -->\n")
+    assert pages.fill(page)
+    assert "| later process, A + A | 1 (1) | 1 (1) | 1 (1) | 1 (1) | 1 (1) | 1 (20) |" in page.read_text()
 
 
 def test_files_of_a_folder_are_listed_by_date(tmp_path: Path) -> None:
