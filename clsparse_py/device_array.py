@@ -28,6 +28,16 @@ _OF_NO_VALUES = (np.ndim, np.shape, np.size, np.iscomplexobj, np.isrealobj)
 class DeviceArray(cl_array.Array):
     """A `pyopencl.array.Array` that NumPy's functions refuse with an error that says how to get the values."""
 
+    def __getitem__(self, index: Any) -> Any:
+        """Return a view, or the values at positions that are on the device."""
+        _refuse_marks(index)
+        return super().__getitem__(index)
+
+    def setitem(self, subscript: Any, value: object, *further: Any, **options: Any) -> None:
+        """Write the values of a view, or those at positions that are on the device."""
+        _refuse_marks(subscript)
+        super().setitem(subscript, value, *further, **options)
+
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         """Compute an operator with a NumPy array or scalar on the left; refuse any other function."""
         if method == "__call__" and not options and ufunc in _REFLECTED and len(inputs) == 2 and inputs[1] is self:
@@ -41,6 +51,14 @@ class DeviceArray(cl_array.Array):
         if function in _OF_NO_VALUES:
             return function.__wrapped__(*arguments, **options)  # type: ignore[attr-defined] # NumPy's own, of Python
         raise _refusal(function.__name__)
+
+
+def _refuse_marks(index: object) -> None:
+    """Raise if an index is what a comparison gives, which PyOpenCL would take for positions 0 and 1."""
+    if isinstance(index, cl_array.Array | np.ndarray) and index.dtype.itemsize == 1:
+        raise IndexError(
+            "a device array takes no mask: values = A.data.get(), values[values < 0] = 0, A.data = values does it by NumPy"
+        )
 
 
 def _refusal(name: str) -> TypeError:

@@ -9,7 +9,7 @@ __all__ = ["__getattr__"]
 
 #: Modules that are loaded when they are asked for.
 _LATER = ("csgraph", "io", "linalg")
-#: What each older name of `scipy.sparse` is today.
+#: What each older name of `scipy.sparse` is today, with arguments if these are others.
 _TODAY = {
     "bmat": "block_array",
     "bsr_matrix": "bsr_array",
@@ -17,14 +17,14 @@ _TODAY = {
     "csc_matrix": "csc_array",
     "csr_matrix": "csr_array",
     "dia_matrix": "dia_array",
-    "diags": "diags_array",
+    "diags": "diags_array(diagonals, offsets=...)",
     "dok_matrix": "dok_array",
-    "eye": "eye_array",
+    "eye": "eye_array(m, n, k=...)",
     "identity": "eye_array",
     "lil_matrix": "lil_array",
-    "rand": "random_array",
-    "random": "random_array",
-    "spdiags": "diags_array",
+    "rand": "random_array((m, n), ...)",
+    "random": "random_array((m, n), ...)",
+    "spdiags": "diags_array(diagonals, offsets=..., shape=...)",
     "spmatrix": "sparray",
 }
 

@@ -23,7 +23,6 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx_gallery.gen_gallery",
-    "sphinxcontrib.mermaid",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["generated/**/*.ipynb"]
@@ -32,7 +31,6 @@ html_static_path: list[str] = []
 
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 4
-myst_fence_as_directive = ["mermaid"]
 
 autosummary_generate = True
 autodoc_typehints = "none"

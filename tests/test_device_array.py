@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyopencl as cl
 import pytest
+from pyopencl import array as cl_array
 
 from clsparse_py import csr_array
 
@@ -31,3 +32,17 @@ def test_arithmetic_is_pyopencls(queue: cl.CommandQueue) -> None:
     A.data[:] *= 2
     np.testing.assert_array_equal(A.toarray(), [[2, 0], [4, 8]])
     assert (np.ndim(A.data), np.shape(A.data), np.size(A.data), np.iscomplexobj(A.data)) == (1, (3,), 3, False)
+
+
+def test_masks_are_refused_as_pyopencl_takes_them_for_positions(queue: cl.CommandQueue) -> None:
+    A = csr_array(np.array([[1, 0], [-2, 4]], np.float32), queue=queue)
+    for mask in (A.data < 0, A.data.get() < 0):
+        with pytest.raises(IndexError, match="a device array takes no mask"):
+            A.data[mask]
+        with pytest.raises(IndexError, match="a device array takes no mask"):
+            A.data[mask] = 0
+    values = A.data.get()
+    values[values < 0] *= 2
+    A.data = values
+    np.testing.assert_array_equal(A.toarray(), [[1, 0], [-4, 4]])
+    np.testing.assert_array_equal(A.data[cl_array.to_device(queue, np.array([2, 1], np.int32))].get(), [4, -4])

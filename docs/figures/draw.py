@@ -1,4 +1,4 @@
-"""Draws the figures of the concept pages: ``python docs/figures/draw.py [FOLDER] [--png]``, by default beside this file as SVG.
+"""Draws the figures of the pages: ``python docs/figures/draw.py [FOLDER] [--png]``, by default beside this file as SVG.
 
 Colours are Okabe and Ito's, which colour-blind readers tell apart; no figure says anything by colour alone.
 """
@@ -164,7 +164,7 @@ def balance() -> None:
         axes,
         left + n * unit / 2,
         2.5,
-        f"{steps} steps: {share} for each of four work-items;\nbetween two dots lies the work of one",
+        f"{steps} steps: up to {share} for each of four work-items;\nbetween two dots lies the work of one",
         8,
         "center",
     )
@@ -244,7 +244,7 @@ def accumulators() -> None:
     for (x0, y0, x1, y1), face, text, (x, y) in regions:
         axes.fill_between([x0, x1], y0, y1, fc=face, ec=BLACK, lw=0.8)
         axes.text(x, y, text, ha="center", va="center", size=9)
-    axes.text(22, 4500, "only where rows of B are empty", ha="center", size=8, color=GREY)
+    axes.text(22, 4500, "only if rows of B are empty", ha="center", size=8, color=GREY)
     axes.set_title("Even rows on a GPU; those that span few columns have a sum for each column instead", size=9)
 
 
@@ -267,10 +267,121 @@ def decisions() -> None:
     arrow(axes, (66, 25.5), (69, 23.0))
     arrow(axes, (66, 8.5), (69, 11.5))
     arrow(axes, (66, 6.5), (69, 4.0))
-    for x, y, text in ((53.3, 23.3, "yes"), (53.3, 10.7, "no")):
+    for x, y, text in (
+        *((53.3, 23.3, "yes"), (53.3, 10.7, "no")),
+        *((67, 30, "yes"), (67, 23.2, "no"), (67, 11, "yes"), (67, 4.2, "no")),
+    ):
         label(axes, x, y, text, 8, "center", color=GREY)
     label(axes, 46, 4, "a decision tree\nfrom the profile", 8, "center", color=GREY)
     label(axes, 66, 16.8, "labels: kernel and work-group", 8, "center", color=GREY)
+
+
+def host_and_device(w: float, h: float, border: float) -> Axes:
+    """Return a canvas whose left part is the host and whose right part is the device."""
+    axes = canvas(w, h)
+    for left, right, name in ((0.4, border - 0.6, "host"), (border + 0.6, w - 0.4, "device")):
+        axes.add_patch(
+            FancyBboxPatch(
+                (left, 0.4), right - left, h - 0.8, boxstyle="round,pad=0,rounding_size=1", fc="#f7f7f7", ec=GREY, lw=0.8
+            )
+        )
+        label(axes, (left + right) / 2, h - 2.2, name, weight="bold", ha="center")
+    return axes
+
+
+def wait(
+    axes: Axes, start: tuple[float, float], end: tuple[float, float], text: str = "", at: tuple[float, float] = (0, 0)
+) -> None:
+    """Draw what the device tells the host, which waits for it."""
+    arrow(axes, start, end, colour=RED, linestyle=(0, (3, 2)))
+    label(axes, *at, text, 8, "center", color=RED)
+
+
+def follow_spmv() -> None:
+    """Draw A @ x: the first product of a matrix, and later ones."""
+    axes = host_and_device(84, 46, 53)
+    box(axes, 3, 34, 22, 6, "csr_array.__matmul__", SKY, 8)
+    box(axes, 3, 24, 22, 6, "spmv:\ncheck, plan, allocate y", SKY, 8)
+    box(axes, 3, 4, 22, 6, "Executable.run", SKY, 8)
+    box(axes, 31, 34, 18, 6, "inspect:\nfeatures of rows", YELLOW, 8)
+    box(axes, 31, 24, 18, 6, "choose:\nthe profile's tree", YELLOW, 8)
+    box(axes, 31, 14, 18, 6, "Builder: kernels,\nparts of equal weight", YELLOW, 8)
+    box(axes, 58, 34, 23, 6, "features", GREEN, 8)
+    box(axes, 58, 14, 23, 6, "partition", GREEN, 8)
+    box(axes, 58, 4, 23, 6, "adaptive, merge, ...;\ncombine: rows that were cut", GREEN, 8)
+    arrow(axes, (14, 34), (14, 30))
+    arrow(axes, (25, 28), (31, 35.5))
+    arrow(axes, (14, 24), (14, 10))
+    arrow(axes, (40, 24), (40, 20))
+    arrow(axes, (31, 16), (22, 10))
+    arrow(axes, (49, 37.8), (58, 37.8))
+    wait(axes, (58, 35.8), (49, 28.5))
+    arrow(axes, (49, 18.2), (58, 18.2))
+    wait(axes, (58, 15.8), (49, 15.8))
+    arrow(axes, (25, 7), (58, 7))
+    label(axes, 28.8, 30.6, "first", 8, color=GREY)
+    label(axes, 13, 17, "later", 8, "right", color=GREY)
+    label(axes, 3, 2.2, "y is returned, not waited for", 8, color=GREY)
+    label(axes, 69.5, 28, "dashed: the host waits", 8, "center", color=RED)
+
+
+def follow_transposition() -> None:
+    """Draw A.T in CSR form: what is tried, and what the device does."""
+    axes = host_and_device(84, 40, 47)
+    box(axes, 3, 28, 17, 6, "csr_array.T @ x", SKY, 8)
+    box(axes, 26, 28, 17, 6, "run: the strategy\nof the profile", SKY, 8)
+    box(axes, 26, 16, 17, 6, "gather", YELLOW, 8)
+    box(axes, 26, 4, 17, 6, "binned", YELLOW, 8)
+    box(axes, 3, 16, 17, 6, "A's structure,\nnew values", PALE, 8)
+    box(axes, 3, 4, 17, 6, "new structure\nand values", PALE, 8)
+    box(axes, 52, 25, 29, 6, "sample of 1024 entries", GREEN, 8)
+    box(axes, 52, 15, 29, 6, "search each entry's mirror image,\nmove its value", GREEN, 8)
+    box(axes, 52, 4, 29, 6, "radix sort by column:\ncount, scan, scatter; a pass or more", GREEN, 8)
+    arrow(axes, (20, 31), (26, 31))
+    arrow(axes, (34.5, 28), (34.5, 22))
+    arrow(axes, (26, 19), (20, 19))
+    arrow(axes, (34.5, 16), (34.5, 10))
+    arrow(axes, (26, 7), (20, 7))
+    arrow(axes, (43, 20.5), (52, 27.5))
+    arrow(axes, (66.5, 25), (66.5, 21))
+    wait(axes, (52, 17.5), (43, 17.5), "five numbers,\nfirst time only", (66.5, 12.6))
+    arrow(axes, (43, 7), (52, 7))
+    label(axes, 23, 23.3, "symmetric", 8, "center", color=GREY)
+    label(axes, 33.5, 13, "not symmetric", 8, "right", color=GREY)
+
+
+def follow_spgemm() -> None:
+    """Draw A @ B: the pipeline, and where the host waits."""
+    axes = host_and_device(88, 50, 38)
+    for text, y in (("spgemm: checks", 40), ("operands_of", 34), ("decide", 28), ("count", 22)):
+        box(axes, 3, y, 15, 4, text, SKY, 8)
+    for y in (40, 34, 28, 22):
+        arrow(axes, (10.5, y), (10.5, y - 2))
+    box(axes, 3, 16, 15, 4, "share_out: bins", SKY, 8)
+    arrow(axes, (10.5, 16), (10.5, 6))
+    box(axes, 3, 2, 15, 4, "fill: allocate C", SKY, 8)
+    for text, y, face in (
+        ("if rows of A are short or alike, a guess:\nsymbolic phase of all rows by one kernel", 37, YELLOW),
+        ("else: products of each row, its bin", 29, GREEN),
+        ("rows sorted by bin", 23.5, GREEN),
+        ("symbolic phase: a launch or more for each bin", 15, GREEN),
+        ("scan: row pointers of C", 9.5, GREEN),
+        ("numeric phase: a launch or more for each bin", 2, GREEN),
+    ):
+        box(axes, 47, y, 38, 6 if "\n" in text else 4, text, face, 8)
+    arrow(axes, (18, 24.6), (47, 39))
+    arrow(axes, (18, 23.4), (47, 31.5))
+    arrow(axes, (66, 29), (66, 27.5))
+    arrow(axes, (18, 17.5), (47, 17.5))
+    arrow(axes, (66, 15), (66, 13.5))
+    arrow(axes, (18, 3.5), (47, 3.5))
+    for start, end, text, at in (
+        ((47, 41.5), (18, 25.7), "did it hold? entries of C", (27.5, 39)),
+        ((47, 30), (18, 19.4), "rows of each bin", (32, 21.8)),
+        ((47, 11), (18, 5.2), "entries of C", (29, 10.3)),
+    ):
+        wait(axes, start, end, text, at)
+    label(axes, 66, 45, "dashed: the host waits", 8, "center", color=RED)
 
 
 FIGURES: dict[str, Callable[[], None]] = {
@@ -281,6 +392,9 @@ FIGURES: dict[str, Callable[[], None]] = {
     "esc": esc,
     "accumulators": accumulators,
     "decisions": decisions,
+    "follow-spmv": follow_spmv,
+    "follow-transposition": follow_transposition,
+    "follow-spgemm": follow_spgemm,
 }
 
 
