@@ -31,7 +31,7 @@ class DeviceArray(cl_array.Array):
     def __getitem__(self, index: Any) -> Any:
         """Return a view, or the values at positions that are on the device."""
         _refuse_marks(index)
-        return super().__getitem__(index)
+        return super().__getitem__(index)  # type: ignore[no-untyped-call] # PyOpenCL has no types
 
     def setitem(self, subscript: Any, value: object, *further: Any, **options: Any) -> None:
         """Write the values of a view, or those at positions that are on the device."""
