@@ -65,9 +65,11 @@ def on_device(queue: cl.CommandQueue, value: Any) -> SparseArray:
 
 
 def with_scipys(name: str, A: SparseArray, other: Any) -> Any:
-    """Return ``other + A`` or so for a sparse array of SciPy; ``name`` is that of the right operand, such as ``__radd__``."""
+    """Return ``other + A`` or so for a sparse array of SciPy, in its format; ``name`` is A's method, such as ``__radd__``."""
     if name == "__rmul__" and isinstance(other, scipy.sparse.spmatrix):
         name = "__rmatmul__"  # as of matrices
+    if name == "__radd__" and other.format == "dia":
+        return A + other
     return getattr(on_device(A.queue, other), name.replace("__r", "__", 1))(A)
 
 
@@ -470,6 +472,18 @@ class SparseArray(InPlace, Sparse):
         target[...] = found
         return target
 
+    @property
+    def __array_interface__(self) -> Any:
+        """Raise an AttributeError: NumPy makes an array of one object then, and operators of SciPy give ours their turn.
+
+        A constructor of another class has no use for that array: it gets a TypeError that says what to call.
+        """
+        if sys._getframe(1).f_code.co_name == "__init__":
+            raise TypeError(
+                f"A: is a {self.format}_array on a device, where NumPy does not compute; A.get() returns it as SciPy's"
+            )
+        raise AttributeError("__array_interface__")
+
     # ---- copies
 
     def __copy__(self) -> Self:
@@ -502,6 +516,10 @@ class SparseArray(InPlace, Sparse):
         """Take the number of entries that are printed, if one is given."""
         if maxprint is not None:
             self.maxprint = operator.index(maxprint)
+
+    def __format__(self, spec: str) -> str:
+        """Return what `repr` does, without a look at the entries."""
+        return format(repr(self), spec)
 
     def __repr__(self) -> str:
         kind = f"{self.dtype} values, {self._index_dtype()} indices"

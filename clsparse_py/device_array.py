@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pyopencl import array as cl_array
@@ -52,6 +52,20 @@ class DeviceArray(cl_array.Array):
             return function.__wrapped__(*arguments, **options)  # type: ignore[attr-defined] # NumPy's own, of Python
         raise _refusal(function.__name__)
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Refuse a method that NumPy's arrays have."""
+            if name.startswith("_") or not hasattr(np.ndarray, name):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+            raise AttributeError(f"{name}: {_REASON}", name=name, obj=self)
+
+
+_REASON = (
+    "this array is on a device, where NumPy does not compute; array.get() returns its values as a NumPy array, "
+    "A.get() a sparse array of the device as SciPy's"
+)
+
 
 def _refuse_marks(index: object) -> None:
     """Raise if an index is what a comparison gives, which PyOpenCL would take for positions 0 and 1."""
@@ -62,7 +76,4 @@ def _refuse_marks(index: object) -> None:
 
 
 def _refusal(name: str) -> TypeError:
-    return TypeError(
-        f"np.{name}: this array is on a device, where NumPy does not compute; array.get() returns its values as a NumPy array, "
-        "A.get() a sparse array of the device as SciPy's"
-    )
+    return TypeError(f"np.{name}: {_REASON}")

@@ -50,13 +50,15 @@ def mminfo(source: Any) -> tuple[int, int, int, str, str, str]:
     return rows, columns, entries, form, field, symmetry
 
 
-def mmread(source: Any, *, queue: cl.CommandQueue | None = None) -> Any:
+def mmread(source: Any, *, spmatrix: bool = False, queue: cl.CommandQueue | None = None) -> Any:
     r"""Read a Matrix Market file. Runs on the host, by `scipy.io.mmread`.
 
     Parameters
     ----------
     source : path-like or file
         Ends with ``.mtx``, ``.mtx.gz`` or ``.mtx.bz2``.
+    spmatrix : bool
+        False, as SciPy's programs for arrays say: there are no matrices on the device.
     queue : pyopencl.CommandQueue, optional
         Where the array lives; `clsparse_py.default_queue` by default.
 
@@ -68,7 +70,7 @@ def mmread(source: Any, *, queue: cl.CommandQueue | None = None) -> Any:
     Raises
     ------
     OSError, ValueError
-        The file is not there, or is no such file.
+        The file is not there, or is no such file; ``spmatrix`` is True.
 
     Examples
     --------
@@ -79,6 +81,8 @@ def mmread(source: Any, *, queue: cl.CommandQueue | None = None) -> Any:
     array([[0, 0],
            [5, 0]])
     """
+    if spmatrix:
+        raise ValueError("spmatrix: must be False, as there are arrays alone on the device; use scipy.io.mmread for a matrix")
     found = scipy.io.mmread(source, spmatrix=False)
     return coo_array(found, queue=queue) if scipy.sparse.issparse(found) else found
 

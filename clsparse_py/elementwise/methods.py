@@ -15,7 +15,7 @@ from clsparse_py.device import describe
 from clsparse_py.elementwise.chosen import chosen_of_dense, chosen_of_scalar
 from clsparse_py.elementwise.comparison import with_dense, with_scalar, with_sparse
 from clsparse_py.elementwise.functions import Functions
-from clsparse_py.elementwise.operands import aligned, dense_operand, is_scalar, scalar_of
+from clsparse_py.elementwise.operands import aligned, broadcast, dense_operand, is_scalar, scalar_of
 from clsparse_py.elementwise.products import divided_by_dense, divided_by_sparse, format_of_product, times_dense, times_vector
 from clsparse_py.elementwise.union import combined
 from clsparse_py.elementwise.values import add_entries, dense_values, scaled
@@ -281,20 +281,17 @@ class Elementwise(Functions):
         return dense if isinstance(other, cl_array.Array) else fetched(dense, self.queue)
 
     def _of_same_shape(self, other: Any) -> Any:
-        """Return a dense operand of this shape; NumPy's is broadcast to it.
+        """Return a dense operand that can be broadcast to this shape; NumPy's is.
 
         Raises
         ------
         ValueError, TypeError
             It has another shape, context, or a dtype that is not supported.
         """
+        if not _broadcasts(other.shape, self.shape):
+            raise ValueError(f"other: must have shape {self.shape} or one that gives it, has {other.shape}")
         if isinstance(other, np.ndarray):
-            try:
-                other = np.broadcast_to(other, self.shape)
-            except ValueError:
-                raise ValueError(f"other: must have shape {self.shape} or one that gives it, has {other.shape}") from None
-        elif other.shape != self.shape:
-            raise ValueError(f"other: must have shape {self.shape}, has {other.shape}")
+            other = np.broadcast_to(other, self.shape)
         elif not contexts_match(other, self.context):
             raise ValueError("other: lives in another context than A")
         if other.dtype.name not in OPENCL_TYPES:
@@ -306,11 +303,18 @@ class Elementwise(Functions):
         return other
 
     def _dense_copy(self, other: Any, dtype: np.dtype[Any], sign: int) -> cl_array.Array:
-        """Return ``sign * other`` as a C-contiguous device array of its own."""
+        """Return ``sign * other``, broadcast to this shape, as a C-contiguous device array of its own."""
         if isinstance(other, np.ndarray):
             host = np.ascontiguousarray(other, dtype)
             return from_host(self.queue, host if sign > 0 else -host, copy=True)
-        return dense_values(self.queue, aligned(self.queue, other), "positive" if sign > 0 else "negative", dtype)
+        dense = aligned(self.queue, other)
+        repeated = dense if dense.shape == self.shape else broadcast(dense, self.shape)
+        return dense_values(self.queue, repeated, "positive" if sign > 0 else "negative", dtype)
+
+
+def _broadcasts(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    """Return whether an array of one shape is repeated to another one."""
+    return len(shape) <= len(wanted) and all(n in (1, m) for n, m in zip(shape[::-1], wanted[::-1], strict=False))
 
 
 def _as_matrix(other: Any) -> Any:

@@ -144,13 +144,27 @@ def _item(given: Any) -> Any:
             found = np.asarray(given)
         except ValueError as error:
             raise ValueError(f"index: is no array: {error}") from None
-        if not found.size and found.dtype.kind == "f":
-            found = found.astype(np.int64)
+        if found.dtype.kind == "f":
+            found = _whole(found)
     if found.ndim not in (1, 2):
         raise IndexError(f"index: an array must have one or two dimensions, has {found.ndim} (Index dimension must be 1 or 2)")
     if found.dtype.kind not in "iub":
         raise IndexError(f"index: arrays must be of integers or booleans, has one of {found.dtype}")
     return found
+
+
+def _whole(positions: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return positions that are floats as integers.
+
+    Raises
+    ------
+    IndexError
+        One of them is no whole number.
+    """
+    if not np.array_equal(positions, np.trunc(positions)):
+        raise IndexError(f"index: arrays must be of integers or booleans, has one of {positions.dtype} with a fraction")
+    with np.errstate(invalid="ignore"):  # infinity is past every axis
+        return positions.astype(np.int64)
 
 
 def _integer(given: Any) -> int | None:

@@ -19,7 +19,7 @@ KEYS = (
     "np.ones((5, 6), bool)", "np.zeros((5, 6), bool)", "sp.csr_array(np.eye(5, 6, dtype=bool))", "np.ix_([1, 2], [0, 3])",
     "[1, 2], slice(1, 3)", "None", "slice(1, 3), [1]", "np.array([1, 2], np.uint8)", "1.0", "1.5", "'a'", "5", "-6", "0, 6",
     "[5]", "[0, -6]", "1, 2, 3", "[True, False]", "[1, 2], [1, 2, 3]", "..., ...", "sp.csr_array([[1]])", "[[True] * 5] * 5",
-    "{}", "[[1, 2], [3]]",
+    "{}", "[[1, 2], [3]]", "[1.0, -2.0], 3", "np.array([[5.0]])", "[np.inf]",
 )  # fmt: skip
 
 
@@ -62,7 +62,7 @@ def test_positions_are_in_range() -> None:
         ((1, 2, 3), "^index: too many indices, 3: the matrix has 2 axes"),
         ("rows", "^index: "),
         (np.zeros((2, 2, 2), int), "^index: an array must have one or two dimensions, has 3"),
-        ([0.5], "^index: arrays must be of integers or booleans, has one of float64"),
+        ([0.5], "^index: arrays must be of integers or booleans, has one of float64 with a fraction"),
     ],
 )
 def test_messages_say_what_came_and_what_is_needed(key: Any, message: str) -> None:
