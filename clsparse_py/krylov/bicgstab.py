@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pyopencl as cl
 
 from clsparse_py.krylov.sweep import Layout, Pass, Sweeps
 from clsparse_py.krylov.system import System
-from clsparse_py.krylov.watch import Watch
+from clsparse_py.krylov.watch import Iteration, iterate
 
 __all__ = ["LAYOUT", "PASSES", "bicgstab"]
 
@@ -97,9 +98,11 @@ def bicgstab(system: System) -> int:
         sweeps.fill(each)
     tolerance = float(np.finfo(system.dtype).eps) ** 4
     sweeps.set(bound=bound, tolerance=tolerance, code_after=1, rho_before=1, alpha=1, omega=1)
-    watch = Watch(sweeps, system.check_every)
-    direction[watch.turn]()
-    for iteration in range(maxiter):
+
+    def begin(_: int, turn: int) -> cl.Event:
+        return direction[turn]()
+
+    def rest(_: int) -> None:
         if M is not None:
             M(p, p_m)
         A(p_m, v)
@@ -110,17 +113,14 @@ def bicgstab(system: System) -> int:
         A(r_m, t)
         stabiliser()
         end()
-        told = direction[watch.turn]()
-        is_last = iteration + 1 == maxiter
-        seen = watch.late(iteration, told) if system.callback is None and not is_last else watch.now(told)
-        if seen is None:
-            continue
-        norm, code, code_after = seen
-        if system.callback is not None and code_after == 1:
-            system.callback(x)
-        if is_last:
-            # The norm after the last iteration is not looked at, as in SciPy.
-            return maxiter if code_after == 1 or np.isnan(norm) else int(code_after)
-        if code != 1 or np.isnan(norm):
-            return maxiter if np.isnan(norm) else int(code)
-    return maxiter
+
+    def info(norm: float, code: float, _: float) -> int | None:
+        if np.isnan(norm):
+            return maxiter
+        return None if code == 1 else int(code)
+
+    def last(norm: float, _: float, code_after: float) -> int:
+        # The norm after the last iteration is not looked at, as in SciPy.
+        return maxiter if code_after == 1 or np.isnan(norm) else int(code_after)
+
+    return iterate(system, sweeps, Iteration(begin, rest, info, last, lambda _norm, _code, code_after: code_after == 1))

@@ -3,23 +3,46 @@
 from __future__ import annotations
 
 import numpy as np
+import pyopencl as cl
 
 from clsparse_py.krylov.sweep import Layout, Pass, Sweeps
 from clsparse_py.krylov.system import System
-from clsparse_py.krylov.watch import Watch
+from clsparse_py.krylov.watch import Iteration, iterate
 
 __all__ = ["LAYOUT", "PASSES", "cg"]
 
 #: bound and norm are squares; rho is r z; alpha, rho_before and going are of the iteration under way, which counts if going is 1.
 LAYOUT = Layout(
-    scalars=("bound", "rho", "norm", "going", "alpha", "rho_before"), sums=("pq", "rr", "rz", "bb"), told=("norm", "going")
-)
+    scalars=("bound", "rho", "norm", "going", "alpha", "rho_before"), sums=("pq", "rr", "rz", "bb", "qq", "rq"),
+    told=("norm", "going"),
+)  # fmt: skip
 
-_RR = ("rr", "of_real(square(r))")
+_RR, _PQ = ("rr", "of_real(square(r))"), ("pq", "times(conjugate(p), q)")
 _START = Pass("cg_start", reads=("b", "q"), writes=("r",), lines=("r = b - q;",), sums=(_RR, ("bb", "of_real(square(b))")))
 _PRECONDITIONED = Pass("cg_preconditioned", reads=("r", "z"), sums=(("rz", "times(conjugate(r), z)"),))
-_CURVATURE = Pass("cg_curvature", reads=("p", "q"), sums=(("pq", "times(conjugate(p), q)"),))
-# Whether the residual was small enough after the iteration before is decided here: from then on nothing changes.
+# Ends the norm of the residual after the iteration before, and tells it.
+_CURVATURE = Pass(
+    "cg_curvature", reads=("p", "q", "r"), takes=("going",), totals=("rr",),
+    sums=(_PQ, ("qq", "of_real(square(q))"), ("rq", "times(conjugate(r), q)")),
+    keeps=(("norm", "rr"),), tells=(("norm", "rr"), ("going", "going")),
+)  # fmt: skip
+# Whether the residual was small enough after the iteration before is decided here: from then on nothing changes. The residual's
+# norm is predicted for the next direction, which needs no pass of its own then, and computed anew for the next iteration.
+_STEP = Pass(
+    "cg_step", reads=("q",), updates=("x", "r", "p"), takes=("bound", "norm"), totals=("pq", "qq", "rq"),
+    first=(
+        "const R size = real_part(norm);",
+        "const bool active = size >= real_part(bound) && size > 0;",
+        "const T alpha = quotient(norm, pq);",
+        "const R predicted = size - 2 * real_part(times(alpha, rq)) + square(alpha) * real_part(qq), beta = fmax(predicted, 0) / size;",
+    ),
+    lines=("x += times(alpha, p);", "if (active) r -= times(alpha, q);", "p = r + p * beta;"), sums=(_RR,),
+    keeps=(("going", "of_real(active ? 1 : 0)"),), guarded=True,
+)  # fmt: skip
+_CURVATURE_OF_M = Pass(
+    "cg_curvature_m", reads=("p", "q"), takes=("going",), totals=("rr",), sums=(_PQ,),
+    keeps=(("norm", "rr"),), tells=(("norm", "rr"), ("going", "going")),
+)  # fmt: skip
 _RESIDUAL = Pass(
     "cg_residual", reads=("q",), updates=("r",), takes=("bound", "rho", "norm"), totals=("pq",),
     first=(
@@ -31,18 +54,11 @@ _RESIDUAL = Pass(
 )  # fmt: skip
 # x is updated late, with the direction that is read for the next one anyway.
 _DIRECTION = Pass(
-    "cg_direction", reads=("r",), updates=("x", "p"), takes=("going", "alpha", "rho_before"), totals=("rr",),
-    first=("const bool active = real_part(going) > 0;", "const T beta = quotient(rr, rho_before);"),
-    lines=("x += times(alpha, p);", "p = r + times(beta, p);"),
-    keeps=(("rho", "rr"), ("norm", "rr")), tells=(("norm", "rr"), ("going", "going")), guarded=True,
-)  # fmt: skip
-_DIRECTION_OF_M = Pass(
-    "cg_direction_m", reads=("z",), updates=("x", "p"), takes=("going", "alpha", "rho_before"), totals=("rr", "rz"),
+    "cg_direction", reads=("z",), updates=("x", "p"), takes=("going", "alpha", "rho_before"), totals=("rz",),
     first=("const bool active = real_part(going) > 0;", "const T beta = quotient(rz, rho_before);"),
-    lines=("x += times(alpha, p);", "p = z + times(beta, p);"),
-    keeps=(("rho", "rz"), ("norm", "rr")), tells=(("norm", "rr"), ("going", "going")), guarded=True,
+    lines=("x += times(alpha, p);", "p = z + times(beta, p);"), keeps=(("rho", "rz"),), guarded=True,
 )  # fmt: skip
-PASSES = (_START, _PRECONDITIONED, _CURVATURE, _RESIDUAL, _DIRECTION, _DIRECTION_OF_M)
+PASSES = (_START, _PRECONDITIONED, _CURVATURE, _STEP, _CURVATURE_OF_M, _RESIDUAL, _DIRECTION)
 
 
 def cg(system: System) -> int:
@@ -51,12 +67,14 @@ def cg(system: System) -> int:
     sweeps = Sweeps(system.chain, system.n, system.dtype, LAYOUT)
     r, p, q = (sweeps.vector() for _ in range(3))
     z = r if M is None else sweeps.vector()
-    curvature, residual = sweeps.bind(_CURVATURE, p=p, q=q), sweeps.bind(_RESIDUAL, q=q, r=r)
-    inner = None if M is None else sweeps.bind(_PRECONDITIONED, r=r, z=z)
-    last, by = (_DIRECTION, {"r": r}) if M is None else (_DIRECTION_OF_M, {"z": z})
-    direction = [sweeps.bind(last, 0, turn, x=x, p=p, **by) for turn in (0, 1)]
     system.begin(_START, sweeps, r=r, q=q)
-    if M is not None and inner is not None:
+    if M is None:
+        curvature = [sweeps.bind(_CURVATURE, 0, turn, p=p, q=q, r=r) for turn in (0, 1)]
+        step = sweeps.bind(_STEP, q=q, x=x, r=r, p=p)
+    else:
+        curvature = [sweeps.bind(_CURVATURE_OF_M, 0, turn, p=p, q=q) for turn in (0, 1)]
+        residual, inner = sweeps.bind(_RESIDUAL, q=q, r=r), sweeps.bind(_PRECONDITIONED, r=r, z=z)
+        direction = sweeps.bind(_DIRECTION, z=z, x=x, p=p)
         M(r, z)
         inner()
     sweeps.copy(p, z)
@@ -67,27 +85,29 @@ def cg(system: System) -> int:
         return 0
     if norm < bound:
         return 0
-    sweeps.set(bound=bound, rho=totals["rr" if M is None else "rz"], norm=norm)
-    watch = Watch(sweeps, system.check_every)
-    for iteration in range(maxiter):
-        A(p, q)
-        curvature()
+    sweeps.set(bound=bound, rho=totals["rz"], going=1)
+
+    def begin(number: int, turn: int) -> cl.Event:
+        if number < maxiter:
+            A(p, q)
+        return curvature[turn]()
+
+    def rest(_: int) -> None:
+        if M is None:
+            step()
+            return
         residual()
-        if M is not None and inner is not None:
-            M(r, z)
-            inner()
-        told = direction[watch.turn]()
-        if iteration + 1 == maxiter:
-            # The last iteration's norm is not looked at, as in SciPy: but this says whether the last one was needed.
-            norm, going = watch.now(told)
-            if system.callback is not None and going:
-                system.callback(x)
-            return maxiter if going or np.isnan(norm) else 0
-        if system.callback is None:
-            seen = watch.late(iteration, told)
-        else:
-            seen = watch.now(told)
-            system.callback(x)
-        if seen is not None and not (seen[0] >= bound and seen[0] > 0):
-            return maxiter if np.isnan(seen[0]) else 0
-    return maxiter
+        M(r, z)
+        inner()
+        direction()
+
+    def info(norm: float, _: float) -> int | None:
+        if norm >= bound and norm > 0:
+            return None
+        return maxiter if np.isnan(norm) else 0
+
+    def last(norm: float, going: float) -> int:
+        # The last iteration's norm is not looked at, as in SciPy: but whether it was needed.
+        return maxiter if going or np.isnan(norm) else 0
+
+    return iterate(system, sweeps, Iteration(begin, rest, info, last))

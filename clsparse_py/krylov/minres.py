@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pyopencl as cl
 
 from clsparse_py.krylov.sweep import Bound, Layout, Pass, Sweeps
 from clsparse_py.krylov.system import System
-from clsparse_py.krylov.watch import Watch
+from clsparse_py.krylov.watch import Iteration, iterate
 
 __all__ = ["LAYOUT", "PASSES", "minres"]
 
@@ -128,23 +129,25 @@ def minres(system: System, shift: float) -> int:
     }
     orthogonal = [sweeps.bind(_ORTHOGONAL, r2=y[(i + 2) % 3], y=y[i]) for i in range(3)]
     end = [sweeps.bind(_END, z=z[i % 3], w2=w[1 - i % 2], x=x, w1=w[i % 2], v=v) for i in range(6)]
-    watch = Watch(sweeps, system.check_every)
-    for iteration in range(maxiter):
-        at = iteration % 3
-        A(v, y[at])
-        told = lanczos[at, watch.turn]()
-        seen = watch.late(iteration, told) if system.callback is None else watch.now(told)
-        if seen is not None and seen[0]:
-            return _info(int(seen[0]), maxiter)
+
+    def begin(number: int, turn: int) -> cl.Event:
+        if number < maxiter:
+            A(v, y[number % 3])
+        # After the last iteration this says whether it was enough; what it makes of vectors is not used then.
+        return lanczos[number % 3, turn]()
+
+    def rest(number: int) -> None:
+        at = number % 3
         orthogonal[at]()
         if M is not None:
             M(y[at], z[at])
             inner[at]()
-        end[iteration % 6]()
-        if system.callback is not None:
-            system.callback(x)
-    # Whether the last iteration was enough; what this pass makes of vectors is not used.
-    return _info(int(watch.now(lanczos[maxiter % 3, watch.turn]())[0]), maxiter)
+        end[number % 6]()
+
+    def info(stop: float) -> int | None:
+        return _info(int(stop), maxiter) if stop else None
+
+    return iterate(system, sweeps, Iteration(begin, rest, info, lambda stop: _info(int(stop), maxiter)))
 
 
 def _info(why: int, maxiter: int) -> int:

@@ -27,7 +27,7 @@ __all__ = ["Bound", "Layout", "Pass", "Sweep", "Sweeps"]
 
 #: Work-items in a work-group, work-groups to a compute unit at most, and entries that a work-item has in flight, on GPUs. The
 #: best of eight on an H200, by a few per cent.
-_WORK_GROUP, _GROUPS_PER_UNIT, _UNROLL = 256, 4, 2
+_WORK_GROUP, _GROUPS_PER_UNIT, _UNROLL = 512, 4, 4
 #: Work-groups, of one work-item, to a compute unit of a CPU device, and entries that a work-item has in flight there.
 _CHUNKS_PER_UNIT, _CHUNK_UNROLL = 4, 4
 
@@ -183,6 +183,11 @@ class Sweep(Parameters):
         return replace(self, work_group=1 << work_group.bit_length() - 1, portability=self.portability.at_most(lane_width))
 
 
+def _rounded(n: int, step: int) -> int:
+    """Return the next multiple of a step."""
+    return -(-n // step) * step
+
+
 class Bound:
     """A pass whose vectors are known: its kernel has all arguments, and to enqueue it takes the host a microsecond or two."""
 
@@ -205,7 +210,7 @@ class Sweeps:
     chain : Chain
         Of a queue in order; passes and its commands run in the order in which they are enqueued.
     n : int
-        Entries of a vector, at least one.
+        Entries of the longest vector, at least one; those of a pass have as many as each other.
     dtype : dtype
         Of vectors and scalars.
     layout : Layout
@@ -221,18 +226,17 @@ class Sweeps:
         self.chain, self.n, self.dtype, self.layout, self.parts = chain, n, dtype, layout, parts
         device = chain.device
         self._device = device
-        if device.is_cpu:
-            self.groups = min(n, device.compute_units * _CHUNKS_PER_UNIT)
-        else:
-            self.groups = min(-(-n // _WORK_GROUP), device.compute_units * _GROUPS_PER_UNIT)
+        most = device.compute_units * (_CHUNKS_PER_UNIT if device.is_cpu else _GROUPS_PER_UNIT)
+        at_once = 1 if device.is_cpu else _WORK_GROUP * _UNROLL
+        self.groups = -(-n // _rounded(-(-n // most), at_once))
         # Behind the parts is what the host is told, twice: one is read while the other is written.
         self.told_at = parts * len(layout.scalars)
         self.scalars = allocated(chain.queue, "scalars", max(self.told_at + 2 * len(layout.told), 1), dtype)
         self.sums = allocated(chain.queue, "sums", parts * max(len(layout.sums), 1) * self.groups, dtype)
 
-    def vector(self) -> cl_array.Array:
-        """Return a vector whose entries are not set."""
-        return allocated(self.chain.queue, "a vector of a solver", self.n, self.dtype)
+    def vector(self, n: int | None = None) -> cl_array.Array:
+        """Return a vector whose entries are not set, of the greatest length if no other is given."""
+        return allocated(self.chain.queue, "a vector of a solver", self.n if n is None else n, self.dtype)
 
     def fill(self, vector: cl_array.Array, value: Any = 0) -> None:
         """Enqueue setting all entries of a vector to a value."""
@@ -253,13 +257,9 @@ class Sweeps:
             The device's compiler refuses its kernel.
         """
         built, record = self.chain.build(Sweep.legal(self._device, self.dtype.name, of, self.layout))
-        if self._device.is_cpu:
-            span = -(-self.n // (self.groups * record.work_group))
-            sizes: tuple[int, ...] = self.n, span, 1, span
-        else:
-            sizes = self.n, 1, self.groups * record.work_group, self.n
+        n = vectors[of.vectors[0]].size
+        sizes = n, _rounded(-(-n // self.groups), record.work_group), part, self.told_at + turn * len(self.layout.told)
         arrays = (self.scalars, self.sums, *(vectors[name] for name in of.vectors))
-        sizes += (part, self.told_at + turn * len(self.layout.told))
         return Bound(self.chain.queue, built, self.groups, [*map(np.uint64, sizes), *(each.base_data for each in arrays)])
 
     def set(self, **values: Any) -> None:

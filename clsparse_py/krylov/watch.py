@@ -1,16 +1,19 @@
-"""What a method tells the host, which looks at it while the device goes on."""
+"""Iterations, and what a method tells the host, which looks at it while the device goes on."""
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyopencl as cl
 
 from clsparse_py.krylov.sweep import Sweeps
+from clsparse_py.krylov.system import System
 from clsparse_py.memory import side_queue, submit
 
-__all__ = ["Watch"]
+__all__ = ["Iteration", "Watch", "iterate"]
 
 
 class Watch:
@@ -35,12 +38,12 @@ class Watch:
         self._read: tuple[cl.Event, np.ndarray[Any, Any]] | None = None
         self.turn = 0
 
-    def late(self, iteration: int, told: cl.Event) -> np.ndarray[Any, Any] | None:
-        """Begin to read what an iteration told by a command, and return what the look before this one found.
+    def late(self, iterations: int, told: cl.Event) -> np.ndarray[Any, Any] | None:
+        """Begin to read what a command told after some iterations, and return what the look before this one found.
 
         None if there was none, or if it is not yet time to look.
         """
-        if (iteration + 1) % self._every:
+        if not iterations or iterations % self._every:
             return None
         before, self._read = self._read, self._enqueued(told)
         self.turn = 1 - self.turn
@@ -69,3 +72,52 @@ class Watch:
             src_offset=begin, is_blocking=False, wait_for=wait_for,
         )  # fmt: skip
         return event, host.real
+
+
+def _always(*_: float) -> bool:
+    return True
+
+
+@dataclasses.dataclass(frozen=True)
+class Iteration:
+    """The commands of an iteration, and what they tell the host.
+
+    Attributes
+    ----------
+    begin : callable
+        Enqueues what an iteration begins with, for its number and the turn of what is told; the event is that of the pass that tells
+        how the iteration before ended. After the last iteration it is called once more.
+    rest : callable
+        Enqueues what follows, for the number of the iteration.
+    info : callable
+        Returns info for what was told, or None if iterations go on.
+    last : callable
+        Returns info for what was told after the last iteration.
+    counts : callable
+        Returns whether the callback is called, for what was told.
+    """
+
+    begin: Callable[[int, int], cl.Event]
+    rest: Callable[[int], None]
+    info: Callable[..., int | None]
+    last: Callable[..., int]
+    counts: Callable[..., bool] = _always
+
+
+def iterate(system: System, sweeps: Sweeps, iteration: Iteration) -> int:
+    """Enqueue iterations until one tells that it was the last, or ``maxiter`` of them, and return info."""
+    watch = Watch(sweeps, system.check_every)
+    for number in range(system.maxiter):
+        told = iteration.begin(number, watch.turn)
+        seen = watch.late(number, told) if system.callback is None else watch.now(told)
+        if seen is not None:
+            if system.callback is not None and number and iteration.counts(*seen):
+                system.callback(system.x)
+            info = iteration.info(*seen)
+            if info is not None:
+                return info
+        iteration.rest(number)
+    seen = watch.now(iteration.begin(system.maxiter, watch.turn))
+    if system.callback is not None and system.maxiter and iteration.counts(*seen):
+        system.callback(system.x)
+    return iteration.last(*seen)

@@ -3,9 +3,10 @@ One pass over vectors: `lines` compute entries of some from entries of others an
 begun. A later pass ends the sums that it needs: each of its work-groups adds up what the work-groups of the earlier one left.
 
 Source        the recurrences are those of the methods that the passes belong to; their modules name them
-Index space   work-items that stride over the entries, or take adjacent ones; as many work-groups in all passes of a method
+Index space   a chunk of adjacent entries to each work-group, its work-items side by side; as many work-groups in all passes of a
+              method
 Inputs        scalars: the numbers of the method, by place; sums: what each work-group left of each sum; the pass uses one part of
-              both. What it tells the host goes to the scalars from told_at on. Vectors of n entries
+              both. What it tells the host goes to the scalars from told_at on. Vectors of n entries, of which a work-group takes span
 Local memory  work_group * sizeof(T) where lanes do not reach over the work-group
 Result        deterministic for a number of work-groups
 </%doc>
@@ -30,9 +31,16 @@ Result        deterministic for a number of work-groups
 % endfor
         }
 </%def>\
+<%def name="load()">\
+% for vector in reads + updates:
+% for u in range(unroll):
+        ${vector}_${u} = i + ${u * work_group} < end ? ${vector}_at[i + ${u * work_group}] : ZERO;
+% endfor
+% endfor
+</%def>\
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
-    const ulong n, const ulong stride, const ulong step, const ulong span, const ulong part, const ulong told_at,
+    const ulong n, const ulong span, const ulong part, const ulong told_at,
     global T *all_scalars, global T *all_sums${"," if reads + updates + writes else ")"}
 % for vector in reads:
     global const T *restrict ${vector}_at${")" if loop.last and not updates + writes else ","}
@@ -49,8 +57,15 @@ void ${name}(
     const uint me = get_local_id(0);
     const ulong n_groups = get_num_groups(0);
     global T *scalars = all_scalars + part * ${n_scalars}, *sums = all_sums + part * ${n_sums} * n_groups;
-    const ulong begin = get_global_id(0) * stride, end = min(n, begin + span);
-    ulong i = begin;
+    const ulong begin = get_group_id(0) * span, end = min(n, begin + span);
+    ulong i = begin + me;
+% if work_group > 1:
+    // The first entries are under way while the sums are ended.
+% for vector in reads + updates:
+    T ${", ".join(f"{vector}_{u}" for u in range(unroll))};
+% endfor
+${load()}\
+% endif
 % for scalar, at in takes:
     const T ${scalar} = scalars[${at}];
 % endfor
@@ -66,20 +81,31 @@ void ${name}(
 % for sum, _, _ in sums:
     T ${", ".join(f"{sum}_{u} = ZERO" for u in range(unroll))};
 % endfor
-    for (; i + ${unroll - 1} * step < end; i += ${unroll} * step) {
+% if work_group > 1:
+    while (i < end) {
+% for u in range(unroll):
+        if (i + ${u * work_group} < end)
+${entry(u, f"i + {u * work_group}")}\
+% endfor
+        i += ${unroll * work_group};
+${load()}\
+    }
+% else:
+    for (; i + ${unroll - 1} < end; i += ${unroll}) {
 % for vector in reads + updates:
-        const T ${", ".join(f"{vector}_{u} = {vector}_at[i + {u} * step]" for u in range(unroll))};
+        const T ${", ".join(f"{vector}_{u} = {vector}_at[i + {u}]" for u in range(unroll))};
 % endfor
 % for u in range(unroll):
-${entry(u, f"i + {u} * step")}\
+${entry(u, f"i + {u}")}\
 % endfor
     }
-    for (; i < end; i += step) {
+    for (; i < end; i++) {
 % for vector in reads + updates:
         const T ${vector}_0 = ${vector}_at[i];
 % endfor
 ${entry(0, "i")}\
     }
+% endif
 % for sum, at, _ in sums:
 % for u in range(1, unroll):
     ${sum}_0 = ADD(${sum}_0, ${sum}_${u});
