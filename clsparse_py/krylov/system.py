@@ -1,10 +1,10 @@
-"""A system ``A x = b`` as methods solve it: all vectors on the device, and operators as functions of them."""
+"""A system ``A x = b``, square or of least squares: all vectors on the device, and operators as functions of them."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from pyopencl import array as cl_array
@@ -12,10 +12,19 @@ from pyopencl import array as cl_array
 from clsparse_py.krylov.sweep import Pass, Sweeps
 from clsparse_py.launch import Chain
 
-__all__ = ["Apply", "System"]
+__all__ = ["Apply", "Iterated", "LeastSquares", "System"]
 
 #: Enqueues ``y = A x`` for vectors x and y of a solve, on its queue.
 Apply: TypeAlias = Callable[[cl_array.Array, cl_array.Array], None]
+
+
+class Iterated(Protocol):
+    """What iterations need to know of a system."""
+
+    x: cl_array.Array
+    maxiter: int
+    callback: Callable[[cl_array.Array], object] | None
+    check_every: int
 
 
 @dataclasses.dataclass
@@ -77,3 +86,37 @@ class System:
             limit = real(max(self.atol, self.rtol * float(np.sqrt(bb.real))))
             found: np.floating[Any] = limit * limit
         return found
+
+
+@dataclasses.dataclass
+class LeastSquares:
+    """The least-squares problem ``min |b - A x|² + damp² |x|²``, ready to be solved.
+
+    Attributes
+    ----------
+    chain, dtype, b, x, guessed, maxiter, callback, check_every
+        As of a `System`.
+    shape : tuple of int
+        Of A, which need not be square; neither is 0.
+    A, adjoint : callable
+        Enqueue ``y = A x`` and ``y = A^H x``.
+    damp : float
+    atol, btol, conlim : float
+        Bounds of the tests that end iterations.
+    """
+
+    chain: Chain
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+    A: Apply
+    adjoint: Apply
+    b: cl_array.Array
+    x: cl_array.Array
+    guessed: bool
+    damp: float
+    atol: float
+    btol: float
+    conlim: float
+    maxiter: int
+    check_every: int
+    callback: Callable[[cl_array.Array], object] | None = None

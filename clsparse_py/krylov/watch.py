@@ -10,7 +10,7 @@ import numpy as np
 import pyopencl as cl
 
 from clsparse_py.krylov.sweep import Sweeps
-from clsparse_py.krylov.system import System
+from clsparse_py.krylov.system import Iterated
 from clsparse_py.memory import side_queue, submit
 
 __all__ = ["Iteration", "Watch", "iterate"]
@@ -85,8 +85,8 @@ class Iteration:
     Attributes
     ----------
     begin : callable
-        Enqueues what an iteration begins with, for its number and the turn of what is told; the event is that of the pass that tells
-        how the iteration before ended. After the last iteration it is called once more.
+        Enqueues what an iteration begins with, for its number and the turn of what is told; the event is that of the pass that
+        tells how the iteration before ended. After the last iteration it is called once more.
     rest : callable
         Enqueues what follows, for the number of the iteration.
     info : callable
@@ -104,7 +104,7 @@ class Iteration:
     counts: Callable[..., bool] = _always
 
 
-def iterate(system: System, sweeps: Sweeps, iteration: Iteration) -> int:
+def iterate(system: Iterated, sweeps: Sweeps, iteration: Iteration) -> int:
     """Enqueue iterations until one tells that it was the last, or ``maxiter`` of them, and return info."""
     watch = Watch(sweeps, system.check_every)
     for number in range(system.maxiter):

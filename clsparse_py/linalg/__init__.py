@@ -1,8 +1,9 @@
 """Linear algebra on sparse arrays of the device, under the names of `scipy.sparse.linalg`.
 
-`cg`, `bicgstab`, `gmres` and `minres` run on the device: vectors stay there, and NumPy's are copied. The other iterative solvers
-and eigensolvers are SciPy's own: they take sparse arrays of the device as they are, and ask them for products, which run there;
-their vectors are NumPy arrays. Factorisations (`splu`, `spsolve` and their like) run on the host, as their docstrings say.
+`cg`, `bicgstab`, `gmres`, `minres`, `lsqr` and `lsmr` run on the device: vectors stay there, and NumPy's are copied. The other
+iterative solvers and eigensolvers are SciPy's own: they take sparse arrays of the device as they are, and ask them for products,
+which run there; their vectors are NumPy arrays. Factorisations (`splu`, `spsolve` and their like) run on the host, as their
+docstrings say.
 
 Examples
 --------
@@ -26,8 +27,6 @@ from scipy.sparse.linalg import (
     cgs,
     gcrotmk,
     lgmres,
-    lsmr,
-    lsqr,
     onenormest,
     qmr,
     svds,
@@ -47,6 +46,7 @@ from clsparse_py.linalg.functions import (
     matrix_power,
     spbandwidth,
 )
+from clsparse_py.linalg.least_squares import lsmr, lsqr
 from clsparse_py.linalg.norms import norm
 from clsparse_py.linalg.preconditioners import chebyshev, jacobi
 from clsparse_py.linalg.solvers import bicgstab, cg, gmres, minres

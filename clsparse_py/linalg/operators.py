@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyopencl as cl
@@ -25,7 +25,7 @@ from clsparse_py.memory import allocated, submit
 from clsparse_py.semiring import plus_times
 from clsparse_py.transfer import fetched
 
-__all__ = ["DeviceOperator", "applied", "cast_to", "is_function"]
+__all__ = ["DeviceOperator", "adjoint_applied", "applied", "cast_to", "is_function"]
 
 
 class DeviceOperator(scipy.sparse.linalg.LinearOperator):  # type: ignore[misc] # SciPy has no types
@@ -93,6 +93,20 @@ def applied(A: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
     return _called(lambda x: operator.matvec(fetched(x, queue)), queue, dtype)
 
 
+def adjoint_applied(A: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
+    """Return the product of an operator's conjugate transposed, as `applied`.
+
+    A sparse array is transposed once; any other operator is asked for ``rmatvec`` of a NumPy array.
+    """
+    if scipy.sparse.issparse(A):
+        A = on_device(queue, A)
+    if isinstance(A, SparseArray):
+        turned = cast("Any", A).T.tocsr()
+        return _product(turned.conj() if turned.dtype.kind == "c" else turned, queue, dtype)
+    operator = scipy.sparse.linalg.aslinearoperator(A)
+    return _called(lambda x: operator.rmatvec(fetched(x, queue)), queue, dtype)
+
+
 def _product(A: SparseArray, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
     """Return the product of a sparse array of the device with vectors of a dtype, which its results have, too.
 
@@ -137,13 +151,13 @@ def _called(function: Callable[[Any], Any], queue: cl.CommandQueue, dtype: np.dt
 
     def apply(x: cl_array.Array, y: cl_array.Array) -> None:
         found = function(x)
-        if isinstance(found, cl_array.Array) and found.dtype == dtype and found.size == x.size and found.flags.c_contiguous:
+        if isinstance(found, cl_array.Array) and found.dtype == dtype and found.size == y.size and found.flags.c_contiguous:
             chain = Chain(queue, found)
             begin = found.offset // dtype.itemsize
-            chain.copy(y, found, x.size, 0, begin)
+            chain.copy(y, found, y.size, 0, begin)
             return
         host = np.asarray(found.get() if isinstance(found, cl_array.Array) else found)
-        if host.size != x.size:
+        if host.size != y.size:
             raise ValueError(f"M: gave a result of shape {host.shape} for a vector of {x.size} entries")
         if host.dtype.kind == "c" and dtype.kind != "c":
             raise TypeError(f"M: gave a result of dtype {host.dtype} for a vector of {dtype}")

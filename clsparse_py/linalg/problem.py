@@ -25,7 +25,7 @@ from clsparse_py.linalg.operators import applied, is_function
 from clsparse_py.memory import allocated, note_written
 from clsparse_py.transfer import fetched
 
-__all__ = ["solved"]
+__all__ = ["copied", "dtype_of_solution", "place_of_solution", "right_side", "solved"]
 
 _log = logging.getLogger(__name__)
 
@@ -39,26 +39,17 @@ class _Problem:
     def __init__(self, A: Any, b: Any, x0: Any, M: Any) -> None:
         self.n = _order(A)
         self.A, self.M = A, M
-        self.b = _right("b", b, self.n)
+        self.b = right_side("b", b, self.n)
         if M is not None and not is_function(M) and tuple(scipy.sparse.linalg.aslinearoperator(M).shape) != (self.n, self.n):
             raise ValueError(f"M: must be {self.n} x {self.n}, as A is, has shape {tuple(M.shape)}")
         if isinstance(x0, str) and x0 != "Mb":
             raise ValueError(f"x0: must be an array or 'Mb', is {x0!r}")
-        self.x0 = x0 if x0 is None or isinstance(x0, str) else _right("x0", x0, self.n)
+        self.x0 = x0 if x0 is None or isinstance(x0, str) else right_side("x0", x0, self.n)
         self.columns = 1 if self.b.ndim == 1 else self.b.shape[1]
         if self.x0 is not None and not isinstance(self.x0, str) and _columns(self.x0) != self.columns:
             raise ValueError(f"x0: must have b's shape, {self.b.shape}, has {self.x0.shape}")
-        self.given = queue_in((self.b, A, x0, M)) or getattr(M, "queue", None) or default_queue()
-        self.queue = in_order(self.given)
-        context = A.context if isinstance(A, SparseArray) else self.queue.context
-        for name, each in (("b", self.b), ("x0", self.x0), ("M", M)):
-            if isinstance(each, (SparseArray, cl_array.Array)) and each.context != context:
-                raise ValueError(f"{name}: lives in another context than A")
-        self.dtype = _dtype_of_solution(A, self.b)
-        if needs_fp64(self.dtype) and not describe(self.queue.device).fp64:
-            raise DtypeError(
-                f"b: {self.dtype} needs double precision, which {self.queue.device.name} lacks; use single precision"
-            )
+        self.given, self.queue = place_of_solution(A, {"b": self.b, "x0": self.x0, "M": M})
+        self.dtype = dtype_of_solution(A, self.b, self.queue)
 
     def system(
         self, column: int, rtol: float, atol: float, maxiter: int, callback: Callable[[Any], object] | None, check_every: int
@@ -67,7 +58,7 @@ class _Problem:
         chain = Chain(self.queue)
         A = applied(self.A, self.queue, self.dtype)
         M = None if self.M is None else applied(self.M, self.queue, self.dtype)
-        b = self._vector("b", self._column(self.b, column))
+        b = copied(self.queue, "b", self._column(self.b, column), self.dtype)
         if self.x0 is None:
             x = allocated(self.queue, "x", self.n, self.dtype)
             chain.fill(x, 0, self.n)
@@ -75,7 +66,7 @@ class _Problem:
             x = allocated(self.queue, "x", self.n, self.dtype)
             (M or (lambda x, y: chain.copy(y, x, self.n)))(b, x)
         else:
-            x = self._vector("x0", self._column(self.x0, column))
+            x = copied(self.queue, "x0", self._column(self.x0, column), self.dtype)
         shown = callback and (lambda vector: callback(vector if self._on_device else fetched(vector, self.queue)))
         return System(chain, self.n, self.dtype, A, M, b, x, self.x0 is not None, rtol, atol, maxiter, shown, check_every)
 
@@ -85,12 +76,6 @@ class _Problem:
 
     def _column(self, values: Any, column: int) -> Any:
         return values if values.ndim == 1 else values[:, column]
-
-    def _vector(self, name: str, values: Any) -> cl_array.Array:
-        """Return a copy of a vector on the device."""
-        if isinstance(values, cl_array.Array):
-            return converted(self.queue, name, values, self.dtype)
-        return placed(self.queue, name, np.asarray(values).astype(self.dtype))
 
     def by_scipy(self, of_scipy: Callable[..., tuple[Any, int]], column: int, **options: Any) -> tuple[cl_array.Array, int]:
         """Return the solution for a column of b, and info, by SciPy."""
@@ -135,11 +120,11 @@ def _order(A: Any) -> int:
     return int(shape[0])
 
 
-def _right(name: str, values: Any, n: int) -> Any:
-    """Return a right-hand side or first guess, as it is if it is a device array, else as NumPy's."""
+def right_side(name: str, values: Any, n: int) -> Any:
+    """Return a right-hand side or first guess of n rows, as it is if it is a device array, else as NumPy's."""
     found = values if isinstance(values, cl_array.Array) else np.asarray(values)
     if found.ndim not in (1, 2) or found.shape[0] != n:
-        raise ValueError(f"{name}: must have {n} entries or rows, as A is {n} x {n}, has shape {found.shape}")
+        raise ValueError(f"{name}: must have {n} entries or rows, as A asks for, has shape {found.shape}")
     return found
 
 
@@ -147,13 +132,46 @@ def _columns(values: Any) -> int:
     return 1 if values.ndim == 1 else int(values.shape[1])
 
 
-def _dtype_of_solution(A: Any, b: Any) -> np.dtype[Any]:
-    """Return the dtype of all vectors: that of A and b together; float64 stands for dtypes that are not inexact."""
+def copied(queue: cl.CommandQueue, name: str, values: Any, dtype: np.dtype[Any]) -> cl_array.Array:
+    """Return a copy of a vector on the device, in a dtype."""
+    if isinstance(values, cl_array.Array):
+        return converted(queue, name, values, dtype)
+    return placed(queue, name, np.asarray(values).astype(dtype))
+
+
+def place_of_solution(A: Any, others: dict[str, Any]) -> tuple[cl.CommandQueue, cl.CommandQueue]:
+    """Return the queue of the operands, and one that keeps the order of commands, on which their system is solved.
+
+    Raises
+    ------
+    ValueError
+        One of the others lives in another context than A; the message has its name.
+    """
+    given = queue_in((others["b"], A, *others.values())) or getattr(others.get("M"), "queue", None) or default_queue()
+    queue = in_order(given)
+    context = A.context if isinstance(A, SparseArray) else queue.context
+    for name, each in others.items():
+        if isinstance(each, (SparseArray, cl_array.Array)) and each.context != context:
+            raise ValueError(f"{name}: lives in another context than A")
+    return given, queue
+
+
+def dtype_of_solution(A: Any, b: Any, queue: cl.CommandQueue) -> np.dtype[Any]:
+    """Return the dtype of all vectors: that of A and b together; float64 stands for dtypes that are not inexact.
+
+    Raises
+    ------
+    DtypeError
+        The device has no double precision, which they need.
+    """
     dtype = getattr(A, "dtype", None)
     if dtype is None:
         dtype = scipy.sparse.linalg.aslinearoperator(A).dtype
     chars = [np.dtype(each).char for each in (dtype, b.dtype)]
-    return np.result_type(*(char if char in _INEXACT else "d" for char in chars))
+    found = np.result_type(*(char if char in _INEXACT else "d" for char in chars))
+    if needs_fp64(found) and not describe(queue.device).fp64:
+        raise DtypeError(f"b: {found} needs double precision, which {queue.device.name} lacks; use single precision")
+    return found
 
 
 def solved(

@@ -6,7 +6,8 @@ Source        the recurrences are those of the methods that the passes belong to
 Index space   a chunk of adjacent entries to each work-group, its work-items side by side; as many work-groups in all passes of a
               method
 Inputs        scalars: the numbers of the method, by place; sums: what each work-group left of each sum; the pass uses one part of
-              both. What it tells the host goes to the scalars from told_at on. Vectors of n entries, of which a work-group takes span
+              both. What it tells the host goes to the scalars from told_at on. Vectors of n entries, of which a work-group takes
+              span
 Local memory  work_group * sizeof(T) where lanes do not reach over the work-group
 Result        deterministic for a number of work-groups
 </%doc>

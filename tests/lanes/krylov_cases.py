@@ -37,6 +37,24 @@ def solved(method: str, dtype: np.dtype[Any], kind: str, preconditioned: str) ->
     np.testing.assert_allclose(host @ x, b, atol=1e-3)
 
 
+def least_squares(method: str, dtype: np.dtype[Any], kind: str) -> None:
+    """Solve a least-squares problem, and compare the normal equations."""
+
+    def described(device: cl.Device) -> Device:
+        return replace(describe(device), type=kind, compute_units=2)
+
+    queue = default_queue()
+    host = scipy.sparse.diags_array([-1.0, np.linspace(3, 4, 50), 1.0], offsets=[-1, 0, 20], shape=(70, 50)).tocsr().astype(dtype)
+    b = (np.arange(70) % 5 - 1.5).astype(dtype) * dtype.type(1j if dtype.kind == "c" else 1)
+    A = csr_array(host, queue=queue)
+    A @ b[:50], A.T.tocsr() @ b  # planned before devices are taken for others
+    options = {"calc_var": True} if method == "lsqr" else {}
+    with patch("clsparse_py.launch.describe", described):
+        x, istop, *_ = getattr(linalg, method)(A, b, damp=0.1, atol=1e-5, btol=1e-5, **options)
+    assert istop in (1, 2)
+    np.testing.assert_allclose(host.conj().T @ (b - host @ x), 0.01 * x, atol=1e-2)
+
+
 def krylov_cases(dtypes: tuple[np.dtype[Any], ...]) -> Iterator[Case]:
     """Methods and kinds of devices, with dtypes in rotation."""
     inexact = [dtype for dtype in dtypes if dtype.kind in "fc"]
@@ -44,3 +62,6 @@ def krylov_cases(dtypes: tuple[np.dtype[Any], ...]) -> Iterator[Case]:
         for j, kind in enumerate(("cpu", "gpu")):
             for preconditioned in ("no", ("jacobi", "chebyshev")[i % 2]):
                 yield partial(solved, method, inexact[(i + j) % len(inexact)], kind, preconditioned)
+    for i, method in enumerate(("lsqr", "lsmr")):
+        for j, kind in enumerate(("cpu", "gpu")):
+            yield partial(least_squares, method, inexact[(i + j) % len(inexact)], kind)
