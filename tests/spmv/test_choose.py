@@ -65,7 +65,7 @@ def test_small_values_may_get_other_kernels_than_large_ones() -> None:
     many = Features(10**6, 10**6, 5 * 10**6, 5, 5, 0.0, ())
     single, double = (choose(many, GPU, "auto", None, dtype).kernels[0][0] for dtype in ("float32", "float64"))
     assert single.name != double.name
-    assert choose(many, CPU, "auto", None, "float32").kernels == choose(many, CPU, "auto", None, "float64").kernels
+    assert len({choose(many, CPU, "auto", None, dtype).kernels[0][0].name for dtype in ("float32", "float64")}) == 1
 
 
 def test_cpu_devices_get_their_own_kernels() -> None:
