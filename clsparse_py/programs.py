@@ -9,7 +9,6 @@ cache is used where PyOpenCL knows it to be sound, and `clsparse_py.cache` elsew
 from __future__ import annotations
 
 import abc
-import functools
 import logging
 import os
 import re
@@ -59,6 +58,8 @@ _recorders: list[list[Built]] = []
 _together: dict[tuple[int, int, Hashable], bool] = {}
 _worked_out: dict[tuple[int, int, Hashable], Any] = {}
 _refused: dict[tuple[int, int, Parameters], BuildError] = {}
+#: By device and work-group: what `_understates_limit` found.
+_understated: dict[tuple[int, int], bool] = {}
 #: With this option a driver takes a source for another one than before, and finds nothing of it in its own cache.
 _ANEW = "-DBUILT_ANEW=1"
 #: With this option the size of a work-group is a hint, to which no registers are fitted (quirk 20).
@@ -299,12 +300,19 @@ def _handle_of(context: cl.Context) -> int:
     return life.handle
 
 
-@functools.cache
-def _understates_limit(device: cl.Device, work_group: int) -> bool:
+def _understates_limit(context: cl.Context, device: cl.Device, work_group: int) -> bool:
     """Return whether a driver tells too small a limit (quirk 21): it takes an empty kernel that demands this size."""
+    key = device.int_ptr, work_group
+    if key not in _understated:
+        _understated[key] = _runs_empty(context, device, work_group)
+    return _understated[key]
+
+
+def _runs_empty(context: cl.Context, device: cl.Device, work_group: int) -> bool:
+    """Return whether a kernel that demands a size runs, although the driver tells a lower limit for it, too."""
     source = f"kernel __attribute__((reqd_work_group_size({work_group}, 1, 1))) void empty(global int *out) {{ }}\n"
     try:
-        context = cl.Context([device])
+        # In the caller's context: to make another one takes a GPU's driver a fifth of a second.
         kernel = cl.Kernel(compile_source(context, device, source), "empty")
         if int(kernel.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, device)) >= work_group:
             return False
@@ -467,7 +475,7 @@ def _build(context: cl.Context, device: cl.Device, asked: Parameters) -> Built:
             try:
                 program, kernel = _kernel(context, device, parameters, source)
                 limit = _work_group_limit(kernel, device)
-                if limit < parameters.work_group and _understates_limit(device, parameters.work_group):
+                if limit < parameters.work_group and _understates_limit(context, device, parameters.work_group):
                     limit = parameters.work_group
             except cl.MemoryError as error:
                 raise MemoryError(f"{device.name.strip()}: no memory to build the kernel {parameters.name}: {error}") from error
