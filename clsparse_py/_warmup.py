@@ -54,6 +54,8 @@ _GRIDS = (
 )
 # Numbers of rows that are taken from a matrix: a scan of few takes another kernel than one of many.
 _LISTED = (2, 1 << 14)
+# Rows of a matrix that is not united with another at once.
+_ROWS = 1 << 12
 # Numbers of blocks side by side for which stacks have kernels of their own.
 _BLOCKS = (1, 2, 3)
 # The longest rows of a band: rows that are longer are not speculated to be alike.
@@ -125,9 +127,12 @@ def _steps(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any]) -> Iter
         yield partial(_multiply_vector, matrices, scheme, kernel)
     for columns in _COLUMNS:
         yield partial(_multiply_columns, matrices, columns)
-    for n in _LISTED:
-        yield partial(_take_rows, matrices[0], n)
+    # All at once, and step by step, as rows of the second matrix may be long.
+    for A, n in ((matrices[0], 2), *((matrices[1], n) for n in _LISTED)):
+        yield partial(_take_rows, A, n)
     yield partial(_unite, matrices[0])
+    yield partial(_unite, csr_array(scipy.sparse.eye_array(_ROWS, dtype=dtype, format="csr"), queue=queue))
+    yield partial(_scan_tiles, matrices[0])
     yield partial(_combine, matrices[0])
     types = types_of(matrices[0], matrices[0])
     for strategy in choosable(device, types):
@@ -174,15 +179,20 @@ def _multiply_columns(matrices: list[csr_array], columns: int) -> None:
 
 def _take_rows(A: csr_array, n: int) -> None:
     """Take n rows, listed on the host and on the device."""
-    rows = np.zeros(n, np.int64)
+    rows = np.ones(n, np.int64)
     for listed in (rows, from_host(A.queue, rows, copy=True)):
         A[listed]
 
 
 def _unite(A: csr_array) -> None:
-    """Add and multiply two matrices entry by entry, and scan as many counts as larger ones have."""
+    """Add and multiply two matrices entry by entry."""
     for operate in (operator.add, operator.mul):
         operate(A, A)
+    A.queue.finish()
+
+
+def _scan_tiles(A: csr_array) -> None:
+    """Scan as many counts as matrices have tiles."""
     for n in _TILES:
         chain = Chain(A.queue)
         counts = chain.scratch(n, A.indptr.dtype)

@@ -28,7 +28,7 @@ from clsparse_py.device import Device
 from clsparse_py.elementwise.comparison import Complement
 from clsparse_py.elementwise.dense import AtEntries, DensePair, Outer
 from clsparse_py.elementwise.operators import UFUNCS, UNARY
-from clsparse_py.elementwise.union_kernels import Union, UnionCuts, UnionMarks, UnionWrite
+from clsparse_py.elementwise.union_kernels import Union, UnionAtOnce, UnionCuts, UnionMarks, UnionWrite
 from clsparse_py.elementwise.values import Dense, Scatter, Values
 from clsparse_py.indexing import kernels as indexing
 from clsparse_py.krylov import bicgstab, cg, gmres, lsmr, lsqr, minres, polynomials
@@ -308,6 +308,7 @@ def _of_elementwise(device: Device, arithmetic: Arithmetic) -> dict[str, program
         "elementwise/scatter": Scatter(group, index, a, a, "plus"),
         "elementwise/union": Union(1, *types, "count"),
         "elementwise/union:fill": Union(1, *types, "fill"),
+        "elementwise/union_at_once": UnionAtOnce.legal(device, *types, work_group=512, span=8),
         "elementwise/union_cuts": UnionCuts(min(64, device.max_work_group), index),
         "elementwise/union_marks": marks,
         "elementwise/union_marks:few": of_few,
@@ -371,6 +372,7 @@ def _of_indexing(device: Device, arithmetic: Arithmetic) -> dict[str, programs.P
         "indexing/positions": indexing.Positions(group, index, "int64"),
         "indexing/rows": indexing.Rows.legal(device, index, item, "int64", True),
         "indexing/rows:masked": indexing.Rows.legal(device, index, item, "", True),
+        "indexing/rows_at_once": indexing.RowsAtOnce.legal(device, index, item, "int64"),
         "indexing/rows_chunked": indexing.RowsChunked(1, index, item, "int64"),
         "indexing/rows_chunked:masked": indexing.RowsChunked(1, index, item, ""),
     }

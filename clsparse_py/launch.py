@@ -14,7 +14,7 @@ from pyopencl import array as cl_array
 from clsparse_py import programs
 from clsparse_py.device import Device, describe
 from clsparse_py.memory import allocated, arena_of, array_of, note_use, note_written, side_queue, submit, unordered
-from clsparse_py.transfer import pending
+from clsparse_py.transfer import from_host, in_place, pending
 from clsparse_py.workspace import current
 
 __all__ = ["Chain", "Command", "enqueue_fill", "spread"]
@@ -22,6 +22,8 @@ __all__ = ["Chain", "Command", "enqueue_fill", "spread"]
 #: Numbers that are kept as zeros together.
 _COUNTERS = 1024
 _ZERO = np.zeros((), np.uint32)
+#: Bytes of a host array up to which a copy takes less time than a buffer on its memory.
+_FEW_BYTES = 1 << 14
 
 _Made = TypeVar("_Made")
 _Record = TypeVar("_Record", bound=programs.Parameters)
@@ -197,6 +199,18 @@ class Chain:
         else:
             named["is_blocking"] = False
         self._add(submit("a copy", cl.enqueue_copy, self.queue, to, of, **named))
+
+    def sent(self, values: np.ndarray[Any, Any]) -> cl_array.Array:
+        """Return a device array with the values of a contiguous host array, or on its memory; the host does not wait for a copy.
+
+        The values may change once the chain has read something.
+        """
+        if not values.size or (values.nbytes > _FEW_BYTES and in_place(self.queue, values)):
+            return from_host(self.queue, values, copy=False)
+        array = allocated(self.queue, "a copy of host memory", values.shape, values.dtype)
+        named = {"is_blocking": False, "wait_for": self.wait_for}
+        self._add(submit("a copy of host memory", cl.enqueue_copy, self.queue, array.base_data, values, **named))
+        return array
 
     def fill(self, target: cl_array.Array, value: Any, n: int) -> None:
         """Enqueue setting the first ``n`` entries of an array's buffer to a value."""

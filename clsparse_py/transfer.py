@@ -11,9 +11,9 @@ from pyopencl import array as cl_array
 from clsparse_py.device import describe
 from clsparse_py.device_array import DeviceArray
 from clsparse_py.forked import is_forked, use_device
-from clsparse_py.memory import allocated, forget_ended, on_host_memory, submit, uses_before_writing
+from clsparse_py.memory import allocated, arena_of, forget_ended, on_host_memory, submit, uses_before_writing
 
-__all__ = ["Waits", "contexts_match", "fetched", "from_host", "on_host", "pending", "to_host"]
+__all__ = ["Waits", "contexts_match", "fetched", "from_host", "in_place", "on_host", "pending", "to_host"]
 
 
 def contexts_match(array: cl_array.Array, context: cl.Context) -> bool:
@@ -44,7 +44,7 @@ def from_host(queue: cl.CommandQueue, values: np.ndarray[Any, Any], *, copy: boo
         False: where the device works on the host's memory, the array is that memory. It is kept alive, and who writes to one
         writes to the other.
     """
-    if not _in_place(queue, values):
+    if not in_place(queue, values):
         array = allocated(queue, "a copy of host memory", values.shape, values.dtype)
         if values.size:
             submit("a copy of host memory", cl.enqueue_copy, queue, array.base_data, values, is_blocking=True)
@@ -64,14 +64,15 @@ def from_host(queue: cl.CommandQueue, values: np.ndarray[Any, Any], *, copy: boo
 
 def to_host(queue: cl.CommandQueue, host: np.ndarray[Any, Any]) -> cl_array.Array:
     """Return a device array for values that `on_host` brings to a C-contiguous host array; it holds none yet."""
-    if _in_place(queue, host):
+    if in_place(queue, host):
         return from_host(queue, host, copy=False)
     return allocated(queue, "the result", host.shape, host.dtype)
 
 
-def _in_place(queue: cl.CommandQueue, values: np.ndarray[Any, Any]) -> bool:
+def in_place(queue: cl.CommandQueue, values: np.ndarray[Any, Any]) -> bool:
     """Return whether a device can work on a host array's own memory. OpenCL aligns a type to its size, NumPy need not."""
-    return bool(values.size and describe(queue.device).aliases_host and values.ctypes.data % values.itemsize == 0)
+    device = describe(arena_of(queue).pool.device)  # to ask the queue takes longer
+    return bool(values.size and device.aliases_host and values.ctypes.data % values.itemsize == 0)
 
 
 class Waits:
@@ -167,7 +168,7 @@ def on_host(array: cl_array.Array, host: np.ndarray[Any, Any]) -> np.ndarray[Any
     # `from_host` gave it both, which PyOpenCL's types leave open.
     queue: Any = array.queue
     buffer: Any = array.base_data
-    if _in_place(queue, host):
+    if in_place(queue, host):
         # Memory that host and device share has to be mapped before the host sees the device's writes.
         mapped, _ = cl.enqueue_map_buffer(queue, buffer, cl.map_flags.READ, 0, host.shape, host.dtype, wait_for=[*array.events])
         mapped.base.release(queue)

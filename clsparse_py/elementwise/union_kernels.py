@@ -15,7 +15,7 @@ from clsparse_py.elementwise.operators import OPERATORS
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
 
-__all__ = ["Union", "UnionCuts", "UnionMarks", "UnionWrite"]
+__all__ = ["Union", "UnionAtOnce", "UnionCuts", "UnionMarks", "UnionWrite"]
 
 #: Places of which a work-item finds the order, at most: a word has a bit for each in its lower and in its upper half.
 _MAX_SPAN = 16
@@ -129,26 +129,16 @@ class _OfTiles(_OfTwo):
 
 
 @dataclass(frozen=True)
-class UnionMarks(_OfTiles):
-    """Parameters of ``templates/elementwise/union_marks.mako``.
+class _Marking(_OfTiles):
+    """Base of the records of kernels that find the order of places.
 
     Attributes
     ----------
     portability : Portability
         How lanes exchange counts.
-    few : bool
-        Whether there are few tiles: a work-group finds where its tile begins and ends.
     """
 
-    template = "elementwise/union_marks"
-
     portability: Portability
-    few: bool
-
-    @property
-    @override
-    def name(self) -> str:
-        return f"{super().name}{'_few' if self.few else ''}"
 
     @property
     @override
@@ -159,7 +149,7 @@ class UnionMarks(_OfTiles):
     def local_memory(self) -> int:
         """Bytes of local memory of a work-group."""
         item = np.dtype(self.index).itemsize
-        return self.work_group * (self.span * item + 4) + 6 * item
+        return self.work_group * (self.span * item + 16) + 6 * item
 
     @property
     @override
@@ -168,8 +158,7 @@ class UnionMarks(_OfTiles):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        sizes = {"span": self.span, "step": self.step, "few": self.few}
-        return {**super().arguments(), **sizes, "is_kept": self.is_kept}
+        return {**super().arguments(), "span": self.span, "step": self.step, "is_kept": self.is_kept}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
@@ -177,14 +166,66 @@ class UnionMarks(_OfTiles):
 
     @classmethod
     def legal(
-        cls, device: Device, index: str, a: str, b: str, operator: str, *, few: bool, work_group: int = 128, span: int = _MAX_SPAN
-    ) -> UnionMarks:
+        cls,
+        device: Device,
+        index: str,
+        a: str,
+        b: str,
+        operator: str,
+        *,
+        work_group: int = 128,
+        span: int = _MAX_SPAN,
+        **named: bool,
+    ) -> Self:
         """Return the nearest legal record."""
         records = (
-            cls(group, index, a, b, operator, span, device.portability, few)
+            cls(group, index, a, b, operator, span, device.portability, **named)
             for group in _halved(min(work_group, device.max_work_group))
         )
         return next(each for each in records if each.local_memory <= device.local_memory or each.work_group == 1)
+
+
+@dataclass(frozen=True)
+class UnionMarks(_Marking):
+    """Parameters of ``templates/elementwise/union_marks.mako``.
+
+    Attributes
+    ----------
+    few : bool
+        Whether there are few tiles: a work-group finds where its tile begins and ends.
+    """
+
+    template = "elementwise/union_marks"
+
+    few: bool
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{super().name}{'_few' if self.few else ''}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "few": self.few}
+
+
+@dataclass(frozen=True)
+class UnionAtOnce(_Marking):
+    """Parameters of ``templates/elementwise/union_at_once.mako``.
+
+    Attributes
+    ----------
+    unroll : int
+        Places whose loads a work-item has in flight.
+    """
+
+    template = "elementwise/union_at_once"
+
+    unroll: int = 4
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "unroll": self.unroll, "few": False}
 
 
 @dataclass(frozen=True)

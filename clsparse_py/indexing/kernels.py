@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
-from typing_extensions import override
+from typing_extensions import Self, override
 
 from clsparse_py.arithmetic import OPENCL_TYPES
-from clsparse_py.device import Device
+from clsparse_py.device import Device, Portability
 from clsparse_py.primitives.path_tiles import OfPath, path_shape
 from clsparse_py.primitives.permute import Moving
 from clsparse_py.records import dataclass
@@ -17,7 +18,7 @@ from clsparse_py.structure import OfStructure, WithValues
 
 __all__ = [
     "Columns", "ColumnsChunked", "Insert", "Keys", "Lengths", "Locate", "Marked", "Masked", "MaskedPointers", "Offsets", "Points",
-    "Positions", "Rows", "RowsChunked", "Targets", "kept",
+    "Positions", "Rows", "RowsAtOnce", "RowsChunked", "Targets", "kept",
 ]  # fmt: skip
 
 #: Rows whose lengths a work-item looks up at a time.
@@ -130,6 +131,47 @@ class Rows(RowsChunked, OfPath):
         """Return the nearest legal record."""
         shape = path_shape(device, work_group, items, np.dtype(index).itemsize)
         return cls(shape[0], index, items=shape[1], few=few, value_bytes=value_bytes, given=given)
+
+
+@dataclass(frozen=True)
+class RowsAtOnce(RowsChunked):
+    """Parameters of ``templates/indexing/rows_at_once.mako``.
+
+    Attributes
+    ----------
+    portability : Portability
+        How lanes exchange counts.
+    items : int
+        Rows to a work-item.
+    """
+
+    template = "indexing/rows_at_once"
+
+    portability: Portability
+    items: int = 4
+
+    @classmethod
+    def legal(cls, device: Device, index: str, value_bytes: int, given: str) -> RowsAtOnce:
+        """Return the record for a device."""
+        return cls(min(256, device.max_work_group), index, value_bytes, given, device.portability)
+
+    @property
+    @override
+    def lane_width(self) -> int:
+        return self.portability.lane_width
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"{self.portability.defines}\n{super().prelude}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "items": self.items, "is_signed": np.dtype(self.given).kind == "i"}
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        return replace(self, work_group=work_group, portability=self.portability.at_most(lane_width)) if work_group else None
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from clsparse_py.indexing.assignment import Values, assigned
 from clsparse_py.indexing.columns import columns_at
 from clsparse_py.indexing.key import Axis, Key, Listed, parsed
 from clsparse_py.indexing.points import Places, Spread, places_of, values_at
-from clsparse_py.indexing.rows import masked_rows, rows_at
+from clsparse_py.indexing.rows import listed_rows, masked_rows, rows_at
 from clsparse_py.indexing.values import dense_values, sparse_values
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix, MatrixT, Structure, is_sparse
@@ -29,6 +29,9 @@ from clsparse_py.memory import allocated
 from clsparse_py.transfer import fetched, from_host
 
 __all__ = ["Indexing"]
+
+#: Dtypes of indices on the host whose range the device checks.
+_CHECKED_THERE = (np.dtype(np.int64), np.dtype(np.int32))
 
 
 def selected(A: MatrixT, rows: Axis, columns: Axis) -> MatrixT:
@@ -129,7 +132,7 @@ class Indexing:
         ValueError
             An index is a number that is no integer.
         """
-        if isinstance(key, cl_array.Array) and (taken := self._of_listed_rows(key)) is not None:
+        if isinstance(key, (np.ndarray, cl_array.Array)) and (taken := self._of_listed_rows(key)) is not None:
             return taken
         found = parsed(key, self.shape, self.queue)
         if len(found.shape) > 2:
@@ -146,17 +149,26 @@ class Indexing:
         result = self._of_compressed(result)
         return result if result.shape == found.shape else result.reshape(found.shape)
 
-    def _of_listed_rows(self, given: cl_array.Array) -> Any:
-        """Return the rows that an array on the device lists or marks, by the shortest way; None if that is none for them."""
+    def _of_listed_rows(self, given: np.ndarray[Any, Any] | cl_array.Array) -> Any:
+        """Return the rows that an array lists, or marks on the device, by the shortest way; None if that is none for them."""
+        if given.ndim != 1 or len(self.shape) != 2:
+            return None
+        on_host, dtype = isinstance(given, np.ndarray), given.dtype
+        if dtype not in _CHECKED_THERE if on_host else dtype.kind not in "biu":
+            return None
         A, turned = self._compressed()
-        if turned or given.ndim != 1 or len(self.shape) != 2:
+        if turned:
             return None
         A.require_valid()
-        kind = given.dtype.kind
-        if kind in "iu":
-            return self._of_compressed(rows_at(A, Listed(given, is_given=True)))
-        found = masked_rows(A, given) if kind == "b" and given.size == A.shape[0] else None
-        return None if found is None else self._of_compressed(found)
+        if dtype.kind == "b":
+            found = masked_rows(A, given) if given.size == A.shape[0] else None
+            return None if found is None else self._of_compressed(found)
+        try:
+            return self._of_compressed(listed_rows(A, given))
+        except IndexError:
+            if on_host:
+                parsed(given, self.shape)  # its error names the index
+            raise
 
     def _at_points(self, rows: Any, columns: Any, shape: tuple[int, ...]) -> Any:
         """Return the values of places one by one: an array or, if it has two dimensions or the format is COO, a sparse array."""

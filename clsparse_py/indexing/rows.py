@@ -13,21 +13,23 @@ from clsparse_py.arithmetic import name_of
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.convert import with_index
 from clsparse_py.device import Device
+from clsparse_py.errors import BuildError
 from clsparse_py.index_types import INT32_MAX, index_for
-from clsparse_py.indexing.kernels import Lengths, Masked, MaskedPointers, Offsets, Rows, RowsChunked, kept
+from clsparse_py.indexing.kernels import Lengths, Masked, MaskedPointers, Offsets, Rows, RowsAtOnce, RowsChunked, kept
 from clsparse_py.indexing.key import Listed
 from clsparse_py.indexing.positions import on_device
 from clsparse_py.launch import Chain, spread
 from clsparse_py.lowering import run
 from clsparse_py.matrix import MatrixT, Structure
-from clsparse_py.memory import allocated
+from clsparse_py.memory import allocated, shorten
 from clsparse_py.primitives.partition import enqueue_parts
 from clsparse_py.primitives.path_tiles import OfPath, has_few_rows
 from clsparse_py.primitives.scan import enqueue_scan, summed_tile
+from clsparse_py.programs import Built, note_asked
 from clsparse_py.structure import Facts
 from clsparse_py.transfer import fetched
 
-__all__ = ["Parts", "chunk", "like", "masked_rows", "new_parts", "rows_at"]
+__all__ = ["Parts", "chunk", "like", "listed_rows", "masked_rows", "new_parts", "rows_at"]
 
 Parts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
 
@@ -40,6 +42,8 @@ _TELLING_GROUPS, _GROUPS_PER_UNIT = 8, 64
 _CHUNKS_PER_CORE = 4
 #: Rows and entries that are worth a chunk.
 _MIN_CHUNK = 64
+#: Entries for which there is room in a result that is made at once, whose number is not known before; and those to a work-group.
+_MOST_AT_ONCE, _ENTRIES_OF_GROUP = 1 << 15, 1 << 10
 
 _lengths, _offsets, _chunked, _tiled = kept(Lengths), kept(Offsets), kept(RowsChunked), kept(Rows.legal)
 _of_mask, _masked_pointers = kept(Masked), kept(MaskedPointers)
@@ -63,12 +67,24 @@ def rows_at(A: MatrixT, rows: range | Listed) -> MatrixT:
     MemoryError
         The device has not the memory for the result.
     """
-    n, parts = len(rows) if isinstance(rows, range) else rows.size, (A.data, A.indices, A.indptr)
-    if isinstance(rows, range):
-        if not n or rows.step == 1:
-            return like(A, (n, A.shape[1]), _adjacent(A.queue, parts, rows.start if n else 0, n))
-        rows = Listed(np.arange(rows.start, rows.stop, rows.step))
-    return like(A, (n, A.shape[1]), _gathered(A.queue, parts, on_device(A.queue, rows, A.indptr.dtype)))
+    if not isinstance(rows, range):
+        return listed_rows(A, rows.values)
+    if rows and rows.step != 1:
+        return listed_rows(A, np.arange(rows.start, rows.stop, rows.step))
+    parts = A.data, A.indices, A.indptr
+    return like(A, (len(rows), A.shape[1]), _adjacent(A.queue, parts, rows.start if rows else 0, len(rows)))
+
+
+def listed_rows(A: MatrixT, rows: np.ndarray[Any, Any] | cl_array.Array) -> MatrixT:
+    """Return rows of a matrix, listed by an array of integers on host or device; those below 0 count from the end.
+
+    Waits for the device once, to learn how many entries there are. Raises as `rows_at`.
+    """
+    on_host = isinstance(rows, np.ndarray)
+    given = np.ascontiguousarray(rows).ravel() if on_host else on_device(A.queue, Listed(rows), A.indptr.dtype)
+    facts, n_columns = A.facts, A.shape[1]
+    longest = n_columns if facts is None or facts.longest is None else facts.longest
+    return like(A, (given.size, n_columns), _gathered(A.queue, (A.data, A.indices, A.indptr), given, longest))
 
 
 def masked_rows(A: MatrixT, mask: cl_array.Array) -> MatrixT | None:
@@ -143,12 +159,18 @@ def _adjacent(queue: cl.CommandQueue, parts: Parts, first: int, n: int) -> Parts
     return *found, offsets
 
 
-def _gathered_by_host(queue: cl.CommandQueue, parts: Parts, given: cl_array.Array) -> Parts:
+def _gathered_by_host(
+    queue: cl.CommandQueue,
+    parts: Parts,
+    given: np.ndarray[Any, Any] | cl_array.Array,
+    longest: int,  # noqa: ARG001
+) -> Parts:
     """Return the result of `_gathered`, computed by NumPy."""
     data, indices, indptr = (fetched(part, queue) for part in parts)
-    rows, n_rows = fetched(given, queue).astype(np.int64), indptr.size - 1
+    n_rows = indptr.size - 1
+    rows = (given if isinstance(given, np.ndarray) else fetched(given, queue)).astype(np.int64)
     if n_outside := int(np.sum((rows < -n_rows) | (rows >= n_rows))):
-        raise IndexError(f"index out of range: {n_outside} of {rows.size} are; axis 0 has {n_rows} positions")
+        raise _outside(n_outside, rows.size, n_rows)
     begins = np.where(rows < 0, rows + n_rows, rows)
     lengths = indptr[begins + 1].astype(np.int64) - indptr[begins]
     starts = np.concatenate(([0], np.cumsum(lengths)))
@@ -159,18 +181,27 @@ def _gathered_by_host(queue: cl.CommandQueue, parts: Parts, given: cl_array.Arra
 
 
 @or_by_host(_gathered_by_host)
-def _gathered(queue: cl.CommandQueue, parts: Parts, given: cl_array.Array) -> Parts:
+def _gathered(queue: cl.CommandQueue, parts: Parts, given: np.ndarray[Any, Any] | cl_array.Array, longest: int) -> Parts:
     """Return the parts of rows in any order.
 
     Parameters
     ----------
     queue, parts
         Of the matrix.
-    given : pyopencl.array.Array
-        Indices of rows, of any integer dtype.
+    given : numpy.ndarray or pyopencl.array.Array
+        Indices of rows, of any integer dtype; contiguous.
+    longest : int
+        Entries of a row, at most.
     """
     data, _, indptr = parts
-    chain, n, n_rows, index = Chain(queue, given, *parts), given.size, indptr.size - 1, indptr.dtype
+    n, n_rows, index = given.size, indptr.size - 1, indptr.dtype
+    if isinstance(given, np.ndarray):
+        chain = Chain(queue, *parts)
+        given = chain.sent(given)
+    else:
+        chain = Chain(queue, given, *parts)
+    if 0 < n * longest <= _MOST_AT_ONCE and (found := _at_once(chain, parts, given, n * longest)) is not None:
+        return found
     _build_gather(chain, index, data.dtype, n, name_of(given.dtype))
     groups = _shares(chain.device, n, index)[0]
     starts = allocated(queue, "indptr of the result", n + 1, index, data.allocator)
@@ -178,14 +209,51 @@ def _gathered(queue: cl.CommandQueue, parts: Parts, given: cl_array.Array) -> Pa
     run(chain, _enqueue_lengths, (given, indptr, starts, told), n, n_rows)
     nnz, n_outside = chain.read(told, 2 * groups).reshape(groups, 2).sum(axis=0).tolist()
     if n_outside:
-        raise IndexError(f"index out of range: {n_outside} of {n} are; axis 0 has {n_rows} positions")
+        raise _outside(n_outside, n, n_rows)
     if nnz > np.iinfo(index).max:
-        return _gathered(queue, with_index(queue, parts, np.dtype(np.int64)), given)
+        return _gathered(queue, with_index(queue, parts, np.dtype(np.int64)), given, longest)
     entries = _new_entries(queue, parts, nnz)
     if nnz:
         _enqueue_gather(chain, given, n, starts, parts, entries)
     chain.finish(*entries, starts)
     return *entries, starts
+
+
+def _outside(n_outside: int, n: int, n_rows: int) -> IndexError:
+    """Return the error of indices out of range."""
+    return IndexError(f"index out of range: {n_outside} of {n} are; axis 0 has {n_rows} positions")
+
+
+def _at_once(chain: Chain, parts: Parts, given: cl_array.Array, room: int) -> Parts | None:
+    """Return the parts of few rows, made by one launch in memory for as many entries as they may have; None of more rows."""
+    data, indices, indptr = parts
+    n, n_rows, index = given.size, indptr.size - 1, indptr.dtype
+    kind = _at_once, index, data.dtype, given.dtype
+    found = chain.worked_out(kind, lambda: _built_at_once(chain, *kind[1:]))
+    if not found or n > found[1]:
+        return None
+    note_asked(found[:1])
+    starts = allocated(chain.queue, "indptr of the result", n + 1, index, data.allocator)
+    values, columns = _new_entries(chain.queue, parts, room)
+    groups = min(-(-room // _ENTRIES_OF_GROUP), chain.device.compute_units)
+    chain.launch(found[0], groups, np.uint32(n), np.int64(n_rows), given, indptr, indices, data, starts, columns, values)
+    nnz = int(chain.read(starts, 1, n)[0])
+    if nnz < 0:
+        raise _outside(-nnz, n, n_rows)
+    shorten(columns, nnz)
+    shorten(values, nnz)
+    return values, columns, starts
+
+
+def _built_at_once(
+    chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any], given: np.dtype[Any]
+) -> tuple[Built, int] | tuple[()]:
+    """Return the kernel of `_at_once`, and how many rows it takes; nothing if it is refused."""
+    try:
+        built, record = chain.build(RowsAtOnce.legal(chain.device, name_of(index), dtype.itemsize, name_of(given)))
+    except BuildError:
+        return ()
+    return built, record.work_group * record.items
 
 
 @functools.lru_cache(maxsize=256)

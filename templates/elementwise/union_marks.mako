@@ -19,11 +19,7 @@ Result        exact: each result is made of one value of each matrix
 #include "union_cut.cl"
 % endif
 
-uint is_kept(const T a, const T b)
-{
-    const C_VALUE result = operate(a, b);
-    return ${is_kept} ? 1 : 0;
-}
+${whether_kept()}\
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
@@ -66,6 +62,15 @@ void ${name}(
     const uint n_ends = (uint)(cut[3] - first_row), n_a = (uint)(cut[4] - first_a), n_b = (uint)(cut[5] - first_b);
     const uint n_places = n_a + n_b + n_ends;
 
+${mark_places()}\
+    global uint *mine = marks + 3 * get_global_id(0);
+    mine[0] = kind_a | kind_upper << 16;
+    mine[1] = kept | before << 16;
+    mine[2] = entries_before;
+    if (me == ${work_group - 1})
+        counts[tile + 1] = (I)(before + popcount(kept));
+}
+<%def name="mark_places()">\
     // Columns of A, those of B, and how many entries of A, and 2^16 times of B, come before each row end. Whether a result of one
     // entry is kept is usually the same for all; if not, each is looked at below.
     const uint usual = is_kept((T)(1), (T)(0));
@@ -163,10 +168,11 @@ void ${name}(
     }
 
     const uint before = group_scan_add(scan_box, popcount(kept));
-    global uint *mine = marks + 3 * get_global_id(0);
-    mine[0] = kind_a | kind_upper << 16;
-    mine[1] = kept | before << 16;
-    mine[2] = entries_before;
-    if (me == ${work_group - 1})
-        counts[tile + 1] = (I)(before + popcount(kept));
+</%def>\
+<%def name="whether_kept()">\
+uint is_kept(const T a, const T b)
+{
+    const C_VALUE result = operate(a, b);
+    return ${is_kept} ? 1 : 0;
 }
+</%def>\

@@ -20,17 +20,17 @@ void ${name}(
     global const I *restrict b_indices, global const B_VALUE *restrict b_values,
     global I *restrict indptr, global I *restrict indices, global C_VALUE *restrict values)
 {
-    local uint kinds[${work_group}];
-    local uint kept[${work_group}];
-    local uint entries_before[${work_group}];
+    local uint kind_of[${work_group}];
+    local uint kept_of[${work_group}];
+    local uint before_of[${work_group}];
     const uint me = get_local_id(0);
     const ulong tile = get_group_id(0);
     const I first_row = cuts[3 * tile], first_a = cuts[3 * tile + 1], first_b = cuts[3 * tile + 2];
     const uint n_places = (uint)(cuts[3 * tile + 3] - first_row + cuts[3 * tile + 4] - first_a + cuts[3 * tile + 5] - first_b);
     global const uint *mine = marks + 3 * get_global_id(0);
-    kinds[me] = mine[0];
-    kept[me] = mine[1];
-    entries_before[me] = mine[2];
+    kind_of[me] = mine[0];
+    kept_of[me] = mine[1];
+    before_of[me] = mine[2];
 % if few:
     local uint scan_box[${work_group}];
     local uint sum;
@@ -43,11 +43,14 @@ void ${name}(
 % endif
     barrier(CLK_LOCAL_MEM_FENCE);
     const I start = ${"(I)sum" if few else "starts[tile]"};
+${write_places()}\
+}
+<%def name="write_places()">\
     // All loads of `unroll` places are in flight before the first is used.
     for (uint p = me; p < n_places; p += ${unroll * work_group}) {
 % for u in range(unroll):
         const uint at_${u} = min(p + ${u * work_group}, n_places - 1), item_${u} = at_${u} / SPAN, i_${u} = at_${u} - item_${u} * SPAN;
-        const uint kind_${u} = kinds[item_${u}], kept_${u} = kept[item_${u}], before_${u} = entries_before[item_${u}];
+        const uint kind_${u} = kind_of[item_${u}], kept_${u} = kept_of[item_${u}], before_${u} = before_of[item_${u}];
         const uint below_${u} = (1u << i_${u}) - 1;
         const bool is_of_a_${u} = kind_${u} >> i_${u} & 1, is_upper_${u} = kind_${u} >> (16 + i_${u}) & 1;
         const bool is_here_${u} = p + ${u * work_group} < n_places, is_kept_${u} = is_here_${u} && (kept_${u} >> i_${u} & 1);
@@ -66,4 +69,4 @@ void ${name}(
             indptr[first_row + 1 + (at_${u} - a_${u} - b_${u})] = to_${u};
 % endfor
     }
-}
+</%def>\

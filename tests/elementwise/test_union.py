@@ -37,7 +37,7 @@ TILES: Mapping[str, Any] = {
     "index": ["int32", "int64"],
     "work_group": [1, 7, 64, 128, "max"],
     "span": [2, 3, 16],
-    "few": [True, False],
+    "tiles": ["one", "few", "many"],
     "platform": list(PLATFORMS),
 }
 
@@ -84,8 +84,9 @@ def assert_same(found: csr_array, wanted: Any) -> None:
 @pytest.mark.parametrize("case", combinations(AXES, legal), ids=lambda case: "-".join(map(str, case.values())))
 def test_operators(case: Mapping[str, Any]) -> None:
     queue = queue_on(case["platform"])
-    A = matrix(case["dtypes"][0], (70, 45), case["format"], 1, case["index"])
-    B = matrix(case["dtypes"][1], (70, 45), "canonical", 2, case["index"])
+    # More than are united at once.
+    A = matrix(case["dtypes"][0], (250, 45), case["format"], 1, case["index"])
+    B = matrix(case["dtypes"][1], (250, 45), "canonical", 2, case["index"])
     found = combined(case["operator"], on(queue, A), on(queue, B))
     assert found.indices.dtype == case["index"]
     # SciPy adds duplicates up in place.
@@ -105,6 +106,7 @@ def test_shapes(queue: cl.CommandQueue, shape: tuple[int, int]) -> None:
 def test_entries_of_one_column_may_lie_on_both_sides_of_a_cut(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     A, B = (matrix("float32", (40, 30), "canonical", seed) for seed in (3, 4))
     monkeypatch.setattr(union, "_made", union._by_chunks)
+    monkeypatch.setattr(union, "_GROUP_AT_ONCE", 0)
     for span in (1, 2, 3, 7, 64):
         monkeypatch.setattr(union, "_span", lambda *_, span=span: span)
         for operator in ("plus", "multiply"):
@@ -116,11 +118,15 @@ def test_entries_of_one_column_may_lie_on_both_sides_of_a_cut(queue: cl.CommandQ
 def test_work_groups_that_take_tiles(case: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     queue = queue_on(case["platform"])
     group = describe(queue.device).max_work_group if case["work_group"] == "max" else case["work_group"]
-    for name, value in (("_WORK_GROUP", group), ("_SPAN", case["span"]), ("_FEW_PLACES", 1 << 15 if case["few"] else 0)):
+    one = case["tiles"] == "one"
+    sizes = {"_WORK_GROUP": group, "_SPAN": case["span"], "_FEW_PLACES": 1 << 15 if case["tiles"] == "few" else 0}
+    for name, value in {**sizes, "_GROUP_AT_ONCE": group if one else 0, "_SPAN_AT_ONCE": case["span"]}.items():
         monkeypatch.setattr(union, name, value)
     monkeypatch.setattr(union, "_made", union._by_tiles)
-    A = matrix(case["dtypes"][0], (300, 45), "canonical", 1, case["index"])
-    B = matrix(case["dtypes"][1], (300, 45), "canonical", 2, case["index"])
+    # A row has 91 places at most.
+    n_rows = min(300, group * case["span"] // 91) if one else 300
+    A = matrix(case["dtypes"][0], (n_rows, 45), "canonical", 1, case["index"])
+    B = matrix(case["dtypes"][1], (n_rows, 45), "canonical", 2, case["index"])
     for operator in ("minus", "multiply"):
         found = combined(operator, on(queue, A), on(queue, B))
         assert_same(found, OPERATORS[operator].of_scipy(A, B))

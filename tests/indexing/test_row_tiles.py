@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from cases import dense
 from pyopencl import array as cl_array
 
-from clsparse_py import csr_array
+from clsparse_py import csr_array, programs
 from clsparse_py.coordinates import rows_of
 
 PARTS = ("data", "indices", "indptr")
@@ -65,6 +65,35 @@ def test_ragged_rows(queue: cl.CommandQueue, take_for: Callable[[str], None], de
         same(A[on_device(mask)], host[mask], what)
     with pytest.raises(IndexError, match=r"^index out of range: 2 of 9001 are; axis 0 has 12055 positions"):
         A[on_device(np.concatenate((np.zeros(8999, int), [n, -n - 1])))]
+
+
+def test_few_rows_are_taken_at_once(queue: cl.CommandQueue) -> None:
+    rng = np.random.default_rng(6)
+    with programs.recording() as asked:
+        for index, dtype in ((np.int32, "float32"), (np.int64, "int8"), (np.int32, "complex64")):
+            host = sp.random_array((90, 70), density=0.1, rng=rng, format="csr").astype(dtype)
+            host.indptr, host.indices = host.indptr.astype(index), host.indices.astype(index)
+            A = csr_array(host, queue=queue)
+            listed = (
+                [0], [-90, 89, 3, 3], rng.integers(-90, 90, 999), np.arange(90, dtype=np.int32), np.arange(0, 90, 7, np.uint8)
+            )  # fmt: skip
+            for given in map(np.asarray, listed):
+                for rows in (given, cl_array.to_device(queue, given)):
+                    found = A[rows]
+                    same(found, host[given], f"{given.size} rows")
+                    assert found.has_canonical_format
+                    same(found[[-1, 0]], host[given][[-1, 0]], "rows of a result, whose longest is not known")
+            for given in ([90], [0, -91, 2**40]):
+                with pytest.raises(IndexError, match=r"^index \(.*\) out of range: axis 0 has 90 positions"):
+                    A[np.asarray(given)]
+                with pytest.raises(
+                    IndexError, match=rf"^index out of range: {(len(given) + 1) // 2} of {len(given)} are; axis 0"
+                ):
+                    A[cl_array.to_device(queue, np.asarray(given))]
+            np.testing.assert_array_equal(A[-np.arange(9)[::-2]].toarray(), host[-np.arange(9)[::-2]].toarray())
+    assert all("lengths" not in each.parameters.name for each in asked)
+    with pytest.raises(IndexError, match="axis 0 has 0 positions"):
+        csr_array((0, 5), dtype=np.float32, queue=queue)[np.array([0])]
 
 
 @pytest.mark.any_platform

@@ -31,15 +31,22 @@ def canonical(seed: int) -> scipy.sparse.csr_array:
 
 
 def united(operator: str, dtype: np.dtype[Any], index: type[Any], shape: tuple[int, int]) -> None:
-    """Apply an operator to two matrices by each kind of kernels, with few and many tiles of a size, and compare."""
+    """Apply an operator to two matrices by each kind of kernels, with one, few and many tiles of a size, and compare."""
     first, second = canonical(1), canonical(2)
     values = numbers(first.nnz, dtype), numbers(second.nnz, dtype)
     wanted = OPERATORS[operator].of_scipy(
         *(scipy.sparse.csr_array((v, m.indices, m.indptr), shape=m.shape) for v, m in zip(values, (first, second), strict=True))
     )
     A, B = (on_device(m, v, index) for v, m in zip(values, (first, second), strict=True))
-    for way, places in ((union._by_chunks, 0), (union._by_tiles, 1 << 15), (union._by_tiles, 0)):
+    at_once = -(-(first.nnz + second.nnz + first.shape[0] + 1) // shape[1])
+    for way, places, group in (
+        (union._by_chunks, 0, 0),
+        (union._by_tiles, 1 << 15, 0),
+        (union._by_tiles, 0, 0),
+        (union._by_tiles, 0, at_once),
+    ):
         sizes = {"_WORK_GROUP": shape[0], "_SPAN": shape[1], "_FEW_PLACES": places}
+        sizes |= {"_GROUP_AT_ONCE": group, "_SPAN_AT_ONCE": shape[1]}
         with patch.multiple(union, _made=way, **sizes):
             found = union.combined(operator, A, B)
         for part in ("data", "indices", "indptr"):
