@@ -153,14 +153,14 @@ class Indexing:
         """Return the rows that an array lists, or marks on the device, by the shortest way; None if that is none for them."""
         if given.ndim != 1 or len(self.shape) != 2:
             return None
-        on_host, dtype = isinstance(given, np.ndarray), given.dtype
-        if dtype not in _CHECKED_THERE if on_host else dtype.kind not in "biu":
+        on_host = isinstance(given, np.ndarray)
+        if given.dtype not in _CHECKED_THERE if on_host else given.dtype.kind not in "biu":
             return None
         A, turned = self._compressed()
         if turned:
             return None
         A.require_valid()
-        if dtype.kind == "b":
+        if isinstance(given, cl_array.Array) and given.dtype.kind == "b":
             found = masked_rows(A, given) if given.size == A.shape[0] else None
             return None if found is None else self._of_compressed(found)
         try:

@@ -3,8 +3,8 @@ The results of an operator on two small matrices, entry by entry on the union of
 as in union_marks.mako and written as in union_write.mako.
 
 Index space   one work-group
-Inputs        both matrices in canonical format, with a row at least; n_a, n_b: their entries. Rows and entries are `step` together
-              at most
+Inputs        both matrices in canonical format, with a row at least; n_a, n_b: their entries. Rows and entries are `step`
+              together at most
 Output        indptr, of which the last number is how many results there are; indices and values, with room for n_a + n_b
 Local memory  columns and row ends of the tile, four numbers for each work-item
 Result        exact: each result is made of one value of each matrix

@@ -5,8 +5,8 @@ and a gather of the entries.
 Each work-group finds where all rows begin for itself, so that none waits for another, and gathers its share of the entries.
 
 Index space   any number of work-groups
-Inputs        rows: indices of n of the matrix's n_rows rows, integers of any type, those below 0 counted from the end, in any order,
-              repeated or not; n is `work_group * items` at most, and the entries fewer than 2^31
+Inputs        rows: indices of n of the matrix's n_rows rows, integers of any type, those below 0 counted from the end, in any
+              order, repeated or not; n is `work_group * items` at most, and the entries fewer than 2^31
 Output        starts, of which the last number is how many entries there are or, if indices are out of range, how many of them,
               negated; out_indices and out_values, with room for all entries
 Local memory  two numbers for each row; one for each work-item
