@@ -225,7 +225,7 @@ class UnionAtOnce(_Marking):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "unroll": self.unroll, "few": False}
+        return {**super().arguments(), "unroll": self.unroll}
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 The results of an operator on two small matrices, entry by entry on the union of their patterns: one tile, whose places are marked
 as in union_marks.mako and written as in union_write.mako.
 
-Index space   one work-group
+Index space   one work-group; a work-item has the loads of `unroll` places in flight
 Inputs        both matrices in canonical format, with a row at least; n_a, n_b: their entries. Rows and entries are `step`
               together at most
 Output        indptr, of which the last number is how many results there are; indices and values, with room for n_a + n_b
