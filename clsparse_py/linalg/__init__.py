@@ -1,9 +1,9 @@
 """Linear algebra on sparse arrays of the device, under the names of `scipy.sparse.linalg`.
 
-`cg`, `bicgstab`, `gmres`, `minres`, `lsqr` and `lsmr` run on the device: vectors stay there, and NumPy's are copied. The other
-iterative solvers and eigensolvers are SciPy's own: they take sparse arrays of the device as they are, and ask them for products,
-which run there; their vectors are NumPy arrays. Factorisations (`splu`, `spsolve` and their like) run on the host, as their
-docstrings say.
+`cg`, `bicgstab`, `gmres`, `minres`, `lsqr`, `lsmr`, `eigsh` and `lobpcg` run on the device: vectors stay there, and NumPy's are
+copied. The other iterative solvers and eigensolvers are SciPy's own: they take sparse arrays of the device as they are, and ask
+them for products, which run there; their vectors are NumPy arrays. Factorisations (`splu`, `spsolve` and their like) run on the
+host, as their docstrings say.
 
 Examples
 --------
@@ -34,15 +34,14 @@ from scipy.sparse.linalg import (
 )
 
 from clsparse_py.linalg.direct import SuperLU, factorized, inv, spilu, splu, spsolve, spsolve_triangular
+from clsparse_py.linalg.eigen import eigsh, lobpcg
 from clsparse_py.linalg.functions import (
     aslinearoperator,
     eigs,
-    eigsh,
     expm,
     expm_multiply,
     funm_multiply_krylov,
     is_sptriangular,
-    lobpcg,
     matrix_power,
     spbandwidth,
 )

@@ -14,12 +14,10 @@ from clsparse_py.hosted import hosted, on_host
 __all__ = [
     "aslinearoperator",
     "eigs",
-    "eigsh",
     "expm",
     "expm_multiply",
     "funm_multiply_krylov",
     "is_sptriangular",
-    "lobpcg",
     "matrix_power",
     "spbandwidth",
 ]
@@ -75,64 +73,6 @@ def eigs(A: Any, k: int = 6, M: Any = None, sigma: Any = None, **options: Any) -
     array([50.])
     """
     return scipy.sparse.linalg.eigs(*_operands(A, sigma), k, _operands(M, sigma)[0], sigma, **options)
-
-
-def eigsh(A: Any, k: int = 6, M: Any = None, sigma: Any = None, **options: Any) -> Any:
-    """Return some eigenvalues of a Hermitian array, and their eigenvectors, by ARPACK.
-
-    Parameters
-    ----------
-    A, k, M, sigma, **options
-        As of `eigs`, and of `scipy.sparse.linalg.eigsh`.
-
-    Returns
-    -------
-    tuple of numpy.ndarray
-        As `eigs`; eigenvalues are real.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import clsparse_py as sp
-    >>> A = sp.diags_array(np.arange(1.0, 51.0))
-    >>> values, vectors = sp.linalg.eigsh(A, k=1, v0=np.ones(50))
-    >>> np.round(values, 6)
-    array([50.])
-    """
-    return scipy.sparse.linalg.eigsh(*_operands(A, sigma), k, _operands(M, sigma)[0], sigma, **options)
-
-
-def lobpcg(A: Any, X: Any, B: Any = None, M: Any = None, *arguments: Any, **options: Any) -> Any:
-    """Return some of the largest eigenvalues of a symmetric array, or of ``A v = c B v``, and their eigenvectors, by LOBPCG.
-
-    Parameters
-    ----------
-    A : sparse array
-        Products with it, and with B and M, run on their device.
-    X : numpy.ndarray
-        First guesses of eigenvectors, as columns.
-    B, M : sparse array, optional
-        The other side of the problem, and a preconditioner.
-    *arguments, **options
-        As of `scipy.sparse.linalg.lobpcg`, from ``Y`` on.
-
-    Returns
-    -------
-    tuple of numpy.ndarray
-        The eigenvalues, and the eigenvectors as columns; what ``retLambdaHistory`` and its like add.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import clsparse_py as sp
-    >>> A = sp.diags_array(np.arange(1.0, 51.0))
-    >>> X = np.random.default_rng(0).random((50, 2))
-    >>> values, vectors = sp.linalg.lobpcg(A, X, maxiter=100, tol=1e-9)
-    >>> np.round(values, 6)
-    array([50., 49.])
-    """
-    A, B, M = (aslinearoperator(each) if isinstance(each, SparseArray) else each for each in (A, B, M))
-    return scipy.sparse.linalg.lobpcg(A, X, B, M, *arguments, **options)
 
 
 def _operands(A: Any, sigma: Any) -> tuple[Any]:

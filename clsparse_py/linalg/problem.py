@@ -25,7 +25,7 @@ from clsparse_py.linalg.operators import applied, is_function
 from clsparse_py.memory import allocated, note_written
 from clsparse_py.transfer import fetched
 
-__all__ = ["copied", "dtype_of_solution", "place_of_solution", "right_side", "solved"]
+__all__ = ["copied", "dtype_of_solution", "order_of", "place_of_solution", "right_side", "solved"]
 
 _log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ class _Problem:
     """The arguments of a solver, checked; a system for each column of b."""
 
     def __init__(self, A: Any, b: Any, x0: Any, M: Any) -> None:
-        self.n = _order(A)
+        self.n = order_of(A)
         self.A, self.M = A, M
         self.b = right_side("b", b, self.n)
         if M is not None and not is_function(M) and tuple(scipy.sparse.linalg.aslinearoperator(M).shape) != (self.n, self.n):
@@ -104,7 +104,7 @@ class _Problem:
         return x.with_queue(self.given)
 
 
-def _order(A: Any) -> int:
+def order_of(A: Any) -> int:
     """Return how many unknowns a matrix or operator stands for.
 
     Raises

@@ -55,6 +55,25 @@ def least_squares(method: str, dtype: np.dtype[Any], kind: str) -> None:
     np.testing.assert_allclose(host.conj().T @ (b - host @ x), 0.01 * x, atol=1e-2)
 
 
+def eigenvalues(method: str, dtype: np.dtype[Any], kind: str) -> None:
+    """Find the largest eigenvalues of a matrix."""
+
+    def described(device: cl.Device) -> Device:
+        return replace(describe(device), type=kind, compute_units=2)
+
+    queue = default_queue()
+    host = scipy.sparse.diags_array(np.r_[np.ones(37), 5, 7, 9]).tocsr().astype(dtype)
+    A, X = csr_array(host, queue=queue), np.sin(np.arange(1, 121.0)).reshape(40, 3).astype(dtype)
+    A @ X[:, 0]  # planned before devices are taken for others
+    with patch("clsparse_py.launch.describe", described):
+        if method == "eigsh":
+            values, vectors = linalg.eigsh(A, k=2, v0=X[:, 0], ncv=6, tol=1e-3)
+        else:
+            values, vectors = linalg.lobpcg(A, X, tol=1e-2, maxiter=10)
+    np.testing.assert_allclose(np.sort(values)[-2:], [7, 9], rtol=1e-3)
+    np.testing.assert_allclose(host @ vectors, vectors * values, atol=1e-1)
+
+
 def krylov_cases(dtypes: tuple[np.dtype[Any], ...]) -> Iterator[Case]:
     """Methods and kinds of devices, with dtypes in rotation."""
     inexact = [dtype for dtype in dtypes if dtype.kind in "fc"]
@@ -65,3 +84,6 @@ def krylov_cases(dtypes: tuple[np.dtype[Any], ...]) -> Iterator[Case]:
     for i, method in enumerate(("lsqr", "lsmr")):
         for j, kind in enumerate(("cpu", "gpu")):
             yield partial(least_squares, method, inexact[(i + j) % len(inexact)], kind)
+    for i, method in enumerate(("eigsh", "lobpcg")):
+        for j, kind in enumerate(("cpu", "gpu")):
+            yield partial(eigenvalues, method, inexact[(i + j) % len(inexact)], kind)

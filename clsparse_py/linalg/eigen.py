@@ -1,0 +1,337 @@
+"""Eigensolvers with SciPy's signatures, whose iterations run on the device."""
+
+from __future__ import annotations
+
+import logging
+import operator
+import warnings
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import scipy.sparse.linalg
+from pyopencl import array as cl_array
+
+from clsparse_py.base import SparseArray
+from clsparse_py.device import default_queue
+from clsparse_py.errors import BuildError
+from clsparse_py.hosted import array_on, on_host
+from clsparse_py.krylov import lobpcg as krylov_lobpcg
+from clsparse_py.krylov.lanczos import WANTED, Eigenpairs, lanczos
+from clsparse_py.krylov.lobpcg import Problem
+from clsparse_py.krylov.panel import Panel
+from clsparse_py.krylov.system import Apply
+from clsparse_py.launch import Chain
+from clsparse_py.linalg.functions import aslinearoperator
+from clsparse_py.linalg.operators import applied, is_function
+from clsparse_py.linalg.problem import copied, dtype_of_solution, order_of, place_of_solution, right_side
+from clsparse_py.linalg.solvers import minres
+from clsparse_py.memory import allocated
+from clsparse_py.transfer import fetched
+
+__all__ = ["eigsh", "lobpcg"]
+
+_log = logging.getLogger(__name__)
+
+
+def eigsh(
+    A: Any,
+    k: int = 6,
+    M: Any = None,
+    sigma: float | None = None,
+    which: str = "LM",
+    v0: Any = None,
+    ncv: int | None = None,
+    maxiter: int | None = None,
+    tol: float = 0,
+    return_eigenvectors: bool = True,
+    Minv: Any = None,
+    OPinv: Any = None,
+    mode: str = "normal",
+    rng: Any = None,
+) -> Any:
+    """Return some eigenvalues of a Hermitian matrix, and their eigenvectors, by Lanczos' method on the device.
+
+    Parameters
+    ----------
+    A : sparse array or operator
+        n x n; as for `cg`, but it need not be positive definite.
+    k : int
+        How many eigenvalues, less than n.
+    M, Minv, mode
+        As of `scipy.sparse.linalg.eigsh`: ``A x = w M x``, and other transformations. With any of them, ARPACK solves on
+        the host.
+    sigma : float, optional
+        Find eigenvalues near this number: those for which ``1 / (w - sigma)`` is as ``which`` says. Systems with ``A - sigma I``
+        are solved by ``OPinv``, or else by `minres` on the device.
+    which : {"LM", "SM", "LA", "SA", "BE"}
+        The largest or smallest magnitudes, the largest or smallest values, or half of them from each end.
+    v0 : array, optional
+        The vector to begin with, of n entries; by default a random one.
+    ncv : int, optional
+        Vectors of the basis, more than k; by default the smaller of n and max(2 k + 1, 20).
+    maxiter : int, optional
+        Restarts at most; by default 10 n.
+    tol : float
+        Relative error of eigenvalues; 0 stands for the precision.
+    return_eigenvectors : bool
+    OPinv : sparse array, operator or callable, optional
+        ``(A - sigma I)^-1``. A callable takes and returns a device array.
+    rng : numpy.random.Generator or int, optional
+        For ``v0``.
+
+    Returns
+    -------
+    w : numpy.ndarray
+        The k eigenvalues, which ascend.
+    v : numpy.ndarray or pyopencl.array.Array
+        Eigenvectors, as columns; on the device if ``v0`` is. Only with ``return_eigenvectors``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        An argument has a wrong shape, dtype or value.
+    ArpackNoConvergence
+        Not all eigenvalues converged; its attributes ``eigenvalues`` and ``eigenvectors`` have those that did.
+
+    Notes
+    -----
+    Wu and Simon, "Thick-restart Lanczos method for large symmetric eigenvalue problems", with each vector made orthogonal to all
+    others, twice. The host reads a column of the small projected matrix for each product.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> A = sp.diags_array(np.arange(1.0, 51.0))
+    >>> values, vectors = sp.linalg.eigsh(A, k=2, v0=np.ones(50))
+    >>> np.round(values, 6)
+    array([49., 50.])
+    """
+    n, k = order_of(A), operator.index(k)
+    options = {"ncv": ncv, "maxiter": maxiter, "tol": tol, "return_eigenvectors": return_eigenvectors, "which": which}
+    others = {"Minv": Minv, "OPinv": OPinv, "mode": mode}
+    if M is not None or Minv is not None or mode != "normal" or not 0 < k < n:
+        return _by_arpack(A, k, M, sigma, v0=None if v0 is None else np.asarray(on_host(v0)), **options, **others)
+    if which not in WANTED:
+        raise ValueError(f"which: must be one of {', '.join(WANTED)}, is {which!r}")
+    if OPinv is not None and sigma is None:
+        raise ValueError("OPinv: is for a sigma")
+    size = min(n, max(2 * k + 1, 20)) if ncv is None else operator.index(ncv)
+    if not k < size <= n:
+        raise ValueError(f"ncv: must be more than k = {k}, and at most {n}, is {size}")
+    maxiter = 10 * n if maxiter is None else operator.index(maxiter)
+    if maxiter < 1:
+        raise ValueError(f"maxiter: must be positive, is {maxiter}")
+    if tol < 0:
+        raise ValueError(f"tol: must not be negative, is {tol}")
+    generator = np.random.default_rng(rng)
+    first = generator.standard_normal(n) if v0 is None else right_side("v0", v0, n)
+    given, queue = place_of_solution(A, {"b": v0, "v0": v0})
+    dtype = dtype_of_solution(A, A if hasattr(A, "dtype") else first, queue)
+    try:
+        multiplied = applied(A, queue, dtype) if sigma is None else _inverse(A, float(sigma), OPinv, queue, dtype)
+        start = copied(queue, "v0", first if v0 is not None else first.astype(dtype), dtype)
+        found = lanczos(Chain(queue), multiplied, start, k, size, maxiter, float(tol), which, generator)
+    except BuildError as error:
+        _log.warning("SciPy solves on the host, as %s is refused", error.kernel)
+        return _by_arpack(A, k, M, sigma, v0=None if v0 is None else np.asarray(on_host(v0)), **options, **others)
+    values = found.values if sigma is None else sigma + 1 / found.values
+    return _delivered(found, values, given, queue, isinstance(v0, cl_array.Array), dtype, n, return_eigenvectors)
+
+
+def _delivered(
+    found: Eigenpairs,
+    values: np.ndarray[Any, Any],
+    given: cl.CommandQueue,
+    queue: cl.CommandQueue,
+    on_device: bool,
+    dtype: np.dtype[Any],
+    n: int,
+    with_vectors: bool,
+) -> Any:
+    """Return eigenvalues and vectors as `eigsh` does."""
+    values = values.astype(np.zeros(0, dtype).real.dtype)
+    order = np.argsort(values, kind="stable")
+    fine = bool(found.converged.all())
+    if not fine:
+        order = order[found.converged[order]]
+    vectors: Any = None
+    if with_vectors or not fine:
+        vectors = joined([found.vectors[i] for i in order], given, queue, on_device, dtype, n)
+    if not fine:
+        raise scipy.sparse.linalg.ArpackNoConvergence(
+            f"No convergence ({found.restarts} restarts, %d/%d eigenvectors converged)" % (order.size, found.converged.size),
+            values[order],
+            vectors,
+        )
+    return (values[order], vectors) if with_vectors else values[order]
+
+
+def joined(
+    columns: list[cl_array.Array], given: cl.CommandQueue, queue: cl.CommandQueue, on_device: bool, dtype: np.dtype[Any], n: int
+) -> Any:
+    """Return columns of n entries as a matrix, of the device or NumPy's."""
+    if not columns:
+        return np.zeros((n, 0), dtype)
+    if not on_device:
+        return np.stack([fetched(column, queue) for column in columns], axis=1)
+    rows, chain = allocated(queue, "eigenvectors", (len(columns), n), dtype), Chain(queue)
+    for i, column in enumerate(columns):
+        chain.copy(rows, column, n, i * n)
+    chain.finish(rows)
+    if queue is given:
+        return rows.T
+    queue.finish()
+    return rows.T.with_queue(given)
+
+
+def _inverse(A: Any, sigma: float, OPinv: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
+    """Return the product with ``(A - sigma I)^-1``: what is given for it, or systems solved by `minres`."""
+    if OPinv is not None:
+        return applied(OPinv, queue, dtype)
+    if not isinstance(A, SparseArray) and not scipy.sparse.issparse(A):
+        A = scipy.sparse.linalg.aslinearoperator(A)
+
+    def solve(x: cl_array.Array) -> Any:
+        y, info = minres(A, x, shift=sigma, rtol=float(np.finfo(dtype).eps), maxiter=20 * x.size)
+        if info:
+            raise ValueError(f"sigma: minres has not solved a system with A - {sigma} I; give OPinv")
+        return y
+
+    return applied(solve, queue, dtype)
+
+
+def _by_arpack(A: Any, k: int, M: Any, sigma: Any, **options: Any) -> Any:
+    """Return what SciPy's function does; matrices that it factorises are copied to the host."""
+    if sigma is not None:
+        A, M = on_host(A), M if M is None else on_host(M)
+    return scipy.sparse.linalg.eigsh(A, k, M, sigma, **options)
+
+
+def lobpcg(
+    A: Any,
+    X: Any,
+    B: Any = None,
+    M: Any = None,
+    Y: Any = None,
+    tol: float | None = None,
+    maxiter: int | None = None,
+    largest: bool = True,
+    verbosityLevel: int = 0,
+    retLambdaHistory: bool = False,
+    retResidualNormsHistory: bool = False,
+    restartControl: int = 20,
+) -> Any:
+    """Return some of the largest or smallest eigenvalues of ``A x = w B x``, and their eigenvectors, by LOBPCG on the device.
+
+    Parameters
+    ----------
+    A : sparse array, operator or callable
+        n x n, Hermitian; as for `cg`. A callable takes and returns NumPy matrices of n rows, as SciPy's.
+    X : numpy.ndarray or pyopencl.array.Array
+        n x k: first guesses of eigenvectors, as columns.
+    B : sparse array, operator or callable, optional
+        The other side of the problem, Hermitian positive definite; by default the identity.
+    M : sparse array, operator or callable, optional
+        Approximates the inverse of A; Hermitian positive definite.
+    Y : array, optional
+        n x l: eigenvectors are sought among vectors that are B-orthogonal to its columns.
+    tol : float, optional
+        Iterations end once the norms of all residuals ``A x - w B x`` are at most this; by default n times the root of the
+        precision.
+    maxiter : int, optional
+        Iterations at most, by default 20.
+    largest : bool
+        Whether the largest eigenvalues are sought, or the smallest.
+    verbosityLevel, restartControl : int
+        As of `scipy.sparse.linalg.lobpcg`, which solves on the host if it is to print. The second one has no effect here: the
+        vectors' products are taken anew for each iteration.
+    retLambdaHistory, retResidualNormsHistory : bool
+        Return the eigenvalues, or the norms of residuals, of each iteration, too.
+
+    Returns
+    -------
+    w : numpy.ndarray
+        The k eigenvalues, the most extreme first.
+    v : numpy.ndarray or pyopencl.array.Array
+        n x k: their vectors, B-orthonormal; as X is.
+    lambdas, norms : list of numpy.ndarray
+        If they were asked for.
+
+    Raises
+    ------
+    ValueError, TypeError
+        An argument has a wrong shape, dtype or value, or columns of X or Y depend on each other.
+
+    Warns
+    -----
+    UserWarning
+        The residuals are not as small as they should be. Or k is more than a fifth of n: SciPy solves, by a dense method.
+
+    Notes
+    -----
+    Knyazev, "Toward the optimal preconditioned eigensolver: locally optimal block preconditioned conjugate gradient method". The
+    host reads a few small matrices an iteration, and solves the eigenproblem of at most 3 k rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> A = sp.diags_array(np.arange(1.0, 51.0))
+    >>> X = np.random.default_rng(0).random((50, 2))
+    >>> values, vectors = sp.linalg.lobpcg(A, X, maxiter=100, tol=1e-9)
+    >>> np.round(values, 6)
+    array([50., 49.])
+    """
+    histories = retLambdaHistory, retResidualNormsHistory
+    shape = np.shape(X)
+    others = 0 if Y is None else np.shape(Y)[1] if np.ndim(Y) == 2 else 0
+    if verbosityLevel or len(shape) != 2 or shape[0] - others < 5 * shape[1] or (Y is not None and not others):
+        return _by_scipys_lobpcg(A, X, B, M, Y, tol, maxiter, largest, verbosityLevel, *histories, restartControl)
+    n, k = shape
+    for name, each in (("A", A), ("B", B), ("M", M)):
+        if each is not None and not is_function(each) and order_of(each) != n:
+            raise ValueError(f"{name}: must be {n} x {n}, as X has {n} rows, has shape {tuple(each.shape)}")
+    if Y is not None and np.shape(Y)[0] != n:
+        raise ValueError(f"Y: must have {n} rows, as X has, has shape {np.shape(Y)}")
+    given, queue = place_of_solution(A, {"b": X, "X": X, "B": B, "M": M, "Y": Y})
+    dtype = dtype_of_solution(X if is_function(A) else A, X if isinstance(X, cl_array.Array) else np.asarray(X), queue)
+    try:
+        chain = Chain(queue)
+        panel = Panel(chain, n, dtype, 3 * max(k, others))
+        A_, B_, M_ = (None if each is None else _of_columns(each, queue, dtype) for each in (A, B, M))
+        assert A_ is not None
+        limit = float(np.sqrt(np.finfo(dtype).eps)) * n if tol is None or tol <= 0 else float(tol)
+        constraints = [] if Y is None else _split(Y, queue, dtype)
+        problem = Problem(panel, A_, B_, M_, constraints, limit, 20 if maxiter is None else operator.index(maxiter), largest)
+        found = krylov_lobpcg.lobpcg(problem, _split(X, queue, dtype))
+    except BuildError as error:
+        _log.warning("SciPy solves on the host, as %s is refused", error.kernel)
+        return _by_scipys_lobpcg(A, X, B, M, Y, tol, maxiter, largest, 0, *histories, restartControl)
+    if not (found.norms <= limit).all():
+        message = f"lobpcg: ended with residuals of norms {found.norms}, not all at most {limit}"
+        warnings.warn(message, UserWarning, stacklevel=2)
+    values = found.values.astype(np.zeros(0, dtype).real.dtype)
+    vectors = joined(found.vectors, given, queue, isinstance(X, cl_array.Array), dtype, n)
+    asked = [each for wanted, each in zip(histories, (found.all_values, found.all_norms), strict=True) if wanted]
+    return values, vectors, *asked
+
+
+def _of_columns(A: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
+    """Return the product of an operator, or of a function of NumPy matrices, with a column."""
+    return applied((lambda x: A(fetched(x, queue)[:, None])) if is_function(A) else A, queue, dtype)
+
+
+def _split(values: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> list[cl_array.Array]:
+    """Return copies of the columns of a matrix, on the device."""
+    host = values if isinstance(values, cl_array.Array) else np.asarray(values)
+    return [copied(queue, "X", host[:, i], dtype) for i in range(host.shape[1])]
+
+
+def _by_scipys_lobpcg(A: Any, X: Any, B: Any, M: Any, Y: Any, *options: Any) -> Any:
+    """Return what SciPy's function does, on the host."""
+    operators = (aslinearoperator(each) if isinstance(each, SparseArray) else each for each in (A, B, M))
+    A, B, M = operators
+    found = scipy.sparse.linalg.lobpcg(A, on_host(X), B, M, None if Y is None else on_host(Y), *options)
+    return (found[0], array_on(X.queue or default_queue(), found[1]), *found[2:]) if isinstance(X, cl_array.Array) else found
