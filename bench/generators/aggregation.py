@@ -17,12 +17,19 @@ def prolongator(matrix: sp.csr_array, rng: np.random.Generator) -> sp.csr_array:
     size = matrix.shape[0]
     weight = 1.0 / np.sqrt(np.bincount(aggregates, minlength=n_aggregates))
     tentative = sp.csr_array((weight[aggregates], aggregates, np.arange(size + 1, dtype=np.int32)), shape=(size, n_aggregates))
-    scaled = sp.diags_array(1.0 / matrix.diagonal()).tocsr() @ matrix
+    scaled = sp.diags_array(1.0 / _nonzero_diagonal(matrix)).tocsr() @ matrix
     # The largest absolute row sum bounds the spectral radius and, unlike a power iteration, is the same on every machine.
     bound = float(abs(scaled).sum(axis=1).max())
     smoothed = (tentative - (JACOBI / bound) * (scaled @ tentative)).tocsr()
     smoothed.sum_duplicates()
     return smoothed
+
+
+def _nonzero_diagonal(matrix: sp.csr_array) -> Floats:
+    """Return D: a row's absolute sum for a diagonal entry that is zero or missing, 1 for an empty row."""
+    diagonal = matrix.diagonal()
+    sums = np.asarray(abs(matrix).sum(axis=1))
+    return np.where(diagonal != 0, diagonal, np.where(sums != 0, sums, 1.0))
 
 
 def distance_two_aggregates(matrix: sp.csr_array, rng: np.random.Generator) -> tuple[Integers, int]:
