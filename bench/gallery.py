@@ -113,6 +113,9 @@ _TABLE_2: tuple[tuple[str, str, Maker], ...] = (
     ("whitaker3_dual", "planar_dual", lambda rng: meshes.planar_dual(rng, 9_620)),
 )
 
+#: The same by name alone: the real matrix, and the generated one.
+TABLE_2 = tuple((real, generated) for real, generated, _ in _TABLE_2)
+
 _ALL: dict[str, Maker] = {**_MATRICES, **_QUICK, **_SMALL, **_BINS, **{name: maker for _, name, maker in _TABLE_2}}
 
 _PAPER_SPGEMM = [

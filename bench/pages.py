@@ -8,7 +8,8 @@ A table stands between two comments, and is made anew from the file that the fir
 After the kind of table come operation, dtype and way of timing (``back_to_back`` if left out), as `report.sheet` takes them;
 ``run`` alone tells what ran where, ``primitives`` alone lists all of them, ``first`` alone is the table of
 `bench.first_product`. Of a file that is not there yet, there is no table.
-Of a folder of results files, ``glance`` is the table of `bench.glance`, and ``history`` says what each file holds.
+Of a folder of results files, ``glance`` is the table of `bench.glance`, ``history`` says what each file holds, and the names in
+`bench.papers.SHEETS` are tables of papers beside ours.
 
 A figure within a line stands between comments of its own: a contestant's time / ours, the ``mean`` (geometric), ``least``,
 ``greatest`` or ``count`` over the matrices::
@@ -22,7 +23,7 @@ import json
 import re
 from pathlib import Path
 
-from bench import first_product, glance, report, results
+from bench import first_product, glance, papers, report, results
 from bench.times import geometric_mean
 from clsparse_py.files import write_text
 
@@ -59,7 +60,7 @@ def filled(page: Path) -> str:
 def _sheet(path: Path, kind: str, of: list[str]) -> report.Sheet:
     """Return the table of a kind of a results file, or of a folder of them."""
     if path.is_dir():
-        return {"glance": glance.sheet, "history": report.history_sheet}[kind](path)
+        return {"glance": glance.sheet, "history": report.history_sheet, **papers.SHEETS}[kind](path)
     if kind == "first":
         return first_product.sheet(json.loads(path.read_text()))
     document = results.read(path)
