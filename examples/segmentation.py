@@ -61,11 +61,12 @@ means = np.array([colour[labels == region].mean(axis=0) for region in range(REGI
 # The picture
 # -----------
 
-fig, axes = plt.subplots(1, 2, figsize=(9, 3.9), layout="constrained")
+fig, axes = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
 axes[0].imshow(image)
 axes[0].set_title("the photograph")
 axes[1].imshow(means[labels].reshape(height, width, 3))
-axes[1].contour(labels.reshape(height, width), levels=np.arange(REGIONS) + 0.5, colors="white", linewidths=0.8)
+for region in range(REGIONS):
+    axes[1].contour(labels.reshape(height, width) == region, levels=[0.5], colors="white", linewidths=0.8)
 axes[1].set_title(f"{REGIONS} regions, each in its mean colour")
 for ax in axes:
     ax.set_axis_off()

@@ -1,0 +1,61 @@
+"""Checks of the built site, which `make docs` runs: links within it lead somewhere, and pages load nothing from elsewhere.
+
+``python tests/built_site.py build/site`` prints what is wrong, and exits with 1 if anything is.
+"""
+
+from __future__ import annotations
+
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+#: What a browser loads by itself, and by which attribute.
+_LOADED = {"script": "src", "img": "src", "link": "href", "iframe": "src"}
+
+
+class Page(HTMLParser):
+    """The links of a page, what it loads, and the anchors that it has."""
+
+    def __init__(self, text: str) -> None:
+        """Read a page."""
+        super().__init__()
+        self.links: list[str] = []
+        self.loaded: list[str] = []
+        self.anchors: set[str] = set()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note what a tag links to, loads, and is called."""
+        found = {name: value for name, value in attrs if value}
+        self.anchors.update(found[name] for name in ("id", "name") if name in found)
+        if tag == "a" and "href" in found:
+            self.links.append(found["href"])
+        if tag in _LOADED and _LOADED[tag] in found:
+            self.loaded.append(found[_LOADED[tag]])
+
+
+def wrong(site: Path) -> list[str]:
+    """Return what is wrong with a site: a line each."""
+    pages = {path.resolve(): Page(path.read_text("utf-8")) for path in site.rglob("*.html")}
+    found = []
+    for path, page in pages.items():
+        here = path.relative_to(site.resolve())
+        found += [f"{here}: loads {each}" for each in page.loaded if urlsplit(each).netloc]
+        for link in page.links:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:
+                continue
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            target = target / "index.html" if target.is_dir() else target
+            if not target.exists():
+                found.append(f"{here}: {link} is not there")
+            elif parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].anchors:
+                found.append(f"{here}: {link} has no such anchor")
+    return sorted(set(found))
+
+
+if __name__ == "__main__":
+    lines = wrong(Path(sys.argv[1]))
+    print("\n".join(lines))
+    sys.exit(bool(lines))
