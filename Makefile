@@ -36,6 +36,7 @@ lint: $(VENV)/test ## ruff, mypy and the layers of modules
 
 docs: $(DOCS)/made ## build the site into build/site; the gallery's programs run for their pictures
 	$(DOCS)/bin/sphinx-build -W --keep-going --quiet --builder html --doctree-dir build/doctrees docs build/site
+	$(DOCS)/bin/python tests/built_site.py build/site
 	@echo "build/site/index.html is the site"
 
 examples: $(DOCS)/made ## run each program of examples/ and each code block of the pages; pictures go to build/examples

@@ -122,8 +122,8 @@ for step in range(8):
 # The picture
 # -----------
 #
-# Times of this run, on the machine where this page was built: the median of seven steps, and a line from the fastest to the slowest.
-# The first step, which builds kernels, is left out.
+# Times of this run, on the machine where this page was built: the median of seven steps, and a line from the fastest to the
+# slowest. The first step, which builds kernels, is left out.
 
 fig, axes = plt.subplots(figsize=(6.4, 2.8), layout="constrained")
 for place, (name, each) in enumerate(times.items()):

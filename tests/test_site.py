@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import fnmatch
 import re
 from pathlib import Path
 from types import ModuleType
@@ -63,6 +64,33 @@ def test_every_public_name_has_a_page() -> None:
     ours = {name for name in linalg.__all__ if getattr(linalg, name).__module__.startswith("clsparse_py")}
     assert not ours - listed, "docs/api/linalg.rst lists functions of ours"
     assert not {name for name in names - listed if not WITHOUT_PAGE.match(name) and f"``{name}``" not in told}
+
+
+def code(page: Path) -> str:
+    """Return the Python of a page, whose blocks `test_code_blocks` runs."""
+    return "".join(re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE))
+
+
+def test_every_method_of_the_arrays_has_an_example() -> None:
+    shown = set(re.findall(r"\w+", (DOCS / "methods.md").read_text("utf-8")))
+    for cls in (clsparse_py.csr_array, clsparse_py.csc_array, clsparse_py.coo_array):
+        without = [name for name in dir(cls) if not name.startswith("_") and ">>>" not in (getattr(cls, name).__doc__ or "")]
+        # Conversions stand there as to{name}.
+        assert [name for name in without if name not in shown and name.removeprefix("to") not in shown] == [], cls.__name__
+
+
+def test_pages_that_teach_have_code() -> None:
+    teaching = [*DOCS.glob("howto/*.md"), *DOCS.glob("concepts/*.md")]
+    teaching += [DOCS / f"{name}.md" for name in ("arrays", "index", "linalg", "methods", "spgemm", "start")]
+    assert [page.name for page in teaching if page.parent == DOCS or page.name != "index.md" if not code(page)] == []
+
+
+def test_results_files_that_pages_name_are_there() -> None:
+    there = {path.name for path in (ROOT / "bench" / "results").iterdir()}
+    pattern = r"`(?:bench/results/)?((?:cpu|h100|h200|intel|oracle)-[\w*-]+\.(?:json|md|png))`"
+    named = {(page.name, name) for page in TEXTS for name in re.findall(pattern, page.read_text("utf-8"))}
+    assert len(named) > 20
+    assert [each for each in sorted(named) if not fnmatch.filter(there, each[1])] == []
 
 
 def test_figures_that_pages_show_are_there_and_are_drawn() -> None:
