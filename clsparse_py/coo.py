@@ -468,13 +468,19 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
     def _as_csr(self) -> csr_array:
         return self._kept_csr()._as_csr()
 
+    def _csr_beside(self, dtype: np.dtype[Any]) -> csr_array:
+        """Return the CSR form for an operation with a dense operand of a dtype: duplicates are added up in that of the result."""
+        found, wide = self._kept_csr(), np.result_type(self.dtype, dtype)
+        is_exact = self.dtype.kind not in "biu" or wide == self.dtype or found.nnz == self.nnz
+        return found if is_exact else self.astype(wide).tocsr()
+
     @override
     def _times(self, dense: Any) -> Any:
-        return self._kept_csr()._times(dense)
+        return self._csr_beside(dense.dtype)._times(dense)
 
     @override
     def _dense_times(self, dense: Any) -> Any:
-        return self._kept_csr()._dense_times(dense)
+        return self._csr_beside(dense.dtype)._dense_times(dense)
 
     @override
     def _times_sparse(self, other: SparseArray) -> Any:
@@ -533,7 +539,9 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         """Return the result of an operation on all places: a `coo_array`, if it is one on stored values alone."""
         of_values = name in _OF_VALUES or (name in _BY_SCALAR and is_scalar(arguments[0]))
         if not of_values and name not in _OF_SUMS:
-            found = result_of(self.tocsr(), name, *arguments, **named)
+            is_dense_sum = name in ("__add__", "__radd__") and isinstance(arguments[0], (np.ndarray, cl_array.Array))
+            rows = self._csr_beside(arguments[0].dtype) if is_dense_sum else self.tocsr()
+            found = result_of(rows, name, *arguments, **named)
             return found.tocoo(copy=False) if _is_of_coo(name, arguments) else found
         A = self
         if not of_values and not self._canonical:

@@ -252,6 +252,12 @@ def test_sums_of_duplicates(queue: cl.CommandQueue, dtype: str) -> None:
             np.testing.assert_allclose(A.sum(axis=axis), host.copy().sum(axis=axis), rtol=1e-6)
             if describe(queue.device).fp64:
                 np.testing.assert_allclose(A.mean(axis=axis), host.copy().mean(axis=axis), rtol=1e-6)
+        # In the dtype of the result, not in that of the values.
+        for operate in (lambda M: M @ np.ones(M.shape[1], np.float32), lambda M: np.ones((2, M.shape[0]), np.float32) @ M):
+            np.testing.assert_allclose(operate(A), operate(host.copy()), rtol=1e-6)
+        if form == "coo":
+            dense = np.ones(host.shape, np.float32)
+            np.testing.assert_allclose(A + dense, host.copy() + dense, rtol=1e-6)
 
 
 def test_shapes_without_places(queue: cl.CommandQueue) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from pyopencl import array as cl_array
 
 import clsparse_py
 from clsparse_py import csr_array, primitives, spgemm, spmm, spmv, transpose
+from clsparse_py.device import describe
 
 S = sp.csr_array(np.array([[1, 0, 2], [0, 0, 0], [3, 4, 0]], np.float32))
 X = np.ones(3, np.float32)
@@ -124,3 +126,18 @@ def test_arrays_that_reach_past_their_buffers_are_refused(queue: cl.CommandQueue
     fits = past(4)
     fits.fill(0)
     np.testing.assert_array_equal((A @ fits[1:]).get(), 0)
+
+
+def test_without_double_precision_errors_say_what_to_ask_for(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("elementwise.values", "elementwise.methods", "reductions.sums", "placement"):
+        monkeypatch.setattr(f"clsparse_py.{module}.describe", lambda device: replace(describe(device), fp64=False))
+    host = sp.csr_array(np.array([[1, 0, 2], [0, 3, 0]], np.int32))
+    A = csr_array(host, queue=queue)
+    for operate in (lambda M: M / 2, lambda M: M.mean(), lambda M: M.T.mean(axis=0), lambda M: M.sqrt(), lambda M: M * 0.5):
+        with pytest.raises(TypeError, match=r"^dtype: .*float64.*dtype=np.float32"):
+            operate(A)
+    np.testing.assert_allclose((A.astype(dtype=np.float32) * (1 / 2)).toarray(), host.toarray() / 2)
+    for axis in (None, 0, 1):
+        found = A.mean(axis=axis, dtype=np.float32)
+        np.testing.assert_allclose(found, host.mean(axis=axis), rtol=1e-6)
+        assert found.dtype == np.float32

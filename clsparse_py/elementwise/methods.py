@@ -164,6 +164,9 @@ class Elementwise(Functions):
             return self._by_dense(other, divided_by_dense)
         factor = 1 / scalar_of("other", other)
         dtype = np.dtype(np.float64)
+        if np.can_cast(self.dtype, dtype) and not describe(self.queue.device).fp64:
+            instead = "use A.astype(dtype=np.float32) * (1 / other)"
+            raise DtypeError(f"dtype: {self.dtype} / {other!r} is float64, which {self.queue.device.name} lacks; {instead}")
         # As by SciPy's astype: another dtype brings duplicates together.
         A = self if self.dtype == dtype or not np.can_cast(self.dtype, dtype) else self._without_duplicates(dtype)
         A.require_valid()

@@ -163,10 +163,10 @@ def mapped(queue: cl.CommandQueue, values: cl_array.Array, operation: str) -> cl
 def require_results(queue: cl.CommandQueue, what: str, dtype: np.dtype[Any]) -> None:
     """Raise a TypeError if ``what`` gives values of a dtype that is not supported, or that the device lacks."""
     if dtype.name not in OPENCL_TYPES:
-        raise DtypeError(f"dtype: {what} gives {dtype}, which is not supported; use A.astype(np.float32)")
+        raise DtypeError(f"dtype: {what} gives {dtype}, which is not supported; use A.astype(dtype=np.float32)")
     if needs_fp64(dtype) and not describe(queue.device).fp64:
         raise DtypeError(
-            f"dtype: {what} gives {dtype}, which {queue.device.name} lacks; use A.astype(np.float32), or float32 scalars"
+            f"dtype: {what} gives {dtype}, which {queue.device.name} lacks; use A.astype(dtype=np.float32), or float32 scalars"
         )
 
 

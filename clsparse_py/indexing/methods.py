@@ -252,7 +252,7 @@ class Indexing:
         if len(self.shape) != 2:
             raise ValueError("A: must have two dimensions, has one")
         n_rows, n_columns = self.shape
-        if k >= n_columns > 0 < k or -k >= n_rows > 0 > k:
+        if (k > 0 and k >= n_columns) or (k < 0 and -k >= n_rows):
             raise ValueError(f"k: exceeds the matrix of {n_rows} x {n_columns}, is {k}")
         given = values if isinstance(values, cl_array.Array) else np.asarray(values)
         if given.ndim > 1:

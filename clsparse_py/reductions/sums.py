@@ -100,12 +100,11 @@ class Sums(Matrix):
         Raises
         ------
         TypeError
-            float64 is needed, and the device lacks double precision: use ``A.astype(np.float32).mean()``.
+            float64 is needed, and the device lacks double precision: use ``dtype=np.float32``.
         """
         along = axis_of(axis)
         n = math.prod(self.shape) if along is None else self.shape[along]
-        inner = np.dtype(np.float64) if self.dtype.kind in "biu" else self.dtype
-        _device_dtype(self, inner)
+        inner = _dtype_of_shares(self, dtype)
         self.require_valid()
         structure = self.structure if inner == self.dtype else self.structure.copied(self.queue, self.indices, self.indptr)
         shares = self.assembled(structure, scaled(self.queue, self.data, inner.type(1 / n), inner))
@@ -193,8 +192,16 @@ def _device_dtype(A: Matrix, dtype: Any) -> np.dtype[Any]:
     """
     found, with_fp64 = _checked_dtype(dtype)
     if with_fp64 and not describe(arena_of(A.queue).pool.device).fp64:
-        raise DtypeError(f"dtype: {found} needs double precision, which {A.queue.device.name} lacks; use A.astype(np.float32)")
+        raise DtypeError(f"dtype: {found} needs double precision, which {A.queue.device.name} lacks; use dtype=np.float32")
     return found
+
+
+def _dtype_of_shares(A: Matrix, dtype: Any) -> np.dtype[Any]:
+    """Return the dtype in which a mean of some dtype is computed: of integers float64, or float32 if that is all there is."""
+    is_single = dtype is not None and value_dtype("dtype", dtype).name in ("float32", "complex64")
+    if A.dtype.kind not in "biu":
+        return _device_dtype(A, A.dtype)
+    return _device_dtype(A, np.float32 if is_single and not describe(A.queue.device).fp64 else np.float64)
 
 
 def _summed_by_host(
