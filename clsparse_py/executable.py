@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
-from clsparse_py.forked import is_forked
-from clsparse_py.memory import note_use, submit, unordered
+from clsparse_py.forked import is_forked, use_device
+from clsparse_py.memory import Pool, arena_of, note_use, submit, unordered
 from clsparse_py.transfer import Waits
 
 __all__ = ["Executable", "Launch"]
@@ -66,10 +66,15 @@ class Executable:
     queue: cl.CommandQueue | None = None
     noted: tuple[int, ...] = ()
     last: tuple[cl.CommandQueue, cl.Event] | None = None
+    # What `_again` needs; set by `run` if this product may be repeated without asking for what its arrays wait for.
+    alone: tuple[Launch, Pool] | None = None
 
     def run(self, queue: cl.CommandQueue, operands: tuple[Any, ...], scale: tuple[Any, ...]) -> list[cl.Event]:
         """Enqueue a product and return an event for each command."""
         with self.lock:
+            repeated = self._again(queue, operands, scale)
+            if repeated is not None:
+                return [repeated]
             wait_for = self.waits.before(queue, *operands, writes=operands[2:])
             ordered = self.waits.ordered
             if not self.launches:
@@ -99,7 +104,28 @@ class Executable:
                     note_use(queue, self.noted, event)
                 wait_for = None if ordered else [event]
             self.waits.made(event)
+            self.alone = (self.launches[0], arena_of(queue).pool) if ordered and not self.noted and len(events) == 1 else None
             return events
+
+    def _again(self, queue: cl.CommandQueue, operands: tuple[Any, ...], scale: tuple[Any, ...]) -> cl.Event | None:
+        """Enqueue the product that the arguments are set for, if nothing but the queue's order has to be kept; else None.
+
+        It is a single launch on the queue of before, whose order covers all its arrays, and no event is noted for them but this
+        queue's own, for y that of the product before.
+        """
+        if self.alone is None or self.last is None or queue is not self.queue or scale is not self.scale:
+            return None
+        data, x, y = operands
+        of_data, of_x, of_y = self.operands
+        if of_data() is not data or of_x() is not x or of_y() is not y:
+            return None
+        launch, pool = self.alone
+        if pool.uses or y.events != [self.last[1]] or not self.waits.knows(data.events) or not self.waits.knows(x.events):
+            return None
+        use_device()
+        event = submit(launch.kernel, cl.enqueue_nd_range_kernel, queue, launch.kernel, launch.global_size, launch.local_size)
+        self.last = queue, event
+        return event
 
     def _set(self, operands: tuple[Any, ...], scale: tuple[Any, ...]) -> None:
         """Set the arguments that all launches have in common."""

@@ -125,6 +125,10 @@ class Waits:
         foreign += uses_before_writing(queue, *writes) if writes else ()
         return (foreign if self.ordered else own + foreign) or None
 
+    def knows(self, events: list[cl.Event]) -> bool:
+        """Return whether all these are events of the queue that commands met before."""
+        return all(event in self._own for event in events) if events else True
+
     def made(self, event: cl.Event) -> None:
         """Take note of an event of the queue that commands are going to meet."""
         self._own.append(event)

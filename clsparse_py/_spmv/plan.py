@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import operator
 import threading
 import weakref
 from typing import Any
@@ -37,10 +36,14 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class _Checked:
-    """A product that was checked: values, x and y (weak references), alpha, beta and semiring, and the executable for them."""
+    """A product that was checked: weak references to values, x and y; alpha, beta and semiring; the executable for them."""
 
-    arrays: tuple[weakref.ref[cl_array.Array], ...]
-    others: tuple[Any, ...]
+    data: weakref.ref[cl_array.Array]
+    x: weakref.ref[cl_array.Array]
+    y: weakref.ref[cl_array.Array]
+    alpha: Any
+    beta: Any
+    semiring: Semiring
     executable: Executable
     scale: tuple[Any, ...]
 
@@ -142,19 +145,19 @@ class SpmvPlan(SetOnce):
     def remember(self, A: Matrix, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any, semiring: Semiring) -> None:
         """Take note that these operands were checked, so that `repeat` knows them."""
         if all(value is None or isinstance(value, (int, float, complex, np.generic)) for value in (alpha, beta)):  # immutable
-            arrays = tuple(map(weakref.ref, (A.data, x, y)))
-            self._last = _Checked(arrays, (alpha, beta, semiring), *self._ready(A, x, y, alpha, beta, semiring))
+            data, x_, y_ = weakref.ref(A.data), weakref.ref(x), weakref.ref(y)
+            self._last = _Checked(data, x_, y_, alpha, beta, semiring, *self._ready(A, x, y, alpha, beta, semiring))
 
     def repeat(
         self, A: Matrix, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any, semiring: Semiring
     ) -> cl.Event | None:
         """Enqueue the product that was remembered and return its event; None where an operand is another than was checked."""
-        last, arrays = self._last, (A.data, x, y)
-        if last is None or not all(map(operator.is_, (alpha, beta, semiring), last.others)):
+        last, data = self._last, A.data
+        if last is None or last.data() is not data or last.x() is not x or last.y() is not y:
             return None
-        if not all(ref() is each for ref, each in zip(last.arrays, arrays, strict=True)):
+        if alpha is not last.alpha or beta is not last.beta or semiring is not last.semiring:
             return None
-        return last.executable.run(x.queue or self.queue, arrays, last.scale)[-1]
+        return last.executable.run(x.queue or self.queue, (data, x, y), last.scale)[-1]
 
     def _ready(
         self, A: Matrix, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any, semiring: Semiring
