@@ -20,8 +20,12 @@ _MAX_LANES, _MAX_VECTORS = 32, 2
 #: Rows and entries of a part on GPUs by the lanes that share it, at most: in larger ones rows of X leave the first-level cache
 #: before the next row of A asks for them, and smaller ones cut too many rows.
 _PARTS = ((2, 16), (8, 32), (32, 64))
-#: Times that a part of so few lanes, or of more, may be larger so that no row is cut, and the largest that is made for that.
-_FEW_LANES, _LARGER_OF_FEW, _LARGER, _LARGEST_PART = 2, 2, 4, 128
+#: Lanes that are few.
+_FEW_LANES = 2
+#: Times that a part of few lanes, or of more, may be larger so that no row is cut, and the largest that is made for that.
+_LARGER_OF_FEW, _LARGER, _LARGEST_PART = 2, 4, 128
+#: Entries whose loads a team has in flight; of few lanes there is room for more.
+_UNROLL, _UNROLL_OF_FEW = 4, 8
 #: Rows and entries of a part on a CPU device, at least, and parts to a core, at most.
 _LEAST_OF_A_CORE, _PARTS_OF_A_CORE = 512, 32
 #: Columns of a block if X is larger than the cache and A's columns are scattered, each of which then comes from the cache.
@@ -174,7 +178,8 @@ def _for_lanes(device: Device, arithmetic: Arithmetic, n_columns: int, pattern: 
     step, of_rows = _step(pattern, lanes)
     if packed:
         why += "; they are apart in X"
-    shape = Shape(lanes, vectors, width, True, 4, outer, 128, step, True, packed)
+    unroll = _UNROLL_OF_FEW if lanes <= _FEW_LANES and layout.adjacent else _UNROLL
+    shape = Shape(lanes, vectors, width, True, unroll, outer, 128, step, True, packed)
     return shape, f"{why}; {of_rows}"
 
 
