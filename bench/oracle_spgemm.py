@@ -20,8 +20,9 @@ import numpy as np
 import pyopencl as cl
 
 from clsparse_py._spgemm.arguments import types_of
-from clsparse_py._spgemm.decide import METHODS, decided
-from clsparse_py._spgemm.strategy import MERGING, TAKING_ALL
+from clsparse_py._spgemm.bins import Setting
+from clsparse_py._spgemm.registry import METHODS
+from clsparse_py._spgemm.strategy import MERGING, TAKING_ALL, decided
 from clsparse_py._spgemm.thresholds import thresholds_of
 from clsparse_py._spgemm.tunable import CANDIDATES, SpgemmProblem, SpgemmTunable
 from clsparse_py.device import Device
@@ -139,7 +140,7 @@ def _distinct(labels: Iterator[str]) -> Iterator[str]:
 def _methods(device: Device, subject: SpgemmProblem) -> Iterator[str]:
     """Iterate over the methods that a device has bins of."""
     types = types_of(subject.A, subject.B)
-    return (name for name, bins in METHODS.items() if bins(device, types, thresholds_of(device, types)))
+    return (name for name, bins in METHODS.items() if bins(Setting(device, types, thresholds_of(device, types))))
 
 
 def _draws(name: str, methods: tuple[str, ...], untuned: Mapping[str, float]) -> Iterator[str]:

@@ -14,10 +14,9 @@ import scipy.sparse
 from clsparse_py import programs
 from clsparse_py._spgemm import SpgemmPlan, spgemm_plan
 from clsparse_py._spgemm.arguments import types_of
-from clsparse_py._spgemm.decide import bins_for, choosable
 from clsparse_py._spgemm.methods.merge import merges
 from clsparse_py._spgemm.request import Request
-from clsparse_py._spgemm.strategy import Strategy
+from clsparse_py._spgemm.strategy import Strategy, bins_for, choosable
 from clsparse_py._spgemm.thresholds import thresholds_of
 from clsparse_py._spmm import spmm
 from clsparse_py._spmv import spmv_plan

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
 from clsparse_py._spgemm.arguments import check_limits, check_operands, memory_limit_of, types_of
-from clsparse_py._spgemm.decide import METHODS, Method
 from clsparse_py._spgemm.estimate import Estimate, spgemm_estimate
 from clsparse_py._spgemm.explanation import Explanation
 from clsparse_py._spgemm.least import min_bytes
 from clsparse_py._spgemm.pipeline import multiply
 from clsparse_py._spgemm.plan import SpgemmPlan
+from clsparse_py._spgemm.registry import METHODS, Method
 from clsparse_py._spgemm.request import Request
 from clsparse_py._spgemm.timer import UNTIMED, Timer
 from clsparse_py.device import describe

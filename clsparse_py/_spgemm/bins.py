@@ -1,4 +1,4 @@
-"""Which method makes which rows of C: pure decisions, testable with no device's work.
+"""Which rows of C an accumulator makes.
 
 A row is taken by the first bin that holds for it, by its products, the length of A's row and the span of its columns;
 the last bin takes any. A named method gives the bins of its own bins; what it cannot hold goes to those of "auto".
@@ -7,13 +7,34 @@ the last bin takes any. A named method gives the bins of its own bins; what it c
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+from clsparse_py._spgemm.kernels import KernelTypes
+from clsparse_py._spgemm.thresholds import Thresholds
+from clsparse_py.device import Device
+from clsparse_py.records import dataclass
 
 if TYPE_CHECKING:
     from clsparse_py._spgemm.methods.base import Accumulator
-from clsparse_py.records import dataclass
 
-__all__ = ["EMPTY", "Bin", "Bins"]
+__all__ = ["EMPTY", "Bin", "Bins", "Setting"]
+
+
+class Setting(NamedTuple):
+    """All that the bins of a method depend on.
+
+    Attributes
+    ----------
+    device : Device
+    types : KernelTypes
+        Of the numeric phase.
+    thresholds : Thresholds
+        Of the device's profile.
+    """
+
+    device: Device
+    types: KernelTypes
+    thresholds: Thresholds
 
 
 @dataclass(frozen=True)

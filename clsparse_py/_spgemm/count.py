@@ -10,19 +10,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from pyopencl import array as cl_array
 
+from clsparse_py._spgemm.all_rows import staged_entries
 from clsparse_py._spgemm.analysis import Work, analyse, grouped
-from clsparse_py._spgemm.bins import Bin
-from clsparse_py._spgemm.decide import Speculation, numeric_bin
-from clsparse_py._spgemm.decision import Decision, Reason, staged_b
+from clsparse_py._spgemm.decide import Decision, Reason, Speculation, decide, speculation_for
+from clsparse_py._spgemm.features import Features
 from clsparse_py._spgemm.kind import kind_of
 from clsparse_py._spgemm.methods.base import Product, Result, Rows
 from clsparse_py._spgemm.new_arrays import new_counts, new_pointers
 from clsparse_py._spgemm.operands import Operands
+from clsparse_py._spgemm.refine import numeric_bin, refine, suits_upper_bound
 from clsparse_py._spgemm.refused import UPPER_BOUND, RefusedError
+from clsparse_py._spgemm.request import Request
 from clsparse_py._spgemm.speculation import speculate
 from clsparse_py._spgemm.steps import Step, enqueue_numeric, enqueue_symbolic, foreseen, prepared
 from clsparse_py._spgemm.timer import Timer
-from clsparse_py._spgemm.upper_bound import new_loose
+from clsparse_py._spgemm.upper_bound import fits, new_loose
 from clsparse_py.arithmetic import name_of
 from clsparse_py.errors import BuildError
 from clsparse_py.index_types import INT32_MAX
@@ -71,27 +73,36 @@ class SharedOut(NamedTuple):
         With the products of its rows.
     steps : list of Step
     work : Work
-    reason : Reason
+    decision : Decision
     """
 
     product: Product
     steps: list[Step]
     work: Work
-    reason: Reason
+    decision: Decision
 
     @property
     def n_empty(self) -> int:
         """Rows without products."""
         return self.work.taken[0]
 
+    @property
+    def may_skip_counting(self) -> bool:
+        """Whether C is allocated by its upper bound, and its rows are made without being counted first."""
+        product, work = self.product, self.work
+        if not self.decision.may_skip_counting:
+            return False
+        bins = [step.bin for step in self.steps]
+        return suits_upper_bound(product.kind.thresholds, product.shape[0], work, bins) and fits(product, work, bins)
 
-def count(operands: Operands, decision: Decision, timer: Timer, *, counting_only: bool = False) -> Counted:
+
+def count(operands: Operands, request: Request, timer: Timer, *, counting_only: bool = False) -> Counted:
     """Return the structure of C but for its columns. Waits for the device twice, or once if a speculation holds.
 
     Parameters
     ----------
     operands : Operands
-    decision : Decision
+    request : Request
     timer : Timer
     counting_only : bool
         Whether C is not to be made afterwards, so that kernels for that are not built.
@@ -104,13 +115,14 @@ def count(operands: Operands, decision: Decision, timer: Timer, *, counting_only
     if not (operands.a.nnz and operands.b.nnz):
         return _without_products(operands, timer)
     timer.ended("analysis")
-    speculation = decision.speculation()
+    features = operands.features
+    speculation = speculation_for(operands.product.kind, features, operands.refused) if request.is_auto else None
     if speculation is not None:
-        counted = _speculative(operands, speculation)
+        counted = _speculative(operands, features, speculation)
         timer.ended("symbolic")
         if counted is not None:
             return counted
-    shared = share_out(operands, decision)
+    shared = share_out(operands, features, request)
     chain, product, steps = operands.chain, shared.product, shared.steps
     # Only now: listing rows may have needed this memory.
     counts, indptr = new_counts(chain, product, operands.allocator)
@@ -118,7 +130,7 @@ def count(operands: Operands, decision: Decision, timer: Timer, *, counting_only
         chain.fill(counts, 0, product.shape[0])
     timer.ended("analysis")
     loose: Result | None = None
-    if decision.may_skip_counting(shared.work, product, [step.bin for step in steps]):
+    if shared.may_skip_counting:
         loose = _by_upper_bound(operands, shared, counts)
         timer.ended("numeric")
     if loose is None:
@@ -127,7 +139,7 @@ def count(operands: Operands, decision: Decision, timer: Timer, *, counting_only
     enqueue_scan(chain, counts, indptr, product.shape[0], kind="pointers")
     nnz = int(chain.read(indptr, 1, product.shape[0])[0])
     timer.ended("symbolic")
-    return Counted(product, steps, indptr, nnz, shared.reason._replace(upper_bound=loose is not None), loose)
+    return Counted(product, steps, indptr, nnz, shared.decision.reason._replace(upper_bound=loose is not None), loose)
 
 
 def _without_products(operands: Operands, timer: Timer) -> Counted:
@@ -139,7 +151,7 @@ def _without_products(operands: Operands, timer: Timer) -> Counted:
     return Counted(product, (), indptr, 0, Reason("there are no products"))
 
 
-def _speculative(operands: Operands, speculation: Speculation) -> Counted | None:
+def _speculative(operands: Operands, features: Features, speculation: Speculation) -> Counted | None:
     """Return the structure of a product by one symbolic kernel for all rows; None if rows are to be analysed after all."""
     chain, product, device = operands.chain, operands.product, operands.chain.device
     try:
@@ -151,21 +163,26 @@ def _speculative(operands: Operands, speculation: Speculation) -> Counted | None
     except MemoryError as error:
         _log.info("the product is analysed: %s", error)
         return None
-    bin_ = numeric_bin(product.kind.thresholds, speculation, found, staged_b(operands)) if found else None
-    if found is None or bin_ is None or bin_.accumulator in operands.refused:
+    if found is None:
+        return None
+    kind = product.kind
+    bin_ = numeric_bin(kind.thresholds, speculation, found, staged_entries(kind, features))
+    if bin_ is None or bin_.accumulator in operands.refused:
         return None
     product = product._replace(n_products=found.n_products, bound=found.n_products)
     steps = (Step(bin_, Rows(product.shape[0], n_empty=found.n_empty), None),)
     return Counted(product, steps, found.indptr, found.nnz, _SPECULATED)
 
 
-def share_out(operands: Operands, decision: Decision, c_index: np.dtype[Any] | None = None) -> SharedOut:
+def share_out(operands: Operands, features: Features, request: Request, c_index: np.dtype[Any] | None = None) -> SharedOut:
     """Analyse a product, and share its rows out among bins. Waits for the device once.
 
     Parameters
     ----------
     operands : Operands
-    decision : Decision
+    features : Features
+        Of the product.
+    request : Request
     c_index : numpy.dtype, optional
         Of C's indices if C is there; by default one that C's upper bound fits in.
 
@@ -176,19 +193,19 @@ def share_out(operands: Operands, decision: Decision, c_index: np.dtype[Any] | N
     """
     chain, product = operands.chain, operands.product
     (m, n), kind = product.shape, product.kind
-    bins, reason = decision.bins()
-    work = analyse(chain, (m, n), operands.a.nnz, product.structure, bins, uneven=decision.expects_several)
+    decision = decide(kind, features, request, operands.budget, operands.refused)
+    work = analyse(chain, (m, n), operands.a.nnz, product.structure, decision.bins, uneven=decision.is_uneven)
+    shares = refine(kind, features, decision, work, operands.refused)
     if c_index is None:
         c_index = kind.c_index if max(work.bound, m, n) <= INT32_MAX else np.dtype(np.int64)
     if c_index != kind.c_index:
         kind = kind_of(kind.device, replace(kind.types, c_index=name_of(c_index)))
     product = product._replace(kind=kind, products=work.products, n_products=work.n_products, bound=work.bound)
-    refined = decision.refine(bins, work)
-    each = [(refined, Rows(m, n_empty=work.taken[0]))] if isinstance(refined, Bin) else grouped(chain, m, work, refined)
+    each = grouped(chain, m, work, shares)
     # The lists of rows are made, and the numbers of bins are not needed any more.
     work.bin = None
     steps = [prepared(chain, product, bin_, rows) for bin_, rows in each if bin_.accumulator is not None]
-    return SharedOut(product, steps, work, reason)
+    return SharedOut(product, steps, work, decision)
 
 
 def _by_upper_bound(operands: Operands, shared: SharedOut, counts: cl_array.Array) -> Result | None:

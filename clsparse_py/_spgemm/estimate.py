@@ -11,13 +11,13 @@ from clsparse_py._spgemm.analysis import Work, analyse
 from clsparse_py._spgemm.arguments import check_operands, types_of, with_index
 from clsparse_py._spgemm.bins import EMPTY, Bin, Bins
 from clsparse_py._spgemm.canonical_values import CanonicalOperand
-from clsparse_py._spgemm.decide import is_narrow
 from clsparse_py._spgemm.kernels import KernelTypes
 from clsparse_py._spgemm.least import copy_bytes, min_bytes
 from clsparse_py._spgemm.methods.base import workspace_bound
 from clsparse_py._spgemm.methods.dense_chunked import worker_bytes, workers_on
 from clsparse_py._spgemm.pipeline import inspected
 from clsparse_py._spgemm.request import Request
+from clsparse_py._spgemm.strategy import is_narrow
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device, describe
 from clsparse_py.index_types import INT32_MAX

@@ -3,35 +3,35 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import replace
 
-from clsparse_py._spgemm.arguments import memory_limit_of
 from clsparse_py._spgemm.bins import Bin, Bins
-from clsparse_py._spgemm.decide import DENSE_CHUNKED, auto, decided, is_narrow
 from clsparse_py._spgemm.kernels import KernelTypes
-from clsparse_py._spgemm.methods.dense_windows import DenseWindows
+from clsparse_py._spgemm.methods.dense import CHUNKED, FILLED
 from clsparse_py._spgemm.methods.esc import Esc
 from clsparse_py._spgemm.methods.long_rows import LongRows
-from clsparse_py._spgemm.refused import refused_of
+from clsparse_py._spgemm.strategy import auto, decided, is_narrow
 from clsparse_py.device import Device
 
 __all__ = ["without_refused"]
 
 
-def without_refused(bins: Bins, device: Device, types: KernelTypes, n_columns: int, memory_limit: int | None) -> Bins:
-    """Return bins for the same rows with other accumulators for those with a refused kernel; the bins if none is refused."""
-    refused = refused_of(device, types)
-    return (
-        _without(bins, frozenset(refused), device, types, n_columns, memory_limit_of(device, memory_limit)) if refused else bins
-    )
+def without_refused(
+    bins: Bins, refused: Collection[Hashable], device: Device, types: KernelTypes, n_columns: int, room: int
+) -> Bins:
+    """Return bins for the same rows with other accumulators for those with a refused kernel; the bins if none is refused.
+
+    ``room``: bytes that the workspace may have.
+    """
+    return _without(bins, frozenset(refused), device, types, n_columns, room) if refused else bins
 
 
 # Kept: bins are compared by identity, and results of the analysis are kept by them.
 @functools.lru_cache(maxsize=256)
 def _without(bins: Bins, refused: frozenset[Hashable], device: Device, types: KernelTypes, n_columns: int, room: int) -> Bins:
-    last = (Bin("esc", Esc(bounded=True)), Bin("long-rows", LongRows(bounded=True)), Bin("dense", DenseWindows()))
-    others = (*bins, *auto(device, types, decided(device, types).value), *last, DENSE_CHUNKED)
+    last = (Bin("esc", Esc(bounded=True)), Bin("long-rows", LongRows(bounded=True)), FILLED)
+    others = (*bins, *auto(device, types, decided(device, types).value), *last, CHUNKED)
     narrow = is_narrow(types, n_columns, room)
     able = [
         bin_

@@ -9,8 +9,9 @@ import numpy as np
 
 from clsparse_py._spgemm.arguments import types_of, with_index
 from clsparse_py._spgemm.canonical_values import CanonicalOperand
+from clsparse_py._spgemm.features import Budget, Features
 from clsparse_py._spgemm.kind import kind_of
-from clsparse_py._spgemm.methods.base import Product
+from clsparse_py._spgemm.methods.base import Product, workspace_bound
 from clsparse_py._spgemm.refused import refused_of
 from clsparse_py._spgemm.request import Request
 from clsparse_py.errors import BuildError
@@ -41,6 +42,20 @@ class Operands(NamedTuple):
     product: Product
     refused: Mapping[Hashable, BuildError]
     allocator: Any
+
+    @property
+    def features(self) -> Features:
+        """What is known of the product."""
+        a, b, product = self.a, self.b, self.product
+        m, n = product.shape
+        entry_bytes = product.b_data.dtype.itemsize + product.kind.index.itemsize
+        return Features((m, b.matrix.shape[0], n), (a.nnz, b.nnz), a.known, b.known, entry_bytes)
+
+    @property
+    def budget(self) -> Budget:
+        """What the product may take."""
+        product = self.product
+        return Budget(product.memory_limit, workspace_bound(*product.structure, product.a_data, product.b_data))
 
 
 def operands_of(A: Matrix, B: Matrix, request: Request) -> Operands:

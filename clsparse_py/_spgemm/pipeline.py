@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 from typing import NamedTuple
 
+from clsparse_py._spgemm.bins import EMPTY, Bins
 from clsparse_py._spgemm.count import Counted, count
-from clsparse_py._spgemm.decision import decide, windows
 from clsparse_py._spgemm.fill import fill
 from clsparse_py._spgemm.methods.base import Result
+from clsparse_py._spgemm.methods.dense import WINDOWS
 from clsparse_py._spgemm.one_launch import in_one_launch
 from clsparse_py._spgemm.operands import Operands, operands_of
 from clsparse_py._spgemm.refused import until_built
@@ -20,6 +21,10 @@ from clsparse_py.workspace import Workspace, counting
 __all__ = ["Inspected", "inspected", "multiply"]
 
 _log = logging.getLogger(__name__)
+
+#: The bins that need the least memory.
+_IN_WINDOWS = Bins((EMPTY, WINDOWS))
+_MISSING = "windows of columns, as memory is missing for what was chosen"
 
 
 class Inspected(NamedTuple):
@@ -56,7 +61,7 @@ def multiply(A: Matrix, B: Matrix, request: Request, timer: Timer = UNTIMED, wor
 
 
 def _multiply(A: Matrix, B: Matrix, request: Request, timer: Timer) -> Result:
-    operands, counted = _inspected(A, B, request, timer, True, False)
+    operands, counted = _inspected(A, B, request, timer)
     C, _ = fill(operands, counted, timer)
     operands.chain.finish(*C[:3])
     return C
@@ -77,20 +82,19 @@ def inspected(A: Matrix, B: Matrix, request: Request, *, counting_only: bool = F
     ValueError, MemoryError, BuildError
         As for `spgemm`.
     """
-    return until_built(_inspected, A, B, request, UNTIMED, False, counting_only)
+    return until_built(_inspected, A, B, request._replace(values_later=True), UNTIMED, counting_only)
 
 
-def _inspected(A: Matrix, B: Matrix, request: Request, timer: Timer, may_skip_counting: bool, counting_only: bool) -> Inspected:
+def _inspected(A: Matrix, B: Matrix, request: Request, timer: Timer, counting_only: bool = False) -> Inspected:
     operands = operands_of(A, B, request)
     counted: Counted | None = None
     try:
-        decision = decide(operands, request, may_skip_counting=may_skip_counting)
-        counted = count(operands, decision, timer, counting_only=counting_only)
+        counted = count(operands, request, timer, counting_only=counting_only)
     except MemoryError as error:
         _log.info("all rows go through windows of columns: %s", error)
     if counted is None:
         # Not in the handler: the error keeps the memory allocated so far.
-        counted = count(operands, windows(operands, request), timer, counting_only=counting_only)
+        counted = count(operands, request._replace(bins=_IN_WINDOWS, why=_MISSING), timer, counting_only=counting_only)
     _require_few(counted.nnz, request.max_nnz)
     return Inspected(operands, counted)
 

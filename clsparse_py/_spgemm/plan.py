@@ -12,7 +12,6 @@ from pyopencl import array as cl_array
 
 from clsparse_py._spgemm.canonical_values import CanonicalOperand
 from clsparse_py._spgemm.count import share_out
-from clsparse_py._spgemm.decision import decide
 from clsparse_py._spgemm.explanation import BinRows, Explanation
 from clsparse_py._spgemm.fill import new_indices
 from clsparse_py._spgemm.methods.base import Product, Result
@@ -151,8 +150,8 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         product, steps, why = self._product, self._steps, self._why
         try:
             operands = operands_of(A, B, self._request)
-            shared = share_out(operands, decide(operands, self._request), self.indptr.dtype)
-            product, steps, why = shared.product, shared.steps, str(shared.reason)
+            shared = share_out(operands, operands.features, self._request, self.indptr.dtype)
+            product, steps, why = shared.product, shared.steps, str(shared.decision.reason)
         except MemoryError as error:
             _log.info("rows are not shared out anew: %s", error)
             steps = in_windows(product, steps)

@@ -25,6 +25,10 @@ class Request(NamedTuple):
         Of "auto", if not the one that the device's profile has for the product.
     bins : Bins or None
         These make the rows, exactly as given: no speculation, no refinement. The last takes any row.
+    why : str
+        The reason for them.
+    values_later : bool
+        Whether the entries of C are asked for before its values.
     """
 
     method: str = "auto"
@@ -34,6 +38,18 @@ class Request(NamedTuple):
     max_nnz: int | None = None
     strategy: Strategy | None = None
     bins: Bins | None = None
+    why: str = "the bins were given"
+    values_later: bool = False
+
+    @property
+    def is_auto(self) -> bool:
+        """Whether a strategy says how rows are made, given or not: the analysis may be spared, and its work refines the bins."""
+        return self.bins is None and self.method == "auto"
+
+    @property
+    def may_skip_counting(self) -> bool:
+        """Whether no one asks for the entries of C before its values."""
+        return not self.values_later and self.max_nnz is None
 
     @property
     def is_open(self) -> bool:

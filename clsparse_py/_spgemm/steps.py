@@ -9,10 +9,11 @@ from typing import NamedTuple
 from pyopencl import array as cl_array
 
 from clsparse_py._spgemm.bins import Bin
-from clsparse_py._spgemm.decide import WINDOWS, are_long
 from clsparse_py._spgemm.kernels import RowKernel
 from clsparse_py._spgemm.methods.base import Accumulator, Product, Result, Rows
+from clsparse_py._spgemm.methods.dense import WINDOWS
 from clsparse_py._spgemm.methods.team import Team
+from clsparse_py._spgemm.refine import are_long
 from clsparse_py._spgemm.refused import RefusedError
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain

@@ -6,18 +6,43 @@ A strategy is what profiles choose. Its label is a list of names, of which those
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import functools
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 
+from clsparse_py._spgemm.arguments import memory_limit_of
+from clsparse_py._spgemm.bins import EMPTY, Bin, Bins, Setting
+from clsparse_py._spgemm.features import Features
+from clsparse_py._spgemm.kernels import KernelTypes
+from clsparse_py._spgemm.methods.esc import Esc
+from clsparse_py._spgemm.methods.merge import Merge
+from clsparse_py._spgemm.registry import METHODS, PARTS
+from clsparse_py._spgemm.thresholds import Thresholds, thresholds_of
+from clsparse_py.arithmetic import name_of
 from clsparse_py.device import Device
 from clsparse_py.records import dataclass
-from clsparse_py.structure import Facts
+from clsparse_py.tuning import profiles
 from clsparse_py.tuning.labels import MOST, number
 
-__all__ = ["MERGING", "TAKING_ALL", "Entry", "Limits", "Strategy", "features_of"]
+__all__ = [
+    "MERGING",
+    "TAKING_ALL",
+    "Entry",
+    "Limits",
+    "Strategy",
+    "auto",
+    "bins_for",
+    "choosable",
+    "decided",
+    "is_narrow",
+    "parse",
+]
 
 #: Methods that may have limits, and those that take any row in any memory: one of these comes last.
 MERGING = ("reg-merge", "merge")
 TAKING_ALL = ("esc", "esc-local", "long-rows")
+#: Features of a product of which nothing is known.
+_TYPICAL = Features((1 << 20, 1 << 20, 1 << 20), (1 << 23, 1 << 23)).by_name()
 
 
 @dataclass(frozen=True)
@@ -98,48 +123,110 @@ def _entry(text: str, label: str, methods: Collection[str]) -> Entry:
     return Entry(method, Limits(*(number(each, f"strategy: a limit of {method}", 0, MOST) for each in numbers)))
 
 
-def features_of(
-    shape: tuple[int, int, int],
-    nnz: tuple[int, int],
-    A: Facts | None = None,
-    device: Device | None = None,
-    entry_bytes: int = 12,
-) -> dict[str, float]:
-    """Return what profiles decide by: what is known of a product before the analysis shares its rows out.
+@functools.lru_cache(maxsize=64)
+def parse(label: str) -> Strategy:
+    """Return the strategy that a label names.
+
+    Raises
+    ------
+    ValueError
+        It names none.
+    """
+    return Strategy.parse(label, PARTS)
+
+
+def decided(device: Device, types: KernelTypes, features: Mapping[str, float] = _TYPICAL) -> profiles.Ruling[Strategy]:
+    """Return the strategy that the device's profile has for a product; see `Features.by_name`."""
+    assert types.arithmetic is not None  # of a numeric phase
+    return profiles.decide(device, "spgemm", name_of(types.arithmetic.result), "strategy", features, parse)
+
+
+def choosable(device: Device, types: KernelTypes) -> tuple[Strategy, ...]:
+    """Return all strategies that the device's profile may choose."""
+    assert types.arithmetic is not None  # of a numeric phase
+    found = profiles.rules(device, "spgemm", name_of(types.arithmetic.result), "strategy", _TYPICAL, parse)
+    return tuple(found.values.values())
+
+
+def auto(device: Device, types: KernelTypes, strategy: Strategy) -> tuple[Bin, ...]:
+    """Return the bins of "auto", of which the last takes any row."""
+    setting = Setting(device, types, thresholds_of(device, types))
+    return tuple(bin_ for entry in strategy.entries for bin_ in _of_entry(setting, entry))
+
+
+def _of_entry(setting: Setting, entry: Entry) -> tuple[Bin, ...]:
+    """Return the bins of an entry of a strategy: with limits for even rows, in global memory with little of it."""
+    found, limits = PARTS[entry.method](setting), entry.limits
+    if entry.method in ("esc", "esc-local"):
+        return *found[:-1], Bin(entry.method, Esc(bounded=True, expected_fill=setting.thresholds.expected_fill))
+    if limits is None:
+        return found
+    merging = ((bin_, bin_.accumulator) for bin_ in found if isinstance(bin_.accumulator, Merge))
+    return tuple(
+        replace(bin_, max_products=limits.max_products if each.lanes > 1 else limits.max_item_products, even=True)
+        for bin_, each in merging
+        if each.length <= limits.max_length
+    )
+
+
+def bins_for(
+    method: str,
+    device: Device,
+    types: KernelTypes,
+    n_columns: int = 0,
+    memory_limit: int | None = None,
+    strategy: Strategy | None = None,
+    accumulator_limit: int | None = None,
+) -> Bins:
+    """Return the bins of a method, rows without products first; rows that it cannot hold go to the bins of "auto".
 
     Parameters
     ----------
-    shape : tuple of int
-        Rows of A, its columns, columns of B.
-    nnz : tuple of int
-        Entries of A and of B.
-    A : Facts or None
-        Facts of A: if there are none, rows are taken to be alike, and half of the columns to be neighbours.
-    device : Device or None
-        That makes it, for the features that are relative to the device.
-    entry_bytes : int
-        Of an entry of B.
+    method : str
+        "auto" or a name in `METHODS`.
+    device : Device
+    types : KernelTypes
+        Of the numeric phase.
+    n_columns : int
+        Of B.
+    memory_limit : int, optional
+        Bytes that the workspace may have.
+    strategy : Strategy, optional
+        Of "auto"; by default the one that the profile has for a product of which nothing is known.
+    accumulator_limit : int, optional
+        Bytes that an accumulator as wide as B may have; by default as many as the workspace.
     """
-    rows, inner, columns = shape
-    mean, mean_of_b = nnz[0] / max(rows, 1), nnz[1] / max(inner, 1)
-    # Drivers that tell no cache have one of the size of all local memory.
-    cache = (device.cache_bytes or device.local_memory * device.compute_units) if device else 1
-    return {
-        "rows": rows,
-        "columns": columns,
-        "nnz": nnz[0],
-        "nnz_of_b": nnz[1],
-        "mean": mean,
-        "mean_of_b": mean_of_b,
-        "longest_by_mean": A.longest / mean if A and A.longest else 1.0,
-        # Neighbouring columns of A name rows of B that have columns in common, in meshes and blocks.
-        "adjacent": A.adjacent / nnz[0] if A and A.longest else 0.5,
-        # As there would be if all rows of B were alike.
-        "products": nnz[0] * mean_of_b,
-        "mean_products": mean * mean_of_b,
-        # How full a row of C would be if no columns met.
-        "fill": mean * mean_of_b / max(columns, 1),
-        # Each row of B is read again for each entry of A that names it.
-        "bytes_by_cache": nnz[1] * entry_bytes / max(cache, 1),
-        "rows_by_items": rows / (device.compute_units * device.resident) if device else rows,
-    }
+    room, chosen = memory_limit_of(device, memory_limit), strategy or decided(device, types).value
+    narrow = is_narrow(types, n_columns, room if accumulator_limit is None else min(room, accumulator_limit))
+    of_method = None if method == "auto" else METHODS[method]
+    return _bins(of_method, device, types, thresholds_of(device, types), n_columns, room, narrow, chosen)
+
+
+def is_narrow(types: KernelTypes, n_columns: int, limit: int) -> bool:
+    """Return whether an accumulator as wide as B, a value and a bit for each column and some more, has so many bytes at most."""
+    assert types.arithmetic is not None  # of a numeric phase
+    return (types.arithmetic.result.itemsize + 1) * n_columns <= limit
+
+
+# Kept: to ask what each bin takes on a device costs more than to make a small product.
+@functools.lru_cache(maxsize=256)
+def _bins(
+    of_method: Callable[[Setting], tuple[Bin, ...]] | None,
+    device: Device,
+    types: KernelTypes,
+    thresholds: Thresholds,
+    n_columns: int,
+    room: int,
+    narrow: bool,
+    strategy: Strategy,
+) -> Bins:
+    """Return the bins of a method, or of a strategy alone, where the workspace may have so many bytes."""
+    named = of_method(Setting(device, types, thresholds)) if of_method else ()
+    bins: list[Bin] = []
+    for bin_ in (EMPTY, *named, *auto(device, types, strategy)):
+        if not bin_.holds(n_columns, room, narrow=narrow) or any(earlier.covers(bin_) for earlier in bins):
+            continue
+        bins.append(bin_)
+        if bin_.takes_all:
+            break
+    return Bins(bins)

@@ -13,17 +13,18 @@ import pyopencl as cl
 from typing_extensions import override
 
 from clsparse_py._spgemm.analysis import Work, analyse
-from clsparse_py._spgemm.bins import Bin
 from clsparse_py._spgemm.count import count
-from clsparse_py._spgemm.decide import are_long, parse
-from clsparse_py._spgemm.decision import decide
+from clsparse_py._spgemm.decide import decide, speculation_for
+from clsparse_py._spgemm.features import Features
 from clsparse_py._spgemm.operands import operands_of
 from clsparse_py._spgemm.pipeline import multiply
+from clsparse_py._spgemm.refine import are_long, refine, suits_upper_bound
 from clsparse_py._spgemm.refused import until_built
 from clsparse_py._spgemm.request import Request
-from clsparse_py._spgemm.strategy import Strategy, features_of
+from clsparse_py._spgemm.strategy import Strategy, parse
 from clsparse_py._spgemm.thresholds import Thresholds, made, supposing
 from clsparse_py._spgemm.timer import UNTIMED
+from clsparse_py._spgemm.upper_bound import fits
 from clsparse_py.csr import csr_array
 from clsparse_py.device import Device, describe
 from clsparse_py.errors import BuildError
@@ -184,8 +185,8 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
         A = csr_array(left, queue=queue)
         B = A if right is left else csr_array(right, queue=queue)
         entry_bytes = B.dtype.itemsize + B.indices.dtype.itemsize
-        features = features_of((*left.shape, right.shape[1]), (left.nnz, right.nnz), A.facts, device, entry_bytes)
-        return SpgemmProblem(name, queue, (left, right), A, B, features)
+        features = Features((*left.shape, right.shape[1]), (left.nnz, right.nnz), A.facts, B.facts, entry_bytes)
+        return SpgemmProblem(name, queue, (left, right), A, B, features.by_name(device))
 
     @override
     def configurations(self, device: Device, dtype: str, question: str) -> tuple[str, ...]:
@@ -236,24 +237,25 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
         """
         with supposing(self._changed(device, dtype, label)):
             operands = operands_of(subject.A, subject.B, request)
-            decision, product = decide(operands, request), operands.product
-            if decision.speculation() is not None:
+            features, product, refused = operands.features, operands.product, operands.refused
+            kind, m = product.kind, product.shape[0]
+            if speculation_for(kind, features, refused) is not None:
                 # Only the symbolic phase tells whether it holds.
-                counted = until_built(lambda: count(operands, decision, UNTIMED))
+                counted = until_built(lambda: count(operands, request, UNTIMED))
                 return [(step.bin.accumulator, step.rows.n) for step in counted.steps], counted.reason
-            bins, _ = decision.bins()
-            (m, n), kind = product.shape, product.kind
+            decision = decide(kind, features, request, operands.budget, refused)
+            bins = decision.bins
             work = works.get(bins.limits)
             if work is None:
                 chain = operands.chain
-                work = works[bins.limits] = analyse(chain, (m, n), operands.a.nnz, product.structure, bins)
+                work = works[bins.limits] = analyse(chain, product.shape, operands.a.nnz, product.structure, bins)
                 chain.finish()
-            refined = decision.refine(bins, work)
-            each = [(refined, m)] if isinstance(refined, Bin) else [(bin_, rows) for bin_, rows in refined if rows]
+            each = [(bin_, rows) for bin_, rows in refine(kind, features, decision, work, refused) if rows]
             steps = [(bin_.accumulator, bin_.limits, rows, are_long(kind, bin_, rows, m)) for bin_, rows in each]
-            counted_first = product._replace(products=work.products, n_products=work.n_products, bound=work.bound)
+            made_of = product._replace(n_products=work.n_products, bound=work.bound)
             making = [bin_ for bin_, _ in each if bin_.accumulator is not None]
-            return steps, decision.may_skip_counting(work, counted_first, making), decision.expects_several
+            loose = decision.may_skip_counting and suits_upper_bound(kind.thresholds, m, work, making)
+            return steps, loose and fits(made_of, work, making), decision.is_uneven
 
     @override
     def features(self, subject: SpgemmProblem) -> dict[str, float]:

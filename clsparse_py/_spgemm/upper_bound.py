@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
 from pyopencl import array as cl_array
 from typing_extensions import override
 
+from clsparse_py._spgemm.analysis import Work
+from clsparse_py._spgemm.bins import Bin
 from clsparse_py._spgemm.kernels import KernelTypes
 from clsparse_py._spgemm.kind import Kind
 from clsparse_py._spgemm.methods.base import Product, Result
@@ -17,7 +19,7 @@ from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.programs import Parameters
 from clsparse_py.records import dataclass
 
-__all__ = ["Compaction", "enqueue_compaction", "new_loose"]
+__all__ = ["Compaction", "enqueue_compaction", "fits", "new_loose"]
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,12 @@ class Compaction(Parameters):
     @override
     def arguments(self) -> Mapping[str, object]:
         return {"work_group": self.work_group, "tile": self.tile, "items": self.ITEMS}
+
+
+def fits(product: Product, work: Work, bins: Sequence[Bin]) -> bool:
+    """Return whether the workspace has the bytes for C by its upper bound, and for what makes its rows."""
+    room, least = product.upper_bytes, max((bin_.min_bytes for bin_ in bins), default=0)
+    return room + max(room, least) <= product.free and room + least <= product.spare(int(work.n_products / work.compression))
 
 
 def new_loose(chain: Chain, product: Product, counts: cl_array.Array) -> Result:

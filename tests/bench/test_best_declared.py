@@ -12,7 +12,8 @@ import pytest
 import scipy.sparse as sp
 
 from bench import oracle, oracle_spgemm
-from clsparse_py._spgemm.decide import METHODS, parse
+from clsparse_py._spgemm.registry import METHODS
+from clsparse_py._spgemm.strategy import parse
 from clsparse_py._spgemm.thresholds import made
 from clsparse_py._spgemm.tunable import SpgemmTunable
 from clsparse_py.device import describe

@@ -16,7 +16,7 @@ from values import INDEX_TYPES, numbers, same
 
 import clsparse_py
 from clsparse_py import csr_array, describe
-from clsparse_py._spgemm import METHODS, SpgemmPlan, decision, spgemm, spgemm_estimate, spgemm_plan
+from clsparse_py._spgemm import METHODS, SpgemmPlan, count, decide, spgemm, spgemm_estimate, spgemm_plan
 from clsparse_py._spgemm.arguments import types_of
 from clsparse_py._spgemm.bins import EMPTY, Bin, Bins
 from clsparse_py._spgemm.methods.base import Accumulator
@@ -107,10 +107,10 @@ def by_upper_bound(dtype: np.dtype[Any], index: type[Any]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("clsparse_py.launch.describe", lambda device: replace(describe(device), type="gpu"))
         for name, value in (("suits_upper_bound", True), ("speculation_for", None)):
-            patch.setattr(decision, name, lambda *_, value=value: value)
+            patch.setattr(count, name, lambda *_, value=value: value)
         for last in (EscTeam(512, lanes=8), EscGroup(1024, 64, entries=512)):
             bins = Bins((EMPTY, Bin("given", Sort(4, 4), 16, 16), Bin("given", last)))
-            patch.setattr(decision, "bins_for", lambda *_, bins=bins: bins)
+            patch.setattr(decide, "bins_for", lambda *_, bins=bins: bins)
             A, B = (on_device(each, numbers(each.nnz, dtype), index) for each in (LEFT, RIGHT))
             known = thresholds_of(describe(A.queue.device), types_of(A, B))
             with supposing(replace(known, max_small_products=0)):

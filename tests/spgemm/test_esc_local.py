@@ -15,12 +15,12 @@ from platforms import PLATFORMS
 from problems import assert_product, device_matrix, random_matrix, rows_of
 
 from clsparse_py import csr_array, describe, programs, spgemm
-from clsparse_py._spgemm.bins import EMPTY, Bin, Bins
-from clsparse_py._spgemm.decide import bins_for, esc_local
+from clsparse_py._spgemm.bins import EMPTY, Bin, Bins, Setting
 from clsparse_py._spgemm.kernels import KernelTypes
-from clsparse_py._spgemm.methods.esc_local import EscGroup, EscItem, EscTeam, esc_bins
+from clsparse_py._spgemm.methods.esc_local import EscGroup, EscItem, EscTeam, esc_bins, esc_local
 from clsparse_py._spgemm.plan import SpgemmPlan
 from clsparse_py._spgemm.request import Request
+from clsparse_py._spgemm.strategy import bins_for
 from clsparse_py._spgemm.thresholds import Thresholds, thresholds_of
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.launch import Chain
@@ -105,10 +105,10 @@ def test_groups_take_what_local_memory_does_not_hold(queue: cl.CommandQueue) -> 
     rng = np.random.default_rng(6)
     A, B = rows_of((3, 900, 0, 10), 1000, rng, np.float32), rows_of(np.full(1000, 12), 5000, rng, np.float32)
     device = replace(describe(queue.device), local_memory=48 << 10)
-    *_, group, last = esc_local(device, DOUBLE, limits())
+    *_, group, last = esc_local(Setting(device, DOUBLE, limits()))
     assert isinstance(group.accumulator, EscGroup)
     assert last.takes_all
-    plan = planned(queue, (*esc_local(device, DOUBLE, limits())[:2], group, last), A, B)
+    plan = planned(queue, (*esc_local(Setting(device, DOUBLE, limits()))[:2], group, last), A, B)
     assert [each.n_rows for each in plan.explain().bins if "global memory, a work-group" in each.parameters] == [1]
     # Where the workspace has no room for one work-group's, others take such a row.
     named = [bin_.accumulator for bin_ in bins_for("esc-local", device, DOUBLE, 5000, group.min_bytes - 1)]
@@ -132,7 +132,7 @@ def test_rows_in_global_memory_are_made_beside_others(
     rng = np.random.default_rng(11)
     lengths = np.concatenate((rng.integers(0, 5, 500), (200, 150, 200)))
     A, B = rows_of(lengths, 300, rng, np.float32), rows_of(np.full(300, 4), 2000, rng, np.float32)
-    esc = esc_local(describe(queue.device), DOUBLE, limits())[-1]
+    esc = esc_local(Setting(describe(queue.device), DOUBLE, limits()))[-1]
     bins = (Bin("esc-local", EscItem(32), 32, 32), Bin("esc-local", EscGroup(1000, work_group, entries=300), 1000, 300), esc)
     planned(queue, bins, A, B)
     # The symbolic and the numeric phase, and that of other values.
@@ -176,7 +176,7 @@ def test_thresholds(queue: cl.CommandQueue, thresholds: tuple[int, int, int]) ->
     lengths = (0, 1, 2, 3, 4, 5, 10, 16, 17, 32, 33, 150, 400, 900)
     A, B = rows_of(lengths, 1000, rng, np.float32), rows_of(np.arange(1000) % 20, 1000, rng, np.float32)
     device = describe(queue.device)
-    plan = planned(queue, esc_local(device, DOUBLE, limits(*thresholds)), A, B)
+    plan = planned(queue, esc_local(Setting(device, DOUBLE, limits(*thresholds))), A, B)
     products = np.diff(B.indptr)[A.indices]
     products = np.add.reduceat(np.append(products, 0), A.indptr[:-1]) * (np.diff(A.indptr) > 0)
     for each in plan.explain().bins:
@@ -215,7 +215,7 @@ def test_rows_are_not_reordered_where_all_are_short(queue: cl.CommandQueue) -> N
     # Rows without products among them.
     A, B = rows_of(rng.integers(0, 5, 100), 50, rng, np.float32), rows_of(rng.integers(0, 8, 50), 90, rng, np.float32)
     with programs.recording() as built:
-        planned(queue, esc_local(describe(queue.device), DOUBLE, limits()), A, B)
+        planned(queue, esc_local(Setting(describe(queue.device), DOUBLE, limits())), A, B)
     of_rows = [each.parameters for each in built if each.parameters.template == "spgemm/esc_item"]
     assert of_rows
     assert not any(each.listed for each in of_rows)

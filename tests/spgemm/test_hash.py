@@ -15,12 +15,12 @@ from problems import assert_product, device_matrix, random_matrix, rows_of
 from clsparse_py import csr_array, describe, programs
 from clsparse_py._spgemm import METHODS, spgemm, spgemm_plan
 from clsparse_py._spgemm.bins import Bin
-from clsparse_py._spgemm.decide import bins_for
 from clsparse_py._spgemm.kernels import KernelTypes
 from clsparse_py._spgemm.kind import Kind
 from clsparse_py._spgemm.methods.base import Product, Rows
 from clsparse_py._spgemm.methods.dense_windows import DenseWindowsKernel
 from clsparse_py._spgemm.methods.hash import Hash, HashKernel, LargeHash
+from clsparse_py._spgemm.strategy import bins_for
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Portability
 

@@ -15,10 +15,11 @@ from problems import assert_product, device_matrix, random_matrix, rows_of
 
 from clsparse_py import spgemm_plan
 from clsparse_py._spgemm import tunable
-from clsparse_py._spgemm.decide import METHODS, auto, bins_for, parse
+from clsparse_py._spgemm.features import Features
 from clsparse_py._spgemm.kernels import KernelTypes
 from clsparse_py._spgemm.methods.merge import Merge
-from clsparse_py._spgemm.strategy import Entry, Limits, Strategy, features_of
+from clsparse_py._spgemm.registry import METHODS
+from clsparse_py._spgemm.strategy import Entry, Limits, Strategy, auto, bins_for, parse
 from clsparse_py._spgemm.thresholds import thresholds_of
 from clsparse_py._spgemm.tunable import SpgemmTunable
 from clsparse_py.arithmetic import Arithmetic
@@ -84,9 +85,9 @@ def test_limits_are_those_of_rules() -> None:
 def test_what_is_declared_takes_all_rows(kind: str) -> None:
     device = made_up(kind)
     labels, uneven = TUNABLE.configurations(device, "float64", "strategy"), Facts(999, True, True, 900)
-    assert TUNABLE.default(device, "float64", "strategy", features_of((9, 9, 9000), (90, 90))) == labels[0]
-    assert TUNABLE.default(device, "float64", "strategy", features_of((9, 9, 9), (9, 9))) in labels
-    assert TUNABLE.default(device, "float64", "strategy", features_of((999, 9, 9), (999, 9), uneven)) in labels
+    assert TUNABLE.default(device, "float64", "strategy", Features((9, 9, 9000), (90, 90)).by_name()) == labels[0]
+    assert TUNABLE.default(device, "float64", "strategy", Features((9, 9, 9), (9, 9)).by_name()) in labels
+    assert TUNABLE.default(device, "float64", "strategy", Features((999, 9, 9), (999, 9), uneven).by_name()) in labels
     for label in labels:
         *bins, last = bins_for("auto", device, TYPES, 1000, strategy=parse(label))
         assert last.takes_all
@@ -95,14 +96,14 @@ def test_what_is_declared_takes_all_rows(kind: str) -> None:
 
 
 def test_features_are_what_is_known_before() -> None:
-    found = features_of((10, 20, 30), (50, 100))
+    found = Features((10, 20, 30), (50, 100)).by_name()
     assert (found["mean"], found["mean_of_b"], found["products"], found["mean_products"]) == (5, 5, 250, 25)
     assert found["fill"] == 25 / 30
     assert found["longest_by_mean"] == 1
     assert found["adjacent"] == 0.5
-    known = features_of((10, 20, 30), (50, 100), Facts(50, True, True, 15, 5))
+    known = Features((10, 20, 30), (50, 100), Facts(50, True, True, 15, 5)).by_name()
     assert (known["longest_by_mean"], known["adjacent"]) == (3, 0.1)
-    assert features_of((0, 0, 0), (0, 0), Facts(0, True, True, 0))["products"] == 0
+    assert Features((0, 0, 0), (0, 0), Facts(0, True, True, 0)).by_name()["products"] == 0
 
 
 @pytest.mark.parametrize(

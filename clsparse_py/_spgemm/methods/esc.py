@@ -14,6 +14,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from pyopencl import array as cl_array
 
+from clsparse_py._spgemm.bins import Bin, Setting
 from clsparse_py._spgemm.methods.base import Product, Result, Rows
 from clsparse_py._spgemm.methods.esc_kernels import (
     EscCarry,
@@ -32,7 +33,7 @@ from clsparse_py.primitives.radix_sort import enqueue_radix_sort, scratch_bytes
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.records import dataclass
 
-__all__ = ["NUMBER_BYTES", "Esc"]
+__all__ = ["NUMBER_BYTES", "Esc", "esc"]
 
 #: Slices up to which their sizes do not matter; products of a mean slice below which its launches take longer than its work.
 _FEW_SLICES = 16
@@ -308,3 +309,8 @@ class Esc:
         if n_tiles > 1:
             built, carry = chain.build(EscCarry(group, product.types.of("values"), rows.listed is not None, contract.tile))
             chain.launch(built, -(-n_tiles // carry.work_group), *where, np.uint32(n_tiles), *found, C.indptr, C.data, partial)
+
+
+def esc(on: Setting) -> tuple[Bin, ...]:  # noqa: ARG001 - it is the same everywhere
+    """Return the one bin of "esc": it takes any row."""
+    return (Bin("esc", Esc()),)

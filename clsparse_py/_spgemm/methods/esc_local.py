@@ -13,8 +13,10 @@ from typing import Any, ClassVar
 import numpy as np
 from typing_extensions import Self, override
 
+from clsparse_py._spgemm.bins import Bin, Setting
 from clsparse_py._spgemm.kernels import KernelTypes, RowKernel
 from clsparse_py._spgemm.methods.base import Product, Rows
+from clsparse_py._spgemm.methods.esc import Esc
 from clsparse_py._spgemm.methods.sort import max_columns_of
 from clsparse_py._spgemm.methods.team import Team, varied
 from clsparse_py._spgemm.methods.team_sync import SynchronisedKernel
@@ -23,7 +25,7 @@ from clsparse_py.device import RESERVED, Device
 from clsparse_py.launch import Chain
 from clsparse_py.records import dataclass
 
-__all__ = ["EscGroup", "EscGroupKernel", "EscItem", "EscItemKernel", "EscTeam", "EscTeamKernel", "esc_bins"]
+__all__ = ["EscGroup", "EscGroupKernel", "EscItem", "EscItemKernel", "EscTeam", "EscTeamKernel", "esc_bins", "esc_local"]
 
 #: Products that a work-item sorts at a time, in registers (quirk 6).
 _REGISTERS = 16
@@ -327,3 +329,16 @@ def esc_bins(device: Device, types: KernelTypes, thresholds: Thresholds) -> tupl
         # Small rows with as many lanes take a quarter of the local memory: more of them share a compute unit.
         found += [EscTeam(size, lanes=lanes) for size in (fitting // 4, fitting, packed) if size > found[-1].products]
     return *found, EscGroup(_GROUP_PRODUCTS, min(512, device.max_work_group))
+
+
+def esc_local(on: Setting) -> tuple[Bin, ...]:
+    """Return the bins of "esc-local": by products of a row, which one work-item, sub-group or work-group takes at most."""
+    device, types, thresholds = on
+    bins = (
+        Bin(
+            "esc-local", each, each.products, each.length, takes_empty=isinstance(each, EscItem),
+            min_bytes=each.min_bytes(device, types), max_columns=each.max_columns(device, types),
+        )
+        for each in esc_bins(device, types, thresholds)
+    )  # fmt: skip
+    return *bins, Bin("esc-local", Esc(bounded=True))

@@ -10,6 +10,7 @@ from typing import Any
 from pyopencl import array as cl_array
 from typing_extensions import Self, override
 
+from clsparse_py._spgemm.bins import Bin, Setting
 from clsparse_py._spgemm.kernels import KernelTypes
 from clsparse_py._spgemm.methods.base import Product, Result, Rows
 from clsparse_py._spgemm.methods.dense_windows import DenseWindows
@@ -19,13 +20,13 @@ from clsparse_py.device import Device
 from clsparse_py.launch import Chain
 from clsparse_py.records import dataclass
 
-__all__ = ["Hash", "HashKernel", "LargeHash", "hashes", "large_hashes"]
+__all__ = ["Hash", "HashKernel", "LargeHash", "hash_", "hashes", "large_hash", "large_hashes", "reg_hash"]
 
 _log = logging.getLogger(__name__)
 
 #: Most products of a row in the bins of Liu et al., Section 3.4, and in those above.
-_BINS = tuple(2**k for k in range(1, 10))
-_LARGE_BINS = tuple(2**k for k in range(10, 16))
+_PRODUCTS = tuple(2**k for k in range(1, 10))
+_MANY_PRODUCTS = tuple(2**k for k in range(10, 16))
 #: Most entries of A of a row whose products are shared out.
 _LENGTH = 1024
 #: Slots up to which sorting by counting smaller ones is quicker than a network.
@@ -200,7 +201,7 @@ def hashes(device: Device, types: KernelTypes, *, registers: bool) -> tuple[Hash
     if types.wide:
         return ()
     found = []
-    for products in _BINS:
+    for products in _PRODUCTS:
         # Rows of A and B are about as long as each other; in the paper the registers of a lane hold eight products.
         lanes = min(max(products // 8, 1), 32) if registers else 1 << (products.bit_length() - 1) // 2
         items = (2 if device.resident == 1 else 8) if registers else 0
@@ -222,5 +223,24 @@ def large_hashes(device: Device, types: KernelTypes) -> tuple[LargeHash, ...]:
     symbolic = types.of("symbolic")
     return tuple(
         LargeHash(products, lanes, items, lanes, slots=slots, counts=fits(products, slots, symbolic, device.local_memory))
-        for products in _LARGE_BINS
+        for products in _MANY_PRODUCTS
     )
+
+
+def _bins(method: str, accumulators: tuple[Hash, ...]) -> tuple[Bin, ...]:
+    return tuple(Bin(method, each, each.products, each.length) for each in accumulators)
+
+
+def hash_(on: Setting) -> tuple[Bin, ...]:
+    """Return the bins of "hash": by products."""
+    return _bins("hash", hashes(on.device, on.types, registers=False))
+
+
+def reg_hash(on: Setting) -> tuple[Bin, ...]:
+    """Return the bins of "reg-hash": by products."""
+    return _bins("reg-hash", hashes(on.device, on.types, registers=True))
+
+
+def large_hash(on: Setting) -> tuple[Bin, ...]:
+    """Return the bins of "large-hash": by products, above those of "hash" and smaller rows with them."""
+    return _bins("large-hash", large_hashes(on.device, on.types))

@@ -9,13 +9,14 @@ from __future__ import annotations
 from pyopencl import array as cl_array
 from typing_extensions import override
 
+from clsparse_py._spgemm.bins import Bin, Setting
 from clsparse_py._spgemm.methods.esc import NUMBER_BYTES, Esc
 from clsparse_py._spgemm.methods.slices import Slice
 from clsparse_py.launch import Chain
 from clsparse_py.primitives.segmented_merge import enqueue_segmented_merge
 from clsparse_py.records import dataclass
 
-__all__ = ["LongRows"]
+__all__ = ["LongRows", "long_rows"]
 
 
 @dataclass(frozen=True)
@@ -51,3 +52,8 @@ class LongRows(Esc):
             enqueue_segmented_merge(chain, runs, given, target, part.n)
         else:
             super()._enqueue_sort(chain, part, bits, given, target, runs)
+
+
+def long_rows(on: Setting) -> tuple[Bin, ...]:  # noqa: ARG001 - it is the same everywhere
+    """Return the one bin of "long-rows": it takes any row."""
+    return (Bin("long-rows", LongRows(bounded=True)),)

@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 from typing_extensions import Self, override
 
+from clsparse_py._spgemm.bins import Bin, Setting
 from clsparse_py._spgemm.kernels import KernelTypes, RowKernel
 from clsparse_py._spgemm.methods.base import Product, Rows
 from clsparse_py._spgemm.methods.team import Team, varied
@@ -17,7 +18,7 @@ from clsparse_py._spgemm.thresholds import Thresholds
 from clsparse_py.device import Device
 from clsparse_py.records import dataclass
 
-__all__ = ["Merge", "MergeKernel", "merges"]
+__all__ = ["Merge", "MergeKernel", "merge", "merges", "reg_merge"]
 
 
 @dataclass(frozen=True)
@@ -228,3 +229,13 @@ def merges(device: Device, types: KernelTypes, thresholds: Thresholds, *, regist
             shapes.append((lanes, heads))
     found = (Merge(lanes, heads, registers) for lanes, heads in shapes)
     return tuple(merge for merge in found if merge.legal(device, types, listed=False))
+
+
+def reg_merge(on: Setting) -> tuple[Bin, ...]:
+    """Return the bins of "reg-merge": by entries of a row of A."""
+    return tuple(Bin("reg-merge", each, max_length=each.length) for each in merges(*on, registers=True))
+
+
+def merge(on: Setting) -> tuple[Bin, ...]:
+    """Return the bins of "merge": by entries of a row of A."""
+    return tuple(Bin("merge", each, max_length=each.length) for each in merges(*on, registers=False))

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 from typing_extensions import Self, override
 
+from clsparse_py._spgemm.bins import Bin, Setting
 from clsparse_py._spgemm.kernels import KernelTypes
 from clsparse_py._spgemm.methods.base import Product
 from clsparse_py._spgemm.methods.team import Team, varied
@@ -17,7 +18,7 @@ from clsparse_py._spgemm.thresholds import Thresholds
 from clsparse_py.device import Device
 from clsparse_py.records import dataclass
 
-__all__ = ["Sort", "SortKernel", "max_columns_of", "sorts"]
+__all__ = ["Sort", "SortKernel", "max_columns_of", "reg_sort", "sort", "sorts"]
 
 #: Work-items to a row, at most.
 _MAX_LANES = 32
@@ -169,3 +170,19 @@ def sorts(thresholds: Thresholds, *, registers: bool) -> tuple[Sort, ...]:
     most = [1 << bit for bit in range(1, 10)]
     lanes = [min(_MAX_LANES, max(products // int(thresholds.sort_items), min(products // 2, 2))) for products in most]
     return tuple(Sort(each, products // each, registers) for each, products in zip(lanes, most, strict=True))
+
+
+def _bins(method: str, accumulators: tuple[Sort, ...]) -> tuple[Bin, ...]:
+    return tuple(
+        Bin(method, each, each.products, each.products, max_columns=max_columns_of(each.products)) for each in accumulators
+    )
+
+
+def reg_sort(on: Setting) -> tuple[Bin, ...]:
+    """Return the bins of "reg-sort": by products of a row."""
+    return _bins("reg-sort", sorts(on.thresholds, registers=True))
+
+
+def sort(on: Setting) -> tuple[Bin, ...]:
+    """Return the bins of "sort": by products of a row."""
+    return _bins("sort", sorts(on.thresholds, registers=False))
