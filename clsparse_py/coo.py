@@ -566,7 +566,8 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         if not self._canonical and self.dtype.kind in "biu" and (name == "mean" or (name == "sum" and axis is not None)):
             # As in SciPy: duplicates are added up in the dtype of the result.
             A = self.astype(np.float64 if name == "mean" else np.zeros(0, self.dtype).sum().dtype)
-        return getattr(A.tocsr(), name)(axis, *arguments, **named)
+        found = getattr(A.tocsr(), name)(axis, *arguments, **named)
+        return found if name != "count_nonzero" or axis is None else found.astype(np.int64)
 
     def explain(self) -> Held:
         """Return how many bytes the array holds, what it keeps for products included; prints as a table."""

@@ -326,6 +326,9 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
         """Return the result of an operation on all places, which the transposed matrix does with transposed operands."""
         if name in NO_LISTS and isinstance(arguments[0], (list, tuple)):
             return NotImplemented
+        if name not in _PRODUCTS and arguments and is_sparse(arguments[0]) and arguments[0].ndim == 1:
+            # A vector is no column: the rows know what to answer.
+            return result_of(self._as_csr(), name, *arguments, **named)
         found = result_of(self._t, name, *map(_turned, arguments), **{key: _turned(each) for key, each in named.items()})
         if name not in _PRODUCTS or not is_sparse(arguments[0]) or arguments[0].shape == self.shape:
             return _turned(found) if getattr(found, "ndim", 0) > 1 else found

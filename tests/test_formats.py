@@ -507,6 +507,19 @@ def test_what_is_there_is_used(queue: cl.CommandQueue) -> None:
     assert C.T.T._as_csr() is rows
 
 
+def test_vectors_are_no_rows_of_matrices(queue: cl.CommandQueue) -> None:
+    row, vector = np.array([[1, 0, 2]], np.float32), np.array([0, 3, 4], np.float32)
+    for form in FORMATS:
+        A, host = FORMATS[form](row, queue=queue), getattr(sp, f"{form}_array")(row)
+        v = csr_array(vector, queue=queue)
+        for operate in (operator.add, operator.sub, operator.lt, lambda M, w: M.maximum(w), lambda M, w: M.minimum(w)):
+            with pytest.raises(ValueError, match="inconsistent shapes"):
+                operate(A, v)
+        assert (A == v, A != v) == (host == v.get(), host != v.get()) == (False, True)
+        counts = A.count_nonzero(axis=1)
+        assert counts.dtype == host.count_nonzero(axis=1).dtype
+
+
 def test_rows_are_csr_arrays_of_one_dimension(queue: cl.CommandQueue) -> None:
     for form in FORMATS:
         host = host_matrix(form)

@@ -12,10 +12,13 @@ import pyopencl as cl
 import scipy.sparse
 from pyopencl import array as cl_array
 
+from clsparse_py.arithmetic import OPENCL_TYPES, needs_fp64
 from clsparse_py.base import class_of_format
 from clsparse_py.by_host import placed
 from clsparse_py.canonical import without_zeros
+from clsparse_py.convert import converted
 from clsparse_py.coordinates import rows_of
+from clsparse_py.device import describe
 from clsparse_py.index_types import index_for
 from clsparse_py.indexing.assignment import Values, assigned
 from clsparse_py.indexing.columns import columns_at
@@ -227,6 +230,9 @@ class Indexing:
     def setdiag(self, values: Any, k: int = 0) -> None:
         """Set the values on a diagonal, in place; as for ``A[rows, columns] = values``.
 
+        As in SciPy: an array of values changes the dtype to one that holds them too, but not that of a csr or csc array which had
+        all places but a few.
+
         Parameters
         ----------
         values : scalar or array_like
@@ -263,9 +269,14 @@ class Indexing:
             return
         A, turned = self._to_change()
         diagonal = Places((1, n), Spread(max(-k, 0), 0, 1), Spread(max(k, 0), 0, 1))
-        of_places = dense_values(A.queue, given[:n] if given.ndim else given, A.dtype, (n,))
+        own, wide = A.dtype, _wide_enough(A, given)
+        if wide != own:
+            A.data = converted(A.queue, "data", A.data, wide)
+        of_places = dense_values(A.queue, given[:n] if given.ndim else given, wide, (n,))
         if of_places is not None:
-            assign(A, diagonal.swapped() if turned else diagonal, of_places)
+            n_new = assign(A, diagonal.swapped() if turned else diagonal, of_places)
+            if wide != own and self.format != "coo" and 1000 * n_new < A.nnz - n_new:
+                A.data = converted(A.queue, "data", A.data, own)
             self._changed(A)
 
     def resize(self, *shape: Any) -> None:
@@ -361,3 +372,10 @@ def _lengthened(queue: cl.CommandQueue, offsets: cl_array.Array, n: int, end: in
     chain.copy(found, offsets, offsets.size)
     chain.finish(found)
     return found
+
+
+def _wide_enough(A: Matrix, values: Any) -> np.dtype[Any]:
+    """Return the dtype of a matrix that takes an array of values: its own, for a single value or if the device lacks it."""
+    wide: np.dtype[Any] = np.result_type(A.dtype, values.dtype) if values.ndim else A.dtype
+    is_there = wide.name in OPENCL_TYPES and (not needs_fp64(wide) or describe(A.queue.device).fp64)
+    return wide if is_there else A.dtype

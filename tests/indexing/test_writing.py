@@ -206,3 +206,19 @@ def test_resizing_to_other_dimensions(queue: cl.CommandQueue) -> None:
         csc_array(wide, queue=queue).resize(3)
     with pytest.raises(ValueError, match=r"^shape: must have one or two lengths, has 3"):
         csr_array(wide, queue=queue).resize(1, 2, 3)
+
+
+@pytest.mark.any_platform
+def test_a_diagonal_of_a_wider_dtype(queue: cl.CommandQueue) -> None:
+    """An array of values changes the dtype if entries are new; one value never does."""
+    full = np.arange(1, 17, dtype=np.int16).reshape(4, 4)
+    for form in (csr_array, csc_array, coo_array):
+        for dense in (full, np.triu(full, 1)):
+            for values in (np.array([1.5, 2.5, 3.5, 4.5], np.float32), np.array([70_000, 2, 3, 4], np.int32), np.float32(2.5)):
+                host, A = getattr(sp, form.__name__)(dense), form(dense, queue=queue)
+                with np.errstate(invalid="ignore"):
+                    host.setdiag(values)
+                A.setdiag(values)
+                assert (A.dtype, A.format) == (host.dtype, host.format)
+                if A.dtype != np.int16 or not np.ndim(values) or values.max() < 1000:
+                    np.testing.assert_array_equal(A.toarray(), host.toarray())
