@@ -157,7 +157,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.child:
         _child(options.child, options.device)
         return
-    from rich.console import Console
+    from clsparse_py.console import plain
 
     processes: dict[str, list[dict[str, float]]] = {}
     for operation in options.operations or OPERATIONS:
@@ -169,7 +169,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _process(operation, options.device)
         processes[f"later process, {expression}"] = [_process(operation, options.device) for _ in range(options.runs)]
     document = {"matrix": MATRIX, "processes": processes}
-    Console(width=None if sys.stdout.isatty() else 140).print(sheet(document).as_rich())
+    (plain() if sys.stdout.isatty() else plain(width=140)).print(sheet(document).as_rich())
     if options.out is not None:
         _written(document, options)
 
