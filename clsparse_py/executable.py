@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,13 @@ class Launch:
             self.kernel.set_arg_types([each.dtype if isinstance(each, np.generic) else None for each in arguments])
             self.typed = True
         self.kernel.set_args(*arguments)
+
+
+def _arguments(operands: tuple[Any, ...], scale: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the arguments that all launches of a product have in common."""
+    data, x, y = operands
+    x_begin, y_begin = (np.uint64(each.offset // each.dtype.itemsize) for each in (x, y))
+    return (data.base_data, x.base_data, x_begin, y.base_data, y_begin, *scale)
 
 
 @dataclass
@@ -129,18 +136,20 @@ class Executable:
 
     def _set(self, operands: tuple[Any, ...], scale: tuple[Any, ...]) -> None:
         """Set the arguments that all launches have in common."""
-        data, x, y = operands
-        arguments = (
-            data.base_data,
-            x.base_data,
-            np.uint64(x.offset // x.dtype.itemsize),
-            y.base_data,
-            np.uint64(y.offset // y.dtype.itemsize),
-            *scale,
-        )
+        arguments = _arguments(operands, scale)
         for launch in self.launches:
             launch.set(arguments)
-        self.operands, self.scale, self.y_offset = tuple(map(weakref.ref, operands)), scale, y.offset
+        self.operands, self.scale, self.y_offset = tuple(map(weakref.ref, operands)), scale, operands[2].offset
+
+    def copies(self, operands: tuple[Any, ...], scale: tuple[Any, ...]) -> list[tuple[cl.Kernel, tuple[tuple[int], tuple[int]]]]:
+        """Return kernels of their own with all arguments set, and their index spaces."""
+        arguments, found = _arguments(operands, scale), []
+        for launch in self.launches:
+            kernel = cl.Kernel(launch.kernel.program, launch.kernel.function_name)
+            own = replace(launch, kernel=kernel, typed=False)
+            own.set(arguments)
+            found.append((own.kernel, (own.global_size, own.local_size)))
+        return found
 
     def _set_y(self, operands: tuple[Any, ...]) -> None:
         """Set the memory of y alone, which begins as far into it as that of before: all products of `A @ x` with one x."""

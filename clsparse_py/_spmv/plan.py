@@ -227,6 +227,16 @@ class SpmvPlan(SetOnce):
             self.queue.finish()
         return BoundProduct(x.queue or self.queue, (A.data, x, out), executable)
 
+    def launches(
+        self, A: Matrix, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any
+    ) -> list[tuple[cl.Kernel, tuple[tuple[int], tuple[int]]]]:
+        """Return kernels of their own for a product, with all arguments set, and their index spaces; nothing is checked.
+
+        Of several kernels, the later ones read what the earlier ones leave in arrays of this plan.
+        """
+        executable, scale = self._ready(A, x, y, alpha, beta, plus_times)
+        return executable.copies((A.data, x, y), scale)
+
     def profile(self, A: Matrix, x: cl_array.Array, y: cl_array.Array) -> float:
         """Return the device's time for one product in seconds: the sum over its launches, by the device's own clock.
 

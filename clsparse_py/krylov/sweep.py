@@ -23,7 +23,7 @@ from clsparse_py.memory import allocated, submit
 from clsparse_py.programs import Built, Parameters
 from clsparse_py.records import dataclass
 
-__all__ = ["Bound", "Layout", "Pass", "Sweep", "Sweeps"]
+__all__ = ["Bound", "Layout", "Pass", "Sweep", "Sweeps", "numbers"]
 
 #: Work-items in a work-group, work-groups to a compute unit at most, and entries that a work-item has in flight, on GPUs. The
 #: best of eight on an H200, by a few per cent.
@@ -45,6 +45,14 @@ T conjugate(const T a) { return (T)(a.x, -a.y); }
 R real_part(const T a) { return a.x; }
 T of_real(const R a) { return (T)(a, 0); }
 R square(const T a) { return a.x * a.x + a.y * a.y; }"""
+
+
+def numbers(dtype: np.dtype[Any]) -> list[str]:
+    """Return lines of OpenCL C: real or complex numbers T, their real ones R, and functions that serve both; see `Pass`."""
+    real = "double" if needs_fp64(dtype) else "float"
+    fp64 = ["#pragma OPENCL EXTENSION cl_khr_fp64 : enable"] if needs_fp64(dtype) else []
+    types = [*type_of_sums(dtype), f"typedef {real} R;", "#define ZERO ((T)(0))", "#define ADD(a, b) ((a) + (b))"]
+    return [*fp64, *types, _COMPLEX if dtype.kind == "c" else _REAL]
 
 
 @dataclass(frozen=True)
@@ -74,6 +82,8 @@ class Pass:
         Scalars that are written for the host.
     guarded : bool
         Vectors are written only if ``active``, which ``first`` declares, is true.
+    numbered : bool
+        ``number`` in lines is the place of the entry.
     """
 
     name: str
@@ -88,6 +98,7 @@ class Pass:
     keeps: tuple[tuple[str, str], ...] = ()
     tells: tuple[tuple[str, str], ...] = ()
     guarded: bool = False
+    numbered: bool = False
 
     @property
     def vectors(self) -> tuple[str, ...]:
@@ -148,11 +159,7 @@ class Sweep(Parameters):
     @property
     @override
     def prelude(self) -> str:
-        dtype = np.dtype(self.dtype)
-        real = "double" if needs_fp64(dtype) else "float"
-        lines = [self.portability.defines, *(["#pragma OPENCL EXTENSION cl_khr_fp64 : enable"] if needs_fp64(dtype) else [])]
-        lines += [*type_of_sums(dtype), f"typedef {real} R;", "#define ZERO ((T)(0))", "#define ADD(a, b) ((a) + (b))"]
-        return "\n".join([*lines, _COMPLEX if dtype.kind == "c" else _REAL])
+        return "\n".join([self.portability.defines, *numbers(np.dtype(self.dtype))])
 
     @override
     def arguments(self) -> Mapping[str, object]:
@@ -174,6 +181,7 @@ class Sweep(Parameters):
             "keeps": tuple((name, scalars(name), expression) for name, expression in of.keeps),
             "tells": tuple((self.layout.told.index(name), expression) for name, expression in of.tells),
             "guarded": of.guarded,
+            "numbered": of.numbered,
         }
 
     @override

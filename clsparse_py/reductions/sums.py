@@ -31,7 +31,7 @@ from clsparse_py.reductions.axes import axis_of, longest_row
 from clsparse_py.structure import WithValues
 from clsparse_py.transfer import contexts_match, fetched
 
-__all__ = ["Diagonal", "Sums"]
+__all__ = ["Diagonal", "Sums", "diagonal_on_device"]
 
 
 @dataclass(frozen=True)
@@ -295,6 +295,12 @@ class _Where:
             chain.copy(out, values, out.size)
             chain.finish(out)
         return out
+
+
+def diagonal_on_device(A: Matrix) -> cl_array.Array:
+    """Return the values on the main diagonal of a matrix as a device array; duplicates are added up."""
+    is_sorted = A.has_sorted_indices
+    return _diagonal(A.queue, (A.data, A.indices, A.indptr), (min(A.shape), 0, 0), is_sorted=is_sorted)
 
 
 def _diagonal_by_host(

@@ -21,6 +21,9 @@ Result        deterministic for a number of work-groups
 % for vector in writes:
             T ${vector};
 % endfor
+% if numbered:
+            const ulong number = ${place};
+% endif
 % for line in lines:
             ${line}
 % endfor

@@ -1,0 +1,148 @@
+"""Aggregates of a graph: a maximal independent set of distance 2, and the aggregate that each node joins. Integers alone decide."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py.aggregation.kernels import Begin, Choose, Join, Roots
+from clsparse_py.arithmetic import name_of
+from clsparse_py.by_host import or_by_host, placed
+from clsparse_py.launch import Chain, spread
+from clsparse_py.memory import allocated
+from clsparse_py.primitives.scan import enqueue_scan, summed
+from clsparse_py.transfer import fetched
+
+__all__ = ["Aggregates", "aggregates"]
+
+#: A block of the order of nodes reaches over so many times the mean distance to a node's first neighbour: on a grid, so many lines
+#: at least. Longer blocks make better aggregates, and take more steps.
+_LINES = 128
+#: Steps between two looks at how many nodes are undecided.
+_STEPS = 32
+
+
+class Aggregates(NamedTuple):
+    """The aggregates of a graph.
+
+    Attributes
+    ----------
+    joined : pyopencl.array.Array
+        The number of each node's aggregate; -1 for nodes without a neighbour.
+    place : pyopencl.array.Array
+        How many nodes before each joined one, and at the end how many in all.
+    n, n_joined : int
+        Aggregates, and nodes in them.
+    """
+
+    joined: cl_array.Array
+    place: cl_array.Array
+    n: int
+    n_joined: int
+
+
+def _order(n: int, reach: int) -> tuple[int, np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+    """Return how nodes are ordered: blocks of 1 << shift; the block at each place, by a hash; the place of each block."""
+    shift = max(_LINES * max(reach // max(n, 1), 1) - 1, 1).bit_length()
+    blocks = np.arange(max(-(-n // (1 << shift)), 1), dtype=np.uint64)
+    key = blocks * np.uint64(0x9E3779B97F4A7C15)
+    key ^= key >> np.uint64(32)
+    key *= np.uint64(0xD6E8FEB86659FD93)
+    order = np.argsort(key ^ (key >> np.uint64(32)), kind="stable").astype(np.uint32)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(order.size, dtype=np.uint32)
+    return shift, order, rank
+
+
+def _by_host(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Array) -> Aggregates:
+    """Return the result of `aggregates`, computed by Python."""
+    columns, pointers = fetched(indices, queue), fetched(indptr, queue)
+    n = pointers.size - 1
+    near = [columns[pointers[i] : pointers[i + 1]] for i in range(n)]
+    has_neighbour = np.array([bool((each != i).any()) for i, each in enumerate(near)], bool)
+    shift, order, _ = _order(n, sum(int(i - min(each.min(initial=i), i)) for i, each in enumerate(near)))
+    number = np.full(n, -1, pointers.dtype)
+    for block in order:
+        for i in range(int(block) << shift, min(n, (int(block) + 1) << shift)):
+            others = near[i][near[i] != i]
+            if has_neighbour[i] and not any((number[near[j]] >= 0).any() for j in others) and not (number[others] >= 0).any():
+                number[i] = 0
+    number[number >= 0] = np.arange((number >= 0).sum())
+    before = number.copy()
+    for i in np.flatnonzero((number < 0) & has_neighbour):
+        roots = near[i][number[near[i]] >= 0]
+        before[i] = number[roots[0]] if roots.size else -1
+    joined = before.copy()
+    for i in np.flatnonzero((before < 0) & has_neighbour):
+        of = before[near[i]]
+        counts = [(-int((of == each).sum()), int(each)) for each in of[:32] if each >= 0]
+        rest = of[32:][of[32:] >= 0]
+        joined[i] = min(counts)[1] if counts else rest[0] if rest.size else -1
+    place = np.concatenate([[0], np.cumsum(joined >= 0)]).astype(pointers.dtype)
+    return Aggregates(
+        placed(queue, "aggregates", joined), placed(queue, "places", place), int((number >= 0).sum()), int(place[-1])
+    )
+
+
+@or_by_host(_by_host)
+def aggregates(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Array) -> Aggregates:
+    """Return the aggregates of a graph, the same on every device; waits.
+
+    A root is a node within two edges of which no root comes before it, in an order of long blocks of adjacent nodes. Its
+    neighbours join it. What is left joins the aggregate that most of its neighbours are in.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+        In order.
+    indices, indptr : pyopencl.array.Array
+        Of a symmetric structure; entries on the diagonal do not count.
+    """
+    chain, index, n = Chain(queue, indices, indptr), indptr.dtype, indptr.size - 1
+    group, name = min(128, chain.device.max_work_group), name_of(indptr.dtype)
+    begin, roots, near, far = (
+        chain.build(each)[0]
+        for each in (Begin(group, name), Roots(group, name), Join(group, name, True), Join(group, name, False))
+    )
+    is_cpu = chain.device.is_cpu
+    choose, _ = chain.build(Choose(1 if is_cpu else group, name, is_cpu))
+    groups, sizes = spread(chain.device, n, group, 64)
+    state, numbers = allocated(queue, "states", n, np.dtype(np.uint8)), chain.scratch(n, index)
+    chain.launch(begin, groups, *sizes, indptr, indices, state, numbers)
+    shift, order, rank = _order(n, summed(chain, numbers, n))
+    if is_cpu:
+        listed = np.uint32(order.size), np.uint32(shift), placed(queue, "an order", order)
+        chain.launch(choose, 1, np.uint64(n), *listed, indptr, indices, state)
+    else:
+        state = _chosen(
+            chain, choose, (groups, sizes), (np.uint32(shift), placed(queue, "an order", rank)), (indptr, indices, state)
+        )
+    chain.launch(roots, groups, *sizes, state, numbers)
+    number, place = chain.scratch(n + 1, index), allocated(queue, "places", n + 1, index)
+    enqueue_scan(chain, numbers, number, n, kind="pointers")
+    before, joined = numbers, allocated(queue, "aggregates", n, index)
+    chain.launch(near, groups, *sizes, indptr, indices, state, number, before)
+    has_joined = chain.scratch(n, index)
+    chain.launch(far, groups, *sizes, indptr, indices, before, joined, has_joined)
+    enqueue_scan(chain, has_joined, place, n, kind="pointers")
+    n_joined = chain.read_later(place, 1, n)
+    n_aggregates = int(chain.read(number, 1, n)[0])
+    chain.finish(joined, place)
+    return Aggregates(joined, place, n_aggregates, int(n_joined()[0]))
+
+
+def _chosen(chain: Chain, choose, launch, order, graph) -> cl_array.Array:  # type: ignore[no-untyped-def]
+    """Return which nodes are in the set, by steps for all of them; waits."""
+    (groups, sizes), (shift, rank), (indptr, indices, state) = launch, order, graph
+    after, undecided = chain.scratch(state.size, np.uint8), chain.scratch(1, np.uint32)
+    while True:
+        chain.fill(undecided, 0, 1)
+        for step in range(_STEPS):
+            counts = np.uint32(step == _STEPS - 1)
+            chain.launch(choose, groups, *sizes, shift, counts, rank, indptr, indices, state, after, undecided)
+            state, after = after, state
+        if not chain.read(undecided, 1)[0]:
+            return state

@@ -1,0 +1,137 @@
+"""A parameter record beside each template of smoothed aggregation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from typing_extensions import override
+
+from clsparse_py.krylov.sweep import numbers
+from clsparse_py.records import dataclass
+from clsparse_py.structure import OfStructure
+
+__all__ = ["Begin", "Choose", "Join", "Nodes", "Orthonormal", "Roots", "Smoothing", "Strength", "Tentative"]
+
+#: Neighbours of a node whose aggregates are counted.
+_MOST = 32
+
+
+@dataclass(frozen=True)
+class Begin(OfStructure):
+    """Parameters of ``templates/aggregation/begin.mako``."""
+
+    template = "aggregation/begin"
+
+
+@dataclass(frozen=True)
+class Roots(OfStructure):
+    """Parameters of ``templates/aggregation/roots.mako``."""
+
+    template = "aggregation/roots"
+
+
+@dataclass(frozen=True)
+class Choose(OfStructure):
+    """Parameters of ``templates/aggregation/choose.mako``.
+
+    Attributes
+    ----------
+    serial : bool
+        Whether one work-item decides all nodes.
+    """
+
+    template = "aggregation/choose"
+
+    serial: bool
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{super().name}{'_serial' if self.serial else ''}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "serial": self.serial}
+
+
+@dataclass(frozen=True)
+class Join(OfStructure):
+    """Parameters of ``templates/aggregation/join.mako``.
+
+    Attributes
+    ----------
+    near : bool
+        Whether neighbours of roots join, else those that are left.
+    """
+
+    template = "aggregation/join"
+
+    near: bool
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{super().name}_{'near' if self.near else 'far'}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "near": self.near, "most": _MOST}
+
+
+@dataclass(frozen=True)
+class _OfNumbers(OfStructure):
+    """Base of the records of kernels that compute with values.
+
+    Attributes
+    ----------
+    dtype : str
+        NumPy's name of their dtype: float32, float64, complex64 or complex128.
+    """
+
+    dtype: str
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{self.template.replace('/', '_')}_{self.dtype}_{self.index}_wg{self.work_group}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return "\n".join([*numbers(np.dtype(self.dtype)), super().prelude])
+
+
+@dataclass(frozen=True)
+class Nodes(_OfNumbers):
+    """Parameters of ``templates/aggregation/nodes.mako``."""
+
+    template = "aggregation/nodes"
+
+
+@dataclass(frozen=True)
+class Strength(_OfNumbers):
+    """Parameters of ``templates/aggregation/strength.mako``."""
+
+    template = "aggregation/strength"
+
+
+@dataclass(frozen=True)
+class Tentative(_OfNumbers):
+    """Parameters of ``templates/aggregation/tentative.mako``."""
+
+    template = "aggregation/tentative"
+
+
+@dataclass(frozen=True)
+class Orthonormal(_OfNumbers):
+    """Parameters of ``templates/aggregation/orthonormal.mako``."""
+
+    template = "aggregation/orthonormal"
+
+
+@dataclass(frozen=True)
+class Smoothing(_OfNumbers):
+    """Parameters of ``templates/aggregation/smoothing.mako``."""
+
+    template = "aggregation/smoothing"

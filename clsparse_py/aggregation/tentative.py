@@ -1,0 +1,107 @@
+"""Tentative prolongators: orthonormal columns for each aggregate that hold the near-nullspace candidates."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py._transpose import transpose
+from clsparse_py.aggregation.aggregates import Aggregates
+from clsparse_py.aggregation.kernels import Orthonormal, Tentative
+from clsparse_py.arithmetic import name_of
+from clsparse_py.by_host import or_by_host, placed
+from clsparse_py.launch import Chain, spread
+from clsparse_py.matrix import Matrix, Structure
+from clsparse_py.memory import allocated
+from clsparse_py.transfer import fetched
+
+__all__ = ["tentative_prolongator"]
+
+#: A column of which less than this part is left, once those before it are taken away, depends on these.
+_TOLERANCE = 1e-10
+
+Parts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
+
+
+def _by_host(
+    queue: cl.CommandQueue, joined: cl_array.Array, place: cl_array.Array, candidates: cl_array.Array, block: int, n: int
+) -> tuple[Parts, cl_array.Array, cl_array.Array]:
+    """Return the result of `_tentative`, computed by NumPy."""
+    of, before, given = (fetched(each, queue) for each in (joined, place, candidates))
+    columns = given.size // max(of.size * block, 1)
+    given = given.reshape(of.size, block, columns)
+    index = before.dtype
+    inside = np.where(of >= 0, 1, 0)[:, None] * np.arange(block)
+    indptr = np.append((before[:-1, None] * block + inside) * columns, before[-1] * block * columns).astype(index)
+    kept = of[of >= 0]
+    indices = np.repeat(kept[:, None] * columns + np.arange(columns), block, axis=0).astype(index)
+    values, coarse = given[of >= 0].copy(), np.zeros((n, columns, columns), given.dtype)
+    tolerance = max(_TOLERANCE, 10 * float(np.finfo(given.dtype).eps))
+    for aggregate in range(n):
+        rows = np.flatnonzero(kept == aggregate)
+        Q = values[rows].reshape(-1, columns)
+        for column in range(columns):
+            size = np.linalg.norm(Q[:, column])
+            for other in range(column):
+                coarse[aggregate, other, column] = product = np.vdot(Q[:, other], Q[:, column])
+                Q[:, column] -= product * Q[:, other]
+            left = np.linalg.norm(Q[:, column])
+            is_new = left > tolerance * size
+            Q[:, column] *= 1 / left if is_new else 0
+            coarse[aggregate, column, column] = left if is_new else 0
+        values[rows] = Q.reshape(-1, block, columns)
+    parts = placed(queue, "values", values.ravel()), placed(queue, "indices", indices.ravel()), placed(queue, "indptr", indptr)
+    return parts, placed(queue, "members", kept), placed(queue, "candidates", coarse.ravel())
+
+
+@or_by_host(_by_host)
+def _tentative(
+    queue: cl.CommandQueue, joined: cl_array.Array, place: cl_array.Array, candidates: cl_array.Array, block: int, n: int
+) -> tuple[Parts, cl_array.Array, cl_array.Array]:
+    """Return the parts of the prolongator, the aggregates of the nodes that joined one, and the coarse candidates."""
+    chain, index, dtype = Chain(queue, joined, place, candidates), place.dtype, candidates.dtype
+    n_rows = joined.size * block
+    columns = candidates.size // n_rows
+    group, types = min(128, chain.device.max_work_group), (name_of(index), name_of(dtype))
+    fill, _ = chain.build(Tentative(group, *types))
+    orthonormal, _ = chain.build(Orthonormal(min(64, group), *types))
+    n_joined = int(chain.read(place, 1, joined.size)[0])
+    nnz = n_joined * block * columns
+    values, indices = allocated(queue, "values", nnz, dtype), allocated(queue, "indices", nnz, index)
+    indptr, members = allocated(queue, "indptr", n_rows + 1, index), allocated(queue, "members", n_joined, index)
+    coarse = allocated(queue, "candidates", n * columns * columns, dtype)
+    groups, sizes = spread(chain.device, n_rows + 1, group, 64)
+    blocks = np.uint64(block), np.uint64(columns)
+    chain.launch(fill, groups, *sizes, *blocks, joined, place, candidates, indptr, indices, values, members)
+    chain.finish(members)
+    of = Structure.canonical(queue, (joined.size, n), members, place)
+    lists = transpose(Matrix.assembled(of, members))
+    groups, sizes = spread(chain.device, n, min(64, group), 64)
+    tolerance = np.zeros(0, dtype).real.dtype.type(max(_TOLERANCE, 10 * float(np.finfo(dtype).eps)))
+    made = Chain(queue, lists.indptr, lists.indices, values, place)
+    made.launch(orthonormal, groups, *sizes, *blocks, tolerance, lists.indptr, lists.indices, place, values, coarse)
+    made.finish(values, indices, indptr, coarse)
+    return (values, indices, indptr), members, coarse
+
+
+def tentative_prolongator(of: Aggregates, candidates: cl_array.Array, block: int) -> tuple[Matrix, Matrix, cl_array.Array]:
+    """Return a prolongator that holds candidates exactly, which nodes are in which aggregate, and the coarse candidates.
+
+    Parameters
+    ----------
+    of : Aggregates
+        Of nodes.
+    candidates : pyopencl.array.Array
+        A row for each unknown, C-contiguous.
+    block : int
+        Unknowns of a node.
+    """
+    queue = of.joined.queue
+    n_nodes, columns = of.joined.size, candidates.shape[1]
+    flat = candidates.reshape(candidates.size)  # type: ignore[no-untyped-call] # PyOpenCL's
+    (values, indices, indptr), members, coarse = _tentative(queue, of.joined, of.place, flat, block, of.n)
+    shape = n_nodes * block, of.n * columns
+    T = Matrix.assembled(Structure.canonical(queue, shape, indices, indptr), values)
+    which = Matrix.assembled(Structure.canonical(queue, (n_nodes, of.n), members, of.place), members)
+    return T, which, coarse.reshape(of.n * columns, columns)  # type: ignore[no-untyped-call] # PyOpenCL's

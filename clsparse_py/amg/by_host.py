@@ -1,0 +1,117 @@
+"""Multigrid cycles by NumPy and SciPy, if the device's compiler refuses a kernel of theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.linalg
+
+from clsparse_py.amg.levels import Level
+from clsparse_py.amg.smoothers import Smoother
+
+__all__ = ["cycled", "solve"]
+
+
+class _Level(NamedTuple):
+    A: Any
+    P: Any
+    R: Any
+    inverse: Any
+    smoothers: tuple[Smoother | None, Smoother | None]
+
+
+def _copied(levels: Sequence[Level]) -> list[_Level]:
+    """Return a hierarchy on the host; of its last level P is the inverse."""
+    found = []
+    for level in levels:
+        A = level.A.get()
+        diagonal = A.diagonal()
+        inverse = np.divide(1, diagonal, out=np.zeros_like(diagonal), where=diagonal != 0)
+        P, R = (None if each is None else each.get() for each in (level.P, level.R))
+        found.append(_Level(A, P, R, inverse, (level.presmoother, level.postsmoother)))
+    return [*found[:-1], found[-1]._replace(P=scipy.linalg.pinv(found[-1].A.toarray()))]
+
+
+def _smoothed(level: _Level, smoother: Smoother | None, b: Any, x: Any) -> Any:
+    for _ in range(0 if smoother is None else smoother.iterations):
+        assert smoother is not None
+        scale = level.inverse if smoother.scaled else 1
+        first, *others = smoother.coefficients
+        s = scale * (b - level.A @ x)
+        h = first * s
+        for gain in others:
+            h = gain * s + scale * (level.A @ h)
+        x = x + h
+    return x
+
+
+def _level(levels: Sequence[_Level], b: Any, x: Any, kind: str, again: int) -> Any:
+    """Return x after one cycle."""
+    level, *below = levels
+    if not below:
+        return level.P @ b
+    x = _smoothed(level, level.smoothers[0], b, x)
+    return _smoothed(level, level.smoothers[1], b, x + level.P @ _corrected(below, level.R @ (b - level.A @ x), kind, again))
+
+
+def _corrected(levels: Sequence[_Level], b: Any, kind: str, again: int) -> Any:
+    """Return the correction on a coarser level."""
+    x = np.zeros_like(b)
+    if len(levels) == 1 or kind in "VWF":
+        x = _level(levels, b, x, kind, again)
+        for _ in range({"V": 0, "W": 1, "F": again}[kind] if len(levels) > 1 else 0):
+            x = _level(levels, b, x, "W" if kind == "W" else "V", 1)
+        return x
+    A, before = levels[0].A, None
+    for _ in range(2):
+        p = _level(levels, b, np.full_like(b, kind == "AMLI"), kind, again)
+        q = A @ p
+        if before is not None:
+            beta = _ratio(np.vdot(before[0], q), np.vdot(before[0], before[1]))
+            p, q = p - beta * before[0], q - beta * before[1]
+        alpha = _ratio(np.vdot(p, b), np.vdot(p, q))
+        x, b, before = x + alpha * p, b - alpha * q, (p, q)
+    return x
+
+
+def _ratio(a: Any, b: Any) -> Any:
+    return a / b if b != 0 else 0
+
+
+def cycled(levels: Sequence[Level], b: np.ndarray[Any, Any], kind: str, again: int) -> Any:
+    """Return what one cycle makes of b, from 0."""
+    return _level(_copied(levels), b, np.zeros_like(b), kind, again)
+
+
+def solve(
+    levels: Sequence[Level],
+    A: Any,  # noqa: ARG001 - as SciPy's solvers take it
+    b: np.ndarray[Any, Any],
+    x0: np.ndarray[Any, Any] | None,
+    *,
+    M: None,  # noqa: ARG001 - as above
+    rtol: float,
+    maxiter: int,
+    callback: Callable[[Any], object] | None,
+    kind: str,
+    again: int,
+    residuals: list[float] | None,
+) -> tuple[Any, int]:
+    """Return x and info, as the hierarchy's ``solve`` does."""
+    host = _copied(levels)
+    x = np.zeros_like(b) if x0 is None else x0
+    norms = [float(np.linalg.norm(b - host[0].A @ x))] if residuals is None else residuals
+    norms[:] = [float(np.linalg.norm(b - host[0].A @ x))]
+    bound = rtol * (float(np.linalg.norm(b)) or 1.0)
+    for iteration in range(1, maxiter + 1):
+        x = _level(host, b, x, kind, again)
+        norms.append(float(np.linalg.norm(b - host[0].A @ x)))
+        if callback is not None:
+            callback(x)
+        if norms[-1] < bound:
+            return x, 0
+        if not np.isfinite(norms[-1]):
+            return x, iteration
+    return x, maxiter

@@ -1,0 +1,264 @@
+"""Smoothed aggregation: a hierarchy set up on the device."""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from pyopencl import array as cl_array
+
+from clsparse_py._spgemm import SpgemmPlan, spgemm_plan
+from clsparse_py.aggregation.aggregates import aggregates
+from clsparse_py.aggregation.graph import nodes_of, smoothing_values, strong_entries
+from clsparse_py.aggregation.tentative import tentative_prolongator
+from clsparse_py.amg.galerkin import RapPlan, rap_plan
+from clsparse_py.amg.levels import Level
+from clsparse_py.amg.smoothers import as_list, smoother_of, unpacked
+from clsparse_py.amg.solver import MultilevelSolver
+from clsparse_py.base import on_device
+from clsparse_py.csr import csr_array
+from clsparse_py.device import default_queue, in_order
+from clsparse_py.elementwise.values import mapped
+from clsparse_py.hosted import on_host, queue_in
+from clsparse_py.matrix import Matrix
+from clsparse_py.transfer import from_host
+
+__all__ = ["smoothed_aggregation_solver"]
+
+#: PyAMG's gain of a smoothed prolongator, times the largest eigenvalue of D^-1 A.
+_OMEGA = 4 / 3
+
+
+@dataclasses.dataclass(frozen=True)
+class _Options:
+    """What a hierarchy is set up by; lists have one entry for each level, of which the last counts for all that follow."""
+
+    symmetry: str
+    strength: list[Any]
+    smooth: list[Any]
+    presmoother: list[Any]
+    postsmoother: list[Any]
+
+
+def _at(options: list[Any], level: int) -> Any:
+    return options[min(level, len(options) - 1)]
+
+
+class _Step:
+    """What leads from a level to the next coarser one: plans, kept for other values."""
+
+    def __init__(self, level: Level, coarse_B: cl_array.Array, T: Matrix, omegas: tuple[float, ...], symmetry: str) -> None:
+        self.B, self._T, self._omegas, self._symmetry = coarse_B, T, omegas, symmetry
+        self._smoothed: list[SpgemmPlan[csr_array]] = []
+        self._transposed: Any = None
+        self._galerkin: RapPlan | None = None
+
+    def run(self, level: Level) -> csr_array:
+        """Set a level's P and R for the values that its matrix has, and return the matrix of the next level."""
+        A, queue = level.A, in_order(level.A.queue)
+        P = A.assembled(self._T.structure, self._T.data)
+        for at, omega in enumerate(self._omegas):
+            gain = omega / level.rho()
+            values = smoothing_values(queue, (A.data, A.indices, A.indptr), level.inverse(), gain)
+            if at == len(self._smoothed):
+                self._smoothed.append(spgemm_plan(A.assembled(A.structure, values), P))
+            P = self._smoothed[at](values, P.data)
+        level.P = P
+        self._transposed = self._transposed or P.transpose_plan()
+        is_conjugate = P.dtype.kind == "c" and self._symmetry == "hermitian"
+        level.R = self._transposed(mapped(queue, P.data, "conjugate") if is_conjugate else P.data)
+        if self._galerkin is None:
+            self._galerkin = rap_plan(level.R, A, P, order="R(AP)")
+        return self._galerkin(level.R.data, A.data, P.data)
+
+
+def smoothed_aggregation_solver(
+    A: Any,
+    B: Any = None,
+    symmetry: str = "hermitian",
+    strength: Any = "symmetric",
+    smooth: Any = ("jacobi", {"omega": _OMEGA}),
+    presmoother: Any = ("jacobi", {"omega": _OMEGA}),
+    postsmoother: Any = ("jacobi", {"omega": _OMEGA}),
+    max_levels: int = 10,
+    max_coarse: int = 100,
+) -> MultilevelSolver:
+    """Set up a multigrid hierarchy by smoothed aggregation, on the device.
+
+    Parameters
+    ----------
+    A : sparse array
+        n x n, Hermitian: of this package or of SciPy. Of a `bsr_array` of SciPy, the unknowns of a block are those of a node, which
+        are aggregated together; the hierarchy itself is in CSR form.
+    B : numpy.ndarray or pyopencl.array.Array, optional
+        Near-nullspace candidates, n entries or n x k: what ``A x`` is almost 0 for, such as rigid body modes. By default ones; of
+        blocks, one for each unknown of a node.
+    symmetry : {"hermitian", "symmetric"}
+        "symmetric": A is equal to its transposed, and R is P's; complex matrices differ.
+    strength : {"symmetric", None}, tuple or list
+        Which entries count when nodes are aggregated: with ``("symmetric", {"theta": t})`` those off the diagonal with
+        ``|a_ij| >= t sqrt(|a_ii a_jj|)``, of blocks their Frobenius norms; all of them for t = 0, the default, and None.
+    smooth : {"jacobi", None}, tuple or list
+        How the tentative prolongator is smoothed: ``("jacobi", {"omega": w, "degree": d})``, d times by
+        ``1 - w / rho(D^-1 A) D^-1 A``; None: not at all.
+    presmoother, postsmoother : {"jacobi", "chebyshev", None}, tuple or list
+        ``("jacobi", {"iterations": 1, "omega": w, "withrho": True})``: steps ``x += w / rho(D^-1 A) D^-1 (b - A x)``.
+        ``("chebyshev", {"degree": 3, "lower_bound": 1 / 30, "upper_bound": 1.1, "iterations": 1})``: the polynomial of D^-1 A that is
+        small between these parts of its largest eigenvalue. A list has an entry for each level.
+    max_levels : int
+        Levels at most.
+    max_coarse : int
+        Nodes below which a level is not coarsened: it is the coarsest, whose inverse the host makes once.
+
+    Returns
+    -------
+    MultilevelSolver
+
+    Raises
+    ------
+    ValueError, TypeError
+        A is not square, has values that are not finite or an empty diagonal, or another argument is wrong.
+
+    Notes
+    -----
+    Vanek, Mandel and Brezina, "Algebraic multigrid by smoothed aggregation for second and fourth order elliptic problems"; Bell,
+    Dalton and Olson, "Exposing fine-grained parallelism in algebraic multigrid methods". The aggregates of a matrix are the same
+    on every device. The largest eigenvalue is found by 15 steps of the Lanczos method from the same vector each time.
+
+    Differences from PyAMG: aggregates are those of a maximal independent set of distance 2, and candidates are not improved;
+    smoothers are Jacobi's by default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> step = sp.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(40, 40))
+    >>> A = sp.kronsum(step, step, format="csr")
+    >>> ml = sp.amg.smoothed_aggregation_solver(A)
+    >>> len(ml.levels), ml.levels[1].A.shape[0] < 400
+    (3, True)
+    >>> x, info = ml.solve(np.ones(1600), tol=1e-8, accel="cg", return_info=True)
+    >>> info
+    0
+    """
+    if symmetry not in ("hermitian", "symmetric"):
+        raise ValueError(f"symmetry: must be 'hermitian' or 'symmetric', is {symmetry!r}")
+    named = {"strength": strength, "smooth": smooth, "presmoother": presmoother, "postsmoother": postsmoother}
+    options = _Options(symmetry, **{name: as_list(name, each) for name, each in named.items()})
+    max_levels, max_coarse = operator.index(max_levels), operator.index(max_coarse)
+    if max_levels < 1 or max_coarse < 1:
+        raise ValueError(f"max_levels, max_coarse: must be at least 1, are {max_levels} and {max_coarse}")
+    finest, blocksize = _matrix(A)
+    levels = [Level(finest, B=_candidates(B, finest, blocksize), blocksize=blocksize)]
+    steps: list[_Step] = []
+    while len(levels) < max_levels and levels[-1].A.shape[0] // levels[-1].blocksize > max_coarse:
+        step = _step(levels[-1], len(levels) - 1, options)
+        if step is None:
+            break
+        steps.append(step)
+        columns = int(step.B.shape[1])
+        levels.append(Level(step.run(levels[-1]), B=step.B, blocksize=columns))
+    smoothers = options.presmoother, options.postsmoother
+    _smooth(levels, smoothers)
+    return MultilevelSolver(levels, _Refresh(steps, smoothers))
+
+
+class _Refresh:
+    """Sets the levels of a hierarchy anew for other values of its finest matrix."""
+
+    def __init__(self, steps: list[_Step], smoothers: tuple[list[Any], list[Any]]) -> None:
+        self._steps, self._smoothers = steps, smoothers
+
+    def __call__(self, levels: list[Level], A: csr_array) -> None:
+        """Replace the matrices of all levels."""
+        levels[0].replace(A)
+        for at, step in enumerate(self._steps):
+            levels[at + 1].replace(step.run(levels[at]))
+        _smooth(levels, self._smoothers)
+
+
+def _smooth(levels: list[Level], smoothers: tuple[list[Any], list[Any]]) -> None:
+    """Set the smoothers of all levels but the coarsest."""
+    for at, level in enumerate(levels[:-1]):
+        level.presmoother = smoother_of("presmoother", _at(smoothers[0], at), level.rho)
+        level.postsmoother = smoother_of("postsmoother", _at(smoothers[1], at), level.rho)
+
+
+def _step(level: Level, at: int, options: _Options) -> _Step | None:
+    """Return what leads from a level to the next, of which nothing but the candidates is made; None if it were no smaller."""
+    theta, omegas = _theta(_at(options.strength, at)), _omegas(_at(options.smooth, at))
+    graph = strong_entries(nodes_of(level.A, level.blocksize), theta)
+    found = aggregates(in_order(level.A.queue), graph.indices, graph.indptr)
+    assert level.B is not None
+    if not found.n or found.n * level.B.shape[1] >= level.A.shape[0]:
+        return None
+    T, _, coarse = tentative_prolongator(found, level.B, level.blocksize)
+    return _Step(level, coarse, T, omegas, options.symmetry)
+
+
+def _theta(given: Any) -> float:
+    """Return the threshold of strong entries."""
+    name, options = unpacked(given)
+    if name not in ("symmetric", None):
+        raise ValueError(f"strength: must be 'symmetric' or None, is {name!r}")
+    theta = float(options.pop("theta", 0.0)) if name else 0.0
+    if options:
+        raise TypeError(f"strength: has no option {', '.join(options)}")
+    if not 0 <= theta < np.inf:
+        raise ValueError(f"strength: theta must be a number that is not negative, is {theta}")
+    return theta
+
+
+def _omegas(given: Any) -> tuple[float, ...]:
+    """Return the gain of each step by which prolongators are smoothed."""
+    name, options = unpacked(given)
+    if name not in ("jacobi", None):
+        raise ValueError(f"smooth: must be 'jacobi' or None, is {name!r}")
+    if name is None:
+        return ()
+    omega, degree = float(options.pop("omega", _OMEGA)), operator.index(options.pop("degree", 1))
+    if options:
+        raise TypeError(f"smooth: has no option {', '.join(options)}")
+    return (omega,) * degree
+
+
+def _matrix(A: Any) -> tuple[csr_array, int]:
+    """Return a matrix on the device, in canonical format and of inexact values, and how many unknowns a node has."""
+    blocksize = 1
+    if scipy.sparse.issparse(A) and A.format == "bsr":
+        rows, columns = A.blocksize
+        if rows != columns:
+            raise ValueError(f"A: must have square blocks, has {rows} x {columns}")
+        blocksize, A = int(rows), A.tocsr()
+    found = on_device(queue_in((A,)) or default_queue(), A).tocsr()
+    if found.ndim != 2 or found.shape[0] != found.shape[1]:
+        raise ValueError(f"A: must be square, has shape {found.shape}")
+    if found.dtype.kind not in "fc":
+        found = found.astype(np.float64)
+    if not found.has_canonical_format:
+        found = found.copy()
+        found.sum_duplicates()
+        blocksize = blocksize if found.nnz % blocksize**2 == 0 else 1
+    # The caller's may change: this one shares its arrays, but not its attributes.
+    return csr_array.assembled(found.structure, found.data), blocksize
+
+
+def _candidates(B: Any, A: csr_array, blocksize: int) -> cl_array.Array:
+    """Return the candidates on the device, a row for each unknown."""
+    n = A.shape[0]
+    if B is None:
+        B = np.kron(np.ones((n // blocksize, 1)), np.eye(blocksize))
+    host = np.asarray(on_host(B))
+    host = host[:, None] if host.ndim == 1 else host
+    if host.ndim != 2 or host.shape[0] != n or not host.shape[1]:
+        raise ValueError(f"B: must have {n} rows, as A has, has shape {host.shape}")
+    if host.dtype.kind == "c" and A.dtype.kind != "c":
+        raise TypeError(f"B: is complex ({host.dtype}), but A is real ({A.dtype})")
+    if not np.isfinite(host).all():
+        raise ValueError("B: has values that are not finite")
+    if not host.any():
+        raise ValueError("B: has zeros alone")
+    return from_host(A.queue, np.ascontiguousarray(host, A.dtype), copy=True)

@@ -1,0 +1,370 @@
+"""A multigrid hierarchy on the device, with the interface of PyAMG's."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import scipy.linalg
+import scipy.sparse
+from pyopencl import array as cl_array
+from typing_extensions import override
+
+from clsparse_py import linalg
+from clsparse_py.amg import by_host
+from clsparse_py.amg.cycles import CYCLES, Workspace
+from clsparse_py.amg.levels import Level
+from clsparse_py.base import on_device
+from clsparse_py.csr import csr_array
+from clsparse_py.device import in_order
+from clsparse_py.errors import BuildError
+from clsparse_py.krylov.system import Apply, System
+from clsparse_py.linalg.operators import DeviceOperator
+from clsparse_py.linalg.problem import solved
+from clsparse_py.matrix import Matrix, Sparse
+from clsparse_py.placement import place_part, vector
+
+__all__ = ["MultilevelSolver"]
+
+#: Unknowns of the coarsest level at most, whose inverse is a dense matrix.
+_MAX_DENSE = 5000
+
+
+class MultilevelSolver:
+    """A hierarchy of matrices for multigrid cycles, on the device. Made by `smoothed_aggregation_solver` and `from_pyamg`.
+
+    Attributes
+    ----------
+    levels : list of Level
+        From the finest to the coarsest, with ``A``, ``P`` and ``R``, each a `csr_array`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> step = sp.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(30, 30))
+    >>> A = sp.kronsum(step, step, format="csr")
+    >>> ml = sp.amg.smoothed_aggregation_solver(A)
+    >>> x = ml.solve(np.ones(900), tol=1e-8, accel="cg")
+    >>> bool(np.linalg.norm(A @ x - 1) < 1e-7 * 30)
+    True
+    """
+
+    def __init__(self, levels: list[Level], refreshed: Callable[[list[Level], csr_array], None] | None = None) -> None:
+        self.levels = levels
+        self._refreshed = refreshed
+        self._begin()
+
+    def _begin(self) -> None:
+        """Invert the coarsest matrix, on the host; nothing else is known."""
+        coarsest = self.levels[-1].A
+        n = coarsest.shape[0]
+        if n > _MAX_DENSE:
+            raise ValueError(f"A: the coarsest level has {n} unknowns, at most {_MAX_DENSE} are inverted; raise max_levels")
+        dense = coarsest.toarray()
+        if not np.isfinite(dense).all():
+            raise ValueError("A: has values that are not finite, or too large")
+        inverse = scipy.linalg.pinv(dense) if n else dense
+        self._coarse = csr_array(_full(inverse), queue=coarsest.queue)
+        self._workspaces: dict[tuple[int, str], Workspace] = {}
+
+    def __repr__(self) -> str:
+        nnz = [level.A.nnz for level in self.levels]
+        lines = [
+            "MultilevelSolver",
+            f"Number of Levels:     {len(self.levels)}",
+            f"Operator Complexity:  {self.operator_complexity():6.3f}",
+            f"Grid Complexity:      {self.grid_complexity():6.3f}",
+            "Coarse Solver:        'pinv'",
+            "  level   unknowns     nonzeros",
+        ]
+        lines += [
+            f"{at:>6} {level.A.shape[1]:>11} {n:>12} [{100 * n / max(sum(nnz), 1):2.2f}%]"
+            for at, (level, n) in enumerate(zip(self.levels, nnz, strict=True))
+        ]
+        return "\n".join([*lines, ""])
+
+    def operator_complexity(self) -> float:
+        """Return the entries of the matrices of all levels, by those of the finest."""
+        return sum(level.A.nnz for level in self.levels) / max(self.levels[0].A.nnz, 1)
+
+    def grid_complexity(self) -> float:
+        """Return the unknowns of all levels, by those of the finest."""
+        return float(sum(level.A.shape[0] for level in self.levels) / max(self.levels[0].A.shape[0], 1))
+
+    def refresh(self, values: Any) -> None:
+        """Set the hierarchy anew for other values of A: aggregates, tentative prolongators and all plans of products are kept.
+
+        Preconditioners made before go on with the old values.
+
+        Parameters
+        ----------
+        values : numpy.ndarray, pyopencl.array.Array or sparse array
+            The values in the order of ``levels[0].A``'s entries, or a matrix of the same structure.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Another structure, dtype or number of entries; or a hierarchy that was taken over from PyAMG, which does not tell how
+            its prolongators were made.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import clsparse_py as sp
+        >>> A = sp.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(500, 500)).tocsr()
+        >>> ml = sp.amg.smoothed_aggregation_solver(A)
+        >>> ml.refresh(2 * A.data)
+        >>> x = ml.solve(np.ones(500), tol=1e-8, accel="cg")
+        >>> bool(np.allclose(2 * (A @ x), 1))
+        True
+        """
+        if self._refreshed is None:
+            raise ValueError("refresh: this hierarchy was taken over, and does not tell how its prolongators were made")
+        A = self.levels[0].A
+        if isinstance(values, (Sparse, Matrix)) or scipy.sparse.issparse(values):
+            values = _values_of(values, A)
+        data = vector("values", values)
+        if data.shape != (A.nnz,):
+            raise ValueError(f"values: must have the {A.nnz} entries of A, has shape {data.shape}")
+        if np.result_type(data.dtype, A.dtype) != A.dtype:
+            raise TypeError(f"values: must have A's dtype, {A.dtype}, has {data.dtype}")
+        self._refreshed(self.levels, A.assembled(A.structure, place_part(A.queue, "values", data, A.dtype, copy=True)))
+        self._begin()
+
+    def aspreconditioner(self, cycle: str = "V") -> DeviceOperator:
+        """Return one cycle from 0 as an operator: ``M`` of the solvers here, which apply it on the device, and of SciPy's.
+
+        Parameters
+        ----------
+        cycle : {"V", "W", "F", "K", "AMLI"}
+
+        Raises
+        ------
+        ValueError
+            There is no such cycle.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import clsparse_py as sp
+        >>> A = sp.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(500, 500))
+        >>> M = sp.amg.smoothed_aggregation_solver(A).aspreconditioner()
+        >>> x, info = sp.linalg.cg(A, np.ones(500), M=M)
+        >>> info
+        0
+        """
+        return _Preconditioner(self, _cycle(cycle))
+
+    def solve(
+        self,
+        b: Any,
+        x0: Any = None,
+        tol: float = 1e-5,
+        maxiter: int = 100,
+        cycle: str = "V",
+        accel: str | Callable[..., Any] | None = None,
+        callback: Callable[[Any], object] | None = None,
+        residuals: list[float] | None = None,
+        cycles_per_level: int = 1,
+        return_info: bool = False,
+    ) -> Any:
+        """Solve ``A x = b`` by cycles, or by a Krylov method that they precondition.
+
+        Parameters
+        ----------
+        b : numpy.ndarray or pyopencl.array.Array
+            n entries, or n x k for k systems, which are solved one after another.
+        x0 : array, optional
+            The first guess, of b's shape; by default 0.
+        tol : float
+            A solution is found if the norm of b - A x is below ``tol`` times that of b, or below ``tol`` if b is 0.
+        maxiter : int
+            Iterations at most.
+        cycle : {"V", "W", "F", "K", "AMLI"}
+            "AMLI" is PyAMG's, "K" the same from zeros.
+        accel : str or callable, optional
+            The name of a solver of `clsparse_py.linalg`, such as "cg", or a function with SciPy's interface.
+        callback : callable, optional
+            Called with x after each iteration, which the host waits for then.
+        residuals : list, optional
+            Becomes the norms of the residuals, that of the first guess included; of several systems, those of the last. With
+            ``accel`` each takes a product more.
+        cycles_per_level : int
+            V-cycles on each level of an F-cycle.
+        return_info : bool
+            Whether info is returned, too.
+
+        Returns
+        -------
+        x : numpy.ndarray or pyopencl.array.Array
+            As b is.
+        info : int
+            If ``return_info``: 0 if a solution was found, else the number of iterations, or what the Krylov method returns.
+
+        Raises
+        ------
+        ValueError, TypeError
+            An argument has a wrong shape, dtype or value; the message names it.
+        """
+        kind, maxiter, again = _cycle(cycle), operator.index(maxiter), operator.index(cycles_per_level)
+        if accel is not None:
+            x, info = self._accelerated(accel, b, x0, tol, maxiter, kind, callback, residuals)
+        else:
+            options = {"kind": kind, "again": again, "residuals": residuals}
+            x, info = solved(
+                functools.partial(self._iterate, **options), functools.partial(by_host.solve, self.levels, **options),
+                self.levels[0].A, b, x0, None, rtol=tol, maxiter=maxiter, callback=callback,
+            )  # fmt: skip
+        return (x, info) if return_info else x
+
+    def _iterate(self, system: System, kind: str, again: int, residuals: list[float] | None) -> int:
+        """Solve a system by cycles, and return info."""
+        space, b, x = self._workspace(system.chain.queue, system.dtype), system.b, system.x
+        r = space.finest.vector()
+        measured = space.residual(b, x, r)
+        cycle = space.cycle(kind, again, b, x, r)
+        with space.lock:
+            bound = system.rtol * (space.norm(b) or 1.0)
+        norm = _run(space, measured)
+        if residuals is not None:
+            residuals[:] = [norm]
+        for iteration in range(1, system.maxiter + 1):
+            norm = _run(space, [*cycle, *measured])
+            if residuals is not None:
+                residuals.append(norm)
+            if system.callback is not None:
+                system.callback(x)
+            if norm < bound:
+                return 0
+            if not np.isfinite(norm):
+                return iteration
+        return system.maxiter
+
+    def _accelerated(
+        self,
+        accel: str | Callable[..., Any],
+        b: Any,
+        x0: Any,
+        tol: float,
+        maxiter: int,
+        kind: str,
+        callback: Callable[[Any], object] | None,
+        residuals: list[float] | None,
+    ) -> tuple[Any, int]:
+        """Solve by a Krylov method that cycles precondition."""
+        method = getattr(linalg, accel, None) if isinstance(accel, str) else accel
+        if not callable(method):
+            raise ValueError(f"accel: must be a solver of clsparse_py.linalg, such as 'cg', or a function, is {accel!r}")
+        A = self.levels[0].A
+
+        def norm(x: Any) -> float:
+            r = b - (A @ x).reshape(b.shape)
+            return float(np.linalg.norm(r.get() if isinstance(r, cl_array.Array) else r))
+
+        def told(x: Any) -> None:
+            if residuals is not None:
+                residuals.append(norm(x))
+            if callback is not None:
+                callback(x)
+
+        options: dict[str, Any] = {"callback_type": "x"} if accel == "gmres" else {}
+        if residuals is not None:
+            residuals[:] = [norm(0 * b if x0 is None else x0)]
+        if residuals is not None or callback is not None:
+            options["callback"] = told
+        if accel != "minres":
+            options["atol"] = 0.0
+        found: tuple[Any, int] = method(A, b, x0=x0, rtol=tol, maxiter=maxiter, M=self.aspreconditioner(kind), **options)
+        return found
+
+    def _workspace(self, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Workspace:
+        """Return what cycles need on a queue, made at the first call."""
+        key = queue.int_ptr, dtype.char
+        if key not in self._workspaces:
+            self._workspaces[key] = Workspace(self.levels, self._coarse, queue, dtype)
+        return self._workspaces[key]
+
+
+def _values_of(given: Any, A: csr_array) -> cl_array.Array:
+    """Return the values of a matrix of A's structure.
+
+    Raises
+    ------
+    ValueError
+        It has another structure.
+    """
+    found: Any = on_device(A.queue, given).tocsr()
+    if found.shape == A.shape and not found.has_canonical_format:
+        found = found.copy()
+        found.sum_duplicates()
+    own = found.structure is A.structure
+    if (
+        found.shape != A.shape
+        or found.nnz != A.nnz
+        or not (own or (_same(found.indptr, A.indptr) and _same(found.indices, A.indices)))
+    ):
+        raise ValueError("values: the matrix has another structure than A; set up another hierarchy")
+    return found.data  # type: ignore[no-any-return]
+
+
+def _same(a: cl_array.Array, b: cl_array.Array) -> bool:
+    """Return whether two arrays of integers are equal."""
+    return a is b or bool(np.array_equal(a.get(), b.get()))
+
+
+def _full(dense: np.ndarray[Any, Any]) -> tuple[Any, ...]:
+    """Return the parts of a dense matrix with all its entries, zeros too."""
+    rows, columns = dense.shape
+    return dense.ravel(), np.tile(np.arange(columns), rows), np.arange(rows + 1) * columns
+
+
+def _run(space: Workspace, commands: list[Callable[[], object]]) -> float:
+    """Enqueue commands that end with a sum of squares, and return its root; waits."""
+    with space.lock:
+        for command in commands:
+            command()
+        return space.last_norm()
+
+
+def _cycle(cycle: Any) -> str:
+    """Return the name of a kind of cycle, as `CYCLES` has it."""
+    found = str(cycle).upper()
+    if found not in CYCLES:
+        raise ValueError(f"cycle: must be one of {', '.join(CYCLES)}, is {cycle!r}")
+    return found
+
+
+class _Preconditioner(DeviceOperator):
+    """One cycle from 0; see `MultilevelSolver.aspreconditioner`."""
+
+    def __init__(self, hierarchy: MultilevelSolver, kind: str) -> None:
+        A = hierarchy.levels[0].A
+        super().__init__(A.dtype, A.shape, A.queue)
+        self._hierarchy, self._kind = hierarchy, kind
+
+    @override
+    def bound(self, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
+        space = self._hierarchy._workspace(in_order(queue), dtype)
+        known: list[Any] = [None, None, []]
+
+        def apply(x: cl_array.Array, y: cl_array.Array) -> None:
+            # A solver comes with the same two vectors again and again.
+            if known[0] is not x or known[1] is not y:
+                known[:] = [x, y, space.cycle(self._kind, 1, x, y)]
+            with space.lock:
+                for command in known[2]:
+                    command()
+
+        return apply
+
+    @override
+    def _matvec(self, x: Any) -> Any:
+        try:
+            return super()._matvec(x)
+        except BuildError:
+            return by_host.cycled(self._hierarchy.levels, np.ravel(x), self._kind, 1).reshape(x.shape)

@@ -1,0 +1,77 @@
+"""The largest eigenvalue of D^-1 A by the Lanczos method, on the device, for a Hermitian A and its diagonal D."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg
+from pyopencl import array as cl_array
+
+from clsparse_py.krylov.sweep import Layout, Pass, Sweeps
+from clsparse_py.krylov.system import Apply
+from clsparse_py.launch import Chain
+
+__all__ = ["LAYOUT", "PASSES", "spectral_radius"]
+
+#: A part for each step: u A u and u D u.
+LAYOUT = Layout(scalars=(), sums=("along", "size"))
+
+# A hash of the entry's number: the same vector on every device. Rows without a diagonal entry have no part in it.
+_START = Pass(
+    "lanczos_start", reads=("inverse",), writes=("u", "before"), numbered=True,
+    lines=(
+        "uint key = ((uint)number + 1) * 2654435761u;",
+        "key = (key ^ key >> 15) * 2246822519u;",
+        "u = of_real(square(inverse) > 0 ? (R)((key >> 8) & 0xffff) / 65536 + (R)(-0.5) : 0);",
+        "before = ZERO;",
+    ),
+)  # fmt: skip
+_SUMS = Pass(
+    "lanczos_sums", reads=("u", "q", "inverse"),
+    sums=(
+        ("along", "times(conjugate(u), q)"),
+        ("size", "of_real(square(inverse) > 0 ? square(u) / sqrt(square(inverse)) : 0)"),
+    ),
+)  # fmt: skip
+# u is not of norm 1: nu is its norm, and the number beside the diagonal.
+_STEP = Pass(
+    "lanczos_step", reads=("q", "inverse"), updates=("u", "before"), totals=("along", "size"),
+    first=(
+        "const R nu = sqrt(real_part(size)), factor = nu > 0 ? 1 / nu : 0, alpha = real_part(along) * factor * factor;",
+    ),
+    lines=("const T v = u * factor;", "u = times(inverse, q) * factor - v * alpha - before * nu;", "before = v;"),
+)  # fmt: skip
+PASSES = (_START, _SUMS, _STEP)
+
+
+def spectral_radius(chain: Chain, A: Apply, inverse: cl_array.Array, steps: int = 15) -> float:
+    """Return about the largest absolute eigenvalue of D^-1 A, from below; one read. Not finite if a value of A is not.
+
+    Parameters
+    ----------
+    chain : Chain
+        Of a queue in order.
+    A : callable
+        Enqueues the product with A.
+    inverse : pyopencl.array.Array
+        That of A's diagonal D; 0 for rows that do not count.
+    steps : int
+        Products with A.
+    """
+    steps = min(steps, inverse.size)
+    sweeps = Sweeps(chain, inverse.size, inverse.dtype, LAYOUT, steps)
+    u, before, q = (sweeps.vector() for _ in range(3))
+    sweeps.bind(_START, inverse=inverse, u=u, before=before)()
+    for step in range(steps):
+        A(u, q)
+        sweeps.bind(_SUMS, step, u=u, q=q, inverse=inverse)()
+        sweeps.bind(_STEP, step, q=q, inverse=inverse, u=u, before=before)()
+    sums = chain.read(sweeps.sums, steps * len(LAYOUT.sums) * sweeps.groups).reshape(steps, len(LAYOUT.sums), sweeps.groups)
+    along, size = np.moveaxis(sums.sum(axis=2, dtype=np.complex128).real, 1, 0)
+    if not (np.isfinite(along).all() and np.isfinite(size).all()):
+        return float("nan")
+    # Once the space is exhausted, what follows is rounding.
+    used = int(np.argmin(np.append(size > size[0] * np.finfo(inverse.dtype).eps ** 2, False)))
+    if not used:
+        return 0.0
+    found = scipy.linalg.eigvalsh_tridiagonal(along[:used] / size[:used], np.sqrt(size[1:used]))
+    return float(np.abs(found).max())

@@ -1,0 +1,29 @@
+<%doc>
+What is known of each node of a graph before any is chosen: whether it has a neighbour, and how far its first neighbour lies before
+it.
+
+Index space   work-items that stride over the nodes, or take adjacent ones: `spread` says which
+Inputs        a valid structure; entries on the diagonal are no neighbours
+Output        state: 1 for nodes with a neighbour, else 0; reach: the number of the node less that of its first neighbour, or 0
+Local memory  none
+Result        exact
+</%doc>
+kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
+void ${name}(
+    const ulong n, const ulong stride, const ulong step, const ulong span,
+    global const I *restrict indptr, global const I *restrict indices, global uchar *restrict state, global I *restrict reach)
+{
+    const ulong begin = get_global_id(0) * stride, end = min(n, begin + span);
+    for (ulong node = begin; node < end; node += step) {
+        const I stop = indptr[node + 1];
+        I first = (I)node;
+        uchar has_neighbour = 0;
+        for (I k = indptr[node]; k < stop; ++k) {
+            const I other = indices[k];
+            has_neighbour |= other != (I)node;
+            first = min(first, other);
+        }
+        state[node] = has_neighbour;
+        reach[node] = (I)node - first;
+    }
+}
