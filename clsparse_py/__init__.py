@@ -63,7 +63,7 @@ from clsparse_py.semiring import max_times, min_plus, or_and, plus_pair, plus_ti
 
 if TYPE_CHECKING:
     # Loaded when they are asked for (`legacy.__getattr__`): what they need of SciPy takes longer to import than the package.
-    from clsparse_py import csgraph, io, linalg
+    from clsparse_py import amg, csgraph, io, linalg
 del TYPE_CHECKING
 
 __version__ = "0.1.0"
@@ -78,6 +78,7 @@ __all__ = [
     "NoDeviceError",
     "SparseEfficiencyWarning",
     "SparseWarning",
+    "amg",
     "block_array",
     "block_diag",
     "bsr_array",

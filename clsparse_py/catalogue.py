@@ -14,6 +14,7 @@ from clsparse_py._spmv.choose import KERNELS, choose
 from clsparse_py._spmv.features import Features
 from clsparse_py._spmv.kernels import Adaptive, Combine, CountFeatures, Subvector, TotalFeatures
 from clsparse_py._transpose.kernels import Count, Gather, GatherChunked, Insert, Order, Sample, Unpack, tile
+from clsparse_py.aggregation import kernels as aggregation
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.canonical import Begins, Compact, Nonzeros
 from clsparse_py.construct.blocks import BlockAlone, BlockEntries, BlockPair, BlockRows
@@ -131,6 +132,7 @@ def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -
         **_of_construction(device, arithmetic),
         **_of_indexing(device, arithmetic),
         **_of_methods(device, arithmetic),
+        **_of_aggregation(device, arithmetic),
         **of_spgemm(device, arithmetic),
         **by_name,
     }
@@ -386,3 +388,22 @@ def _of_methods(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Pa
         f"vectors/sweep:{each.name}": Sweep.legal(device, dtype, each, of.LAYOUT) for of in methods for each in of.PASSES
     }
     return {"vectors/sweep": found["vectors/sweep:cg_residual"], **found}
+
+
+def _of_aggregation(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Parameters]:
+    """Return the records of smoothed aggregation, for values of the arithmetic's result, or float32 for integers."""
+    group, tile, index = min(128, device.max_work_group), work_group_of(device), arithmetic.index
+    dtype = arithmetic.result.name if arithmetic.result.kind in "fc" else "float32"
+    return {
+        "aggregation/begin": aggregation.Begin(group, index),
+        "aggregation/choose": aggregation.Choose(group, index, False),
+        "aggregation/choose:serial": aggregation.Choose(1, index, True),
+        "aggregation/join": aggregation.Join(group, index, True),
+        "aggregation/join:far": aggregation.Join(group, index, False),
+        "aggregation/nodes": aggregation.Nodes(group, index, dtype),
+        "aggregation/orthonormal": aggregation.Orthonormal(min(64, group), index, dtype),
+        "aggregation/roots": aggregation.Roots(group, index),
+        "aggregation/smoothing": aggregation.Smoothing(tile, index, dtype),
+        "aggregation/strength": aggregation.Strength(tile, index, dtype),
+        "aggregation/tentative": aggregation.Tentative(group, index, dtype),
+    }

@@ -26,6 +26,7 @@ PUBLIC = {
     "NoDeviceError",
     "SparseEfficiencyWarning",
     "SparseWarning",
+    "amg",
     "block_array",
     "block_diag",
     "bsr_array",

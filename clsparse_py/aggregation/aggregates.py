@@ -1,8 +1,8 @@
-"""Aggregates of a graph: a maximal independent set of distance 2, and the aggregate that each node joins. Integers alone decide."""
+"""Aggregates of a graph: a maximal independent set of distance 2, and what each node joins. Integers alone decide."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyopencl as cl
@@ -14,12 +14,13 @@ from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.launch import Chain, spread
 from clsparse_py.memory import allocated
 from clsparse_py.primitives.scan import enqueue_scan, summed
+from clsparse_py.programs import Built
 from clsparse_py.transfer import fetched
 
 __all__ = ["Aggregates", "aggregates"]
 
-#: A block of the order of nodes reaches over so many times the mean distance to a node's first neighbour: on a grid, so many lines
-#: at least. Longer blocks make better aggregates, and take more steps.
+#: A block of the order of nodes reaches over so many times the mean distance to a node's first neighbour: on a grid, so many
+#: lines at least. Longer blocks make better aggregates, and take more steps.
 _LINES = 128
 #: Steps between two looks at how many nodes are undecided.
 _STEPS = 32
@@ -44,7 +45,7 @@ class Aggregates(NamedTuple):
     n_joined: int
 
 
-def _order(n: int, reach: int) -> tuple[int, np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+def _order(n: int, reach: int) -> tuple[int, np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Return how nodes are ordered: blocks of 1 << shift; the block at each place, by a hash; the place of each block."""
     shift = max(_LINES * max(reach // max(n, 1), 1) - 1, 1).bit_length()
     blocks = np.arange(max(-(-n // (1 << shift)), 1), dtype=np.uint64)
@@ -72,11 +73,11 @@ def _by_host(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.A
                 number[i] = 0
     number[number >= 0] = np.arange((number >= 0).sum())
     before = number.copy()
-    for i in np.flatnonzero((number < 0) & has_neighbour):
+    for i in np.flatnonzero((number < 0) & has_neighbour).tolist():
         roots = near[i][number[near[i]] >= 0]
         before[i] = number[roots[0]] if roots.size else -1
     joined = before.copy()
-    for i in np.flatnonzero((before < 0) & has_neighbour):
+    for i in np.flatnonzero((before < 0) & has_neighbour).tolist():
         of = before[near[i]]
         counts = [(-int((of == each).sum()), int(each)) for each in of[:32] if each >= 0]
         rest = of[32:][of[32:] >= 0]
@@ -117,9 +118,8 @@ def aggregates(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array
         listed = np.uint32(order.size), np.uint32(shift), placed(queue, "an order", order)
         chain.launch(choose, 1, np.uint64(n), *listed, indptr, indices, state)
     else:
-        state = _chosen(
-            chain, choose, (groups, sizes), (np.uint32(shift), placed(queue, "an order", rank)), (indptr, indices, state)
-        )
+        ranked = np.uint32(shift), placed(queue, "an order", rank)
+        state = _chosen(chain, choose, groups, sizes, ranked, (indptr, indices), state)
     chain.launch(roots, groups, *sizes, state, numbers)
     number, place = chain.scratch(n + 1, index), allocated(queue, "places", n + 1, index)
     enqueue_scan(chain, numbers, number, n, kind="pointers")
@@ -134,9 +134,17 @@ def aggregates(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array
     return Aggregates(joined, place, n_aggregates, int(n_joined()[0]))
 
 
-def _chosen(chain: Chain, choose, launch, order, graph) -> cl_array.Array:  # type: ignore[no-untyped-def]
+def _chosen(
+    chain: Chain,
+    choose: Built,
+    groups: int,
+    sizes: tuple[np.uint64, ...],
+    order: tuple[np.uint32, cl_array.Array],
+    graph: tuple[cl_array.Array, cl_array.Array],
+    state: cl_array.Array,
+) -> cl_array.Array:
     """Return which nodes are in the set, by steps for all of them; waits."""
-    (groups, sizes), (shift, rank), (indptr, indices, state) = launch, order, graph
+    (shift, rank), (indptr, indices) = order, graph
     after, undecided = chain.scratch(state.size, np.uint8), chain.scratch(1, np.uint32)
     while True:
         chain.fill(undecided, 0, 1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
@@ -22,7 +24,7 @@ __all__ = ["nodes_of", "smoothing_values", "strong_entries"]
 Parts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
 
 
-def _rows(indptr: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+def _rows(indptr: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
 
 

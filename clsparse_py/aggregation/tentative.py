@@ -26,7 +26,7 @@ Parts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
 
 def _by_host(
     queue: cl.CommandQueue, joined: cl_array.Array, place: cl_array.Array, candidates: cl_array.Array, block: int, n: int
-) -> tuple[Parts, cl_array.Array, cl_array.Array]:
+) -> tuple[Parts, cl_array.Array]:
     """Return the result of `_tentative`, computed by NumPy."""
     of, before, given = (fetched(each, queue) for each in (joined, place, candidates))
     columns = given.size // max(of.size * block, 1)
@@ -52,14 +52,14 @@ def _by_host(
             coarse[aggregate, column, column] = left if is_new else 0
         values[rows] = Q.reshape(-1, block, columns)
     parts = placed(queue, "values", values.ravel()), placed(queue, "indices", indices.ravel()), placed(queue, "indptr", indptr)
-    return parts, placed(queue, "members", kept), placed(queue, "candidates", coarse.ravel())
+    return parts, placed(queue, "candidates", coarse.ravel())
 
 
 @or_by_host(_by_host)
 def _tentative(
     queue: cl.CommandQueue, joined: cl_array.Array, place: cl_array.Array, candidates: cl_array.Array, block: int, n: int
-) -> tuple[Parts, cl_array.Array, cl_array.Array]:
-    """Return the parts of the prolongator, the aggregates of the nodes that joined one, and the coarse candidates."""
+) -> tuple[Parts, cl_array.Array]:
+    """Return the parts of the prolongator, and the coarse candidates."""
     chain, index, dtype = Chain(queue, joined, place, candidates), place.dtype, candidates.dtype
     n_rows = joined.size * block
     columns = candidates.size // n_rows
@@ -82,14 +82,18 @@ def _tentative(
     made = Chain(queue, lists.indptr, lists.indices, values, place)
     made.launch(orthonormal, groups, *sizes, *blocks, tolerance, lists.indptr, lists.indices, place, values, coarse)
     made.finish(values, indices, indptr, coarse)
-    return (values, indices, indptr), members, coarse
+    return (values, indices, indptr), coarse
 
 
-def tentative_prolongator(of: Aggregates, candidates: cl_array.Array, block: int) -> tuple[Matrix, Matrix, cl_array.Array]:
-    """Return a prolongator that holds candidates exactly, which nodes are in which aggregate, and the coarse candidates.
+def tentative_prolongator(
+    queue: cl.CommandQueue, of: Aggregates, candidates: cl_array.Array, block: int
+) -> tuple[Matrix, cl_array.Array]:
+    """Return a prolongator that holds candidates exactly, and the coarse candidates.
 
     Parameters
     ----------
+    queue : pyopencl.CommandQueue
+        In order.
     of : Aggregates
         Of nodes.
     candidates : pyopencl.array.Array
@@ -97,11 +101,9 @@ def tentative_prolongator(of: Aggregates, candidates: cl_array.Array, block: int
     block : int
         Unknowns of a node.
     """
-    queue = of.joined.queue
     n_nodes, columns = of.joined.size, candidates.shape[1]
     flat = candidates.reshape(candidates.size)  # type: ignore[no-untyped-call] # PyOpenCL's
-    (values, indices, indptr), members, coarse = _tentative(queue, of.joined, of.place, flat, block, of.n)
+    (values, indices, indptr), coarse = _tentative(queue, of.joined, of.place, flat, block, of.n)
     shape = n_nodes * block, of.n * columns
     T = Matrix.assembled(Structure.canonical(queue, shape, indices, indptr), values)
-    which = Matrix.assembled(Structure.canonical(queue, (n_nodes, of.n), members, of.place), members)
-    return T, which, coarse.reshape(of.n * columns, columns)  # type: ignore[no-untyped-call] # PyOpenCL's
+    return T, coarse.reshape(of.n * columns, columns)  # type: ignore[no-untyped-call] # PyOpenCL's

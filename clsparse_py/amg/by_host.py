@@ -11,7 +11,7 @@ import scipy.linalg
 from clsparse_py.amg.levels import Level
 from clsparse_py.amg.smoothers import Smoother
 
-__all__ = ["cycled", "solve"]
+__all__ = ["cycled", "smoothed", "solve"]
 
 
 class _Level(NamedTuple):
@@ -34,15 +34,17 @@ def _copied(levels: Sequence[Level]) -> list[_Level]:
     return [*found[:-1], found[-1]._replace(P=scipy.linalg.pinv(found[-1].A.toarray()))]
 
 
-def _smoothed(level: _Level, smoother: Smoother | None, b: Any, x: Any) -> Any:
+def smoothed(A: Any, inverse: Any, smoother: Smoother | None, b: Any, x: Any) -> Any:
+    """Return x after a smoother; ``inverse`` is that of the diagonal."""
     for _ in range(0 if smoother is None else smoother.iterations):
         assert smoother is not None
-        scale = level.inverse if smoother.scaled else 1
-        first, *others = smoother.coefficients
-        s = scale * (b - level.A @ x)
+        scale = inverse if smoother.scaled else 1
+        is_complex = np.iscomplexobj(x)
+        first, *others = (each if is_complex else np.real(each) for each in smoother.coefficients)
+        s = scale * (b - A @ x)
         h = first * s
         for gain in others:
-            h = gain * s + scale * (level.A @ h)
+            h = gain * s + scale * (A @ h)
         x = x + h
     return x
 
@@ -52,8 +54,10 @@ def _level(levels: Sequence[_Level], b: Any, x: Any, kind: str, again: int) -> A
     level, *below = levels
     if not below:
         return level.P @ b
-    x = _smoothed(level, level.smoothers[0], b, x)
-    return _smoothed(level, level.smoothers[1], b, x + level.P @ _corrected(below, level.R @ (b - level.A @ x), kind, again))
+    before, after = level.smoothers
+    x = smoothed(level.A, level.inverse, before, b, x)
+    x = x + level.P @ _corrected(below, level.R @ (b - level.A @ x), kind, again)
+    return smoothed(level.A, level.inverse, after, b, x)
 
 
 def _corrected(levels: Sequence[_Level], b: Any, kind: str, again: int) -> Any:

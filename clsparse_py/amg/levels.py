@@ -42,7 +42,7 @@ class Level:
     A: csr_array
     P: csr_array | None = None
     R: csr_array | None = None
-    B: cl_array.Array | None = None
+    B: cl_array.Array | None = dataclasses.field(default=None, repr=False)
     blocksize: int = 1
     presmoother: Smoother | None = None
     postsmoother: Smoother | None = None

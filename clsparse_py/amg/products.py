@@ -38,7 +38,7 @@ def product(queue: cl.CommandQueue, A: csr_array, x: cl_array.Array, y: cl_array
         launches = plan.launches(A, x, y, *scale)
     except BuildError:
         # The kernel of SpMM is another one; the plan has tried all of its own.
-        return functools.partial(enqueue_spmm, A, x, y, (y.dtype.itemsize, 0), 1, *scale, plus_times)
+        return functools.partial(enqueue_spmm, A, x, y, (y.dtype.itemsize, 0), 1, scale[0], scale[1], plus_times)
     if len(launches) != 1:
         # They hand partial sums to each other, which belong to one product at a time.
         return functools.partial(plan.execute, A, x, y, alpha=scale[0], beta=scale[1], queue=queue)

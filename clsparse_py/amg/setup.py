@@ -50,8 +50,8 @@ def _at(options: list[Any], level: int) -> Any:
 class _Step:
     """What leads from a level to the next coarser one: plans, kept for other values."""
 
-    def __init__(self, level: Level, coarse_B: cl_array.Array, T: Matrix, omegas: tuple[float, ...], symmetry: str) -> None:
-        self.B, self._T, self._omegas, self._symmetry = coarse_B, T, omegas, symmetry
+    def __init__(self, coarse: cl_array.Array, T: Matrix, omegas: tuple[float, ...], symmetry: str) -> None:
+        self.B, self._T, self._omegas, self._symmetry = coarse, T, omegas, symmetry
         self._smoothed: list[SpgemmPlan[csr_array]] = []
         self._transposed: Any = None
         self._galerkin: RapPlan | None = None
@@ -95,7 +95,7 @@ def smoothed_aggregation_solver(
         are aggregated together; the hierarchy itself is in CSR form.
     B : numpy.ndarray or pyopencl.array.Array, optional
         Near-nullspace candidates, n entries or n x k: what ``A x`` is almost 0 for, such as rigid body modes. By default ones; of
-        blocks, one for each unknown of a node.
+        blocks, as many, ones for one unknown of the nodes each.
     symmetry : {"hermitian", "symmetric"}
         "symmetric": A is equal to its transposed, and R is P's; complex matrices differ.
     strength : {"symmetric", None}, tuple or list
@@ -106,8 +106,8 @@ def smoothed_aggregation_solver(
         ``1 - w / rho(D^-1 A) D^-1 A``; None: not at all.
     presmoother, postsmoother : {"jacobi", "chebyshev", None}, tuple or list
         ``("jacobi", {"iterations": 1, "omega": w, "withrho": True})``: steps ``x += w / rho(D^-1 A) D^-1 (b - A x)``.
-        ``("chebyshev", {"degree": 3, "lower_bound": 1 / 30, "upper_bound": 1.1, "iterations": 1})``: the polynomial of D^-1 A that is
-        small between these parts of its largest eigenvalue. A list has an entry for each level.
+        ``("chebyshev", {"degree": 3, "lower_bound": 1 / 30, "upper_bound": 1.1, "iterations": 1})``: the polynomial of D^-1 A
+        that is small between these parts of its largest eigenvalue. A list has an entry for each level.
     max_levels : int
         Levels at most.
     max_coarse : int
@@ -191,12 +191,13 @@ def _step(level: Level, at: int, options: _Options) -> _Step | None:
     """Return what leads from a level to the next, of which nothing but the candidates is made; None if it were no smaller."""
     theta, omegas = _theta(_at(options.strength, at)), _omegas(_at(options.smooth, at))
     graph = strong_entries(nodes_of(level.A, level.blocksize), theta)
-    found = aggregates(in_order(level.A.queue), graph.indices, graph.indptr)
+    queue = in_order(level.A.queue)
+    found = aggregates(queue, graph.indices, graph.indptr)
     assert level.B is not None
     if not found.n or found.n * level.B.shape[1] >= level.A.shape[0]:
         return None
-    T, _, coarse = tentative_prolongator(found, level.B, level.blocksize)
-    return _Step(level, coarse, T, omegas, options.symmetry)
+    T, coarse = tentative_prolongator(queue, found, level.B, level.blocksize)
+    return _Step(coarse, T, omegas, options.symmetry)
 
 
 def _theta(given: Any) -> float:

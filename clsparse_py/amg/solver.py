@@ -109,8 +109,9 @@ class MultilevelSolver:
         Raises
         ------
         ValueError, TypeError
-            Another structure, dtype or number of entries; or a hierarchy that was taken over from PyAMG, which does not tell how
-            its prolongators were made.
+            Another structure, dtype or number of entries.
+        RuntimeError
+            The hierarchy was taken over from PyAMG, which does not tell how its prolongators were made.
 
         Examples
         --------
@@ -124,7 +125,8 @@ class MultilevelSolver:
         True
         """
         if self._refreshed is None:
-            raise ValueError("refresh: this hierarchy was taken over, and does not tell how its prolongators were made")
+            # Neither a type nor a value is wrong.
+            raise RuntimeError("refresh: this hierarchy was taken over, and does not tell how its prolongators were made")
         A = self.levels[0].A
         if isinstance(values, (Sparse, Matrix)) or scipy.sparse.issparse(values):
             values = _values_of(values, A)
@@ -215,7 +217,7 @@ class MultilevelSolver:
         if accel is not None:
             x, info = self._accelerated(accel, b, x0, tol, maxiter, kind, callback, residuals)
         else:
-            options = {"kind": kind, "again": again, "residuals": residuals}
+            options: dict[str, Any] = {"kind": kind, "again": again, "residuals": residuals}
             x, info = solved(
                 functools.partial(self._iterate, **options), functools.partial(by_host.solve, self.levels, **options),
                 self.levels[0].A, b, x0, None, rtol=tol, maxiter=maxiter, callback=callback,

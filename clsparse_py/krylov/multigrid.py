@@ -5,8 +5,8 @@ from __future__ import annotations
 from clsparse_py.krylov.sweep import Layout, Pass
 
 __all__ = [
-    "INVERSE", "JACOBI", "JACOBI_BEGIN", "JACOBI_OF_RESIDUAL", "K_CROSS", "K_FIRST", "K_ORTHOGONAL", "K_SECOND", "K_SUMS", "LAYOUT",
-    "NORM", "PASSES", "POLYNOMIAL_BEGIN", "POLYNOMIAL_END", "POLYNOMIAL_STEP", "RESIDUAL", "RESIDUAL_NORM",
+    "INVERSE", "JACOBI", "JACOBI_BEGIN", "JACOBI_OF_RESIDUAL", "K_CROSS", "K_FIRST", "K_ORTHOGONAL", "K_SECOND", "K_SUMS",
+    "LAYOUT", "NORM", "PASSES", "POLYNOMIAL_BEGIN", "POLYNOMIAL_END", "POLYNOMIAL_STEP", "RESIDUAL", "RESIDUAL_NORM",
 ]  # fmt: skip
 
 #: A part for each coefficient of the smoothers, its gain; curvature is p q of a K-cycle's first direction.

@@ -23,6 +23,7 @@ import numpy as np
 import pyopencl as cl
 import scipy.sparse
 import unoptimised
+from amg_cases import amg_cases
 from construct_cases import construct_cases
 from elementwise_cases import elementwise_cases
 from indexing_cases import indexing_cases
@@ -393,6 +394,7 @@ def main() -> None:
     cases += construct_cases(axes.dtypes)
     cases += indexing_cases(axes.dtypes[:2] if simulated else axes.dtypes)
     cases += krylov_cases(axes.dtypes)
+    cases += amg_cases(axes.dtypes)
     cases += mixed_cases(device.fp64)
     if not device.fp64:
         cases += refusal_cases()

@@ -1,0 +1,56 @@
+"""Cases of multigrid: hierarchies set up and solved with each dtype, by the kernels of both kinds of devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pyopencl as cl
+import scipy.sparse
+
+from clsparse_py import amg, csr_array, default_queue
+from clsparse_py.amg import by_host
+from clsparse_py.device import Device, describe
+
+Case = partial[None]
+
+
+def cycled(dtype: np.dtype[Any], index: type[Any], kind: str, block: int, smoother: Any, cycle: str) -> None:
+    """Set up a hierarchy, and compare a cycle with the host's; CPU devices and others have kernels of different shapes."""
+
+    def described(device: cl.Device) -> Device:
+        return replace(describe(device), type=kind, compute_units=2)
+
+    n, queue = 30, default_queue()
+    step = scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(n, n))
+    host = scipy.sparse.kron(step, np.eye(block) + 0.5).tocsr().astype(dtype)
+    b = (np.arange(n * block) % 5 - 1.5).astype(dtype) * dtype.type(1j if dtype.kind == "c" else 1)
+    A: Any = scipy.sparse.bsr_array(host, blocksize=(block, block))
+    if block == 1:
+        parts = host.data, host.indices.astype(index), host.indptr.astype(index)
+        A = csr_array(parts, shape=host.shape, queue=queue)
+        A @ b  # planned before devices are taken for others
+    with patch("clsparse_py.launch.describe", described):
+        ml = amg.smoothed_aggregation_solver(
+            A, strength=("symmetric", {"theta": 0.1}), presmoother=smoother, postsmoother=smoother, max_coarse=4
+        )
+        residuals: list[float] = []
+        x = ml.solve(b, maxiter=2, tol=0, cycle=cycle, residuals=residuals)
+    assert len(ml.levels) > 2
+    options: dict[str, Any] = {"maxiter": 2, "callback": None, "kind": cycle, "again": 1, "residuals": None}
+    wanted, _ = by_host.solve(ml.levels, None, b, None, M=None, rtol=0, **options)
+    np.testing.assert_allclose(x, wanted, atol=1e-3 * np.abs(wanted).max())
+
+
+def amg_cases(dtypes: tuple[np.dtype[Any], ...]) -> Iterator[Case]:
+    """Kinds of devices, index types, blocks, smoothers and cycles, with dtypes in rotation."""
+    inexact = [dtype for dtype in dtypes if dtype.kind in "fc"]
+    smoothers = ("jacobi", ("chebyshev", {"degree": 3}))
+    for i, kind in enumerate(("cpu", "gpu")):
+        yield partial(cycled, inexact[i % len(inexact)], np.int32, kind, 1, smoothers[i], "K")
+        yield partial(cycled, inexact[(i + 1) % len(inexact)], np.int64, kind, 1, smoothers[1 - i], "V")
+        yield partial(cycled, inexact[(i + 2) % len(inexact)], np.int32, kind, 2, smoothers[i], "W")
