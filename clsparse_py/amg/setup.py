@@ -91,8 +91,8 @@ def smoothed_aggregation_solver(
     Parameters
     ----------
     A : sparse array
-        n x n, Hermitian: of this package or of SciPy. Of a `bsr_array` of SciPy, the unknowns of a block are those of a node, which
-        are aggregated together; the hierarchy itself is in CSR form.
+        n x n, Hermitian: of this package or of SciPy. Of a `bsr_array` of SciPy, the unknowns of a block are those of a node,
+        which are aggregated together; the hierarchy itself is in CSR form.
     B : numpy.ndarray or pyopencl.array.Array, optional
         Near-nullspace candidates, n entries or n x k: what ``A x`` is almost 0 for, such as rigid body modes. By default ones; of
         blocks, as many, ones for one unknown of the nodes each.

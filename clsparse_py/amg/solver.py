@@ -124,8 +124,8 @@ class MultilevelSolver:
         >>> bool(np.allclose(2 * (A @ x), 1))
         True
         """
-        if self._refreshed is None:
-            # Neither a type nor a value is wrong.
+        refreshed = self._refreshed
+        if refreshed is None:
             raise RuntimeError("refresh: this hierarchy was taken over, and does not tell how its prolongators were made")
         A = self.levels[0].A
         if isinstance(values, (Sparse, Matrix)) or scipy.sparse.issparse(values):
@@ -135,7 +135,7 @@ class MultilevelSolver:
             raise ValueError(f"values: must have the {A.nnz} entries of A, has shape {data.shape}")
         if np.result_type(data.dtype, A.dtype) != A.dtype:
             raise TypeError(f"values: must have A's dtype, {A.dtype}, has {data.dtype}")
-        self._refreshed(self.levels, A.assembled(A.structure, place_part(A.queue, "values", data, A.dtype, copy=True)))
+        refreshed(self.levels, A.assembled(A.structure, place_part(A.queue, "values", data, A.dtype, copy=True)))
         self._begin()
 
     def aspreconditioner(self, cycle: str = "V") -> DeviceOperator:
@@ -260,7 +260,7 @@ class MultilevelSolver:
     ) -> tuple[Any, int]:
         """Solve by a Krylov method that cycles precondition."""
         method = getattr(linalg, accel, None) if isinstance(accel, str) else accel
-        if not callable(method):
+        if method is None or not callable(method):
             raise ValueError(f"accel: must be a solver of clsparse_py.linalg, such as 'cg', or a function, is {accel!r}")
         A = self.levels[0].A
 

@@ -17,7 +17,7 @@ LAYOUT = Layout(scalars=(), sums=("along", "size"))
 
 # A hash of the entry's number: the same vector on every device. Rows without a diagonal entry have no part in it.
 _START = Pass(
-    "lanczos_start", reads=("inverse",), writes=("u", "before"), numbered=True,
+    "radius_start", reads=("inverse",), writes=("u", "before"), numbered=True,
     lines=(
         "uint key = ((uint)number + 1) * 2654435761u;",
         "key = (key ^ key >> 15) * 2246822519u;",
@@ -26,7 +26,7 @@ _START = Pass(
     ),
 )  # fmt: skip
 _SUMS = Pass(
-    "lanczos_sums", reads=("u", "q", "inverse"),
+    "radius_sums", reads=("u", "q", "inverse"),
     sums=(
         ("along", "times(conjugate(u), q)"),
         ("size", "of_real(square(inverse) > 0 ? square(u) / sqrt(square(inverse)) : 0)"),
@@ -34,7 +34,7 @@ _SUMS = Pass(
 )  # fmt: skip
 # u is not of norm 1: nu is its norm, and the number beside the diagonal.
 _STEP = Pass(
-    "lanczos_step", reads=("q", "inverse"), updates=("u", "before"), totals=("along", "size"),
+    "radius_step", reads=("q", "inverse"), updates=("u", "before"), totals=("along", "size"),
     first=(
         "const R nu = sqrt(real_part(size)), factor = nu > 0 ? 1 / nu : 0, alpha = real_part(along) * factor * factor;",
     ),

@@ -1,6 +1,5 @@
 <%doc>
-What is known of each node of a graph before any is chosen: whether it has a neighbour, and how far its first neighbour lies before
-it.
+What is known of each node of a graph before any is chosen: whether it has a neighbour, and how far before it the first one lies.
 
 Index space   work-items that stride over the nodes, or take adjacent ones: `spread` says which
 Inputs        a valid structure; entries on the diagonal are no neighbours

@@ -2,8 +2,8 @@
 A step to the maximal independent set of distance 2 of a graph that comes first in an order of its nodes: a node is in it if none
 before it, within two edges, is.
 
-Source        Bell, Dalton and Olson, "Exposing fine-grained parallelism in algebraic multigrid methods"; here the order is fixed, so
-              that the set is one that a single thread finds by going through the nodes
+Source        Bell, Dalton and Olson, "Exposing fine-grained parallelism in algebraic multigrid methods"; here the order is
+              fixed, so that the set is one that a single thread finds by going through the nodes
 Index space   `serial`: one work-item, which decides all; else work-items that stride over the nodes: one step for all
 Inputs        a valid structure; rank: the place of each block of 1 << shift adjacent nodes in the order; within a block nodes
               ascend. `serial`: order, the block at each place. state: 0 not in the set, 1 undecided, 2 in it

@@ -1,7 +1,8 @@
 <%doc>
 The values of 1 - gain D^-1 A for a matrix A and its diagonal D: a step of the Jacobi method, to smooth prolongators with.
 
-Source        Vanek, Mandel and Brezina, "Algebraic multigrid by smoothed aggregation for second and fourth order elliptic problems"
+Source        Vanek, Mandel and Brezina, "Algebraic multigrid by smoothed aggregation for second and fourth order elliptic
+              problems"
 Index space   a work-group takes `tile` entries side by side; its work-items take neighbours in turn
 Inputs        a valid structure without duplicates; inverse: that of the diagonal, 0 for rows that are not smoothed
 Output        result: a value for each entry

@@ -1,7 +1,8 @@
 <%doc>
 Which entries of a matrix are strong: those off the diagonal whose square is at least theta^2 |a_ii| |a_jj|.
 
-Source        Vanek, Mandel and Brezina, "Algebraic multigrid by smoothed aggregation for second and fourth order elliptic problems"
+Source        Vanek, Mandel and Brezina, "Algebraic multigrid by smoothed aggregation for second and fourth order elliptic
+              problems"
 Index space   a work-group takes `tile` entries side by side; its work-items take neighbours in turn
 Inputs        a valid structure; diagonal: the values on A's
 Output        strong: 1 for these, else 0

@@ -1,7 +1,8 @@
 <%doc>
-The structure of a tentative prolongator, with the candidates as its values: a block of them for each node that joined an aggregate.
+The structure of a tentative prolongator, with the candidates as its values: a block of them for each node in an aggregate.
 
-Source        Vanek, Mandel and Brezina, "Algebraic multigrid by smoothed aggregation for second and fourth order elliptic problems"
+Source        Vanek, Mandel and Brezina, "Algebraic multigrid by smoothed aggregation for second and fourth order elliptic
+              problems"
 Index space   work-items that stride over the unknowns and the end, or take adjacent ones: `spread` says which
 Inputs        joined: the aggregate of each node, or -1; place: how many nodes before it joined one; candidates: of n_rows rows.
               A node has `block` unknowns

@@ -33,13 +33,13 @@ def hierarchies() -> list[tuple[str, Any]]:
     E, B = pyamg.gallery.linear_elasticity((8, 8))
     turn = scipy.sparse.diags_array(np.exp(1j * np.arange(576)))
     aggregation = pyamg.smoothed_aggregation_solver
-    chebyshev = ("chebyshev", {"degree": 3})
+    chebyshev, twice, ones = ("chebyshev", {"degree": 3}), ("jacobi", {"iterations": 2}), np.ones((576, 1))
     return [
         ("jacobi", aggregation(A, presmoother=JACOBI, postsmoother=JACOBI)),
         ("chebyshev", aggregation(A, presmoother=chebyshev, postsmoother=chebyshev, max_coarse=30)),
         ("blocks", aggregation(E, B=B, presmoother=JACOBI, postsmoother=JACOBI)),
-        ("classical", pyamg.ruge_stuben_solver(A, presmoother=("jacobi", {"iterations": 2}), postsmoother="richardson", coarse_solver="splu")),
-        ("complex", aggregation((turn @ A @ turn.conj()).tocsr(), B=turn @ np.ones((576, 1)), presmoother=JACOBI, postsmoother=None)),
+        ("classical", pyamg.ruge_stuben_solver(A, presmoother=twice, postsmoother="richardson", coarse_solver="splu")),
+        ("complex", aggregation((turn @ A @ turn.conj()).tocsr(), B=turn @ ones, presmoother=JACOBI, postsmoother=None)),
         ("one level", aggregation(A[:20, :20], max_levels=1)),
     ]  # fmt: skip
 
@@ -92,7 +92,7 @@ def test_smoothers_that_a_device_cannot_run_are_replaced_or_refused(wide: cl.Com
         amg.from_pyamg(theirs, queue=wide)
 
 
-def test_own_hierarchies_need_as_many_iterations(wide: cl.CommandQueue) -> None:
+def test_own_hierarchies_need_as_many_iterations(wide: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     E, B = pyamg.gallery.linear_elasticity((20, 20))
     stencil = pyamg.gallery.diffusion_stencil_2d(epsilon=0.01, theta=0.0, type="FD")
     cases = [
@@ -101,6 +101,7 @@ def test_own_hierarchies_need_as_many_iterations(wide: cl.CommandQueue) -> None:
         ("anisotropic", pyamg.gallery.stencil_grid(stencil, (50, 50), format="csr"), None, 0.1),
         ("elasticity", E, B, 0.0),
     ]
+    monkeypatch.setattr("clsparse_py.amg.setup.default_queue", lambda: wide)
     for name, A, candidates, theta in cases:
         options = {"B": candidates, "strength": ("symmetric", {"theta": theta}), "max_coarse": 10}
         with warnings.catch_warnings():
