@@ -45,7 +45,7 @@ def aslinearoperator(A: Any) -> scipy.sparse.linalg.LinearOperator:
     )
 
 
-def eigs(A: Any, k: int = 6, M: Any = None, sigma: Any = None, **options: Any) -> Any:
+def eigs(A: Any, k: int = 6, M: Any = None, sigma: Any = None, *arguments: Any, **options: Any) -> Any:
     """Return some eigenvalues of a square array, and their eigenvectors, by ARPACK.
 
     Parameters
@@ -54,7 +54,7 @@ def eigs(A: Any, k: int = 6, M: Any = None, sigma: Any = None, **options: Any) -
         Products with it run on its device.
     k : int
         How many.
-    M, sigma, **options
+    M, sigma, *arguments, **options
         As of `scipy.sparse.linalg.eigs`. With ``sigma``, a number near which eigenvalues are wanted, A and M are copied to the
         host and factorised there.
 
@@ -72,7 +72,7 @@ def eigs(A: Any, k: int = 6, M: Any = None, sigma: Any = None, **options: Any) -
     >>> np.round(values.real, 6)
     array([50.])
     """
-    return scipy.sparse.linalg.eigs(*_operands(A, sigma), k, _operands(M, sigma)[0], sigma, **options)
+    return scipy.sparse.linalg.eigs(*_operands(A, sigma), k, _operands(M, sigma)[0], sigma, *arguments, **options)
 
 
 def _operands(A: Any, sigma: Any) -> tuple[Any]:
@@ -80,7 +80,9 @@ def _operands(A: Any, sigma: Any) -> tuple[Any]:
     return (A if sigma is None else on_host(A),)
 
 
-def expm_multiply(A: Any, B: Any, start: Any = None, stop: Any = None, **options: Any) -> Any:
+def expm_multiply(
+    A: Any, B: Any, start: Any = None, stop: Any = None, num: Any = None, endpoint: Any = None, **options: Any
+) -> Any:
     """Return ``expm(A) @ B``, or ``expm(t * A) @ B`` for several t, without the exponential itself.
 
     Parameters
@@ -89,7 +91,7 @@ def expm_multiply(A: Any, B: Any, start: Any = None, stop: Any = None, **options
         Square; products with it run on its device.
     B : numpy.ndarray or sparse array
         A vector of n entries, or n x k; a sparse one is multiplied as a dense one.
-    start, stop, **options
+    start, stop, num, endpoint, **options
         As of `scipy.sparse.linalg.expm_multiply`.
 
     Returns
@@ -109,10 +111,8 @@ def expm_multiply(A: Any, B: Any, start: Any = None, stop: Any = None, **options
     if isinstance(A, SparseArray):
         options.setdefault("traceA", A._as_csr().trace())
         A = aslinearoperator(A)
-    if start is not None:
-        options["start"] = start
-    if stop is not None:
-        options["stop"] = stop
+    times = {"start": start, "stop": stop, "num": num, "endpoint": endpoint}
+    options.update({name: value for name, value in times.items() if value is not None})
     return scipy.sparse.linalg.expm_multiply(A, B, **options)
 
 

@@ -82,6 +82,10 @@ def test_functions(wide: cl.CommandQueue) -> None:
     found, wanted = found[0], wanted[0]
     np.testing.assert_allclose(found, wanted)
     np.testing.assert_allclose(linalg.expm_multiply(a, b), of_scipy.expm_multiply(A, b))
+    by_place, wanted = (of.expm_multiply(each, b, 0, 1, 3, False) for of, each in ((linalg, a), (of_scipy, A)))
+    np.testing.assert_allclose(by_place, wanted)
+    by_place, wanted = (of.eigs(each, 1, None, None, "LR", b)[0] for of, each in ((linalg, a), (of_scipy, A)))
+    np.testing.assert_allclose(by_place, wanted)
     found, wanted = (of.expm_multiply(each, b, start=0, stop=1, num=3) for of, each in ((linalg, a), (of_scipy, A)))
     np.testing.assert_allclose(found, wanted)
     B = scipy.sparse.eye_array(40, 3, format="csr")
