@@ -9,7 +9,7 @@ import numpy as np
 
 from clsparse_py.errors import DtypeError
 from clsparse_py.records import dataclass
-from clsparse_py.semiring import SEMIRINGS
+from clsparse_py.semiring import SEMIRINGS, of_name
 
 __all__ = [
     "OPENCL_TYPES",
@@ -17,8 +17,10 @@ __all__ = [
     "conversion",
     "extreme",
     "extreme_of_none",
+    "literal",
     "name_of",
     "needs_fp64",
+    "operation",
     "type_of_sums",
     "unsupported",
 ]
@@ -103,6 +105,46 @@ def extreme_of_none(name: str, dtype: np.dtype[Any]) -> str:
     return "0" if dtype.kind == "u" else largest.replace("MAX", "MIN")
 
 
+def literal(value: Any) -> str:
+    """Return a real scalar of NumPy's in OpenCL C, as a value of its dtype."""
+    dtype = np.dtype(value.dtype)
+    if dtype.kind == "f":
+        if not np.isfinite(value):
+            return "NAN" if np.isnan(value) else "INFINITY" if value > 0 else "-INFINITY"
+        return f"{float(value)!r}{'f' if dtype.itemsize == 4 else ''}"
+    if dtype.kind == "b":
+        return str(int(value))
+    bounds = np.iinfo(dtype)
+    for bound, name in ((bounds.max, "maximum"), (bounds.min, "minimum")):
+        if value == bound:
+            return extreme_of_none("minimum" if name == "maximum" else "maximum", dtype)
+    return f"(({OPENCL_TYPES[dtype.name]}){int(value)}L)"
+
+
+def operation(name: str, dtype: np.dtype[Any]) -> str:
+    """Return the OpenCL C expression for an operation on two values ``a`` and ``b`` of a dtype.
+
+    Parameters
+    ----------
+    name : str
+        A name in `ADDITIONS` or `MULTIPLICATIONS` of `clsparse_py.semiring`, or "minus".
+    dtype : dtype
+        "or", "and" and "xor" are not for complex numbers.
+    """
+    if name in ("min", "max", "any"):
+        return extreme("minimum" if name == "min" else "maximum", dtype)
+    boolean, compared = dtype.kind == "b", "a != 0 {} b != 0"
+    if name == "plus":
+        return "a || b" if boolean else "a + b"
+    if name == "minus":
+        return "a != b" if boolean else "a - b"
+    if name == "times":
+        return {"c": "(T)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x)", "b": "a && b"}.get(dtype.kind, "a * b")
+    one = "(T)(1, 0)" if dtype.kind == "c" else "1"
+    logical = {"or": compared.format("||"), "and": compared.format("&&"), "xor": "(a != 0) != (b != 0)"}
+    return {"first": "a", "second": "b", "pair": one, **logical}[name]
+
+
 def unsupported(name: str, dtype: Any) -> DtypeError:
     """Return the error for an argument of a dtype that kernels do not take."""
     names = ", ".join(OPENCL_TYPES)
@@ -126,7 +168,7 @@ class Arithmetic:
     index : str
         "int32" or "int64": the dtype of ``indices`` and ``indptr``.
     semiring : str
-        A name in `clsparse_py.semiring.SEMIRINGS`.
+        The name of a `clsparse_py.semiring.Semiring`.
     """
 
     a: str
@@ -137,7 +179,7 @@ class Arithmetic:
     @functools.cached_property
     def result(self) -> np.dtype:
         """The dtype of the result, in which all is computed."""
-        return SEMIRINGS[self.semiring].result_dtype(np.dtype(self.a), np.dtype(self.x))
+        return of_name(self.semiring).result_dtype(np.dtype(self.a), np.dtype(self.x))
 
     @property
     def name(self) -> str:
@@ -153,12 +195,14 @@ class Arithmetic:
 
     def _load(self, dtype: np.dtype) -> str:
         """Return the expression that makes a T of a stored value ``v``."""
-        if self.semiring == "or_and":
+        if of_name(self.semiring).of_truth:
             return "(v.x != 0 || v.y != 0)" if dtype.kind == "c" else "(v != 0)"
         return conversion(dtype, self.result)
 
     def _operations(self) -> tuple[str, str, str]:
-        """Return addition and multiplication of ``a`` and ``b``, and the identity."""
+        """Return addition and multiplication of ``a`` and ``b``, and the identity of addition, empty if there is none."""
+        if self.semiring not in SEMIRINGS:
+            return self._composed()
         result = self.result
         kind = OPENCL_TYPES[result.name]
         propagating = "a {} b || a != a ? a : b" if result.kind == "f" else "a {} b ? a : b"
@@ -177,13 +221,25 @@ class Arithmetic:
             return "a || b", "a && b", "0"
         return total, "(T)(1, 0)" if result.kind == "c" else "1", "(T)(0)"
 
+    def _composed(self) -> tuple[str, str, str]:
+        """Return the operations of a semiring that is given by the names of its operations, or by expressions."""
+        ring, result = of_name(self.semiring), self.result
+        if ring.is_given:
+            return ring.plus, ring.times, "" if ring.zero is None else literal(ring.identity(result))
+        plus, times = (operation(each, result) for each in ring.operations)
+        if ring.ordered and ring.operations[1] == "plus" and result.kind in "iu":
+            times = "add_sat(a, b)"
+        identity = ring.identity(result)
+        return plus, times, "(T)(0)" if result.kind == "c" else literal(identity)
+
     @property
     def vector_operations(self) -> tuple[str, str] | None:
         """Addition and multiplication as expressions that hold for OpenCL vectors of A's values ``a`` and ``b`` too.
 
-        None if there are none: values are of several types, or T is no plain number of 32 or 64 bits.
+        None if there are none: values are of several types, T is no plain number of 32 or 64 bits, or the semiring is none of
+        `SEMIRINGS`.
         """
-        if self.a != self.x or np.dtype(self.a) != self.result or self.result.kind not in "iuf" or self.result.itemsize < 4:
+        if self.semiring not in SEMIRINGS or self.a != self.x or np.dtype(self.a) != self.result or self.result.kind not in "iuf" or self.result.itemsize < 4:
             return None
         return self._operations()[:2]
 
@@ -213,7 +269,7 @@ class Arithmetic:
             f"#define LOAD_A(p) from_a({_once(a)})",
             "#define LOAD_X(p) from_x(*(p))",
             f"// semiring {self.semiring}",
-            f"#define ZERO ((T)({identity}))",
+            *([f"#define ZERO ((T)({identity}))"] if identity else []),
             f"T ADD(T a, T b) {{ return {add}; }}",
             f"T MULTIPLY(T a, T b) {{ return {multiply}; }}",
         ]

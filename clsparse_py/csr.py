@@ -207,10 +207,10 @@ class csr_array(Elementwise, Reductions, Indexing, SparseArray, one_dimensional=
         self._become(Structure(self.queue, shape, indices, indptr, vouched=False), self._data)
         self._set = were_set
 
+    @override
     def _become(self, structure: Structure, data: cl_array.Array) -> None:
-        """Take other parts."""
-        self._structure, self._data, self._kept, self._plan, self._set = structure, data, Kept(), None, {}
-        self._version += 1
+        super()._become(structure, data)
+        self._kept, self._plan, self._set = Kept(), None, {}
 
     @property
     def has_sorted_indices(self) -> bool:

@@ -182,6 +182,11 @@ class Matrix:
         self._structure, self._data = structure, data
         self._version = 0  # grows with each replaced part
 
+    def _become(self, structure: Structure, data: cl_array.Array) -> None:
+        """Take other parts."""
+        self._structure, self._data = structure, data
+        self._version += 1
+
     @property
     def structure(self) -> Structure:
         """The arrays beside the values, facts about them, and their plans."""

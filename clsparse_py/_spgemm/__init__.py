@@ -8,6 +8,7 @@ from clsparse_py._spgemm.arguments import check_limits, check_operands, memory_l
 from clsparse_py._spgemm.estimate import Estimate, spgemm_estimate
 from clsparse_py._spgemm.explanation import Explanation
 from clsparse_py._spgemm.least import min_bytes
+from clsparse_py._spgemm.mask import Accumulation, checked_write, written
 from clsparse_py._spgemm.pipeline import multiply
 from clsparse_py._spgemm.plan import SpgemmPlan
 from clsparse_py._spgemm.registry import METHODS, Method
@@ -15,9 +16,10 @@ from clsparse_py._spgemm.request import Request
 from clsparse_py._spgemm.timer import UNTIMED, Timer
 from clsparse_py.device import describe
 from clsparse_py.errors import require_name
+from clsparse_py.given_semirings import require_semiring
 from clsparse_py.matrix import Matrix, MatrixT, Structure
 from clsparse_py.semiring import Semiring, plus_times
-from clsparse_py.workspace import Workspace
+from clsparse_py.workspace import Workspace, counting
 
 if TYPE_CHECKING:
     from clsparse_py.annotations import SciPySparse
@@ -37,6 +39,12 @@ def spgemm(
     deterministic: bool = ...,
     memory_limit: int | None = ...,
     max_nnz: int | None = ...,
+    mask: Matrix | SciPySparse | None = ...,
+    complement: bool = ...,
+    structural: bool = ...,
+    accum: Accumulation | None = ...,
+    out: MatrixT | None = ...,
+    replace: bool = ...,
     profile: Literal[False] = ...,
 ) -> MatrixT: ...
 
@@ -51,6 +59,12 @@ def spgemm(
     deterministic: bool = ...,
     memory_limit: int | None = ...,
     max_nnz: int | None = ...,
+    mask: Matrix | SciPySparse | None = ...,
+    complement: bool = ...,
+    structural: bool = ...,
+    accum: Accumulation | None = ...,
+    out: MatrixT | None = ...,
+    replace: bool = ...,
     profile: Literal[True],
 ) -> tuple[MatrixT, dict[str, float]]: ...
 
@@ -65,6 +79,12 @@ def spgemm(
     deterministic: bool = ...,
     memory_limit: int | None = ...,
     max_nnz: int | None = ...,
+    mask: Matrix | SciPySparse | None = ...,
+    complement: bool = ...,
+    structural: bool = ...,
+    accum: Accumulation | None = ...,
+    out: MatrixT | None = ...,
+    replace: bool = ...,
     profile: bool,
 ) -> MatrixT | tuple[MatrixT, dict[str, float]]: ...
 
@@ -78,9 +98,15 @@ def spgemm(
     deterministic: bool = True,
     memory_limit: int | None = None,
     max_nnz: int | None = None,
+    mask: Matrix | SciPySparse | None = None,
+    complement: bool = False,
+    structural: bool = True,
+    accum: Accumulation | None = None,
+    out: MatrixT | None = None,
+    replace: bool = False,
     profile: bool = False,
 ) -> MatrixT | tuple[MatrixT, dict[str, float]]:
-    """Multiply two sparse matrices.
+    """Multiply two sparse matrices; under a mask, and into a matrix that is there, as GraphBLAS does: ``C<M> = C accum A @ B``.
 
     Parameters
     ----------
@@ -98,7 +124,21 @@ def spgemm(
     memory_limit : int, optional
         Bytes that the workspace may have, C not counted; by default half of the device's memory.
     max_nnz : int, optional
-        The most entries that C may have.
+        The most entries that the product may have.
+    mask : csr_array or SciPy sparse array, optional
+        m x n: the product has entries at the mask's places alone, and others are not computed.
+    complement : bool
+        True: entries at all places but the mask's. The whole product is made, and they are taken out of it.
+    structural : bool
+        True: a stored entry of the mask counts whatever its value. False: only if it is not zero.
+    accum : {"plus", "minus", "times", "min", "max", "any", "or", "and", "xor", "first", "second", "pair"}, optional
+        Of ``out``'s entry and the product's: the value that is written where both have one.
+    out : csr_array, optional
+        m x n: takes the result, and is returned. Its arrays become others, its dtype stays. With ``accum`` it keeps its entries, and
+        those of the product are added; without, entries that the mask lets through are the product's, and go if it has none. What the
+        mask keeps out stays.
+    replace : bool
+        True: entries of ``out`` that the mask keeps out are deleted.
     profile : bool
         True: the seconds of each phase are returned too; the queue is finished between phases.
 
@@ -130,10 +170,20 @@ def spgemm(
     >>> sp.spgemm(A, A, semiring=sp.min_plus).toarray()
     array([[2, 3],
            [0, 6]])
+    >>> sp.spgemm(A, A, mask=sp.eye_array(2, format="csr")).toarray()
+    array([[1, 0],
+           [0, 9]])
     """
     request = Request(method, semiring, deterministic, memory_limit, max_nnz)
-    A, B = _checked(A, B, request)
+    A, B = _checked(A, B, request, sums=mask is None or complement)
+    write = checked_write(A, B, mask, complement, structural, accum, out, replace)
     timer = Timer(A.queue) if profile else UNTIMED
+    if write is not None:
+        if method != "auto" and mask is not None and not complement:
+            raise ValueError(f"method: a product under a mask has one of its own; must be auto, is {method}")
+        with counting(None if memory_limit is None else Workspace(memory_limit)):
+            product = written(A, B, request, write, timer)
+        return (product, timer.seconds) if profile else product
     # Counting memory takes time, which a single product without a limit spares.
     C = multiply(A, B, request, timer, None if memory_limit is None else Workspace(memory_limit))
     product = A.assembled(Structure.canonical(A.queue, (A.shape[0], B.shape[1]), C.indices, C.indptr), C.data)
@@ -182,9 +232,10 @@ def spgemm_plan(
     return SpgemmPlan(A, B, request, Workspace(memory_limit_of(describe(A.queue.device), memory_limit)))
 
 
-def _checked(A: MatrixT, B: Any, request: Request) -> tuple[MatrixT, Matrix]:
-    """Return the operands, checked as the request is."""
+def _checked(A: MatrixT, B: Any, request: Request, *, sums: bool = True) -> tuple[MatrixT, Matrix]:
+    """Return the operands, checked as the request is; ``sums``: whether the identity of addition is needed."""
     A, B = check_operands(A, B, request.semiring)
+    require_semiring(A.queue, request.semiring, A.dtype, B.dtype, sums=sums)
     memory_limit = request.memory_limit
     require_name("method", request.method, _METHODS)
     check_limits(memory_limit, request.max_nnz)

@@ -1,0 +1,244 @@
+"""C<M> = C accum A @ B: products under a mask, and their way into a matrix that is there."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py._spgemm.arguments import types_of, with_index
+from clsparse_py._spgemm.canonical_values import CanonicalOperand
+from clsparse_py._spgemm.mask_writes import accumulated, let_through
+from clsparse_py._spgemm.masked_rows import Masked, enqueue_masked, masked_record
+from clsparse_py._spgemm.methods.base import Result
+from clsparse_py._spgemm.pipeline import multiply
+from clsparse_py._spgemm.request import Request
+from clsparse_py._spgemm.timer import Timer
+from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.canonical import Parts, with_marked, without_zeros
+from clsparse_py.errors import BuildError, class_of, require_name
+from clsparse_py.index_types import INT32_MAX
+from clsparse_py.launch import Chain
+from clsparse_py.matrix import Matrix, MatrixT, Structure, is_sparse
+from clsparse_py.memory import allocated
+from clsparse_py.parts import matrix_of
+from clsparse_py.semiring import Semiring
+
+__all__ = ["Accumulation", "Write", "checked_write", "masked_sums", "require_mask", "written"]
+
+#: What `accum` may be.
+Accumulation = Literal["plus", "minus", "times", "min", "max", "any", "or", "and", "xor", "first", "second", "pair"]
+
+
+class Write(NamedTuple):
+    """How a product is written: the keyword arguments of `spgemm` that are GraphBLAS's.
+
+    Attributes
+    ----------
+    mask : Matrix or None
+        Of C's shape; an entry is there if it is stored.
+    complement : bool
+    accum : str or None
+    out : Matrix or None
+    replace : bool
+    """
+
+    mask: Matrix | None
+    complement: bool
+    accum: str | None
+    out: Any
+    replace: bool
+
+
+def require_mask(A: Matrix, mask: Any, shape: tuple[int, int], *, structural: bool) -> Matrix:
+    """Return a mask as a matrix whose entries are those that count.
+
+    Raises
+    ------
+    ValueError, TypeError
+        It is no sparse matrix of that shape in A's context.
+    """
+    if not is_sparse(mask):
+        raise TypeError(f"mask: must be a csr_array or a SciPy sparse array, is {class_of(mask)}")
+    if tuple(mask.shape) != shape:
+        raise ValueError(f"mask: must have shape {shape}, has {tuple(mask.shape)} (dimension mismatch)")
+    M = matrix_of(A.queue, mask)
+    if M.context is not A.context and M.context != A.context:
+        raise ValueError("mask: lives in another context than A")
+    M.require_valid()
+    M = CanonicalOperand(M).matrix
+    if structural:
+        return M
+    data, indices, indptr = without_zeros(A.queue, (M.data, M.indices, M.indptr))
+    return M if indices is M.indices else Matrix.assembled(Structure.canonical(A.queue, shape, indices, indptr), data)
+
+
+def checked_write(
+    A: Matrix, B: Matrix, mask: Any, complement: bool, structural: bool, accum: Any, out: Any, replace: bool
+) -> Write | None:
+    """Return how a product of operands is written; None if it is a matrix of its own, with all entries.
+
+    Raises
+    ------
+    ValueError, TypeError
+        The arguments do not go together; the message names one.
+    """
+    for name, given in (("complement", complement), ("structural", not structural)):
+        if given and mask is None:
+            raise ValueError(f"{name}: belongs to a mask, which is missing")
+    for name, given in (("accum", accum is not None), ("replace", replace)):
+        if given and out is None:
+            raise ValueError(f"{name}: belongs to out, which is missing")
+    if replace and mask is None:
+        raise ValueError("replace: belongs to a mask, which is missing")
+    if accum is not None:
+        require_name("accum", accum, get_args(Accumulation))
+    shape = A.shape[0], B.shape[1]
+    M = None if mask is None else require_mask(A, mask, shape, structural=structural)
+    if out is not None:
+        _require_out(A, out, shape)
+    return None if M is None and out is None else Write(M, bool(complement), accum, out, bool(replace))
+
+
+def _require_out(A: Matrix, out: Any, shape: tuple[int, int]) -> None:
+    if not isinstance(out, Matrix):
+        raise TypeError(f"out: must be a csr_array, is {class_of(out)}")
+    if tuple(out.shape) != shape:
+        raise ValueError(f"out: must have shape {shape}, has {tuple(out.shape)} (dimension mismatch)")
+    if out.context is not A.context and out.context != A.context:
+        raise ValueError("out: lives in another context than A")
+    out.require_valid()
+
+
+def _require_accumulation(accum: str | None, c: np.dtype[Any], t: np.dtype[Any]) -> None:
+    """Check that values of a dtype can be written to a matrix of another one."""
+    common = c if accum is None else np.result_type(c, t)
+    if not np.can_cast(common, c, "same_kind") or not np.can_cast(t, c, "same_kind"):
+        raise TypeError(f"out: has dtype {c}, to which the product's {t} is not cast")
+    if accum in ("or", "and", "xor") and common.kind == "c":
+        raise TypeError(f"accum: {accum} is not for complex values")
+
+
+class Operands(NamedTuple):
+    """The operands of a product under a mask in canonical format: `product` has their arrays."""
+
+    a: CanonicalOperand
+    b: CanonicalOperand
+    product: Masked
+
+
+def masked_operands(A: Matrix, B: Matrix, mask: Matrix, semiring: Semiring) -> Operands:
+    """Return the operands of a product under a mask, with indices of one dtype."""
+    a = CanonicalOperand(A)
+    b = a if B is A else CanonicalOperand(B)
+    types_of(a.matrix, b.matrix, semiring)  # raises a TypeError if the semiring has no such product
+    m = mask.structure
+    wide = any(each.dtype.itemsize == 8 for each in (a.indptr, b.indptr, m.indptr))
+    index, queue = np.dtype(np.int64 if wide else np.int32), A.queue
+    arithmetic = Arithmetic(a.data.dtype.name, b.data.dtype.name, index.name, semiring.name)
+    of_a, of_b = ((with_index(queue, each.indptr, index), with_index(queue, each.indices, index), each.data) for each in (a, b))
+    product = Masked(B.shape[1], of_a, of_b, (with_index(queue, m.indptr, index), with_index(queue, m.indices, index)), arithmetic)
+    return Operands(a, b, product)
+
+
+def masked_sums(queue: cl.CommandQueue, product: Masked, allocator: Any = None) -> tuple[cl_array.Array, cl_array.Array]:
+    """Return the sum of each entry of the mask, and a byte that says whether it has a product; nothing is waited for.
+
+    Raises
+    ------
+    BuildError
+        The kernel is refused.
+    """
+    chain = Chain(queue, *product.a, *product.b, *product.mask)
+    n = product.mask[1].size
+    sums = allocated(queue, "values of the masked product", n, product.arithmetic.result, allocator)
+    marks = allocated(queue, "marks of the masked product", n, np.uint8)
+    enqueue_masked(chain, product, masked_record(chain.device, product), sums, marks)
+    chain.finish(sums, marks)
+    return sums, marks
+
+
+def _under(A: Matrix, B: Matrix, mask: Matrix, request: Request, timer: Timer) -> Parts:
+    """Return the parts of the product at the mask's places."""
+    product = masked_operands(A, B, mask, request.semiring).product
+    indptr, indices = product.mask
+    try:
+        sums, marks = masked_sums(A.queue, product, A.data.allocator)
+    except BuildError:
+        # The pipeline has another way for each of its kernels.
+        request.semiring.identity(product.arithmetic.result)
+        return let_through(A.queue, _parts(multiply(A, B, request, timer), indptr.dtype), (indptr, indices), B.shape[1], True)
+    timer.ended("products")
+    return with_marked(A.queue, (sums, indices, indptr), marks)
+
+
+def _parts(C: Result, index: np.dtype[Any]) -> Parts:
+    """Return the parts of a product with indices of a dtype that is at least as wide as their own."""
+    queue = C.indptr.queue
+    return C.data, with_index(queue, C.indices, index), with_index(queue, C.indptr, index)
+
+
+def _product(A: Matrix, B: Matrix, request: Request, write: Write, timer: Timer) -> Parts:
+    """Return the parts of the product as far as the mask lets it through."""
+    mask = write.mask
+    if mask is not None and not write.complement:
+        return _under(A, B, mask, request, timer)
+    C = multiply(A, B, request, timer)
+    if mask is None:
+        return C.data, C.indices, C.indptr
+    index = np.promote_types(C.indptr.dtype, mask.indptr.dtype)
+    structure = with_index(A.queue, mask.indptr, index), with_index(A.queue, mask.indices, index)
+    return let_through(A.queue, _parts(C, index), structure, B.shape[1], False)
+
+
+def _kept(queue: cl.CommandQueue, C: Matrix, write: Write) -> Parts:
+    """Return the parts of C's entries that stay beside or under those of the product."""
+    parts, mask = (C.data, C.indices, C.indptr), write.mask
+    if write.accum is not None and not write.replace:
+        return parts
+    if mask is None or (write.accum is None and write.replace):
+        chain = Chain(queue)
+        indptr = allocated(queue, "indptr", C.shape[0] + 1, C.indptr.dtype)
+        chain.fill(indptr, 0, indptr.size)
+        chain.finish(indptr)
+        return allocated(queue, "data", 0, C.dtype, C.data.allocator), allocated(queue, "indices", 0, indptr.dtype), indptr
+    # With an accumulation entries under the mask stay; else those beside it.
+    there = write.complement != (write.accum is not None)
+    index = np.promote_types(C.indptr.dtype, mask.indptr.dtype)
+    of_c, of_mask = ((with_index(queue, each.indices, index), with_index(queue, each.indptr, index)) for each in (C, mask))
+    return let_through(queue, (C.data, *of_c), of_mask[::-1], C.shape[1], there)
+
+
+def written(A: MatrixT, B: Matrix, request: Request, write: Write, timer: Timer) -> MatrixT:
+    """Return the product as it is written: a new matrix, or ``write.out``, which takes other arrays.
+
+    Waits for the device.
+
+    Raises
+    ------
+    ValueError, TypeError, MemoryError
+        As for `spgemm`.
+    """
+    queue, shape, out = A.queue, (A.shape[0], B.shape[1]), write.out
+    if out is not None:
+        result = Arithmetic(A.data.dtype.name, B.data.dtype.name, "int32", request.semiring.name).result
+        _require_accumulation(write.accum, out.dtype, result)
+    parts = _product(A, B, request, write, timer)
+    if request.max_nnz is not None and parts[1].size > request.max_nnz:
+        raise ValueError(f"max_nnz: the product has {parts[1].size:,} entries, more than {request.max_nnz:,}")
+    if out is None:
+        timer.ended("entries")
+        return A.assembled(Structure.canonical(queue, shape, parts[1], parts[2]), parts[0])
+    C = CanonicalOperand(out).matrix
+    old = _kept(queue, C, write)
+    wide = old[1].size + parts[1].size > INT32_MAX or 8 in (old[2].dtype.itemsize, parts[2].dtype.itemsize)
+    index = np.dtype(np.int64 if wide else np.int32)
+    old, parts = (
+        (each[0], with_index(queue, each[1], index), with_index(queue, each[2], index)) for each in (old, parts)
+    )
+    data, indices, indptr = accumulated(queue, old, parts, shape[1], write.accum or "second")
+    timer.ended("entries")
+    out._become(Structure.canonical(queue, shape, indices, indptr), data)
+    return out  # type: ignore[no-any-return] # of the class that the caller gave

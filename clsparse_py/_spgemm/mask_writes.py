@@ -1,0 +1,217 @@
+"""What a mask and an accumulation make of a result: entries that a mask lets through, and the union of two matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+from typing_extensions import override
+
+from clsparse_py.arithmetic import OPENCL_TYPES, conversion, needs_fp64, operation
+from clsparse_py.by_host import or_by_host, placed
+from clsparse_py.canonical import Parts, with_marked
+from clsparse_py.coordinates import rows_of
+from clsparse_py.launch import Chain, spread
+from clsparse_py.memory import allocated
+from clsparse_py.primitives.scan import enqueue_scan
+from clsparse_py.records import dataclass
+from clsparse_py.structure import OfStructure
+from clsparse_py.transfer import fetched
+
+__all__ = ["Accumulate", "MaskMarks", "accumulated", "let_through"]
+
+_WORK_GROUP = 128
+_GROUPS_PER_UNIT = 64
+
+
+@dataclass(frozen=True)
+class MaskMarks(OfStructure):
+    """Parameters of ``templates/spgemm/mask_marks.mako``."""
+
+    template = "spgemm/mask_marks"
+
+
+@dataclass(frozen=True)
+class Accumulate(OfStructure):
+    """Parameters of ``templates/spgemm/accumulate.mako``.
+
+    Attributes
+    ----------
+    c, t : str
+        NumPy's names of the dtypes of the values of C, which is that of the result, and of the other matrix.
+    operator : str
+        A name that `arithmetic.operation` takes.
+    phase : str
+        "old", "new" or "rows".
+    """
+
+    template = "spgemm/accumulate"
+
+    c: str
+    t: str
+    operator: str
+    phase: str
+
+    @property
+    @override
+    def name(self) -> str:
+        types = "" if self.phase == "rows" else f"_{self.operator}_{self.c}_{self.t}"
+        return f"accumulate_{self.phase}{types}_{self.index}_wg{self.work_group}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        if self.phase == "rows":
+            return super().prelude
+        c, t = np.dtype(self.c), np.dtype(self.t)
+        common = np.result_type(c, t)
+        lines = ["#pragma OPENCL EXTENSION cl_khr_fp64 : enable"] if needs_fp64(c, t, common) else []
+        lines += [
+            super().prelude,
+            f"typedef {OPENCL_TYPES[self.c]} A_VALUE;  // {self.c}",
+            f"typedef {OPENCL_TYPES[self.t]} X_VALUE;  // {self.t}",
+            f"typedef {OPENCL_TYPES[common.name]} T;  // {common.name}: values are computed in it",
+            "typedef A_VALUE C_VALUE;",
+            f"T from_a(const A_VALUE v) {{ return {conversion(c, common)}; }}",
+            f"T from_x(const X_VALUE v) {{ return {conversion(t, common)}; }}",
+            f"C_VALUE of_old(const A_VALUE v) {{ return {_narrowed(c, c)}; }}",
+            f"C_VALUE of_new(const X_VALUE v) {{ return {_narrowed(t, c)}; }}",
+            f"T operate(const T a, const T b) {{ return {operation(self.operator, common)}; }}",
+            f"C_VALUE accumulate(const T a, const T b) {{ const T v = operate(a, b); return {_narrowed(common, c)}; }}",
+        ]
+        return "\n".join(lines)
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {"work_group": self.work_group, "phase": self.phase}
+
+
+def _narrowed(source: np.dtype[Any], target: np.dtype[Any]) -> str:
+    """Return the expression that makes a value of a dtype of ``v``; a bool is whether it is not 0."""
+    return "v != 0" if target.kind == "b" and source.kind != "b" else conversion(source, target)
+
+
+def _let_through_by_host(
+    queue: cl.CommandQueue, parts: Parts, mask: tuple[cl_array.Array, cl_array.Array], n_columns: int, there: bool
+) -> Parts:
+    """Return the result of `let_through`, found by NumPy."""
+    keys, masked = (_keys(fetched(indptr, queue), fetched(indices, queue), n_columns) for indptr, indices in ((parts[2], parts[1]), mask))
+    marks = placed(queue, "marks", (np.isin(keys, masked) == there).astype(np.uint8))
+    return with_marked(queue, parts, marks)
+
+
+def _keys(indptr: np.ndarray[Any, Any], indices: np.ndarray[Any, Any], n_columns: int) -> np.ndarray[Any, Any]:
+    """Return a number for the place of each entry; numbers ascend with places."""
+    found: np.ndarray[Any, Any] = np.repeat(np.arange(indptr.size - 1), np.diff(indptr)) * n_columns + indices
+    return found
+
+
+@or_by_host(_let_through_by_host)
+def let_through(
+    queue: cl.CommandQueue, parts: Parts, mask: tuple[cl_array.Array, cl_array.Array], n_columns: int, there: bool
+) -> Parts:
+    """Return the parts of the entries of a matrix at places of a mask, or of those at other places.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+    parts : tuple of pyopencl.array.Array
+        data, indices and indptr, of the mask's index type.
+    mask : tuple of pyopencl.array.Array
+        indptr and indices of the mask, in canonical format.
+    n_columns : int
+    there : bool
+        Whether the entries at the mask's places are kept.
+    """
+    indices, indptr, n = parts[1], parts[2], parts[1].size
+    if not n:
+        return parts
+    rows = rows_of(queue, indptr, n)
+    chain = Chain(queue, *parts, *mask, rows)
+    built, record = chain.build(MaskMarks(min(_WORK_GROUP, chain.device.max_work_group), indptr.dtype.name))
+    marks = allocated(queue, "marks", n, np.uint8)
+    groups, sizes = spread(chain.device, n, record.work_group, _GROUPS_PER_UNIT)
+    chain.launch(built, groups, *sizes, np.uint32(there), rows, indices, *mask, marks)
+    chain.finish(marks)
+    return with_marked(queue, parts, marks)
+
+
+def _accumulated_by_host(queue: cl.CommandQueue, old: Parts, new: Parts, n_columns: int, operator: str) -> Parts:
+    """Return the result of `accumulated`, computed by NumPy."""
+    (c_data, c_indices, c_indptr), (t_data, t_indices, t_indptr) = ([fetched(part, queue) for part in parts] for parts in (old, new))
+    c_keys, t_keys = _keys(c_indptr, c_indices, n_columns), _keys(t_indptr, t_indices, n_columns)
+    keys = np.union1d(c_keys, t_keys)
+    data = np.zeros(keys.size, c_data.dtype)
+    of_c, of_t = np.searchsorted(keys, c_keys), np.searchsorted(keys, t_keys)
+    data[of_t] = t_data
+    data[of_c] = c_data
+    both, in_c, in_t = np.intersect1d(c_keys, t_keys, return_indices=True)
+    common = np.result_type(c_data, t_data)
+    a, b = c_data[in_c].astype(common), t_data[in_t].astype(common)
+    data[np.searchsorted(keys, both)] = _HOST[operator](a, b)
+    begins = np.searchsorted(keys, np.arange(c_indptr.size) * n_columns)
+    values = {"data": data, "indices": (keys % max(n_columns, 1)).astype(c_indices.dtype), "indptr": begins.astype(c_indptr.dtype)}
+    made = [placed(queue, name, each, old[0].allocator) for name, each in values.items()]
+    return made[0], made[1], made[2]
+
+
+#: What accumulations are in NumPy.
+_HOST: Mapping[str, Any] = {
+    "plus": np.add,
+    "minus": lambda a, b: a != b if a.dtype.kind == "b" else a - b,
+    "times": np.multiply,
+    "min": np.minimum,
+    "max": np.maximum,
+    "any": np.maximum,
+    "or": np.logical_or,
+    "and": np.logical_and,
+    "xor": np.logical_xor,
+    "first": lambda a, b: a,  # noqa: ARG005 - of two
+    "second": lambda a, b: b,  # noqa: ARG005
+    "pair": lambda a, b: np.ones_like(a),  # noqa: ARG005
+}
+
+
+@or_by_host(_accumulated_by_host)
+def accumulated(queue: cl.CommandQueue, old: Parts, new: Parts, n_columns: int, operator: str) -> Parts:
+    """Return the parts of the union of two matrices, with an operation of the values at places that both have.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+    old, new : tuple of pyopencl.array.Array
+        data, indices and indptr in canonical format, of one index type, which holds the entries of both. The result's values are of
+        the dtype of the old ones.
+    n_columns : int
+    operator : str
+        As of `Accumulate`; the old value is the first.
+    """
+    c_data, c_indices, c_indptr = old
+    t_data, t_indices, t_indptr = new
+    n_c, n_t, index, n_rows = c_indices.size, t_indices.size, c_indptr.dtype, c_indptr.size - 1
+    if not n_t:
+        return old
+    c_rows, t_rows = rows_of(queue, c_indptr, n_c), rows_of(queue, t_indptr, n_t)
+    chain = Chain(queue, *old, *new, c_rows, t_rows)
+    group = min(_WORK_GROUP, chain.device.max_work_group)
+    types = index.name, c_data.dtype.name, t_data.dtype.name, operator
+    kernels = {phase: chain.build(Accumulate(group, *types, phase)) for phase in ("old", "new", "rows")}
+    marking, record = chain.build(MaskMarks(group, index.name))
+    marks, before = chain.scratch(n_t, np.uint8), chain.scratch(n_t + 1, index)
+    groups, sizes = spread(chain.device, n_t, record.work_group, _GROUPS_PER_UNIT)
+    chain.launch(marking, groups, *sizes, np.uint32(0), t_rows, t_indices, c_indptr, c_indices, marks)
+    enqueue_scan(chain, marks, before, n_t, kind="pointers")
+    nnz = n_c + int(chain.read(before, 1, n_t)[0])
+    allocator = c_data.allocator
+    data, indices = allocated(queue, "data", nnz, c_data.dtype, allocator), allocated(queue, "indices", nnz, index, allocator)
+    indptr = allocated(queue, "indptr", n_rows + 1, index, allocator)
+    entries = c_indices, c_data, t_indices, t_data, indices, data
+    for phase, n, arrays in (("old", n_c, (c_rows, *entries)), ("new", n_t, (t_rows, *entries)), ("rows", n_rows + 1, (indptr,))):
+        built, taken = kernels[phase]
+        groups, sizes = spread(chain.device, n, taken.work_group, _GROUPS_PER_UNIT)
+        chain.launch(built, groups, *sizes, c_indptr, t_indptr, before, *arrays)
+    chain.finish(data, indices, indptr)
+    return data, indices, indptr

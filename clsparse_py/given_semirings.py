@@ -1,0 +1,80 @@
+"""Semirings that are given by expressions in OpenCL C: compiled before a product relies on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyopencl as cl
+from typing_extensions import override
+
+from clsparse_py import programs
+from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.device import Portability
+from clsparse_py.errors import BuildError
+from clsparse_py.records import dataclass
+from clsparse_py.semiring import Semiring
+
+__all__ = ["SemiringCheck", "require_semiring"]
+
+
+@dataclass(frozen=True)
+class SemiringCheck(programs.Parameters):
+    """Parameters of ``templates/semirings/check.mako``.
+
+    Attributes
+    ----------
+    arithmetic : Arithmetic
+    """
+
+    template = "semirings/check"
+
+    arithmetic: Arithmetic
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"semiring_{self.arithmetic.name}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"{Portability().defines}\n{self.arithmetic.prelude}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {"work_group": self.work_group}
+
+
+def require_semiring(queue: cl.CommandQueue, semiring: Semiring, a: np.dtype, x: np.dtype, *, sums: bool = True) -> None:
+    """Check that a device's compiler takes a semiring's expressions.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+        On whose device.
+    semiring : Semiring
+    a, x : dtype
+        Of the operands' values.
+    sums : bool
+        Whether the identity of addition is needed.
+
+    Raises
+    ------
+    ValueError
+        An expression does not compile, the message has the compiler's words and the line; or there is no such identity.
+    """
+    if not semiring.is_given:
+        return
+    if sums:
+        semiring.identity(semiring.result_dtype(a, x))
+    check = SemiringCheck(1, Arithmetic(a.name, x.name, "int32", semiring.name))
+    try:
+        programs.build(queue.context, queue.device, check)
+    except BuildError as error:
+        lines = programs.render(check).splitlines()
+        shown = "\n".join(line for line in lines if line.startswith(("T ADD", "T MULTIPLY")))
+        said = (error.log or error.reason).strip()
+        raise ValueError(
+            f"semiring: {semiring!r} does not compile for {a} and {x} on {queue.device.name.strip()}.\n{shown}\nThe compiler says:\n{said}"
+        ) from None

@@ -1,0 +1,45 @@
+<%doc>
+The union of two matrices: at places where both have an entry, an operation of the two values; else the one value. Phase "old":
+entries of C move to where they stand in the result; phase "new": those of T that C has not; phase "rows": where rows begin.
+
+Source        GraphBLAS, element-wise addition
+Index space   work-items that stride over entries or offsets, or take adjacent ones: `spread` says which
+Inputs        C and T in canonical format; of phase "old" the rows of C's entries, of "new" those of T's; before: how many of T's
+              entries before each C has not, one more number than T has entries
+Local memory  none
+Result        exact but for the operation
+</%doc>
+#include "first_from.cl"
+
+kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
+void ${name}(
+    const ulong n, const ulong stride, const ulong step, const ulong span,
+    global const I *restrict c_indptr, global const I *restrict t_indptr, global const I *restrict before,
+% if phase == "rows":
+    global I *restrict out_indptr)
+% else:
+    global const I *restrict rows,
+    global const I *restrict c_indices, global const A_VALUE *restrict c_data,
+    global const I *restrict t_indices, global const X_VALUE *restrict t_data,
+    global I *restrict out_indices, global C_VALUE *restrict out_data)
+% endif
+{
+    const ulong begin = get_global_id(0) * stride, end = min(n, begin + span);
+    for (ulong k = begin; k < end; k += step) {
+% if phase == "rows":
+        out_indptr[k] = c_indptr[k] + before[t_indptr[k]];
+% elif phase == "old":
+        const I row = rows[k], column = c_indices[k], last = t_indptr[row + 1];
+        const I t = first_from(t_indices, t_indptr[row], last, column), out = (I)k + before[t];
+        out_indices[out] = column;
+        out_data[out] = t < last && t_indices[t] == column ? accumulate(from_a(c_data[k]), from_x(t_data[t])) : of_old(c_data[k]);
+% else:
+        if (before[k + 1] != before[k]) {
+            const I row = rows[k], column = t_indices[k];
+            const I out = before[k] + first_from(c_indices, c_indptr[row], c_indptr[row + 1], column);
+            out_indices[out] = column;
+            out_data[out] = of_new(t_data[k]);
+        }
+% endif
+    }
+}

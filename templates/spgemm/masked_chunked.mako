@@ -1,0 +1,86 @@
+<%doc>
+The entries of C = A @ B at the places of a mask: sums[e] for entry e of the mask, and marks[e], whether it has a product. Each
+worker claims chunks of rows until there are none: those whose first entry is one of as many of the mask's. With `places`, it has
+an array as long as a row of C is wide, which says of each column where it stands in the mask's row; else the row is searched.
+
+Source        mask-compressed accumulators: Milakovic et al., Parallel Algorithms for Masked Sparse Matrix-Matrix Products
+Index space   workers, as many as there are arrays for
+Inputs        A, B and the mask in canonical format, of n_rows rows; claimed: 0; all_places: zeros, n_columns to a worker
+Local memory  none
+Result        deterministic: the products of an entry are added in the order of A's row
+</%doc>
+#include "first_from.cl"
+
+kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
+void ${name}(
+    const I n_rows, const I n_entries,
+    global const I *restrict a_indptr, global const I *restrict a_indices, global const A_VALUE *restrict a_data,
+    global const I *restrict b_indptr, global const I *restrict b_indices, global const X_VALUE *restrict b_data,
+    global const I *restrict m_indptr, global const I *restrict m_indices,
+    global T *restrict sums, global uchar *restrict marks,
+    const uint n_chunks, const ulong chunk, volatile global uint *restrict claimed
+% if places:
+    , const ulong n_columns, global I *restrict all_places
+% endif
+    )
+{
+% if places:
+    global I *restrict places = all_places + get_global_id(0) * n_columns;
+% endif
+    for (uint c = atomic_inc(claimed); c < n_chunks; c = atomic_inc(claimed)) {
+        const ulong first = c * chunk;
+        const I stop = first + chunk < (ulong)n_entries ? (I)(first + chunk) : n_entries;
+        for (I row = first_from(m_indptr, 0, n_rows, (I)first); row < n_rows && m_indptr[row] < stop; ++row) {
+            const I begin = m_indptr[row], end = m_indptr[row + 1];
+            if (begin == end)
+                continue;
+            for (I e = begin; e < end; ++e) {
+                sums[e] = (T)(0);
+                marks[e] = 0;
+% if places:
+                places[m_indices[e]] = e - begin + 1;
+% endif
+            }
+            const I low = m_indices[begin], high = m_indices[end - 1], a_end = a_indptr[row + 1];
+            for (I a = a_indptr[row]; a < a_end; ++a) {
+                const I of_b = a_indices[a];
+                I b = b_indptr[of_b], b_end = b_indptr[of_b + 1];
+                if (b < b_end && b_indices[b] < low)
+                    b = first_from(b_indices, b, b_end, low);
+                if (b < b_end && b_indices[b_end - 1] > high)
+                    b_end = first_from(b_indices, b, b_end, high + 1);
+% if not counted:
+                const T factor = from_a(a_data[a]);
+% endif
+                for (; b < b_end; ++b) {
+% if places:
+                    const I place = places[b_indices[b]];
+                    if (place) {
+                        const I e = begin + place - 1;
+% else:
+                    const I column = b_indices[b], e = first_from(m_indices, begin, end, column);
+                    if (e < end && m_indices[e] == column) {
+% endif
+% if counted:
+                        sums[e] += 1;
+% else:
+                        const T term = MULTIPLY(factor, from_x(b_data[b]));
+                        sums[e] = marks[e] ? ADD(sums[e], term) : term;
+                        marks[e] = 1;
+% endif
+                    }
+                }
+            }
+% if places or counted:
+            for (I e = begin; e < end; ++e) {
+% if places:
+                places[m_indices[e]] = 0;
+% endif
+% if counted:
+                marks[e] = sums[e] != 0;
+% endif
+            }
+% endif
+        }
+    }
+}
