@@ -59,7 +59,7 @@ from clsparse_py.functions import (
 )
 from clsparse_py.legacy import __getattr__ as __getattr__
 from clsparse_py.memory import free_memory, memory_info, record_use
-from clsparse_py.semiring import max_times, min_plus, or_and, plus_pair, plus_times
+from clsparse_py.semiring import Semiring, max_times, min_plus, or_and, plus_pair, plus_times
 
 if TYPE_CHECKING:
     # Loaded when they are asked for (`legacy.__getattr__`): what they need of SciPy takes longer to import than the package.
@@ -76,6 +76,7 @@ __all__ = [
     "BuildError",
     "HostFallbackWarning",
     "NoDeviceError",
+    "Semiring",
     "SparseEfficiencyWarning",
     "SparseWarning",
     "amg",

@@ -239,7 +239,13 @@ class Arithmetic:
         None if there are none: values are of several types, T is no plain number of 32 or 64 bits, or the semiring is none of
         `SEMIRINGS`.
         """
-        if self.semiring not in SEMIRINGS or self.a != self.x or np.dtype(self.a) != self.result or self.result.kind not in "iuf" or self.result.itemsize < 4:
+        if (
+            self.semiring not in SEMIRINGS
+            or self.a != self.x
+            or np.dtype(self.a) != self.result
+            or self.result.kind not in "iuf"
+            or self.result.itemsize < 4
+        ):
             return None
         return self._operations()[:2]
 

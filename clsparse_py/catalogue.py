@@ -13,6 +13,7 @@ from clsparse_py._spmv.binning import Binning, ScanCounts
 from clsparse_py._spmv.choose import KERNELS, choose
 from clsparse_py._spmv.features import Features
 from clsparse_py._spmv.kernels import Adaptive, Combine, CountFeatures, Subvector, TotalFeatures
+from clsparse_py._spmv.masked import MaskedRows
 from clsparse_py._transpose.kernels import Count, Gather, GatherChunked, Insert, Order, Sample, Unpack, tile
 from clsparse_py.aggregation import kernels as aggregation
 from clsparse_py.arithmetic import Arithmetic
@@ -31,6 +32,7 @@ from clsparse_py.elementwise.dense import AtEntries, DensePair, Outer
 from clsparse_py.elementwise.operators import UFUNCS, UNARY
 from clsparse_py.elementwise.union_kernels import Union, UnionAtOnce, UnionCuts, UnionMarks, UnionWrite
 from clsparse_py.elementwise.values import Dense, Scatter, Values
+from clsparse_py.given_semirings import SemiringCheck
 from clsparse_py.indexing import kernels as indexing
 from clsparse_py.krylov import basis, bicgstab, cg, lsmr, lsqr, minres, multigrid, panel, polynomials, radius
 from clsparse_py.krylov.sweep import Sweep
@@ -118,6 +120,8 @@ def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -
         "spmv/combine:many": Combine.legal(device, arithmetic, scaled, 256, 256),
         "spmv/features": CountFeatures(1 if device.is_cpu else group, index),
         "spmv/features_total": TotalFeatures(group, index),
+        "semirings/check": SemiringCheck(1, arithmetic),
+        "spmv/masked_rows": MaskedRows.legal(device, arithmetic, 8),
         "spmv/merge": by_name["merge"],
         "spmv/vector_long": by_name["vector_long"],
         "spmv/scan_counts": ScanCounts(group, index),

@@ -11,7 +11,6 @@ from typing_extensions import override
 from clsparse_py import programs
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Portability
-from clsparse_py.errors import BuildError
 from clsparse_py.records import dataclass
 from clsparse_py.semiring import Semiring
 
@@ -69,12 +68,18 @@ def require_semiring(queue: cl.CommandQueue, semiring: Semiring, a: np.dtype, x:
     if sums:
         semiring.identity(semiring.result_dtype(a, x))
     check = SemiringCheck(1, Arithmetic(a.name, x.name, "int32", semiring.name))
+    programs.worked_out(queue.context, queue.device, check, lambda: _compiled(queue, semiring, check))
+
+
+def _compiled(queue: cl.CommandQueue, semiring: Semiring, check: SemiringCheck) -> cl.Program:
+    """Return the program of a check.
+
+    Not by `programs.build`, which keeps what was refused: a wrong expression is no refused kernel.
+    """
+    source = programs.render(check)
     try:
-        programs.build(queue.context, queue.device, check)
-    except BuildError as error:
-        lines = programs.render(check).splitlines()
-        shown = "\n".join(line for line in lines if line.startswith(("T ADD", "T MULTIPLY")))
-        said = (error.log or error.reason).strip()
-        raise ValueError(
-            f"semiring: {semiring!r} does not compile for {a} and {x} on {queue.device.name.strip()}.\n{shown}\nThe compiler says:\n{said}"
-        ) from None
+        return programs.compile_source(queue.context, queue.device, source)
+    except cl.RuntimeError as error:
+        lines = "\n".join(line for line in source.splitlines() if line.startswith(("T ADD", "T MULTIPLY")))
+        types = f"for {check.arithmetic.a} and {check.arithmetic.x} on {queue.device.name.strip()}"
+        raise ValueError(f"semiring: {semiring!r} does not compile {types}.\n{lines}\nThe compiler says:\n{error}") from None

@@ -12,8 +12,8 @@ from pyopencl import array as cl_array
 from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic, unsupported
 from clsparse_py.convert import copied
 from clsparse_py.device import describe
-from clsparse_py.given_semirings import require_semiring
 from clsparse_py.errors import class_of
+from clsparse_py.given_semirings import require_semiring
 from clsparse_py.matrix import Matrix
 from clsparse_py.memory import allocated
 from clsparse_py.overlap import require_apart, require_inside, require_writable

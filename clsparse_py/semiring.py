@@ -24,7 +24,7 @@ import functools
 import hashlib
 import math
 import re
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +36,6 @@ __all__ = [
     "MULTIPLICATIONS",
     "SEMIRINGS",
     "Semiring",
-    "SemiringName",
     "max_times",
     "min_plus",
     "of_name",
@@ -44,8 +43,6 @@ __all__ = [
     "plus_pair",
     "plus_times",
 ]
-
-SemiringName = Literal["plus_times", "min_plus", "max_times", "or_and", "plus_pair"]
 
 #: Additions of semirings by name. "any" is one of the two, the larger one; "or", "and" and "xor" are of truth values.
 ADDITIONS = ("plus", "min", "max", "any", "or", "and", "xor")
@@ -70,11 +67,11 @@ class Semiring:
         An addition and a multiplication, of `ADDITIONS` and `MULTIPLICATIONS`, with "_" between: "min_plus", "plus_first",
         "any_pair". GraphBLAS's names of logical operators are understood too: "lor_land".
     plus, times : str
-        Instead of a name: expressions of ``a`` and ``b``, of the type T, which is the result's. The addition is to be associative and
-        commutative, and free of side effects.
+        Instead of a name: expressions of ``a`` and ``b``, of the type T, which is the result's. The addition is to be associative
+        and commutative.
     zero : scalar, optional
-        Of expressions: the identity of ``plus``. An infinity stands for the largest or smallest value of an integer type. Without it,
-        the semiring serves products under a mask alone, whose entries have a product each.
+        Of expressions: the identity of ``plus``. An infinity stands for the largest or smallest value of an integer type. Without
+        it, the semiring serves `spgemm` under a mask alone, whose sums begin with a product.
     one : scalar, optional
         Of expressions: the identity of ``times``, if it has one, see `unit`.
 
@@ -194,7 +191,7 @@ class Semiring:
         """
         if self.is_given:
             if self.zero is None:
-                raise ValueError("semiring: needs zero, the identity of plus: sums of no products, and sums at their beginning, are it")
+                raise ValueError("semiring: needs zero, the identity of plus, which sums begin with")
             return _scalar("zero", self.zero, dtype)
         plus = self.operations[0]
         if plus in ("max", "any") and self.name not in ("max_times", "any_pair"):

@@ -24,6 +24,7 @@ PUBLIC = {
     "BuildError",
     "HostFallbackWarning",
     "NoDeviceError",
+    "Semiring",
     "SparseEfficiencyWarning",
     "SparseWarning",
     "amg",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 import numpy as np
 import pytest
 from oracle import addition
@@ -14,7 +12,6 @@ from clsparse_py.semiring import SEMIRINGS
 
 
 def test_all_have_names() -> None:
-    assert tuple(SEMIRINGS) == get_args(semiring.SemiringName)
     for name, ring in SEMIRINGS.items():
         assert getattr(semiring, name) is ring
         assert ring.name == name

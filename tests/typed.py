@@ -124,5 +124,5 @@ def mistakes() -> None:
     spmv_plan(A, scheme="fast")  # type: ignore[arg-type]
     spmv_plan(A, kernel="subvector3")  # type: ignore[arg-type]
     KernelChoice("subvector3")  # type: ignore[arg-type]
-    Semiring("plus_plus")  # type: ignore[arg-type]
+    Semiring(3)  # type: ignore[arg-type]
     primitives.segmented_merge(x, x, x, algorithm="fast")  # type: ignore[call-overload]

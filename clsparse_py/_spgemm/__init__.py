@@ -134,9 +134,9 @@ def spgemm(
     accum : {"plus", "minus", "times", "min", "max", "any", "or", "and", "xor", "first", "second", "pair"}, optional
         Of ``out``'s entry and the product's: the value that is written where both have one.
     out : csr_array, optional
-        m x n: takes the result, and is returned. Its arrays become others, its dtype stays. With ``accum`` it keeps its entries, and
-        those of the product are added; without, entries that the mask lets through are the product's, and go if it has none. What the
-        mask keeps out stays.
+        m x n: takes the result, and is returned. Its arrays become others, its dtype stays. With ``accum`` it keeps its entries,
+        and takes those of the product. Without, its entries at places that the mask lets through are replaced by the product's,
+        and deleted if it has none. Entries at other places stay.
     replace : bool
         True: entries of ``out`` that the mask keeps out are deleted.
     profile : bool

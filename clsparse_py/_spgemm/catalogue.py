@@ -6,6 +6,8 @@ from dataclasses import replace
 
 from clsparse_py import programs
 from clsparse_py._spgemm.kernels import Analysis, KernelTypes
+from clsparse_py._spgemm.mask_writes import Accumulate, MaskMarks
+from clsparse_py._spgemm.masked_rows import MaskedChunked, MaskedTeam
 from clsparse_py._spgemm.methods.dense_chunked import DenseChunkedKernel, Masks
 from clsparse_py._spgemm.methods.dense_span import DenseSpan
 from clsparse_py._spgemm.methods.dense_windows import DenseParts, DenseWindows
@@ -65,6 +67,7 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
         "spgemm/compact": Compaction(group, numeric),
         "spgemm/one_launch": OneLaunch.legal(device, numeric),
         "spgemm/masks": Masks(1, arithmetic.index),
+        **_of_masks(device, replace(arithmetic, x=arithmetic.a)),
         "spgemm/merge_item": Merge(1, 16).record(device, numeric, listed=True),
         "spgemm/merge_item:local": Merge(1, 8, registers=False).record(device, numeric, listed=True),
         **{f"spgemm/merge_item:{phase}": staged.record(device, types, listed=False) for phase, types in phases.items()},
@@ -93,3 +96,20 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
     }
     # If lanes exchange nothing, some records are those of other templates.
     return {name: record for name, record in found.items() if record.template == name.partition(":")[0]}
+
+
+def _of_masks(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Parameters]:
+    """Return the records of products under a mask, and of what is written."""
+    group, index, a = min(128, device.max_work_group), arithmetic.index, arithmetic.a
+    counted = Arithmetic("int32", "int32", index, "plus_pair")
+    return {
+        "spgemm/accumulate": Accumulate(group, index, a, a, "plus", "old"),
+        "spgemm/accumulate:new": Accumulate(group, index, a, a, "plus", "new"),
+        "spgemm/accumulate:rows": Accumulate(group, index, a, a, "plus", "rows"),
+        "spgemm/mask_marks": MaskMarks(group, index),
+        "spgemm/masked": MaskedTeam.legal(device, arithmetic),
+        "spgemm/masked:counted": MaskedTeam.legal(device, counted),
+        "spgemm/masked_chunked": MaskedChunked(1, arithmetic, places=True),
+        "spgemm/masked_chunked:search": MaskedChunked(1, arithmetic, places=False),
+        "spgemm/masked_chunked:counted": MaskedChunked(1, counted, places=True),
+    }

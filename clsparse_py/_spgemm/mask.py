@@ -139,7 +139,9 @@ def masked_operands(A: Matrix, B: Matrix, mask: Matrix, semiring: Semiring) -> O
     index, queue = np.dtype(np.int64 if wide else np.int32), A.queue
     arithmetic = Arithmetic(a.data.dtype.name, b.data.dtype.name, index.name, semiring.name)
     of_a, of_b = ((with_index(queue, each.indptr, index), with_index(queue, each.indices, index), each.data) for each in (a, b))
-    product = Masked(B.shape[1], of_a, of_b, (with_index(queue, m.indptr, index), with_index(queue, m.indices, index)), arithmetic)
+    product = Masked(
+        B.shape[1], of_a, of_b, (with_index(queue, m.indptr, index), with_index(queue, m.indices, index)), arithmetic
+    )
     return Operands(a, b, product)
 
 
@@ -169,14 +171,15 @@ def _under(A: Matrix, B: Matrix, mask: Matrix, request: Request, timer: Timer) -
     except BuildError:
         # The pipeline has another way for each of its kernels.
         request.semiring.identity(product.arithmetic.result)
-        return let_through(A.queue, _parts(multiply(A, B, request, timer), indptr.dtype), (indptr, indices), B.shape[1], True)
+        return let_through(
+            A.queue, _parts(A.queue, multiply(A, B, request, timer), indptr.dtype), (indptr, indices), B.shape[1], True
+        )
     timer.ended("products")
     return with_marked(A.queue, (sums, indices, indptr), marks)
 
 
-def _parts(C: Result, index: np.dtype[Any]) -> Parts:
+def _parts(queue: cl.CommandQueue, C: Result, index: np.dtype[Any]) -> Parts:
     """Return the parts of a product with indices of a dtype that is at least as wide as their own."""
-    queue = C.indptr.queue
     return C.data, with_index(queue, C.indices, index), with_index(queue, C.indptr, index)
 
 
@@ -190,7 +193,7 @@ def _product(A: Matrix, B: Matrix, request: Request, write: Write, timer: Timer)
         return C.data, C.indices, C.indptr
     index = np.promote_types(C.indptr.dtype, mask.indptr.dtype)
     structure = with_index(A.queue, mask.indptr, index), with_index(A.queue, mask.indices, index)
-    return let_through(A.queue, _parts(C, index), structure, B.shape[1], False)
+    return let_through(A.queue, _parts(A.queue, C, index), structure, B.shape[1], False)
 
 
 def _kept(queue: cl.CommandQueue, C: Matrix, write: Write) -> Parts:
@@ -235,9 +238,7 @@ def written(A: MatrixT, B: Matrix, request: Request, write: Write, timer: Timer)
     old = _kept(queue, C, write)
     wide = old[1].size + parts[1].size > INT32_MAX or 8 in (old[2].dtype.itemsize, parts[2].dtype.itemsize)
     index = np.dtype(np.int64 if wide else np.int32)
-    old, parts = (
-        (each[0], with_index(queue, each[1], index), with_index(queue, each[2], index)) for each in (old, parts)
-    )
+    old, parts = ((each[0], with_index(queue, each[1], index), with_index(queue, each[2], index)) for each in (old, parts))
     data, indices, indptr = accumulated(queue, old, parts, shape[1], write.accum or "second")
     timer.ended("entries")
     out._become(Structure.canonical(queue, shape, indices, indptr), data)

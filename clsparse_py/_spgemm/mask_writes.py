@@ -98,7 +98,9 @@ def _let_through_by_host(
     queue: cl.CommandQueue, parts: Parts, mask: tuple[cl_array.Array, cl_array.Array], n_columns: int, there: bool
 ) -> Parts:
     """Return the result of `let_through`, found by NumPy."""
-    keys, masked = (_keys(fetched(indptr, queue), fetched(indices, queue), n_columns) for indptr, indices in ((parts[2], parts[1]), mask))
+    keys, masked = (
+        _keys(fetched(indptr, queue), fetched(indices, queue), n_columns) for indptr, indices in ((parts[2], parts[1]), mask)
+    )
     marks = placed(queue, "marks", (np.isin(keys, masked) == there).astype(np.uint8))
     return with_marked(queue, parts, marks)
 
@@ -111,7 +113,11 @@ def _keys(indptr: np.ndarray[Any, Any], indices: np.ndarray[Any, Any], n_columns
 
 @or_by_host(_let_through_by_host)
 def let_through(
-    queue: cl.CommandQueue, parts: Parts, mask: tuple[cl_array.Array, cl_array.Array], n_columns: int, there: bool
+    queue: cl.CommandQueue,
+    parts: Parts,
+    mask: tuple[cl_array.Array, cl_array.Array],
+    n_columns: int,  # noqa: ARG001 - of the host's
+    there: bool,
 ) -> Parts:
     """Return the parts of the entries of a matrix at places of a mask, or of those at other places.
 
@@ -141,7 +147,9 @@ def let_through(
 
 def _accumulated_by_host(queue: cl.CommandQueue, old: Parts, new: Parts, n_columns: int, operator: str) -> Parts:
     """Return the result of `accumulated`, computed by NumPy."""
-    (c_data, c_indices, c_indptr), (t_data, t_indices, t_indptr) = ([fetched(part, queue) for part in parts] for parts in (old, new))
+    (c_data, c_indices, c_indptr), (t_data, t_indices, t_indptr) = (
+        [fetched(part, queue) for part in parts] for parts in (old, new)
+    )
     c_keys, t_keys = _keys(c_indptr, c_indices, n_columns), _keys(t_indptr, t_indices, n_columns)
     keys = np.union1d(c_keys, t_keys)
     data = np.zeros(keys.size, c_data.dtype)
@@ -153,7 +161,11 @@ def _accumulated_by_host(queue: cl.CommandQueue, old: Parts, new: Parts, n_colum
     a, b = c_data[in_c].astype(common), t_data[in_t].astype(common)
     data[np.searchsorted(keys, both)] = _HOST[operator](a, b)
     begins = np.searchsorted(keys, np.arange(c_indptr.size) * n_columns)
-    values = {"data": data, "indices": (keys % max(n_columns, 1)).astype(c_indices.dtype), "indptr": begins.astype(c_indptr.dtype)}
+    values = {
+        "data": data,
+        "indices": (keys % max(n_columns, 1)).astype(c_indices.dtype),
+        "indptr": begins.astype(c_indptr.dtype),
+    }
     made = [placed(queue, name, each, old[0].allocator) for name, each in values.items()]
     return made[0], made[1], made[2]
 
@@ -176,15 +188,15 @@ _HOST: Mapping[str, Any] = {
 
 
 @or_by_host(_accumulated_by_host)
-def accumulated(queue: cl.CommandQueue, old: Parts, new: Parts, n_columns: int, operator: str) -> Parts:
+def accumulated(queue: cl.CommandQueue, old: Parts, new: Parts, n_columns: int, operator: str) -> Parts:  # noqa: ARG001
     """Return the parts of the union of two matrices, with an operation of the values at places that both have.
 
     Parameters
     ----------
     queue : pyopencl.CommandQueue
     old, new : tuple of pyopencl.array.Array
-        data, indices and indptr in canonical format, of one index type, which holds the entries of both. The result's values are of
-        the dtype of the old ones.
+        data, indices and indptr in canonical format, of one index type, which holds the entries of both. The result's values are
+        of the dtype of the old ones.
     n_columns : int
     operator : str
         As of `Accumulate`; the old value is the first.

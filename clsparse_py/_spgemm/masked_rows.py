@@ -16,7 +16,7 @@ from clsparse_py.launch import Chain
 from clsparse_py.programs import Built, Parameters
 from clsparse_py.records import dataclass
 
-__all__ = ["MaskedChunked", "MaskedTeam", "Masked", "enqueue_masked", "masked_record"]
+__all__ = ["Masked", "MaskedChunked", "MaskedTeam", "enqueue_masked", "masked_record"]
 
 #: Work-items of a work-group of teams.
 _WORK_GROUP = 256
@@ -102,7 +102,12 @@ class MaskedTeam(_OfMask):
     @override
     def prelude(self) -> str:
         sync = "none" if self.lanes == 1 else "ptx" if self.portability.match == "ptx" else "wave"
-        lines = [self.portability.defines, self.arithmetic.prelude, f"#define TEAM {self.lanes}", f"#define TEAM_SYNC_BY_{sync.upper()}"]
+        lines = [
+            self.portability.defines,
+            self.arithmetic.prelude,
+            f"#define TEAM {self.lanes}",
+            f"#define TEAM_SYNC_BY_{sync.upper()}",
+        ]
         if self.counted and self.arithmetic.result.itemsize == 8:
             lines += ["#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable", "#define COUNT(p) atom_inc(p)"]
         elif self.counted:
@@ -116,7 +121,9 @@ class MaskedTeam(_OfMask):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        return replace(self, work_group=work_group // self.lanes * self.lanes) if self.lanes <= min(work_group, lane_width) else None
+        return (
+            replace(self, work_group=work_group // self.lanes * self.lanes) if self.lanes <= min(work_group, lane_width) else None
+        )
 
     @override
     def arguments(self) -> Mapping[str, object]:
@@ -202,7 +209,9 @@ def _workers(device: Device) -> int:
     return device.compute_units + 1 if device.is_cpu else device.compute_units * _WORKERS
 
 
-def enqueue_masked(chain: Chain, product: Masked, record: MaskedTeam | MaskedChunked, sums: cl_array.Array, marks: cl_array.Array) -> None:
+def enqueue_masked(
+    chain: Chain, product: Masked, record: MaskedTeam | MaskedChunked, sums: cl_array.Array, marks: cl_array.Array
+) -> None:
     """Enqueue the sums of all entries of the mask, and a byte for each: 1 if it has a product, else 0.
 
     Raises

@@ -10,8 +10,11 @@ from clsparse_py._spmm import enqueue_spmm
 from clsparse_py._spmv.binning import GRANULARITIES, Scheme, SchemeName
 from clsparse_py._spmv.choose import KERNELS, KernelChoice, KernelName
 from clsparse_py._spmv.explanation import Explanation
+from clsparse_py._spmv.masked import enqueue_masked_rows, row_mask
 from clsparse_py._spmv.plan import SpmvPlan
+from clsparse_py.convert import converted
 from clsparse_py.errors import BuildError
+from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix
 from clsparse_py.memory import note_written
 from clsparse_py.operands import check_matrix, check_scale, dense_operand, result_for
@@ -94,6 +97,8 @@ def spmv(
     out: cl_array.Array | None = ...,
     plan: SpmvPlan | None = ...,
     semiring: Semiring = ...,
+    mask: cl_array.Array | npt.ArrayLike | None = ...,
+    complement: bool = ...,
 ) -> cl_array.Array: ...
 
 
@@ -107,6 +112,8 @@ def spmv(
     out: npt.NDArray[Any] | None = ...,
     plan: SpmvPlan | None = ...,
     semiring: Semiring = ...,
+    mask: cl_array.Array | npt.ArrayLike | None = ...,
+    complement: bool = ...,
 ) -> npt.NDArray[Any]: ...
 
 
@@ -119,6 +126,8 @@ def spmv(
     out: Any = None,
     plan: SpmvPlan | None = None,
     semiring: Semiring = plus_times,
+    mask: Any = None,
+    complement: bool = False,
 ) -> Any:
     """Multiply a sparse matrix with a dense vector: ``y = alpha * A @ x + beta * y``.
 
@@ -137,6 +146,11 @@ def spmv(
         Of `spmv_plan` for this structure; by default the one that is kept on A.
     semiring : Semiring
         Addition and multiplication; see `clsparse_py.semiring`.
+    mask : pyopencl.array.Array or array_like, shape (m,), optional
+        Booleans or real numbers: rows where it is not zero are computed, and others are not read. Theirs is the value that they
+        had in ``out`` or, without it, the identity of the semiring's addition. Not with ``alpha``, ``beta`` or ``plan``.
+    complement : bool
+        True: rows are computed where the mask is zero.
 
     Returns
     -------
@@ -155,8 +169,13 @@ def spmv(
     >>> A = sp.csr_array([[1.0, 2.0], [0.0, 3.0]])
     >>> sp.spmv(A, np.ones(2), alpha=2)
     array([6., 6.])
+    >>> sp.spmv(A, np.ones(2), mask=[False, True])
+    array([0., 3.])
     """
     check_matrix(A)
+    if mask is not None or complement:
+        _require_plain(mask, alpha, beta, plan)
+        return _spmv_of_rows(A, x, out, semiring, row_mask(A, mask), complement)
     if plan is None:
         plan = kept_plan(A)
     elif not isinstance(plan, SpmvPlan):
@@ -184,4 +203,29 @@ def spmv(
         except BuildError:
             # The kernel of SpMM is another one; the plan has tried all of its own.
             enqueue_spmm(A, operand, y, (y.dtype.itemsize, 0), 1, alpha, beta, semiring)
+    return result.deliver()
+
+
+def _require_plain(mask: Any, alpha: Any, beta: Any, plan: Any) -> None:
+    """Refuse arguments that do not go with a mask, and a complement of none."""
+    if mask is None:
+        raise ValueError("complement: belongs to a mask, which is missing")
+    for name, given in (("alpha", alpha), ("beta", beta), ("plan", plan)):
+        if given is not None:
+            raise ValueError(f"{name}: does not go with a mask")
+
+
+def _spmv_of_rows(A: Matrix, x: Any, out: Any, semiring: Semiring, mask: cl_array.Array, complement: bool) -> Any:
+    """Return the product in some rows."""
+    operand, on_device = dense_operand(A, "x", x, ndim=1)
+    dtype = check_scale(A, operand, None, None, out, semiring)
+    result = result_for(A, "x", operand, x, out, dtype, (A.shape[0],), on_device=on_device)
+    y = result.array
+    if out is None and y.size:
+        chain = Chain(y.queue or A.queue, writes=(y,))
+        chain.fill(y, semiring.identity(dtype), y.size)
+        chain.finish(y)
+    if operand.size > 1 and operand.strides != (operand.dtype.itemsize,):
+        operand = converted(A.queue, "x", operand, operand.dtype)
+    enqueue_masked_rows(A, operand, y, mask, semiring, complement=complement)
     return result.deliver()

@@ -1,14 +1,14 @@
 <%doc>
-The entries of C = A @ B at the places of a mask: sums[e] for entry e of the mask, and marks[e], whether it has a product. A team of
-lanes takes equal stretches of the mask's entries, whatever rows they cut. The columns of a row's part of a stretch go to a hash
-table in local memory; rows of B, cut to the span of these columns, are walked, and products whose column is not in the table are
-passed over.
+The entries of C = A @ B at the places of a mask: sums[e] for entry e of the mask, and marks[e], whether it has a product. A team
+of lanes takes equal stretches of the mask's entries, whatever rows they cut. The columns of a row's part of a stretch go to a
+hash table in local memory; rows of B, cut to the span of these columns, are walked, and products whose column is not in the table
+are passed over.
 
 With `counted`, products are 1 and sums are numbers of them: products of many rows of B are shared out evenly over the lanes, and
 counted by atomics. Else the lanes walk one row of B after another, whose columns differ.
 
-Source        hash and mask-compressed accumulators: Milakovic et al., Parallel Algorithms for Masked Sparse Matrix-Matrix Products;
-              parts of equal numbers of entries: nonzero splitting
+Source        hash and mask-compressed accumulators: Milakovic et al., Parallel Algorithms for Masked Sparse Matrix-Matrix
+              Products; parts of equal numbers of entries: nonzero splitting
 Index space   `lanes` work-items to each `window` entries of the mask
 Inputs        A, B and the mask in canonical format, of n_rows rows; columns under 2^27
 Local memory  for each team `slots` columns, sums and marks; what lanes exchange

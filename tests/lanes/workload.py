@@ -28,6 +28,7 @@ from construct_cases import construct_cases
 from elementwise_cases import elementwise_cases
 from indexing_cases import indexing_cases
 from krylov_cases import krylov_cases
+from mask_cases import mask_cases
 from oracle import addition, multiplied
 from pairs import exhaustive
 from primitive_cases import primitive_cases
@@ -395,6 +396,7 @@ def main() -> None:
     cases += indexing_cases(axes.dtypes[:2] if simulated else axes.dtypes)
     cases += krylov_cases(axes.dtypes)
     cases += amg_cases(axes.dtypes)
+    cases += mask_cases(axes.dtypes)
     cases += mixed_cases(device.fp64)
     if not device.fp64:
         cases += refusal_cases()

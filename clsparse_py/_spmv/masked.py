@@ -1,0 +1,136 @@
+"""y = A @ x for the rows that a mask lets through."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+from typing_extensions import Self, override
+
+from clsparse_py._spmm import enqueue_spmm
+from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.by_host import placed
+from clsparse_py.convert import converted
+from clsparse_py.device import Device
+from clsparse_py.errors import BuildError
+from clsparse_py.launch import Chain
+from clsparse_py.matrix import Matrix
+from clsparse_py.memory import allocated
+from clsparse_py.product import ProductKernel
+from clsparse_py.records import dataclass
+from clsparse_py.semiring import Semiring
+from clsparse_py.transfer import contexts_match, fetched
+
+__all__ = ["MaskedRows", "enqueue_masked_rows", "row_mask"]
+
+_WORK_GROUP = 128
+
+
+@dataclass(frozen=True)
+class MaskedRows(ProductKernel):
+    """Parameters of ``templates/spmv/masked_rows.mako``.
+
+    Attributes
+    ----------
+    lanes : int
+        Work-items to a row: a power of two, at most the lane width.
+    """
+
+    template = "spmv/masked_rows"
+    kind = "spmv_masked_rows"
+
+    lanes: int
+
+    @classmethod
+    def legal(cls, device: Device, arithmetic: Arithmetic, mean: float) -> Self:
+        """Return the record for rows of so many entries on average."""
+        group = 1 << min(_WORK_GROUP, device.max_work_group).bit_length() - 1
+        most = 1 if device.is_cpu else min(group, device.portability.lane_width)
+        lanes = 1
+        while 2 * lanes <= min(most, mean):
+            lanes *= 2
+        return cls(group, arithmetic, replace(device.portability.at_most(lanes), load_once="plain"), False, lanes)
+
+    @property
+    @override
+    def shape_name(self) -> str:
+        return f"x{self.lanes}_wg{self.work_group}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**self._common(), "lanes": self.lanes}
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        lanes = min(self.lanes, 1 << max(min(work_group, lane_width), 1).bit_length() - 1)
+        group = work_group // lanes * lanes
+        return replace(self, work_group=group, lanes=lanes, portability=self.portability.at_most(lanes)) if group else None
+
+
+def row_mask(A: Matrix, mask: Any) -> cl_array.Array:
+    """Return a mask of A's rows on the device: a byte for each, which is not 0 if the value given is not.
+
+    Raises
+    ------
+    ValueError, TypeError
+        It has not one value for each row, or lives in another context.
+    """
+    on_device = isinstance(mask, cl_array.Array)
+    if not on_device:
+        mask = np.asarray(mask)
+    if mask.dtype.kind not in "biuf":
+        raise TypeError(f"mask: must be of booleans or real numbers, has dtype {mask.dtype}")
+    if mask.shape != A.shape[:1]:
+        raise ValueError(
+            f"mask: must have shape {A.shape[:1]}, as A has {A.shape[0]} rows, has {mask.shape} (dimension mismatch)"
+        )
+    if not on_device:
+        return placed(A.queue, "mask", (mask != 0).astype(np.uint8))
+    if not contexts_match(mask, A.context):
+        raise ValueError("mask: lives in another context than A")
+    if mask.dtype.itemsize == 1 and not mask.offset and (mask.size < 2 or mask.strides == (1,)):
+        return cast("cl_array.Array", mask)
+    return converted(A.queue, "mask", mask, np.dtype(bool))
+
+
+def enqueue_masked_rows(
+    A: Matrix, x: cl_array.Array, y: cl_array.Array, mask: cl_array.Array, semiring: Semiring, *, complement: bool
+) -> None:
+    """Enqueue the product with checked operands; x has adjacent entries."""
+    if not y.size:
+        return
+    chain = Chain(x.queue or A.queue, A.data, A.indices, A.indptr, x, mask, writes=(y,))
+    arithmetic = Arithmetic(A.dtype.name, x.dtype.name, A.indptr.dtype.name, semiring.name)
+    try:
+        record = MaskedRows.legal(chain.device, arithmetic, A.indices.size / A.shape[0])
+        built, made = chain.build_once(record, lambda: record)
+    except BuildError:
+        _by_all_rows(chain.queue, A, x, y, mask, semiring, complement)
+        return
+    at = (np.uint64(each.offset // each.dtype.itemsize) for each in (x, y))
+    operands = A.data, x, next(at), y, next(at), mask, np.uint32(not complement)
+    groups = -(-A.shape[0] * made.lanes // made.work_group)
+    chain.launch(built, groups, *operands, A.indptr.dtype.type(A.shape[0]), A.indptr, A.indices)
+    chain.finish(y)
+
+
+def _by_all_rows(
+    queue: cl.CommandQueue,
+    A: Matrix,
+    x: cl_array.Array,
+    y: cl_array.Array,
+    mask: cl_array.Array,
+    semiring: Semiring,
+    complement: bool,
+) -> None:
+    """Make all rows, and let the host put those that are taken into y: the kernel is refused."""
+    whole = allocated(queue, "rows of the product", y.shape, y.dtype)
+    enqueue_spmm(A, x, whole, (y.dtype.itemsize, 0), 1, None, None, semiring)
+    taken = (fetched(mask, queue) != 0) != complement
+    found = np.where(taken, fetched(whole, queue), fetched(y, queue))
+    Chain(queue).copy(y, placed(queue, "rows", found), y.size, y.offset // y.dtype.itemsize)
+    queue.finish()
