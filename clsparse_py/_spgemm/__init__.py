@@ -8,7 +8,6 @@ from clsparse_py._spgemm.arguments import check_limits, check_operands, memory_l
 from clsparse_py._spgemm.estimate import Estimate, spgemm_estimate
 from clsparse_py._spgemm.explanation import Explanation
 from clsparse_py._spgemm.least import min_bytes
-from clsparse_py._spgemm.mask import Accumulation, checked_write, written
 from clsparse_py._spgemm.pipeline import multiply
 from clsparse_py._spgemm.plan import SpgemmPlan
 from clsparse_py._spgemm.registry import METHODS, Method
@@ -22,6 +21,7 @@ from clsparse_py.semiring import Semiring, plus_times
 from clsparse_py.workspace import Workspace, counting
 
 if TYPE_CHECKING:
+    from clsparse_py._spgemm.mask import Accumulation
     from clsparse_py.annotations import SciPySparse
 
 __all__ = ["METHODS", "Estimate", "Explanation", "Method", "SpgemmPlan", "spgemm", "spgemm_estimate", "spgemm_plan"]
@@ -176,9 +176,12 @@ def spgemm(
     """
     request = Request(method, semiring, deterministic, memory_limit, max_nnz)
     A, B = _checked(A, B, request, sums=mask is None or complement)
-    write = checked_write(A, B, mask, complement, structural, accum, out, replace)
     timer = Timer(A.queue) if profile else UNTIMED
-    if write is not None:
+    if mask is not None or out is not None or complement or not structural or accum is not None or replace:
+        # Loaded when it is asked for, as few processes use it.
+        from clsparse_py._spgemm.mask import checked_write, written
+
+        write = checked_write(A, B, mask, complement, structural, accum, out, replace)
         if method != "auto" and mask is not None and not complement:
             raise ValueError(f"method: a product under a mask has one of its own; must be auto, is {method}")
         with counting(None if memory_limit is None else Workspace(memory_limit)):

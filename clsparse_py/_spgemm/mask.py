@@ -77,8 +77,8 @@ def require_mask(A: Matrix, mask: Any, shape: tuple[int, int], *, structural: bo
 
 def checked_write(
     A: Matrix, B: Matrix, mask: Any, complement: bool, structural: bool, accum: Any, out: Any, replace: bool
-) -> Write | None:
-    """Return how a product of operands is written; None if it is a matrix of its own, with all entries.
+) -> Write:
+    """Return how a product of operands is written; there is a mask, or a matrix that takes it.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def checked_write(
     M = None if mask is None else require_mask(A, mask, shape, structural=structural)
     if out is not None:
         _require_out(A, out, shape)
-    return None if M is None and out is None else Write(M, bool(complement), accum, out, bool(replace))
+    return Write(M, bool(complement), accum, out, bool(replace))
 
 
 def _require_out(A: Matrix, out: Any, shape: tuple[int, int]) -> None:

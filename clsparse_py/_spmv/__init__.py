@@ -10,7 +10,6 @@ from clsparse_py._spmm import enqueue_spmm
 from clsparse_py._spmv.binning import GRANULARITIES, Scheme, SchemeName
 from clsparse_py._spmv.choose import KERNELS, KernelChoice, KernelName
 from clsparse_py._spmv.explanation import Explanation
-from clsparse_py._spmv.masked import enqueue_masked_rows, row_mask
 from clsparse_py._spmv.plan import SpmvPlan
 from clsparse_py.convert import converted
 from clsparse_py.errors import BuildError
@@ -175,7 +174,7 @@ def spmv(
     check_matrix(A)
     if mask is not None or complement:
         _require_plain(mask, alpha, beta, plan)
-        return _spmv_of_rows(A, x, out, semiring, row_mask(A, mask), complement)
+        return _spmv_of_rows(A, x, out, semiring, mask, complement)
     if plan is None:
         plan = kept_plan(A)
     elif not isinstance(plan, SpmvPlan):
@@ -215,8 +214,12 @@ def _require_plain(mask: Any, alpha: Any, beta: Any, plan: Any) -> None:
             raise ValueError(f"{name}: does not go with a mask")
 
 
-def _spmv_of_rows(A: Matrix, x: Any, out: Any, semiring: Semiring, mask: cl_array.Array, complement: bool) -> Any:
+def _spmv_of_rows(A: Matrix, x: Any, out: Any, semiring: Semiring, mask: Any, complement: bool) -> Any:
     """Return the product in some rows."""
+    # Loaded when it is asked for, as few processes use it.
+    from clsparse_py._spmv.masked import enqueue_masked_rows, row_mask
+
+    taken = row_mask(A, mask)
     operand, on_device = dense_operand(A, "x", x, ndim=1)
     dtype = check_scale(A, operand, None, None, out, semiring)
     result = result_for(A, "x", operand, x, out, dtype, (A.shape[0],), on_device=on_device)
@@ -227,5 +230,5 @@ def _spmv_of_rows(A: Matrix, x: Any, out: Any, semiring: Semiring, mask: cl_arra
         chain.finish(y)
     if operand.size > 1 and operand.strides != (operand.dtype.itemsize,):
         operand = converted(A.queue, "x", operand, operand.dtype)
-    enqueue_masked_rows(A, operand, y, mask, semiring, complement=complement)
+    enqueue_masked_rows(A, operand, y, taken, semiring, complement=complement)
     return result.deliver()
