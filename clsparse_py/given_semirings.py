@@ -53,6 +53,7 @@ def require_semiring(queue: cl.CommandQueue, semiring: Semiring, a: np.dtype, x:
     queue : pyopencl.CommandQueue
         On whose device.
     semiring : Semiring
+        Given by expressions.
     a, x : dtype
         Of the operands' values.
     sums : bool
@@ -63,8 +64,6 @@ def require_semiring(queue: cl.CommandQueue, semiring: Semiring, a: np.dtype, x:
     ValueError
         An expression does not compile, the message has the compiler's words and the line; or there is no such identity.
     """
-    if not semiring.is_given:
-        return
     if sums:
         semiring.identity(semiring.result_dtype(a, x))
     check = SemiringCheck(1, Arithmetic(a.name, x.name, "int32", semiring.name))

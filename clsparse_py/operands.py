@@ -13,7 +13,6 @@ from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic, unsupported
 from clsparse_py.convert import copied
 from clsparse_py.device import describe
 from clsparse_py.errors import class_of
-from clsparse_py.given_semirings import require_semiring
 from clsparse_py.matrix import Matrix
 from clsparse_py.memory import allocated
 from clsparse_py.overlap import require_apart, require_inside, require_writable
@@ -82,7 +81,11 @@ def check_scale(A: Matrix, x: cl_array.Array, alpha: Any, beta: Any, out: Any, s
     dtype, needs_fp64 = _result(A.data.dtype, x.dtype, semiring)
     if needs_fp64 and A.data.dtype.char not in "dD":  # values that are there are values that the device can have
         _require_fp64(A, "x", dtype)
-    require_semiring(A.queue, semiring, A.data.dtype, x.dtype)
+    if semiring.is_given:
+        # Loaded when it is asked for, as few processes use it.
+        from clsparse_py.given_semirings import require_semiring
+
+        require_semiring(A.queue, semiring, A.data.dtype, x.dtype)
     if alpha is None and beta is None:
         return dtype
     for name, value in (("alpha", alpha), ("beta", beta)):

@@ -15,7 +15,6 @@ from clsparse_py._spgemm.request import Request
 from clsparse_py._spgemm.timer import UNTIMED, Timer
 from clsparse_py.device import describe
 from clsparse_py.errors import require_name
-from clsparse_py.given_semirings import require_semiring
 from clsparse_py.matrix import Matrix, MatrixT, Structure
 from clsparse_py.semiring import Semiring, plus_times
 from clsparse_py.workspace import Workspace, counting
@@ -238,7 +237,11 @@ def spgemm_plan(
 def _checked(A: MatrixT, B: Any, request: Request, *, sums: bool = True) -> tuple[MatrixT, Matrix]:
     """Return the operands, checked as the request is; ``sums``: whether the identity of addition is needed."""
     A, B = check_operands(A, B, request.semiring)
-    require_semiring(A.queue, request.semiring, A.dtype, B.dtype, sums=sums)
+    if request.semiring.is_given:
+        # Loaded when it is asked for, as few processes use it.
+        from clsparse_py.given_semirings import require_semiring
+
+        require_semiring(A.queue, request.semiring, A.dtype, B.dtype, sums=sums)
     memory_limit = request.memory_limit
     require_name("method", request.method, _METHODS)
     check_limits(memory_limit, request.max_nnz)
