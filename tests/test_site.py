@@ -114,6 +114,18 @@ def test_the_version_is_said_in_one_place() -> None:
     assert f"## {clsparse_py.__version__}" in (ROOT / "CHANGELOG.md").read_text("utf-8")
 
 
+def test_the_recipe_asks_for_what_the_package_needs() -> None:
+    recipe = (ROOT / "conda" / "recipe.yaml").read_text("utf-8")
+    needed = re.search(
+        r"^dependencies = (\[\n.*?^\])$", (ROOT / "pyproject.toml").read_text("utf-8"), flags=re.DOTALL | re.MULTILINE
+    )
+    assert needed is not None
+    listed = re.search(r"^  run:\n((?:    - .*\n)+)", recipe, flags=re.MULTILINE)
+    assert listed is not None
+    asked = {line.removeprefix("    - ").replace(" ", "") for line in listed[1].splitlines()}
+    assert asked == set(ast.literal_eval(needed[1])) | {"python>=3.10"}
+
+
 def test_every_package_is_installed() -> None:
     packages = {
         path.parent.relative_to(ROOT).as_posix().replace("/", ".") for path in (ROOT / "clsparse_py").rglob("__init__.py")
