@@ -145,11 +145,24 @@ def history_sheet(folder: Path) -> Sheet:
                 document["date"][:10],
                 commit["revision"][:7] + (" with changes" if commit["dirty"] else ""),
                 f"{device['name'].strip()}, {device['platform'].strip()}",
-                ", ".join(sorted({f"{entry['operation']} {entry['dtype']}" for entry in entries})),
+                ", ".join(_beside_best(entries)),
                 ", ".join(sorted(peers)) or "no one",
             )
         )
-    return Sheet("Results files", ("file", "date", "commit", "device, platform", "operations", "beside"), tuple(rows))
+    header = ("file", "date", "commit", "device, platform", "operations, and the best of the others / ours", "beside")
+    return Sheet("Results files", header, tuple(rows))
+
+
+def _beside_best(entries: Sequence[Document]) -> list[str]:
+    """Return each operation and dtype, with the geometric mean of the best peer's time / ours where there are peers."""
+    found = []
+    for operation, dtype in sorted({(entry["operation"], entry["dtype"]) for entry in entries}):
+        own = [entry for entry in entries if (entry["operation"], entry["dtype"]) == (operation, dtype)]
+        ours = ours_of(own)
+        tables = [times for times in (times_of(entry, "back_to_back") for entry in own) if ours in times]
+        ratios = [times[peer] / times[ours] for times in tables if (peer := best_peer(times)) is not None]
+        found.append(f"{operation} {dtype}" + (f" {geometric_mean(ratios):.2f}" if ratios else ""))
+    return found
 
 
 def _results(path: Path) -> Document | None:

@@ -193,7 +193,7 @@ def test_files_of_a_folder_are_listed_by_date(tmp_path: Path) -> None:
     results.write(tmp_path / "r.json", document(entry("m", record("clsparse/auto", 1.0), record("scipy", 2.0))))
     (tmp_path / "other.json").write_text("{}")
     ((name, *_, operations, beside),) = report.history_sheet(tmp_path).rows
-    assert (name, operations, beside) == ("`r.json`", "spmv float64", "scipy")
+    assert (name, operations, beside) == ("`r.json`", "spmv float64 2.00", "scipy")
 
 
 def test_the_picture_of_the_readme_is_that_of_the_results() -> None:
