@@ -62,6 +62,8 @@ class Elementwise(Functions):
         return self._with_dense(other, 1, "minus")
 
     def _sum(self, other: Any, operator: str) -> Any:
+        if isinstance(other, Matrix):  # first, as it takes least time
+            return combined(operator, self, self._of_this_shape(other))
         if is_scalar(other):
             _require_zero(other, "adding" if operator == "plus" else "subtracting")
             return self._with_values(self._own_values())
@@ -97,6 +99,8 @@ class Elementwise(Functions):
 
     def _multiplied(self, other: Any) -> Any:
         """Return `multiply`; NotImplemented of what is neither an array of numbers nor one."""
+        if isinstance(other, Matrix) and other.shape == self.shape:
+            return combined("multiply", self, self._of_this_shape(other))
         if is_scalar(other):
             self.require_valid()
             return self._with_values(scaled(self.queue, self.data, scalar_of("other", other)))

@@ -10,18 +10,19 @@ import pyopencl as cl
 import scipy.sparse
 from pyopencl import array as cl_array
 
-from clsparse_py.arithmetic import name_of, needs_fp64
+from clsparse_py.arithmetic import name_of
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.canonical import with_sorted_rows, without_duplicates
 from clsparse_py.convert import converted, with_index
 from clsparse_py.device import Device, describe
+from clsparse_py.elementwise.at_once import common_dtype, united_at_once
 from clsparse_py.elementwise.operators import OPERATORS
-from clsparse_py.elementwise.union_kernels import Union, UnionAtOnce, UnionCuts, UnionMarks, UnionWrite
-from clsparse_py.errors import BuildError, DtypeError
+from clsparse_py.elementwise.union_kernels import Union, UnionCuts, UnionMarks, UnionWrite
+from clsparse_py.errors import DtypeError
 from clsparse_py.index_types import index_for
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix, MatrixT, Structure
-from clsparse_py.memory import allocated, arena_of, array_of, scratch, shorten
+from clsparse_py.memory import allocated, arena_of, array_of, scratch
 from clsparse_py.primitives.either_way import either_way
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.programs import Built, note_asked
@@ -37,8 +38,6 @@ _ITEMS_PER_CORE = 16
 #: Work-items of a tile, and places to each.
 _WORK_GROUP = 128
 _SPAN = 16
-#: Work-items of the tile that is all there is, and places to each.
-_GROUP_AT_ONCE, _SPAN_AT_ONCE = 512, 8
 #: Places to a compute unit up to which tiles are few: about twice as many as run at once.
 _FEW_PLACES = 1 << 16
 
@@ -63,7 +62,12 @@ def combined(operator: str, A: MatrixT, B: Matrix) -> MatrixT:
     MemoryError
         The device has not the memory for the result.
     """
-    queue, (dtype, with_fp64) = A.queue, _common(A.dtype, B.dtype)
+    queue = A.queue
+    found = united_at_once(operator, A, B)
+    if found is not None:
+        data, indices, indptr = found
+        return A.assembled(Structure.canonical(queue, A.shape, indices, indptr), data)
+    dtype, with_fp64 = common_dtype(A.dtype, B.dtype)
     if with_fp64 and not describe(arena_of(queue).pool.device).fp64:
         raise DtypeError(f"{A.dtype} and {B.dtype} give {dtype}, which {queue.device.name} lacks; use float32")
     of_a, of_b = canonical_parts(A, dtype), canonical_parts(B, dtype)
@@ -103,51 +107,10 @@ def _united_by_host(queue: cl.CommandQueue, parts: tuple[cl_array.Array, ...], o
 def _united(queue: cl.CommandQueue, parts: tuple[cl_array.Array, ...], operator: str, shape: tuple[int, int]) -> Parts:
     """Return the parts of the result, of two matrices' parts with one dtype of indices."""
     chain = Chain(queue, *parts)
-    found = _at_once(chain, parts, operator, shape[0])
-    if found is not None:
-        return found
     indptr = allocated(queue, "indptr of the result", shape[0] + 1, parts[2].dtype, parts[0].allocator)
     if not shape[0]:
         chain.fill(indptr, 0, 1)
     return _made(chain, parts, operator, indptr)
-
-
-def _at_once(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, n_rows: int) -> Parts | None:
-    """Return the parts of the result of small matrices, made by one launch in memory for all that it may have; None of others."""
-    a_data, a_indices, a_indptr, b_data, b_indices, b_indptr = parts
-    n_a, n_b = a_indices.size, b_indices.size
-    room = n_a + n_b
-    if not (room and n_rows) or room + n_rows >= _GROUP_AT_ONCE * _SPAN_AT_ONCE:
-        return None
-    index = a_indptr.dtype
-    kind = operator, index, a_data.dtype, b_data.dtype, _GROUP_AT_ONCE, _SPAN_AT_ONCE
-    built, step, result = chain.worked_out(kind, lambda: _built_at_once(chain, *kind))
-    if built is None or room + n_rows > step:
-        return None
-    note_asked((built,))
-    queue, allocator = chain.queue, a_data.allocator
-    indptr = allocated(queue, "indptr of the result", n_rows + 1, index, allocator)
-    indices = allocated(queue, "indices of the result", room, index, allocator)
-    data = allocated(queue, "data of the result", room, result, allocator)
-    sizes = np.uint32(n_rows), np.uint32(n_a), np.uint32(n_b)
-    chain.launch(built, 1, *sizes, a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, indptr, indices, data)
-    nnz = int(chain.read(indptr, 1, n_rows)[0])
-    shorten(indices, nnz)
-    shorten(data, nnz)
-    return data, indices, indptr
-
-
-def _built_at_once(
-    chain: Chain, operator: str, index: np.dtype[Any], a: np.dtype[Any], b: np.dtype[Any], work_group: int, span: int
-) -> tuple[Built | None, int, np.dtype[Any]]:
-    """Return the kernel of `_at_once`, None if it is refused; how many places it has; and the dtype of results."""
-    result = OPERATORS[operator].result_dtype(_common(a, b)[0])
-    types = name_of(index), name_of(a), name_of(b), operator
-    try:
-        built, record = chain.build(UnionAtOnce.legal(chain.device, *types, work_group=work_group, span=span))
-    except BuildError:
-        return None, 0, result
-    return built, record.step, result
 
 
 @either_way
@@ -252,16 +215,9 @@ def _scanned(chain: Chain, counts: cl_array.Array, n_tiles: int) -> int:
 def _allocated(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, nnz: int) -> tuple[cl_array.Array, cl_array.Array]:
     """Return memory for the values and the columns of the result."""
     data, allocator = parts[0], parts[0].allocator
-    result = OPERATORS[operator].result_dtype(_common(data.dtype, parts[3].dtype)[0])
+    result = OPERATORS[operator].result_dtype(common_dtype(data.dtype, parts[3].dtype)[0])
     values = allocated(chain.queue, "data of the result", nnz, result, allocator)
     return values, allocated(chain.queue, "indices of the result", nnz, parts[1].dtype, allocator)
-
-
-@functools.lru_cache(maxsize=256)
-def _common(a: np.dtype[Any], b: np.dtype[Any]) -> tuple[np.dtype[Any], bool]:
-    """Return the dtype that values of two dtypes are computed in, and whether it needs double precision."""
-    dtype = np.result_type(a, b)
-    return dtype, needs_fp64(dtype)
 
 
 # Kept: to make a record takes longer than to launch its kernel.

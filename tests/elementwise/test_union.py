@@ -16,7 +16,7 @@ from platforms import PLATFORMS, has_fp64, queue_on
 
 from clsparse_py import csr_array
 from clsparse_py.device import describe
-from clsparse_py.elementwise import union
+from clsparse_py.elementwise import at_once, union
 from clsparse_py.elementwise.operators import OPERATORS
 from clsparse_py.elementwise.union import combined
 
@@ -106,7 +106,7 @@ def test_shapes(queue: cl.CommandQueue, shape: tuple[int, int]) -> None:
 def test_entries_of_one_column_may_lie_on_both_sides_of_a_cut(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     A, B = (matrix("float32", (40, 30), "canonical", seed) for seed in (3, 4))
     monkeypatch.setattr(union, "_made", union._by_chunks)
-    monkeypatch.setattr(union, "_GROUP_AT_ONCE", 0)
+    monkeypatch.setattr(at_once, "_WORK_GROUP", 0)
     for span in (1, 2, 3, 7, 64):
         monkeypatch.setattr(union, "_span", lambda *_, span=span: span)
         for operator in ("plus", "multiply"):
@@ -120,8 +120,10 @@ def test_work_groups_that_take_tiles(case: Mapping[str, Any], monkeypatch: pytes
     group = describe(queue.device).max_work_group if case["work_group"] == "max" else case["work_group"]
     one = case["tiles"] == "one"
     sizes = {"_WORK_GROUP": group, "_SPAN": case["span"], "_FEW_PLACES": 1 << 15 if case["tiles"] == "few" else 0}
-    for name, value in {**sizes, "_GROUP_AT_ONCE": group if one else 0, "_SPAN_AT_ONCE": case["span"]}.items():
+    for name, value in sizes.items():
         monkeypatch.setattr(union, name, value)
+    monkeypatch.setattr(at_once, "_WORK_GROUP", group if one else 0)
+    monkeypatch.setattr(at_once, "_SPAN", case["span"])
     monkeypatch.setattr(union, "_made", union._by_tiles)
     # A row has 91 places at most.
     n_rows = min(300, group * case["span"] // 91) if one else 300

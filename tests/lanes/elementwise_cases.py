@@ -15,6 +15,7 @@ from primitive_cases import placed
 from transpose_cases import RAGGED, on_device
 from values import INDEX_TYPES, numbers, same
 
+from clsparse_py.elementwise import at_once as of_small
 from clsparse_py.elementwise import union
 from clsparse_py.elementwise.operators import OPERATORS, UFUNCS
 
@@ -46,8 +47,10 @@ def united(operator: str, dtype: np.dtype[Any], index: type[Any], shape: tuple[i
         (union._by_tiles, 0, at_once),
     ):
         sizes = {"_WORK_GROUP": shape[0], "_SPAN": shape[1], "_FEW_PLACES": places}
-        sizes |= {"_GROUP_AT_ONCE": group, "_SPAN_AT_ONCE": shape[1]}
-        with patch.multiple(union, _made=way, **sizes):
+        with (
+            patch.multiple(union, _made=way, **sizes),
+            patch.multiple(of_small, _WORK_GROUP=group, _SPAN=shape[1]),
+        ):
             found = union.combined(operator, A, B)
         for part in ("data", "indices", "indptr"):
             same(getattr(found, part), getattr(wanted, part).astype(getattr(found, part).dtype))
