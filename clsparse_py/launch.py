@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar, cast
@@ -29,6 +30,7 @@ _Made = TypeVar("_Made")
 _Record = TypeVar("_Record", bound=programs.Parameters)
 
 
+@functools.lru_cache(maxsize=1024)  # to make NumPy's numbers takes longer
 def spread(device: Device, n: int, work_group: int, groups_per_unit: int = 16) -> tuple[int, tuple[np.uint64, ...]]:
     """Return how to share n entries out: work-groups, and the arguments n, stride, step and span of kernels that take them so.
 

@@ -16,6 +16,7 @@ from clsparse_py.construct.tiles import tiles, work_group_of
 from clsparse_py.launch import Chain, spread
 from clsparse_py.memory import allocated
 from clsparse_py.primitives.permute import Moving
+from clsparse_py.programs import Built, note_asked
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
 from clsparse_py.transfer import fetched
@@ -117,10 +118,13 @@ def stacked(queue: cl.CommandQueue, grid: Sequence[BlockRow], index: np.dtype[An
     blocks = [block for row in grid for block in row.blocks]
     chain = Chain(queue, *(part for block in blocks for part in block[:3]))
     nnz, n_rows = sum(block.indices.size for block in blocks), sum(row.n_rows for row in grid)
-    lengths = {"data": (nnz, dtype), "indices": (nnz, index), "indptr": (n_rows + 1, index)}
     allocator = blocks[0].data.allocator if blocks else None
-    data, indices, indptr = (allocated(queue, f"{name} of the blocks", *each, allocator) for name, each in lengths.items())
-    kernels = _Kernels(chain, index, dtype, {min(len(row.blocks), 3) for row in grid})
+    data = allocated(queue, "data of the blocks", nnz, dtype, allocator)
+    indices = allocated(queue, "indices of the blocks", nnz, index, allocator)
+    indptr = allocated(queue, "indptr of the blocks", n_rows + 1, index, allocator)
+    side_by_side = frozenset([min(len(row.blocks), 3) for row in grid])
+    kernels = chain.worked_out((_Kernels, index, dtype, side_by_side), lambda: _Kernels(chain, index, dtype, side_by_side))
+    note_asked(kernels.all)
     first_row = first_entry = 0
     for row in grid:
         _enqueue_row(chain, kernels, row, (data, indices, indptr), first_row, first_entry)
@@ -131,9 +135,14 @@ def stacked(queue: cl.CommandQueue, grid: Sequence[BlockRow], index: np.dtype[An
 
 
 class _Kernels:
-    """The kernels that rows of one, two and more blocks (3) need, all built before the first of them is enqueued."""
+    """The kernels that rows of one, two and more blocks (3) need, all built before the first of them is enqueued.
 
-    def __init__(self, chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any], blocks: set[int]) -> None:
+    Attributes
+    ----------
+    all : tuple of programs.Built
+    """
+
+    def __init__(self, chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any], blocks: frozenset[int]) -> None:
         group, name, moved = min(128, chain.device.max_work_group), name_of(index), dtype.itemsize
         if 1 in blocks:
             self.alone, self.of_alone = chain.build(BlockAlone(group, name, moved))
@@ -143,6 +152,7 @@ class _Kernels:
             self.rows, self.of_rows = chain.build(BlockRows(group, name))
         if blocks & {2, 3}:
             self.entries, self.of_entries = chain.build(BlockEntries(work_group_of(chain.device), name, moved))
+        self.all = tuple(each for each in vars(self).values() if isinstance(each, Built))
 
 
 def _enqueue_row(chain: Chain, kernels: _Kernels, row: BlockRow, made: Parts, first_row: int, first_entry: int) -> None:

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 import pyopencl as cl
-from pyopencl import array as cl_array
 
 from clsparse_py.construct.blocks import Block, BlockRow, stacked
-from clsparse_py.convert import converted
+from clsparse_py.convert import converted, with_index
 from clsparse_py.csr import csr_array
 from clsparse_py.functions.operands import as_rows, format_of, in_format, index_dtype, queue_of
 from clsparse_py.matrix import Structure
@@ -192,10 +191,13 @@ def _block(blocks: Grid, format: str | None, dtype: Any) -> Any:
 def _of_rows(blocks: Grid, dtype: Any, *, transposed: bool = False) -> csr_array:
     """Return the CSR of a grid of blocks."""
     queue = queue_of(block for row in blocks for block in row)
-    names = ((j, i) if transposed else (i, j) for i, row in enumerate(blocks) for j in range(len(row)))
-    flat = zip(names, (block for row in blocks for block in row), strict=True)
-    made = iter([None if each is None else as_rows("blocks[{},{}]".format(*name), each, queue) for name, each in flat])
-    grid = [[next(made) for _ in row] for row in blocks]
+    grid = [
+        [
+            None if block is None else as_rows(f"blocks[{j},{i}]" if transposed else f"blocks[{i},{j}]", block, queue)
+            for j, block in enumerate(row)
+        ]
+        for i, row in enumerate(blocks)
+    ]
     heights = _lengths(grid, 0, transposed=transposed)
     columns = list(itertools.accumulate(_lengths(grid, 1, transposed=transposed), initial=0))
     placed = [[(each, columns[j]) for j, each in enumerate(row) if each is not None] for row in grid]
@@ -233,7 +235,8 @@ def _made(
 ) -> csr_array:
     """Return the CSR of rows of blocks, each with its first column."""
     blocks = [block for row in grid for block, _ in row]
-    own = np.result_type(*(block.dtype for block in blocks)) if blocks else np.dtype(np.float64)
+    dtypes = {block.dtype for block in blocks} or {np.dtype(np.float64)}
+    own = dtypes.pop() if len(dtypes) == 1 else np.result_type(*(block.dtype for block in blocks))
     value = value_dtype_on(queue, own, dtype)
     shape, nnz = (sum(heights), n_columns), sum(block.nnz for block in blocks)
     index = index_dtype(blocks, *shape, nnz)
@@ -248,11 +251,8 @@ def _made(
 
 def _placed(queue: cl.CommandQueue, block: csr_array, column: int, index: np.dtype[Any], value: np.dtype[Any]) -> Block:
     """Return the parts of a block in the result's dtypes."""
-
-    def of(name: str, part: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
-        return part if part.dtype == dtype else converted(queue, name, part, dtype)
-
-    return Block(of("data", block.data, value), of("indices", block.indices, index), of("indptr", block.indptr, index), column)
+    data, indices, indptr = with_index(queue, (block.data, block.indices, block.indptr), index)
+    return Block(data if data.dtype == value else converted(queue, "data", data, value), indices, indptr, column)
 
 
 def _facts(grid: list[list[csr_array]], nnz: int) -> Facts | None:

@@ -42,8 +42,8 @@ _TELLING_GROUPS, _GROUPS_PER_UNIT = 8, 64
 _CHUNKS_PER_CORE = 4
 #: Rows and entries that are worth a chunk.
 _MIN_CHUNK = 64
-#: Entries for which there is room in a result that is made at once, whose number is not known before; and those to a work-group.
-_MOST_AT_ONCE, _ENTRIES_OF_GROUP = 1 << 15, 1 << 10
+#: Of a result that is made at once: its rows, at most; the entries that it has room for, as nobody knows how many; those of a group.
+_ROWS_AT_ONCE, _MOST_AT_ONCE, _ENTRIES_OF_GROUP = 1 << 10, 1 << 15, 1 << 10
 
 _lengths, _offsets, _chunked, _tiled = kept(Lengths), kept(Offsets), kept(RowsChunked), kept(Rows.legal)
 _of_mask, _masked_pointers = kept(Masked), kept(MaskedPointers)
@@ -80,11 +80,15 @@ def listed_rows(A: MatrixT, rows: np.ndarray[Any, Any] | cl_array.Array) -> Matr
 
     Waits for the device once, to learn how many entries there are. Raises as `rows_at`.
     """
-    on_host = isinstance(rows, np.ndarray)
-    given = np.ascontiguousarray(rows).ravel() if on_host else on_device(A.queue, Listed(rows), A.indptr.dtype)
-    facts, n_columns = A.facts, A.shape[1]
+    given: np.ndarray[Any, Any] | cl_array.Array
+    if isinstance(rows, np.ndarray):
+        given = rows if rows.ndim == 1 and rows.flags.c_contiguous else rows.ravel()
+    else:
+        given = on_device(A.queue, Listed(rows), A.indptr.dtype)
+    n, n_columns, facts, parts = given.size, A.shape[1], A.facts, (A.data, A.indices, A.indptr)
     longest = n_columns if facts is None or facts.longest is None else facts.longest
-    return like(A, (given.size, n_columns), _gathered(A.queue, (A.data, A.indices, A.indptr), given, longest))
+    found = _at_once(A.queue, parts, given, n * longest) if 0 < n * longest <= _MOST_AT_ONCE else None
+    return like(A, (n, n_columns), _gathered(A.queue, parts, given) if found is None else found)
 
 
 def masked_rows(A: MatrixT, mask: cl_array.Array) -> MatrixT | None:
@@ -159,12 +163,7 @@ def _adjacent(queue: cl.CommandQueue, parts: Parts, first: int, n: int) -> Parts
     return *found, offsets
 
 
-def _gathered_by_host(
-    queue: cl.CommandQueue,
-    parts: Parts,
-    given: np.ndarray[Any, Any] | cl_array.Array,
-    longest: int,  # noqa: ARG001
-) -> Parts:
+def _gathered_by_host(queue: cl.CommandQueue, parts: Parts, given: np.ndarray[Any, Any] | cl_array.Array) -> Parts:
     """Return the result of `_gathered`, computed by NumPy."""
     data, indices, indptr = (fetched(part, queue) for part in parts)
     n_rows = indptr.size - 1
@@ -181,7 +180,7 @@ def _gathered_by_host(
 
 
 @or_by_host(_gathered_by_host)
-def _gathered(queue: cl.CommandQueue, parts: Parts, given: np.ndarray[Any, Any] | cl_array.Array, longest: int) -> Parts:
+def _gathered(queue: cl.CommandQueue, parts: Parts, given: np.ndarray[Any, Any] | cl_array.Array) -> Parts:
     """Return the parts of rows in any order.
 
     Parameters
@@ -190,18 +189,10 @@ def _gathered(queue: cl.CommandQueue, parts: Parts, given: np.ndarray[Any, Any] 
         Of the matrix.
     given : numpy.ndarray or pyopencl.array.Array
         Indices of rows, of any integer dtype; contiguous.
-    longest : int
-        Entries of a row, at most.
     """
     data, _, indptr = parts
     n, n_rows, index = given.size, indptr.size - 1, indptr.dtype
-    if isinstance(given, np.ndarray):
-        chain = Chain(queue, *parts)
-        given = chain.sent(given)
-    else:
-        chain = Chain(queue, given, *parts)
-    if 0 < n * longest <= _MOST_AT_ONCE and (found := _at_once(chain, parts, given, n * longest)) is not None:
-        return found
+    chain, given = _begun(queue, parts, given)
     _build_gather(chain, index, data.dtype, n, name_of(given.dtype))
     groups = _shares(chain.device, n, index)[0]
     starts = allocated(queue, "indptr of the result", n + 1, index, data.allocator)
@@ -211,7 +202,7 @@ def _gathered(queue: cl.CommandQueue, parts: Parts, given: np.ndarray[Any, Any] 
     if n_outside:
         raise _outside(n_outside, n, n_rows)
     if nnz > np.iinfo(index).max:
-        return _gathered(queue, with_index(queue, parts, np.dtype(np.int64)), given, longest)
+        return _gathered(queue, with_index(queue, parts, np.dtype(np.int64)), given)
     entries = _new_entries(queue, parts, nnz)
     if nnz:
         _enqueue_gather(chain, given, n, starts, parts, entries)
@@ -224,10 +215,21 @@ def _outside(n_outside: int, n: int, n_rows: int) -> IndexError:
     return IndexError(f"index out of range: {n_outside} of {n} are; axis 0 has {n_rows} positions")
 
 
-def _at_once(chain: Chain, parts: Parts, given: cl_array.Array, room: int) -> Parts | None:
+def _begun(queue: cl.CommandQueue, parts: Parts, given: np.ndarray[Any, Any] | cl_array.Array) -> tuple[Chain, cl_array.Array]:
+    """Return a chain that reads a matrix and a list of its rows, and the list on the device."""
+    if not isinstance(given, np.ndarray):
+        return Chain(queue, given, *parts), given
+    chain = Chain(queue, *parts)
+    return chain, chain.sent(given)
+
+
+def _at_once(queue: cl.CommandQueue, parts: Parts, given: np.ndarray[Any, Any] | cl_array.Array, room: int) -> Parts | None:
     """Return the parts of few rows, made by one launch in memory for as many entries as they may have; None of more rows."""
     data, indices, indptr = parts
     n, n_rows, index = given.size, indptr.size - 1, indptr.dtype
+    if n > _ROWS_AT_ONCE:
+        return None
+    chain, listed = _begun(queue, parts, given)
     kind = _at_once, index, data.dtype, given.dtype
     found = chain.worked_out(kind, lambda: _built_at_once(chain, *kind[1:]))
     if not found or n > found[1]:
@@ -236,7 +238,7 @@ def _at_once(chain: Chain, parts: Parts, given: cl_array.Array, room: int) -> Pa
     starts = allocated(chain.queue, "indptr of the result", n + 1, index, data.allocator)
     values, columns = _new_entries(chain.queue, parts, room)
     groups = min(-(-room // _ENTRIES_OF_GROUP), chain.device.compute_units)
-    chain.launch(found[0], groups, np.uint32(n), np.int64(n_rows), given, indptr, indices, data, starts, columns, values)
+    chain.launch(found[0], groups, np.uint32(n), np.int64(n_rows), listed, indptr, indices, data, starts, columns, values)
     nnz = int(chain.read(starts, 1, n)[0])
     if nnz < 0:
         raise _outside(-nnz, n, n_rows)
