@@ -42,7 +42,7 @@ _TELLING_GROUPS, _GROUPS_PER_UNIT = 8, 64
 _CHUNKS_PER_CORE = 4
 #: Rows and entries that are worth a chunk.
 _MIN_CHUNK = 64
-#: Of a result that is made at once: its rows, at most; the entries that it has room for, as nobody knows how many; those of a group.
+#: Of a result that is made at once: its rows, at most; the entries that it has room for; those of a work-group.
 _ROWS_AT_ONCE, _MOST_AT_ONCE, _ENTRIES_OF_GROUP = 1 << 10, 1 << 15, 1 << 10
 
 _lengths, _offsets, _chunked, _tiled = kept(Lengths), kept(Offsets), kept(RowsChunked), kept(Rows.legal)
