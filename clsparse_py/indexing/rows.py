@@ -86,7 +86,9 @@ def listed_rows(A: MatrixT, rows: np.ndarray[Any, Any] | cl_array.Array) -> Matr
     else:
         given = on_device(A.queue, Listed(rows), A.indptr.dtype)
     n, n_columns, facts, parts = given.size, A.shape[1], A.facts, (A.data, A.indices, A.indptr)
-    longest = n_columns if facts is None or facts.longest is None else facts.longest
+    longest = A.indices.size if facts is None or facts.longest is None else facts.longest
+    if facts is not None and facts.canonical:
+        longest = min(longest, n_columns)
     found = _at_once(A.queue, parts, given, n * longest) if 0 < n * longest <= _MOST_AT_ONCE else None
     return like(A, (n, n_columns), _gathered(A.queue, parts, given) if found is None else found)
 

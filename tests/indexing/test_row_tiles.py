@@ -92,6 +92,12 @@ def test_few_rows_are_taken_at_once(queue: cl.CommandQueue) -> None:
                     A[cl_array.to_device(queue, np.asarray(given))]
             np.testing.assert_array_equal(A[-np.arange(9)[::-2]].toarray(), host[-np.arange(9)[::-2]].toarray())
     assert all("lengths" not in each.parameters.name for each in asked)
+    # More entries than columns, as many are of one place.
+    host = sp.csr_array((np.arange(90, dtype=np.float32), np.zeros(90, np.int32), [0, 45, 45, 90]), shape=(3, 1))
+    given = [0, 2, 0, 0, 2, 1]
+    found = csr_array(host, queue=queue)[np.asarray(given)]
+    same(found, host[given], "rows with duplicates")
+    same(found[np.asarray(given)], host[given][given], "rows of these, whose facts are not known")
     with pytest.raises(IndexError, match="axis 0 has 0 positions"):
         csr_array((0, 5), dtype=np.float32, queue=queue)[np.array([0])]
 
