@@ -7,6 +7,9 @@
 //                           which divides the work-group size. The whole work-group has to call it, with one n. Always in the
 //                           same order.
 //
+// lanes_within(x):          the ADD of x over each LANE_WIDTH consecutive lanes, which are fewer than MAX_LANES or as many, in every
+//                           one of them; only where lanes exchange without local memory. It has no barrier.
+//
 // Loops that hold a barrier have a trip count that the compiler knows (quirk 4).
 #ifndef MAX_LANES
     #error "lanes_t.cl needs MAX_LANES: the most lanes that lanes_reduce is called for"
@@ -22,6 +25,15 @@ T box_xor(local T *box, T x, uint m)
     barrier(CLK_LOCAL_MEM_FENCE);
     return y;
 }
+
+#if LANE_WIDTH > 1
+T lanes_within(T x)
+{
+    for (uint step = min(MAX_LANES, LANE_WIDTH) / 2; step > 0; step /= 2)
+        x = ADD(x, lanes_xor(x, step));
+    return x;
+}
+#endif
 
 T lanes_reduce(local T *box, T x, const uint n)
 {

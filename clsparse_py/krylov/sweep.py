@@ -27,7 +27,9 @@ __all__ = ["Bound", "Layout", "Pass", "Sweep", "Sweeps", "numbers"]
 
 #: Work-items in a work-group, work-groups to a compute unit at most, and entries that a work-item has in flight, on GPUs. The
 #: best of eight on an H200, by a few per cent.
-_WORK_GROUP, _GROUPS_PER_UNIT, _UNROLL = 512, 4, 4
+_WORK_GROUP, _GROUPS_PER_UNIT, _UNROLL = 256, 4, 8
+#: Words of 32 bits that the entries of a work-item in flight take at most.
+_REGISTERS = 64
 #: Work-groups, of one work-item, to a compute unit of a CPU device, and entries that a work-item has in flight there.
 _CHUNKS_PER_UNIT, _CHUNK_UNROLL = 4, 4
 
@@ -144,7 +146,9 @@ class Sweep(Parameters):
         if device.is_cpu:
             return cls(1, dtype, device.portability.at_most(1), _CHUNK_UNROLL, of, layout)
         group = 1 << min(_WORK_GROUP, device.max_work_group).bit_length() - 1
-        return cls(group, dtype, device.portability, _UNROLL, of, layout)
+        words = (len(of.reads) + len(of.updates)) * np.dtype(dtype).itemsize // 4
+        unroll = min(_UNROLL, 1 << max(_REGISTERS // max(words, 1), 1).bit_length() - 1)
+        return cls(group, dtype, device.portability, unroll, of, layout)
 
     @property
     @override

@@ -8,7 +8,7 @@ Index space   a chunk of adjacent entries to each work-group, its work-items sid
 Inputs        scalars: the numbers of the method, by place; sums: what each work-group left of each sum; the pass uses one part of
               both. What it tells the host goes to the scalars from told_at on. Vectors of n entries, of which a work-group takes
               span
-Local memory  work_group * sizeof(T) where lanes do not reach over the work-group
+Local memory  work_group * sizeof(T) for each eight sums where lanes do not reach over the work-group
 Result        deterministic for a number of work-groups
 </%doc>
 #define MAX_LANES ${work_group}
@@ -31,9 +31,45 @@ Result        deterministic for a number of work-groups
             ${"if (active) " if guarded else ""}${vector}_at[${place}] = ${vector};
 % endfor
 % for sum, _, expression in sums:
-            ${sum}_${u} = ADD(${sum}_${u}, ${expression});
+            ${sum}_${u % sums_at_once} = ADD(${sum}_${u % sums_at_once}, ${expression});
 % endfor
         }
+</%def>\
+<%
+    lists = [[item[0] for item in some] for some in (totals, sums)]
+    boxes = -(-max(map(len, lists)) // 8)
+    # Elsewhere other work-items hide how long an addition takes, and registers are few.
+    sums_at_once = unroll if work_group == 1 else 1
+%>\
+<%def name="ended(names, suffix)">\
+% if needs_box and names:
+    // Lanes that exchange without local memory add up first; then each takes what all of these have, in one order.
+#if LANE_WIDTH >= 8
+% for sum in names:
+    ${sum}${suffix} = lanes_within(${sum}${suffix});
+% endfor
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (me % LANE_WIDTH == 0) {
+% for sum in names:
+        box[${loop.index} * (${work_group} / LANE_WIDTH) + me / LANE_WIDTH] = ${sum}${suffix};
+% endfor
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+% for sum in names:
+    ${sum}${suffix} = box[${loop.index} * (${work_group} / LANE_WIDTH)];
+    for (uint other = 1; other < ${work_group} / LANE_WIDTH; ++other)
+        ${sum}${suffix} = ADD(${sum}${suffix}, box[${loop.index} * (${work_group} / LANE_WIDTH) + other]);
+% endfor
+#else
+% for sum in names:
+    ${sum}${suffix} = lanes_reduce(box, ${sum}${suffix}, ${work_group});
+% endfor
+#endif
+% else:
+% for sum in names:
+    ${sum}${suffix} = lanes_reduce(box, ${sum}${suffix}, ${work_group});
+% endfor
+% endif
 </%def>\
 <%def name="load()">\
 % for vector in reads + updates:
@@ -54,7 +90,7 @@ void ${name}(
 % endfor
 {
 % if needs_box:
-    local T box[${work_group}];
+    local T box[${work_group * max(boxes, 1)}];
 % else:
     local T *box = 0;
 % endif
@@ -63,6 +99,9 @@ void ${name}(
     global T *scalars = all_scalars + part * ${n_scalars}, *sums = all_sums + part * ${n_sums} * n_groups;
     const ulong begin = get_group_id(0) * span, end = min(n, begin + span);
     ulong i = begin + me;
+% for sum, at in totals:
+    T ${sum} = me < n_groups ? sums[${at} * n_groups + me] : ZERO;
+% endfor
 % if work_group > 1:
     // The first entries are under way while the sums are ended.
 % for vector in reads + updates:
@@ -74,16 +113,15 @@ ${load()}\
     const T ${scalar} = scalars[${at}];
 % endfor
 % for sum, at in totals:
-    T ${sum} = ZERO;
-    for (ulong group = me; group < n_groups; group += ${work_group})
+    for (ulong group = me + ${work_group}; group < n_groups; group += ${work_group})
         ${sum} = ADD(${sum}, sums[${at} * n_groups + group]);
-    ${sum} = lanes_reduce(box, ${sum}, ${work_group});
 % endfor
+${ended(lists[0], "")}\
 % for line in first:
     ${line}
 % endfor
 % for sum, _, _ in sums:
-    T ${", ".join(f"{sum}_{u} = ZERO" for u in range(unroll))};
+    T ${", ".join(f"{sum}_{u} = ZERO" for u in range(sums_at_once))};
 % endfor
 % if work_group > 1:
     while (i < end) {
@@ -111,10 +149,12 @@ ${entry(0, "i")}\
     }
 % endif
 % for sum, at, _ in sums:
-% for u in range(1, unroll):
+% for u in range(1, sums_at_once):
     ${sum}_0 = ADD(${sum}_0, ${sum}_${u});
 % endfor
-    ${sum}_0 = lanes_reduce(box, ${sum}_0, ${work_group});
+% endfor
+${ended(lists[1], "_0")}\
+% for sum, at, _ in sums:
     if (me == 0)
         sums[${at} * n_groups + get_group_id(0)] = ${sum}_0;
 % endfor
