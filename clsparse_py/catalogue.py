@@ -67,6 +67,7 @@ from clsparse_py.reductions.extremes import ExtremeColumns, ExtremeOfAll, Extrem
 from clsparse_py.reductions.sums import Diagonal
 from clsparse_py.row_order import RowBegins, RowOrder
 from clsparse_py.structure import Check
+from clsparse_py.triangular.kernels import Factor, Levels, Solve
 
 __all__ = ["catalogue", "template_names"]
 
@@ -137,6 +138,7 @@ def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -
         **_of_indexing(device, arithmetic),
         **_of_methods(device, arithmetic),
         **_of_aggregation(device, arithmetic),
+        **_of_triangles(device, arithmetic),
         **of_spgemm(device, arithmetic),
         **by_name,
     }
@@ -410,4 +412,18 @@ def _of_aggregation(device: Device, arithmetic: Arithmetic) -> dict[str, program
         "aggregation/smoothing": aggregation.Smoothing(tile, index, dtype),
         "aggregation/strength": aggregation.Strength(tile, index, dtype),
         "aggregation/tentative": aggregation.Tentative(group, index, dtype),
+    }
+
+
+def _of_triangles(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Parameters]:
+    """Return the records of triangular systems and incomplete factors, of the arithmetic's result, or float32 for integers."""
+    dtype = arithmetic.result.name if arithmetic.result.kind in "fc" else "float32"
+    group, index = 1 if device.is_cpu else min(256, device.max_work_group), arithmetic.index
+    return {
+        "triangular/levels": Levels(min(group, 64), index, False),
+        "triangular/levels:upper": Levels(min(group, 64), index, True),
+        "triangular/solve": Solve(group, index, dtype, False, False),
+        "triangular/solve:unit": Solve(group, index, dtype, True, True),
+        "triangular/factor": Factor(group, index, dtype, False),
+        "triangular/factor:hermitian": Factor(group, index, dtype, True),
     }

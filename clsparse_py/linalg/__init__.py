@@ -33,7 +33,7 @@ from scipy.sparse.linalg import (
     tfqmr,
 )
 
-from clsparse_py.linalg.direct import SuperLU, factorized, inv, spilu, splu, spsolve, spsolve_triangular
+from clsparse_py.linalg.direct import SuperLU, factorized, inv, spilu, splu, spsolve
 from clsparse_py.linalg.eigen import eigsh, lobpcg
 from clsparse_py.linalg.functions import (
     aslinearoperator,
@@ -45,10 +45,12 @@ from clsparse_py.linalg.functions import (
     matrix_power,
     spbandwidth,
 )
+from clsparse_py.linalg.incomplete import block_jacobi, ic0, ilu0, isai
 from clsparse_py.linalg.least_squares import lsmr, lsqr
 from clsparse_py.linalg.norms import norm
 from clsparse_py.linalg.preconditioners import chebyshev, jacobi
 from clsparse_py.linalg.solvers import bicgstab, cg, gmres, minres
+from clsparse_py.linalg.triangular import spsolve_triangular
 
 __all__ = [
     "ArpackError",
@@ -60,6 +62,7 @@ __all__ = [
     "aslinearoperator",
     "bicg",
     "bicgstab",
+    "block_jacobi",
     "cg",
     "cgs",
     "chebyshev",
@@ -71,8 +74,11 @@ __all__ = [
     "funm_multiply_krylov",
     "gcrotmk",
     "gmres",
+    "ic0",
+    "ilu0",
     "inv",
     "is_sptriangular",
+    "isai",
     "jacobi",
     "lgmres",
     "lobpcg",

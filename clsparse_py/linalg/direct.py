@@ -17,7 +17,7 @@ from clsparse_py.base import SparseArray, on_device
 from clsparse_py.device import default_queue
 from clsparse_py.hosted import array_on, on_host, queue_in
 
-__all__ = ["SuperLU", "factorized", "inv", "spilu", "splu", "spsolve", "spsolve_triangular"]
+__all__ = ["SuperLU", "factorized", "inv", "spilu", "splu", "spsolve"]
 
 
 class SuperLU:
@@ -248,43 +248,6 @@ def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = T
         # Of A's rows taken for columns, which need no conversion.
         found = factors.solve(right.astype(dtype), "T")
     return _as_given(b, found.ravel() if vector else found)
-
-
-def spsolve_triangular(A: Any, b: Any, lower: bool = True, **options: Any) -> Any:
-    """Return the solution of ``A x = b`` for a triangular A. Runs on the host.
-
-    Parameters
-    ----------
-    A : sparse array
-        Square and triangular; of this package, or of SciPy.
-    b : array
-        A right-hand side of n entries, or n x k for k of them.
-    lower : bool
-        Whether A is lower triangular, else upper.
-    **options
-        As of `scipy.sparse.linalg.spsolve_triangular`: ``unit_diagonal`` and so on.
-
-    Returns
-    -------
-    numpy.ndarray or pyopencl.array.Array
-        x, as b is.
-
-    Raises
-    ------
-    LinAlgError
-        A is singular, or not triangular.
-    ValueError
-        A is not square, or b has another number of rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import clsparse_py as sp
-    >>> A = sp.csr_array([[2.0, 0.0], [1.0, 4.0]])
-    >>> sp.linalg.spsolve_triangular(A, np.array([2.0, 9.0]))
-    array([1., 2.])
-    """
-    return _as_given(b, scipy.sparse.linalg.spsolve_triangular(on_host(A), np.asarray(on_host(b)), lower, **options))
 
 
 def inv(A: Any) -> Any:

@@ -63,7 +63,7 @@ def eigenvalues(method: str, dtype: np.dtype[Any], kind: str) -> None:
 
     queue = default_queue()
     host = scipy.sparse.diags_array(np.r_[np.ones(37), 5, 7, 9]).tocsr().astype(dtype)
-    A, X = csr_array(host, queue=queue), np.sin(np.arange(1, 121.0)).reshape(40, 3).astype(dtype)
+    A, X = csr_array(host, queue=queue), np.random.default_rng(0).random((40, 3)).astype(dtype)
     A @ X[:, 0]  # planned before devices are taken for others
     with patch("clsparse_py.launch.describe", described):
         if method == "eigsh":
@@ -72,6 +72,27 @@ def eigenvalues(method: str, dtype: np.dtype[Any], kind: str) -> None:
             values, vectors = linalg.lobpcg(A, X, tol=1e-2, maxiter=10)
     np.testing.assert_allclose(np.sort(values)[-2:], [7, 9], rtol=1e-3)
     np.testing.assert_allclose(host @ vectors, vectors * values, atol=1e-1)
+
+
+def triangles(dtype: np.dtype[Any], kind: str) -> None:
+    """Solve triangular systems of wide and narrow levels, and a system with incomplete factors."""
+
+    def described(device: cl.Device) -> Device:
+        return replace(describe(device), type=kind, compute_units=2)
+
+    queue = default_queue()
+    n = 90
+    host = scipy.sparse.diags_array([-1.0, -1.0, 4.0, -1.0, -1.0], offsets=[-9, -1, 0, 1, 9], shape=(n, n)).tocsr().astype(dtype)
+    A, b = csr_array(host, queue=queue), (np.arange(n) % 5 - 1.5).astype(dtype)
+    A @ b  # planned before devices are taken for others
+    with patch("clsparse_py.launch.describe", described), patch("clsparse_py.triangular.levels._WIDE", 0):
+        for lower in (True, False):
+            part = (scipy.sparse.tril if lower else scipy.sparse.triu)(host)
+            np.testing.assert_allclose(part @ linalg.spsolve_triangular(A, b, lower), b, atol=1e-3)
+        for solver, M in ((linalg.cg, linalg.ic0(A, 2)), (linalg.bicgstab, linalg.ilu0(A, 2))):
+            x, info = solver(A, b, M=M, rtol=1e-5)
+            assert info == 0
+            np.testing.assert_allclose(host @ x, b, atol=1e-3)
 
 
 def krylov_cases(dtypes: tuple[np.dtype[Any], ...]) -> Iterator[Case]:
@@ -87,3 +108,6 @@ def krylov_cases(dtypes: tuple[np.dtype[Any], ...]) -> Iterator[Case]:
     for i, method in enumerate(("eigsh", "lobpcg")):
         for j, kind in enumerate(("cpu", "gpu")):
             yield partial(eigenvalues, method, inexact[(i + j) % len(inexact)], kind)
+    for j, kind in enumerate(("cpu", "gpu")):
+        for dtype in inexact[j::2]:
+            yield partial(triangles, dtype, kind)

@@ -1,0 +1,105 @@
+"""Triangular systems with SciPy's signature, solved on the device."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import scipy.sparse.linalg
+from pyopencl import array as cl_array
+
+from clsparse_py.base import SparseArray, on_device
+from clsparse_py.by_host import placed
+from clsparse_py.convert import converted
+from clsparse_py.errors import BuildError
+from clsparse_py.hosted import array_on, on_host
+from clsparse_py.linalg.problem import dtype_of_solution, order_of, place_of_solution, right_side
+from clsparse_py.memory import allocated
+from clsparse_py.transfer import fetched
+from clsparse_py.triangular.solve import solver
+
+__all__ = ["spsolve_triangular"]
+
+_log = logging.getLogger(__name__)
+
+
+def spsolve_triangular(
+    A: Any,
+    b: Any,
+    lower: bool = True,
+    overwrite_A: bool = False,  # noqa: ARG001 - SciPy's
+    overwrite_b: bool = False,  # noqa: ARG001 - SciPy's
+    unit_diagonal: bool = False,
+) -> Any:
+    """Return the solution of ``A x = b`` for a triangular A, on the device.
+
+    Parameters
+    ----------
+    A : sparse array
+        n x n; of this package, or of SciPy. Entries on the other side of the diagonal are passed over.
+    b : numpy.ndarray or pyopencl.array.Array
+        A right-hand side of n entries, or n x k for k of them, which are solved together.
+    lower : bool
+        Whether A is lower triangular, else upper.
+    overwrite_A, overwrite_b : bool
+        As of `scipy.sparse.linalg.spsolve_triangular`; neither is written to.
+    unit_diagonal : bool
+        Whether A's diagonal is taken for ones, whatever is stored.
+
+    Returns
+    -------
+    numpy.ndarray or pyopencl.array.Array
+        x, of b's shape, and as b is.
+
+    Raises
+    ------
+    LinAlgError
+        A's diagonal has a zero.
+    ValueError, TypeError
+        A is not square, or b has another number of rows or a wrong dtype.
+
+    Notes
+    -----
+    Anderson and Saad, "Solving sparse triangular linear systems on parallel computers": rows that need none of each other make a
+    level. The levels are found at the first call and kept with A's structure. A wide level has a launch of its own, and narrow
+    ones that follow each other are solved by one work-group, so that no work-group waits for another one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> A = sp.csr_array([[2.0, 0.0], [1.0, 4.0]])
+    >>> sp.linalg.spsolve_triangular(A, np.array([2.0, 9.0]))
+    array([1., 2.])
+    """
+    n = order_of(A)
+    right = right_side("b", b, n)
+    given, queue = place_of_solution(A, {"b": right})
+    matrix: Any = A if isinstance(A, SparseArray) else on_device(given, scipy.sparse.csr_array(A))
+    rows = matrix._as_csr()
+    if not unit_diagonal and not rows.diagonal().all():
+        raise np.linalg.LinAlgError("A: is singular, as its diagonal has a zero")
+    dtype = dtype_of_solution(A, right, queue)
+    if right.size == 0:
+        return array_on(given, np.zeros(right.shape, dtype)) if isinstance(b, cl_array.Array) else np.zeros(right.shape, dtype)
+    try:
+        rows.require_valid()
+        solve = solver(queue, rows, rows.astype(dtype, copy=False).data, upper=not lower, unit=unit_diagonal)
+    except BuildError as error:
+        _log.warning("SciPy solves on the host, as %s is refused", error.kernel)
+        host = scipy.sparse.linalg.spsolve_triangular(on_host(A), np.asarray(on_host(b)), lower, unit_diagonal=unit_diagonal)
+        return array_on(given, host) if isinstance(b, cl_array.Array) else host
+    if not isinstance(right, cl_array.Array):
+        values = placed(queue, "b", np.ascontiguousarray(right, dtype).ravel())
+    elif right.ndim == 1:
+        values = converted(queue, "b", right, dtype)
+    else:
+        values = placed(queue, "b", np.ascontiguousarray(on_host(right), dtype).ravel())
+    x = allocated(queue, "x", values.size, dtype)
+    solve(values, x)
+    if not isinstance(b, cl_array.Array):
+        return fetched(x, queue).reshape(right.shape)
+    queue.finish()
+    return x.with_queue(given).reshape(right.shape)

@@ -1,0 +1,113 @@
+"""The parameter records of the kernels of triangular systems, and their arithmetic of real and complex numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from typing_extensions import override
+
+from clsparse_py.device import Device
+from clsparse_py.krylov.sweep import numbers
+from clsparse_py.records import dataclass
+from clsparse_py.structure import OfStructure
+
+__all__ = ["Factor", "Levels", "Solve", "work_group_of"]
+
+#: Work-items in a work-group, where that is no CPU device.
+_WORK_GROUP = 256
+
+
+def work_group_of(device: Device) -> int:
+    """Return how many work-items a work-group has: one on CPU devices, where it is a core's loop."""
+    return 1 if device.is_cpu else 1 << min(_WORK_GROUP, device.max_work_group).bit_length() - 1
+
+
+@dataclass(frozen=True)
+class Levels(OfStructure):
+    """Parameters of ``templates/triangular/levels.mako``.
+
+    Attributes
+    ----------
+    upper : bool
+    """
+
+    template = "triangular/levels"
+
+    upper: bool
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{super().name}_{'upper' if self.upper else 'lower'}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "upper": self.upper}
+
+
+@dataclass(frozen=True)
+class _OfNumbers(OfStructure):
+    """Base of the records of kernels that compute with the values.
+
+    Attributes
+    ----------
+    dtype : str
+        NumPy's name of the dtype of values and vectors: float32, float64, complex64 or complex128.
+    """
+
+    dtype: str
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return "\n".join([super().prelude, *numbers(np.dtype(self.dtype))])
+
+
+@dataclass(frozen=True)
+class Solve(_OfNumbers):
+    """Parameters of ``templates/triangular/solve.mako``.
+
+    Attributes
+    ----------
+    upper, unit : bool
+        Whether the matrix is upper triangular, and whether its diagonal is 1, whatever is stored.
+    """
+
+    template = "triangular/solve"
+
+    upper: bool
+    unit: bool
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{super().name}_{self.dtype}_{'upper' if self.upper else 'lower'}{'_unit' if self.unit else ''}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "upper": self.upper, "unit": self.unit}
+
+
+@dataclass(frozen=True)
+class Factor(_OfNumbers):
+    """Parameters of ``templates/triangular/factor.mako``.
+
+    Attributes
+    ----------
+    hermitian : bool
+        Whether the factor is that of IC, else those of ILU.
+    """
+
+    template = "triangular/factor"
+
+    hermitian: bool
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{super().name}_{self.dtype}_{'ic' if self.hermitian else 'ilu'}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "hermitian": self.hermitian}

@@ -1,0 +1,54 @@
+<%doc>
+The level of each row of a triangular system: how many rows have to be solved before it, one after another, at least.
+Entries on the other side of the diagonal are passed over.
+
+Source        Anderson and Saad, "Solving sparse triangular linear systems on parallel computers"
+Index space   one work-group, which takes as many rows at a time as it has work-items, in the order in which they can be solved
+Inputs        indptr, indices: of n rows; the matrix is lower triangular or, if `upper`, upper triangular
+Output        levels: of each row, from 0 on
+Local memory  (work_group + 1) * sizeof(int)
+Result        exact
+</%doc>
+kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
+void ${name}(const I n, global const I *restrict indptr, global const I *restrict indices, global int *levels)
+{
+    local int level[${work_group}];
+    local int changed;
+    const int me = get_local_id(0);
+    for (I chunk = 0; chunk < n; chunk += ${work_group}) {
+        // Rows and columns by their places in the order of solution.
+        const I place = chunk + me, row = ${"n - 1 - place" if upper else "place"};
+        const I begin = place < n ? indptr[row] : 0, end = place < n ? indptr[row + 1] : 0;
+        int own = 0;
+        for (I k = begin; k < end; ++k) {
+            const I column = indices[k], before = ${"n - 1 - column" if upper else "column"};
+            if (before < chunk)
+                own = max(own, levels[column] + 1);
+        }
+        level[me] = own;
+        // What rows of the same chunk add, until nothing changes.
+        int goes_on = 1;
+        while (goes_on) {
+            barrier(CLK_LOCAL_MEM_FENCE);
+            if (me == 0)
+                changed = 0;
+            int best = own;
+            for (I k = begin; k < end; ++k) {
+                const I before = ${"n - 1 - indices[k]" if upper else "indices[k]"};
+                if (before >= chunk && before < place)
+                    best = max(best, level[before - chunk] + 1);
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
+            if (best != own) {
+                own = best;
+                level[me] = own;
+                changed = 1;
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
+            goes_on = changed;
+        }
+        if (place < n)
+            levels[row] = own;
+        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+    }
+}
