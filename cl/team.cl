@@ -1,6 +1,8 @@
 // Operations of a team: TEAM consecutive work-items of a work-group, which make a row together. TEAM divides the
 // work-group size; where it is no whole work-group and TEAM_SYNC_BY is not "barrier", it is a power of two within a sub-group.
 //
+// TEAM_ROW:                          declares lane, team, and the row of C that the team makes, if it is active; begin and length of
+//                                    that row of A.
 // team_sync():                       writes to local memory by lanes of the team before it are visible to the others after it.
 // team_scan(box, x):                 the sum of x over the lanes before this one; box holds a uint for each lane of the team.
 // team_offsets(offsets, n, box):     offsets[i] becomes the sum of the first i of n counts, offsets[n] that of all: n + 1 entries.
@@ -11,6 +13,14 @@
 #ifndef TEAM
     #error "team.cl needs TEAM: work-items to a row"
 #endif
+#define TEAM_ROW \
+    const uint lane = get_local_id(0) % TEAM, team = get_local_id(0) / TEAM; \
+    const ulong number = (ulong)get_group_id(0) * (WORK_GROUP / TEAM) + team; \
+    const bool active = number < n_rows; \
+    const ulong row = active ? SPGEMM_ROW(number) : 0; \
+    const I begin = active ? a_indptr[row] : 0; \
+    const uint length = active ? (uint)(a_indptr[row + 1] - begin) : 0;
+
 #if TEAM == 1
     #define team_sync()
 #elif defined(TEAM_SYNC_BY_PTX)

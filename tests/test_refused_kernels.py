@@ -301,7 +301,7 @@ def test_processes_share_what_they_saw(tmp_path: Path) -> None:
 #: Methods of SpGEMM with the kernels that are refused, all or those of a phase, for a kind of device.
 PRODUCTS = [
     ("auto", "spgemm_merge", "cpu"),
-    ("auto", "spgemm_merge.*most.*symbolic", "cpu"),
+    ("auto", "spgemm_merge_speculative", "cpu"),
     ("auto", "spgemm_(merge|dense_chunked)", "cpu"),
     ("auto", "spgemm_(merge|dense_chunked|esc)", "cpu"),
     ("auto", "spgemm_merge.*_values", "cpu"),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import ClassVar, NamedTuple
+from dataclasses import fields, replace
+from typing import Any, ClassVar, NamedTuple
 
 from typing_extensions import Self, override
 
@@ -15,7 +15,7 @@ from clsparse_py.programs import Parameters
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
 
-__all__ = ["Analysis", "Found", "KernelTypes", "OfRows", "RowKernel"]
+__all__ = ["Analysis", "Found", "KernelTypes", "OfLanes", "OfListed", "OfProduct", "OfRows", "RowKernel"]
 
 
 class Found(NamedTuple):
@@ -141,9 +141,24 @@ class KernelTypes:
         return self if phase == self.phase else _of_phase(self, phase)
 
     @property
+    def value_bytes(self) -> int:
+        """Bytes of a value of C; 0 in the symbolic phase."""
+        return self.arithmetic.result.itemsize if self.arithmetic else 0
+
+    @property
+    def column_bytes(self) -> int:
+        """Bytes of a column inside kernels."""
+        return 8 if self.wide else 4
+
+    @property
+    def index_bytes(self) -> int:
+        """Bytes of an index of A and B."""
+        return 8 if self.index == "int64" else 4
+
+    @property
     def name(self) -> str:
         """The part of a kernel's name that tells the types."""
-        what = self.arithmetic.name if self.arithmetic else f"i{8 * (4 if self.index == 'int32' else 8)}"
+        what = self.arithmetic.name if self.arithmetic else f"i{8 * self.index_bytes}"
         return f"{self.phase}_{what}{'_wide' if self.wide else ''}{'_c64' if self.c_index == 'int64' else ''}"
 
     @property
@@ -167,45 +182,83 @@ def _of_phase(types: KernelTypes, phase: str) -> KernelTypes:
 
 
 @dataclass(frozen=True)
-class RowKernel(Parameters):
-    """Base of the records of kernels that make rows of C, see ``cl/spgemm.cl``.
+class OfProduct(Parameters):
+    """Base of the records of kernels that know the types of a product.
+
+    A record's own fields, which are no field of these bases, are in the kernel's name and are arguments of its template.
 
     Attributes
     ----------
     types : KernelTypes
-    listed : bool
-        Whether the rows are listed; all rows in their order otherwise.
-    portability : Portability
-        How lanes exchange values, and how far.
-    lanes : int
-        Work-items to a row; divides the work-group size.
     """
 
-    kind: ClassVar[str]
-
     types: KernelTypes
-    listed: bool
-    portability: Portability
-    lanes: int
+
+    @property
+    def own(self) -> dict[str, Any]:
+        """The record's own fields by name."""
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.name not in _SHARED}
 
     @property
     def shape_name(self) -> str:
-        """The part of the name that tells the tunable parameters."""
-        return f"x{self.lanes}_wg{self.work_group}"
-
-    def groups(self, n_rows: int) -> int:
-        """Return how many work-groups make so many rows."""
-        return -(-n_rows // (self.work_group // self.lanes))
+        """The part of the kernel's name that tells its parameters."""
+        told = (name if value is True else f"{value}_{name}" for name, value in self.own.items() if value)
+        return "_".join((f"wg{self.work_group}", *told))
 
     @property
     @override
     def name(self) -> str:
-        return f"spgemm_{self.kind}_{self.shape_name}_{self.types.name}{'_listed' if self.listed else ''}"
+        return f"{self.template.replace('/', '_')}_{self.shape_name}_{self.types.name}"
 
     @property
     @override
     def prelude(self) -> str:
-        return f"{self.portability.defines}\n#define LISTED {int(self.listed)}\n{self.types.prelude}"
+        return self.types.prelude
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {"work_group": self.work_group, **self.own}
+
+
+@dataclass(frozen=True)
+class OfListed(OfProduct):
+    """Base of the records of kernels for rows of C that may be listed, see ``cl/spgemm_rows.cl``.
+
+    Attributes
+    ----------
+    listed : bool
+        Whether the rows are listed; all rows in their order otherwise.
+    """
+
+    listed: bool
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{super().name}{'_listed' if self.listed else ''}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"#define LISTED {int(self.listed)}\n{super().prelude}"
+
+
+@dataclass(frozen=True)
+class OfLanes(OfProduct):
+    """Base of the records of kernels whose lanes exchange values.
+
+    Attributes
+    ----------
+    portability : Portability
+        How lanes exchange values, and how far.
+    """
+
+    portability: Portability
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"{self.portability.defines}\n{super().prelude}"
 
     @property
     @override
@@ -216,15 +269,38 @@ class RowKernel(Parameters):
     def within(self, work_group: int, lane_width: int) -> Self | None:
         return replace(self, work_group=work_group, portability=self.portability.at_most(lane_width)) if work_group else None
 
+
+@dataclass(frozen=True)
+class RowKernel(OfLanes, OfListed):
+    """Base of the records of kernels that make rows of C, see ``cl/spgemm.cl``.
+
+    Attributes
+    ----------
+    lanes : int
+        Work-items to a row; divides the work-group size.
+    """
+
+    lanes: int
+
+    def groups(self, n_rows: int) -> int:
+        """Return how many work-groups make so many rows."""
+        return -(-n_rows // (self.work_group // self.lanes))
+
+    @property
+    @override
+    def shape_name(self) -> str:
+        return f"x{self.lanes}_{super().shape_name}"
+
     @override
     def arguments(self) -> Mapping[str, object]:
-        return self._common()
-
-    def _common(self) -> dict[str, object]:
         return {
-            "work_group": self.work_group,
+            **super().arguments(),
             "lanes": self.lanes,
-            "symbolic": self.types.phase == "symbolic",
+            "teams": self.work_group // self.lanes,
+            **{phase: self.types.phase == phase for phase in ("symbolic", "upper_bound")},
             "values_only": self.types.phase == "values",
-            "upper_bound": self.types.phase == "upper_bound",
         }
+
+
+#: Fields that are no kernel's own.
+_SHARED = {each.name for each in fields(RowKernel)}

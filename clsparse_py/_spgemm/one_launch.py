@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -11,17 +10,17 @@ from typing_extensions import Self, override
 
 from clsparse_py import programs
 from clsparse_py._spgemm.arguments import types_of
-from clsparse_py._spgemm.kernels import KernelTypes
+from clsparse_py._spgemm.kernels import KernelTypes, OfLanes
 from clsparse_py._spgemm.kind import Kind, kind_of
 from clsparse_py._spgemm.methods.base import Result
 from clsparse_py._spgemm.refused import RefusedError, refused_of
 from clsparse_py._spgemm.request import Request
-from clsparse_py.device import Device, Portability
+from clsparse_py.device import Device
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix
 from clsparse_py.memory import allocated, shorten
-from clsparse_py.programs import Built, Parameters
+from clsparse_py.programs import Built
 from clsparse_py.records import dataclass
 
 __all__ = ["OneLaunch", "in_one_launch"]
@@ -30,20 +29,10 @@ _WORK_GROUP = 256
 
 
 @dataclass(frozen=True)
-class OneLaunch(Parameters):
-    """Parameters of ``templates/spgemm/one_launch.mako``.
-
-    Attributes
-    ----------
-    types : KernelTypes
-    portability : Portability
-        How lanes exchange values, and how far.
-    """
+class OneLaunch(OfLanes):
+    """Parameters of ``templates/spgemm/one_launch.mako``."""
 
     template = "spgemm/one_launch"
-
-    types: KernelTypes
-    portability: Portability
 
     #: Words of the pattern of B, and of C, at most: four such arrays are in local memory.
     WORDS: ClassVar[int] = 1024
@@ -58,29 +47,10 @@ class OneLaunch(Parameters):
         """Return the record for a device."""
         return cls(min(_WORK_GROUP, device.max_work_group), types, device.portability)
 
-    @property
-    @override
-    def name(self) -> str:
-        return f"spgemm_one_launch_wg{self.work_group}_{self.types.name}"
-
-    @property
-    @override
-    def prelude(self) -> str:
-        return f"{self.portability.defines}\n#define LISTED 0\n{self.types.prelude}"
-
-    @property
-    @override
-    def lane_width(self) -> int:
-        return self.portability.lane_width
-
-    @override
-    def within(self, work_group: int, lane_width: int) -> Self | None:
-        return replace(self, work_group=work_group, portability=self.portability.at_most(lane_width)) if work_group else None
-
     @override
     def arguments(self) -> Mapping[str, object]:
         lanes = 1 if self.work_group % self.LANES else self.LANES
-        return {"work_group": self.work_group, "words": self.WORDS, "lanes": lanes}
+        return {**super().arguments(), "words": self.WORDS, "lanes": lanes}
 
 
 class _Call(NamedTuple):

@@ -11,24 +11,21 @@ from typing_extensions import override
 
 from clsparse_py._spgemm.analysis import Work
 from clsparse_py._spgemm.bins import Bin
-from clsparse_py._spgemm.kernels import KernelTypes
+from clsparse_py._spgemm.kernels import OfProduct
 from clsparse_py._spgemm.kind import Kind
 from clsparse_py._spgemm.methods.base import Product, Result
 from clsparse_py.launch import Chain
 from clsparse_py.primitives.scan import enqueue_scan
-from clsparse_py.programs import Parameters
 from clsparse_py.records import dataclass
 
 __all__ = ["Compaction", "enqueue_compaction", "fits", "new_loose"]
 
 
 @dataclass(frozen=True)
-class Compaction(Parameters):
+class Compaction(OfProduct):
     """Parameters of ``templates/spgemm/compact.mako``."""
 
     template = "spgemm/compact"
-
-    types: KernelTypes
 
     #: Entries that a work-item moves at a time, and in all.
     ITEMS: ClassVar[int] = 4
@@ -39,19 +36,9 @@ class Compaction(Parameters):
         """Entries of a work-group."""
         return self.work_group * self.ALL
 
-    @property
-    @override
-    def name(self) -> str:
-        return f"spgemm_compact_wg{self.work_group}_{self.types.name}"
-
-    @property
-    @override
-    def prelude(self) -> str:
-        return self.types.prelude
-
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {"work_group": self.work_group, "tile": self.tile, "items": self.ITEMS}
+        return {**super().arguments(), "tile": self.tile, "items": self.ITEMS}
 
 
 def fits(product: Product, work: Work, bins: Sequence[Bin]) -> bool:

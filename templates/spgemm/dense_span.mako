@@ -149,12 +149,7 @@ void ${name}(SPGEMM_PARAMETERS)
     local PLACE all_ranks[${teams * (columns // 32 + 1)}];
 % endif
 % endif
-    const uint lane = get_local_id(0) % ${lanes}, team = get_local_id(0) / ${lanes};
-    const ulong number = (ulong)get_group_id(0) * ${teams} + team;
-    const bool active = number < n_rows;
-    const ulong row = active ? SPGEMM_ROW(number) : 0;
-    const I begin = active ? a_indptr[row] : 0;
-    const uint length = active ? (uint)(a_indptr[row + 1] - begin) : 0;
+    TEAM_ROW
     local I *const begins = all_begins + team * ${entries + 1};
     local ushort *const lengths = all_lengths + team * ${entries + 1};
 % if not values_only:

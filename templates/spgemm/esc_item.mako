@@ -12,8 +12,8 @@ Local memory  `products` words of a work-item's own, and as many bytes outside t
 Result        deterministic: products of a column are added in the order of A's row
 </%doc>
 <%namespace name="sorting" file="primitives/sort_network"/>\
-typedef ${"ulong" if wide_words else "uint"} WORD;
-#define NO_WORD ${"ULONG_MAX" if wide_words else "UINT_MAX"}
+typedef ${"ulong" if word_bytes == 8 else "uint"} WORD;
+#define NO_WORD ${"ULONG_MAX" if word_bytes == 8 else "UINT_MAX"}
 #include "spgemm.cl"
 ${sorting.comparators(False)}
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))

@@ -114,8 +114,8 @@ ${add_products()}\
 ## All of the following is shared with esc_group.mako. There, too, products of a row are n; a lane has those from begin_here to end_here.
 <%def name="types(entry_bits=0)">\
 typedef ushort PLACE;
-typedef ${"ulong" if wide_words else "uint"} WORD;
-#define NO_WORD ${"ULONG_MAX" if wide_words else "UINT_MAX"}
+typedef ${"ulong" if word_bytes == 8 else "uint"} WORD;
+#define NO_WORD ${"ULONG_MAX" if word_bytes == 8 else "UINT_MAX"}
 #define K WORD
 #include "spgemm.cl"
 #include "team.cl"

@@ -14,6 +14,7 @@ Outputs       c_indptr, c_indices and c_data: with room for all entries of C, wh
 Local memory  `4 * words` words and one for each work-item
 Result        deterministic: products of a column are added in the order of A's row
 </%doc>
+#define LISTED 0
 #define PATTERN_WORDS ${words}
 #define PATTERN_LANES ${lanes}
 #include "spgemm.cl"

@@ -15,13 +15,13 @@ Result        deterministic: products of a column are added in the order of A's 
 </%doc>
 <%namespace name="sorting" file="primitives/sort_network"/>\
 typedef ushort PLACE;
-typedef ${"ulong" if wide_words else "uint"} WORD;
-#define NO_WORD ${"ULONG_MAX" if wide_words else "UINT_MAX"}
+typedef ${"ulong" if word_bytes == 8 else "uint"} WORD;
+#define NO_WORD ${"ULONG_MAX" if word_bytes == 8 else "UINT_MAX"}
 #include "spgemm.cl"
 #include "team.cl"
 % if registers:
 #include "lanes_u64.cl"
-#define WORD_XOR lanes_xor_${"u64" if wide_words else "u32"}
+#define WORD_XOR lanes_xor_${"u64" if word_bytes == 8 else "u32"}
 ${sorting.comparators(False)}
 % endif
 ## Find the entry of A that each of several products i_u is of, k_u: the last one whose products begin before, by as many steps for all.
@@ -48,12 +48,8 @@ void ${name}(SPGEMM_PARAMETERS)
 % if not symbolic:
     local T all_terms[${teams * products}];
 % endif
-    const uint me = get_local_id(0), lanes = ${lanes}, lane = me % lanes, team = me / lanes;
-    const ulong number = (ulong)get_group_id(0) * ${teams} + team;
-    const bool active = number < n_rows;
-    const ulong row = active ? SPGEMM_ROW(number) : 0;
-    const I begin = active ? a_indptr[row] : 0;
-    const uint length = active ? (uint)(a_indptr[row + 1] - begin) : 0;
+    const uint me = get_local_id(0), lanes = ${lanes};
+    TEAM_ROW
     local WORD *const words = box + team * ${products + lanes};
     local PLACE *const places = all_places + team * ${products + 1};
     local I *const bases = all_bases + team * ${products};

@@ -10,13 +10,12 @@ import numpy as np
 from pyopencl import array as cl_array
 from typing_extensions import override
 
-from clsparse_py._spgemm.kernels import KernelTypes
+from clsparse_py._spgemm.kernels import KernelTypes, OfListed
 from clsparse_py._spgemm.methods.base import Product, Result, Rows
 from clsparse_py.device import Device, Portability
 from clsparse_py.launch import Chain, spread
 from clsparse_py.primitives.partition import enqueue_partition
 from clsparse_py.primitives.scan import enqueue_scan
-from clsparse_py.programs import Parameters
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
 
@@ -54,36 +53,21 @@ class Masks(OfStructure):
 
 
 @dataclass(frozen=True)
-class DenseChunkedKernel(Parameters):
-    """Parameters of ``templates/spgemm/dense_chunked.mako``; the work-group is one work-item.
-
-    Attributes
-    ----------
-    types : KernelTypes
-    listed : bool
-        Whether the rows are listed; all rows in their order otherwise.
-    """
+class DenseChunkedKernel(OfListed):
+    """Parameters of ``templates/spgemm/dense_chunked.mako``; the work-group is one work-item."""
 
     template = "spgemm/dense_chunked"
-
-    types: KernelTypes
-    listed: bool
-
-    @property
-    @override
-    def name(self) -> str:
-        return f"spgemm_dense_chunked_{self.types.name}{'_listed' if self.listed else ''}"
 
     @property
     @override
     def prelude(self) -> str:
-        return f"{Portability().defines}\n#define LISTED {int(self.listed)}\n{self.types.prelude}"
+        return f"{Portability().defines}\n{super().prelude}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
         phase = {"symbolic": self.types.phase == "symbolic", "values_only": self.types.phase == "values"}
         return {
-            "work_group": self.work_group,
+            **super().arguments(),
             "listed": self.listed,
             "short": not self.types.wide and self.types.phase != "values",
             "room": _ROOM,
@@ -112,7 +96,7 @@ def workers_on(device: Device) -> int:
 def worker_bytes(n_columns: int, types: KernelTypes) -> int:
     """Return the bytes of a worker's arrays in a phase of a product with so many columns."""
     n_words = -(-n_columns // _BITS)
-    value = types.arithmetic.result.itemsize if types.arithmetic else 0
+    value = types.value_bytes
     bits = 8 * (n_words + -(-n_words // _BITS)) if types.phase != "values" else 0
     return value * (_BITS * n_words + _ROOM) + bits + 8 * _ROOM
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
-import numpy as np
 from typing_extensions import Self, override
 
 from clsparse_py._spgemm.kernels import KernelTypes
@@ -41,7 +39,6 @@ class DenseSpanKernel(SynchronisedKernel):
     """
 
     template = "spgemm/dense_span"
-    kind = "dense_span"
 
     columns: int
     entries: int
@@ -49,24 +46,14 @@ class DenseSpanKernel(SynchronisedKernel):
 
     @property
     @override
-    def shape_name(self) -> str:
-        return f"{super().shape_name}_{self.columns}_columns_{self.entries}_entries_{self.ahead}_ahead"
-
-    @property
-    @override
     def row_bytes(self) -> int:
         """Local memory for a row."""
-        value = self.types.arithmetic.result.itemsize if self.types.arithmetic else 0
-        needed = (self.columns + self.entries) * value + (self.entries + 1) * (np.dtype(self.types.index).itemsize + 2)
+        value = self.types.value_bytes
+        needed = (self.columns + self.entries) * value + (self.entries + 1) * (self.types.index_bytes + 2)
         if self.types.phase == "values":
             return needed
-        needed += self.columns + self.lanes * (4 + 2 * (8 if self.types.wide else 4))
+        needed += self.columns + self.lanes * (4 + 2 * self.types.column_bytes)
         return needed + 2 * (self.columns // 32 + 1) * bool(value)
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        own = {"columns": self.columns, "entries": self.entries, "ahead": self.ahead, "teams": self.work_group // self.lanes}
-        return {**super().arguments(), **own}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:

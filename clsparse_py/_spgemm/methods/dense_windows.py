@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -47,7 +47,6 @@ class DenseWindowsKernel(SynchronisedKernel):
     """
 
     template = "spgemm/dense_windows"
-    kind = "dense_windows"
 
     columns: int
     entries: int
@@ -56,17 +55,11 @@ class DenseWindowsKernel(SynchronisedKernel):
 
     @property
     @override
-    def shape_name(self) -> str:
-        from_min = f"_from_{self.min_entries}" if self.min_entries else ""
-        return f"{super().shape_name}_{self.columns}_columns_{self.entries}_entries_{self.ahead}_ahead{from_min}"
-
-    @property
-    @override
     def row_bytes(self) -> int:
         """Local memory for a row."""
-        value = self.types.arithmetic.result.itemsize if self.types.arithmetic else 0
-        needed = (self.columns + self.entries) * value + (self.entries + 1) * (np.dtype(self.types.index).itemsize + 2)
-        needed += self.lanes * (8 if self.types.wide else 4)
+        value = self.types.value_bytes
+        needed = (self.columns + self.entries) * value + (self.entries + 1) * (self.types.index_bytes + 2)
+        needed += self.lanes * self.types.column_bytes
         if self.types.phase == "values":
             return needed
         return needed + self.columns + self.lanes * (4 + 64 * bool(value))
@@ -78,11 +71,6 @@ class DenseWindowsKernel(SynchronisedKernel):
         while columns > _MIN_COLUMNS:
             columns = max(columns // 64 * 32, _MIN_COLUMNS)
             yield replace(self, columns=columns)
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        own = {"columns": self.columns, "entries": self.entries, "ahead": self.ahead, "min_entries": self.min_entries}
-        return {**super().arguments(), **own}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
@@ -128,7 +116,7 @@ class DenseWindows(Team):
 
     def columns_of(self, types: KernelTypes) -> int:
         """Return how many columns a window has in a phase."""
-        value = types.arithmetic.result.itemsize if types.arithmetic else 0
+        value = types.value_bytes
         return min(self.columns or (_SUMS // value if value else _SYMBOLIC), _MAX_COLUMNS)
 
     @override

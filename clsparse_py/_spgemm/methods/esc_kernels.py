@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from typing_extensions import Self, override
 
-from clsparse_py._spgemm.kernels import KernelTypes, OfRows
+from clsparse_py._spgemm.kernels import KernelTypes, OfLanes, OfListed, OfProduct, OfRows
 from clsparse_py.arithmetic import OPENCL_TYPES
-from clsparse_py.device import Device, Portability
+from clsparse_py.device import Device
 from clsparse_py.programs import Parameters
 from clsparse_py.records import dataclass
 
@@ -112,13 +112,11 @@ class EscMark(Parameters):
 
 
 @dataclass(frozen=True)
-class EscExpand(Parameters):
-    """Parameters of ``templates/spgemm/esc_expand.mako``.
+class EscExpand(OfProduct):
+    """Parameters of ``templates/spgemm/esc_expand.mako``, of the "values" phase if values are made, else of the "symbolic" one.
 
     Attributes
     ----------
-    types : KernelTypes
-        Of the "values" phase if values are made, else of the "symbolic" one.
     key : str
         As in `EscMark`.
     what : str
@@ -129,61 +127,18 @@ class EscExpand(Parameters):
 
     template = "spgemm/esc_expand"
 
-    types: KernelTypes
     key: str
     what: str
     items: int = 8
 
     @property
     @override
-    def name(self) -> str:
-        what = self.what if self.what == "values" else f"{self.what}_{self.key}"
-        return f"spgemm_esc_expand_{what}_n{self.items}_{self.types.name}_wg{self.work_group}"
-
-    @property
-    @override
     def prelude(self) -> str:
-        return f"{self.types.prelude}\ntypedef {OPENCL_TYPES[self.key]} KEY;"
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {"work_group": self.work_group, "what": self.what, "items": self.items}
+        return f"{super().prelude}\ntypedef {OPENCL_TYPES[self.key]} KEY;"
 
 
 @dataclass(frozen=True)
-class _OfEntries(Parameters):
-    """Base of the records of kernels that write entries of C.
-
-    Attributes
-    ----------
-    types : KernelTypes
-        For the "numeric" or the "values" phase.
-    listed : bool
-        Whether the rows are listed.
-    """
-
-    types: KernelTypes
-    listed: bool
-
-    @property
-    @override
-    def name(self) -> str:
-        listed = "_listed" if self.listed else ""
-        return f"{self.template.replace('/', '_')}_{self.shape_name}{self.types.name}{listed}_wg{self.work_group}"
-
-    @property
-    def shape_name(self) -> str:
-        """The part of the name that tells the kernel's own parameters."""
-        return ""
-
-    @property
-    @override
-    def prelude(self) -> str:
-        return f"#define LISTED {int(self.listed)}\n{self.types.prelude}"
-
-
-@dataclass(frozen=True)
-class EscContract(_OfEntries):
+class EscContract(OfLanes, OfListed):
     """Parameters of ``templates/spgemm/esc_contract.mako``.
 
     Attributes
@@ -192,20 +147,17 @@ class EscContract(_OfEntries):
         As in `EscMark`.
     items : int
         Products to a work-item, an odd number: lanes that walk through products of their own do not meet in a bank.
-    portability : Portability
-        How lanes exchange sums.
     """
 
     template = "spgemm/esc_contract"
 
     key: str
     items: int
-    portability: Portability
 
     @classmethod
     def legal(cls, device: Device, types: KernelTypes, listed: bool, key: str, work_group: int) -> EscContract:
         """Return the record that suits a device: many products to a work-item if sums are small; it fits in local memory."""
-        record = cls(min(work_group, device.max_work_group), types, listed, key, 15, device.portability)
+        record = cls(min(work_group, device.max_work_group), types, listed, device.portability, key, 15)
         record = replace(record, items={8: 11, 16: 5}.get(record.value_bytes, 15))
         halves = (replace(record, work_group=record.work_group >> bit) for bit in range(record.work_group.bit_length()))
         return device.fitting(halves, lambda each: each.local_bytes)
@@ -227,22 +179,12 @@ class EscContract(_OfEntries):
 
     @property
     @override
-    def shape_name(self) -> str:
-        return f"n{self.items}_{'' if self.types.phase == 'values' else self.key + '_'}"
-
-    @property
-    @override
     def prelude(self) -> str:
-        return f"{self.portability.defines}\ntypedef {OPENCL_TYPES[self.key]} KEY;\n{super().prelude}"
-
-    @property
-    @override
-    def lane_width(self) -> int:
-        return self.portability.lane_width
+        return f"typedef {OPENCL_TYPES[self.key]} KEY;\n{super().prelude}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {"work_group": self.work_group, "items": self.items, "values_only": self.types.phase == "values"}
+        return {**super().arguments(), "values_only": self.types.phase == "values"}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
@@ -254,7 +196,7 @@ class EscContract(_OfEntries):
 
 
 @dataclass(frozen=True)
-class EscCarry(_OfEntries):
+class EscCarry(OfListed):
     """Parameters of ``templates/spgemm/esc_carry.mako``.
 
     Attributes
@@ -266,12 +208,3 @@ class EscCarry(_OfEntries):
     template = "spgemm/esc_carry"
 
     tile: int
-
-    @property
-    @override
-    def shape_name(self) -> str:
-        return f"t{self.tile}_"
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {"work_group": self.work_group, "tile": self.tile}

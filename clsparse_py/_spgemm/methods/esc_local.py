@@ -57,15 +57,10 @@ class _SortingKernel(RowKernel):
     products: int
     word_bytes: int
 
-    @property
-    @override
-    def shape_name(self) -> str:
-        return f"{super().shape_name}_{self.products}_products_w{8 * self.word_bytes}"
-
     @override
     def arguments(self) -> Mapping[str, object]:
         bits = (self.products - 1).bit_length() if self.types.arithmetic else 0
-        return {**super().arguments(), "products": self.products, "wide_words": self.word_bytes == 8, "bits": bits}
+        return {**super().arguments(), "bits": bits}
 
 
 @dataclass(frozen=True)
@@ -73,7 +68,6 @@ class EscItemKernel(_SortingKernel):
     """Parameters of ``templates/spgemm/esc_item.mako``; ``products`` is a power of two, at most 32."""
 
     template = "spgemm/esc_item"
-    kind = "esc_item"
 
     @property
     def work_item_bytes(self) -> int:
@@ -82,8 +76,7 @@ class EscItemKernel(_SortingKernel):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        found = {name: value for name, value in super().arguments().items() if name != "lanes"}
-        return {**found, "registers": min(self.products, _REGISTERS)}
+        return {**super().arguments(), "registers": min(self.products, _REGISTERS)}
 
 
 @dataclass(frozen=True)
@@ -103,20 +96,17 @@ class EscTeamKernel(_SortingTeamKernel):
     """Parameters of ``templates/spgemm/esc_team.mako``."""
 
     template = "spgemm/esc_team"
-    kind = "esc_team"
 
     @property
     def row_bytes(self) -> int:
         """Local memory for a row."""
-        value_bytes = self.types.arithmetic.result.itemsize if self.types.arithmetic else 0
-        return self.products * (2 * self.word_bytes + 2) + 8 + self.lanes * (4 + value_bytes)
+        return self.products * (2 * self.word_bytes + 2) + 8 + self.lanes * (4 + self.types.value_bytes)
 
     @override
     def arguments(self) -> Mapping[str, object]:
         # An index fits in the place of a word.
         bases = self.types.index == "int32" or self.word_bytes == 8
-        shape = {"teams": self.work_group // self.lanes, "free": self.team_sync != "barrier", "bases": bases}
-        return {**super().arguments(), **shape}
+        return {**super().arguments(), "free": self.team_sync != "barrier", "bases": bases}
 
 
 @dataclass(frozen=True)
@@ -130,7 +120,6 @@ class EscGroupKernel(_SortingTeamKernel):
     """
 
     template = "spgemm/esc_group"
-    kind = "esc_group"
 
     entries: int
 
@@ -140,8 +129,7 @@ class EscGroupKernel(_SortingTeamKernel):
     @property
     @override
     def row_bytes(self) -> int:
-        value_bytes = self.types.arithmetic.result.itemsize if self.types.arithmetic else 0
-        return 2 * (self.entries + 1) + self.lanes * (4 + value_bytes + 2 * (1 << self.DIGIT_BITS))
+        return 2 * (self.entries + 1) + self.lanes * (4 + self.types.value_bytes + 2 * (1 << self.DIGIT_BITS))
 
     @property
     def room(self) -> int:
@@ -151,7 +139,7 @@ class EscGroupKernel(_SortingTeamKernel):
     @property
     def base_words(self) -> int:
         """Words that hold an index for each entry of a row of A."""
-        return -(-self.entries * np.dtype(self.types.index).itemsize // self.word_bytes)
+        return -(-self.entries * self.types.index_bytes // self.word_bytes)
 
     @property
     def scratch_bytes(self) -> int:
@@ -163,8 +151,7 @@ class EscGroupKernel(_SortingTeamKernel):
         # If a word has room for the number of a product's entry of A, that entry need not be searched for.
         entry_bits = (self.entries - 1).bit_length() if self.word_bytes == 8 and self.types.arithmetic else 0
         words = {"room": self.room, "base_words": self.base_words, "entry_bits": entry_bits}
-        shape = {"digit_bits": self.DIGIT_BITS, "entries": self.entries}
-        return {**super().arguments(), **words, **shape}
+        return {**super().arguments(), **words, "digit_bits": self.DIGIT_BITS}
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,6 @@ class HashKernel(SynchronisedKernel):
     """
 
     template = "spgemm/hash"
-    kind = "hash"
 
     products: int
     slots: int
@@ -58,39 +57,23 @@ class HashKernel(SynchronisedKernel):
     ordered: bool
 
     @property
-    @override
-    def shape_name(self) -> str:
-        how = f"_{self.items}_items" if self.items else ""
-        return f"{super().shape_name}_{self.products}_products_{self.slots}_slots{how}{'' if self.ordered else '_atomic'}"
-
-    @property
-    def _value(self) -> int:
-        """Bytes of a sum; 0 in the symbolic phase."""
-        return self.types.arithmetic.result.itemsize if self.types.arithmetic else 0
-
-    @property
     def _places(self) -> int:
         """Numbers of 16 bits that a row needs: the first product of each entry of A, later the slots in use."""
-        return max(min(self.products, _LENGTH) + 1 if self.items else 0, self.slots if self._value else 0)
+        return max(min(self.products, _LENGTH) + 1 if self.items else 0, self.slots if self.types.value_bytes else 0)
 
     @property
     @override
     def row_bytes(self) -> int:
         """Local memory for a row."""
-        exchanged = 4 + (self._value + 2 + 4 * -(-self.lanes // 32) if self._value and self.ordered else 0)
-        return self.slots * (4 + self._value) + 2 * self._places + 4 + self.lanes * exchanged * bool(self.items)
+        exchanged = 4 + (self.types.value_bytes + 2 + 4 * -(-self.lanes // 32) if self.types.value_bytes and self.ordered else 0)
+        return self.slots * (4 + self.types.value_bytes) + 2 * self._places + 4 + self.lanes * exchanged * bool(self.items)
 
     @override
     def arguments(self) -> Mapping[str, object]:
         return {
             **super().arguments(),
-            "teams": self.work_group // self.lanes,
-            "products": self.products,
-            "slots": self.slots,
             "bits": self.slots.bit_length() - 1,
             "n_places": self._places,
-            "items": self.items,
-            "ordered": self.ordered,
             "ranked": self.slots <= _RANKED,
             "free": self.team_sync != "barrier",
         }
@@ -98,7 +81,7 @@ class HashKernel(SynchronisedKernel):
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
         found = super().within(work_group, lane_width)
-        if found is None or found.items or not found._value or not found.ordered or found.team_sync != "barrier":
+        if found is None or found.items or not found.types.value_bytes or not found.ordered or found.team_sync != "barrier":
             return found
         # Rows of B are walked in a loop of any length, in which there must be no barrier.
         return replace(found, lanes=1)
@@ -192,7 +175,7 @@ class LargeHash(Hash):
 
 def _has_atomics(device: Device, types: KernelTypes) -> bool:
     """Return whether a device has atomics for the values of a product, if the phase has any."""
-    size = types.arithmetic.result.itemsize if types.arithmetic else 0
+    size = types.value_bytes
     return size == 4 or (size == 8 and device.int64_atomics)
 
 

@@ -42,8 +42,6 @@ class MergeKernel(RowKernel):
         this. 0: they are known to be.
     """
 
-    kind = "merge"
-
     items: int
     registers: bool
     staged_c: int
@@ -68,39 +66,27 @@ class MergeKernel(RowKernel):
             return "spgemm/merge_staged"
         return "spgemm/merge_item" if self.lanes == 1 else "spgemm/merge_team"
 
-    @property
-    @override
-    def shape_name(self) -> str:
-        where = f"{self.items}_{'heads' if self.registers else 'local_heads'}"
-        staged = f"{f'_staged{self.staged_c}' if self.staged_c else ''}{f'_from{self.staged_b}' if self.staged_b else ''}"
-        return f"{super().shape_name}_{where}{staged}{f'_most{self.max_length_of_b}' if self.max_length_of_b else ''}"
-
     @override
     def arguments(self) -> Mapping[str, object]:
         # Heads by their numbers, which a template unrolls, or by the variable of a loop over them.
-        found = {**super().arguments(), "items": self.items, "heads": tuple(range(self.items)) if self.registers else ("u",)}
-        if self.staged_b:
-            staged = {"staged_c": self.staged_c, "staged_b": self.staged_b, "ranges": self.RANGES}
-            return {**found, **staged, "lane_width": self.lane_width}
-        found["registers"] = self.registers
-        if self.max_length_of_b:
-            return {**found, "max_length_of_b": self.max_length_of_b, "slots": self.SLOTS}
-        return {**found, "staged_c": self.staged_c} if self.lanes == 1 else found
+        heads = tuple(range(self.items)) if self.registers else ("u",)
+        constants = {"ranges": self.RANGES, "slots": self.SLOTS, "lane_width": self.lane_width}
+        return {**super().arguments(), **constants, "heads": heads}
 
     @property
     def _entry_bytes(self) -> int:
         """Bytes of a column and a value of C."""
-        return (8 if self.types.wide else 4) + (self.types.arithmetic.result.itemsize if self.types.arithmetic else 0)
+        return self.types.column_bytes + self.types.value_bytes
 
     @property
     def _input_bytes(self) -> int:
         """Bytes of an entry of B, as stored."""
-        return (8 if self.types.wide else 4) + (np.dtype(self.types.arithmetic.x).itemsize if self.types.arithmetic else 0)
+        return self.types.column_bytes + (np.dtype(self.types.arithmetic.x).itemsize if self.types.arithmetic else 0)
 
     @property
     def _work_item_bytes(self) -> int:
         """Bytes of local memory for each work-item, but for staged entries of B."""
-        head = self._entry_bytes + (8 if self.types.wide else 4) + np.dtype(self.types.index).itemsize
+        head = self._entry_bytes + self.types.column_bytes + self.types.index_bytes
         staged = -(-33 * self.staged_c * self._entry_bytes // 32)
         return staged + (0 if self.registers else self.items * head)
 

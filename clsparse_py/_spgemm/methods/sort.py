@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar
 
-import numpy as np
 from typing_extensions import Self, override
 
 from clsparse_py._spgemm.bins import Bin, Setting
@@ -39,7 +38,6 @@ class SortKernel(SynchronisedKernel):
     """
 
     template = "spgemm/sort"
-    kind = "sort"
 
     items: int
     registers: bool
@@ -62,27 +60,17 @@ class SortKernel(SynchronisedKernel):
     @property
     @override
     def row_bytes(self) -> int:
-        value = self.types.arithmetic.result.itemsize if self.types.arithmetic else 0
         words = self.word_bytes * (self.products + self.lanes)
-        return words + (2 + np.dtype(self.types.index).itemsize + value) * self.products + 2 + 4 * self.lanes
-
-    @property
-    @override
-    def shape_name(self) -> str:
-        return f"{super().shape_name}_{self.items}_{'' if self.registers else 'local_'}products_w{8 * self.word_bytes}"
+        return words + (2 + self.types.index_bytes + self.types.value_bytes) * self.products + 2 + 4 * self.lanes
 
     @override
     def arguments(self) -> Mapping[str, object]:
         bits = self.products.bit_length() - 1
         return {
             **super().arguments(),
-            "items": self.items,
             "batch": min(self.items, self.BATCH),
-            "registers": self.registers,
             "products": self.products,
-            "teams": self.work_group // self.lanes,
             "lane_width": self.lane_width,
-            "wide_words": self.word_bytes == 8,
             "bits": bits if self.types.arithmetic else 0,
             "bits_of_products": bits,
         }
