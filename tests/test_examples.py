@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 import clsparse_py
-from clsparse_py import csgraph, io, linalg, primitives
+from clsparse_py import amg, csgraph, io, linalg, primitives
 from clsparse_py.device import describe
 
 #: Modules with public names.
-MODULES = (clsparse_py, csgraph, io, linalg, primitives)
+MODULES = (clsparse_py, amg, csgraph, io, linalg, primitives)
 
 
 @functools.cache
@@ -30,7 +30,7 @@ def documented() -> dict[str, str]:
             # The functions of `csgraph` are SciPy's, whose examples its pages have; the module's docstring has ours.
             if told.__module__.startswith("clsparse_py") and module is not csgraph:
                 found[f"{module.__name__}.{name}"] = inspect.getdoc(told) or ""
-    return found | {module.__name__: inspect.getdoc(module) or "" for module in (csgraph, io, linalg)}
+    return found | {module.__name__: inspect.getdoc(module) or "" for module in (amg, csgraph, io, linalg)}
 
 
 def test_every_public_name_has_an_example() -> None:

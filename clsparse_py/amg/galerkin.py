@@ -26,6 +26,14 @@ class RapPlan(SetOnce):
         Which product is made first.
     products : dict of str to float
         Multiplications of each order, estimated: what it was chosen by. Of a named order, empty.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> A = sp.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(4, 4)).tocsr()
+    >>> P = sp.csr_array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
+    >>> sp.amg.rap_plan(P.T.tocsr(), A, P).order in ("R(AP)", "(RA)P")
+    True
     """
 
     def __init__(self, first: SpgemmPlan[csr_array], last: SpgemmPlan[csr_array], order: str, products: dict[str, float]) -> None:

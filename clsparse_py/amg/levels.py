@@ -37,6 +37,14 @@ class Level:
     blocksize : int
         Unknowns to a node.
     presmoother, postsmoother : Smoother or None
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> A = sp.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(500, 500)).tocsr()
+    >>> fine, coarse = sp.amg.smoothed_aggregation_solver(A, max_levels=2).levels
+    >>> fine.P.shape == (500, coarse.A.shape[0])
+    True
     """
 
     A: csr_array

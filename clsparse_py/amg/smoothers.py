@@ -27,6 +27,13 @@ class Smoother:
         Whether S is the inverse of the diagonal.
     iterations : int
         Steps.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> A = sp.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(500, 500)).tocsr()
+    >>> sp.amg.smoothed_aggregation_solver(A).levels[0].presmoother.name
+    'jacobi'
     """
 
     name: str
