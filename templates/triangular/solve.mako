@@ -33,7 +33,6 @@ void ${name}(
             }
             x[row * columns + column] = ${"sum" if unit else "quotient(sum, diagonal)"};
         }
-        if (level + 1 < last)
-            barrier(CLK_GLOBAL_MEM_FENCE);
+        barrier(CLK_GLOBAL_MEM_FENCE);
     }
 }
