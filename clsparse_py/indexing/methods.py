@@ -201,7 +201,8 @@ class Indexing:
 
         The pattern stays as it is if all places have entries: then `data` is a new array, and plans stay. Else entries are
         inserted, also zeros, and all arrays are new. Of a place that is given several times, the last value counts. Of a sparse
-        array the entries are assigned, and other places that have entries become 0.
+        array the entries are assigned, and other places that have entries become 0. A coo array stores no zeros after that,
+        but at single places and those of a sparse array, as SciPy's.
 
         Raises
         ------
@@ -214,14 +215,19 @@ class Indexing:
         A, turned = self._to_change()
         places = _places(A, turned, rows, columns)
         is_single = isinstance(rows, int) and isinstance(columns, int)
+        drops_zeros = self.format == "coo" and not is_single
         if is_sparse(values) and not is_single:
             given = sparse_values(A.queue, values, A.dtype, places.shape)
             if places.size and 0 not in values.shape:
                 assign(A, places, Values(from_host(A.queue, np.zeros(1, A.dtype), copy=True), 0, 0), inserts=False)
+            if drops_zeros:
+                A.eliminate_zeros()
         else:
             dense = values.toarray() if is_sparse(values) else values
             given = dense_values(A.queue, dense, A.dtype, () if is_single else places.shape)
         n_new = 0 if given is None else assign(A, places, given)
+        if drops_zeros and not is_sparse(values):
+            A.eliminate_zeros()
         self._changed(A)
         if n_new:
             what = f"Inserting entries into a {self.format}_array is expensive; it is better made of all its entries at once"

@@ -206,6 +206,8 @@ def _by_arpack(A: Any, k: int, M: Any, sigma: Any, **options: Any) -> Any:
     """Return what SciPy's function does; matrices that it factorises are copied to the host."""
     if sigma is not None:
         A, M = on_host(A), M if M is None else on_host(M)
+    elif isinstance(A, SparseArray):
+        A = aslinearoperator(A)
     return scipy.sparse.linalg.eigsh(A, k, M, sigma, **options)
 
 

@@ -77,7 +77,9 @@ def eigs(A: Any, k: int = 6, M: Any = None, sigma: Any = None, *arguments: Any, 
 
 def _operands(A: Any, sigma: Any) -> tuple[Any]:
     """Return an array as ARPACK takes it: with a shift as SciPy's, which can be factorised."""
-    return (A if sigma is None else on_host(A),)
+    if sigma is not None:
+        return (on_host(A),)
+    return (aslinearoperator(A) if isinstance(A, SparseArray) else A,)
 
 
 def expm_multiply(

@@ -66,8 +66,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None) -> Any:
 def _frobenius(x: SparseArray) -> Any:
     """Return the root of the sum of all squares, duplicates added up before."""
     rows = x._as_csr()
-    values = rows if rows.dtype.kind in "fc" else rows.astype(np.float64)
-    canonical = values if values.has_canonical_format else values.copy()
+    canonical = rows if rows.has_canonical_format else rows.copy()
     canonical.sum_duplicates()
-    sizes = abs(canonical)
+    sizes = abs(canonical if canonical.dtype.kind in "fc" else canonical.astype(np.float64))
     return np.sqrt(sizes.multiply(sizes).sum())

@@ -74,6 +74,12 @@ def test_writing_to_other_arrays(queue: cl.CommandQueue) -> None:
         if wanted is None:
             assert found is None, (statement, found)
             np.testing.assert_array_equal(A.toarray(), host.toarray(), err_msg=statement)
+    B.eliminate_zeros()
+    for statement in ("A[...] = 0", "A[0] = 0", "A[1:3] = np.eye(2, 6)", "A[2, 2] = 0", "A[0] *= 0", "A[A > 1] = 0"):
+        host, A = sp.coo_array(B.copy()), coo_array(B, queue=queue)
+        perform(statement, host)
+        perform(statement, A)
+        assert A.nnz == host.nnz, statement
     for form in ("csr", "coo"):
         for key in ("1", "1:3", "::-2", "[4, 0]", "A > 1", "...", "9", "1, 1"):
             host = sp.csr_array(np.array([1, 0, 2, 0, 3], np.float32)).asformat(form)

@@ -63,6 +63,9 @@ def test_least_squares_and_eigenvalues(wide: cl.CommandQueue) -> None:
         for name in ("eigsh", "eigs"):
             found, wanted = (getattr(of, name)(each, k=3, sigma=sigma, v0=v0)[0] for of, each in ((linalg, a), (of_scipy, A)))
             np.testing.assert_allclose(np.sort(found.real), np.sort(wanted.real), rtol=1e-9)
+    for of_all in (linalg.eigs, linalg.eigsh):
+        with pytest.warns(RuntimeWarning, match="k >= N"), pytest.raises(TypeError, match="k >= N"):
+            of_all(a, k=40)
     np.testing.assert_allclose(linalg.svds(a, k=2, v0=v0)[1], of_scipy.svds(A, k=2, v0=v0)[1], rtol=1e-9)
     X = np.linalg.qr(np.random.default_rng(1).random((40, 2)))[0]
     np.testing.assert_allclose(linalg.lobpcg(a, X, maxiter=100)[0], of_scipy.lobpcg(A, X, maxiter=100)[0], rtol=1e-6)
