@@ -1,7 +1,7 @@
 """What pyproject.toml cannot say: what of profiles and templates a wheel leaves out.
 
-Profiles come without their evidence, nine tenths of them, and templates without their headers, a quarter: both are there to be read,
-decide nothing, and stand in the repository and in source distributions.
+Profiles come without their evidence, nine tenths of them, and templates without their headers, a quarter: both are there to be
+read, decide nothing, and stand in the repository and in source distributions.
 """
 
 import re
