@@ -8,11 +8,11 @@ import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
-from clsparse_py.aggregation.kernels import Begin, Choose, Join, Roots
+from clsparse_py.aggregation.kernels import Advance, Begin, Choose, Join, Roots
 from clsparse_py.arithmetic import name_of
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.launch import Chain, spread
-from clsparse_py.memory import allocated
+from clsparse_py.memory import allocated, submit
 from clsparse_py.primitives.scan import enqueue_scan, summed
 from clsparse_py.programs import Built
 from clsparse_py.transfer import fetched
@@ -23,7 +23,9 @@ __all__ = ["Aggregates", "aggregates"]
 #: lines at least. Longer blocks make better aggregates, and take more steps.
 _LINES = 128
 #: Steps between two looks at how many nodes are undecided.
-_STEPS = 32
+_STEPS = 64
+#: Work-groups to a compute unit for the nodes of a step.
+_GROUPS_PER_UNIT = 4
 
 
 class Aggregates(NamedTuple):
@@ -110,16 +112,18 @@ def aggregates(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array
     )
     is_cpu = chain.device.is_cpu
     choose, _ = chain.build(Choose(1 if is_cpu else group, name, is_cpu))
+    phases = () if is_cpu else tuple(chain.build(Advance(group, name, phase))[0] for phase in ("count", "decide", "release"))
     groups, sizes = spread(chain.device, n, group, 64)
-    state, numbers = allocated(queue, "states", n, np.dtype(np.uint8)), chain.scratch(n, index)
+    state, numbers = allocated(queue, "states", n, np.dtype(np.uint32)), chain.scratch(n, index)
     chain.launch(begin, groups, *sizes, indptr, indices, state, numbers)
     shift, order, rank = _order(n, summed(chain, numbers, n))
     if is_cpu:
         listed = np.uint32(order.size), np.uint32(shift), placed(queue, "an order", order)
         chain.launch(choose, 1, np.uint64(n), *listed, indptr, indices, state)
     else:
-        ranked = np.uint32(shift), placed(queue, "an order", rank)
-        state = _chosen(chain, choose, groups, sizes, ranked, (indptr, indices), state)
+        graph = _Graph(np.uint32(shift), placed(queue, "an order", rank), indptr, indices)
+        if not _advanced(chain, phases, (groups, sizes), graph, state):
+            state = _chosen(chain, choose, (groups, sizes), graph, state)
     chain.launch(roots, groups, *sizes, state, numbers)
     number, place = chain.scratch(n + 1, index), allocated(queue, "places", n + 1, index)
     enqueue_scan(chain, numbers, number, n, kind="pointers")
@@ -134,23 +138,56 @@ def aggregates(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array
     return Aggregates(joined, place, n_aggregates, int(n_joined()[0]))
 
 
+class _Graph(NamedTuple):
+    """The order of nodes, as kernels take it, and their neighbours."""
+
+    shift: np.uint32
+    rank: cl_array.Array
+    indptr: cl_array.Array
+    indices: cl_array.Array
+
+
+def _advanced(
+    chain: Chain, phases: tuple[Built, ...], launch: tuple[int, tuple[np.uint64, ...]], graph: _Graph, state: cl_array.Array
+) -> bool:
+    """Find which nodes are in the set, by steps for those that are decided in them, and return True; waits.
+
+    False: the graph is not symmetric; nothing is decided.
+    """
+    count, decide, release = phases
+    waits, counters = chain.scratch(state.size, np.uint32), chain.scratch(5, np.uint32)
+    lists = [chain.scratch(state.size, graph.indptr.dtype) for _ in range(3)]
+    chain.fill(counters, 0, 5)
+    chain.launch(count, launch[0], *launch[1], *graph, state, waits, lists[0], counters)
+    if chain.read(counters, 1, 4)[0]:
+        return False
+    group, decided = decide.parameters.work_group, lists[2]
+    sizes = decide.sizes(min(chain.device.compute_units * _GROUPS_PER_UNIT, -(-state.size // group)))
+    steps = []
+    for turn in (0, 1):
+        ready, after = lists[turn], lists[1 - turn]
+        of_decide = np.uint32(turn), *graph, state, ready, decided, counters
+        of_release = np.uint32(turn), *graph, state, waits, decided, after, counters
+        for built, arguments in ((decide, of_decide), (release, of_release)):
+            steps.append(built.kernel(*(each.base_data if isinstance(each, cl_array.Array) else each for each in arguments)))
+    while chain.read(counters, 1)[0]:
+        for kernel in steps * (_STEPS // 2):
+            submit(kernel, cl.enqueue_nd_range_kernel, chain.queue, kernel, *sizes)
+    return True
+
+
 def _chosen(
-    chain: Chain,
-    choose: Built,
-    groups: int,
-    sizes: tuple[np.uint64, ...],
-    order: tuple[np.uint32, cl_array.Array],
-    graph: tuple[cl_array.Array, cl_array.Array],
-    state: cl_array.Array,
+    chain: Chain, choose: Built, launch: tuple[int, tuple[np.uint64, ...]], graph: _Graph, state: cl_array.Array
 ) -> cl_array.Array:
     """Return which nodes are in the set, by steps for all of them; waits."""
-    (shift, rank), (indptr, indices) = order, graph
-    after, undecided = chain.scratch(state.size, np.uint8), chain.scratch(1, np.uint32)
+    groups, sizes = launch
+    after, undecided = chain.scratch(state.size, np.uint32), chain.scratch(1, np.uint32)
     while True:
         chain.fill(undecided, 0, 1)
         for step in range(_STEPS):
             counts = np.uint32(step == _STEPS - 1)
-            chain.launch(choose, groups, *sizes, shift, counts, rank, indptr, indices, state, after, undecided)
+            of_order = graph.shift, counts, graph.rank
+            chain.launch(choose, groups, *sizes, *of_order, graph.indptr, graph.indices, state, after, undecided)
             state, after = after, state
         if not chain.read(undecided, 1)[0]:
             return state

@@ -11,10 +11,12 @@ from clsparse_py.krylov.sweep import numbers
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
 
-__all__ = ["Begin", "Choose", "Join", "Nodes", "Orthonormal", "Roots", "Smoothing", "Strength", "Tentative"]
+__all__ = ["Advance", "Begin", "Choose", "Join", "Nodes", "Orthonormal", "Roots", "Smoothing", "Strength", "Tentative"]
 
 #: Neighbours of a node whose aggregates are counted.
 _MOST = 32
+#: Work-items that share the neighbours of a node.
+_LANES = 8
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,30 @@ class Choose(OfStructure):
     @override
     def arguments(self) -> Mapping[str, object]:
         return {**super().arguments(), "serial": self.serial}
+
+
+@dataclass(frozen=True)
+class Advance(OfStructure):
+    """Parameters of ``templates/aggregation/advance.mako``.
+
+    Attributes
+    ----------
+    phase : str
+        "count", "decide" or "release".
+    """
+
+    template = "aggregation/advance"
+
+    phase: str
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{super().name}_{self.phase}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "phase": self.phase, "lanes": min(_LANES, self.work_group)}
 
 
 @dataclass(frozen=True)

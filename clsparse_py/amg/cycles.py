@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -101,7 +102,34 @@ class Workspace:
         self.queue, self.lock = queue, threading.RLock()
         self._rooms = [_Room(queue, dtype, level) for level in levels]
         self._coarse = _as(coarse, dtype)
-        self._known: dict[tuple[int, str, int, bool], list[Command]] = {}
+        self._known: dict[tuple[Any, ...], list[Command]] = {}
+        self._own = tuple(self.finest.vector() for _ in range(3))
+        self._is_lent = False
+
+    @contextmanager
+    def borrowed(self, b: cl_array.Array, x: cl_array.Array) -> Iterator[tuple[cl_array.Array, cl_array.Array, cl_array.Array]]:
+        """Give a copy of b, one of x, which becomes x at the end, and a vector for the residual: as a rule those of before.
+
+        Commands on the same vectors are found once: to make a kernel object takes the host longer than most cycles take.
+        """
+        with self.lock:
+            is_other, self._is_lent = self._is_lent, True
+        kept = tuple(self.finest.vector() for _ in range(3)) if is_other else self._own
+        self.finest.copy(kept[0], b)
+        self.finest.copy(kept[1], x)
+        try:
+            yield kept[0], kept[1], kept[2]
+        finally:
+            self.finest.copy(x, kept[1])
+            self._is_lent = is_other
+
+    def _once(self, key: tuple[Any, ...], vector: cl_array.Array, make: Callable[[], list[Command]]) -> list[Command]:
+        """Return commands on vectors, found once if these are those that are lent."""
+        if not any(vector is each for each in self._own):
+            return make()
+        if key not in self._known:
+            self._known[key] = make()
+        return self._known[key]
 
     @property
     def finest(self) -> Sweeps:
@@ -112,12 +140,15 @@ class Workspace:
         """Return what makes ``r = b - A x``, and begins the sum of its squares."""
         room = self._rooms[0]
         assert room.A is not None
-        q = room.vector("q")
-        return [product(self.queue, room.A, x, q), room.bind(passes.RESIDUAL_NORM, b=b, q=q, r=r)]
+        A, q = room.A, room.vector("q")
+        return self._once(
+            ("residual",), b, lambda: [product(self.queue, A, x, q), room.bind(passes.RESIDUAL_NORM, b=b, q=q, r=r)]
+        )
 
     def norm(self, r: cl_array.Array) -> float:
         """Return the norm of a vector; waits."""
-        self._rooms[0].bind(passes.NORM, r=r)()
+        for command in self._once(("norm",), r, lambda: [self._rooms[0].bind(passes.NORM, r=r)]):
+            command()
         return self.last_norm()
 
     def last_norm(self) -> float:
@@ -141,7 +172,8 @@ class Workspace:
         r : pyopencl.array.Array, optional
             The residual of x. None: x is to be made from 0, whatever is in it.
         """
-        return self._level(0, kind, again, b, x, from_zero=r is None, r=r)
+        key = "cycle", kind, again, r is None
+        return self._once(key, b, lambda: self._level(0, kind, again, b, x, from_zero=r is None, r=r))
 
     def _inner(self, at: int, kind: str, again: int, *, from_zero: bool) -> list[Command]:
         """Return the commands of a cycle on a coarser level, on its own vectors."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+import functools
 
 import numpy as np
 from pyopencl import array as cl_array
@@ -83,11 +83,7 @@ class Level:
         """
         if self._rho is None:
             queue, A = in_order(self.A.queue), self.A
-
-            def multiply(x: cl_array.Array, y: cl_array.Array) -> Any:
-                return product(queue, A, x, y)()
-
-            found = spectral_radius(Chain(queue), multiply, self.inverse())
+            found = spectral_radius(Chain(queue), functools.partial(product, queue, A), self.inverse())
             if not np.isfinite(found):
                 raise ValueError("A: has values that are not finite, or too large")
             if not found:

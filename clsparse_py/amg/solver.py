@@ -226,25 +226,24 @@ class MultilevelSolver:
 
     def _iterate(self, system: System, kind: str, again: int, residuals: list[float] | None) -> int:
         """Solve a system by cycles, and return info."""
-        space, b, x = self._workspace(system.chain.queue, system.dtype), system.b, system.x
-        r = space.finest.vector()
-        measured = space.residual(b, x, r)
-        cycle = space.cycle(kind, again, b, x, r)
-        with space.lock:
-            bound = system.rtol * (space.norm(b) or 1.0)
-        norm = _run(space, measured)
-        if residuals is not None:
-            residuals[:] = [norm]
-        for iteration in range(1, system.maxiter + 1):
-            norm = _run(space, [*cycle, *measured])
+        space = self._workspace(system.chain.queue, system.dtype)
+        with space.borrowed(system.b, system.x) as (b, x, r):
+            measured, cycle = space.residual(b, x, r), space.cycle(kind, again, b, x, r)
+            with space.lock:
+                bound = system.rtol * (space.norm(b) or 1.0)
+            norm = _run(space, measured)
             if residuals is not None:
-                residuals.append(norm)
-            if system.callback is not None:
-                system.callback(x)
-            if norm < bound:
-                return 0
-            if not np.isfinite(norm):
-                return iteration
+                residuals[:] = [norm]
+            for iteration in range(1, system.maxiter + 1):
+                norm = _run(space, [*cycle, *measured])
+                if residuals is not None:
+                    residuals.append(norm)
+                if system.callback is not None:
+                    system.callback(x)
+                if norm < bound:
+                    return 0
+                if not np.isfinite(norm):
+                    return iteration
         return system.maxiter
 
     def _accelerated(

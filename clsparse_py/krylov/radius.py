@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import scipy.linalg
 from pyopencl import array as cl_array
 
 from clsparse_py.krylov.sweep import Layout, Pass, Sweeps
-from clsparse_py.krylov.system import Apply
 from clsparse_py.launch import Chain
 
 __all__ = ["LAYOUT", "PASSES", "spectral_radius"]
@@ -43,7 +44,9 @@ _STEP = Pass(
 PASSES = (_START, _SUMS, _STEP)
 
 
-def spectral_radius(chain: Chain, A: Apply, inverse: cl_array.Array, steps: int = 15) -> float:
+def spectral_radius(
+    chain: Chain, A: Callable[[cl_array.Array, cl_array.Array], Callable[[], object]], inverse: cl_array.Array, steps: int = 15
+) -> float:
     """Return about the largest absolute eigenvalue of D^-1 A, from below; one read. Not finite if a value of A is not.
 
     Parameters
@@ -51,7 +54,7 @@ def spectral_radius(chain: Chain, A: Apply, inverse: cl_array.Array, steps: int 
     chain : Chain
         Of a queue in order.
     A : callable
-        Enqueues the product with A.
+        Returns what enqueues ``q = A u`` for vectors u and q.
     inverse : pyopencl.array.Array
         That of A's diagonal D; 0 for rows that do not count.
     steps : int
@@ -61,10 +64,13 @@ def spectral_radius(chain: Chain, A: Apply, inverse: cl_array.Array, steps: int 
     sweeps = Sweeps(chain, inverse.size, inverse.dtype, LAYOUT, steps)
     u, before, q = (sweeps.vector() for _ in range(3))
     sweeps.bind(_START, inverse=inverse, u=u, before=before)()
+    multiply, sums_of = A(u, q), sweeps.bind(_SUMS, u=u, q=q, inverse=inverse)
+    advance = sweeps.bind(_STEP, q=q, inverse=inverse, u=u, before=before)
     for step in range(steps):
-        A(u, q)
-        sweeps.bind(_SUMS, step, u=u, q=q, inverse=inverse)()
-        sweeps.bind(_STEP, step, q=q, inverse=inverse, u=u, before=before)()
+        multiply()
+        for each in (sums_of, advance):
+            each.use(step)
+            each()
     sums = chain.read(sweeps.sums, steps * len(LAYOUT.sums) * sweeps.groups).reshape(steps, len(LAYOUT.sums), sweeps.groups)
     along, size = np.moveaxis(sums.sum(axis=2, dtype=np.complex128).real, 1, 0)
     if not (np.isfinite(along).all() and np.isfinite(size).all()):

@@ -32,6 +32,8 @@ _WORK_GROUP, _GROUPS_PER_UNIT, _UNROLL = 256, 4, 8
 _REGISTERS = 64
 #: Work-groups, of one work-item, to a compute unit of a CPU device, and entries that a work-item has in flight there.
 _CHUNKS_PER_UNIT, _CHUNK_UNROLL = 4, 4
+#: The place of the part among a kernel's arguments.
+_PART = 2
 
 _REAL = """T times(const T a, const T b) { return a * b; }
 T quotient(const T a, const T b) { return a / b; }
@@ -212,6 +214,10 @@ class Bound:
     def __call__(self) -> cl.Event:
         """Enqueue the pass."""
         return submit(self._kernel, cl.enqueue_nd_range_kernel, self._queue, self._kernel, *self._sizes)
+
+    def use(self, part: int) -> None:
+        """Use the scalars and sums of another part from now on: another kernel takes a hundred times as long to make."""
+        self._kernel.set_arg(_PART, np.uint64(part))
 
 
 class Sweeps:

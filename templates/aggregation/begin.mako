@@ -10,13 +10,13 @@ Result        exact
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const ulong n, const ulong stride, const ulong step, const ulong span,
-    global const I *restrict indptr, global const I *restrict indices, global uchar *restrict state, global I *restrict reach)
+    global const I *restrict indptr, global const I *restrict indices, global uint *restrict state, global I *restrict reach)
 {
     const ulong begin = get_global_id(0) * stride, end = min(n, begin + span);
     for (ulong node = begin; node < end; node += step) {
         const I stop = indptr[node + 1];
         I first = (I)node;
-        uchar has_neighbour = 0;
+        uint has_neighbour = 0;
         for (I k = indptr[node]; k < stop; ++k) {
             const I other = indices[k];
             has_neighbour |= other != (I)node;

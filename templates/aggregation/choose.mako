@@ -23,7 +23,7 @@ kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 % if serial:
 void ${name}(
     const ulong n, const uint n_blocks, const uint shift, global const uint *restrict order,
-    global const I *restrict indptr, global const I *restrict indices, global uchar *restrict state)
+    global const I *restrict indptr, global const I *restrict indices, global uint *restrict state)
 {
     for (uint place = 0; place < n_blocks; ++place) {
         const ulong first = (ulong)order[place] << shift, last = min(n, first + (1ul << shift));
@@ -49,18 +49,18 @@ void ${name}(
 void ${name}(
     const ulong n, const ulong stride, const ulong step, const ulong span, const uint shift, const uint counts,
     global const uint *restrict rank, global const I *restrict indptr, global const I *restrict indices,
-    global const uchar *restrict state, global uchar *restrict after, global uint *restrict undecided)
+    global const uint *restrict state, global uint *restrict after, global uint *restrict undecided)
 {
     const ulong begin = get_global_id(0) * stride, end = min(n, begin + span);
     for (ulong at = begin; at < end; at += step) {
         const I node = (I)at;
-        uchar found = state[node];
+        uint found = state[node];
         if (found == 1) {
             bool waits = false, is_near = false;
             const I first = indptr[node], stop = indptr[node + 1];
             for (I k = first; k < stop && !waits; ++k) {
                 const I near = indices[k];
-                const uchar is = state[near];
+                const uint is = state[near];
                 if (near != node && is != 0 && comes_before(rank, shift, near, node)) {
                     waits = is == 1;
                     is_near |= is == 2;
@@ -73,7 +73,7 @@ void ${name}(
                 const I last = indptr[near + 1];
                 for (I m = indptr[near]; m < last; ++m) {
                     const I far = indices[m];
-                    const uchar is = state[far];
+                    const uint is = state[far];
                     if (far != node && is != 0 && comes_before(rank, shift, far, node)) {
                         waits |= is == 1;
                         is_near |= is == 2;

@@ -14,7 +14,7 @@ void ${name}(
     const ulong n, const ulong stride, const ulong step, const ulong span,
     global const I *restrict indptr, global const I *restrict indices,
 % if near:
-    global const uchar *restrict state, global const I *restrict number, global I *restrict joined)
+    global const uint *restrict state, global const I *restrict number, global I *restrict joined)
 % else:
     global const I *restrict before, global I *restrict joined, global I *restrict has_joined)
 % endif

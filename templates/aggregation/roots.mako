@@ -9,7 +9,7 @@ Result        exact
 </%doc>
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
-    const ulong n, const ulong stride, const ulong step, const ulong span, global const uchar *restrict state,
+    const ulong n, const ulong stride, const ulong step, const ulong span, global const uint *restrict state,
     global I *restrict is_root)
 {
     const ulong begin = get_global_id(0) * stride, end = min(n, begin + span);
