@@ -31,16 +31,38 @@ class _Room:
     """The vectors of one level, and what its passes share."""
 
     def __init__(self, queue: cl.CommandQueue, dtype: np.dtype[Any], level: Level) -> None:
-        self.smoothers = level.presmoother, level.postsmoother
-        gains = dict.fromkeys(gain for each in self.smoothers if each is not None for gain in each.coefficients)
-        self.parts = {gain: part for part, gain in enumerate(gains)}
-        self._chain = Chain(queue)
-        self.sweeps = Sweeps(self._chain, level.A.shape[0], dtype, passes.LAYOUT, max(len(gains), 1))
-        scalars = np.zeros((max(len(gains), 1), len(passes.LAYOUT.scalars)), dtype)
-        scalars[: len(gains), 0] = [_cast(gain, dtype) for gain in gains]
-        self.sweeps.set_all(scalars.ravel())
+        self._chain, self._level, self._dtype, self._vectors = Chain(queue), level, dtype, dict[str, cl_array.Array]()
+        self.sweeps = Sweeps(self._chain, level.A.shape[0], dtype, passes.LAYOUT, max(len(self._gains), 1))
         self.A, self.P, self.R = (None if each is None else _as(each, dtype) for each in (level.A, level.P, level.R))
-        self._level, self._vectors = level, dict[str, cl_array.Array]()
+        self._matrices = level.A, level.P, level.R
+        self._set_gains()
+
+    @property
+    def smoothers(self) -> tuple[Smoother | None, Smoother | None]:
+        """Those before and after the correction."""
+        return self._level.presmoother, self._level.postsmoother
+
+    @property
+    def _gains(self) -> list[complex]:
+        return [gain for each in self.smoothers if each is not None for gain in each.coefficients]
+
+    def _set_gains(self) -> None:
+        gains = self._gains
+        scalars = np.zeros((max(len(gains), 1), len(passes.LAYOUT.scalars)), self._dtype)
+        scalars[: len(gains), 0] = gains if self._dtype.kind == "c" else np.real(gains)
+        self.sweeps.set_all(scalars.ravel())
+
+    def follows(self) -> bool:
+        """Take over what changed in the level; return False if commands that are known would not see it."""
+        current = self._level.A, self._level.P, self._level.R
+        own = self.A, self.P, self.R
+        if any(a is not b or b is not c for a, b, c in zip(self._matrices, current, own, strict=True)):
+            return False
+        self._set_gains()
+        if "inverse" in self._vectors:
+            inverse = self._vectors["inverse"]
+            self._chain.copy(inverse, _vector_as(self._level.inverse(), inverse.dtype), inverse.size)
+        return True
 
     def vector(self, name: str) -> cl_array.Array:
         """Return the vector of a name, which is allocated once."""
@@ -59,13 +81,14 @@ class _Room:
                 self.sweeps.fill(inverse, 1)
         return self._vectors[name]
 
-    def bind(self, of: Pass, gain: complex | None = None, **vectors: cl_array.Array) -> Command:
-        """Return a pass over vectors."""
-        return self.sweeps.bind(of, 0 if gain is None else self.parts[gain], 0, **vectors)
+    def bind(self, of: Pass, part: int = 0, **vectors: cl_array.Array) -> Command:
+        """Return a pass over vectors; part is the place of a smoother's coefficient among those of both."""
+        return self.sweeps.bind(of, part, 0, **vectors)
 
-
-def _cast(gain: complex, dtype: np.dtype[Any]) -> Any:
-    return gain if dtype.kind == "c" else np.real(gain)
+    def parts(self, is_after: bool) -> range:
+        """Return the parts that hold the coefficients of a smoother."""
+        before, after = (0 if each is None else len(each.coefficients) for each in self.smoothers)
+        return range(before, before + after) if is_after else range(before)
 
 
 def _as(A: csr_array, dtype: np.dtype[Any]) -> csr_array:
@@ -102,9 +125,15 @@ class Workspace:
         self.queue, self.lock = queue, threading.RLock()
         self._rooms = [_Room(queue, dtype, level) for level in levels]
         self._coarse = _as(coarse, dtype)
+        self._is_plain = self._coarse is coarse
         self._known: dict[tuple[Any, ...], list[Command]] = {}
         self._own = tuple(self.finest.vector() for _ in range(3))
         self._is_lent = False
+
+    def follows(self) -> bool:
+        """Take over what changed in the levels; return False if another workspace is needed."""
+        found = [room.follows() for room in self._rooms]
+        return self._is_plain and all(found)
 
     @contextmanager
     def borrowed(self, b: cl_array.Array, x: cl_array.Array) -> Iterator[tuple[cl_array.Array, cl_array.Array, cl_array.Array]]:
@@ -200,15 +229,14 @@ class Workspace:
         assert room.A is not None
         assert room.R is not None
         assert room.P is not None
-        before, after = room.smoothers
-        commands = self._smoothed(room, before, b, x, from_zero=from_zero, r=r)
+        commands = self._smoothed(room, False, b, x, from_zero=from_zero, r=r)
         q, residual = room.vector("q"), room.vector("r")
         commands.append(product(self.queue, room.A, x, q))
         commands.append(room.bind(passes.RESIDUAL, b=b, q=q, r=residual))
         commands.append(product(self.queue, room.R, residual, below.vector("b")))
         commands += self._corrected(at + 1, kind, again)
         commands.append(product(self.queue, room.P, below.vector("x"), x, adds=True))
-        return commands + self._smoothed(room, after, b, x)
+        return commands + self._smoothed(room, True, b, x)
 
     def _corrected(self, at: int, kind: str, again: int) -> list[Command]:
         """Return what solves for the correction on a coarser level: from its own b to its own x."""
@@ -246,7 +274,7 @@ class Workspace:
     def _smoothed(
         self,
         room: _Room,
-        smoother: Smoother | None,
+        is_after: bool,
         b: cl_array.Array,
         x: cl_array.Array,
         *,
@@ -255,6 +283,7 @@ class Workspace:
     ) -> list[Command]:
         """Return the commands of a smoother; r is the residual of x, if it is there."""
         commands: list[Command] = []
+        smoother, parts = room.smoothers[is_after], room.parts(is_after)
         steps = 0 if smoother is None else smoother.iterations
         if from_zero and (not steps or (smoother is not None and len(smoother.coefficients) > 1)):
             commands.append(functools.partial(room.sweeps.fill, x))
@@ -263,14 +292,21 @@ class Workspace:
             given = (b if from_zero else r) if not step else None
             is_first = from_zero and not step
             one = self._jacobi if len(smoother.coefficients) == 1 else self._polynomial
-            commands += one(room, smoother, b, x, given, is_first)
+            commands += one(room, smoother, parts, b, x, given, is_first)
         return commands
 
     def _jacobi(
-        self, room: _Room, smoother: Smoother, b: cl_array.Array, x: cl_array.Array, r: cl_array.Array | None, from_zero: bool
+        self,
+        room: _Room,
+        smoother: Smoother,
+        parts: range,
+        b: cl_array.Array,
+        x: cl_array.Array,
+        r: cl_array.Array | None,
+        from_zero: bool,
     ) -> list[Command]:
         """Return one step of a Jacobi method, from a residual if it is there."""
-        (gain,), inverse = smoother.coefficients, room.inverse(smoother)
+        (gain,), inverse = parts, room.inverse(smoother)
         if r is not None:
             of = passes.JACOBI_BEGIN if from_zero else passes.JACOBI_OF_RESIDUAL
             return [room.bind(of, gain, r=r, inverse=inverse, x=x)]
@@ -282,13 +318,14 @@ class Workspace:
         self,
         room: _Room,
         smoother: Smoother,
+        parts: range,
         b: cl_array.Array,
         x: cl_array.Array,
         r: cl_array.Array | None,
         from_zero: bool,  # noqa: ARG002
     ) -> list[Command]:
         """Return one step of a smoother that is a polynomial; x is 0 at the first, if it begins from there."""
-        (first, *between, last), inverse = smoother.coefficients, room.inverse(smoother)
+        (first, *between, last), inverse = parts, room.inverse(smoother)
         assert room.A is not None
         q, s, h = (room.vector(name) for name in ("q", "s", "h"))
         multiply = product(self.queue, room.A, h, q)

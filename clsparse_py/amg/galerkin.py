@@ -39,13 +39,15 @@ class RapPlan(SetOnce):
     def __init__(self, first: SpgemmPlan[csr_array], last: SpgemmPlan[csr_array], order: str, products: dict[str, float]) -> None:
         self._first, self._last, self.order, self.products = first, last, order, products
 
-    def __call__(self, r_data: Any = None, a_data: Any = None, p_data: Any = None) -> csr_array:
+    def __call__(self, r_data: Any = None, a_data: Any = None, p_data: Any = None, *, out: csr_array | None = None) -> csr_array:
         """Return the product of some values, which is not waited for.
 
         Parameters
         ----------
         r_data, a_data, p_data : pyopencl.array.Array or array_like, optional
             In the order of the entries of R, A and P; by default the values that they had when the plan was made.
+        out : csr_array, optional
+            An earlier result of this plan: its values are overwritten.
 
         Raises
         ------
@@ -53,8 +55,8 @@ class RapPlan(SetOnce):
             A wrong shape, dtype or context.
         """
         if self.order == "R(AP)":
-            return self._last(r_data, self._first(a_data, p_data).data)
-        return self._last(self._first(r_data, a_data).data, p_data)
+            return self._last(r_data, self._first(a_data, p_data).data, out=out)
+        return self._last(self._first(r_data, a_data).data, p_data, out=out)
 
     def __repr__(self) -> str:
         rows, columns = self._last.shape

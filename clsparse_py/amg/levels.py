@@ -57,9 +57,9 @@ class Level:
     _inverse: cl_array.Array | None = dataclasses.field(default=None, init=False, repr=False)
     _rho: float | None = dataclasses.field(default=None, init=False, repr=False)
 
-    def replace(self, A: csr_array) -> None:
-        """Take a matrix with other values."""
-        self.A, self._inverse, self._rho = A, None, None
+    def changed(self) -> None:
+        """Take note that the matrix has other values."""
+        self._inverse, self._rho = None, None
 
     def inverse(self) -> cl_array.Array:
         """Return the inverse of the diagonal, 0 where that is 0; made at the first call."""

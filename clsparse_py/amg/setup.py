@@ -56,23 +56,25 @@ class _Step:
         self._transposed: Any = None
         self._galerkin: RapPlan | None = None
 
-    def run(self, level: Level) -> csr_array:
-        """Set a level's P and R for the values that its matrix has, and return the matrix of the next level."""
+    def run(self, level: Level, below: csr_array | None = None) -> csr_array:
+        """Set a level's P and R for the values that its matrix has, and return the matrix of the next level.
+
+        ``below`` is the one of before, of which the values are overwritten, as those of P and R are.
+        """
         A, queue = level.A, in_order(level.A.queue)
         P = A.assembled(self._T.structure, self._T.data)
         for at, omega in enumerate(self._omegas):
-            gain = omega / level.rho()
-            values = smoothing_values(queue, (A.data, A.indices, A.indptr), level.inverse(), gain)
+            values = smoothing_values(queue, (A.data, A.indices, A.indptr), level.inverse(), omega / level.rho())
             if at == len(self._smoothed):
                 self._smoothed.append(spgemm_plan(A.assembled(A.structure, values), P))
-            P = self._smoothed[at](values, P.data)
+            P = self._smoothed[at](values, P.data, out=level.P if at == len(self._omegas) - 1 else None)
         level.P = P
         self._transposed = self._transposed or P.transpose_plan()
         is_conjugate = P.dtype.kind == "c" and self._symmetry == "hermitian"
-        level.R = self._transposed(mapped(queue, P.data, "conjugate") if is_conjugate else P.data)
+        level.R = self._transposed(mapped(queue, P.data, "conjugate") if is_conjugate else P.data, out=level.R)
         if self._galerkin is None:
             self._galerkin = rap_plan(level.R, A, P, order="R(AP)")
-        return self._galerkin(level.R.data, A.data, P.data)
+        return self._galerkin(level.R.data, A.data, P.data, out=below)
 
 
 def smoothed_aggregation_solver(
@@ -172,11 +174,12 @@ class _Refresh:
     def __init__(self, steps: list[_Step], smoothers: tuple[list[Any], list[Any]]) -> None:
         self._steps, self._smoothers = steps, smoothers
 
-    def __call__(self, levels: list[Level], A: csr_array) -> None:
-        """Replace the matrices of all levels."""
-        levels[0].replace(A)
-        for at, step in enumerate(self._steps):
-            levels[at + 1].replace(step.run(levels[at]))
+    def __call__(self, levels: list[Level]) -> None:
+        """Overwrite the values of all coarser levels."""
+        for level, below, step in zip(levels, levels[1:], self._steps, strict=False):
+            level.changed()
+            below.A = step.run(level, below.A)
+        levels[-1].changed()
         _smooth(levels, self._smoothers)
 
 

@@ -19,10 +19,12 @@ from clsparse_py.amg import by_host
 from clsparse_py.amg.cycles import CYCLES, Workspace
 from clsparse_py.amg.levels import Level
 from clsparse_py.base import on_device
+from clsparse_py.by_host import placed
 from clsparse_py.csr import csr_array
 from clsparse_py.device import in_order
 from clsparse_py.errors import BuildError
 from clsparse_py.krylov.system import Apply, System
+from clsparse_py.launch import Chain
 from clsparse_py.linalg.operators import DeviceOperator
 from clsparse_py.linalg.problem import solved
 from clsparse_py.matrix import Matrix, Sparse
@@ -54,13 +56,15 @@ class MultilevelSolver:
     True
     """
 
-    def __init__(self, levels: list[Level], refreshed: Callable[[list[Level], csr_array], None] | None = None) -> None:
+    def __init__(self, levels: list[Level], refreshed: Callable[[list[Level]], None] | None = None) -> None:
         self.levels = levels
-        self._refreshed = refreshed
-        self._begin()
+        self._refreshed, self._is_own = refreshed, False
+        self._workspaces: dict[tuple[int, str], Workspace] = {}
+        inverse = self._inverse()
+        self._coarse = csr_array(_full(inverse), queue=levels[-1].A.queue)
 
-    def _begin(self) -> None:
-        """Invert the coarsest matrix, on the host; nothing else is known."""
+    def _inverse(self) -> np.ndarray[Any, Any]:
+        """Return the inverse of the coarsest matrix, which the host makes."""
         coarsest = self.levels[-1].A
         n = coarsest.shape[0]
         if n > _MAX_DENSE:
@@ -68,9 +72,8 @@ class MultilevelSolver:
         dense = coarsest.toarray()
         if not np.isfinite(dense).all():
             raise ValueError("A: has values that are not finite, or too large")
-        inverse = scipy.linalg.pinv(dense) if n else dense
-        self._coarse = csr_array(_full(inverse), queue=coarsest.queue)
-        self._workspaces: dict[tuple[int, str], Workspace] = {}
+        found: np.ndarray[Any, Any] = scipy.linalg.pinv(dense) if n else dense
+        return found
 
     def __repr__(self) -> str:
         nnz = [level.A.nnz for level in self.levels]
@@ -99,7 +102,7 @@ class MultilevelSolver:
     def refresh(self, values: Any) -> None:
         """Set the hierarchy anew for other values of A: aggregates, tentative prolongators and all plans of products are kept.
 
-        Preconditioners made before go on with the old values.
+        Preconditioners made before have the new values, too.
 
         Parameters
         ----------
@@ -135,8 +138,15 @@ class MultilevelSolver:
             raise ValueError(f"values: must have the {A.nnz} entries of A, has shape {data.shape}")
         if np.result_type(data.dtype, A.dtype) != A.dtype:
             raise TypeError(f"values: must have A's dtype, {A.dtype}, has {data.dtype}")
-        refreshed(self.levels, A.assembled(A.structure, place_part(A.queue, "values", data, A.dtype, copy=True)))
-        self._begin()
+        placed_values = place_part(A.queue, "values", data, A.dtype, copy=True)
+        if self._is_own:
+            _overwrite(A, placed_values)
+        else:
+            # The first values are the caller's.
+            self.levels[0].A, self._is_own = A.assembled(A.structure, placed_values), True
+        refreshed(self.levels)
+        _overwrite(self._coarse, placed(A.queue, "an inverse", self._inverse().ravel()))
+        self._workspaces = {key: space for key, space in self._workspaces.items() if space.follows()}
 
     def aspreconditioner(self, cycle: str = "V") -> DeviceOperator:
         """Return one cycle from 0 as an operator: ``M`` of the solvers here, which apply it on the device, and of SciPy's.
@@ -289,6 +299,13 @@ class MultilevelSolver:
         if key not in self._workspaces:
             self._workspaces[key] = Workspace(self.levels, self._coarse, queue, dtype)
         return self._workspaces[key]
+
+
+def _overwrite(A: csr_array, values: cl_array.Array) -> None:
+    """Write values into those of a matrix, which commands that are known read."""
+    chain = Chain(A.queue, values, writes=(A.data,))
+    chain.copy(A.data, values, values.size)
+    chain.finish(A.data)
 
 
 def _values_of(given: Any, A: csr_array) -> cl_array.Array:

@@ -146,16 +146,27 @@ def test_refresh_is_another_set_up(wide: cl.CommandQueue) -> None:
     host = grid()
     ml = solver(wide, host)
     plans = [level.A.structure for level in ml.levels]
-    scale = scipy.sparse.diags_array(1 + np.arange(576) / 100)
-    other = scipy.sparse.csr_array(scale @ host @ scale)
+    M = ml.aspreconditioner()
+    single = solver(wide, host.astype(np.float32))
+    mixed = single.aspreconditioner()
+    first = ml.levels[0].A
     b = np.arange(576) % 7 - 2.5
-    for values in (other.data, cl_array.to_device(wide, other.data), other, clsparse_py.csr_array(other, queue=wide)):
+    for turn in range(5):
+        scale = scipy.sparse.diags_array(1 + np.arange(576) * (turn + 1) / 100)
+        other = scipy.sparse.csr_array(scale @ host @ scale)
+        on_device = cl_array.to_device(wide, other.data)
+        values = (other.data, on_device, other, clsparse_py.csr_array(other, queue=wide), 2 * (other / 2).tocsc())[turn]
         ml.refresh(values)
+        single.refresh(other.data.astype(np.float32))
         assert [level.A.structure for level in ml.levels] == plans
         wanted = solver(wide, other)
         for found, level in zip(ml.levels, wanted.levels, strict=True):
             np.testing.assert_allclose(found.A.toarray(), level.A.toarray(), rtol=1e-10, atol=1e-10)
         np.testing.assert_allclose(ml.solve(b, tol=1e-8), wanted.solve(b, tol=1e-8), rtol=1e-6)
+        exact = wanted.aspreconditioner() @ b
+        np.testing.assert_allclose(M @ b, exact, atol=1e-10 * np.abs(exact).max())
+        np.testing.assert_allclose(mixed @ b, exact, atol=1e-3 * np.abs(exact).max())
+    np.testing.assert_array_equal(first.data.get(), host.data)
     for wrong, message in (
         (other.data[:5], "must have the"),
         (other.T @ other, "another structure"),
