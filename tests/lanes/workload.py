@@ -395,7 +395,7 @@ def main() -> None:
     cases += construct_cases(axes.dtypes)
     cases += indexing_cases(axes.dtypes[:2] if simulated else axes.dtypes)
     cases += krylov_cases(axes.dtypes)
-    cases += amg_cases(axes.dtypes)
+    cases += amg_cases(axes.dtypes, simulated=simulated)
     cases += mask_cases(axes.dtypes)
     cases += mixed_cases(device.fp64)
     if not device.fp64:
