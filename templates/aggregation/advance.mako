@@ -1,12 +1,13 @@
 <%doc>
-The set of `choose` for a symmetric graph, in steps of which each touches only nodes that are decided in it. `count`: how many nodes
-before each it waits for. `decide`: nodes that wait for none are in the set, and those within two edges of them are not. `release`:
-nodes that are decided are waited for no more.
+The set of `choose` for a symmetric graph, in steps of which each touches only nodes that are decided in it. `count`: how many
+nodes before each it waits for. `decide`: nodes that wait for none are in the set, and those within two edges of them are not.
+`release`: nodes that are decided are waited for no more.
 
 Source        Kahn, "Topological sorting of large networks"; the set is that of `choose`
 Index space   `count`: work-items that stride over the nodes; else teams of `lanes` work-items for each node that is listed
-Inputs        a valid structure; shift and rank: the order, as for `choose`. A node is waited for once for each path to it of one or
-              two edges. counters: of nodes that are ready, decided, and of edges without their mirror image; turn says which of two
+Inputs        a valid structure; shift and rank: the order, as for `choose`. A node is waited for once for each path to it of one
+              or two edges. counters: two each of nodes that are ready and decided, of which turn says which, and whether an edge
+              lacks its mirror image
 Output        state, waits; ready: nodes that wait for none, of the next turn; decided
 Local memory  none
 Result        exact; lists are in any order
