@@ -46,7 +46,7 @@ class _Given:
 
     @staticmethod
     def _vector(name: str, values: Any, n: int) -> Any:
-        found = right_side(name, values, n)
+        found = right_side(name, values if isinstance(values, cl_array.Array) else np.atleast_1d(values), n)
         if found.ndim > 1 and found.shape[1] != 1:
             raise ValueError(f"{name}: must be one vector, has shape {found.shape}")
         return found if found.ndim == 1 else found[:, 0]

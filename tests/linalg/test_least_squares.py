@@ -86,6 +86,8 @@ def test_operands_of_any_kind(wide: cl.CommandQueue, method: str, capsys: pytest
     np.testing.assert_array_equal(found[0].get(), wanted[0])
     np.testing.assert_array_equal(solver(A, b[:, None])[0], wanted[0])
     np.testing.assert_array_equal(solver(A, list(b))[0], wanted[0])
+    row = clsparse_py.csr_array([[1.0, 2.0]], queue=wide)
+    np.testing.assert_allclose(solver(row, 3.0)[0], [0.6, 1.2])
     single = clsparse_py.csr_array(host.astype(np.float32), queue=wide)
     assert solver(single, b.astype(np.float32))[0].dtype == np.float32
     np.testing.assert_allclose(solver(A, b, show=True)[0], wanted[0], rtol=1e-6)
