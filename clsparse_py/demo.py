@@ -28,7 +28,7 @@ from clsparse_py.device import describe
 from clsparse_py.errors import BuildError
 from clsparse_py.matrix_files import SUFFIXES, read_matrix
 from clsparse_py.records import dataclass
-from clsparse_py.rounding import largest_share, rounding_bound
+from clsparse_py.rounding import max_share, rounding_bound
 
 T = TypeVar("T")
 
@@ -380,7 +380,7 @@ def _error(A: scipy.sparse.csr_array, x: np.ndarray[Any, Any], y: np.ndarray[Any
     exact = A.astype(wide)
     reference = exact @ x.astype(wide)
     bound = rounding_bound(np.diff(A.indptr), abs(exact) @ np.abs(x).astype(np.float64), A.dtype, wide)
-    return largest_share(y, reference, bound)
+    return max_share(y, reference, bound)
 
 
 def run(queue: cl.CommandQueue, files: Sequence[str], console: Console, errors: Console) -> int:

@@ -12,7 +12,7 @@ from clsparse_py._spgemm import spgemm, spgemm_estimate, spgemm_plan
 from clsparse_py._transpose import transpose
 from clsparse_py.csr import csr_array
 from clsparse_py.records import dataclass
-from clsparse_py.rounding import largest_share, rounding_bound
+from clsparse_py.rounding import max_share, rounding_bound
 
 __all__ = ["MOST_PRODUCTS", "Square", "squared"]
 
@@ -105,7 +105,7 @@ def _error(A: scipy.sparse.csr_array, B: scipy.sparse.csr_array, C: scipy.sparse
     reference = _values(A.astype(wide) @ B.astype(wide), structure)
     magnitude = _values(abs(A.astype(wide)) @ abs(B.astype(wide)), structure)
     bound = rounding_bound(np.repeat(np.diff(A.indptr), np.diff(C.indptr)), magnitude, C.dtype, wide)
-    return largest_share(C.data, reference, bound)
+    return max_share(C.data, reference, bound)
 
 
 def _values(matrix: Any, structure: scipy.sparse.csr_array) -> np.ndarray[Any, Any]:

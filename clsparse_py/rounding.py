@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["largest_share", "rounding_bound"]
+__all__ = ["max_share", "rounding_bound"]
 
 
 def rounding_bound(n_terms: Any, magnitude: Any, dtype: Any, reference: Any) -> np.ndarray[Any, Any]:
@@ -34,7 +34,7 @@ def rounding_bound(n_terms: Any, magnitude: Any, dtype: Any, reference: Any) -> 
     return np.asarray(roundings * float(np.finfo(dtype).eps + np.finfo(reference).eps) * magnitude)
 
 
-def largest_share(found: np.ndarray[Any, Any], reference: np.ndarray[Any, Any], bound: np.ndarray[Any, Any]) -> float:
+def max_share(found: np.ndarray[Any, Any], reference: np.ndarray[Any, Any], bound: np.ndarray[Any, Any]) -> float:
     """Return the largest distance of an element from its reference, in units of its bound.
 
     Equal elements, infinities and NaN included, have distance 0. The result is NaN if an element is NaN that should not be.

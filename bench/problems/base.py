@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clsparse_py.rounding import largest_share
+from clsparse_py.rounding import max_share
 
 Array = npt.NDArray[Any]
 # The result of a contestant: one array or several, in the order of the problem's reference.
@@ -120,4 +120,4 @@ def largest_error(found: Array, expected: Array, bound: Array, what: str) -> flo
             f"{wrong.size} of {distance.size} {what}s are off; {what} {first} is {found[first]!r}, needs {expected[first]!r} "
             f"within {bound[first]:.3g}"
         )
-    return largest_share(found, expected, bound)
+    return max_share(found, expected, bound)

@@ -33,7 +33,7 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
     lanes = Analysis(group, arithmetic.index, 4, 128, device.portability).within(group, device.portability.lane_width)
     assert lanes is not None  # a work-group has at least one work-item
     staged = Merge(1, 8, staged_c=16)
-    most_merged = merges(device, numeric, thresholds_of(device, numeric), registers=True)[-1]
+    longest_merge = merges(device, numeric, thresholds_of(device, numeric), registers=True)[-1]
     contract = EscContract.legal(device, numeric, True, "uint32", 128)
     values = EscContract.legal(device, phases["values"], False, "uint32", 128)
     esc = {
@@ -72,7 +72,7 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
         "spgemm/merge_item:local": Merge(1, 8, registers=False).record(device, numeric, listed=True),
         **{f"spgemm/merge_item:{phase}": staged.record(device, types, listed=False) for phase, types in phases.items()},
         "spgemm/merge_staged": Merge(1, 9, staged_c=28, staged_b=768).record(device, numeric, listed=False),
-        "spgemm/merge_team": most_merged.record(device, numeric, listed=True),
+        "spgemm/merge_team": longest_merge.record(device, numeric, listed=True),
         **{f"spgemm/merge_team:{phase}": Merge(4, 8).record(device, types, listed=True) for phase, types in phases.items()},
         "spgemm/merge_team:local": Merge(4, 8, registers=False).record(device, numeric, listed=True),
         "spgemm/merge_speculative": Merge(1, 8).speculative(device, phases["symbolic"], 1000),

@@ -32,10 +32,10 @@ __all__ = [
 
 #: The rows of counts behind those of the classes, with given runs and without; of those in `_MAXIMA` the largest count.
 _TOTALS = {
-    True: ("merged_tiles", "cut_tiles", "rounds", "decreasing", "runs_decrease", "most_rounds"),
+    True: ("merged_tiles", "cut_tiles", "rounds", "decreasing", "runs_decrease", "max_rounds"),
     False: ("merged_tiles", "cut_tiles", "rounds", "decreasing"),
 }
-_MAXIMA = ("rounds", "most_rounds")
+_MAXIMA = ("rounds", "max_rounds")
 #: The entries of the plan behind the rows' totals: the first and the last of each.
 _ENDS = ("bounds", "segment_ptr", "run_ptr")
 
@@ -127,7 +127,7 @@ class Totals:
         That a long segment takes, at most.
     decreasing, runs_decrease : int
         How often the bounds decrease, or the pointers to runs where they are given; how often where runs begin does.
-    most_rounds : int
+    max_rounds : int
         That the given runs of any segment take.
     bounds, segment_ptr, run_ptr : tuple of int
         The first and the last of each.
@@ -142,7 +142,7 @@ class Totals:
     segment_ptr: tuple[int, int]
     run_ptr: tuple[int, int]
     runs_decrease: int = 0
-    most_rounds: int = 0
+    max_rounds: int = 0
 
 
 @dataclass(frozen=True)

@@ -219,7 +219,7 @@ def enqueue_segmented_merge(
     if n and algorithm == "serial":
         enqueue_serial(chain, segments, n, x, target, runs, n, legal)
     elif n:
-        _enqueue_pairs(chain, segments, n_runs, totals.most_rounds, n, x, target, runs)
+        _enqueue_pairs(chain, segments, n_runs, totals.max_rounds, n, x, target, runs)
 
 
 def _count_falls(
@@ -235,10 +235,10 @@ def _count_falls(
 
 
 def _enqueue_pairs(
-    chain: Chain, segments: Segments, n_runs: int, most_rounds: int, n: int, x: Arrays, target: Arrays, runs: Runs
+    chain: Chain, segments: Segments, n_runs: int, max_rounds: int, n: int, x: Arrays, target: Arrays, runs: Runs
 ) -> None:
     """Enqueue Algorithm 1, a launch to a round: as `enqueue_rounds`, but that a pair is merged by one work-item."""
-    group, n_rounds = min(64, chain.device.max_work_group), max(most_rounds, 1)
+    group, n_rounds = min(64, chain.device.max_work_group), max(max_rounds, 1)
     built, record = chain.build(MergePairs(group, segments.index, runs, Elements.of(*x)))
     spare = spare_for(chain, n, x) if n_rounds > 1 else x
     counts = np.uint64(n_runs), np.int64(segments.n)

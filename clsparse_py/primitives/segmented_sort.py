@@ -131,7 +131,7 @@ class SortNetwork(OfElements):
             "bins": len(self.bins),
             "longest": self.bins[-1],
             "lanes": self.lanes,
-            "fewest_lanes": self.bins[0] // self.registers,
+            "min_lanes": self.bins[0] // self.registers,
             "registers": self.registers,
             "lane_width": self.lane_width,
             "packed": self.packed,

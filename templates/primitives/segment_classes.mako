@@ -63,7 +63,7 @@ void ${name}(
     barrier(CLK_LOCAL_MEM_FENCE);
     long merged_tiles = 0, cut_tiles = 0, rounds = 0, decreasing = 0;
 % if given:
-    long runs_decrease = 0, most_rounds = 0;
+    long runs_decrease = 0, max_rounds = 0;
     for (long run = get_global_id(0); run < n_runs; run += get_global_size(0))
         runs_decrease += run_ptr[run + 1] < run_ptr[run];
     if (get_global_id(0) == 0)
@@ -75,7 +75,7 @@ void ${name}(
         const long from = run_ptr[clamp(first, (long)0, n_runs)], to = run_ptr[clamp(last, (long)0, n_runs)];
         bounds[number] = (I)from;
         decreasing += last < first;
-        most_rounds = max(most_rounds, (long)rounds_of(last - first));
+        max_rounds = max(max_rounds, (long)rounds_of(last - first));
         const Segment s = segment_between(from, to, first, last - first);
 % else:
         const Segment s = segment_at(bounds, number);
@@ -100,7 +100,7 @@ void ${name}(
     decreasing = group_reduce_add(box, decreasing);
 % if given:
     runs_decrease = group_reduce_add(box, runs_decrease);
-    most_rounds = -group_reduce_min(box, -most_rounds);
+    max_rounds = -group_reduce_min(box, -max_rounds);
 % endif
     global long *mine = found + ${n_rows} * (ulong)group;
     for (uint i = me; i < ${n_classes}; i += ${work_group})

@@ -51,7 +51,7 @@ void ${name}(
 % for i in range(1, bins):
     bin += group >= plan[groups_at + ${i}];
 % endfor
-    const uint bits = ${fewest_lanes.bit_length() - 1} + bin;
+    const uint bits = ${min_lanes.bit_length() - 1} + bin;
     const long in_list = group - plan[groups_at + bin], slot = (in_list << (${work_group.bit_length() - 1} - bits)) + (me >> bits);
     const long list_begin = plan[lists_at + bin], n_listed = plan[lists_at + bin + 1] - list_begin;
     // Nothing where no segment is left for the work-group: no early return, as there are barriers.
