@@ -43,7 +43,7 @@ _CHUNKS_PER_CORE = 4
 #: Rows and entries that are worth a chunk.
 _MIN_CHUNK = 64
 #: Of a result that is made at once: its rows, at most; the entries that it has room for; those of a work-group.
-_ROWS_AT_ONCE, _MOST_AT_ONCE, _ENTRIES_OF_GROUP = 1 << 10, 1 << 15, 1 << 10
+_ROWS_AT_ONCE, _MOST_AT_ONCE, _ENTRIES_OF_GROUP = 1 << 10, 1 << 14, 1 << 10
 
 _lengths, _offsets, _chunked, _tiled = kept(Lengths), kept(Offsets), kept(RowsChunked), kept(Rows.legal)
 _of_mask, _masked_pointers = kept(Masked), kept(MaskedPointers)
