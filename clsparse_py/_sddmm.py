@@ -1,0 +1,187 @@
+"""SDDMM: a product of dense matrices at the places of a sparse one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+from typing_extensions import Self, override
+
+from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic, unsupported
+from clsparse_py.by_host import or_by_host, placed
+from clsparse_py.coordinates import rows_of
+from clsparse_py.device import Device
+from clsparse_py.elementwise.values import dense_values, require_results
+from clsparse_py.launch import Chain
+from clsparse_py.matrix import MatrixT
+from clsparse_py.memory import allocated
+from clsparse_py.operands import check_matrix
+from clsparse_py.overlap import require_inside
+from clsparse_py.product import ProductKernel
+from clsparse_py.records import dataclass
+from clsparse_py.transfer import contexts_match, fetched, from_host
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["Sampled", "sddmm"]
+
+_WORK_GROUP = 128
+#: Work-groups to a compute unit, at most.
+_GROUPS_PER_UNIT = 64
+#: Bytes that a work-item reads of each row at a time.
+_BYTES = 16
+
+
+@dataclass(frozen=True)
+class Sampled(ProductKernel):
+    """Parameters of ``templates/spmm/sddmm.mako``.
+
+    Attributes
+    ----------
+    lanes : int
+        Work-items to an entry: a power of two, at most the lane width.
+    items : int
+        Adjacent values that a work-item takes at a time.
+    """
+
+    template = "spmm/sddmm"
+    kind = "sddmm"
+
+    lanes: int
+    items: int
+
+    @classmethod
+    def legal(cls, device: Device, arithmetic: Arithmetic, n_inner: int) -> Self:
+        """Return the record for rows of so many values."""
+        group = 1 << min(_WORK_GROUP, device.max_work_group).bit_length() - 1
+        items = max(_BYTES // arithmetic.result.itemsize, 1)
+        most = 1 if device.is_cpu else min(group, device.portability.lane_width, 8)
+        lanes = 1
+        while 2 * lanes <= most and 2 * lanes * items <= n_inner:
+            lanes *= 2
+        return cls(group, arithmetic, replace(device.portability.at_most(lanes), load_once="plain"), False, lanes, items)
+
+    @property
+    @override
+    def shape_name(self) -> str:
+        return f"x{self.lanes}_n{self.items}_wg{self.work_group}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**self._common(), "lanes": self.lanes, "items": self.items}
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        lanes = min(self.lanes, 1 << max(min(work_group, lane_width), 1).bit_length() - 1)
+        group = work_group // lanes * lanes
+        return replace(self, work_group=group, lanes=lanes, portability=self.portability.at_most(lanes)) if group else None
+
+
+def sddmm(M: MatrixT, X: cl_array.Array | npt.ArrayLike, Y: cl_array.Array | npt.ArrayLike) -> MatrixT:
+    """Compute ``X @ Y`` at the places of a sparse matrix: the sampled product of dense matrices.
+
+    Parameters
+    ----------
+    M : csr_array
+        m x n: the places. Its values are not read: ``M * sddmm(M, X, Y)`` is the product that is scaled by them.
+    X : pyopencl.array.Array or array_like, shape (m, k)
+    Y : pyopencl.array.Array or array_like, shape (k, n)
+        Fastest with adjacent columns, such as ``Z.T`` of a C-contiguous Z; others are copied into that order.
+
+    Returns
+    -------
+    csr_array, m x n
+        With M's structure, which it shares, and values of the dtype that NumPy gives the product. Nothing waits.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Shapes, dtypes or contexts that do not go together; the message names the argument.
+
+    See Also
+    --------
+    spmm : Its gradient with respect to A's values is ``sddmm(A, G, X.T)``, that with respect to X is ``A.T @ G``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> M = sp.csr_array([[1, 0], [1, 1]])
+    >>> sp.sddmm(M, np.array([[1.0, 2.0], [3.0, 4.0]]), np.eye(2)).toarray()
+    array([[1., 0.],
+           [3., 4.]])
+    """
+    check_matrix(M)
+    m, n = M.shape
+    x, y = _operand(M, "X", X), _operand(M, "Y", Y)
+    if x.shape[0] != m:
+        raise ValueError(f"X: must have {m} rows, as M is {m} x {n}, has shape {x.shape} (dimension mismatch)")
+    if y.shape[1] != n:
+        raise ValueError(f"Y: must have {n} columns, as M is {m} x {n}, has shape {y.shape} (dimension mismatch)")
+    if x.shape[1] != y.shape[0]:
+        raise ValueError(f"Y: must have {x.shape[1]} rows, as X has columns, has shape {y.shape} (dimension mismatch)")
+    result = np.result_type(x.dtype, y.dtype)
+    require_results(M.queue, f"{x.dtype} times {y.dtype}", result)
+    values = _sampled(M.queue, M.indices, M.indptr, _with_adjacent_rows(M.queue, x), _with_adjacent_rows(M.queue, y.T))
+    return M.assembled(M.structure, values)
+
+
+def _operand(M: Any, name: str, given: Any) -> cl_array.Array:
+    """Return a dense operand on the device."""
+    on_device = isinstance(given, cl_array.Array)
+    values: Any = given if on_device else np.asarray(given)
+    if values.dtype.name not in OPENCL_TYPES:
+        raise unsupported(name, values.dtype)
+    if values.ndim != 2:
+        raise ValueError(f"{name}: must have 2 dimensions, has {values.ndim} (shape {values.shape})")
+    if not on_device:
+        require_results(M.queue, name, values.dtype)
+        return from_host(M.queue, values if values.flags.forc else np.ascontiguousarray(values), copy=False)
+    if not contexts_match(values, M.context):
+        raise ValueError(f"{name}: lives in another context than M")
+    require_inside(name, values)
+    return values
+
+
+def _with_adjacent_rows(queue: cl.CommandQueue, X: cl_array.Array) -> cl_array.Array:
+    """Return a matrix whose rows have adjacent values: itself, or a copy."""
+    item = X.dtype.itemsize
+    suits = (X.strides[1] == item or X.shape[1] < 2) and X.strides[0] >= 0
+    return X if suits and X.strides[0] % item == 0 and X.offset % item == 0 else dense_values(queue, X, "positive", X.dtype)
+
+
+def _sampled_by_host(
+    queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Array, X: cl_array.Array, Y: cl_array.Array
+) -> cl_array.Array:
+    """Return the result of `_sampled`, computed by NumPy."""
+    columns, begins = fetched(indices, queue), fetched(indptr, queue)
+    rows = np.repeat(np.arange(begins.size - 1), np.diff(begins))
+    x, y = (dense_values(queue, each, "positive", each.dtype).get(queue) for each in (X, Y))
+    dtype = np.result_type(x, y)
+    found = np.einsum("ek,ek->e", x[rows].astype(dtype), y[columns].astype(dtype))
+    return placed(queue, "values", found.astype(dtype))
+
+
+@or_by_host(_sampled_by_host)
+def _sampled(
+    queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Array, X: cl_array.Array, Y: cl_array.Array
+) -> cl_array.Array:
+    """Return the products of rows of X and of Y, at the places of a structure; rows of both have adjacent values."""
+    n, arithmetic = indices.size, Arithmetic(X.dtype.name, Y.dtype.name, indptr.dtype.name)
+    values = allocated(queue, "values of the sampled product", n, arithmetic.result)
+    if not n:
+        return values
+    rows = rows_of(queue, indptr, n)
+    chain = Chain(queue, indices, rows, X, Y)
+    record = Sampled.legal(chain.device, arithmetic, X.shape[1])
+    built, taken = chain.build_once(record, lambda: record)
+    groups = min(-(-n * taken.lanes // taken.work_group), chain.device.compute_units * _GROUPS_PER_UNIT)
+    dense = [(each, *(np.uint64(part // each.dtype.itemsize) for part in (each.offset, each.strides[0]))) for each in (X, Y)]
+    chain.launch(built, groups, np.uint64(n), np.uint64(X.shape[1]), *dense[0], *dense[1], rows, indices, values)
+    chain.finish(values)
+    return values

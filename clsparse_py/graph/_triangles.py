@@ -1,0 +1,194 @@
+"""Triangles of undirected graphs: products under a mask."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py._spgemm import spgemm
+from clsparse_py._spgemm.mask import masked_operands, masked_sums
+from clsparse_py._spgemm.mask_writes import let_through
+from clsparse_py.by_host import or_by_host, placed
+from clsparse_py.canonical import Parts, with_marked
+from clsparse_py.coordinates import rows_of
+from clsparse_py.csr import csr_array
+from clsparse_py.errors import BuildError
+from clsparse_py.graph.kernels import Orient
+from clsparse_py.graph.operands import delivered, graph_of
+from clsparse_py.launch import Chain, spread
+from clsparse_py.matrix import Matrix, Structure
+from clsparse_py.memory import allocated
+from clsparse_py.semiring import plus_pair
+from clsparse_py.transfer import fetched
+
+__all__ = ["k_truss", "triangle_count", "triangles"]
+
+_WORK_GROUP = 128
+
+
+def triangle_count(A: Any) -> int:
+    """Return how many triangles an undirected graph has.
+
+    Parameters
+    ----------
+    A : sparse array, n x n
+        Of a symmetric pattern: each edge is there twice. Values and entries on the diagonal do not count.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ValueError, TypeError
+        A is no square sparse array.
+
+    Notes
+    -----
+    Each edge is kept in the direction of higher degrees, as L. The sum of ``L @ L`` under the mask L is the count, and no entry
+    of the product is made beside L's.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> sp.graph.triangle_count(sp.csr_array(np.ones((4, 4)) - np.eye(4)))
+    4
+    """
+    L = _oriented(graph_of(A))
+    if not L.nnz:
+        return 0
+    # Of a product of patterns no value is read: the columns stand for them, whose dtype holds the counts.
+    L = Matrix.assembled(L.structure, L.indices)
+    try:
+        counts, _ = masked_sums(L.queue, masked_operands(L, L, L, plus_pair).product)
+    except BuildError:
+        return int(csr_array.assembled(*_parts(spgemm(L, L, mask=L, semiring=plus_pair))).sum())
+    return int(csr_array.assembled(L.structure, counts).sum())
+
+
+def triangles(A: Any, *, like: Any = None) -> Any:
+    """Return how many triangles of an undirected graph each vertex is in.
+
+    Parameters
+    ----------
+    A : sparse array, n x n
+        As for `triangle_count`.
+    like : pyopencl.array.Array or pyopencl.CommandQueue, optional
+        The result is a device array.
+
+    Returns
+    -------
+    numpy.ndarray or pyopencl.array.Array, shape (n,), int64
+
+    Raises
+    ------
+    ValueError, TypeError
+        As for `triangle_count`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> sp.graph.triangles(sp.csr_array([[0, 1, 1, 0], [1, 0, 1, 0], [1, 1, 0, 1], [0, 0, 1, 0]]))
+    array([1, 1, 1, 0])
+    """
+    S = _without_loops(graph_of(A)).astype(bool)
+    found = np.asarray(spgemm(S, S, mask=S, semiring=plus_pair).sum(axis=1)) // 2
+    return found if like is None else delivered(S.queue, placed(S.queue, "triangles", found), like)
+
+
+def k_truss(A: Any, k: int) -> csr_array:
+    """Return the k-truss of an undirected graph: its largest part whose edges are each in at least k - 2 of its triangles.
+
+    Parameters
+    ----------
+    A : sparse array, n x n
+        As for `triangle_count`.
+    k : int
+        At least 2.
+
+    Returns
+    -------
+    csr_array, n x n
+        The entries of A that are left, with their values; none is on the diagonal.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As for `triangle_count`; k is no integer from 2 on.
+
+    Notes
+    -----
+    Waits for the device once in each round; rounds end when no edge falls away.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> A = sp.csr_array([[0, 1, 1, 0], [1, 0, 1, 0], [1, 1, 0, 1], [0, 0, 1, 0]])
+    >>> sp.graph.k_truss(A, 3).nnz
+    6
+    """
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)):
+        raise TypeError(f"k: must be an integer, is {type(k).__name__}")
+    if k < 2:
+        raise ValueError(f"k: must be at least 2, is {k}")
+    G = _without_loops(graph_of(A))
+    S = Matrix.assembled(G.structure, G.indices)
+    while k > 2 and S.nnz:
+        support = csr_array.assembled(*_parts(spgemm(S, S, mask=S, semiring=plus_pair)))
+        kept = support > int(k) - 3
+        n_before, S = S.nnz, Matrix.assembled(kept.structure, kept.indices)
+        if S.nnz == n_before:
+            break
+    mask = S.structure.indptr, S.structure.indices
+    data, indices, indptr = let_through(G.queue, (G.data, G.indices, G.indptr), mask, G.shape[1], True)
+    return csr_array.assembled(Structure.canonical(G.queue, G.shape, indices, indptr), data)
+
+
+def _parts(C: Matrix) -> tuple[Structure, cl_array.Array]:
+    return C.structure, C.data
+
+
+def _without_loops(A: csr_array) -> csr_array:
+    """Return a graph without the entries on its diagonal."""
+    queue, n = A.queue, A.shape[0]
+    numbers = placed(queue, "the diagonal", np.arange(n + 1, dtype=A.indptr.dtype))
+    data, indices, indptr = let_through(queue, (A.data, A.indices, A.indptr), (numbers, numbers[:n]), n, False)
+    return csr_array.assembled(Structure.canonical(queue, A.shape, indices, indptr), data)
+
+
+def _oriented(A: csr_array) -> csr_array:
+    """Return the entries that lead to vertices of higher degree."""
+    data, indices, indptr = _upwards(A.queue, (A.data, A.indices, A.indptr))
+    return csr_array.assembled(Structure.canonical(A.queue, A.shape, indices, indptr), data)
+
+
+def _upwards_by_host(queue: cl.CommandQueue, parts: Parts) -> Parts:
+    """Return the result of `_upwards`, found by NumPy."""
+    columns, begins = (fetched(part, queue) for part in parts[1:])
+    degrees = np.diff(begins)
+    rows = np.repeat(np.arange(degrees.size), degrees)
+    here, there = degrees[rows], degrees[columns]
+    marks = (here < there) | ((here == there) & (rows < columns))
+    return with_marked(queue, parts, placed(queue, "marks", marks.astype(np.uint8)))
+
+
+@or_by_host(_upwards_by_host)
+def _upwards(queue: cl.CommandQueue, parts: Parts) -> Parts:
+    """Return the parts of the entries of a graph that lead to vertices of higher degree, or of the same and a larger number."""
+    indices, indptr, n = parts[1], parts[2], parts[1].size
+    if not n:
+        return parts
+    rows = rows_of(queue, indptr, n)
+    chain = Chain(queue, *parts, rows)
+    built, record = chain.build(Orient(min(_WORK_GROUP, chain.device.max_work_group), indptr.dtype.name))
+    marks = allocated(queue, "marks", n, np.uint8)
+    groups, sizes = spread(chain.device, n, record.work_group, 64)
+    chain.launch(built, groups, *sizes, rows, indices, indptr, marks)
+    chain.finish(marks)
+    return with_marked(queue, parts, marks)

@@ -1,0 +1,39 @@
+<%doc>
+A step of breadth-first search: vertices that were not seen, and have a neighbour among those seen a step before, are seen now. Each
+looks at its own neighbours, in their order, and stops at the first.
+
+Source        bottom-up step of Beamer, Asanovic and Patterson, Direction-Optimizing Breadth-First Search
+Index space   work-items that stride over the vertices, or take adjacent ones: `spread` says which
+Inputs        vertices that lead to each vertex; seen_before: a byte for each, whether it was seen a step before; levels: -1 if it
+              was not seen; first: whether it is the step's first launch; number: of the step
+Output        levels, parents, seen: the bytes of this step, and found[place]: whether there are such
+              vertices
+Local memory  none
+Result        exact: the parent is the first in the order of the vertex's entries
+</%doc>
+kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
+void ${name}(
+    const ulong n, const ulong stride, const ulong step, const ulong span, const int number, const uint first, const uint place,
+    global const I *restrict indptr, global const I *restrict indices, global const uchar *restrict seen_before,
+    global int *restrict levels, global int *restrict parents, global uchar *restrict seen, global uint *restrict found)
+{
+    const ulong begin = get_global_id(0) * stride, end = min(n, begin + span);
+    bool any_new = false;
+    for (ulong v = begin; v < end; v += step) {
+        bool is_new = false;
+        if (levels[v] < 0) {
+            const I stop = indptr[v + 1];
+            for (I k = indptr[v]; k < stop && !is_new; ++k)
+                if (seen_before[indices[k]]) {
+                    is_new = true;
+                    levels[v] = number;
+                    parents[v] = (int)indices[k];
+                }
+        }
+        if (first || is_new)
+            seen[v] = is_new;
+        any_new |= is_new;
+    }
+    if (any_new)
+        atomic_or((volatile global uint *)found + place, 1u);
+}
