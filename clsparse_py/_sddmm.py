@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyopencl as cl
@@ -145,7 +145,7 @@ def _operand(M: Any, name: str, given: Any) -> cl_array.Array:
     if not contexts_match(values, M.context):
         raise ValueError(f"{name}: lives in another context than M")
     require_inside(name, values)
-    return values
+    return cast("cl_array.Array", values)
 
 
 def _with_adjacent_rows(queue: cl.CommandQueue, X: cl_array.Array) -> cl_array.Array:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from clsparse_py import programs, sources
+from clsparse_py._sddmm import Sampled
 from clsparse_py._spgemm.catalogue import of_spgemm
 from clsparse_py._spmm.catalogue import of_spmm
 from clsparse_py._spmv.binning import Binning, ScanCounts
@@ -33,6 +34,7 @@ from clsparse_py.elementwise.operators import UFUNCS, UNARY
 from clsparse_py.elementwise.union_kernels import Union, UnionAtOnce, UnionCuts, UnionMarks, UnionWrite
 from clsparse_py.elementwise.values import Dense, Scatter, Values
 from clsparse_py.given_semirings import SemiringCheck
+from clsparse_py.graph.kernels import Components, Level, Orient
 from clsparse_py.indexing import kernels as indexing
 from clsparse_py.krylov import basis, bicgstab, cg, lsmr, lsqr, minres, multigrid, panel, polynomials, radius
 from clsparse_py.krylov.sweep import Sweep
@@ -122,6 +124,7 @@ def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -
         "spmv/features": CountFeatures(1 if device.is_cpu else group, index),
         "spmv/features_total": TotalFeatures(group, index),
         "semirings/check": SemiringCheck(1, arithmetic),
+        "spmm/sddmm": Sampled.legal(device, arithmetic, 64),
         "spmv/masked_rows": MaskedRows.legal(device, arithmetic, 8),
         "spmv/merge": by_name["merge"],
         "spmv/vector_long": by_name["vector_long"],
@@ -137,6 +140,7 @@ def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -
         **_of_construction(device, arithmetic),
         **_of_indexing(device, arithmetic),
         **_of_methods(device, arithmetic),
+        **_of_graphs(device, arithmetic),
         **_of_aggregation(device, arithmetic),
         **_of_triangles(device, arithmetic),
         **of_spgemm(device, arithmetic),
@@ -428,4 +432,16 @@ def _of_triangles(device: Device, arithmetic: Arithmetic) -> dict[str, programs.
         "triangular/solve:unit": Solve(group, index, dtype, True, True),
         "triangular/factor": Factor(group, index, dtype, False),
         "triangular/factor:hermitian": Factor(group, index, dtype, True),
+    }
+
+
+def _of_graphs(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Parameters]:
+    """Return the records of graph algorithms."""
+    group, index = min(128, device.max_work_group), arithmetic.index
+    return {
+        "graph/components": Components(group, index, "link"),
+        "graph/components:start": Components(group, index, "start"),
+        "graph/components:label": Components(group, index, "label"),
+        "graph/level": Level(group, index),
+        "graph/orient": Orient(group, index),
     }

@@ -46,6 +46,7 @@ PUBLIC = {
     "find",
     "free_memory",
     "get_index_dtype",
+    "graph",
     "hstack",
     "io",
     "issparse",
@@ -74,6 +75,7 @@ PUBLIC = {
     "record_use",
     "safely_cast_index_arrays",
     "save_npz",
+    "sddmm",
     "sparray",
     "spgemm",
     "spgemm_estimate",
@@ -183,7 +185,7 @@ def test_the_public_names_are_these() -> None:
     assert set(clsparse_py.__all__) == PUBLIC
     others = {name for name in vars(clsparse_py) if not name.startswith("__")} - PUBLIC
     assert others <= modules
-    assert modules & PUBLIC == {"amg", "csgraph", "io", "linalg", "primitives"}
+    assert modules & PUBLIC == {"amg", "csgraph", "graph", "io", "linalg", "primitives"}
 
 
 def test_without_its_dependencies_the_package_names_what_is_missing() -> None:

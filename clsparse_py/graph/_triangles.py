@@ -58,11 +58,11 @@ def triangle_count(A: Any) -> int:
     >>> sp.graph.triangle_count(sp.csr_array(np.ones((4, 4)) - np.eye(4)))
     4
     """
-    L = _oriented(graph_of(A))
-    if not L.nnz:
+    edges = _oriented(graph_of(A))
+    if not edges.nnz:
         return 0
     # Of a product of patterns no value is read: the columns stand for them, whose dtype holds the counts.
-    L = Matrix.assembled(L.structure, L.indices)
+    L = Matrix.assembled(edges.structure, edges.indices)
     try:
         counts, _ = masked_sums(L.queue, masked_operands(L, L, L, plus_pair).product)
     except BuildError:

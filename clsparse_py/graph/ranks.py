@@ -109,10 +109,10 @@ def _begin(personalization: Any, n: int) -> np.ndarray[Any, Any]:
     """Return where walks begin: probabilities."""
     if personalization is None:
         return np.full(n, 1 / max(n, 1))
-    given = personalization if isinstance(personalization, np.ndarray) else None
-    weights: np.ndarray[Any, Any] = np.asarray(personalization if given is None else given)
+    weights: np.ndarray[Any, Any] = np.asarray(personalization)
     if weights.shape != (n,):
         raise ValueError(f"personalization: must have shape ({n},), has {weights.shape}")
     if weights.dtype.kind not in "biuf" or not (weights >= 0).all() or not weights.sum() > 0:
         raise ValueError("personalization: must be numbers that are not negative, and not all zero")
-    return weights / weights.sum()
+    found: np.ndarray[Any, Any] = weights / weights.sum()
+    return found

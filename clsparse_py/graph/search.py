@@ -66,7 +66,7 @@ def bfs(A: Any, source: int, *, directed: bool = True, like: Any = None) -> tupl
     queue, n = G.queue, G.shape[0]
     source = require_vertex("source", source, n)
     leading = G._transposed()
-    structures = ((leading.indptr, leading.indices),)
+    structures: tuple[_Structure, ...] = ((leading.indptr, leading.indices),)
     if not directed:
         structures += ((G.indptr, G.indices),)
     levels, parents = _searched(queue, structures, source)

@@ -26,6 +26,7 @@ import unoptimised
 from amg_cases import amg_cases
 from construct_cases import construct_cases
 from elementwise_cases import elementwise_cases
+from graph_cases import graph_cases
 from indexing_cases import indexing_cases
 from krylov_cases import krylov_cases
 from mask_cases import mask_cases
@@ -397,6 +398,7 @@ def main() -> None:
     cases += krylov_cases(axes.dtypes)
     cases += amg_cases(axes.dtypes, simulated=simulated)
     cases += mask_cases(axes.dtypes)
+    cases += graph_cases(axes.dtypes)
     cases += mixed_cases(device.fp64)
     if not device.fp64:
         cases += refusal_cases()

@@ -1,0 +1,54 @@
+"""Cases of graph algorithms and of sampled products."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from primitive_cases import placed
+from scipy.sparse import csgraph
+from spgemm_cases import operand, random_rows
+from values import INDEX_TYPES, numbers, same
+
+from clsparse_py import graph, sddmm
+
+Case = partial[None]
+
+PLACES = random_rows((0, 1, 2, 3, 5, 0, 9, 20, 1, 4, 30, 2), 40)
+
+
+def searched(index: type[Any]) -> None:
+    """Search a graph, count its triangles, and find its components and ranks."""
+    found = random_rows((3, 0, 1, 2, 0, 4, 1, 1, 0, 2), 10)
+    host = scipy.sparse.csr_array(found + found.T + scipy.sparse.diags_array(np.ones(10)))
+    host.sort_indices()
+    A = operand(host, host.data, index)
+    levels, _ = graph.bfs(A, 0)
+    far = csgraph.shortest_path(host, unweighted=True, indices=0)
+    same(levels, np.where(np.isinf(far), -1, far).astype(np.int32))
+    n, labels = graph.connected_components(A)
+    wanted, of_scipy = csgraph.connected_components(host, directed=False)
+    assert n == wanted
+    same(labels, of_scipy)
+    dense = (host.toarray() != 0) & ~np.eye(10, dtype=bool)
+    assert graph.triangle_count(A) == np.trace(np.linalg.matrix_power(dense.astype(int), 3)) // 6
+    assert abs(graph.pagerank(A).sum() - 1) < 1e-5
+
+
+def sampled(dtype: np.dtype[Any], index: type[Any], k: int) -> None:
+    """Make a product of dense matrices at some places."""
+    X, Y = numbers((12, k), dtype), numbers((40, k), dtype)
+    rows = np.repeat(np.arange(12), np.diff(PLACES.indptr))
+    M = operand(PLACES, np.ones(PLACES.nnz, np.int8), index)
+    same(sddmm(M, placed(X), placed(Y).T).data, (X @ Y.T)[rows, PLACES.indices])
+
+
+def graph_cases(dtypes: tuple[np.dtype[Any], ...]) -> Iterator[Case]:
+    """Index types, and sampled products with dtypes in rotation."""
+    for index in INDEX_TYPES:
+        yield partial(searched, index)
+    for i, dtype in enumerate(dtypes):
+        yield partial(sampled, dtype, INDEX_TYPES[i % 2], (3, 16, 37)[i % 3])
