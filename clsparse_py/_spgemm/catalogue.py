@@ -109,7 +109,7 @@ def _of_masks(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
         "spgemm/mask_marks": MaskMarks(group, index),
         "spgemm/masked": MaskedTeam.legal(device, arithmetic),
         "spgemm/masked:counted": MaskedTeam.legal(device, counted),
-        "spgemm/masked_chunked": MaskedChunked(1, arithmetic, places=True),
-        "spgemm/masked_chunked:search": MaskedChunked(1, arithmetic, places=False),
-        "spgemm/masked_chunked:counted": MaskedChunked(1, counted, places=True),
+        "spgemm/masked_chunked": MaskedChunked.legal(arithmetic, places=True),
+        "spgemm/masked_chunked:search": MaskedChunked.legal(arithmetic, places=False),
+        "spgemm/masked_chunked:counted": MaskedChunked.legal(counted, places=True),
     }

@@ -145,8 +145,12 @@ def masked_operands(A: Matrix, B: Matrix, mask: Matrix, semiring: Semiring) -> O
     return Operands(a, b, product)
 
 
-def masked_sums(queue: cl.CommandQueue, product: Masked, allocator: Any = None) -> tuple[cl_array.Array, cl_array.Array]:
+def masked_sums(
+    queue: cl.CommandQueue, product: Masked, allocator: Any = None, *, by_rows: bool = False
+) -> tuple[cl_array.Array, cl_array.Array]:
     """Return the sum of each entry of the mask, and a byte that says whether it has a product; nothing is waited for.
+
+    ``by_rows`` is as of `masked_record`.
 
     Raises
     ------
@@ -157,7 +161,7 @@ def masked_sums(queue: cl.CommandQueue, product: Masked, allocator: Any = None) 
     n = product.mask[1].size
     sums = allocated(queue, "values of the masked product", n, product.arithmetic.result, allocator)
     marks = allocated(queue, "marks of the masked product", n, np.uint8)
-    enqueue_masked(chain, product, masked_record(chain.device, product), sums, marks)
+    enqueue_masked(chain, product, masked_record(chain.device, product, by_rows=by_rows), sums, marks)
     chain.finish(sums, marks)
     return sums, marks
 

@@ -64,7 +64,7 @@ def triangle_count(A: Any) -> int:
     # Of a product of patterns no value is read: the columns stand for them, whose dtype holds the counts.
     L = Matrix.assembled(edges.structure, edges.indices)
     try:
-        counts, _ = masked_sums(L.queue, masked_operands(L, L, L, plus_pair).product)
+        counts, _ = masked_sums(L.queue, masked_operands(L, L, L, plus_pair).product, by_rows=True)
     except BuildError:
         return int(csr_array.assembled(*_parts(spgemm(L, L, mask=L, semiring=plus_pair))).sum())
     return int(csr_array.assembled(L.structure, counts).sum())

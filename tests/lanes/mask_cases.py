@@ -34,8 +34,8 @@ def under_a_mask(kind: str, dtype: np.dtype[Any], index: type[Any], ring: Semiri
     chain = Chain(queue)
     records = {
         "team": MaskedTeam.legal(chain.device, product.arithmetic, 16),
-        "places": MaskedChunked(1, product.arithmetic, places=True),
-        "search": MaskedChunked(1, product.arithmetic, places=False),
+        "places": MaskedChunked.legal(product.arithmetic, places=True),
+        "search": MaskedChunked.legal(product.arithmetic, places=False),
     }
     sums, marks = placed(np.zeros(MASK.nnz, product.arithmetic.result)), placed(np.zeros(MASK.nnz, np.uint8))
     enqueue_masked(chain, product, records[kind], sums, marks)

@@ -154,8 +154,8 @@ def test_each_kernel_gives_the_same(queue: cl.CommandQueue, ring: Semiring) -> N
     for record in (
         MaskedTeam.legal(chain.device, product.arithmetic),
         MaskedTeam.legal(chain.device, product.arithmetic, 16),
-        MaskedChunked(1, product.arithmetic, places=False),
-        MaskedChunked(1, product.arithmetic, places=True),
+        MaskedChunked.legal(product.arithmetic, places=False),
+        MaskedChunked.legal(product.arithmetic, places=True),
     ):
         sums, marks = cl_array.zeros(queue, M.nnz, wanted[0].dtype), cl_array.zeros(queue, M.nnz, np.uint8)
         enqueue_masked(Chain(queue), product, record, sums, marks)
