@@ -30,6 +30,8 @@ __all__ = ["smoothed_aggregation_solver"]
 
 #: PyAMG's gain of a smoothed prolongator, times the largest eigenvalue of D^-1 A.
 _OMEGA = 4 / 3
+#: How candidates are improved: on the finest level, as PyAMG does, but by Jacobi's method.
+_IMPROVED = (("jacobi", {"omega": 1.0, "iterations": 4}), None)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,6 +41,7 @@ class _Options:
     symmetry: str
     strength: list[Any]
     smooth: list[Any]
+    improve_candidates: list[Any]
     presmoother: list[Any]
     postsmoother: list[Any]
 
@@ -85,6 +88,7 @@ def smoothed_aggregation_solver(
     smooth: Any = ("jacobi", {"omega": _OMEGA}),
     presmoother: Any = ("jacobi", {"omega": _OMEGA}),
     postsmoother: Any = ("jacobi", {"omega": _OMEGA}),
+    improve_candidates: Any = _IMPROVED,
     max_levels: int = 10,
     max_coarse: int = 100,
 ) -> MultilevelSolver:
@@ -110,6 +114,9 @@ def smoothed_aggregation_solver(
         ``("jacobi", {"iterations": 1, "omega": w, "withrho": True})``: steps ``x += w / rho(D^-1 A) D^-1 (b - A x)``.
         ``("chebyshev", {"degree": 3, "lower_bound": 1 / 30, "upper_bound": 1.1, "iterations": 1})``: the polynomial of D^-1 A
         that is small between these parts of its largest eigenvalue. A list has an entry for each level.
+    improve_candidates : {"jacobi", None}, tuple or list
+        How candidates are smoothed before prolongators are made of them: ``("jacobi", {"omega": w, "iterations": i})`` takes
+        steps to ``A B = 0``. By default four on the finest level. `MultilevelSolver.refresh` keeps the candidates.
     max_levels : int
         Levels at most.
     max_coarse : int
@@ -130,8 +137,8 @@ def smoothed_aggregation_solver(
     Dalton and Olson, "Exposing fine-grained parallelism in algebraic multigrid methods". The aggregates of a matrix are the same
     on every device. The largest eigenvalue is found by 15 steps of the Lanczos method from the same vector each time.
 
-    Differences from PyAMG: aggregates are those of a maximal independent set of distance 2, and candidates are not improved;
-    smoothers are Jacobi's by default.
+    Differences from PyAMG: aggregates are those of a maximal independent set of distance 2; smoothers are Jacobi's by default,
+    those of candidates too.
 
     Examples
     --------
@@ -148,7 +155,8 @@ def smoothed_aggregation_solver(
     """
     if symmetry not in ("hermitian", "symmetric"):
         raise ValueError(f"symmetry: must be 'hermitian' or 'symmetric', is {symmetry!r}")
-    named = {"strength": strength, "smooth": smooth, "presmoother": presmoother, "postsmoother": postsmoother}
+    named = {"strength": strength, "smooth": smooth, "improve_candidates": improve_candidates}
+    named |= {"presmoother": presmoother, "postsmoother": postsmoother}
     options = _Options(symmetry, **{name: as_list(name, each) for name, each in named.items()})
     max_levels, max_coarse = operator.index(max_levels), operator.index(max_coarse)
     if max_levels < 1 or max_coarse < 1:
@@ -196,11 +204,31 @@ def _step(level: Level, at: int, options: _Options) -> _Step | None:
     graph = strong_entries(nodes_of(level.A, level.blocksize), theta)
     queue = in_order(level.A.queue)
     found = aggregates(queue, graph.indices, graph.indptr)
+    _improve(level, _at(options.improve_candidates, at))
     assert level.B is not None
     if not found.n or found.n * level.B.shape[1] >= level.A.shape[0]:
         return None
     T, coarse = tentative_prolongator(queue, found, level.B, level.blocksize)
     return _Step(coarse, T, omegas, options.symmetry)
+
+
+def _improve(level: Level, given: Any) -> None:
+    """Take steps of the Jacobi method to ``A B = 0`` with a level's candidates."""
+    name, options = unpacked(given)
+    if name not in ("jacobi", None):
+        raise ValueError(f"improve_candidates: must be 'jacobi' or None, is {name!r}")
+    if name is None:
+        return
+    omega, iterations = float(options.pop("omega", 1.0)), operator.index(options.pop("iterations", 1))
+    if options:
+        raise TypeError(f"improve_candidates: has no option {', '.join(options)}")
+    A, B = level.A, level.B
+    assert B is not None
+    values = smoothing_values(in_order(A.queue), (A.data, A.indices, A.indptr), level.inverse(), omega / level.rho())
+    step = A.assembled(A.structure, values)
+    for _ in range(iterations):
+        B = step @ B
+    level.B = B
 
 
 def _theta(given: Any) -> float:

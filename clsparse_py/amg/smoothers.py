@@ -51,14 +51,15 @@ def unpacked(given: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def as_list(name: str, given: Any) -> list[Any]:
-    """Return what is given for each level, the last one for all that follow.
+    """Return what is given for each level, the last one for all that follow; a tuple without options is a list.
 
     Raises
     ------
     ValueError
         It is none of a name, a name with options, None, and a list of these.
     """
-    found = given if isinstance(given, list) else [given]
+    of_levels = isinstance(given, list) or (isinstance(given, tuple) and not (len(given) == 2 and isinstance(given[1], dict)))
+    found = list(given) if of_levels else [given]
     if not found or not all(each is None or isinstance(each, (str, tuple)) for each in found):
         raise ValueError(f"{name}: must be a name, (name, options), None or a list of these, is {given!r}")
     return found

@@ -61,6 +61,11 @@ def test_set_up_is_what_scipy_computes(wide: cl.CommandQueue) -> None:
         np.testing.assert_allclose(P @ below.B.get(), smooth @ level.B.get(), atol=1e-12)
         np.testing.assert_array_equal(R.toarray(), P.toarray().T)
         np.testing.assert_allclose((R @ A @ P).toarray(), below.A.toarray(), atol=1e-12)
+        if level is ml.levels[0]:  # four steps of the Jacobi method from ones
+            improved = np.ones(A.shape[0])
+            for _ in range(4):
+                improved -= D @ A @ improved / level.rho()
+            np.testing.assert_allclose(level.B.get()[:, 0], improved, atol=1e-12)
         largest = scipy.sparse.linalg.eigs(D @ A, 1, return_eigenvectors=False)[0].real
         assert 0.95 * largest < level.rho() <= largest * (1 + 1e-10)
     assert repr(ml).startswith("MultilevelSolver\nNumber of Levels:     3\nOperator Complexity:   1.3")
@@ -144,10 +149,10 @@ def test_solve_gives_back_what_it_was_given(wide: cl.CommandQueue) -> None:
 
 def test_refresh_is_another_set_up(wide: cl.CommandQueue) -> None:
     host = grid()
-    ml = solver(wide, host)
+    ml = solver(wide, host, improve_candidates=None)
     plans = [level.A.structure for level in ml.levels]
     M = ml.aspreconditioner()
-    single = solver(wide, host.astype(np.float32))
+    single = solver(wide, host.astype(np.float32), improve_candidates=None)
     mixed = single.aspreconditioner()
     first = ml.levels[0].A
     b = np.arange(576) % 7 - 2.5
@@ -159,7 +164,7 @@ def test_refresh_is_another_set_up(wide: cl.CommandQueue) -> None:
         ml.refresh(values)
         single.refresh(other.data.astype(np.float32))
         assert [level.A.structure for level in ml.levels] == plans
-        wanted = solver(wide, other)
+        wanted = solver(wide, other, improve_candidates=None)
         for found, level in zip(ml.levels, wanted.levels, strict=True):
             np.testing.assert_allclose(found.A.toarray(), level.A.toarray(), rtol=1e-10, atol=1e-10)
         np.testing.assert_allclose(ml.solve(b, tol=1e-8), wanted.solve(b, tol=1e-8), rtol=1e-6)
@@ -219,6 +224,7 @@ def test_wrong_arguments(queue: cl.CommandQueue) -> None:
         ("strength: must be 'symmetric'", {"strength": "evolution"}),
         ("strength: theta must", {"strength": ("symmetric", {"theta": -1})}),
         ("smooth: must be", {"smooth": "energy"}),
+        ("improve_candidates: must be", {"improve_candidates": "gauss_seidel"}),
         ("presmoother: 'gauss_seidel' does not run", {"presmoother": "gauss_seidel"}),
         ("postsmoother: must be a name", {"postsmoother": 5}),
         ("chebyshev: needs", {"presmoother": ("chebyshev", {"degree": 0})}),
@@ -232,6 +238,7 @@ def test_wrong_arguments(queue: cl.CommandQueue) -> None:
         {"B": np.ones(144) * 1j},
         {"smooth": ("jacobi", {"x": 1})},
         {"strength": ("symmetric", {"x": 1})},
+        {"improve_candidates": ("jacobi", {"x": 1})},
         {"presmoother": ("jacobi", {"x": 1})},
     ):
         with pytest.raises(TypeError):
