@@ -147,8 +147,8 @@ def _speculation(kind: Kind, features: Features) -> Speculation | None:
     Means and the facts of the structures tell. Uniform rows are merged if many columns of A are neighbours, as their rows of B
     are likely to have columns in common. Rows count as uniform, too, if the device holds the teams of all of them at a time.
     """
-    (n_rows, *_), (nnz, _), A, B, _ = features
-    mean_row, mean_row_of_b = nnz / n_rows, features.mean_row_of_b
+    (n_rows, inner, _), (nnz, nnz_of_b), A, B, _ = features
+    mean_row, mean_row_of_b = nnz / n_rows, nnz_of_b / inner
     of_a, of_b, mean_products = A.longest if A else None, B.longest if B else None, mean_row * mean_row_of_b
     if of_b is not None and of_b > MAX_MERGED_BY_ITEM:
         return None

@@ -38,6 +38,8 @@ class Kind:
     types : KernelTypes
     index, c_index, result : numpy.dtype
         Of the operands' indices, of C's, and of C's values.
+    entry_bytes : int
+        Of an entry of B.
     memory : int
         Bytes that the workspace may have by default.
     """
@@ -47,6 +49,7 @@ class Kind:
         self.device, self.types = device, types
         self.index, self.c_index = np.dtype(types.index), np.dtype(types.c_index)
         self.result = types.arithmetic.result
+        self.entry_bytes = self.index.itemsize + np.dtype(types.arithmetic.x).itemsize
         self.memory = memory_limit_of(device, None)
         self._kept: dict[Hashable, Any] = {}
 

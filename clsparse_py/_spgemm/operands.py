@@ -46,10 +46,9 @@ class Operands(NamedTuple):
     @property
     def features(self) -> Features:
         """What is known of the product."""
-        a, b, product = self.a, self.b, self.product
+        a, b, _, product, *_ = self
         m, n = product.shape
-        entry_bytes = product.b_data.dtype.itemsize + product.kind.index.itemsize
-        return Features((m, b.matrix.shape[0], n), (a.nnz, b.nnz), a.known, b.known, entry_bytes)
+        return Features((m, b.matrix.shape[0], n), (a.nnz, b.nnz), a.known, b.known, product.kind.entry_bytes)
 
     @property
     def budget(self) -> Budget:
