@@ -25,11 +25,11 @@ from clsparse_py.records import dataclass
 
 __all__ = ["Bound", "Layout", "Pass", "Sweep", "Sweeps", "numbers"]
 
-#: Work-items in a work-group, work-groups to a compute unit at most, and entries that a work-item has in flight, on GPUs. The
-#: best of eight on an H200, by a few per cent.
+#: Work-items in a work-group, work-groups to a compute unit at most, and entries that a work-item has in flight, on GPUs:
+#: within a few per cent of the best of eight on an H200, by its clock and the wall's.
 _WORK_GROUP, _GROUPS_PER_UNIT, _UNROLL = 256, 4, 8
 #: Words of 32 bits that the entries of a work-item in flight take at most.
-_REGISTERS = 64
+_REGISTERS = 32
 #: Work-groups, of one work-item, to a compute unit of a CPU device, and entries that a work-item has in flight there.
 _CHUNKS_PER_UNIT, _CHUNK_UNROLL = 4, 4
 #: The place of the part among a kernel's arguments.
