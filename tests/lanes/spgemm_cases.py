@@ -106,7 +106,7 @@ def by_upper_bound(dtype: np.dtype[Any], index: type[Any]) -> None:
     """Make products whose rows have room for all their products first, however much they contract."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("clsparse_py.launch.describe", lambda device: replace(describe(device), type="gpu"))
-        for name, value in (("suits_upper_bound", True), ("speculation_for", None)):
+        for name, value in (("suits_upper_bound", True), ("fits", True), ("speculation_for", None)):
             patch.setattr(count, name, lambda *_, value=value: value)
         for last in (EscTeam(512, lanes=8), EscGroup(1024, 64, entries=512)):
             bins = Bins((EMPTY, Bin("given", Sort(4, 4), 16, 16), Bin("given", last)))
