@@ -10,6 +10,25 @@
 #include "lanes.cl"
 
 #if LANE_WIDTH > 1 && WORK_GROUP % LANE_WIDTH == 0
+// What the lanes of earlier teams have: up to 8 of them one by one, more by an exchange among lanes, one for each team.
+#if WORK_GROUP / LANE_WIDTH > 8 && WORK_GROUP / LANE_WIDTH <= LANE_WIDTH
+#define OF_EARLIER_TEAMS(T, LANES_XOR, OPERATION) \
+        T earlier = me % LANE_WIDTH < me / LANE_WIDTH ? box[me % LANE_WIDTH] : 0; \
+        for (uint step = 1; step < LANE_WIDTH; step *= 2) { \
+            const T x = LANES_XOR(earlier, step), y = earlier; \
+            earlier = OPERATION; \
+        } \
+        { \
+            const T x = earlier, y = before; \
+            before = OPERATION; \
+        }
+#else
+#define OF_EARLIER_TEAMS(T, LANES_XOR, OPERATION) \
+        for (uint i = 0; i < me / LANE_WIDTH; ++i) { \
+            const T x = box[i], y = before; \
+            before = OPERATION; \
+        }
+#endif
 #define GROUP_SCAN(NAME, T, LANES_XOR, OPERATION) \
     T group_scan_##NAME(local T *box, const T mine) \
     { \
@@ -27,10 +46,7 @@
         if (me % LANE_WIDTH == 0) \
             box[me / LANE_WIDTH] = total; \
         barrier(CLK_LOCAL_MEM_FENCE); \
-        for (uint i = 0; i < me / LANE_WIDTH; ++i) { \
-            const T x = box[i], y = before; \
-            before = OPERATION; \
-        } \
+        OF_EARLIER_TEAMS(T, LANES_XOR, OPERATION) \
         barrier(CLK_LOCAL_MEM_FENCE); \
         return before; \
     }

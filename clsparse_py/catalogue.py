@@ -15,6 +15,7 @@ from clsparse_py._spmv.choose import KERNELS, choose
 from clsparse_py._spmv.features import Features
 from clsparse_py._spmv.kernels import Adaptive, Combine, CountFeatures, Subvector, TotalFeatures
 from clsparse_py._spmv.masked import MaskedRows
+from clsparse_py._transpose import buckets
 from clsparse_py._transpose.kernels import Count, Gather, GatherChunked, Insert, Order, Sample, Unpack, tile
 from clsparse_py.aggregation import kernels as aggregation
 from clsparse_py.arithmetic import Arithmetic
@@ -275,7 +276,20 @@ def _of_transposition(device: Device, arithmetic: Arithmetic) -> dict[str, progr
         "transpose/unpack": Unpack(group, index, item),
         "primitives/permute": Permute(group, index, item),
         "transpose/sample": Sample(group, index),
+        **_of_buckets(device, index, item),
     }
+
+
+def _of_buckets(device: Device, index: str, item: int) -> dict[str, programs.Parameters]:
+    """Return the records of SpTRANS by buckets: in two steps of values, in one of positions."""
+    # Where lanes have no instruction that finds equal digits, they share counters by eight: fewer entries fit.
+    many = device.portability.match == "ptx" and device.max_work_group >= 512
+    group, items, bits = (512, 8, 9) if many else (min(64, device.max_work_group), 4, 6)
+    shape = buckets.Shape(group, items, 1, group, items, bits)
+    two = buckets.kernels_of(device, index, item, (1000, 1 << 2 * shape.bits), shape)
+    one = buckets.kernels_of(device, index, 0, (1000, 1 << shape.bits), shape)
+    named = {each.template: each for each in two.all}
+    return {**named, "transpose/bucket_move:last": one.move}
 
 
 def _of_canonical_format(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Parameters]:

@@ -75,10 +75,13 @@ class Structure:
         None before the first transposition by `gather`.
     longest_column : int or None
         Entries of the longest column; None before the first transposition by `atomics`.
+    transposed : bool
+        Whether it was transposed before.
     """
 
     __slots__ = (
         "_facts", "_plans", "_vouched", "context", "indices", "indptr", "longest_column", "n_given", "queue", "shape", "symmetry",
+        "transposed",
     )  # fmt: skip
 
     def __init__(
@@ -98,6 +101,7 @@ class Structure:
         self.n_given = int(indices.size)
         self.symmetry: Symmetry | None = None
         self.longest_column: int | None = None
+        self.transposed = False
         self._facts = facts
         self._vouched = vouched
         self._plans: dict[Hashable, Any] = {}

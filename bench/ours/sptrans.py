@@ -1,4 +1,4 @@
-"""SpTRANS by the library: as users write it, with a pool of the caller's, by each method that is named, and by a kept plan."""
+"""SpTRANS by the library: as users write it, again, with a pool of the caller's, by each method that is named, by a kept plan."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ from bench.opencl_calls import Arrays, OpenclCalls, to_device
 from bench.problems.sptrans import Sptrans
 from clsparse_py._transpose import METHODS
 
-# As users write it: `transpose(A)`, with a matrix made of SciPy's. All others have arrays of the caller's pool.
+# As users write it: `transpose(A)`, with a matrix made of SciPy's that was not transposed before: what is found out about it
+# is forgotten after each call.
 PLAIN = "plain"
+# The same, but what the transpositions before found out is known. All others have arrays of the caller's pool, and know it too.
+AGAIN = "again"
 # Not a method: transposes new values by a plan that knows the structure's permutation.
 KEPT_PLAN = "kept-plan"
-ALL = (PLAIN, "auto", *METHODS, KEPT_PLAN)
+ALL = (PLAIN, "auto", AGAIN, *METHODS, KEPT_PLAN)
 
 
 def contestants(queue: cl.CommandQueue, methods: list[str] | None) -> list[Contestant]:
@@ -27,18 +30,30 @@ def contestants(queue: cl.CommandQueue, methods: list[str] | None) -> list[Conte
 
 
 def _contestant(queue: cl.CommandQueue, method: str) -> Contestant:
-    prepare = {PLAIN: _plain, KEPT_PLAN: _with_kept_plan}.get(method) or functools.partial(_by_method, method)
+    prepare = {PLAIN: _plain, AGAIN: _again, KEPT_PLAN: _with_kept_plan}.get(method) or functools.partial(_by_method, method)
     return Contestant(f"clsparse/{method}", lambda problem: prepare(problem, queue))
 
 
 def _plain(problem: Sptrans, queue: cl.CommandQueue) -> OpenclCalls:
+    return _of_scipy(problem, queue, forgets=True)
+
+
+def _again(problem: Sptrans, queue: cl.CommandQueue) -> OpenclCalls:
+    return _of_scipy(problem, queue, forgets=False)
+
+
+def _of_scipy(problem: Sptrans, queue: cl.CommandQueue, *, forgets: bool) -> OpenclCalls:
     start = time.perf_counter()
     matrices = {on: cs.csr_array(problem.matrix, queue=on) for on in (queue, opencl.profiling_queue(queue))}
     queue.finish()
     once = {"transfer": time.perf_counter() - start}
 
     def transpose(on: cl.CommandQueue) -> Arrays:
-        return _arrays(cs.transpose(matrices[on]))
+        matrix = matrices[on]
+        if forgets:
+            structure = matrix.structure.copied(matrix.queue, matrix.indices, matrix.indptr)
+            matrix = cs.csr_array.assembled(structure, matrix.data)
+        return _arrays(cs.transpose(matrix))
 
     shared = tuple(part for matrix in matrices.values() for part in _arrays(matrix))
     return OpenclCalls(problem, queue, transpose, once, detail="transpose(A)", shared=shared)

@@ -7,15 +7,18 @@ entries there: the permutation that a plan keeps. A's structure is valid, and A 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
 from pyopencl import array as cl_array
 
+from clsparse_py._transpose.buckets import enqueue_buckets, shape_of
 from clsparse_py._transpose.kernels import Count, Gather, GatherChunked, Insert, Order, Sample, Unpack, tile
 from clsparse_py.arithmetic import name_of
 from clsparse_py.device import Device
+from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.lowering import run
 from clsparse_py.matrix import Matrix, Symmetry
@@ -103,9 +106,9 @@ def gather(
 ) -> Pattern:
     """Transpose a matrix of symmetric pattern: the value of each entry is searched where its mirror image stands.
 
-    The first transposition of a structure waits for the device once: a sample of entries is looked at, then all of them unless
-    the sample decides against it, and one read fetches the result. That is a fact of the structure and kept with it, so later
-    ones do not wait. The result shares A's ``indptr`` and ``indices``.
+    The first transposition of a structure waits for the device twice: for a look at a sample of entries and, unless the sample
+    decides against it, for all of them. That is a fact of the structure and kept with it, so later ones do not wait. The result
+    shares A's ``indptr`` and ``indices``.
 
     Parameters
     ----------
@@ -122,21 +125,26 @@ def gather(
         An entry has no mirror image, too few are found at first, or A's format is not canonical.
     """
     known = A.structure.symmetry
-    if known is not None:
-        _require_symmetric(known, at_first)
-    if known is not None and known.verified:
-        look_for, found = None, known.flags
-    else:
-        look_for, found = at_first, allocated(chain.queue, "what is found out about the symmetry of a pattern", 5, np.uint32)
-    arrays = A.indptr, A.indices, values, found, moved
-    run(chain, _enqueue_gather, arrays, A.shape[0], A.nnz, look_for, work_group, items)
-    if known is None or look_for is not None:
-        gathers, faults, sampled, missing, at_guess = (int(number) for number in chain.read(found, 5))
-        verified = bool(gathers and not faults)
-        known = Symmetry(sampled, missing, at_guess, verified, missed=bool(faults & 1), unsorted=bool(faults & 2), flags=found)
-        A.structure.symmetry = known
+    if known is None or not known.verified:
+        if known is not None:
+            _require_symmetric(known, at_first)
+        found = allocated(chain.queue, "what is found out about the symmetry of a pattern", 5, np.uint32)
+        run(chain, _enqueue_sample, (A.indptr, A.indices, found), A.shape[0], at_first)
+        # Read before anything else is enqueued: most patterns are refused here, and need not wait for more.
+        A.structure.symmetry = known = _symmetry(chain, found, verified=False)
+    _require_symmetric(known, at_first)
+    run(chain, _enqueue_gather, (A.indptr, A.indices, values, known.flags, moved), A.shape[0], A.nnz, work_group, items)
+    if not known.verified:
+        A.structure.symmetry = known = _symmetry(chain, known.flags, verified=True)
         _require_symmetric(known, at_first)
     return Pattern(A.indptr, A.indices, f"the pattern is symmetric, {_at_once(known)}")
+
+
+def _symmetry(chain: Chain, flags: cl_array.Array, *, verified: bool) -> Symmetry:
+    """Return what was found out so far; ``verified`` if all entries were looked at."""
+    gathers, faults, sampled, missing, at_guess = (int(number) for number in chain.read(flags, 5))
+    verified = verified and bool(gathers and not faults)
+    return Symmetry(sampled, missing, at_guess, verified, missed=bool(faults & 1), unsorted=bool(faults & 2), flags=flags)
 
 
 def _at_once(known: Symmetry) -> str:
@@ -154,6 +162,13 @@ def _require_symmetric(known: Symmetry, at_first: int) -> None:
         raise NotSymmetricError(f"the pattern may be symmetric, but only {_at_once(known)}")
 
 
+def _enqueue_sample(
+    chain: Chain, indptr: cl_array.Array, indices: cl_array.Array, found: cl_array.Array, n_rows: int, at_first: int
+) -> None:
+    sample, _ = chain.build(Sample(min(Sample.ROWS, chain.device.max_work_group), name_of(indptr.dtype)))
+    chain.launch(sample, 1, indptr.dtype.type(n_rows), np.uint32(at_first), indptr, indices, found)
+
+
 def _enqueue_gather(
     chain: Chain,
     indptr: cl_array.Array,
@@ -163,15 +178,10 @@ def _enqueue_gather(
     moved: cl_array.Array,
     n_rows: int,
     nnz: int,
-    at_first: int | None,
     work_group: int | None,
     items: int,
 ) -> None:
-    """Enqueue `gather`; without ``at_first`` no sample is looked at, as ``found`` has the answer."""
     device, index = chain.device, name_of(indptr.dtype)
-    if at_first is not None:
-        sample, _ = chain.build(Sample(min(Sample.ROWS, device.max_work_group), index))
-        chain.launch(sample, 1, indptr.dtype.type(n_rows), np.uint32(at_first), indptr, indices, found)
     if device.is_cpu:
         built, _ = chain.build(GatherChunked(min(work_group or 1, device.max_work_group), index, _value_bytes(values)))
         step = max(1, -(-(nnz + n_rows) // (device.compute_units * _CHUNKS_PER_CORE)))
@@ -206,6 +216,11 @@ def _enqueue_binned(
     shape: tuple[int, int],
     nnz: int,
 ) -> None:
+    cut = None if chain.device.is_cpu else shape_of(chain.device, name_of(indices.dtype), _value_bytes(values), shape, nnz)
+    if cut is not None:
+        with contextlib.suppress(BuildError):
+            enqueue_buckets(chain, indptr, indices, values, to_indptr, to_indices, moved, shape, nnz, cut)
+            return
     enqueue_sort_by_key(
         chain, indices, nnz, shape[1], n_items=shape[0], sorted_items=to_indices, indptr=indptr, values=values,
         sorted_values=moved, pointers=to_indptr,

@@ -155,7 +155,9 @@ def attempt(
         No method that takes this matrix builds.
     """
     refused = refusals.avoided(chain.device, _about(A, values))
-    for method, limit in (*strategy.limits, ("binned", None), ("atomics", None), ("gather", 0)):
+    first = (("gather", 0),) if _asks_again(A, strategy) else ()
+    A.structure.transposed = True
+    for method, limit in (*first, *strategy.limits, ("binned", None), ("atomics", None), ("gather", 0)):
         if method not in refused:
             try:
                 return _TRIED[method](chain, A, values, moved, limit), method
@@ -167,6 +169,18 @@ def attempt(
         if method in refused:
             why_not[method] = f"the driver's compiler refuses {refused[method].kernel}"
     raise list(refused.values())[-1].again()
+
+
+def _asks_again(A: Matrix, strategy: Strategy) -> bool:
+    """Return whether `gather` comes first, although the strategy leaves it out.
+
+    That is for transpositions of a structure after its first: they pay back the time in which the host waits to know whether the
+    pattern is symmetric, which is never asked twice.
+    """
+    known = A.structure.symmetry
+    if any(method == "gather" for method, _ in strategy.limits) or A.shape[0] != A.shape[1]:
+        return False
+    return A.structure.transposed if known is None else known.verified
 
 
 def _about(A: Matrix, values: cl_array.Array | None) -> Hashable:

@@ -18,6 +18,7 @@ from clsparse_py._transpose.plan import attempt
 from clsparse_py.csr import csr_array
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain
+from clsparse_py.matrix import Matrix
 from clsparse_py.tuning.profiles import default
 from clsparse_py.tuning.tunable import Parameter, Tunable
 
@@ -118,7 +119,9 @@ class SpTransTunable(Tunable[TransposeProblem]):
 
         def transpose() -> list[cl.Event]:
             chain = Chain(problem.queue, A.data, A.indices, A.indptr)
-            pattern, *_ = attempt(chain, A, A.data, moved, strategy, {})
+            # Of a structure that was not transposed before: nothing that the last run found out is known.
+            fresh = Matrix.assembled(A.structure.copied(A.queue, A.indices, A.indptr), A.data)
+            pattern, *_ = attempt(chain, fresh, A.data, moved, strategy, {})
             chain.finish(moved)
             problem.found = pattern, moved
             return chain.events

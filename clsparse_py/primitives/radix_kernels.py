@@ -13,6 +13,7 @@ from clsparse_py.programs import Parameters
 from clsparse_py.records import dataclass
 
 __all__ = [
+    "EXCHANGED",
     "MOVED_TYPES",
     "RadixChunkCount",
     "RadixChunkScatter",
@@ -24,8 +25,8 @@ __all__ = [
 
 #: Values that are moved and not computed with: an unsigned word, or a pair, by their size in bytes.
 MOVED_TYPES = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "ulong2"}
-# Entries that are exchanged at once, in bytes: all in parts where there are more.
-_EXCHANGED = 1 << 15
+#: Entries that are exchanged at once, in bytes: all in parts where there are more.
+EXCHANGED = 1 << 15
 # Counts of adjacent tiles that a work-item adds up at a time.
 _COUNTS = 4
 
@@ -192,7 +193,7 @@ class RadixScatter(Parameters):
         """Local memory that the steps of the kernel use one after another."""
         marks = 4 * (self.tile + self.work_group) if self.source == "rows" else 0
         counters = 2 * (self.work_group // self.match_width << self.bits)
-        exchanged = min(self.tile * max(self.entry_bytes, self.value_bytes), _EXCHANGED)
+        exchanged = min(self.tile * max(self.entry_bytes, self.value_bytes), EXCHANGED)
         scanned = 8 * self.work_group if _is_wide(self.index) else 0
         return -(-max(marks, counters, 2 * self.tile, exchanged, scanned) // 16) * 16
 

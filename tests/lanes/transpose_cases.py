@@ -14,6 +14,7 @@ from values import INDEX_TYPES, numbers, same
 
 import clsparse_py
 from clsparse_py import canonical, coordinates, csr_array, transpose, transpose_plan
+from clsparse_py._transpose.buckets import Shape, enqueue_buckets
 from clsparse_py._transpose.methods import METHODS, NotSymmetricError
 from clsparse_py.dense_entries import entries_of
 from clsparse_py.primitives.permute import enqueue_permute
@@ -67,6 +68,26 @@ def transposed(
         same(moved.get(), wanted.data.astype(index) if given is None else values[wanted.data])
         same(found.indices.get(), wanted.indices.astype(index))
         same(found.indptr.get(), wanted.indptr.astype(index))
+
+
+def in_buckets(dtype: np.dtype[Any], index: type[Any], group: int) -> None:
+    """Transpose by buckets, values in two steps and positions in one, and compare."""
+    cases = [(RAGGED, Shape(group, 4, 2, group, 4, 3), True), (LONG, Shape(group, 4, 1, group, 4, 1), False)]
+    if group >= 8:
+        cases.append((RAGGED, Shape(group, 4, 1, group, 4, 3, small=True), True))
+    for matrix, shape, moves_values in cases:
+        values = numbers(matrix.nnz, dtype)
+        wanted = scipy.sparse.csr_array((np.arange(matrix.nnz), matrix.indices, matrix.indptr), shape=matrix.shape).T.tocsr()
+        A = on_device(matrix, values, index)
+        moved = room(A.nnz, dtype if moves_values else index)
+        indptr, indices = room(A.shape[1] + 1, index), room(A.nnz, index)
+        chain = chain_on("gpu", A.data, A.indices, A.indptr)
+        given = A.data if moves_values else None
+        enqueue_buckets(chain, A.indptr, A.indices, given, indptr, indices, moved, A.shape, A.nnz, shape)
+        chain.finish(moved, indptr, indices)
+        same(moved.get(), values[wanted.data] if moves_values else wanted.data.astype(index))
+        same(indices.get(), wanted.indices.astype(index))
+        same(indptr.get(), wanted.indptr.astype(index))
 
 
 def refused(index: type[Any], device_type: str) -> None:
@@ -171,6 +192,8 @@ def transpose_cases(dtypes: tuple[np.dtype[Any], ...], work_groups: tuple[int, .
         if i < 2 or not simulated:
             yield partial(transposed, RAGGED, "binned", dtype, index, TYPES[i % 2], {})
             yield partial(whole, (MIRRORED, RAGGED)[i % 2], dtype)
+        if i < 2 or not simulated:
+            yield partial(in_buckets, dtype, index, max(work_group, 8) if simulated else work_group)
         if i < 1 or not simulated:
             yield partial(in_order, dtype, index, work_group)
     for index, device_type in zip(INDEX_TYPES, TYPES, strict=True):

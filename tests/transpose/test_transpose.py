@@ -227,10 +227,12 @@ def test_facts_that_a_transposition_waits_for_are_kept_with_the_structure(
         assert_same(transpose(A, method=method), matrix.T.tocsr())
         # Values are no part of the structure.
         A.data, matrix = A.data * np.float32(2), matrix * np.float32(2)
-    assert len(reads) == 1
+    # `gather` reads what it found in a sample before it asks all entries.
+    once = {"gather": 2, "atomics": 1}[method]
+    assert len(reads) == once
     A.indices = A.indices.copy()
     assert_same(transpose(A, method=method), matrix.T.tocsr())
-    assert len(reads) > 1
+    assert len(reads) > once
 
 
 def test_a_limit_is_held_against_facts_that_are_kept(queue: cl.CommandQueue) -> None:

@@ -50,7 +50,7 @@ def made_up(kind: str) -> Device:
 
 @pytest.mark.parametrize(
     ("kind", "mean_of_columns", "label"),
-    [("gpu", 0.5, "gather:0 atomics:256 binned"), ("gpu", 1.0, "gather:0 binned"), ("cpu", 0.5, "binned")],
+    [("gpu", 0.5, "gather:0 atomics:256 binned"), ("gpu", 1.0, "gather:0 binned"), ("cpu", 0.5, "gather:0 binned")],
 )
 def test_generic_profiles(kind: str, mean_of_columns: float, label: str) -> None:
     features = {
@@ -94,6 +94,22 @@ def test_a_profile_decides(
     found, wanted = transpose(csr_array(matrix, queue=queue)), matrix.T.tocsr()
     np.testing.assert_array_equal(found.indices.get(), wanted.indices)
     np.testing.assert_array_equal(found.data.get(), wanted.data)
+
+
+def test_a_structure_is_asked_for_symmetry_from_its_second_transposition_on(
+    queue: cl.CommandQueue, decided_by: Callable[[Device, dict[str, Any]], None]
+) -> None:
+    """Where a profile leaves `gather` out, as the first transposition is sooner done without."""
+    decided_by(describe(queue.device), {"transpose": {"any": {"method": {"take": "binned"}}}})
+    for name in ("symmetric", "any"):
+        matrix = MATRICES[name].astype(np.float32)
+        A = csr_array(matrix, queue=queue)
+        for call in range(3):
+            found = transpose(A)
+            np.testing.assert_array_equal(found.toarray(), matrix.T.toarray())
+            assert (found.indices is A.indices) == (name == "symmetric" and call > 0)
+            if name == "symmetric":
+                assert (A.structure.symmetry is not None) == (call > 0)
 
 
 def test_features_decide(

@@ -1,0 +1,351 @@
+"""The kernels of SpTRANS by buckets of columns: a parameter record beside each template."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+from typing_extensions import Self, override
+
+from clsparse_py.device import Portability
+from clsparse_py.primitives.permute import Moving
+from clsparse_py.primitives.radix_kernels import EXCHANGED
+from clsparse_py.records import dataclass
+from clsparse_py.structure import OfStructure
+
+__all__ = ["RUN", "BucketCount", "BucketMove", "BucketOrder", "BucketScan", "BucketSplit", "BucketStarts"]
+
+# Loads in flight of a work-item that reads adjacent to others.
+_UNROLL = 8
+#: Parts of a bucket that are counted by one work-group, so that few counts are left to scan.
+RUN = 8
+# Buckets that a work-group of bucket_starts scans, so that it reads whole sectors.
+_ADJACENT = 16
+
+
+@dataclass(frozen=True)
+class _OfDigits(OfStructure):
+    """Base of the records of kernels that work by digits of columns.
+
+    Attributes
+    ----------
+    bits : int
+        Of a digit: the number of the bucket, or of a column within one.
+    """
+
+    bits: int
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{super().name}_b{self.bits}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "bits": self.bits, "unroll": _UNROLL}
+
+
+@dataclass(frozen=True)
+class BucketCount(_OfDigits):
+    """Parameters of ``templates/transpose/bucket_count.mako``.
+
+    Attributes
+    ----------
+    chunk : int
+        Entries of a chunk.
+    small : bool
+        Whether chunks are so few that the kernels after it add their counts up.
+    """
+
+    template = "transpose/bucket_count"
+
+    chunk: int
+    small: bool
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{super().name}_n{self.chunk}{'_small' if self.small else ''}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "chunk": self.chunk, "small": self.small}
+
+
+@dataclass(frozen=True)
+class BucketStarts(_OfDigits):
+    """Parameters of ``templates/transpose/bucket_starts.mako``; as in `BucketCount`."""
+
+    template = "transpose/bucket_starts"
+
+    chunk: int
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{super().name}_n{self.chunk}"
+
+    @property
+    def columns(self) -> int:
+        """Adjacent buckets that a work-group takes: a power of two, as their number is."""
+        return min(_ADJACENT, 1 << self.bits, 1 << self.work_group.bit_length() - 1)
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "columns": self.columns, "segments": self.work_group // self.columns, "chunk": self.chunk}
+
+
+@dataclass(frozen=True)
+class BucketSplit(_OfDigits):
+    """Parameters of ``templates/transpose/bucket_split.mako``.
+
+    Attributes
+    ----------
+    tile : int
+        Entries of a part.
+    word : str
+        OpenCL's name of the type of words.
+    skips : bool
+        Whether work-groups with nothing to do end at once.
+    """
+
+    template = "transpose/bucket_split"
+
+    tile: int
+    word: str
+    skips: bool
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{super().name}_n{self.tile}_{self.word}{'_skips' if self.skips else ''}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"{super().prelude}\ntypedef {self.word} W;  // words: a column within its bucket, above a row"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "tile": self.tile, "skips": self.skips, "run": RUN}
+
+
+@dataclass(frozen=True)
+class BucketScan(_OfDigits):
+    """Parameters of ``templates/transpose/bucket_scan.mako``.
+
+    Attributes
+    ----------
+    portability : Portability
+        How lanes exchange values.
+    skips : bool
+        As in `BucketSplit`.
+    """
+
+    template = "transpose/bucket_scan"
+
+    portability: Portability
+    skips: bool
+
+    @property
+    @override
+    def lane_width(self) -> int:
+        return self.portability.lane_width
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{super().name}{'_skips' if self.skips else ''}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"{self.portability.defines}\n{super().prelude}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        columns = min(1 << self.bits, 1 << self.work_group.bit_length() - 1)
+        return {**super().arguments(), "columns": columns, "segments": self.work_group // columns, "skips": self.skips}
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        return replace(self, work_group=work_group, portability=self.portability.at_most(lane_width)) if work_group else None
+
+
+@dataclass(frozen=True)
+class _Ranking(Moving):
+    """Base of the records of kernels that put tiles in order.
+
+    Attributes
+    ----------
+    portability : Portability
+        How equal digits are found among lanes.
+    bits : int
+        Of a digit.
+    items : int
+        Entries to a work-item; a tile is ``work_group * items`` entries.
+    word : str
+        OpenCL's name of the type of words.
+    small : bool
+        As in `BucketCount`.
+    """
+
+    portability: Portability
+    bits: int
+    items: int
+    word: str
+    small: bool
+
+    @property
+    def match_width(self) -> int:
+        """Lanes of which equal digits are found at once."""
+        if self.portability.match == "ptx" and self.work_group % 32 == 0:
+            return 32
+        return min(8, self.work_group & -self.work_group)
+
+    @property
+    @override
+    def lane_width(self) -> int:
+        return self.portability.lane_width
+
+    @property
+    def tile(self) -> int:
+        """Entries that are put in order at once."""
+        return self.work_group * self.items
+
+    @property
+    def _marks(self) -> int:
+        """Bytes of marks of rows."""
+        return 0
+
+    @property
+    def _sizes(self) -> tuple[int, ...]:
+        """Bytes of what is exchanged, for each entry."""
+        index = np.dtype(self.index).itemsize
+        return 8 if self.word == "ulong" else 4, index, self.value_bytes or index
+
+    @property
+    def pool_bytes(self) -> int:
+        """Local memory that the steps of the kernel use one after another."""
+        counters = 2 * (self.work_group // self.match_width << self.bits)
+        exchanged = min(self.tile * max(self._sizes), EXCHANGED)
+        sums = 8 * max(self.work_group, 1 << self.bits) if self.small else 0
+        return -(-max(self._marks, counters, exchanged, sums) // 16) * 16
+
+    def parts(self, size: int) -> int:
+        """In how many equal parts, a power of two, a tile of entries of so many bytes is exchanged."""
+        return 1 << (-(-self.tile * size // self.pool_bytes) - 1).bit_length()
+
+    @property
+    def legal(self) -> bool:
+        """Whether counts fit 16 bits, sums of small matrices a work-group, and entries can be exchanged in parts."""
+        adds_up = not self.small or self.work_group >= 1 << self.bits
+        return adds_up and self.tile < 1 << 15 and all(self.items % self.parts(size) == 0 for size in self._sizes)
+
+    @property
+    def local_memory(self) -> int:
+        """All local memory."""
+        return self.pool_bytes + 2 * self.tile + (4 << self.bits) + 4 * self.work_group + 16
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{super().name}_b{self.bits}_x{self.items}_{self.word}{'_small' if self.small else ''}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        match = f"{self.portability.defines}\n" + "#define MATCH_BY_PTX\n" * (self.match_width == 32)
+        word = f"typedef {self.word} W;  // words: a column within its bucket, above a row"
+        return f"{match}#define MATCH_WIDTH {self.match_width}\n{super().prelude}\n{word}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {
+            **super().arguments(),
+            "bits": self.bits,
+            "items": self.items,
+            "tile": self.tile,
+            "match_width": self.match_width,
+            "pool_bytes": self.pool_bytes,
+            "value_parts": self.parts(self._sizes[2]),
+            "run": RUN,
+            "small": self.small,
+        }
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        # The tile stays the same: all kernels have to agree on it.
+        group = next((group for group in range(work_group, 0, -1) if self.tile % group == 0), 0)
+        if self.small and group < 1 << self.bits:
+            return None
+        portability = self.portability.at_most(lane_width)
+        return replace(self, work_group=group, items=self.tile // group, portability=portability) if group else None
+
+
+@dataclass(frozen=True)
+class BucketMove(_Ranking):
+    """Parameters of ``templates/transpose/bucket_move.mako``.
+
+    Attributes
+    ----------
+    tiles : int
+        Tiles of a chunk.
+    capacity : int
+        Entries of a part of a bucket.
+    last : bool
+        Whether a bucket is a column, and rows are written in place of words.
+    """
+
+    template = "transpose/bucket_move"
+
+    tiles: int
+    capacity: int
+    last: bool
+
+    @property
+    @override
+    def _marks(self) -> int:
+        return 4 * (self.tile + self.work_group)
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{super().name}_t{self.tiles}_c{self.capacity}{'_last' if self.last else ''}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {
+            **super().arguments(),
+            "positions": not self.value_bytes,
+            "tiles": self.tiles,
+            "capacity": self.capacity,
+            "last": self.last,
+            "row_unroll": 4,
+            "entry_parts": self.parts(self._sizes[0]),
+        }
+
+
+@dataclass(frozen=True)
+class BucketOrder(_Ranking):
+    """Parameters of ``templates/transpose/bucket_order.mako``.
+
+    Attributes
+    ----------
+    skips : bool
+        As in `BucketSplit`.
+    """
+
+    template = "transpose/bucket_order"
+
+    skips: bool
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{super().name}{'_skips' if self.skips else ''}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "skips": self.skips, "row_parts": self.parts(self._sizes[1])}

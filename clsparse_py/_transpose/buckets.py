@@ -1,0 +1,214 @@
+"""SpTRANS by buckets of columns: entries are moved once to buckets of adjacent columns, and each bucket is put in order.
+
+A bucket that one work-group holds is finished in local memory. Longer ones are cut into parts, whose columns are counted and
+scanned first. The host waits for nothing. For devices with local memory of their own.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+from pyopencl import array as cl_array
+
+from clsparse_py._transpose.bucket_kernels import RUN, BucketCount, BucketMove, BucketOrder, BucketScan, BucketSplit, BucketStarts
+from clsparse_py.arithmetic import name_of
+from clsparse_py.device import RESERVED, Device
+from clsparse_py.launch import Chain
+from clsparse_py.programs import Parameters
+from clsparse_py.records import dataclass
+
+__all__ = ["MAX_BITS", "Kernels", "Shape", "enqueue_buckets", "kernels_of", "shape_of"]
+
+#: Bits of the number of a bucket, and of a column within one, at most: counters stay in local memory.
+MAX_BITS = 11
+# Bits of a digit for which the largest tiles fit, and the fewest of a bucket's number.
+_MODERATE_BITS, _FEWEST_BITS = 10, 4
+# Work-items of a work-group, and entries to each, best first.
+_TILES = ((512, 8), (256, 8), (128, 16))
+# Entries up to which launches take longer than to add counts up again and again, and bits of the number of a bucket then.
+_SMALL, _SMALL_BITS = 3 << 18, 7
+# Work-items that scan the counts of buckets.
+_STARTS_GROUP = 512
+# The share of a part's capacity that the mean bucket fills, at most.
+_FILL = 0.75
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The shape of a transposition by buckets: tests vary it, and tuning may.
+
+    Attributes
+    ----------
+    move_group, move_items : int
+        Work-items of a work-group that moves entries to buckets, and entries of a tile to each.
+    tiles : int
+        Tiles of a chunk.
+    order_group, order_items : int
+        Work-items of a work-group that puts a bucket in order, and entries to each.
+    bits : int
+        Of the number of a bucket.
+    small : bool
+        Whether work-groups add counts up by themselves, which saves launches: where entries are few.
+    """
+
+    move_group: int
+    move_items: int
+    tiles: int
+    order_group: int
+    order_items: int
+    bits: int
+    small: bool = False
+
+    @property
+    def capacity(self) -> int:
+        """Entries of a bucket that one work-group puts in order."""
+        return self.order_group * self.order_items
+
+
+@functools.lru_cache(maxsize=256)
+def shape_of(device: Device, index: str, value_bytes: int, size: tuple[int, int], n: int) -> Shape | None:
+    """Return the shape for n entries; None where a radix sort takes the place of buckets.
+
+    That is where columns have more bits than two digits, where lanes have no instruction that finds equal digits, and where local
+    memory is too little.
+    """
+    column_bits = _bits(size[1])
+    if column_bits > 2 * MAX_BITS or n >= 1 << 32 or device.portability.match != "ptx":
+        return None
+    for group, items in _TILES:
+        bits = _bits_of_bucket(column_bits, size[1], n, group * items)
+        small = n <= _SMALL and column_bits - min(bits, _SMALL_BITS) <= _MODERATE_BITS and group >= 1 << _SMALL_BITS
+        shape = Shape(group, items, 1, group, items, min(bits, _SMALL_BITS) if small else bits, small)
+        kernels = kernels_of(device, index, value_bytes, size, shape)
+        if group <= device.max_work_group and kernels.fit and kernels.local_memory + RESERVED <= device.local_memory:
+            return shape
+    return None
+
+
+def _bits(n: int) -> int:
+    """Return the bits of numbers below n."""
+    return max(1, (n - 1).bit_length())
+
+
+def _bits_of_bucket(column_bits: int, n_cols: int, n: int, capacity: int) -> int:
+    """Return the bits of a bucket's number: as few as leave buckets of one part, if a moderate number does."""
+    if column_bits <= _MODERATE_BITS:
+        return column_bits
+    within = _MODERATE_BITS if column_bits <= 2 * _MODERATE_BITS else MAX_BITS
+    fewest = max(column_bits - within, _FEWEST_BITS)
+    most = max(fewest, _MODERATE_BITS)
+    few = (bits for bits in range(fewest, most) if n / (n_cols >> column_bits - bits) <= _FILL * capacity)
+    return next(few, most)
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """The records of a transposition's kernels; those are None that are not launched.
+
+    If buckets are columns, entries are moved and nothing more; if entries are few, nothing is scanned.
+    """
+
+    count: BucketCount
+    move: BucketMove
+    starts: BucketStarts | None
+    order: BucketOrder | None
+    split: BucketSplit | None
+    scan: BucketScan | None
+
+    @property
+    def all(self) -> tuple[Parameters, ...]:
+        """Those that are launched."""
+        every = self.count, self.move, self.starts, self.order, self.split, self.scan
+        return tuple(each for each in every if each is not None)
+
+    @property
+    def fit(self) -> bool:
+        """Whether all are legal; local memory aside."""
+        return self.move.legal and (self.order is None or self.order.legal)
+
+    @property
+    def local_memory(self) -> int:
+        """Bytes that a work-group of any of them takes, at most."""
+        return max(self.move.local_memory, 0 if self.order is None else self.order.local_memory)
+
+
+def kernels_of(device: Device, index: str, value_bytes: int, size: tuple[int, int], shape: Shape) -> Kernels:
+    """Return the records of the kernels for a matrix of this size; ``value_bytes`` is 0 where positions are moved."""
+    bits, low, row_bits = shape.bits, _bits(size[1]) - shape.bits, _bits(size[0])
+    last, portability = low == 0, device.portability
+    word = "ulong" if (index == "int64" if last else low + row_bits > 32) else "uint"
+    group, items = shape.move_group, shape.move_items
+    small = shape.small
+    move = BucketMove(group, index, value_bytes, portability, bits, items, word, small, shape.tiles, shape.capacity, last)
+    count = BucketCount(group, index, bits, move.tile * move.tiles, small)
+    starts = None if small else BucketStarts(min(_STARTS_GROUP, device.max_work_group), index, bits, count.chunk)
+    if last:
+        return Kernels(count, move, starts, None, None, None)
+    # Where lanes are many, a work-group with nothing to do ends at once; on CPU devices an end before a barrier is not trusted.
+    skips = portability.match == "ptx"
+    moved_bytes = value_bytes or np.dtype(index).itemsize
+    order = BucketOrder(shape.order_group, index, moved_bytes, portability, low, shape.order_items, word, small, skips)
+    if small:
+        return Kernels(count, move, None, order, None, None)
+    split = BucketSplit(group, index, low, shape.capacity, word, skips)
+    return Kernels(count, move, starts, order, split, BucketScan(group, index, low, portability, skips))
+
+
+def enqueue_buckets(
+    chain: Chain,
+    indptr: cl_array.Array,
+    indices: cl_array.Array,
+    values: cl_array.Array | None,
+    to_indptr: cl_array.Array,
+    to_indices: cl_array.Array,
+    moved: cl_array.Array,
+    size: tuple[int, int],
+    n: int,
+    shape: Shape,
+) -> None:
+    """Enqueue the transposition of a matrix of n entries; without values their positions are moved.
+
+    Raises
+    ------
+    BuildError
+        A kernel is refused; nothing was enqueued.
+    """
+    n_rows, n_cols = size
+    kernels = kernels_of(chain.device, name_of(indices.dtype), 0 if values is None else values.dtype.itemsize, size, shape)
+    built: dict[str, Any] = {each.template: chain.build(each) for each in kernels.all}
+    bits, low, row_bits = shape.bits, _bits(n_cols) - shape.bits, _bits(n_rows)
+    chunks, buckets = -(-n // kernels.count.chunk), 1 << bits
+    given = () if values is None else (values,)
+    counts, bounds = chain.scratch((chunks + 1) * buckets, np.uint32), chain.scratch(3 * (buckets + 1), np.uint32)
+    first_rows = chain.scratch(chunks, indptr.dtype)
+    entries, rows, columns = np.uint32(n), np.int64(n_rows), np.int64(n_cols)
+
+    def launch(record: Parameters, groups: int, *arguments: Any) -> None:
+        chain.launch(built[record.template][0], groups, *arguments)
+
+    by_row = (rows, indptr, first_rows) if shape.small else ()
+    launch(kernels.count, chunks, entries, np.uint32(low), *by_row, indices, counts)
+    if kernels.starts is not None:
+        starting = built[kernels.starts.template][1]
+        groups = buckets // starting.columns + -(-chunks // starting.work_group)
+        launch(kernels.starts, groups, np.uint32(chunks), rows, indptr, counts, first_rows)
+    moving = entries, np.uint32(low), np.uint32(row_bits), rows, indptr, indices, counts, first_rows, *given, bounds
+    if kernels.order is None:
+        launch(kernels.move, chunks, *moving, columns, to_indptr, to_indices, moved)
+        return
+    words = chain.scratch(n, np.uint64 if kernels.order.word == "ulong" else np.uint32)
+    in_buckets = chain.scratch(n, moved.dtype)
+    launch(kernels.move, chunks, *moving, words, in_buckets)
+    # As many parts and runs as there can be: a bucket of several parts has more than fit one.
+    several = n // shape.capacity
+    parts, runs = buckets + several, 2 * several // RUN + min(buckets, several)
+    wide = np.uint32(buckets), np.uint32(row_bits)
+    of_several: tuple[cl_array.Array, ...] = ()
+    if kernels.split is not None and kernels.scan is not None:
+        of_several = chain.scratch(parts << low, np.uint32), chain.scratch(runs << low, np.uint32)
+        launch(kernels.split, runs, *wide, bounds, words, *of_several)
+        # Where no bucket can have several parts, there is nothing to scan.
+        launch(kernels.scan, buckets if several else 0, wide[0], columns, bounds, of_several[1], to_indptr)
+    launch(kernels.order, parts, entries, *wide, columns, bounds, *of_several, words, in_buckets, to_indptr, to_indices, moved)

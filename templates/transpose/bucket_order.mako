@@ -1,0 +1,208 @@
+<%doc>
+Put the entries of each bucket in order of their columns: a bucket of up to `tile` entries by one work-group, which also tells
+where each column begins; longer ones by parts, whose entries bucket_scan told where to go. With `small` each part counts its
+whole bucket.
+
+Source        the last pass of a radix sort by the highest digit first; ranks as in bucket_move
+Index space   a work-group for each part of a bucket, of `tile` entries, `items` to a work-item; those beyond do nothing
+Inputs        bounds, moved: of bucket_move; starts[part * 2 ** bits + column], of bucket_split, and of_runs,
+              of bucket_scan, for buckets of several parts
+Output        pointers: where each column of buckets of one part begins
+Local memory  `pool_bytes` bytes for exchanged entries, a digit for each, an offset for each of `2 ** bits` columns, a uint for
+              each work-item
+Result        stable, so deterministic
+</%doc>
+<%def name="ranks(items, digits, teams, pairs, work_group)">
+        // Count the digits of each team, and how many equal ones stand before each entry in its team.
+        local ushort *counters = (local ushort *)pool;
+        local uint *two = (local uint *)pool;
+        for (uint i = me; i < ${teams * digits // 2}; i += ${work_group})
+            two[i] = 0;
+        barrier(CLK_LOCAL_MEM_FENCE);
+% for i in range(items):
+        uint to_${i};
+        {
+            const uint same = lanes_match(box, digit_${i});
+            const uint before = popcount(same & ((1u << lane) - 1)), known = counters[team * ${digits} + digit_${i}];
+            lanes_fence();
+            if (before == 0)
+                counters[team * ${digits} + digit_${i}] = (ushort)(known + popcount(same));
+            to_${i} = known + before;
+        }
+% endfor
+        barrier(CLK_LOCAL_MEM_FENCE);
+
+        // Where each digit of each team begins in the tile: two digits at a time, as the counts of a tile fit in 16 bits.
+        uint start = 0;
+% for i in range(pairs):
+        uint total_${i} = 0;
+        if (has_${i}) {
+            for (uint t = 0; t < ${teams}; ++t)
+                total_${i} += two[t * ${digits // 2} + me * ${pairs} + ${i}];
+        }
+        const uint first_${i} = total_${i} & 0xffff, last_${i} = total_${i} >> 16;
+        start += first_${i} + last_${i};
+% endfor
+        start = group_scan_add(box, start);
+% for i in range(pairs):
+        const uint start_${i} = start;
+        if (has_${i}) {
+            uint both = start | (start + first_${i}) << 16;
+            for (uint t = 0; t < ${teams}; ++t) {
+                const uint count = two[t * ${digits // 2} + me * ${pairs} + ${i}];
+                two[t * ${digits // 2} + me * ${pairs} + ${i}] = both;
+                both += count;
+            }
+        }
+        start += first_${i} + last_${i};
+% endfor
+</%def>\
+<%def name="placed(items, digits)">
+        // Where each entry goes within the tile, and the digit of what is there then.
+% for i in range(items):
+        to_${i} += counters[team * ${digits} + digit_${i}];
+        digit_at[to_${i}] = (ushort)digit_${i};
+% endfor
+        barrier(CLK_LOCAL_MEM_FENCE);
+</%def>\
+<%def name="exchange(type, target, source, items, work_group, match_width, tile, parts)">
+        // Through local memory, part by part, so that what goes to one digit leaves side by side.
+        {
+            local ${type} *exchanged = (local ${type} *)pool;
+% for part in range(parts):
+% for i in range(items):
+            if (mine + ${i * match_width} < here${f" && to_{i} / {tile // parts} == {part}" if parts > 1 else ""})
+                exchanged[to_${i} % ${tile // parts}] = ${source.format(i * match_width, i)};
+% endfor
+            barrier(CLK_LOCAL_MEM_FENCE);
+% for i in range(items // parts * part, items // parts * (part + 1)):
+            if (${i * work_group} + me < here)
+                ${target}[offset[digit_at[${i * work_group} + me]] + (${i * work_group} + me)]
+                    = exchanged[(${i * work_group} + me) % ${tile // parts}];
+% endfor
+            barrier(CLK_LOCAL_MEM_FENCE);
+% endfor
+        }
+</%def>\
+#include "match.cl"
+#include "group_scan.cl"
+#include "bucket_part.cl"
+<%
+    digits = 2 ** bits
+    teams = work_group // match_width
+    pairs = -(-digits // 2 // work_group)
+%>
+kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
+void ${name}(
+    const uint n, const uint n_buckets, const uint row_bits, const long n_cols, global const uint *restrict bounds,
+% if not small:
+    global const uint *restrict starts, global const uint *restrict of_runs,
+% endif
+    global const W *restrict moved, global const V *restrict moved_values,
+    global I *restrict pointers, global I *restrict rows, global V *restrict values)
+{
+    local ulong2 pool[${pool_bytes // 16}];
+    local uint offset[${digits}];
+    local ushort digit_at[${tile}];
+    local uint box[${work_group}];
+    local uint found;
+    const uint me = get_local_id(0), lane = me % ${match_width}, team = me / ${match_width}, part = get_group_id(0);
+    const uint mine = team * ${match_width * items} + lane;
+    const bool some = part < bounds[2 * n_buckets + 1];
+    const uint bucket = bucket_of_part(&found, bounds + n_buckets + 1, n_buckets, part);
+    const uint of_bucket = bounds[bucket], end = bounds[bucket + 1];
+    const bool whole = end - of_bucket <= ${tile};
+    const uint parts_before = bounds[n_buckets + 1 + bucket];
+% if not small:
+    const ulong run = (ulong)(bounds[2 * n_buckets + 2 + bucket] + (part - parts_before) / ${run}) << ${bits};
+% endif
+    const uint begin = of_bucket + (some ? (part - parts_before) * ${tile} : 0);
+    const uint here = some ? min(end - begin, ${tile}u) : 0;
+% if skips:
+    if (here == 0 && !(some && whole))
+        return;
+% endif
+% for i in range(pairs):
+    const uint digit_of_mine_${i} = 2 * (me * ${pairs} + ${i});
+    const bool has_${i} = digit_of_mine_${i} < ${digits};
+    uint next_${i} = begin, second_${i} = begin;
+% if not small:
+    if (has_${i} && some && !whole) {
+        next_${i} = starts[((ulong)part << ${bits}) + digit_of_mine_${i}] + of_runs[run + digit_of_mine_${i}];
+        second_${i} = starts[((ulong)part << ${bits}) + digit_of_mine_${i} + 1] + of_runs[run + digit_of_mine_${i} + 1];
+    }
+% endif
+% endfor
+% if small:
+    // The columns of the whole bucket are counted, and those of the parts before this one.
+    {
+        local uint *before = (local uint *)pool, *all = before + ${digits};
+        for (uint i = me; i < ${2 * digits}; i += ${work_group})
+            before[i] = 0;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        uint k = (some && !whole ? of_bucket : end) + me;
+        for (; k + ${3 * work_group} < end; k += ${4 * work_group}) {
+% for i in range(4):
+            const W word_${i} = moved[k + ${i * work_group}];
+% endfor
+% for i in range(4):
+            atomic_inc(all + (uint)(word_${i} >> row_bits));
+            if (k + ${i * work_group} < begin)
+                atomic_inc(before + (uint)(word_${i} >> row_bits));
+% endfor
+        }
+        for (; k < end; k += ${work_group}) {
+            const uint digit = (uint)(moved[k] >> row_bits);
+            atomic_inc(all + digit);
+            if (k < begin)
+                atomic_inc(before + digit);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        uint lower = 0;
+% for i in range(pairs):
+        const uint all_${i} = has_${i} ? all[digit_of_mine_${i}] : 0, all_second_${i} = has_${i} ? all[digit_of_mine_${i} + 1] : 0;
+        lower += all_${i} + all_second_${i};
+% endfor
+        lower = of_bucket + group_scan_add(box, lower);
+% for i in range(pairs):
+        if (has_${i} && some && !whole) {
+            next_${i} = lower + before[digit_of_mine_${i}];
+            second_${i} = lower + all_${i} + before[digit_of_mine_${i} + 1];
+            const long column = ((long)bucket << ${bits}) + digit_of_mine_${i};
+            if (begin == of_bucket && column < n_cols)
+                pointers[column] = (I)lower;
+            if (begin == of_bucket && column + 1 < n_cols)
+                pointers[column + 1] = (I)(lower + all_${i});
+        }
+        lower += all_${i} + all_second_${i};
+% endfor
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+% endif
+    global const W *words_here = moved + ((ulong)begin + mine);
+    global const V *values_here = moved_values + ((ulong)begin + mine);
+% for i in range(items):
+    // Entries that are not there come last in the tile, and get the last digit.
+    const W word_${i} = mine + ${i * match_width} < here ? words_here[${i * match_width}] : (W)${digits - 1} << row_bits;
+    const uint digit_${i} = (uint)(word_${i} >> row_bits);
+% endfor
+${ranks(items, digits, teams, pairs, work_group)}
+% for i in range(pairs):
+    if (has_${i}) {
+        // A bucket in one part keeps its place.
+        offset[digit_of_mine_${i}] = next_${i} - (whole ? 0 : start_${i});
+        offset[digit_of_mine_${i} + 1] = second_${i} - (whole ? 0 : start_${i} + first_${i});
+        const long column = ((long)bucket << ${bits}) + digit_of_mine_${i};
+        if (some && whole && column < n_cols)
+            pointers[column] = (I)(begin + start_${i});
+        if (some && whole && column + 1 < n_cols)
+            pointers[column + 1] = (I)(begin + start_${i} + first_${i});
+    }
+% endfor
+    if (part == 0 && me == 0)
+        pointers[n_cols] = (I)n;
+    barrier(CLK_LOCAL_MEM_FENCE);
+${placed(items, digits)}
+${exchange("I", "rows", "(I)(word_{1} & (((W)1 << row_bits) - 1))", items, work_group, match_width, tile, row_parts)}
+${exchange("V", "values", "values_here[{0}]", items, work_group, match_width, tile, value_parts)}
+}

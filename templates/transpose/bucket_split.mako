@@ -1,0 +1,55 @@
+<%doc>
+How many entries of each part of a bucket lie in each of its columns, for buckets of several parts: for each part those of the
+parts before it in its run of `run` parts, and for each run all of them.
+
+Source        as bucket_count, a digit lower
+Index space   a work-group for each run of parts of `tile` entries; those beyond the last run do nothing
+Inputs        bounds, moved: of bucket_move
+Output        starts[part * 2 ** bits + column]; of_runs[run * 2 ** bits + column]
+Local memory  2 ** `bits` counters
+Result        exact
+</%doc>
+#include "bucket_part.cl"
+
+kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
+void ${name}(
+    const uint n_buckets, const uint row_bits, global const uint *restrict bounds, global const W *restrict moved,
+    global uint *restrict starts, global uint *restrict of_runs)
+{
+    local uint counts[${2 ** bits}];
+    local uint found;
+    const uint me = get_local_id(0), run = get_group_id(0);
+    global const uint *parts_before = bounds + n_buckets + 1, *runs_before = parts_before + n_buckets + 1;
+    const bool some = run < runs_before[n_buckets];
+% if skips:
+    if (!some)
+        return;
+% endif
+    const uint bucket = bucket_of_part(&found, runs_before, n_buckets, run);
+    const uint first = parts_before[bucket] + (run - runs_before[bucket]) * ${run}, end_of_bucket = bounds[bucket + 1];
+    const uint begin = bounds[bucket] + (first - parts_before[bucket]) * ${tile};
+    for (uint i = me; i < ${2 ** bits}; i += ${work_group})
+        counts[i] = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint turn = 0; turn < ${run}; ++turn) {
+        const uint part = first + turn, end = some ? min(end_of_bucket, begin + (turn + 1) * ${tile}) : 0;
+        const bool is_there = some && part < parts_before[bucket + 1];
+        for (uint i = me; i < (is_there ? ${2 ** bits} : 0); i += ${work_group})
+            starts[((ulong)part << ${bits}) + i] = counts[i];
+        barrier(CLK_LOCAL_MEM_FENCE);
+        uint k = begin + turn * ${tile} + me;
+        for (; k + ${(unroll - 1) * work_group} < end; k += ${unroll * work_group}) {
+% for i in range(unroll):
+            const W word_${i} = moved[k + ${i * work_group}];
+% endfor
+% for i in range(unroll):
+            atomic_inc(counts + (uint)(word_${i} >> row_bits));
+% endfor
+        }
+        for (; k < end; k += ${work_group})
+            atomic_inc(counts + (uint)(moved[k] >> row_bits));
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    for (uint i = me; i < (some ? ${2 ** bits} : 0); i += ${work_group})
+        of_runs[((ulong)run << ${bits}) + i] = counts[i];
+}
