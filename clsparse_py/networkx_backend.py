@@ -106,7 +106,7 @@ def convert_to_nx(found: Any, **_: Any) -> Any:
 def can_run(name: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> bool | str:
     """Return whether a call can be run, or why not; NetworkX calls it."""
     for each in _REFUSED.get(name, ()):
-        if named.get(each) not in (None, False):
+        if (given := named.get(each)) is not None and given is not False:
             return f"{each} is not supported"
     G = arguments[0] if arguments else named.get("G")
     return "multigraphs are not supported" if G is not None and G.is_multigraph() else True
@@ -115,7 +115,7 @@ def can_run(name: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> boo
 def _require_none(**named: Any) -> None:
     """Raise the error by which NetworkX knows that another backend has to run a call."""
     for name, given in named.items():
-        if given not in (None, False):
+        if given is not None and given is not False:
             raise NotImplementedError(f"{name}: is not supported by the backend clsparse")
 
 
@@ -137,7 +137,7 @@ def k_truss(G: Graph, k: int) -> Any:
     import networkx as nx
 
     if nx.number_of_selfloops(G.original):
-        raise nx.NetworkXNotImplemented("the graph has self loops, with which there is no k-truss")
+        raise nx.NetworkXNotImplemented("Input graph has self loops, with which there is no k-truss")
     left = graphs.k_truss(G.matrix, max(int(k), 2)).get().tocoo()
     edges = ((G.nodes[i], G.nodes[j]) for i, j in zip(left.row.tolist(), left.col.tolist(), strict=True))
     return G.original.edge_subgraph(edges).copy()
@@ -157,6 +157,8 @@ def pagerank(
     import networkx as nx
 
     _require_none(nstart=nstart, dangling=dangling)
+    if max_iter < 1:
+        raise nx.PowerIterationFailedConvergence(max_iter)
     if not G.nodes:
         return {}
     begin = None
