@@ -322,7 +322,7 @@ class Workspace:
         b: cl_array.Array,
         x: cl_array.Array,
         r: cl_array.Array | None,
-        from_zero: bool,  # noqa: ARG002
+        from_zero: bool,  # noqa: ARG002 - as the other smoothers take it
     ) -> list[Command]:
         """Return one step of a smoother that is a polynomial; x is 0 at the first, if it begins from there."""
         (first, *between, last), inverse = parts, room.inverse(smoother)
