@@ -24,7 +24,6 @@ from scipy.sparse import (
     lil_array,
 )
 
-from clsparse_py._sddmm import sddmm
 from clsparse_py._spgemm import spgemm, spgemm_estimate, spgemm_plan
 from clsparse_py._spmm import spmm, spmm_plan
 from clsparse_py._spmv import spmv, spmv_plan
@@ -65,6 +64,7 @@ from clsparse_py.semiring import Semiring, max_times, min_plus, or_and, plus_pai
 if TYPE_CHECKING:
     # Loaded when they are asked for (`legacy.__getattr__`): what they need of SciPy takes longer to import than the package.
     from clsparse_py import amg, csgraph, graph, io, linalg
+    from clsparse_py._sddmm import sddmm
 del TYPE_CHECKING
 
 __version__ = "0.1.0"

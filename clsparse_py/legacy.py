@@ -9,6 +9,8 @@ __all__ = ["__getattr__"]
 
 #: Modules that are loaded when they are asked for.
 _LATER = ("amg", "csgraph", "graph", "io", "linalg")
+#: Functions whose modules are, too.
+_FUNCTIONS = {"sddmm": "clsparse_py._sddmm"}
 #: What each older name of `scipy.sparse` is today, with arguments if these are others.
 _TODAY = {
     "bmat": "block_array",
@@ -30,12 +32,14 @@ _TODAY = {
 
 
 def __getattr__(name: str) -> Any:
-    """Return a module that is loaded late, or raise the error for a name that the package lacks.
+    """Return a module or function that is loaded late, or raise the error for a name that the package lacks.
 
     It says which array class or function an older name is today.
     """
     if name in _LATER:
         return importlib.import_module(f"clsparse_py.{name}")
+    if name in _FUNCTIONS:
+        return getattr(importlib.import_module(_FUNCTIONS[name]), name)
     today = _TODAY.get(name)
     if today is None:
         raise AttributeError(f"module 'clsparse_py' has no attribute {name!r}")

@@ -1,6 +1,7 @@
 <%doc>
-Connected components by trees whose roots are linked: phase "start": each vertex is a tree; phase "link": of each entry the roots of
-both vertices are joined, the larger below the smaller; phase "label": each vertex has its root, the component's smallest vertex.
+Connected components by trees whose roots are linked: phase "start": each vertex is a tree; phase "link": of each entry the roots
+of both vertices are joined, the larger below the smaller; phase "label": each vertex has its root, the smallest vertex of its
+component.
 
 Source        Jaiganesh and Burtscher, A High-Performance Connected Components Implementation for GPUs (ECL-CC)
 Index space   work-items that stride over the vertices, of phase "link" over the entries: `spread` says which

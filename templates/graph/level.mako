@@ -1,6 +1,6 @@
 <%doc>
-A step of breadth-first search: vertices that were not seen, and have a neighbour among those seen a step before, are seen now. Each
-looks at its own neighbours, in their order, and stops at the first.
+A step of breadth-first search: vertices that were not seen, and have a neighbour among those seen a step before, are seen now.
+Each looks at its own neighbours, in their order, and stops at the first.
 
 Source        bottom-up step of Beamer, Asanovic and Patterson, Direction-Optimizing Breadth-First Search
 Index space   work-items that stride over the vertices, or take adjacent ones: `spread` says which

@@ -25,6 +25,7 @@ def searched(index: type[Any]) -> None:
     found = random_rows((3, 0, 1, 2, 0, 4, 1, 1, 0, 2), 10)
     host = scipy.sparse.csr_array(found + found.T + scipy.sparse.diags_array(np.ones(10)))
     host.sort_indices()
+    host = host.astype(np.float32)
     A = operand(host, host.data, index)
     levels, _ = graph.bfs(A, 0)
     far = csgraph.shortest_path(host, unweighted=True, indices=0)

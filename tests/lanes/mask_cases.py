@@ -16,6 +16,8 @@ import clsparse_py
 from clsparse_py import Semiring, plus_pair, plus_times, spgemm, spmv
 from clsparse_py._spgemm import mask as masks
 from clsparse_py._spgemm.masked_rows import MaskedChunked, MaskedTeam, enqueue_masked
+from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.given_semirings import SemiringCheck
 from clsparse_py.launch import Chain
 
 Case = partial[None]
@@ -69,6 +71,16 @@ def in_some_rows(dtype: np.dtype[Any], index: type[Any], ring: Semiring) -> None
     same(spmv(A, placed(x), mask=mask, semiring=ring), np.where(mask, whole, ring.identity(whole.dtype)).astype(whole.dtype))
 
 
+def checked(ring: Semiring) -> None:
+    """Run the kernel that is compiled to check a semiring's expressions."""
+    chain = Chain(clsparse_py.default_queue())
+    built, _ = chain.build(SemiringCheck(1, Arithmetic("int32", "int32", "int32", ring.name)))
+    a, x, result = (placed(np.array([value], np.int32)) for value in (3, 5, 0))
+    chain.launch(built, 1, a, x, result)
+    chain.finish(result)
+    same(result, np.array([15], np.int32))
+
+
 def mask_cases(dtypes: tuple[np.dtype[Any], ...]) -> Iterator[Case]:
     """Kernels, dtypes and index types, in rotation."""
     for i, kind in enumerate(("team", "places", "search")):
@@ -80,3 +92,4 @@ def mask_cases(dtypes: tuple[np.dtype[Any], ...]) -> Iterator[Case]:
         yield partial(in_some_rows, dtype, INDEX_TYPES[i % 2], plus_times)
     given = Semiring(plus="a > b ? a : b", times="a * b", zero=0)
     yield partial(in_some_rows, np.dtype(np.int32), np.int32, given)
+    yield partial(checked, given)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from made_up import TYPES, device
+from made_up_products import TYPES, device
 
 from clsparse_py._spgemm.bins import EMPTY
 from clsparse_py._spgemm.registry import METHODS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from made_up import TYPES, device, kind_on, limits, square
+from made_up_products import TYPES, device, kind_on, limits, square
 
 from clsparse_py._spgemm.all_rows import staged_entries
 from clsparse_py._spgemm.bins import EMPTY, Bin, Bins

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 import pytest
-from made_up import TYPES, device, kind_on, limits, square
+from made_up_products import TYPES, device, kind_on, limits, square
 from pyopencl import array as cl_array
 
 from clsparse_py._spgemm.all_rows import alone, small
