@@ -24,7 +24,7 @@ import functools
 import hashlib
 import math
 import re
-from typing import Any
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -35,7 +35,9 @@ __all__ = [
     "ADDITIONS",
     "MULTIPLICATIONS",
     "SEMIRINGS",
+    "LogicalName",
     "Semiring",
+    "SemiringName",
     "max_times",
     "min_plus",
     "of_name",
@@ -44,6 +46,24 @@ __all__ = [
     "plus_times",
 ]
 
+#: Names of semirings: each addition with its multiplications.
+SemiringName = Literal[
+    "plus_times", "plus_plus", "plus_min", "plus_max", "plus_first", "plus_second", "plus_pair",
+    "min_times", "min_plus", "min_min", "min_max", "min_first", "min_second", "min_pair",
+    "max_times", "max_plus", "max_min", "max_max", "max_first", "max_second", "max_pair",
+    "any_times", "any_plus", "any_min", "any_max", "any_first", "any_second", "any_pair",
+    "or_times", "or_plus", "or_min", "or_max", "or_first", "or_second", "or_pair", "or_or", "or_and", "or_xor",
+    "and_times", "and_plus", "and_min", "and_max", "and_first", "and_second", "and_pair", "and_or", "and_and", "and_xor",
+    "xor_times", "xor_plus", "xor_min", "xor_max", "xor_first", "xor_second", "xor_pair", "xor_or", "xor_and", "xor_xor",
+]  # fmt: skip
+#: GraphBLAS's names of those whose addition is of truth values.
+LogicalName = Literal[
+    "lor_times", "lor_plus", "lor_min", "lor_max", "lor_first", "lor_second", "lor_pair", "lor_lor", "lor_land", "lor_lxor",
+    "land_times", "land_plus", "land_min", "land_max", "land_first", "land_second", "land_pair", "land_lor", "land_land",
+    "land_lxor",
+    "lxor_times", "lxor_plus", "lxor_min", "lxor_max", "lxor_first", "lxor_second", "lxor_pair", "lxor_lor", "lxor_land",
+    "lxor_lxor",
+]  # fmt: skip
 #: Additions of semirings by name. "any" is one of the two, the larger one; "or", "and" and "xor" are of truth values.
 ADDITIONS = ("plus", "min", "max", "any", "or", "and", "xor")
 #: Multiplications of semirings by name. "first" and "second" are the value of A and of the other operand, "pair" is 1.
@@ -105,7 +125,7 @@ class Semiring:
     array([2, 3])
     """
 
-    name: str = ""
+    name: SemiringName | LogicalName | Literal[""] = ""
     plus: str = ""
     times: str = ""
     zero: Any = None
@@ -256,4 +276,4 @@ SEMIRINGS: dict[str, Semiring] = {each.name: each for each in (plus_times, min_p
 @functools.lru_cache(maxsize=256)
 def of_name(name: str) -> Semiring:
     """Return the semiring that has a name."""
-    return SEMIRINGS.get(name) or _given.get(name) or Semiring(name)
+    return SEMIRINGS.get(name) or _given.get(name) or Semiring(cast("SemiringName", name))

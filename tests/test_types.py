@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import sys
 from pathlib import Path
 from types import UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Any, Union, cast, get_args, get_origin
 
 import numpy as np
 import pyopencl as cl
@@ -20,7 +22,7 @@ from clsparse_py._spgemm import METHODS as PRODUCT_METHODS
 from clsparse_py._spgemm import Method as ProductMethod
 from clsparse_py._spmv import Scheme
 from clsparse_py._transpose import METHODS, Method
-from clsparse_py.semiring import Semiring
+from clsparse_py.semiring import ADDITIONS, MULTIPLICATIONS, SEMIRINGS, LogicalName, Semiring, SemiringName
 
 ROOT = Path(__file__).parents[1]
 
@@ -62,6 +64,18 @@ def test_functions_give_what_mypy_knows(queue: cl.CommandQueue, monkeypatch: pyt
 def test_types_of_names_are_the_names() -> None:
     assert get_args(Method) == ("auto", *METHODS)
     assert get_args(ProductMethod) == ("auto", *PRODUCT_METHODS)
+
+
+def test_types_of_semirings_are_what_is_understood() -> None:
+    understood = []
+    for plus, times in itertools.product(ADDITIONS, MULTIPLICATIONS):
+        with contextlib.suppress(ValueError):
+            understood.append(Semiring(cast("SemiringName", f"{plus}_{times}")).name)
+    assert list(get_args(SemiringName)) == understood
+    assert set(SEMIRINGS) <= set(understood)
+    logical = {name: Semiring(name).name for name in get_args(LogicalName)}
+    assert len(set(logical.values())) == len(logical) == 3 * len(MULTIPLICATIONS)
+    assert {name.replace("lor", "or").replace("land", "and").replace("lxor", "xor") for name in logical} == set(logical.values())
 
 
 def test_what_is_no_name_is_refused() -> None:

@@ -98,6 +98,8 @@ def matrices(A: csr_array) -> None:
     assert_type(spmv_plan(A, scheme="fine", kernel="subvector8"), SpmvPlan)
     assert_type(spmv_plan(A, scheme=Scheme("coarse", 50), kernel=KernelChoice("serial")), SpmvPlan)
     assert_type(min_plus, Semiring)
+    assert_type(Semiring("plus_first"), Semiring)
+    assert_type(Semiring("lor_land"), Semiring)
 
 
 def arrays(ptr: cl_array.Array, keys: cl_array.Array) -> None:
@@ -125,4 +127,5 @@ def mistakes() -> None:
     spmv_plan(A, kernel="subvector3")  # type: ignore[arg-type]
     KernelChoice("subvector3")  # type: ignore[arg-type]
     Semiring(3)  # type: ignore[arg-type]
+    Semiring("best_plus")  # type: ignore[arg-type]
     primitives.segmented_merge(x, x, x, algorithm="fast")  # type: ignore[call-overload]
