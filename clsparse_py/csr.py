@@ -28,6 +28,7 @@ from clsparse_py.placement import index_dtype, index_vector, place_part, value_d
 from clsparse_py.reductions import Reductions
 from clsparse_py.structure import Facts, check_structure
 from clsparse_py.transfer import fetched
+from clsparse_py.zero_copy import on_memory_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -66,6 +67,10 @@ class csr_array(Elementwise, Reductions, Indexing, SparseArray, one_dimensional=
         the caller vouches for it.
     maxprint : int, optional
         How many entries are printed at most; by default 50.
+    zero_copy : bool
+        True: all three arrays are those of ``arg1`` themselves, a SciPy matrix in CSR format or three NumPy arrays. They cannot
+        be written to as long as their memory is in use, so that SciPy's sorting in place raises. If that is not possible without
+        a copy (for a dtype, an address, or a device with memory of its own), a ValueError says why.
 
     Attributes
     ----------
@@ -89,8 +94,7 @@ class csr_array(Elementwise, Reductions, Indexing, SparseArray, one_dimensional=
 
     Notes
     -----
-    All attributes but `data`, `indices`, `indptr` and the two flags are read-only. On a CPU device, which can work on the host's
-    memory, a matrix that shares it is made of `pyopencl.array.Array` whose buffers were made with ``USE_HOST_PTR``.
+    All attributes but `data`, `indices`, `indptr` and the two flags are read-only.
 
     Examples
     --------
@@ -129,7 +133,10 @@ class csr_array(Elementwise, Reductions, Indexing, SparseArray, one_dimensional=
         queue: cl.CommandQueue | None = None,
         check: bool = True,
         maxprint: int | None = None,
+        zero_copy: bool = False,
     ) -> None:
+        if zero_copy:
+            arg1, shape = on_memory_of(arg1, shape, dtype, queue, copy=copy)
         self._hold(*made_of(arg1, shape, dtype, queue, copy=copy, check=check))
         self.require_valid()
         self._print_at_most(maxprint)

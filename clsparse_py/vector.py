@@ -17,6 +17,7 @@ from clsparse_py.csr import csr_array
 from clsparse_py.delegation import NO_LISTS, delegated, result_of
 from clsparse_py.matrix import Sparse, is_sparse
 from clsparse_py.parts import as_row, made_of
+from clsparse_py.zero_copy import on_memory_of
 
 if TYPE_CHECKING:
     from clsparse_py.coo import coo_array
@@ -40,8 +41,10 @@ class csr_vector(csr_array, one_dimensional=True):  # noqa: N801 - a csr_array
         queue: cl.CommandQueue | None = None,
         check: bool = True,
         maxprint: int | None = None,
+        zero_copy: bool = False,
     ) -> None:
-        self._hold(*made_of(*as_row(arg1, shape), dtype, queue, copy=copy, check=check))
+        row: tuple[Any, Any] = on_memory_of(arg1, shape, dtype, queue, copy=copy) if zero_copy else as_row(arg1, shape)
+        self._hold(*made_of(*row, dtype, queue, copy=copy, check=check))
         self.require_valid()
         self._print_at_most(maxprint)
 
