@@ -37,7 +37,19 @@ from clsparse_py.elementwise.values import Dense, Scatter, Values
 from clsparse_py.given_semirings import SemiringCheck
 from clsparse_py.graph.kernels import Components, Level, Orient
 from clsparse_py.indexing import kernels as indexing
-from clsparse_py.krylov import basis, bicgstab, cg, lsmr, lsqr, minres, multigrid, panel, polynomials, radius
+from clsparse_py.krylov import (
+    basis,
+    bicgstab,
+    cg,
+    lsmr,
+    lsqr,
+    minres,
+    multigrid,
+    one_reduction,
+    panel,
+    polynomials,
+    radius,
+)
 from clsparse_py.krylov.sweep import Sweep
 from clsparse_py.primitives.addition import sum_dtype
 from clsparse_py.primitives.arguments import CheckPointers
@@ -407,7 +419,7 @@ def _of_indexing(device: Device, arithmetic: Arithmetic) -> dict[str, programs.P
 def _of_methods(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Parameters]:
     """Return the records of the passes of Krylov methods, over vectors of the arithmetic's result, or float32 for integers."""
     dtype = arithmetic.result.name if arithmetic.result.kind in "fc" else "float32"
-    methods = basis, bicgstab, cg, lsmr, lsqr, minres, multigrid, panel, polynomials, radius
+    methods = basis, bicgstab, cg, lsmr, lsqr, minres, multigrid, one_reduction, panel, polynomials, radius
     found: dict[str, programs.Parameters] = {
         f"vectors/sweep:{each.name}": Sweep.legal(device, dtype, each, of.LAYOUT) for of in methods for each in of.PASSES
     }

@@ -10,7 +10,7 @@ import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
-from clsparse_py.krylov.sweep import Bound, Layout, Pass, Sweeps
+from clsparse_py.krylov.sweep import AllSum, Bound, Layout, Pass, Sweeps
 from clsparse_py.krylov.system import Apply
 from clsparse_py.launch import Chain
 from clsparse_py.memory import side_queue, submit
@@ -76,13 +76,17 @@ class Basis:
         The operator is M A; M may be None.
     size : int
         How many vectors the operator is applied to.
+    all_sum : callable, optional
+        If ranks share the vectors: adds numbers up over them.
     """
 
-    def __init__(self, chain: Chain, n: int, dtype: np.dtype[Any], A: Apply, M: Apply | None, size: int) -> None:
+    def __init__(
+        self, chain: Chain, n: int, dtype: np.dtype[Any], A: Apply, M: Apply | None, size: int, all_sum: AllSum | None = None
+    ) -> None:
         self._A, self._M, self.size, self.blocks = A, M, size, -(-size // _AT_ONCE)
         # Each vector is made orthogonal to the others twice: once is not enough in finite precision.
         # The parts of a column are read while those of the next are written.
-        self.sweeps = Sweeps(chain, n, dtype, LAYOUT, 4 * self.blocks)
+        self.sweeps = Sweeps(chain, n, dtype, LAYOUT, 4 * self.blocks, all_sum)
         self._reading = chain.queue if chain.device.is_cpu else side_queue(chain.queue)
         self.vectors = [self.sweeps.vector() for _ in range(max(self.blocks * _AT_ONCE, size + 1))]
         self.w, self.q = self.sweeps.vector(), self.sweeps.vector()

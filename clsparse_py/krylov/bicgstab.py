@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyopencl as cl
 
-from clsparse_py.krylov.sweep import Layout, Pass, Sweeps
+from clsparse_py.krylov.sweep import Layout, Pass
 from clsparse_py.krylov.system import System
 from clsparse_py.krylov.watch import Iteration, iterate
 
@@ -79,7 +79,7 @@ PASSES = (_START, _DIRECTION, _ALONG, _HALF, _STABILISER, _END, _END_OF_M)
 def bicgstab(system: System) -> int:
     """Solve a system by the method, and return info."""
     A, M, x, maxiter = system.A, system.M, system.x, system.maxiter
-    sweeps = Sweeps(system.chain, system.n, system.dtype, LAYOUT)
+    sweeps = system.sweeps(LAYOUT)
     r, shadow, p, v, t = (sweeps.vector() for _ in range(5))
     p_m, r_m = (p, r) if M is None else (sweeps.vector(), sweeps.vector())
     direction = [sweeps.bind(_DIRECTION, 0, turn, r=r, v=v, p=p) for turn in (0, 1)]

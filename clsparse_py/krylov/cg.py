@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyopencl as cl
 
-from clsparse_py.krylov.sweep import Layout, Pass, Sweeps
+from clsparse_py.krylov.sweep import Layout, Pass
 from clsparse_py.krylov.system import System
 from clsparse_py.krylov.watch import Iteration, iterate
 
@@ -65,7 +65,7 @@ PASSES = (_START, _PRECONDITIONED, _CURVATURE, _STEP, _CURVATURE_OF_M, _RESIDUAL
 def cg(system: System) -> int:
     """Solve a system by the method, and return info."""
     A, M, x, maxiter = system.A, system.M, system.x, system.maxiter
-    sweeps = Sweeps(system.chain, system.n, system.dtype, LAYOUT)
+    sweeps = system.sweeps(LAYOUT)
     r, p, q = (sweeps.vector() for _ in range(3))
     z = r if M is None else sweeps.vector()
     system.begin(_START, sweeps, r=r, q=q)

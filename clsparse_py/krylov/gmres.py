@@ -67,14 +67,14 @@ def gmres(system: System, restart: int, told: Callable[[float], object] | None, 
     ----------
     system : System
     restart : int
-        Columns of a cycle.
+        Columns of a cycle; as many as unknowns at most.
     told : callable or None
         Called with the relative norm of the preconditioned residual, for each column.
     by_columns : bool
         Whether ``maxiter`` counts columns; else it counts cycles.
     """
-    basis, maxiter = Basis(system.chain, system.n, system.dtype, system.A, system.M, min(restart, system.n)), system.maxiter
-    r, x = basis.sweeps.vector(), system.x
+    basis = Basis(system.chain, system.n, system.dtype, system.A, system.M, restart, system.all_sum)
+    r, x, maxiter = basis.sweeps.vector(), system.x, system.maxiter
     residual = functools.partial(system.begin, START, basis.sweeps, q=basis.q, w=r)
     residual()
     totals = basis.sweeps.totals()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyopencl as cl
 
-from clsparse_py.krylov.sweep import Bound, Layout, Pass, Sweeps
+from clsparse_py.krylov.sweep import Bound, Layout, Pass
 from clsparse_py.krylov.system import System
 from clsparse_py.krylov.watch import Iteration, iterate
 
@@ -96,7 +96,7 @@ def minres(system: System, shift: float) -> int:
         M is not positive definite, or A and M are not Hermitian.
     """
     A, M, x, maxiter = system.A, system.M, system.x, system.maxiter
-    sweeps = Sweeps(system.chain, system.n, system.dtype, LAYOUT)
+    sweeps = system.sweeps(LAYOUT)
     v, *older = (sweeps.vector() for _ in range(6))
     y, w = older[:3], older[3:]
     z = [*y] if M is None else [sweeps.vector()] * 3

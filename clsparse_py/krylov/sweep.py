@@ -7,9 +7,9 @@ So there are no atomics and no launch between, and results are the same at each 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyopencl as cl
@@ -23,7 +23,10 @@ from clsparse_py.memory import allocated, submit
 from clsparse_py.programs import Built, Parameters
 from clsparse_py.records import dataclass
 
-__all__ = ["Bound", "Layout", "Pass", "Sweep", "Sweeps", "numbers"]
+__all__ = ["AllSum", "Bound", "Layout", "Pass", "SharedPass", "Sweep", "Sweeps", "numbers"]
+
+#: Adds up arrays of numbers over all ranks that share vectors; all of them get the same.
+AllSum: TypeAlias = Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]
 
 #: Work-items in a work-group, work-groups to a compute unit at most, and entries that a work-item has in flight, on GPUs:
 #: within a few per cent of the best of eight on an H200, by its clock and the wall's.
@@ -220,6 +223,26 @@ class Bound:
         self._kernel.set_arg(_PART, np.uint64(part))
 
 
+class SharedPass(Bound):
+    """A pass over this rank's part of vectors: the sums that it needs are added up over all ranks before it, which waits."""
+
+    def __init__(self, sweeps: Sweeps, of: Pass, part: int, built: Built, arguments: Sequence[Any]) -> None:
+        super().__init__(sweeps.chain.queue, built, sweeps.groups, arguments)
+        self._sweeps, self._part, self._ends_sums, self._begins = sweeps, part, bool(of.totals), {name for name, _ in of.sums}
+
+    @override
+    def __call__(self) -> cl.Event:
+        if self._ends_sums:
+            self._sweeps.add_up(self._part)
+        self._sweeps.begun[self._part] |= self._begins
+        return super().__call__()
+
+    @override
+    def use(self, part: int) -> None:
+        super().use(part)
+        self._part = part
+
+
 class Sweeps:
     """The passes of a method over vectors of one length, with the scalars and sums that they share.
 
@@ -228,25 +251,33 @@ class Sweeps:
     chain : Chain
         Of a queue in order; passes and its commands run in the order in which they are enqueued.
     n : int
-        Entries of the longest vector, at least one; those of a pass have as many as each other.
+        Entries of the longest vector; those of a pass have as many as each other.
     dtype : dtype
         Of vectors and scalars.
     layout : Layout
     parts : int
         How many sets of scalars and sums there are; a pass uses one of them.
+    all_sum : callable, optional
+        If vectors are shared by ranks, of which each has a part: adds numbers up over them.
 
     Attributes
     ----------
     scalars, sums : pyopencl.array.Array
+    begun : list of set
+        The sums of each part that passes began, and that are not added up over all ranks yet.
     """
 
-    def __init__(self, chain: Chain, n: int, dtype: np.dtype[Any], layout: Layout, parts: int = 1) -> None:
+    def __init__(
+        self, chain: Chain, n: int, dtype: np.dtype[Any], layout: Layout, parts: int = 1, all_sum: AllSum | None = None
+    ) -> None:
         self.chain, self.n, self.dtype, self.layout, self.parts = chain, n, dtype, layout, parts
+        self._all_sum = all_sum
+        self.begun: list[set[str]] = [set() for _ in range(parts)]
         device = chain.device
         self._device = device
         most = device.compute_units * (_CHUNKS_PER_UNIT if device.is_cpu else _GROUPS_PER_UNIT)
         at_once = 1 if device.is_cpu else _WORK_GROUP * _UNROLL
-        self.groups = -(-n // _rounded(-(-n // most), at_once))
+        self.groups = -(-max(n, 1) // _rounded(-(-max(n, 1) // most), at_once))
         # Behind the parts is what the host is told, twice: one is read while the other is written.
         self.told_at = parts * len(layout.scalars)
         self.scalars = allocated(chain.queue, "scalars", max(self.told_at + 2 * len(layout.told), 1), dtype)
@@ -258,11 +289,13 @@ class Sweeps:
 
     def fill(self, vector: cl_array.Array, value: Any = 0) -> None:
         """Enqueue setting all entries of a vector to a value."""
-        enqueue_fill(self.chain.queue, vector.base_data, np.array(value, self.dtype), vector.nbytes, None)
+        if vector.size:
+            enqueue_fill(self.chain.queue, vector.base_data, np.array(value, self.dtype), vector.nbytes, None)
 
     def copy(self, target: cl_array.Array, source: cl_array.Array) -> None:
         """Enqueue the copy of a vector."""
-        submit("a copy", cl.enqueue_copy, self.chain.queue, target.base_data, source.base_data, byte_count=source.nbytes)
+        if source.size:
+            submit("a copy", cl.enqueue_copy, self.chain.queue, target.base_data, source.base_data, byte_count=source.nbytes)
 
     def bind(self, of: Pass, part: int = 0, turn: int = 0, **vectors: cl_array.Array) -> Bound:
         """Return a pass over vectors, which are given by name.
@@ -278,7 +311,29 @@ class Sweeps:
         n = vectors[of.vectors[0]].size
         sizes = n, _rounded(-(-n // self.groups), record.work_group), part, self.told_at + turn * len(self.layout.told)
         arrays = (self.scalars, self.sums, *(vectors[name] for name in of.vectors))
-        return Bound(self.chain.queue, built, self.groups, [*map(np.uint64, sizes), *(each.base_data for each in arrays)])
+        arguments = [*map(np.uint64, sizes), *(each.base_data for each in arrays)]
+        if self._all_sum is None:
+            return Bound(self.chain.queue, built, self.groups, arguments)
+        return SharedPass(self, of, part, built, arguments)
+
+    def add_up(self, part: int) -> None:
+        """Add up what was begun of a part's sums over all ranks; waits.
+
+        The first work-group has all of a sum then, and the others have none.
+        """
+        assert self._all_sum is not None
+        names, self.begun[part] = self.begun[part], set()
+        if not names:
+            return
+        n_sums, queue = len(self.layout.sums), self.chain.queue
+        parts = np.empty((n_sums, self.groups), self.dtype)
+        submit("sums", cl.enqueue_copy, queue, parts, self.sums.base_data, src_offset=part * parts.nbytes, is_blocking=True)
+        places = [place for place, name in enumerate(self.layout.sums) if name in names]
+        with np.errstate(all="ignore"):
+            totals = self._all_sum(parts[places].sum(axis=1))
+        parts[places] = 0
+        parts[places, 0] = totals
+        submit("sums", cl.enqueue_copy, queue, self.sums.base_data, parts, dst_offset=part * parts.nbytes, is_blocking=True)
 
     def set(self, **values: Any) -> None:
         """Set the scalars of the first part, those that are not named to 0; waits."""
@@ -290,6 +345,8 @@ class Sweeps:
 
     def totals(self) -> dict[str, Any]:
         """Return all sums of the first part, by name; waits. Sums that no pass has begun yet are any number."""
+        if self._all_sum is not None:
+            self.add_up(0)
         parts = self.chain.read(self.sums, len(self.layout.sums) * self.groups).reshape(-1, self.groups)
         with np.errstate(all="ignore"):
             return dict(zip(self.layout.sums, parts.sum(axis=1), strict=True))

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from pyopencl import array as cl_array
 
-from clsparse_py.krylov.sweep import Pass, Sweeps
+from clsparse_py.krylov.sweep import AllSum, Layout, Pass, Sweeps
 from clsparse_py.launch import Chain
 
 __all__ = ["Apply", "Iterated", "LeastSquares", "System"]
@@ -36,7 +36,7 @@ class System:
     chain : Chain
         Of a queue in order, for all commands.
     n : int
-        Unknowns, at least one.
+        Entries of all vectors: unknowns, or this rank's part of them.
     dtype : dtype
         Of all vectors: float32, float64, complex64 or complex128.
     A : callable
@@ -55,6 +55,8 @@ class System:
         Takes a device vector, and calls what the user gave with it as b was given.
     check_every : int
         How many iterations pass between two looks at the norm.
+    all_sum : callable, optional
+        If ranks share the system: adds numbers up over them.
     """
 
     chain: Chain
@@ -70,6 +72,11 @@ class System:
     maxiter: int
     callback: Callable[[cl_array.Array], object] | None
     check_every: int
+    all_sum: AllSum | None = None
+
+    def sweeps(self, layout: Layout) -> Sweeps:
+        """Return what passes over the system's vectors share."""
+        return Sweeps(self.chain, self.n, self.dtype, layout, all_sum=self.all_sum)
 
     def begin(self, start: Pass, sweeps: Sweeps, *, q: cl_array.Array, **vectors: cl_array.Array) -> None:
         """Enqueue a pass that makes the residual of the first guess x from b and A x, for which q is room."""

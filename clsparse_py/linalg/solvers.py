@@ -14,7 +14,8 @@ from clsparse_py.krylov import bicgstab as krylov_bicgstab
 from clsparse_py.krylov import cg as krylov_cg
 from clsparse_py.krylov import gmres as krylov_gmres
 from clsparse_py.krylov import minres as krylov_minres
-from clsparse_py.linalg.problem import solved
+from clsparse_py.krylov.one_reduction import cg_one_reduction
+from clsparse_py.linalg.problem import order_of, solved
 
 __all__ = ["bicgstab", "cg", "gmres", "minres"]
 
@@ -30,6 +31,7 @@ def cg(
     M: Any = None,
     callback: Callable[[Any], object] | None = None,
     check_every: int = 1,
+    one_reduction: bool = False,
 ) -> tuple[Any, int]:
     """Solve ``A x = b`` for a Hermitian positive definite A by the conjugate gradient method, on the device.
 
@@ -51,6 +53,9 @@ def cg(
         Called with x after each iteration, which the host waits for then.
     check_every : int
         How many iterations pass between two looks at the norm. The result does not depend on it, as the device stops by itself.
+    one_reduction : bool
+        True: all sums of an iteration are made at once, for a vector more. Where ranks share A, sums are waited for, and an
+        iteration waits once instead of twice, or three times with M. Rounding is another one.
 
     Returns
     -------
@@ -67,7 +72,8 @@ def cg(
 
     Notes
     -----
-    Hestenes and Stiefel, "Methods of conjugate gradients for solving linear systems". The norm of the residual reaches the host
+    Hestenes and Stiefel, "Methods of conjugate gradients for solving linear systems"; with one reduction, Chronopoulos and Gear,
+    "s-step iterative methods for symmetric linear systems". The norm of the residual reaches the host
     while the next iteration runs. An iteration ends early, with ``info > 0``, if that norm is not a number.
 
     Examples
@@ -80,7 +86,7 @@ def cg(
     (0, True)
     """
     return solved(
-        krylov_cg.cg, scipy.sparse.linalg.cg, A, b, x0, M,
+        cg_one_reduction if one_reduction else krylov_cg.cg, scipy.sparse.linalg.cg, A, b, x0, M,
         rtol=rtol, atol=atol, maxiter=maxiter, callback=callback, check_every=check_every,
     )  # fmt: skip
 
@@ -211,7 +217,7 @@ def gmres(
         raise ValueError(f"restart: must be at least 1, is {restart}")
     told = callback if kind != "x" else None
     method = functools.partial(
-        krylov_gmres.gmres, restart=columns, told=told, by_columns=kind == "legacy" and callback is not None
+        krylov_gmres.gmres, restart=min(columns, order_of(A)), told=told, by_columns=kind == "legacy" and callback is not None
     )
     of_scipy = functools.partial(scipy.sparse.linalg.gmres, restart=restart, callback=callback, callback_type=kind)
     return solved(

@@ -19,7 +19,7 @@ from clsparse_py.device import Device, describe
 Case = partial[None]
 
 
-def solved(method: str, dtype: np.dtype[Any], kind: str, preconditioned: str) -> None:
+def solved(method: str, dtype: np.dtype[Any], kind: str, preconditioned: str, **options: Any) -> None:
     """Solve a system, and compare its right-hand side; CPU devices and others have kernels of different shapes."""
 
     def described(device: cl.Device) -> Device:
@@ -32,7 +32,7 @@ def solved(method: str, dtype: np.dtype[Any], kind: str, preconditioned: str) ->
     M = {"no": None, "jacobi": linalg.jacobi(A), "chebyshev": linalg.chebyshev(A, degree=2)}[preconditioned]
     A @ b  # planned before devices are taken for others
     with patch("clsparse_py.launch.describe", described):
-        x, info = getattr(linalg, method)(A, b, M=M, x0=b, rtol=1e-5)
+        x, info = getattr(linalg, method)(A, b, M=M, x0=b, rtol=1e-5, **options)
     assert info == 0
     assert x.dtype == dtype
     np.testing.assert_allclose(host @ x, b, atol=1e-3)
@@ -102,6 +102,9 @@ def krylov_cases(dtypes: tuple[np.dtype[Any], ...]) -> Iterator[Case]:
         for j, kind in enumerate(("cpu", "gpu")):
             for preconditioned in ("no", ("jacobi", "chebyshev")[i % 2]):
                 yield partial(solved, method, inexact[(i + j) % len(inexact)], kind, preconditioned)
+    for j, kind in enumerate(("cpu", "gpu")):
+        for preconditioned in ("no", "jacobi"):
+            yield partial(solved, "cg", inexact[j % len(inexact)], kind, preconditioned, one_reduction=True)
     for i, method in enumerate(("lsqr", "lsmr")):
         for j, kind in enumerate(("cpu", "gpu")):
             yield partial(least_squares, method, inexact[(i + j) % len(inexact)], kind)

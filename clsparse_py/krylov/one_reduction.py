@@ -1,0 +1,109 @@
+"""The conjugate gradient method with all sums of an iteration at once: one reduction over ranks, where `cg` has two or three.
+
+Chronopoulos and Gear, "s-step iterative methods for symmetric linear systems": products with A are made of the residual (or of
+what M makes of it), and those of the direction follow by recurrence, at the cost of a vector more.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyopencl as cl
+
+from clsparse_py.krylov.sweep import Layout, Pass
+from clsparse_py.krylov.system import System
+from clsparse_py.krylov.watch import Iteration, iterate
+
+__all__ = ["LAYOUT", "PASSES", "cg_one_reduction"]
+
+#: bound and norm are squares; rho is r z. alpha, rho and going are of the iteration under way, which counts if going is 1;
+#: those of the iteration before are alpha_before, rho_before and counted.
+LAYOUT = Layout(
+    scalars=("bound", "alpha", "rho", "going", "alpha_before", "rho_before", "counted"), sums=("rr", "rz", "zw", "bb"),
+    told=("norm", "going"),
+)  # fmt: skip
+
+_RR = ("rr", "of_real(square(r))")
+_START = Pass(
+    "one_reduction_start", reads=("b", "q"), writes=("r",), lines=("r = b - q;",), sums=(_RR, ("bb", "of_real(square(b))"))
+)  # fmt: skip
+
+
+def _sums(name: str, z: str) -> Pass:
+    """Return the pass that begins all sums; z is the residual, or what M makes of it."""
+    return Pass(
+        name, reads=("r", "w", *((z,) if z != "r" else ())), takes=("alpha", "rho", "going"),
+        sums=(_RR, ("rz", f"times(conjugate(r), {z})"), ("zw", f"times(conjugate({z}), w)")),
+        keeps=(("alpha_before", "alpha"), ("rho_before", "rho"), ("counted", "going")),
+    )  # fmt: skip
+
+
+def _step(name: str, z: str) -> Pass:
+    """Return the pass that ends the iteration before, in x, and makes the next residual."""
+    return Pass(
+        name, reads=("w", *((z,) if z != "r" else ())), updates=("x", "r", "p", "s"),
+        takes=("bound", "alpha_before", "rho_before", "counted"), totals=("rr", "rz", "zw"),
+        first=(
+            "const bool was_active = real_part(counted) > 0;",
+            "const bool active = was_active && real_part(rr) >= real_part(bound) && real_part(rr) > 0;",
+            "const bool first = !(square(alpha_before) > 0);",
+            "const T beta = first ? ZERO : quotient(rz, rho_before);",
+            "const T alpha = quotient(rz, first ? zw : zw - times(beta, quotient(rz, alpha_before)));",
+        ),
+        lines=(
+            "if (was_active) x += times(alpha_before, p);",
+            f"if (active) {{ p = {z} + times(beta, p); s = w + times(beta, s); r -= times(alpha, s); }}",
+        ),
+        keeps=(("alpha", "alpha"), ("rho", "rz"), ("going", "of_real(active ? 1 : 0)")),
+        tells=(("norm", "rr"), ("going", "counted")),
+    )  # fmt: skip
+
+
+_SUMS, _SUMS_OF_M = _sums("one_reduction_sums", "r"), _sums("one_reduction_sums_m", "z")
+_STEP, _STEP_OF_M = _step("one_reduction_step", "r"), _step("one_reduction_step_m", "z")
+PASSES = (_START, _SUMS, _SUMS_OF_M, _STEP, _STEP_OF_M)
+
+
+def cg_one_reduction(system: System) -> int:
+    """Solve a system by the method, and return info."""
+    A, M, x, maxiter = system.A, system.M, system.x, system.maxiter
+    sweeps = system.sweeps(LAYOUT)
+    r, p, s, w = (sweeps.vector() for _ in range(4))
+    z = r if M is None else sweeps.vector()
+    more = {} if M is None else {"z": z}
+    sums = sweeps.bind(_SUMS if M is None else _SUMS_OF_M, 0, 0, r=r, w=w, **more)
+    step = [sweeps.bind(_STEP if M is None else _STEP_OF_M, 0, turn, w=w, x=x, r=r, p=p, s=s, **more) for turn in (0, 1)]
+    system.begin(_START, sweeps, r=r, q=w)
+    totals = sweeps.totals()
+    norm, bound = totals["rr"].real, system.bound(totals["bb"])
+    if totals["bb"] == 0:
+        sweeps.fill(x)
+        return 0
+    if norm < bound:
+        return 0
+    for each in (p, s):
+        sweeps.fill(each)
+    sweeps.set(bound=bound, going=1)
+    if M is not None:
+        M(r, z)
+
+    def begin(number: int, turn: int) -> cl.Event:
+        # After the last iteration the residual alone is asked for, and x has the last step to come.
+        if number < maxiter:
+            A(z, w)
+        sums()
+        return step[turn]()
+
+    def rest(_: int) -> None:
+        if M is not None:
+            M(r, z)
+
+    def info(norm: float, _: float) -> int | None:
+        if norm >= bound and norm > 0:
+            return None
+        return maxiter if np.isnan(norm) else 0
+
+    def last(norm: float, going: float) -> int:
+        # As in `cg`.
+        return maxiter if going or np.isnan(norm) else 0
+
+    return iterate(system, sweeps, Iteration(begin, rest, info, last))
