@@ -63,7 +63,7 @@ from clsparse_py.semiring import Semiring, max_times, min_plus, or_and, plus_pai
 
 if TYPE_CHECKING:
     # Loaded when they are asked for (`legacy.__getattr__`): what they need of SciPy takes longer to import than the package.
-    from clsparse_py import amg, csgraph, graph, io, linalg
+    from clsparse_py import amg, csgraph, distributed, graph, io, linalg
     from clsparse_py._sddmm import sddmm
 del TYPE_CHECKING
 
@@ -93,6 +93,7 @@ __all__ = [
     "devices",
     "dia_array",
     "diags_array",
+    "distributed",
     "dok_array",
     "expand_dims",
     "eye_array",

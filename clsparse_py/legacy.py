@@ -8,7 +8,7 @@ from typing import Any
 __all__ = ["__getattr__"]
 
 #: Modules that are loaded when they are asked for.
-_LATER = ("amg", "csgraph", "graph", "io", "linalg")
+_LATER = ("amg", "csgraph", "distributed", "graph", "io", "linalg")
 #: Functions whose modules are, too.
 _FUNCTIONS = {"sddmm": "clsparse_py._sddmm"}
 #: What each older name of `scipy.sparse` is today, with arguments if these are others.

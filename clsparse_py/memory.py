@@ -37,6 +37,7 @@ __all__ = [
     "note_use",
     "note_written",
     "on_host_memory",
+    "pinned",
     "record_use",
     "scratch",
     "shorten",
@@ -582,6 +583,27 @@ def on_host_memory(queue: cl.CommandQueue, host: np.ndarray[Any, Any], access: i
         The driver lacks memory of its own for it.
     """
     return _of_host(queue, host, access | cl.mem_flags.USE_HOST_PTR)
+
+
+def pinned(queue: cl.CommandQueue, n_bytes: int) -> np.ndarray[Any, Any]:
+    """Return host memory of the driver's, which devices of the queue's context copy to and from at full speed.
+
+    Raises
+    ------
+    MemoryError
+        The driver has not the memory.
+    """
+    pool = arena_of(queue).pool
+    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.ALLOC_HOST_PTR
+    try:
+        buffer = cl.Buffer(pool.context, flags, max(n_bytes, 1))
+        how: Any = cl.map_flags.READ | cl.map_flags.WRITE
+        # Mapped as long as the array lives.
+        mapped: Any = cl.enqueue_map_buffer(queue, buffer, how, 0, (max(n_bytes, 1),), np.dtype(np.uint8))[0]
+    except cl.Error as error:
+        raise MemoryError(f"{n_bytes:,} bytes of pinned host memory: {error}; {_there_is(pool)}") from error
+    found: np.ndarray[Any, Any] = mapped[:n_bytes]
+    return found
 
 
 def constants(queue: cl.CommandQueue, host: np.ndarray[Any, Any]) -> cl.Buffer:

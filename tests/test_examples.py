@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 import clsparse_py
-from clsparse_py import amg, csgraph, graph, io, linalg, primitives
+from clsparse_py import amg, csgraph, distributed, graph, io, linalg, primitives
 from clsparse_py.device import describe
 
 #: Modules with public names.
-MODULES = (clsparse_py, amg, csgraph, graph, io, linalg, primitives)
+MODULES = (clsparse_py, amg, csgraph, distributed, graph, io, linalg, primitives)
 
 
 @functools.cache

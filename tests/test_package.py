@@ -40,6 +40,7 @@ PUBLIC = {
     "devices",
     "dia_array",
     "diags_array",
+    "distributed",
     "dok_array",
     "expand_dims",
     "eye_array",
@@ -185,7 +186,7 @@ def test_the_public_names_are_these() -> None:
     assert set(clsparse_py.__all__) == PUBLIC
     others = {name for name in vars(clsparse_py) if not name.startswith("__")} - PUBLIC
     assert others <= modules
-    assert modules & PUBLIC == {"amg", "csgraph", "graph", "io", "linalg", "primitives"}
+    assert modules & PUBLIC == {"amg", "csgraph", "distributed", "graph", "io", "linalg", "primitives"}
 
 
 def test_without_its_dependencies_the_package_names_what_is_missing() -> None:

@@ -12,7 +12,7 @@ import pytest
 from pages import DOCS, ROOT
 
 import clsparse_py
-from clsparse_py import amg, graph, linalg, primitives
+from clsparse_py import amg, distributed, graph, linalg, primitives
 
 pytestmark = pytest.mark.skipif(not (ROOT / "pyproject.toml").exists(), reason="the tests do not run from a checkout")
 
@@ -23,7 +23,7 @@ TEXTS = sorted(
 )
 #: Names that need no page of their own: modules, SciPy's names, and instances that stand on their class's page.
 WITHOUT_PAGE = re.compile(
-    r"isspmatrix|Sparse\w*Warning|(bsr|dia|dok|lil)_array|plus_\w+|min_plus|max_times|or_and|amg|csgraph|graph|io|linalg|primitives"
+    r"isspmatrix|Sparse\w*Warning|(bsr|dia|dok|lil)_array|plus_\w+|min_plus|max_times|or_and|amg|csgraph|distributed|graph|io|linalg|primitives"
 )
 
 
@@ -59,7 +59,7 @@ def test_every_public_name_has_a_page() -> None:
         )
     )
     told = "".join(path.read_text() for path in (DOCS / "api").glob("*.rst"))
-    modules: tuple[ModuleType, ...] = (clsparse_py, amg, graph, linalg, primitives)
+    modules: tuple[ModuleType, ...] = (clsparse_py, amg, distributed, graph, linalg, primitives)
     names = {name for module in modules for name in module.__all__}
     ours = {name for name in linalg.__all__ if getattr(linalg, name).__module__.startswith("clsparse_py")}
     assert not ours - listed, "docs/api/linalg.rst lists functions of ours"

@@ -1,0 +1,22 @@
+"""Sparse matrices over many devices: rows divided among the processes of MPI, or among threads that drive a host's devices."""
+
+from clsparse_py.distributed.communicator import Communicator, RankError
+from clsparse_py.distributed.csr import csr_array
+from clsparse_py.distributed.division import Division, by_entries, by_rows
+from clsparse_py.distributed.mpi import MpiCommunicator, world
+from clsparse_py.distributed.team import Team, over
+from clsparse_py.distributed.vectors import vector
+
+__all__ = [
+    "Communicator",
+    "Division",
+    "MpiCommunicator",
+    "RankError",
+    "Team",
+    "by_entries",
+    "by_rows",
+    "csr_array",
+    "over",
+    "vector",
+    "world",
+]

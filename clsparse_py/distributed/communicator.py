@@ -1,0 +1,231 @@
+"""What ranks say to one another: the interface that MPI and the threads of a team have in common."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from typing_extensions import Self
+
+from clsparse_py import __version__
+
+__all__ = ["Communicator", "Counter", "Exchange", "RankError", "check_time_limit"]
+
+
+class RankError(RuntimeError):
+    """Another rank failed, or ended while this one waited for it; the message has its number and its error.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> from clsparse_py import distributed
+    >>> def work(comm):
+    ...     return 1 // comm.rank  # rank 0 fails
+    >>> with distributed.over([sp.default_queue()] * 2) as team:
+    ...     try:
+    ...         team.each(lambda comm: (comm.rank and comm.barrier(), work(comm)))
+    ...     except ZeroDivisionError:
+    ...         print("rank 1, which waited, had a RankError")
+    rank 1, which waited, had a RankError
+    """
+
+
+@dataclass
+class Counter:
+    """What a rank has sent by exchanges.
+
+    Attributes
+    ----------
+    messages, bytes : int
+    """
+
+    messages: int = 0
+    bytes: int = 0
+
+
+class Exchange(abc.ABC):
+    """Messages between neighbours, any number of times over the same buffers.
+
+    Parameters
+    ----------
+    sends, receives : mapping of int to numpy.ndarray
+        A contiguous buffer for each rank that is sent to or received from.
+    counter : Counter
+        Counts messages and bytes when they are sent.
+    """
+
+    def __init__(self, sends: Mapping[int, np.ndarray[Any, Any]], receives: Mapping[int, np.ndarray[Any, Any]], counter: Counter):
+        self.sends, self.receives, self._counter = dict(sends), dict(receives), counter
+        self._bytes = sum(each.nbytes for each in self.sends.values())
+
+    def start(self) -> None:
+        """Begin: the buffers sent hold their values, and no buffer is to be touched before `wait` returns."""
+        self._counter.messages += len(self.sends)
+        self._counter.bytes += self._bytes
+        self._start()
+
+    @abc.abstractmethod
+    def _start(self) -> None: ...
+
+    @abc.abstractmethod
+    def wait(self) -> None:
+        """Wait until all has come and all that was sent may be overwritten.
+
+        Raises
+        ------
+        RankError
+            Another rank failed.
+        TimeoutError
+            A neighbour did not answer within the communicator's time limit.
+        """
+
+
+class Communicator(abc.ABC):
+    """The ranks that work together, as one of them sees them. All methods are called by all ranks in the same order.
+
+    Attributes
+    ----------
+    rank, size : int
+        This rank's number, and how many there are.
+    time_limit : float
+        Seconds that any wait for other ranks may take.
+    sent : Counter
+        Messages and bytes that exchanges have sent.
+    queue : pyopencl.CommandQueue
+        Of this rank's device.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> from clsparse_py import distributed
+    >>> with distributed.over([sp.default_queue()] * 3) as team:
+    ...     team.each(lambda comm: int(comm.sum(comm.rank)))
+    [3, 3, 3]
+    """
+
+    rank: int
+    size: int
+    time_limit: float
+    sent: Counter
+
+    @property
+    @abc.abstractmethod
+    def queue(self) -> cl.CommandQueue:
+        """The queue of this rank's device."""
+
+    @abc.abstractmethod
+    def alltoall(self, objects: Sequence[Any]) -> list[Any]:
+        """Send an object to each rank; return those that came, in the order of ranks."""
+
+    @abc.abstractmethod
+    def stacked(self, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Return the arrays of all ranks, which have one shape and dtype, stacked in the order of ranks."""
+
+    @abc.abstractmethod
+    def exchange(self, sends: Mapping[int, np.ndarray[Any, Any]], receives: Mapping[int, np.ndarray[Any, Any]]) -> Exchange:
+        """Return the exchange of these buffers with neighbours, to be started as often as wanted. Not collective."""
+
+    @abc.abstractmethod
+    def fail(self, error: BaseException) -> None:
+        """Make all other ranks raise a `RankError` when they next wait. Not collective."""
+
+    def allgather(self, value: Any) -> list[Any]:
+        """Return the objects of all ranks."""
+        return self.alltoall([value] * self.size)
+
+    def gather(self, value: Any, root: int = 0) -> list[Any] | None:
+        """Return the objects of all ranks on one of them, None on the others."""
+        came = self.alltoall([value if rank == root else None for rank in range(self.size)])
+        return came if self.rank == root else None
+
+    def broadcast(self, value: Any, root: int = 0) -> Any:
+        """Return the object of one rank."""
+        return self.alltoall([value if self.rank == root else None] * self.size)[root]
+
+    def scatter(self, values: Sequence[Any] | None, root: int = 0) -> Any:
+        """Return the object that one rank has for this one."""
+        given = values if self.rank == root and values is not None else [None] * self.size
+        return self.alltoall(given)[root]
+
+    def sum(self, values: Any) -> Any:
+        """Return the sum over ranks of a number or array: added in the order of ranks, so that all have the same bits."""
+        return self.stacked(np.asarray(values)).sum(axis=0)
+
+    def max(self, values: Any) -> Any:
+        """Return the largest over ranks of a number or of each number of an array."""
+        return self.stacked(np.asarray(values)).max(axis=0)
+
+    def min(self, values: Any) -> Any:
+        """Return the smallest over ranks of a number or of each number of an array."""
+        return self.stacked(np.asarray(values)).min(axis=0)
+
+    def barrier(self) -> None:
+        """Wait for all ranks."""
+        self.stacked(np.zeros(1, np.uint8))
+
+    def agree(self, error: Exception | None = None, **facts: Any) -> None:
+        """Check that no rank has an error and that facts are the same on all: if not, every rank raises, and all may go on.
+
+        Parameters
+        ----------
+        error : Exception, optional
+            This rank's own.
+        **facts
+            By name; values are compared by ``==``.
+
+        Raises
+        ------
+        RankError
+            Another rank has an error.
+        ValueError
+            A fact differs; the message has its name and two values.
+        """
+        told = self.allgather((None if error is None else f"{type(error).__name__}: {error}", facts))
+        if error is not None:
+            raise error
+        for rank, (of_rank, its_facts) in enumerate(told):
+            if of_rank is not None:
+                raise RankError(f"rank {rank} failed: {of_rank}")
+            for name, value in its_facts.items():
+                if value != told[0][1][name]:
+                    raise ValueError(
+                        f"{name}: is {told[0][1][name]} on rank 0 and {value} on rank {rank}; it must be one for all"
+                    )
+
+    def require_one_version(self) -> Self:
+        """Check that all ranks run the same version of the package; return the communicator."""
+        self.agree(None, clsparse_py_version=__version__)
+        return self
+
+    @contextmanager
+    def together(self) -> Iterator[Self]:
+        """Make an exception that leaves the block on one rank end the waits of all others, which raise a `RankError`."""
+        try:
+            yield self
+        except RankError:
+            raise
+        except BaseException as error:
+            self.fail(error)
+            raise
+
+
+def check_time_limit(seconds: Any) -> float:
+    """Return a time limit as a number.
+
+    Raises
+    ------
+    ValueError
+        It is none, or not positive.
+    """
+    try:
+        found = float(seconds)
+    except (TypeError, ValueError):
+        raise ValueError(f"time_limit: must be seconds, is {seconds!r}") from None
+    if not found > 0:
+        raise ValueError(f"time_limit: must be positive, is {seconds!r}")
+    return found

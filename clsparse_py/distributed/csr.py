@@ -1,0 +1,339 @@
+"""`csr_array` over ranks: rows divided, each rank's in two parts, as PETSc has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import scipy.sparse
+from pyopencl import array as cl_array
+from typing_extensions import Self
+
+from clsparse_py.base import SparseArray
+from clsparse_py.csr import csr_array as device_array
+from clsparse_py.distributed.communicator import Communicator
+from clsparse_py.distributed.division import Division, by_boundaries, by_entries, by_rows, of_shares
+from clsparse_py.distributed.halo import Halo, add_product
+from clsparse_py.distributed.shared import Distributed
+from clsparse_py.distributed.split import Parts, joined, split
+from clsparse_py.distributed.vectors import on_device, vector
+from clsparse_py.errors import class_of
+
+__all__ = ["csr_array"]
+
+
+class csr_array(Distributed):  # noqa: N801 - the name of the class on one device
+    """A sparse matrix whose rows are divided among ranks.
+
+    Every rank has a part of its own, and all call the same methods in the same order.
+
+    Parameters
+    ----------
+    own_rows : scipy.sparse array or clsparse_py array
+        This rank's rows, with all columns. Duplicates stay as they are.
+    comm : Communicator
+    rows : tuple of int or Division, optional
+        Which rows these are, (begin, end), the same for all if a division; by default rows are numbered in the order of ranks.
+    columns : Division, optional
+        How the entries of x are divided. By default as the rows of a square matrix, else into equal shares.
+    shape : tuple of int, optional
+        Of the whole, to be checked.
+    queue : pyopencl.CommandQueue, optional
+        Where this rank's part lives; by default ``comm.queue``.
+
+    Attributes
+    ----------
+    comm : Communicator
+    queue : pyopencl.CommandQueue
+    rows, columns : Division
+        Of the rows of the matrix and the entries of ``A @ x``, and of the columns and the entries of x.
+    local : clsparse_py.csr_array
+        The own rows in the own columns, numbered from 0.
+    remote : clsparse_py.csr_array
+        The own rows in other ranks' columns, numbered as in ``halo.columns``.
+    halo : Halo
+        The other ranks' columns in which this rank has entries, and the messages with their values.
+
+    Raises
+    ------
+    ValueError
+        On all ranks: shares overlap or leave a gap, or versions, dtypes, shapes or divisions differ.
+    TypeError
+        The rows are no sparse matrix.
+    RankError
+        Another rank failed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import scipy.sparse
+    >>> import clsparse_py as sp
+    >>> from clsparse_py import distributed
+    >>> S = scipy.sparse.eye_array(6, k=2, format="csr")
+    >>> with distributed.over([sp.default_queue()] * 2) as team:
+    ...     A = team.csr_array(S)
+    ...     A @ np.arange(6.0)
+    array([2., 3., 4., 5., 0., 0.])
+    """
+
+    format = "csr"
+
+    def __init__(
+        self,
+        own_rows: Any,
+        comm: Communicator,
+        *,
+        rows: tuple[int, int] | Division | None = None,
+        columns: Division | None = None,
+        shape: tuple[int, int] | None = None,
+        queue: cl.CommandQueue | None = None,
+    ) -> None:
+        error: Exception | None = None
+        S: Any = None
+        try:
+            S = _as_scipys(own_rows)
+            on = comm.queue if queue is None else queue
+        except Exception as caught:
+            error = caught
+        comm.agree(
+            error, columns=None if S is None else S.shape[1], dtype=None if S is None else S.dtype, shape=shape, division=columns
+        )
+        of_rows = _division_of_rows(comm, S.shape[0], rows)
+        found = of_rows.n, int(S.shape[1])
+        if shape is not None and tuple(shape) != found:
+            raise ValueError(f"shape: is {tuple(shape)}, but the ranks have {found[0]} rows of {found[1]} columns")
+        if columns is None:
+            columns = of_rows if found[0] == found[1] else by_rows(found[1], comm.size)
+        elif columns.n != found[1] or columns.size != comm.size:
+            raise ValueError(f"columns: must divide {found[1]} among {comm.size} ranks, are {columns}")
+        with comm.together():
+            own = columns.part(comm.rank)
+            local, remote, halo = split(S, own.start, own.stop)
+            of_others = Halo(comm, columns, halo, on)
+            self._hold(comm, of_rows, columns, device_array(local, queue=on), device_array(remote, queue=on), of_others)
+
+    @classmethod
+    def scattered(
+        cls,
+        S: Any,
+        comm: Communicator,
+        *,
+        root: int = 0,
+        division: Any = "entries",
+        columns: Division | None = None,
+        queue: cl.CommandQueue | None = None,
+    ) -> Self:
+        """Return the matrix that one rank has whole.
+
+        Parameters
+        ----------
+        S : scipy.sparse array or clsparse_py array
+            On the root; what other ranks give is not looked at.
+        comm : Communicator
+        root : int
+            The rank that has the matrix.
+        division : {"entries", "rows"}, array_like of int or Division
+            How rows are divided: into shares of as many entries, or rows; or the boundaries, one more than ranks.
+        columns, queue
+            As for the class.
+
+        Raises
+        ------
+        ValueError, TypeError
+            On the root: the matrix or the boundaries are none. Other ranks raise a `RankError`.
+        """
+        error, shares, cuts = None, None, None
+        if comm.rank == root:
+            try:
+                rows = _as_scipys(S)
+                cuts = _divided(division, rows, comm.size)
+                shares = [rows[cuts.part(rank)] for rank in range(comm.size)]
+            except Exception as caught:
+                error = caught
+        comm.agree(error)
+        with comm.together():
+            own, cuts = comm.scatter(None if shares is None else [(each, cuts) for each in shares], root)
+        return cls(own, comm, rows=cuts, columns=columns, queue=queue)
+
+    @classmethod
+    def assembled(
+        cls,
+        comm: Communicator,
+        rows: Division,
+        columns: Division,
+        local: device_array,
+        remote: device_array,
+        halo: np.ndarray[Any, Any],
+    ) -> Self:
+        """Return the matrix of parts that an operation made, on every rank; they are not checked.
+
+        Parameters
+        ----------
+        comm : Communicator
+        rows, columns : Division
+        local, remote : clsparse_py.csr_array
+        halo : numpy.ndarray of int64
+            The column of each column of ``remote``, ascending.
+        """
+        made = object.__new__(cls)
+        with comm.together():
+            made._hold(comm, rows, columns, local, remote, Halo(comm, columns, halo, local.queue))
+        return made
+
+    def _hold(
+        self, comm: Communicator, rows: Division, columns: Division, local: device_array, remote: device_array, halo: Halo
+    ) -> None:
+        self.comm, self.rows, self.columns = comm, rows, columns
+        self.local, self.remote, self.halo = local, remote, halo
+        self.queue: cl.CommandQueue = local.queue
+        self.shape = rows.n, columns.n
+        self._nnz: int | None = None
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the values."""
+        return self.local.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Dimensions: 2."""
+        return 2
+
+    @property
+    def nnz(self) -> int:
+        """Stored entries of all ranks."""
+        if self._nnz is None:
+            self._nnz = int(self.comm.sum(np.int64(self.local.nnz + self.remote.nnz)))
+        return self._nnz
+
+    def __repr__(self) -> str:
+        m, n = self.shape
+        share, halo = self.rows.part(self.comm.rank), self.halo
+        return (
+            f"<distributed csr_array of {m} x {n}, {self.dtype}: rank {self.comm.rank} of {self.comm.size} "
+            f"has rows {share.start} to {share.stop}, and needs {halo.columns.size} entries of x of {len(halo.sources)} ranks>"
+        )
+
+    # ---- products
+
+    def __matmul__(self, other: Any) -> Any:
+        """Return ``A @ x`` or ``A @ X``.
+
+        Parameters
+        ----------
+        other : vector, numpy.ndarray or pyopencl.array.Array
+            A `vector`; or NumPy's whole, the same on every rank; or this rank's entries on its device. Of one or two dimensions.
+
+        Returns
+        -------
+        vector, numpy.ndarray or pyopencl.array.Array
+            As ``other``, whole if that is.
+
+        Raises
+        ------
+        ValueError
+            It has another length, or is divided otherwise than the columns.
+        """
+        if isinstance(other, Distributed) and not isinstance(other, vector):
+            return NotImplemented
+        return multiplied(self, other, self.columns, self.rows, self._times)
+
+    def _times(self, x: cl_array.Array) -> cl_array.Array:
+        """Return this rank's entries of ``A @ x``: the local product runs while the halo is exchanged."""
+        with self.comm.together():
+            fetching = self.halo.fetching(x)
+            fetching.start(x)
+            y = self.local @ x
+            (y.queue or self.queue).flush()
+            add_product(self.remote, fetching.finish(), y)
+        return y
+
+    def _transposed_times(self, x: cl_array.Array) -> cl_array.Array:
+        """Return this rank's entries of ``A.T @ x``: sums of other ranks' columns are sent to these, which add them."""
+        with self.comm.together():
+            sums = self.remote.T @ x
+            returning = self.halo.returning(sums.dtype, sums.shape[1:])
+            returning.start(sums)
+            y = self.local.T @ x
+            (y.queue or self.queue).flush()
+            came = returning.finish()
+            if came.size:
+                add_product(self.halo.adding(), came, y)
+        return y
+
+    # ---- what is on the host
+
+    def own_rows(self) -> Any:
+        """Return this rank's rows, as a `scipy.sparse.csr_array` with all columns, each row's ascending. Not collective."""
+        part = self.columns.part(self.comm.rank)
+        return joined(Parts(self.local.get(), self.remote.get(), self.halo.columns), part.start, self.shape[1])
+
+    def gather(self, root: int = 0) -> Any:
+        """Return the whole matrix on one rank, a `scipy.sparse.csr_array`, and None on the others."""
+        with self.comm.together():
+            shares = self.comm.gather(self.own_rows(), root)
+            return None if shares is None else scipy.sparse.vstack(shares, format="csr")
+
+
+def multiplied(A: Any, other: Any, of_x: Division, of_y: Division, times: Any) -> Any:
+    """Return the product of a matrix with a dense operand of any kind, by what multiplies this rank's entries."""
+    rank, queue = A.comm.rank, A.queue
+    if isinstance(other, vector):
+        if other.division != of_x:
+            raise ValueError(f"x: is divided as {other.division}, and the matrix needs {of_x}")
+        return vector.over(times(other.own), A.comm, of_y)
+    if isinstance(other, SparseArray) or scipy.sparse.issparse(other) or np.isscalar(other):
+        return NotImplemented
+    if isinstance(other, cl_array.Array):
+        _require_length(other, of_x.length(rank), f"this rank's part of x, as A is {A.shape[0]} x {A.shape[1]}")
+        return times(other)
+    whole = np.asarray(other)
+    _require_length(whole, of_x.n, f"x, as A is {A.shape[0]} x {A.shape[1]}")
+    own = np.ascontiguousarray(whole[of_x.part(rank)])
+    return vector.over(times(on_device(queue, own)), A.comm, of_y).allgather()
+
+
+def _require_length(x: Any, n: int, what: str) -> None:
+    if x.ndim not in (1, 2) or x.shape[0] != n:
+        raise ValueError(f"x: must have {n} rows, {what}, has shape {x.shape}")
+
+
+def _as_scipys(S: Any) -> Any:
+    """Return a sparse matrix as SciPy's in CSR form."""
+    if isinstance(S, SparseArray):
+        S = S.get()
+    if not scipy.sparse.issparse(S) or S.ndim != 2:
+        raise TypeError(f"rows: must be a sparse matrix of two dimensions, are {class_of(S)}")
+    return scipy.sparse.csr_array(S)
+
+
+def _divided(division: Any, rows: Any, size: int) -> Division:
+    if isinstance(division, str):
+        if division not in ("entries", "rows"):
+            raise ValueError(f'division: must be "entries", "rows" or boundaries, is {division!r}')
+        return by_entries(rows.indptr, size) if division == "entries" else by_rows(rows.shape[0], size)
+    cuts = division.boundaries if isinstance(division, Division) else division
+    return by_boundaries(cuts, rows.shape[0], size)
+
+
+def _division_of_rows(comm: Communicator, m: int, rows: tuple[int, int] | Division | None) -> Division:
+    """Return the division that the ranks' rows make, checked on all ranks alike."""
+    if isinstance(rows, Division):
+        lengths = comm.allgather((rows, m))
+        for rank, (given, length) in enumerate(lengths):
+            if given != rows or given.size != comm.size:
+                raise ValueError(f"rows: rank {comm.rank} says {rows}, rank {rank} says {given}, for {comm.size} ranks")
+            if given.length(rank) != length:
+                raise ValueError(f"rows: rank {rank} gave {length} rows, the division says {given.length(rank)}")
+        return rows
+    shares = comm.allgather((m, rows))
+    told = [(share is not None) for _, share in shares]
+    if not any(told):
+        return Division(np.cumsum([0, *(length for length, _ in shares)]))
+    if not all(told):
+        raise ValueError(f"rows: rank {told.index(False)} does not say which rows it has, and others do")
+    for rank, (length, share) in enumerate(shares):
+        if share[1] - share[0] != length:
+            raise ValueError(f"rows: rank {rank} gave {length} rows, and says that they are {share[0]} to {share[1]}")
+    return of_shares([(int(first), int(last)) for _, (first, last) in shares])

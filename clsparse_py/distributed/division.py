@@ -1,0 +1,168 @@
+"""How rows are divided among ranks: contiguous shares, in the order of ranks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Division", "by_boundaries", "by_entries", "by_rows"]
+
+
+class Division:
+    """Which rank has which rows: rank p those from ``boundaries[p]`` to ``boundaries[p + 1]``; a share may be empty.
+
+    Parameters
+    ----------
+    boundaries : array_like of int
+        Ascending from 0, one more than ranks.
+
+    Attributes
+    ----------
+    boundaries : numpy.ndarray of int64
+    n, size : int
+        Rows and ranks.
+
+    Raises
+    ------
+    ValueError
+        They do not begin at 0, or descend.
+
+    Examples
+    --------
+    >>> from clsparse_py.distributed import Division
+    >>> division = Division([0, 4, 4, 10])
+    >>> division.length(1), division.part(2)
+    (0, slice(4, 10, None))
+    >>> division.owner([3, 4])
+    array([0, 2])
+    """
+
+    __slots__ = ("boundaries", "n", "size")
+
+    def __init__(self, boundaries: npt.ArrayLike) -> None:
+        found = np.asarray(boundaries)
+        if found.ndim != 1 or found.size < 2 or found.dtype.kind not in "iu":
+            raise ValueError(f"boundaries: must be integers, one more than ranks, are {boundaries!r}")
+        found = found.astype(np.int64)
+        if found[0] != 0:
+            raise ValueError(f"boundaries: must begin at 0, begin at {found[0]}")
+        falls = np.flatnonzero(np.diff(found) < 0)
+        if falls.size:
+            rank = int(falls[0])
+            raise ValueError(f"boundaries: must not descend; rank {rank} would have rows {found[rank]} to {found[rank + 1]}")
+        found.flags.writeable = False
+        self.boundaries, self.n, self.size = found, int(found[-1]), found.size - 1
+
+    def part(self, rank: int) -> slice:
+        """Return the rows of a rank."""
+        return slice(int(self.boundaries[rank]), int(self.boundaries[rank + 1]))
+
+    def length(self, rank: int) -> int:
+        """Return how many rows a rank has."""
+        return int(self.boundaries[rank + 1] - self.boundaries[rank])
+
+    def owner(self, rows: npt.ArrayLike) -> np.ndarray[Any, Any]:
+        """Return the ranks that have some rows."""
+        return np.searchsorted(self.boundaries, np.asarray(rows), side="right") - 1
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Division):
+            return NotImplemented
+        return np.array_equal(self.boundaries, other.boundaries)
+
+    def __hash__(self) -> int:
+        return hash(self.boundaries.tobytes())
+
+    def __repr__(self) -> str:
+        return f"Division({self.boundaries.tolist()})"
+
+
+def by_rows(n: int, size: int) -> Division:
+    """Return the division of n rows into shares whose lengths differ by one at most; more ranks than rows leave some empty.
+
+    Parameters
+    ----------
+    n, size : int
+        Rows and ranks.
+
+    Examples
+    --------
+    >>> from clsparse_py import distributed
+    >>> distributed.by_rows(10, 4)
+    Division([0, 3, 6, 8, 10])
+    """
+    share, more = divmod(n, size)
+    return Division(np.cumsum([0, *(share + (rank < more) for rank in range(size))]))
+
+
+def by_entries(indptr: npt.ArrayLike, size: int) -> Division:
+    """Return the division of a matrix's rows into shares of nearly equal numbers of entries.
+
+    Parameters
+    ----------
+    indptr : array_like of int
+        Where each row begins, as in CSR form.
+    size : int
+        Ranks.
+
+    Examples
+    --------
+    >>> from clsparse_py import distributed
+    >>> distributed.by_entries([0, 9, 10, 11, 12], 2)
+    Division([0, 1, 4])
+    """
+    begins = np.asarray(indptr, np.int64)
+    n, total = begins.size - 1, int(begins[-1])
+    if total == 0:
+        return by_rows(n, size)
+    wanted = total * np.arange(1, size, dtype=np.float64) / size
+    above = np.searchsorted(begins, wanted)
+    # The boundary that is nearest, of the two beside the number that is wanted.
+    below = np.maximum(above - 1, 0)
+    inner = np.where(begins[above] - wanted <= wanted - begins[below], above, below)
+    return Division([0, *inner.tolist(), n])
+
+
+def by_boundaries(boundaries: npt.ArrayLike, n: int, size: int) -> Division:
+    """Return the division with the boundaries that a user gives.
+
+    Parameters
+    ----------
+    boundaries : array_like of int
+        Ascending from 0 to n, one more than ranks.
+    n, size : int
+        Rows and ranks.
+
+    Raises
+    ------
+    ValueError
+        They are no such boundaries.
+    """
+    found = Division(boundaries)
+    if found.size != size:
+        raise ValueError(f"boundaries: must be {size + 1}, one more than ranks, are {found.size + 1}")
+    if found.n != n:
+        raise ValueError(f"boundaries: must end at {n}, the number of rows, end at {found.n}")
+    return found
+
+
+def of_shares(shares: list[tuple[int, int]]) -> Division:
+    """Return the division into the shares (begin, end) that the ranks say they have, in any order of ranks that ascends.
+
+    Raises
+    ------
+    ValueError
+        They overlap, leave a gap, or do not ascend with the ranks; the message has both ranks.
+    """
+    end = 0
+    for rank, (first, last) in enumerate(shares):
+        if last < first:
+            raise ValueError(f"rows: rank {rank} says {first} to {last}, which is no range")
+        if first != end:
+            trouble = "overlap" if first < end else "leave a gap"
+            before = f"rank {rank - 1} ends at row {end}" if rank else "rows begin at 0"
+            raise ValueError(f"rows: shares {trouble}: {before} and rank {rank} begins at row {first}")
+        end = last
+    return Division([0, *(last for _, last in shares)])

@@ -1,0 +1,190 @@
+"""Ranks that are threads of one process."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from typing_extensions import override
+
+from clsparse_py.distributed.communicator import Communicator, Counter, Exchange, RankError
+
+__all__ = ["Hub", "ThreadCommunicator"]
+
+
+class _Message:
+    """A buffer that is sent, and whether it was taken."""
+
+    __slots__ = ("taken", "values")
+
+    def __init__(self, values: np.ndarray[Any, Any]) -> None:
+        self.values, self.taken = values, False
+
+
+class Hub:
+    """Where the threads of a team meet: one lock, and what waits for whom.
+
+    Parameters
+    ----------
+    size : int
+        How many threads.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.changed = threading.Condition()
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget all that was said: the ranks begin something new."""
+        self.failure: tuple[int, str] | None = None
+        self.ended: set[int] = set()
+        self.posted: dict[int, dict[int, Any]] = {}  # by the number of the round and the rank
+        self.taken: dict[int, int] = {}
+        self.mail: dict[tuple[int, int], deque[_Message]] = {
+            (source, target): deque() for source in range(self.size) for target in range(self.size)
+        }
+
+    def fail(self, rank: int, error: BaseException) -> None:
+        """Take note of the first failure, which ends all waits."""
+        with self.changed:
+            if self.failure is None:
+                self.failure = rank, f"{type(error).__name__}: {error}"
+            self.changed.notify_all()
+
+    def end(self, rank: int) -> None:
+        """Take note that a rank is through: who waits for more from it waits in vain."""
+        with self.changed:
+            self.ended.add(rank)
+            self.changed.notify_all()
+
+    def wait(self, rank: int, other: int, ready: Callable[[], bool], seconds: float) -> None:
+        """Wait, with the lock held, until something of another rank is ready."""
+
+        def over() -> bool:
+            return self.failure is not None or ready() or other in self.ended
+
+        in_time = ready() or self.changed.wait_for(over, seconds)
+        if self.failure is not None and self.failure[0] != rank:
+            raise RankError(f"rank {self.failure[0]} failed: {self.failure[1]}")
+        if ready():
+            return
+        if not in_time:
+            raise TimeoutError(f"rank {rank} waited {seconds:g} s for rank {other}")
+        raise RankError(f"rank {other} has ended, and rank {rank} waits for it")
+
+
+class ThreadCommunicator(Communicator):
+    """A rank that is a thread of a team; `clsparse_py.distributed.over` makes teams.
+
+    Parameters
+    ----------
+    hub : Hub
+        What the ranks share.
+    rank : int
+    queue : pyopencl.CommandQueue
+        Of this rank's device.
+    time_limit : float
+        Seconds that any wait may take.
+    """
+
+    def __init__(self, hub: Hub, rank: int, queue: cl.CommandQueue, time_limit: float) -> None:
+        self._hub, self.rank, self.size, self.time_limit = hub, rank, hub.size, time_limit
+        self._queue = queue
+        self._context = queue.context  # kept, as the queue may not keep it: quirk 9
+        self.sent = Counter()
+        self._round = 0
+
+    @property
+    @override
+    def queue(self) -> cl.CommandQueue:
+        return self._queue
+
+    def begin(self) -> None:
+        """Count rounds anew, as all ranks do when they begin something new."""
+        self._round = 0
+
+    def _posted(self, what: Any, made: Callable[[list[Any]], Any]) -> Any:
+        """Post something, wait for what all others post in the same round, and return what is made of it."""
+        hub, number = self._hub, self._round
+        self._round += 1
+        with hub.changed:
+            posts = hub.posted.setdefault(number, {})
+            posts[self.rank] = what
+            hub.changed.notify_all()
+            for other in range(self.size):
+                hub.wait(self.rank, other, lambda other=other: other in posts, self.time_limit)  # type: ignore[misc]
+        found = made([posts[rank] for rank in range(self.size)])
+        with hub.changed:
+            hub.taken[number] = hub.taken.get(number, 0) + 1
+            if hub.taken[number] == self.size:
+                del hub.posted[number], hub.taken[number]
+        return found
+
+    @override
+    def alltoall(self, objects: Sequence[Any]) -> list[Any]:
+        # Copied by the sender, which may change them when this returns.
+        copies = [each if rank == self.rank else copy.deepcopy(each) for rank, each in enumerate(objects)]
+        found: list[Any] = self._posted(copies, lambda posts: [each[self.rank] for each in posts])
+        return found
+
+    @override
+    def stacked(self, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        found: np.ndarray[Any, Any] = self._posted(np.array(values), np.stack)
+        return found
+
+    @override
+    def exchange(self, sends: Mapping[int, np.ndarray[Any, Any]], receives: Mapping[int, np.ndarray[Any, Any]]) -> Exchange:
+        return _ThreadExchange(self, self._hub, sends, receives)
+
+    @override
+    def fail(self, error: BaseException) -> None:
+        self._hub.fail(self.rank, error)
+
+
+class _ThreadExchange(Exchange):
+    """Buffers that receivers copy from."""
+
+    def __init__(
+        self,
+        comm: ThreadCommunicator,
+        hub: Hub,
+        sends: Mapping[int, np.ndarray[Any, Any]],
+        receives: Mapping[int, np.ndarray[Any, Any]],
+    ) -> None:
+        super().__init__(sends, receives, comm.sent)
+        self._comm, self._hub = comm, hub
+        self._under_way: dict[int, _Message] = {}
+
+    @override
+    def _start(self) -> None:
+        hub, rank = self._hub, self._comm.rank
+        self._under_way = {target: _Message(values) for target, values in self.sends.items()}
+        with hub.changed:
+            for target, message in self._under_way.items():
+                hub.mail[rank, target].append(message)
+            hub.changed.notify_all()
+
+    @override
+    def wait(self) -> None:
+        hub, rank, seconds = self._hub, self._comm.rank, self._comm.time_limit
+        for source, values in self.receives.items():
+            box = hub.mail[source, rank]
+            with hub.changed:
+                hub.wait(rank, source, lambda box=box: len(box) > 0, seconds)  # type: ignore[misc]
+                message = box.popleft()
+            if message.values.nbytes != values.nbytes:
+                raise RuntimeError(f"rank {source} sent {message.values.nbytes} bytes, where {values.nbytes} are expected")
+            np.copyto(values, message.values)
+            with hub.changed:
+                message.taken = True
+                hub.changed.notify_all()
+        with hub.changed:
+            for target, message in self._under_way.items():
+                hub.wait(rank, target, lambda message=message: message.taken, seconds)  # type: ignore[misc]
+        self._under_way = {}

@@ -1,0 +1,251 @@
+"""All devices of one host, driven by threads of one process: a rank for each."""
+
+from __future__ import annotations
+
+import itertools
+import queue as queues
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from typing_extensions import Self
+
+from clsparse_py.distributed.communicator import RankError, check_time_limit
+from clsparse_py.distributed.csr import csr_array
+from clsparse_py.distributed.division import Division
+from clsparse_py.distributed.in_process import Hub, ThreadCommunicator
+from clsparse_py.distributed.places import like_the_default, queues_on
+from clsparse_py.distributed.shared import Distributed
+from clsparse_py.distributed.vectors import vector
+
+__all__ = ["Everywhere", "Team", "over"]
+
+
+def over(devices: Sequence[cl.Device | cl.CommandQueue] | None = None, time_limit: float = 60.0) -> Team:
+    """Return the team of threads that drives devices of one host together: one thread and one context a device.
+
+    Parameters
+    ----------
+    devices : sequence of pyopencl.Device or pyopencl.CommandQueue, optional
+        One for each rank; a device may be there twice, and sub-devices of a CPU are devices. Of a queue its context is used. By
+        default all that are like the one of `clsparse_py.default_queue`.
+    time_limit : float
+        Seconds that any wait of a rank for another may take.
+
+    Raises
+    ------
+    ValueError
+        There is no device, or they belong to two platforms.
+    NoDeviceError
+        A device cannot be used.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> from clsparse_py import distributed
+    >>> with distributed.over([sp.default_queue()] * 3) as team:
+    ...     A = team.csr_array(sp.eye_array(5, format="csr").get() * 2.0, division=[0, 1, 1, 5])
+    ...     x = team.vector(np.arange(5.0), A.rows)
+    ...     (A @ x).gather(), float((A @ x).dot(x))
+    (array([0., 2., 4., 6., 8.]), 60.0)
+    """
+    limit = check_time_limit(time_limit)
+    return Team(queues_on(like_the_default() if devices is None else list(devices)), limit)
+
+
+class Team:
+    """Threads with a rank each; `over` makes it. To be closed, by `close` or the end of a ``with`` block.
+
+    Attributes
+    ----------
+    size : int
+        Ranks.
+    ranks : list of Communicator
+        Of each thread.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> from clsparse_py import distributed
+    >>> with distributed.over([sp.default_queue()] * 2) as team:
+    ...     x = team.vector(np.arange(4.0))
+    ...     team.each(lambda comm, x: x.own.get().tolist(), x)
+    [[0.0, 1.0], [2.0, 3.0]]
+    """
+
+    def __init__(self, on: Sequence[cl.CommandQueue], time_limit: float) -> None:
+        self.size = len(on)
+        self._hub = Hub(self.size)
+        self.ranks = [ThreadCommunicator(self._hub, rank, queue, time_limit) for rank, queue in enumerate(on)]
+        self._tasks: list[queues.SimpleQueue[Any]] = [queues.SimpleQueue() for _ in on]
+        self._done: queues.SimpleQueue[tuple[int, Any, BaseException | None]] = queues.SimpleQueue()
+        self._busy = threading.Lock()
+        self._open = True
+        for rank in range(self.size):
+            threading.Thread(target=self._work, args=(rank,), name=f"rank {rank}", daemon=True).start()
+
+    def _work(self, rank: int) -> None:
+        """Do tasks until there is None."""
+        for task in iter(self._tasks[rank].get, None):
+            found: Any = None
+            failure: BaseException | None = None
+            try:
+                found = task(self.ranks[rank])
+            except BaseException as error:
+                failure = error
+                if not isinstance(error, RankError):
+                    self._hub.fail(rank, error)
+            self._hub.end(rank)
+            self._done.put((rank, found, failure))
+            del found, failure, task
+
+    def _together(self, tasks: Sequence[Callable[[ThreadCommunicator], Any]]) -> list[Any]:
+        """Do a task in each thread; return the results, or raise the first rank's error that is no consequence of another's."""
+        with self._busy:
+            if not self._open:
+                raise RuntimeError("the team is closed")
+            self._hub.begin()
+            for comm, task_queue, task in zip(self.ranks, self._tasks, tasks, strict=True):
+                comm.begin()
+                task_queue.put(task)
+            done = sorted((self._done.get() for _ in tasks), key=lambda each: each[0])
+        failures = [error for _, _, error in done if error is not None]
+        if failures:
+            raise next((error for error in failures if not isinstance(error, RankError)), failures[0])
+        return [found for _, found, _ in done]
+
+    def each(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> list[Any]:
+        """Call a function in each rank's thread, with the rank's communicator before other arguments.
+
+        Parameters
+        ----------
+        function : callable
+        *arguments, **named
+            Objects over the team's ranks become, for each rank, its own.
+
+        Returns
+        -------
+        list
+            The results, in the order of ranks.
+
+        Raises
+        ------
+        Exception
+            That of the first rank that failed; all others were ended by it.
+        """
+
+        def task(comm: ThreadCommunicator) -> Any:
+            own = (_own(each, comm.rank) for each in arguments)
+            return function(comm, *own, **{name: _own(each, comm.rank) for name, each in named.items()})
+
+        return self._together([task] * self.size)
+
+    def run(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        """Call a function of objects over the team's ranks, in each rank's thread.
+
+        Parameters
+        ----------
+        function : callable
+        *arguments, **named
+            As of `each`, without a communicator.
+
+        Returns
+        -------
+        object
+            Matrices and vectors over the ranks as such, also if they are in a tuple; of all else rank 0's.
+        """
+        found = self.each(lambda _, *own, **its: function(*own, **its), *arguments, **named)
+        return self._whole(found)
+
+    def _whole(self, found: list[Any]) -> Any:
+        if isinstance(found[0], Distributed):
+            return Everywhere(self, found)
+        if type(found[0]) is tuple:
+            return tuple(self._whole(list(each)) for each in zip(*found, strict=True))
+        return found[0]
+
+    def csr_array(self, S: Any, division: Any = "entries", columns: Division | None = None) -> Any:
+        """Return a matrix over the ranks, of a SciPy matrix; arguments as of `csr_array.scattered`."""
+        return self.run_with(csr_array.scattered, S, division=division, columns=columns)
+
+    def vector(self, x: Any, division: Division | None = None) -> Any:
+        """Return a vector over the ranks, of a NumPy array; by default in equal shares."""
+        return self.run_with(vector.scattered, np.asarray(x), division=division)
+
+    def run_with(self, function: Callable[..., Any], first: Any, *arguments: Any, **named: Any) -> Any:
+        """Call ``function(first, comm, ...)`` as `run` does."""
+        found = self.each(lambda comm, own, *more, **its: function(own, comm, *more, **its), first, *arguments, **named)
+        return self._whole(found)
+
+    def close(self) -> None:
+        """End the threads."""
+        with self._busy:
+            if self._open:
+                self._open = False
+                for tasks in self._tasks:
+                    tasks.put(None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        for tasks in self._tasks:
+            tasks.put(None)
+
+
+def _own(value: Any, rank: int) -> Any:
+    return value.parts[rank] if isinstance(value, Everywhere) else value
+
+
+class Everywhere:
+    """An object over the ranks of a team, as the program sees it: its methods and operators run in all threads.
+
+    Attributes
+    ----------
+    parts : list
+        What each rank has.
+    """
+
+    # NumPy's operators leave the operation to the object.
+    __array_ufunc__ = None
+
+    def __init__(self, team: Team, parts: list[Any]) -> None:
+        self._team, self.parts = team, parts
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if callable(getattr(type(self.parts[0]), name, None)):
+            return lambda *arguments, **named: self._team.run(
+                lambda own, *more, **its: getattr(own, name)(*more, **its), self, *arguments, **named
+            )
+        return self._team.run(lambda own: getattr(own, name), self)
+
+    def __repr__(self) -> str:
+        return "\n".join(map(repr, self.parts))
+
+    def __len__(self) -> int:
+        return len(self.parts[0])
+
+
+def _operator(name: str) -> Callable[..., Any]:
+    def apply(self: Everywhere, *others: Any) -> Any:
+        cls = type(self.parts[0])
+        if not hasattr(cls, name):
+            return NotImplemented
+        return self._team.run(lambda own, *more: getattr(cls, name)(own, *more), self, *others)
+
+    apply.__name__ = name
+    return apply
+
+
+_BINARY = ("add", "sub", "mul", "truediv", "matmul")
+for _name in itertools.chain(_BINARY, (f"r{each}" for each in _BINARY), ("iadd", "isub", "imul", "neg")):
+    setattr(Everywhere, f"__{_name}__", _operator(f"__{_name}__"))

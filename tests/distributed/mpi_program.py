@@ -1,0 +1,58 @@
+"""A program of two ranks or more: products, counted messages, and a rank that fails; run by `test_mpi` with mpiexec."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import scipy.sparse
+
+import clsparse_py
+from clsparse_py import distributed
+
+
+def check(comm: distributed.Communicator) -> None:
+    """Compare products with SciPy's."""
+    n = 30
+    S = scipy.sparse.random_array((n, n), density=0.2, rng=np.random.default_rng(0), format="csr")
+    S.data, x = np.ceil(S.data * 3), np.arange(1.0, n + 1)
+    A = distributed.csr_array.scattered(S if comm.rank == 0 else None, comm, division=[0, *([n // 3] * (comm.size - 1)), n])
+    v = distributed.vector.scattered(x, comm, A.rows)
+    for _ in range(3):
+        y = A @ v
+    assert comm.sent.messages == 3 * len(A.halo.targets)
+    assert comm.sent.bytes == 3 * 8 * A.halo.sent.size
+    whole, found = y.gather(), A.gather()
+    if comm.rank == 0:
+        assert (whole == S @ x).all()
+        assert (found != S).nnz == 0
+    assert y.dot(v) == (S @ x) @ x
+    assert (A @ x == S @ x).all()
+
+
+def fail(comm: distributed.Communicator) -> str:
+    """Fail on the last rank; return what this rank was told."""
+    try:
+        with comm.together():
+            {"deliberate": 1}["wrong" if comm.rank == comm.size - 1 else "deliberate"]
+            comm.barrier()
+    except KeyError:
+        return "failed"
+    except distributed.RankError as error:
+        return str(error)
+    return "nothing"
+
+
+def main(platform: str) -> None:
+    """Run on a platform."""
+    device = next(each for each in clsparse_py.devices() if each.platform.name == platform)
+    context = cl.Context([device])
+    comm: Any = distributed.world(time_limit=60, queue=cl.CommandQueue(context))
+    check(comm)
+    print(f"rank {comm.rank} right; {fail(comm)}", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,235 @@
+"""Matrices and vectors over ranks that are threads: products, counted messages, divisions, bad input, failures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+import scipy.sparse
+
+from clsparse_py import distributed
+from clsparse_py.distributed import Division, RankError
+from clsparse_py.distributed.division import by_boundaries, of_shares
+
+SECONDS = 30
+
+
+def team_on(queue: cl.CommandQueue, size: int) -> distributed.Team:
+    """Return ranks that share a context, so that kernels are built once."""
+    return distributed.over([queue] * size, time_limit=SECONDS)
+
+
+def matrix(n: int, dtype: Any = np.float64, density: float = 0.2, m: int | None = None) -> Any:
+    """Return a matrix whose products are exact: small whole numbers."""
+    rng = np.random.default_rng(n)
+    S = scipy.sparse.random_array((n if m is None else m, n), density=density, rng=rng, format="csr")
+    S.data = np.ceil(S.data * 3)
+    S = S.astype(dtype)
+    if S.dtype.kind == "c":
+        S.data = S.data * (1 - 2j)
+    S.sort_indices()
+    return S
+
+
+def needed(S: Any, division: Division, rank: int) -> list[Any]:
+    """Return the columns that a rank needs of each rank."""
+    columns = np.unique(S[division.part(rank)].indices)
+    owners = division.owner(columns)
+    return [columns[(owners == other) & (other != rank)] for other in range(division.size)]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 7])
+def test_products_are_scipys(queue: cl.CommandQueue, size: int) -> None:
+    with team_on(queue, size) as team:
+        for n in (0, 3, 40):
+            S, x = matrix(n), np.arange(1.0, n + 1)
+            A = team.csr_array(S)
+            assert (A.shape, A.nnz, A.dtype) == (S.shape, S.nnz, S.dtype)
+            assert (A @ x == S @ x).all()
+            v = team.vector(x, A.rows)
+            y = A @ v
+            assert (y.gather() == S @ x).all()
+            assert y.dot(v) == (S @ x) @ x
+            found = A.gather()
+            assert all((getattr(found, name) == getattr(S, name)).all() for name in ("indptr", "indices", "data"))
+        X = np.arange(1.0, 81).reshape(40, 2)
+        assert (A @ X == S @ X).all()
+        assert ((A @ team.vector(X, A.rows)).allgather() == S @ X).all()
+
+
+@pytest.mark.parametrize("cuts", [[0, 40, 40, 40], [0, 0, 1, 40], [0, 13, 13, 40]])
+def test_messages_are_neighbours_and_bytes_the_halo(queue: cl.CommandQueue, cuts: list[int]) -> None:
+    S, division = matrix(40, density=0.04), Division(cuts)
+    with team_on(queue, 3) as team:
+        A = team.csr_array(S, division=cuts)
+        x = team.vector(np.ones(40), division)
+        for _ in range(3):
+            y = A @ x
+        assert (y.gather() == S @ np.ones(40)).all()
+        for rank, comm in enumerate(team.ranks):
+            asked = [needed(S, division, other)[rank] for other in range(3)]
+            assert comm.sent.messages == 3 * sum(each.size > 0 for each in asked)
+            assert comm.sent.bytes == 3 * 8 * sum(each.size for each in asked)
+            assert (A.parts[rank].halo.columns == np.concatenate(needed(S, division, rank))).all()
+
+
+def test_halos_of_nothing_and_of_everything(queue: cl.CommandQueue) -> None:
+    n = 12
+    with team_on(queue, 3) as team:
+        for S in (scipy.sparse.eye_array(n, format="csr"), scipy.sparse.csr_array(np.ones((n, n)))):
+            A = team.csr_array(S)
+            assert (A @ np.arange(n) == S @ np.arange(n)).all()
+        assert sum(comm.sent.messages for comm in team.ranks) == 6
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "i4", "u8", "f4", "f8", "c8", "c16"])
+def test_dtypes_are_scipys(queue: cl.CommandQueue, dtype: str) -> None:
+    S = matrix(20, dtype)
+    x = (np.arange(20) % 5).astype(dtype)
+    with team_on(queue, 2) as team:
+        y = team.csr_array(S) @ x
+        assert y.dtype == (S @ x).dtype
+        assert (y == S @ x).all()
+
+
+def test_rows_of_each_rank_make_the_matrix(queue: cl.CommandQueue) -> None:
+    S = matrix(9, m=12)
+    cuts = [0, 2, 2, 12]
+
+    def made(comm: Any, *, numbered: bool) -> Any:
+        begin, end = cuts[comm.rank : comm.rank + 2]
+        rows = (begin, end) if numbered else None
+        return distributed.csr_array(S[begin:end].tocsc(), comm, rows=rows, shape=(12, 9)).gather()
+
+    with team_on(queue, 3) as team:
+        for numbered in (True, False):
+            assert (team.each(made, numbered=numbered)[0] != S).nnz == 0
+
+
+def test_shares_that_overlap_or_leave_gaps_are_refused_by_all(queue: cl.CommandQueue) -> None:
+    S = matrix(6)
+    said: list[str] = []
+
+    def made(comm: Any, shares: Any, shape: Any = None, dtype: Any = None) -> None:
+        begin, end = shares[comm.rank]
+        try:
+            rows = S[begin:end].astype(dtype[comm.rank] if dtype else "f8")
+            distributed.csr_array(rows, comm, rows=(begin, end), shape=shape)
+        except ValueError as error:
+            said.append(str(error))
+
+    with team_on(queue, 2) as team:
+        for shares, word in ([(0, 4), (3, 6)], "overlap"), ([(0, 2), (3, 6)], "gap"), ([(3, 6), (0, 3)], "gap"):
+            team.each(made, shares)
+            assert [word in each for each in said] == [True, True], said
+            said.clear()
+        team.each(made, [(0, 3), (3, 6)], shape=(7, 6))
+        assert ["6 rows" in each for each in said] == [True, True], said
+        said.clear()
+        team.each(made, [(0, 3), (3, 6)], dtype=["f4", "f8"])
+        assert ["dtype" in each and "rank 1" in each for each in said] == [True, True], said
+
+
+def test_divisions() -> None:
+    assert distributed.by_rows(3, 5).boundaries.tolist() == [0, 1, 2, 3, 3, 3]
+    assert distributed.by_entries([0, 9, 10, 11, 12], 2).boundaries.tolist() == [0, 1, 4]
+    assert distributed.by_entries([0, 0, 0], 2).boundaries.tolist() == [0, 1, 2]
+    assert Division([0, 2, 2, 5]).owner([0, 1, 2, 4]).tolist() == [0, 0, 2, 2]
+    for wrong, word in ([1, 2], "begin"), ([0, 3, 2], "descend"), ([0.5, 2], "integers"), ([0], "integers"):
+        with pytest.raises(ValueError, match=word):
+            Division(wrong)
+    for cuts, word in ([0, 5], "one more than ranks"), ([0, 1, 4], "end at 5"):
+        with pytest.raises(ValueError, match=word):
+            by_boundaries(cuts, 5, 2)
+    with pytest.raises(ValueError, match="no range"):
+        of_shares([(0, 3), (3, 1)])
+
+
+def test_a_rank_that_fails_makes_every_rank_raise(queue: cl.CommandQueue) -> None:
+    S, seen = matrix(20), {}
+
+    def products(comm: Any, A: Any, x: Any) -> None:
+        try:
+            A @ x
+            if comm.rank == 1:
+                raise KeyError("lost")
+            for _ in range(3):
+                A @ x
+        except RankError as error:
+            seen[comm.rank] = str(error)
+            raise
+
+    with team_on(queue, 3) as team:
+        A = team.csr_array(S)
+        x = team.vector(np.ones(20), A.rows)
+        with pytest.raises(KeyError, match="lost"):
+            team.each(products, A, x)
+        assert sorted(seen) == [0, 2]
+        assert all("rank 1" in each and "lost" in each for each in seen.values())
+        with pytest.raises(RankError, match="rank 1 has ended"):
+            team.each(lambda comm: comm.barrier() if comm.rank == 0 else None)
+        # The team works on.
+        assert ((A @ x).gather() == S @ np.ones(20)).all()
+
+
+def test_a_wait_has_a_time_limit(queue: cl.CommandQueue) -> None:
+    import threading
+
+    late = threading.Event()
+    with distributed.over([queue] * 2, time_limit=0.05) as team:
+
+        def wait(comm: Any) -> None:
+            try:
+                if comm.rank == 1:
+                    late.wait(SECONDS)
+                comm.barrier()
+            finally:
+                late.set()
+
+        with pytest.raises(TimeoutError, match=r"waited 0\.05 s for rank 1"):
+            team.each(wait)
+
+
+def test_what_ranks_are_made_of_is_checked(queue: cl.CommandQueue) -> None:
+    with pytest.raises(ValueError, match="one at least"):
+        distributed.over([])
+    with pytest.raises(TypeError, match="devices or queues"):
+        distributed.over(["gpu"])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="positive"):
+        distributed.over([queue], time_limit=0)
+    with team_on(queue, 2) as team:
+        A = team.csr_array(matrix(6))
+        with pytest.raises(ValueError, match="x: must have 6 rows"):
+            A @ np.ones(5)
+        with pytest.raises(ValueError, match="is divided as"):
+            A @ team.vector(np.ones(6), Division([0, 1, 6]))
+        with pytest.raises(TypeError, match="sparse matrix"):
+            team.csr_array(np.ones((3, 3)))
+        with pytest.raises(ValueError, match='"entries"'):
+            team.csr_array(matrix(6), division="columns")
+    with pytest.raises(RuntimeError, match="closed"):
+        team.csr_array(matrix(6))
+
+
+def test_vectors_are_numpys(queue: cl.CommandQueue) -> None:
+    x, y = np.array([3.0, 0, -4, 1, 2]), np.array([1.0, 2, 3, 4, 5])
+    with team_on(queue, 3) as team:
+        cuts = Division([0, 2, 2, 5])
+        u, v = team.vector(x, cuts), team.vector(y, cuts)
+        for found, wanted in (
+            (u + v, x + y), (u - v, x - y), (2 * u, 2 * x), (u / 2, x / 2), (-u, -x), (1 - u, 1 - x), (u * v, x * y),
+            (u.copy().axpy(3, v), x + 3 * y), (u.astype("f4"), x.astype("f4")),
+        ):  # fmt: skip
+            assert found.dtype == wanted.dtype
+            assert (found.allgather() == wanted).all()
+        u += v
+        assert (u.gather() == x + y).all()
+        assert (u.dot(v), u.sum(), u.norm(), u.norm(1), u.norm(np.inf)) == (
+            (x + y) @ y, (x + y).sum(), pytest.approx(np.linalg.norm(x + y)), abs(x + y).sum(), abs(x + y).max(),
+        )  # fmt: skip
+        z = team.vector(x + 1j * y, cuts)
+        assert z.vdot(z) == np.vdot(x + 1j * y, x + 1j * y)
+        with pytest.raises(ValueError, match="divided alike"):
+            u + team.vector(x)

@@ -1,0 +1,38 @@
+"""Ranks that are processes: two of them by mpiexec, ended if they are late; and what is said where mpi4py is missing."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pyopencl as cl
+import pytest
+
+from clsparse_py import distributed
+
+SECONDS = 120
+
+
+def mpiexec() -> str:
+    """Return the launcher that the wheel of MPI brings."""
+    found = Path(sys.executable).with_name("mpiexec")
+    if not found.exists():
+        pytest.skip("mpich's wheel is not installed")
+    return str(found)
+
+
+def test_two_ranks_are_right_and_told_of_a_failure(queue: cl.CommandQueue) -> None:
+    program = str(Path(__file__).with_name("mpi_program.py"))
+    command = [mpiexec(), "-n", "2", sys.executable, program, queue.device.platform.name]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = sorted(re.findall(r"rank \d right; .*", done.stdout))
+    assert said == ["rank 0 right; rank 1 failed: KeyError: 'wrong'", "rank 1 right; failed"]
+
+
+def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mpi4py.MPI", None)
+    with pytest.raises(ImportError, match=r"mpi4py.*clsparse_py\[mpi\].*clsparse_py\[mpi-wheel\]"):
+        distributed.world()
