@@ -3,7 +3,9 @@
 from clsparse_py.distributed.communicator import Communicator, RankError
 from clsparse_py.distributed.csr import csr_array
 from clsparse_py.distributed.division import Division, by_entries, by_rows
+from clsparse_py.distributed.matrix_files import mmread
 from clsparse_py.distributed.mpi import MpiCommunicator, world
+from clsparse_py.distributed.partitioning import by_graph
 from clsparse_py.distributed.team import Team, over
 from clsparse_py.distributed.vectors import vector
 
@@ -14,8 +16,10 @@ __all__ = [
     "RankError",
     "Team",
     "by_entries",
+    "by_graph",
     "by_rows",
     "csr_array",
+    "mmread",
     "over",
     "vector",
     "world",
