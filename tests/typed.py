@@ -30,6 +30,7 @@ from clsparse_py import (
     transpose_plan,
 )
 from clsparse_py._spgemm import Estimate, SpgemmPlan
+from clsparse_py._spgemm.masked_plan import MaskedPlan
 from clsparse_py._spmv import KernelChoice, Scheme, SpmvPlan
 from clsparse_py._transpose import TransposePlan
 from clsparse_py.semiring import Semiring
@@ -75,6 +76,9 @@ def sparse_products(A: csr_array, profile: bool) -> None:
     assert_type(plan, SpgemmPlan[csr_array])
     assert_type(plan(), csr_array)
     assert_type(plan(A.data, A.data.get(), out=plan()), csr_array)
+    masked = spgemm_plan(A, A, mask=A, accum="plus")
+    assert_type(masked, MaskedPlan[csr_array])
+    assert_type(masked(A.data, out=masked()), csr_array)
 
 
 def matrices(A: csr_array) -> None:

@@ -21,6 +21,7 @@ from clsparse_py.workspace import Workspace, counting
 
 if TYPE_CHECKING:
     from clsparse_py._spgemm.mask import Accumulation
+    from clsparse_py._spgemm.masked_plan import MaskedPlan
     from clsparse_py.annotations import SciPySparse
 
 __all__ = ["METHODS", "Estimate", "Explanation", "Method", "SpgemmPlan", "spgemm", "spgemm_estimate", "spgemm_plan"]
@@ -178,11 +179,11 @@ def spgemm(
     timer = Timer(A.queue) if profile else UNTIMED
     if mask is not None or out is not None or complement or not structural or accum is not None or replace:
         # Loaded when it is asked for, as few processes use it.
-        from clsparse_py._spgemm.mask import checked_write, written
+        from clsparse_py._spgemm.mask import checked_write, require_no_method, written
 
         write = checked_write(A, B, mask, complement, structural, accum, out, replace)
-        if method != "auto" and mask is not None and not complement:
-            raise ValueError(f"method: a product under a mask has one of its own; must be auto, is {method}")
+        if mask is not None:
+            require_no_method(method, complement=complement)
         with counting(None if memory_limit is None else Workspace(memory_limit)):
             product = written(A, B, request, write, timer)
         return (product, timer.seconds) if profile else product
@@ -190,6 +191,40 @@ def spgemm(
     C = multiply(A, B, request, timer, None if memory_limit is None else Workspace(memory_limit))
     product = A.assembled(Structure.canonical(A.queue, (A.shape[0], B.shape[1]), C.indices, C.indptr), C.data)
     return (product, timer.seconds) if profile else product
+
+
+@overload
+def spgemm_plan(
+    A: MatrixT,
+    B: Matrix | SciPySparse,
+    *,
+    method: Method = ...,
+    semiring: Semiring = ...,
+    deterministic: bool = ...,
+    memory_limit: int | None = ...,
+    max_nnz: int | None = ...,
+    mask: None = ...,
+    complement: bool = ...,
+    structural: bool = ...,
+    accum: Accumulation | None = ...,
+) -> SpgemmPlan[MatrixT]: ...
+
+
+@overload
+def spgemm_plan(
+    A: MatrixT,
+    B: Matrix | SciPySparse,
+    *,
+    method: Method = ...,
+    semiring: Semiring = ...,
+    deterministic: bool = ...,
+    memory_limit: int | None = ...,
+    max_nnz: int | None = ...,
+    mask: Matrix | SciPySparse,
+    complement: bool = ...,
+    structural: bool = ...,
+    accum: Accumulation | None = ...,
+) -> MaskedPlan[MatrixT]: ...
 
 
 def spgemm_plan(
@@ -201,19 +236,26 @@ def spgemm_plan(
     deterministic: bool = True,
     memory_limit: int | None = None,
     max_nnz: int | None = None,
-) -> SpgemmPlan[MatrixT]:
-    """Plan the product of two structures: count the entries of C, and find how each of its rows is made. No value is computed.
+    mask: Matrix | SciPySparse | None = None,
+    complement: bool = False,
+    structural: bool = True,
+    accum: Accumulation | None = None,
+) -> SpgemmPlan[MatrixT] | MaskedPlan[MatrixT]:
+    """Plan the product of two structures: find the structure of C, and how its rows are made, for any values.
 
     Parameters
     ----------
-    A, B, method, semiring, deterministic, memory_limit, max_nnz
+    A, B, method, semiring, deterministic, memory_limit, max_nnz, mask, complement, structural
         As for `spgemm`.
+    accum : {"plus", "minus", "times", "min", "max", "any", "or", "and", "xor", "first", "second", "pair"}, optional
+        With a mask: ``plan(a_data, b_data, out=C)`` writes this operation of C's old values and the product's, in that order.
 
     Returns
     -------
-    SpgemmPlan
+    SpgemmPlan or, with a mask, MaskedPlan
         ``plan(a_data, b_data)`` is the product of new values, with no analysis and, from the second on, no wait;
-        ``plan.explain()`` says how it is made.
+        ``plan(a_data, b_data, out=C)`` writes them into an earlier result; ``plan.explain()`` says how it is made. With
+        ``structural=False`` a plan takes new values of the mask, too: ``plan(a_data, b_data, mask_data)``.
 
     Raises
     ------
@@ -228,10 +270,21 @@ def spgemm_plan(
     >>> plan(A.data, A.data).toarray()
     array([[1, 8],
            [0, 9]])
+    >>> plan = sp.spgemm_plan(A, A, mask=sp.eye_array(2, format="csr"))
+    >>> plan(2 * A.data).toarray()
+    array([[ 2,  0],
+           [ 0, 18]])
     """
     request = Request(method, semiring, deterministic, memory_limit, max_nnz)
-    A, B = _checked(A, B, request)
-    return SpgemmPlan(A, B, request, Workspace(memory_limit_of(describe(A.queue.device), memory_limit)))
+    A, B = _checked(A, B, request, sums=mask is None or complement)
+    workspace = Workspace(memory_limit_of(describe(A.queue.device), memory_limit))
+    if mask is not None or complement or not structural or accum is not None:
+        # Loaded when it is asked for, as few processes use it.
+        from clsparse_py._spgemm.masked_plan import MaskedPlan, checked_terms
+
+        terms = checked_terms(mask, complement=complement, structural=structural, accum=accum)
+        return MaskedPlan(A, B, request, terms, workspace)
+    return SpgemmPlan(A, B, request, workspace)
 
 
 def _checked(A: MatrixT, B: Any, request: Request, *, sums: bool = True) -> tuple[MatrixT, Matrix]:

@@ -14,6 +14,7 @@ from clsparse_py.convert import converted
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix, Structure
 from clsparse_py.memory import allocated
+from clsparse_py.placement import place_part, value_dtype
 from clsparse_py.primitives.addition import sum_dtype
 from clsparse_py.primitives.permute import enqueue_permute
 from clsparse_py.primitives.scan import enqueue_scan
@@ -77,6 +78,24 @@ class CanonicalOperand:
             enqueue_scan(chain, lengths, self._starts, n_kept, kind="pointers")
             chain.finish(self._starts)
         return Matrix.assembled(Structure.canonical(queue, A.shape, indices, indptr), self._values(queue, A.data))
+
+    def placed(self, name: str, given: Any, planned: cl_array.Array) -> cl_array.Array:
+        """Return the values of `matrix` for values of A as a caller gives them, or those that were planned with for None.
+
+        Raises
+        ------
+        ValueError, TypeError
+            A wrong shape, dtype or context; the message begins with ``name``.
+        """
+        if given is None:
+            return planned
+        values = given if isinstance(given, cl_array.Array) else np.asarray(given)
+        value_dtype(name, values.dtype)
+        if values.shape != (self.n_values,):
+            raise ValueError(f"{name}: must have the {self.n_values} entries of the matrix, has shape {values.shape}")
+        if values.dtype != planned.dtype:
+            raise TypeError(f"{name}: must have the dtype that was planned for, {planned.dtype}, has {values.dtype}")
+        return self.values(place_part(self.matrix.queue, name, values, planned.dtype, copy=False))
 
     def values(self, data: cl_array.Array) -> cl_array.Array:
         """Return the values of `matrix` for these values of A; nothing is waited for."""

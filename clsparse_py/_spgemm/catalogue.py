@@ -105,6 +105,7 @@ def _of_masks(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
     return {
         "spgemm/accumulate": Accumulate(group, index, a, a, "plus", "old"),
         "spgemm/accumulate:new": Accumulate(group, index, a, a, "plus", "new"),
+        "spgemm/accumulate:values": Accumulate(group, index, a, a, "plus", "values"),
         "spgemm/accumulate:rows": Accumulate(group, index, a, a, "plus", "rows"),
         "spgemm/mask_marks": MaskMarks(group, index),
         "spgemm/masked": MaskedTeam.legal(device, arithmetic),

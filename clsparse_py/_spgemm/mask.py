@@ -12,7 +12,6 @@ from clsparse_py._spgemm.arguments import types_of, with_index
 from clsparse_py._spgemm.canonical_values import CanonicalOperand
 from clsparse_py._spgemm.mask_writes import accumulated, let_through
 from clsparse_py._spgemm.masked_rows import Masked, enqueue_masked, masked_record
-from clsparse_py._spgemm.methods.base import Result
 from clsparse_py._spgemm.pipeline import multiply
 from clsparse_py._spgemm.request import Request
 from clsparse_py._spgemm.timer import Timer
@@ -26,7 +25,20 @@ from clsparse_py.memory import allocated
 from clsparse_py.parts import matrix_of
 from clsparse_py.semiring import Semiring
 
-__all__ = ["Accumulation", "Write", "checked_write", "masked_sums", "require_mask", "written"]
+__all__ = [
+    "Accumulation",
+    "Write",
+    "checked_write",
+    "counting_entries",
+    "cut",
+    "masked_operands",
+    "masked_parts",
+    "masked_sums",
+    "require_accumulation",
+    "require_mask",
+    "require_no_method",
+    "written",
+]
 
 #: What `accum` may be.
 Accumulation = Literal["plus", "minus", "times", "min", "max", "any", "or", "and", "xor", "first", "second", "pair"]
@@ -52,8 +64,8 @@ class Write(NamedTuple):
     replace: bool
 
 
-def require_mask(A: Matrix, mask: Any, shape: tuple[int, int], *, structural: bool) -> Matrix:
-    """Return a mask as a matrix whose entries are those that count.
+def require_mask(A: Matrix, mask: Any, shape: tuple[int, int]) -> CanonicalOperand:
+    """Return a mask in canonical format, with all its entries.
 
     Raises
     ------
@@ -68,11 +80,21 @@ def require_mask(A: Matrix, mask: Any, shape: tuple[int, int], *, structural: bo
     if M.context is not A.context and M.context != A.context:
         raise ValueError("mask: lives in another context than A")
     M.require_valid()
-    M = CanonicalOperand(M).matrix
+    return CanonicalOperand(M)
+
+
+def counting_entries(M: Matrix, *, structural: bool) -> Matrix:
+    """Return a mask whose entries are those that count: all, or those that are not zero."""
     if structural:
         return M
-    data, indices, indptr = without_zeros(A.queue, (M.data, M.indices, M.indptr))
-    return M if indices is M.indices else Matrix.assembled(Structure.canonical(A.queue, shape, indices, indptr), data)
+    data, indices, indptr = without_zeros(M.queue, (M.data, M.indices, M.indptr))
+    return M if indices is M.indices else Matrix.assembled(Structure.canonical(M.queue, M.shape, indices, indptr), data)
+
+
+def require_no_method(method: str, *, complement: bool) -> None:
+    """Check that no method is asked for of a product under a mask."""
+    if method != "auto" and not complement:
+        raise ValueError(f"method: a product under a mask has one of its own; must be auto, is {method}")
 
 
 def checked_write(
@@ -96,7 +118,7 @@ def checked_write(
     if accum is not None:
         require_name("accum", accum, get_args(Accumulation))
     shape = A.shape[0], B.shape[1]
-    M = None if mask is None else require_mask(A, mask, shape, structural=structural)
+    M = None if mask is None else counting_entries(require_mask(A, mask, shape).matrix, structural=structural)
     if out is not None:
         _require_out(A, out, shape)
     return Write(M, bool(complement), accum, out, bool(replace))
@@ -112,7 +134,7 @@ def _require_out(A: Matrix, out: Any, shape: tuple[int, int]) -> None:
     out.require_valid()
 
 
-def _require_accumulation(accum: str | None, c: np.dtype[Any], t: np.dtype[Any]) -> None:
+def require_accumulation(accum: str | None, c: np.dtype[Any], t: np.dtype[Any]) -> None:
     """Check that values of a dtype can be written to a matrix of another one."""
     common = c if accum is None else np.result_type(c, t)
     if not np.can_cast(common, c, "same_kind") or not np.can_cast(t, c, "same_kind"):
@@ -175,29 +197,27 @@ def _under(A: Matrix, B: Matrix, mask: Matrix, request: Request, timer: Timer) -
     except BuildError:
         # The pipeline has another way for each of its kernels.
         request.semiring.identity(product.arithmetic.result)
-        return let_through(
-            A.queue, _parts(A.queue, multiply(A, B, request, timer), indptr.dtype), (indptr, indices), B.shape[1], True
-        )
+        C = multiply(A, B, request, timer)
+        return cut(A.queue, (C.data, C.indices, C.indptr), mask, there=True)
     timer.ended("products")
     return with_marked(A.queue, (sums, indices, indptr), marks)
 
 
-def _parts(queue: cl.CommandQueue, C: Result, index: np.dtype[Any]) -> Parts:
-    """Return the parts of a product with indices of a dtype that is at least as wide as their own."""
-    return C.data, with_index(queue, C.indices, index), with_index(queue, C.indptr, index)
-
-
-def _product(A: Matrix, B: Matrix, request: Request, write: Write, timer: Timer) -> Parts:
-    """Return the parts of the product as far as the mask lets it through."""
-    mask = write.mask
-    if mask is not None and not write.complement:
+def masked_parts(A: Matrix, B: Matrix, mask: Matrix, request: Request, timer: Timer, *, complement: bool) -> Parts:
+    """Return the parts of the product as far as a mask lets it through."""
+    if not complement:
         return _under(A, B, mask, request, timer)
     C = multiply(A, B, request, timer)
-    if mask is None:
-        return C.data, C.indices, C.indptr
-    index = np.promote_types(C.indptr.dtype, mask.indptr.dtype)
-    structure = with_index(A.queue, mask.indptr, index), with_index(A.queue, mask.indices, index)
-    return let_through(A.queue, _parts(A.queue, C, index), structure, B.shape[1], False)
+    return cut(A.queue, (C.data, C.indices, C.indptr), mask, there=False)
+
+
+def cut(queue: cl.CommandQueue, parts: Parts, mask: Matrix, *, there: bool) -> Parts:
+    """Return the parts of the entries at a mask's places, or at all others; indices are as wide as the mask's at least."""
+    data, indices, indptr = parts
+    index = np.promote_types(indptr.dtype, mask.indptr.dtype)
+    structure = with_index(queue, mask.indptr, index), with_index(queue, mask.indices, index)
+    of_index = data, with_index(queue, indices, index), with_index(queue, indptr, index)
+    return let_through(queue, of_index, structure, mask.shape[1], there)
 
 
 def _kept(queue: cl.CommandQueue, C: Matrix, write: Write) -> Parts:
@@ -213,9 +233,7 @@ def _kept(queue: cl.CommandQueue, C: Matrix, write: Write) -> Parts:
         return allocated(queue, "data", 0, C.dtype, C.data.allocator), allocated(queue, "indices", 0, indptr.dtype), indptr
     # With an accumulation entries under the mask stay; else those beside it.
     there = write.complement != (write.accum is not None)
-    index = np.promote_types(C.indptr.dtype, mask.indptr.dtype)
-    of_c, of_mask = ((with_index(queue, each.indices, index), with_index(queue, each.indptr, index)) for each in (C, mask))
-    return let_through(queue, (C.data, *of_c), of_mask[::-1], C.shape[1], there)
+    return cut(queue, parts, mask, there=there)
 
 
 def written(A: MatrixT, B: Matrix, request: Request, write: Write, timer: Timer) -> MatrixT:
@@ -231,15 +249,18 @@ def written(A: MatrixT, B: Matrix, request: Request, write: Write, timer: Timer)
     queue, shape, out = A.queue, (A.shape[0], B.shape[1]), write.out
     if out is not None:
         result = Arithmetic(A.data.dtype.name, B.data.dtype.name, "int32", request.semiring.name).result
-        _require_accumulation(write.accum, out.dtype, result)
-    parts = _product(A, B, request, write, timer)
+        require_accumulation(write.accum, out.dtype, result)
+    if write.mask is None:
+        C = multiply(A, B, request, timer)
+        parts: Parts = (C.data, C.indices, C.indptr)
+    else:
+        parts = masked_parts(A, B, write.mask, request, timer, complement=write.complement)
     if request.max_nnz is not None and parts[1].size > request.max_nnz:
         raise ValueError(f"max_nnz: the product has {parts[1].size:,} entries, more than {request.max_nnz:,}")
     if out is None:
         timer.ended("entries")
         return A.assembled(Structure.canonical(queue, shape, parts[1], parts[2]), parts[0])
-    C = CanonicalOperand(out).matrix
-    old = _kept(queue, C, write)
+    old = _kept(queue, CanonicalOperand(out).matrix, write)
     wide = old[1].size + parts[1].size > INT32_MAX or 8 in (old[2].dtype.itemsize, parts[2].dtype.itemsize)
     index = np.dtype(np.int64 if wide else np.int32)
     old, parts = ((each[0], with_index(queue, each[1], index), with_index(queue, each[2], index)) for each in (old, parts))

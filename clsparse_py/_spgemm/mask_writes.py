@@ -21,7 +21,7 @@ from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
 from clsparse_py.transfer import fetched
 
-__all__ = ["Accumulate", "MaskMarks", "accumulated", "let_through"]
+__all__ = ["Accumulate", "MaskMarks", "accumulate_values", "accumulated", "let_through"]
 
 _WORK_GROUP = 128
 _GROUPS_PER_UNIT = 64
@@ -45,7 +45,7 @@ class Accumulate(OfStructure):
     operator : str
         A name that `arithmetic.operation` takes.
     phase : str
-        "old", "new" or "rows".
+        "old", "new" or "rows"; "values" if both have the same structure.
     """
 
     template = "spgemm/accumulate"
@@ -227,3 +227,26 @@ def accumulated(queue: cl.CommandQueue, old: Parts, new: Parts, n_columns: int, 
         chain.launch(built, groups, *sizes, c_indptr, t_indptr, before, *arrays)
     chain.finish(data, indices, indptr)
     return data, indices, indptr
+
+
+def _accumulate_values_by_host(queue: cl.CommandQueue, values: cl_array.Array, new: cl_array.Array, operator: str) -> None:
+    """Do the same as `accumulate_values`, by NumPy."""
+    c, t = fetched(values, queue), fetched(new, queue)
+    common = np.result_type(c, t)
+    found = _HOST[operator](c.astype(common), t.astype(common)).astype(c.dtype)
+    chain = Chain(queue, writes=(values,))
+    chain.copy(values, placed(queue, "values", found), values.size)
+    chain.finish(values)
+
+
+@or_by_host(_accumulate_values_by_host)
+def accumulate_values(queue: cl.CommandQueue, values: cl_array.Array, new: cl_array.Array, operator: str) -> None:
+    """Write an operation of old and new values over the old ones, entry by entry of one structure; the old value is the first."""
+    if not values.size:
+        return
+    chain = Chain(queue, new, writes=(values,))
+    group = min(_WORK_GROUP, chain.device.max_work_group)
+    built, record = chain.build(Accumulate(group, "int32", values.dtype.name, new.dtype.name, operator, "values"))
+    groups, sizes = spread(chain.device, values.size, record.work_group, _GROUPS_PER_UNIT)
+    chain.launch(built, groups, *sizes, new, values)
+    chain.finish(values)

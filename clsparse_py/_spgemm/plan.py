@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Generic
 import numpy as np
 from pyopencl import array as cl_array
 
-from clsparse_py._spgemm.canonical_values import CanonicalOperand
 from clsparse_py._spgemm.count import share_out
 from clsparse_py._spgemm.explanation import BinRows, Explanation
 from clsparse_py._spgemm.fill import new_indices
@@ -25,7 +24,6 @@ from clsparse_py.device import describe
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix, MatrixT, Structure
 from clsparse_py.operands import values_of_result
-from clsparse_py.placement import place_part, value_dtype
 from clsparse_py.set_once import SetOnce
 from clsparse_py.tables import plan_as_html
 from clsparse_py.workspace import Workspace, counting
@@ -114,8 +112,8 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
 
     def _multiplied(self, a_data: Values | None, b_data: Values | None, out: MatrixT | None) -> MatrixT:
         """Return the product of some values."""
-        left = self._placed("a_data", a_data, self._a, self._product.a_data)
-        right = self._placed("b_data", b_data, self._b, self._product.b_data)
+        left = self._a.placed("a_data", a_data, self._product.a_data)
+        right = self._b.placed("b_data", b_data, self._product.b_data)
         writes = () if out is None else (self._target(out, left, right),)
         chain = Chain(self.queue, left, right, *self._product.structure, self._indices, self.indptr, writes=writes)
         data = new_part(chain, "values", self.shape, self.nnz, self._dtype, self._allocator) if out is None else out.data
@@ -164,18 +162,6 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         """Return the workspace of one call beside the plan's own: calls of several threads do not share one."""
         kept = self._workspace
         return None if kept is None else Workspace(kept.limit, kept.held)
-
-    def _placed(self, name: str, given: Any, operand: CanonicalOperand, planned: cl_array.Array) -> cl_array.Array:
-        """Return values on the device, in the order of the canonical operand and in the dtype planned for."""
-        if given is None:
-            return planned
-        values = given if isinstance(given, cl_array.Array) else np.asarray(given)
-        value_dtype(name, values.dtype)
-        if values.shape != (operand.n_values,):
-            raise ValueError(f"{name}: must have the {operand.n_values} entries of the matrix, has shape {values.shape}")
-        if values.dtype != planned.dtype:
-            raise TypeError(f"{name}: must have the dtype that was planned for, {planned.dtype}, has {values.dtype}")
-        return operand.values(place_part(self.queue, name, values, planned.dtype, copy=False))
 
     def _target(self, out: Any, left: cl_array.Array, right: cl_array.Array) -> cl_array.Array:
         """Return the array for a result's values."""

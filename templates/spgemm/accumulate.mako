@@ -1,6 +1,7 @@
 <%doc>
 The union of two matrices: at places where both have an entry, an operation of the two values; else the one value. Phase "old":
 entries of C move to where they stand in the result; phase "new": those of T that C has not; phase "rows": where rows begin.
+Phase "values": C and T have the same structure, and the result takes the place of C's values.
 
 Source        GraphBLAS, element-wise addition
 Index space   work-items that stride over entries or offsets, or take adjacent ones: `spread` says which
@@ -14,6 +15,9 @@ Result        exact but for the operation
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const ulong n, const ulong stride, const ulong step, const ulong span,
+% if phase == "values":
+    global const X_VALUE *restrict t_data, global A_VALUE *restrict c_data)
+% else:
     global const I *restrict c_indptr, global const I *restrict t_indptr, global const I *restrict before,
 % if phase == "rows":
     global I *restrict out_indptr)
@@ -23,11 +27,14 @@ void ${name}(
     global const I *restrict t_indices, global const X_VALUE *restrict t_data,
     global I *restrict out_indices, global C_VALUE *restrict out_data)
 % endif
+% endif
 {
     const ulong begin = get_global_id(0) * stride, end = min(n, begin + span);
     for (ulong k = begin; k < end; k += step) {
 % if phase == "rows":
         out_indptr[k] = c_indptr[k] + before[t_indptr[k]];
+% elif phase == "values":
+        c_data[k] = accumulate(from_a(c_data[k]), from_x(t_data[k]));
 % elif phase == "old":
         const I row = rows[k], column = c_indices[k], last = t_indptr[row + 1];
         const I t = first_from(t_indices, t_indptr[row], last, column), out = (I)k + before[t];

@@ -12,11 +12,12 @@ import scipy.sparse
 from problems import device_matrix, pattern_product, random_matrix
 from pyopencl import array as cl_array
 
-from clsparse_py import Semiring, csr_array, min_plus, or_and, plus_pair, plus_times, spgemm
+from clsparse_py import Semiring, csr_array, min_plus, or_and, plus_pair, plus_times, spgemm, spgemm_plan
 from clsparse_py._spgemm import mask as masks
 from clsparse_py._spgemm.masked_rows import MaskedChunked, MaskedTeam, enqueue_masked
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
+from clsparse_py.workspace import Workspace, counting
 
 Array = np.ndarray[Any, Any]
 
@@ -214,3 +215,97 @@ def test_bad_input(queue: cl.CommandQueue) -> None:
     with pytest.raises(TypeError, match=r"^accum: or is not for complex values"):
         spgemm(complex_one, complex_one, out=complex_one.copy(), accum="or")
     assert spgemm(A, A, mask=A, semiring=or_and).dtype == bool
+
+
+def test_plans(queue: cl.CommandQueue) -> None:
+    rng = np.random.default_rng(12)
+    B, M = random_matrix((12, 15), 4, rng, np.float32), random_matrix((9, 15), 6, rng)
+    M.data[rng.random(M.nnz) < 0.3] = 0
+    A = random_matrix((9, 12), 4, rng, np.float32)
+    # Unsorted and with duplicates: values are given in the order of these entries.
+    order = np.concatenate([np.repeat(np.arange(A.indptr[i], A.indptr[i + 1])[::-1], 2) for i in range(9)])
+    twice = scipy.sparse.csr_array((A.data[order], A.indices[order], 2 * A.indptr), shape=A.shape)
+    for left, ring, index, terms in (
+        (A, plus_times, np.int32, ((False, True), (True, True), (False, False), (True, False))),
+        (twice, min_plus, np.int64, ((False, True), (True, False))),
+    ):
+        for complement, structural in terms:
+            given = (device_matrix(queue, each, index) for each in (left, B))
+            plan = spgemm_plan(*given, mask=M, complement=complement, structural=structural, accum="min", semiring=ring)
+            made: list[csr_array] = []
+            for values in ((), (3 * left.data, 2 * B.data)):
+                pairs = zip((left, B), values or (left.data, B.data), strict=True)
+                operands = [scipy.sparse.csr_array((data, each.indices, each.indptr), each.shape).copy() for each, data in pairs]
+                operands[0].sum_duplicates()
+                dense = with_gaps(operands[0]), with_gaps(operands[1])
+                counts = ~np.isnan(with_gaps(M)) & (structural | (np.nan_to_num(with_gaps(M)) != 0))
+                made.append(plan(*values))
+                assert_entries(made[-1], oracle(dense, counts != complement, None, ring, accum=None, replace=False))
+                assert plan.nnz == made[-1].nnz
+                assert made[-1].indices is plan.indices
+                if not structural:
+                    others = np.where(rng.random(M.nnz) < 0.5, 0, M.data)
+                    changed = scipy.sparse.csr_array((others, M.indices, M.indptr), shape=M.shape)
+                    counts = np.nan_to_num(with_gaps(changed)) != 0
+                    wanted = oracle(dense, counts != complement, None, ring, accum=None, replace=False)
+                    assert_entries(plan(*values, mask_data=others), wanted)
+            first, second = (each.data.get() for each in made)
+            assert plan(3 * left.data, 2 * B.data, out=made[0]) is made[0]
+            np.testing.assert_array_equal(made[0].data.get(), np.minimum(first, second))
+    assert f"a mask of {M.nnz} entries" in str(plan.explain())
+    assert repr(plan).startswith("<MaskedPlan of a 9 x 15 product with ")
+    overwriting = spgemm_plan(device_matrix(queue, A), device_matrix(queue, B), mask=M)
+    C = overwriting()
+    assert overwriting(2 * A.data, out=C) is C
+    np.testing.assert_array_equal(C.data.get(), overwriting(2 * A.data).data.get())
+
+
+def test_plans_for_a_refused_kernel_and_bad_input(queue: cl.CommandQueue) -> None:
+    rng = np.random.default_rng(13)
+    A, M = random_matrix((30, 30), 5, rng), random_matrix((30, 30), 9, rng)
+    left = device_matrix(queue, A)
+    wanted = spgemm(left, left, mask=M)
+    refusal = BuildError("refused", log="", parameters=None, source=None)
+    with patch("clsparse_py._spgemm.masked_plan.masked_sums", side_effect=refusal):
+        plan = spgemm_plan(left, left, mask=M)
+    np.testing.assert_array_equal(plan().toarray(), wanted.toarray())
+    np.testing.assert_array_equal(plan(2 * A.data).toarray(), 2 * wanted.toarray())
+    for error, message, named in (
+        (ValueError, r"^accum: belongs to a mask", {"accum": "plus"}),
+        (ValueError, r"^accum: must be one of plus", {"accum": "add", "mask": M}),
+        (ValueError, r"^complement: belongs to a mask", {"complement": True}),
+        (ValueError, r"^mask: must have shape \(30, 30\)", {"mask": M[:4]}),
+        (ValueError, r"^max_nnz: the product has", {"mask": M, "max_nnz": 3}),
+        (ValueError, r"^method: a product under a mask", {"mask": M, "method": "hash"}),
+    ):
+        with pytest.raises(error, match=message):
+            spgemm_plan(left, left, **named)
+    plan = spgemm_plan(left, left, mask=M)
+    for error, message, values, out in (
+        (ValueError, r"^a_data: must have the", (A.data[:3],), None),
+        (TypeError, r"^b_data: must have the dtype", (None, A.data.astype(np.float32)), None),
+        (ValueError, r"^mask_data: belongs to a plan with structural=False", (None, None, M.data), None),
+        (ValueError, r"^out: must be a matrix that this plan returned", (), wanted),
+    ):
+        with pytest.raises(error, match=message):
+            plan(*values, out=out)
+    with pytest.raises(ValueError, match=r"^out: must be None with mask_data"):
+        spgemm_plan(left, left, mask=M, structural=False)(mask_data=M.data, out=wanted)
+
+
+def test_memory(queue: cl.CommandQueue) -> None:
+    """At most A + B + 2 M for sums and for a plan's calls; a product's entries are moved together, which takes a copy more."""
+    rng = np.random.default_rng(14)
+    A, M = random_matrix((300, 300), 30, rng, np.float32), random_matrix((300, 300), 200, rng, np.float32)
+    left, mask = device_matrix(queue, A), device_matrix(queue, M)
+    of_mask = sum(each.nbytes for each in (mask.data, mask.indices, mask.indptr))
+    workspace = Workspace(1 << 40)
+    with counting(workspace):
+        masks.masked_sums(queue, masks.masked_operands(left, left, mask, plus_times).product)
+    assert workspace.peak <= of_mask
+    plan = spgemm_plan(left, left, mask=mask, memory_limit=2 * of_mask + mask.nnz + 4096)
+    workspace = Workspace(1 << 40)
+    with patch("clsparse_py._spgemm.masked_plan.Workspace", return_value=workspace):
+        plan()
+    assert 0 < workspace.peak <= of_mask
+    spgemm(left, left, mask=mask, memory_limit=2 * of_mask + mask.nnz + 4096)
