@@ -91,11 +91,13 @@ class _AtPlaces:
         """What makes the rows."""
         return BinRows("masked", self._record.name, None, None, self.structure.indptr.size - 1)
 
-    def values(self, chain: Chain, left: cl_array.Array, right: cl_array.Array, data: cl_array.Array) -> None:
+    def enqueue(self, queue: cl.CommandQueue, left: cl_array.Array, right: cl_array.Array, data: cl_array.Array) -> None:
         """Enqueue C's values."""
+        chain = Chain(queue, left, right, self.structure.indptr, self.structure.indices, writes=(data,))
         a, b = self._product.a, self._product.b
         product = self._product._replace(a=(*a[:2], left), b=(*b[:2], right))
         enqueue_masked(chain, product, self._record, data, chain.scratch(data.size, np.uint8))
+        chain.finish(data)
 
 
 class _CutOut:
@@ -115,10 +117,12 @@ class _CutOut:
         """What makes the rows."""
         return BinRows("whole product", "entries taken out of it", None, None, self.structure.indptr.size - 1)
 
-    def values(self, chain: Chain, left: cl_array.Array, right: cl_array.Array, data: cl_array.Array) -> None:
+    def enqueue(self, queue: cl.CommandQueue, left: cl_array.Array, right: cl_array.Array, data: cl_array.Array) -> None:
         """Enqueue C's values."""
         whole = self._whole(left, right).data
+        chain = Chain(queue, whole, self._positions, writes=(data,))
         enqueue_permute(chain, self._positions, whole, data, data.size)
+        chain.finish(data)
 
 
 def _numbers(queue: cl.CommandQueue, n: int, index: np.dtype[Any]) -> cl_array.Array:
@@ -212,9 +216,7 @@ class MaskedPlan(SetOnce, Generic[MatrixT]):
             in_place = target is not None and self._accum is None
             data = target if in_place else allocated(self.queue, "values", self.nnz, self._made.dtype, self._allocator)
             assert data is not None
-            chain = Chain(self.queue, left, right, self.indices, self.indptr, writes=(data,) if in_place else ())
-            self._made.values(chain, left, right, data)
-            chain.finish(data)
+            self._made.enqueue(self.queue, left, right, data)
             if out is None or target is None:
                 return self._assembled(self._structure, data)
             if self._accum is not None:

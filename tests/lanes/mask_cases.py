@@ -13,7 +13,7 @@ from spgemm_cases import operand, random_rows
 from values import INDEX_TYPES, numbers, same
 
 import clsparse_py
-from clsparse_py import Semiring, plus_pair, plus_times, spgemm, spmv
+from clsparse_py import Semiring, plus_pair, plus_times, spgemm, spgemm_plan, spmv
 from clsparse_py._spgemm import mask as masks
 from clsparse_py._spgemm.masked_rows import MaskedChunked, MaskedTeam, enqueue_masked
 from clsparse_py.arithmetic import Arithmetic
@@ -61,6 +61,10 @@ def written(dtype: np.dtype[Any], index: type[Any]) -> None:
     kept = C.toarray()
     spgemm(A, B, mask=M, complement=True, out=C, accum="plus")
     same(C.toarray(), (kept + wanted).astype(dtype))
+    plan = spgemm_plan(A, B, mask=M, accum="plus")
+    made = plan()
+    once = made.data.get()
+    same(plan(out=made).data, once + once)
 
 
 def in_some_rows(dtype: np.dtype[Any], index: type[Any], ring: Semiring) -> None:
