@@ -51,6 +51,7 @@ from clsparse_py.krylov import (
     radius,
 )
 from clsparse_py.krylov.sweep import Sweep
+from clsparse_py.krylov.together import Iterations
 from clsparse_py.primitives.addition import sum_dtype
 from clsparse_py.primitives.arguments import CheckPointers
 from clsparse_py.primitives.merge_rounds import MergeChunks, MergeSplits, MergeTiles
@@ -423,7 +424,15 @@ def _of_methods(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Pa
     found: dict[str, programs.Parameters] = {
         f"vectors/sweep:{each.name}": Sweep.legal(device, dtype, each, of.LAYOUT) for of in methods for each in of.PASSES
     }
-    return {"vectors/sweep": found["vectors/sweep:cg_residual"], **found}
+    for of in (bicgstab, cg):
+        for each in of.SCRIPTS:
+            indices = (("A", arithmetic.index), ("M", ""))[: len(each.matrices)]
+            found[f"vectors/iterations:{each.name}"] = Iterations.legal(device, dtype, each, of.LAYOUT, indices)
+    return {
+        "vectors/sweep": found["vectors/sweep:cg_residual"],
+        "vectors/iterations": found["vectors/iterations:cg"],
+        **found,
+    }
 
 
 def _of_aggregation(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Parameters]:

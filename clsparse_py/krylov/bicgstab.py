@@ -7,9 +7,10 @@ import pyopencl as cl
 
 from clsparse_py.krylov.sweep import Layout, Pass
 from clsparse_py.krylov.system import System
+from clsparse_py.krylov.together import Product, Script, iterate_together
 from clsparse_py.krylov.watch import Iteration, iterate
 
-__all__ = ["LAYOUT", "PASSES", "bicgstab"]
+__all__ = ["LAYOUT", "PASSES", "SCRIPTS", "bicgstab"]
 
 #: A code is 1 while iterations go on, 0 once a solution is found, -10 or -11 after a breakdown: `code` at the begin of an
 #: iteration, `middle` after its first product, `code_after` at its end. bound and norm are squares, and so is tolerance: that of
@@ -73,6 +74,20 @@ def _end(name: str, r_m: str) -> Pass:
 
 
 _END, _END_OF_M = _end("bicgstab_end", "r"), _end("bicgstab_end_m", "r_m")
+# Without M the vectors that it would make are p and r themselves.
+_TOGETHER, _TOGETHER_M = (
+    Script(
+        f"bicgstab{name}",
+        (
+            _DIRECTION, *of_p, Product("A", "p_m", "v"), _ALONG, _HALF, *of_r, Product("A", "r_m", "t"), _STABILISER, end,
+        ),
+        "real_part(scalar_code) == 1", _DIRECTION,
+    )
+    for name, of_p, of_r, end in (
+        ("", (), (), _END), ("_m", (Product("M", "p", "p_m"),), (Product("M", "r", "r_m"),), _END_OF_M)
+    )
+)  # fmt: skip
+SCRIPTS = (_TOGETHER, _TOGETHER_M)
 PASSES = (_START, _DIRECTION, _ALONG, _HALF, _STABILISER, _END, _END_OF_M)
 
 
@@ -82,10 +97,6 @@ def bicgstab(system: System) -> int:
     sweeps = system.sweeps(LAYOUT)
     r, shadow, p, v, t = (sweeps.vector() for _ in range(5))
     p_m, r_m = (p, r) if M is None else (sweeps.vector(), sweeps.vector())
-    direction = [sweeps.bind(_DIRECTION, 0, turn, r=r, v=v, p=p) for turn in (0, 1)]
-    along = sweeps.bind(_ALONG, shadow=shadow, v=v)
-    half, stabiliser = sweeps.bind(_HALF, v=v, r=r), sweeps.bind(_STABILISER, t=t, r=r)
-    end = sweeps.bind(_END if M is None else _END_OF_M, t=t, shadow=shadow, p_m=p_m, r_m=r_m, x=x, r=r)
     system.begin(_START, sweeps, q=v, r=r, shadow=shadow)
     totals = sweeps.totals()
     norm, bound = totals["rr"].real, system.bound(totals["bb"])
@@ -98,6 +109,23 @@ def bicgstab(system: System) -> int:
         sweeps.fill(each)
     tolerance = float(np.finfo(system.dtype).eps) ** 4
     sweeps.set(bound=bound, tolerance=tolerance, code_after=1, rho_before=1, alpha=1, omega=1)
+
+    def info(norm: float, code: float, _: float) -> int | None:
+        if np.isnan(norm):
+            return maxiter
+        return None if code == 1 else int(code)
+
+    def last(norm: float, _: float, code_after: float) -> int:
+        # The norm after the last iteration is not looked at, as in SciPy.
+        return maxiter if code_after == 1 or np.isnan(norm) else int(code_after)
+
+    if system.held is not None:
+        vectors = {"x": x, "r": r, "shadow": shadow, "p": p, "v": v, "t": t, "p_m": p_m, "r_m": r_m}
+        return iterate_together(system, system.held, sweeps, _TOGETHER if M is None else _TOGETHER_M, vectors, info, last)
+    direction = [sweeps.bind(_DIRECTION, 0, turn, r=r, v=v, p=p) for turn in (0, 1)]
+    along = sweeps.bind(_ALONG, shadow=shadow, v=v)
+    half, stabiliser = sweeps.bind(_HALF, v=v, r=r), sweeps.bind(_STABILISER, t=t, r=r)
+    end = sweeps.bind(_END if M is None else _END_OF_M, t=t, shadow=shadow, p_m=p_m, r_m=r_m, x=x, r=r)
 
     def begin(_: int, turn: int) -> cl.Event:
         return direction[turn]()
@@ -113,14 +141,5 @@ def bicgstab(system: System) -> int:
         A(r_m, t)
         stabiliser()
         end()
-
-    def info(norm: float, code: float, _: float) -> int | None:
-        if np.isnan(norm):
-            return maxiter
-        return None if code == 1 else int(code)
-
-    def last(norm: float, _: float, code_after: float) -> int:
-        # The norm after the last iteration is not looked at, as in SciPy.
-        return maxiter if code_after == 1 or np.isnan(norm) else int(code_after)
 
     return iterate(system, sweeps, Iteration(begin, rest, info, last, lambda _norm, _code, code_after: code_after == 1))

@@ -7,9 +7,10 @@ import pyopencl as cl
 
 from clsparse_py.krylov.sweep import Layout, Pass
 from clsparse_py.krylov.system import System
+from clsparse_py.krylov.together import Product, Script, iterate_together
 from clsparse_py.krylov.watch import Iteration, iterate
 
-__all__ = ["LAYOUT", "PASSES", "cg"]
+__all__ = ["LAYOUT", "PASSES", "SCRIPTS", "cg"]
 
 #: bound and norm are squares; rho is r z; alpha, rho_before and going are of the iteration under way, which counts if going is 1.
 LAYOUT = Layout(
@@ -59,6 +60,13 @@ _DIRECTION = Pass(
     first=("const bool active = real_part(going) > 0;", "const T beta = quotient(rz, rho_before);"),
     lines=("x += times(alpha, p);", "p = z + times(beta, p);"), keeps=(("rho", "rz"),), guarded=True,
 )  # fmt: skip
+_GOING = "real_part(scalar_going) > 0"
+_TOGETHER = Script("cg", (Product("A", "p", "q"), _CURVATURE, _STEP), _GOING, _CURVATURE)
+_TOGETHER_M = Script(
+    "cg_m", (Product("A", "p", "q"), _CURVATURE_OF_M, _RESIDUAL, Product("M", "r", "z"), _PRECONDITIONED, _DIRECTION), _GOING,
+    _CURVATURE_OF_M,
+)  # fmt: skip
+SCRIPTS = (_TOGETHER, _TOGETHER_M)
 PASSES = (_START, _PRECONDITIONED, _CURVATURE, _STEP, _CURVATURE_OF_M, _RESIDUAL, _DIRECTION)
 
 
@@ -69,13 +77,8 @@ def cg(system: System) -> int:
     r, p, q = (sweeps.vector() for _ in range(3))
     z = r if M is None else sweeps.vector()
     system.begin(_START, sweeps, r=r, q=q)
-    if M is None:
-        curvature = [sweeps.bind(_CURVATURE, 0, turn, p=p, q=q, r=r) for turn in (0, 1)]
-        step = sweeps.bind(_STEP, q=q, x=x, r=r, p=p)
-    else:
-        curvature = [sweeps.bind(_CURVATURE_OF_M, 0, turn, p=p, q=q) for turn in (0, 1)]
-        residual, inner = sweeps.bind(_RESIDUAL, q=q, r=r), sweeps.bind(_PRECONDITIONED, r=r, z=z)
-        direction = sweeps.bind(_DIRECTION, z=z, x=x, p=p)
+    if M is not None:
+        inner = sweeps.bind(_PRECONDITIONED, r=r, z=z)
         M(r, z)
         inner()
     sweeps.copy(p, z)
@@ -87,6 +90,25 @@ def cg(system: System) -> int:
     if norm < bound:
         return 0
     sweeps.set(bound=bound, rho=totals["rz"], going=1)
+
+    def info(norm: float, _: float) -> int | None:
+        if norm >= bound and norm > 0:
+            return None
+        return maxiter if np.isnan(norm) else 0
+
+    def last(norm: float, going: float) -> int:
+        # The last iteration's norm is not looked at, as in SciPy: but whether it was needed.
+        return maxiter if going or np.isnan(norm) else 0
+
+    if system.held is not None:
+        vectors = {"x": x, "r": r, "p": p, "q": q, "z": z}
+        return iterate_together(system, system.held, sweeps, _TOGETHER if M is None else _TOGETHER_M, vectors, info, last)
+    if M is None:
+        curvature = [sweeps.bind(_CURVATURE, 0, turn, p=p, q=q, r=r) for turn in (0, 1)]
+        step = sweeps.bind(_STEP, q=q, x=x, r=r, p=p)
+    else:
+        curvature = [sweeps.bind(_CURVATURE_OF_M, 0, turn, p=p, q=q) for turn in (0, 1)]
+        residual, direction = sweeps.bind(_RESIDUAL, q=q, r=r), sweeps.bind(_DIRECTION, z=z, x=x, p=p)
 
     def begin(number: int, turn: int) -> cl.Event:
         if number < maxiter:
@@ -101,14 +123,5 @@ def cg(system: System) -> int:
         M(r, z)
         inner()
         direction()
-
-    def info(norm: float, _: float) -> int | None:
-        if norm >= bound and norm > 0:
-            return None
-        return maxiter if np.isnan(norm) else 0
-
-    def last(norm: float, going: float) -> int:
-        # The last iteration's norm is not looked at, as in SciPy: but whether it was needed.
-        return maxiter if going or np.isnan(norm) else 0
 
     return iterate(system, sweeps, Iteration(begin, rest, info, last))

@@ -179,18 +179,12 @@ class Sweep(Parameters):
             "n_sums": len(self.layout.sums),
             "needs_box": self.work_group > self.portability.lane_width,
             "unroll": self.unroll,
-            "reads": of.reads,
-            "updates": of.updates,
-            "writes": of.writes,
+            "of": of,
             "takes": tuple((name, scalars(name)) for name in of.takes),
             "totals": tuple((name, sums(name)) for name in of.totals),
-            "first": of.first,
-            "lines": of.lines,
             "sums": tuple((name, sums(name), expression) for name, expression in of.sums),
             "keeps": tuple((name, scalars(name), expression) for name, expression in of.keeps),
             "tells": tuple((self.layout.told.index(name), expression) for name, expression in of.tells),
-            "guarded": of.guarded,
-            "numbered": of.numbered,
         }
 
     @override

@@ -12,7 +12,7 @@ from pyopencl import array as cl_array
 from clsparse_py.krylov.sweep import AllSum, Layout, Pass, Sweeps
 from clsparse_py.launch import Chain
 
-__all__ = ["Apply", "Iterated", "LeastSquares", "System"]
+__all__ = ["Apply", "Held", "Iterated", "LeastSquares", "System"]
 
 #: Enqueues ``y = A x`` for vectors x and y of a solve, on its queue.
 Apply: TypeAlias = Callable[[cl_array.Array, cl_array.Array], None]
@@ -25,6 +25,22 @@ class Iterated(Protocol):
     maxiter: int
     callback: Callable[[cl_array.Array], object] | None
     check_every: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Held:
+    """The matrices of a system that one work-group holds, whose entries have the dtype of its vectors.
+
+    Attributes
+    ----------
+    A : tuple of pyopencl.array.Array
+        indptr, indices and data; each begins its buffer.
+    M : tuple of pyopencl.array.Array or None
+        The same of the preconditioner, or its diagonal alone; None if there is none.
+    """
+
+    A: tuple[cl_array.Array, ...]
+    M: tuple[cl_array.Array, ...] | None
 
 
 @dataclasses.dataclass
@@ -55,6 +71,8 @@ class System:
         Takes a device vector, and calls what the user gave with it as b was given.
     check_every : int
         How many iterations pass between two looks at the norm.
+    held : Held or None
+        Its matrices, if one work-group makes iterations sooner than launches of many.
     all_sum : callable, optional
         If ranks share the system: adds numbers up over them.
     """
@@ -72,6 +90,7 @@ class System:
     maxiter: int
     callback: Callable[[cl_array.Array], object] | None
     check_every: int
+    held: Held | None = None
     all_sum: AllSum | None = None
 
     def sweeps(self, layout: Layout) -> Sweeps:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyopencl as cl
@@ -19,13 +19,21 @@ from clsparse_py.base import SparseArray, on_device
 from clsparse_py.by_host import placed
 from clsparse_py.device import in_order
 from clsparse_py.errors import BuildError
-from clsparse_py.krylov.system import Apply
+from clsparse_py.krylov import polynomials
+from clsparse_py.krylov.system import Apply, Held
 from clsparse_py.launch import Chain
 from clsparse_py.memory import allocated, submit
 from clsparse_py.semiring import plus_times
 from clsparse_py.transfer import fetched
 
-__all__ = ["DeviceOperator", "adjoint_applied", "applied", "cast_to", "is_function"]
+if TYPE_CHECKING:
+    from clsparse_py.csr import csr_array
+
+__all__ = ["DeviceOperator", "Diagonal", "adjoint_applied", "applied", "cast_to", "held", "is_function"]
+
+#: Rows and entries of a matrix, at most, whose iterations one work-group makes: on CPU devices it then takes no longer for them
+#: than launches over all cores.
+_ROWS_HELD, _ENTRIES_HELD = 4096, 32768
 
 
 class DeviceOperator(scipy.sparse.linalg.LinearOperator):  # type: ignore[misc] # SciPy has no types
@@ -54,6 +62,27 @@ class DeviceOperator(scipy.sparse.linalg.LinearOperator):  # type: ignore[misc] 
         result = allocated(queue, "the product", given.size, dtype)
         self.bound(queue, dtype)(given, result)
         return fetched(result, queue).reshape(x.shape)
+
+
+class Diagonal(DeviceOperator):
+    """The product with a diagonal matrix, whose entries are on the host."""
+
+    def __init__(self, queue: cl.CommandQueue, diagonal: np.ndarray[Any, Any]) -> None:
+        super().__init__(diagonal.dtype, (diagonal.size, diagonal.size), queue)
+        self._diagonal = diagonal
+
+    def diagonal_in(self, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+        """Return the diagonal in the dtype of the system that it preconditions."""
+        found: np.ndarray[Any, Any] = cast_to(self._diagonal, dtype)
+        return found
+
+    @override
+    def bound(self, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
+        return polynomials.jacobi(Chain(queue), placed(queue, "a diagonal", self.diagonal_in(dtype)))
+
+    @override
+    def _adjoint(self) -> Diagonal:
+        return Diagonal(self.queue, self._diagonal.conj())
 
 
 def cast_to(values: Any, dtype: np.dtype[Any]) -> Any:
@@ -107,6 +136,39 @@ def adjoint_applied(A: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> App
     return _called(lambda x: operator.rmatvec(fetched(x, queue)), queue, dtype)
 
 
+def held(A: Any, M: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Held | None:
+    """Return the matrices of a system if one work-group makes iterations sooner than launches of many, else None.
+
+    Both are sparse arrays of the device, or M is a diagonal, or None.
+    """
+    matrices = [_small(A, dtype), None if M is None else _small(M, dtype)]
+    if isinstance(M, Diagonal):
+        matrices[1] = (placed(queue, "a diagonal", M.diagonal_in(dtype)),)
+    of_A, of_M = matrices
+    return None if of_A is None or (M is not None and of_M is None) else Held(of_A, of_M)
+
+
+def _small(A: Any, dtype: np.dtype[Any]) -> tuple[cl_array.Array, ...] | None:
+    """Return the arrays of a sparse array that one work-group holds, or None if it is none, or has another dtype."""
+    if not isinstance(A, SparseArray) or A.dtype != dtype or A.nnz > _ENTRIES_HELD or A.shape[0] > _ROWS_HELD:
+        return None
+    rows = _ready(A, dtype)
+    return (rows.indptr, rows.indices, rows.data) if rows.data.offset == 0 else None
+
+
+def _ready(A: SparseArray, dtype: np.dtype[Any]) -> csr_array:
+    """Return the rows of a sparse array of the device, checked, which no queue is still writing to; cast if need be."""
+    rows = A._as_csr()
+    if np.result_type(rows.dtype, dtype) != dtype:
+        rows = cast_to(rows, dtype)
+    rows.require_valid()
+    for part in (rows.data, rows.indices, rows.indptr):
+        # Waited for once, as each product would ask again.
+        for event in part.events:
+            event.wait()
+    return rows
+
+
 def _product(A: SparseArray, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
     """Return the product of a sparse array of the device with vectors of a dtype, which its results have, too.
 
@@ -115,15 +177,8 @@ def _product(A: SparseArray, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Ap
     TypeError
         The array is complex, and the vectors are real.
     """
-    rows = A._as_csr()
-    if np.result_type(rows.dtype, dtype) != dtype:
-        rows = cast_to(rows, dtype)
-    rows.require_valid()
+    rows = _ready(A, dtype)
     plan = kept_plan(rows)
-    for part in (rows.data, rows.indices, rows.indptr):
-        # Waited for once, as each product would ask again.
-        for event in part.events:
-            event.wait()
     refused = False
 
     def apply(x: cl_array.Array, y: cl_array.Array) -> None:

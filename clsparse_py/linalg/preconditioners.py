@@ -16,25 +16,9 @@ from clsparse_py.hosted import queue_in
 from clsparse_py.krylov import polynomials
 from clsparse_py.krylov.system import Apply
 from clsparse_py.launch import Chain
-from clsparse_py.linalg.operators import DeviceOperator, applied, cast_to
+from clsparse_py.linalg.operators import DeviceOperator, Diagonal, applied, cast_to
 
 __all__ = ["chebyshev", "jacobi"]
-
-
-class _Jacobi(DeviceOperator):
-    """The inverse of a diagonal; see `jacobi`."""
-
-    def __init__(self, queue: cl.CommandQueue, inverse: np.ndarray[Any, Any]) -> None:
-        super().__init__(inverse.dtype, (inverse.size, inverse.size), queue)
-        self._inverse = inverse
-
-    @override
-    def bound(self, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
-        return polynomials.jacobi(Chain(queue), placed(queue, "a diagonal", cast_to(self._inverse, dtype)))
-
-    @override
-    def _adjoint(self) -> _Jacobi:
-        return _Jacobi(self.queue, self._inverse.conj())
 
 
 class _Chebyshev(DeviceOperator):
@@ -96,7 +80,7 @@ def jacobi(A: Any) -> DeviceOperator:
     0
     """
     found, inverse = _with_inverse(A)
-    return _Jacobi(found.queue, inverse)
+    return Diagonal(found.queue, inverse)
 
 
 def chebyshev(A: Any, degree: int = 3, bounds: tuple[float, float] | None = None) -> DeviceOperator:

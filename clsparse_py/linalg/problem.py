@@ -13,7 +13,7 @@ import scipy.sparse.linalg
 from pyopencl import array as cl_array
 
 from clsparse_py.arithmetic import needs_fp64
-from clsparse_py.base import SparseArray
+from clsparse_py.base import SparseArray, on_device
 from clsparse_py.by_host import placed
 from clsparse_py.convert import converted
 from clsparse_py.device import default_queue, describe, in_order
@@ -21,7 +21,7 @@ from clsparse_py.errors import BuildError, DtypeError
 from clsparse_py.hosted import on_host, queue_in
 from clsparse_py.krylov.system import System
 from clsparse_py.launch import Chain
-from clsparse_py.linalg.operators import applied, is_function
+from clsparse_py.linalg.operators import applied, held, is_function
 from clsparse_py.memory import allocated, note_written
 from clsparse_py.transfer import fetched
 
@@ -50,14 +50,17 @@ class _Problem:
             raise ValueError(f"x0: must have b's shape, {self.b.shape}, has {self.x0.shape}")
         self.given, self.queue = place_of_solution(A, {"b": self.b, "x0": self.x0, "M": M})
         self.dtype = dtype_of_solution(A, self.b, self.queue)
+        self._on_queue = [on_device(self.queue, each) if scipy.sparse.issparse(each) else each for each in (A, M)]
 
     def system(
         self, column: int, rtol: float, atol: float, maxiter: int, callback: Callable[[Any], object] | None, check_every: int
     ) -> System:
         """Return the system of a column of b."""
         chain = Chain(self.queue)
-        A = applied(self.A, self.queue, self.dtype)
-        M = None if self.M is None else applied(self.M, self.queue, self.dtype)
+        given, given_M = self._on_queue
+        A = applied(given, self.queue, self.dtype)
+        M = None if given_M is None else applied(given_M, self.queue, self.dtype)
+        small = None if callback else held(given, given_M, self.queue, self.dtype)
         b = copied(self.queue, "b", self._column(self.b, column), self.dtype)
         if self.x0 is None:
             x = allocated(self.queue, "x", self.n, self.dtype)
@@ -68,7 +71,7 @@ class _Problem:
         else:
             x = copied(self.queue, "x0", self._column(self.x0, column), self.dtype)
         shown = callback and (lambda vector: callback(vector if self._on_device else fetched(vector, self.queue)))
-        return System(chain, self.n, self.dtype, A, M, b, x, self.x0 is not None, rtol, atol, maxiter, shown, check_every)
+        return System(chain, self.n, self.dtype, A, M, b, x, self.x0 is not None, rtol, atol, maxiter, shown, check_every, small)
 
     @property
     def _on_device(self) -> bool:

@@ -74,7 +74,9 @@ def cg(
     -----
     Hestenes and Stiefel, "Methods of conjugate gradients for solving linear systems"; with one reduction, Chronopoulos and Gear,
     "s-step iterative methods for symmetric linear systems". The norm of the residual reaches the host
-    while the next iteration runs. An iteration ends early, with ``info > 0``, if that norm is not a number.
+    while the next iteration runs. An iteration ends early, with ``info > 0``, if that norm is not a number. If one work-group
+    holds the system, it makes all iterations in one launch: up to 4096 rows and 32768 entries, values of the vectors' dtype, M a
+    sparse array, `jacobi` or None, no callback, and two reductions.
 
     Examples
     --------
@@ -129,6 +131,7 @@ def bicgstab(
     Notes
     -----
     Van der Vorst, "Bi-CGSTAB: a fast and smoothly converging variant of Bi-CG for the solution of nonsymmetric linear systems".
+    Small systems are solved in one launch, as by `cg`.
 
     Examples
     --------

@@ -13,29 +13,30 @@ Result        deterministic for a number of work-groups
 </%doc>
 #define MAX_LANES ${work_group}
 #include "lanes_t.cl"
-<%def name="entry(u, place)">\
+<%def name="entry(of, u, place, sums_at_once)">\
         {
-% for vector in reads + updates:
+% for vector in of.reads + of.updates:
             T ${vector} = ${vector}_${u};
 % endfor
-% for vector in writes:
+% for vector in of.writes:
             T ${vector};
 % endfor
-% if numbered:
+% if of.numbered:
             const ulong number = ${place};
 % endif
-% for line in lines:
+% for line in of.lines:
             ${line}
 % endfor
-% for vector in updates + writes:
-            ${"if (active) " if guarded else ""}${vector}_at[${place}] = ${vector};
+% for vector in of.updates + of.writes:
+            ${"if (active) " if of.guarded else ""}${vector}_at[${place}] = ${vector};
 % endfor
-% for sum, _, expression in sums:
+% for sum, expression in of.sums:
             ${sum}_${u % sums_at_once} = ADD(${sum}_${u % sums_at_once}, ${expression});
 % endfor
         }
 </%def>\
 <%
+    reads, updates, writes = of.reads, of.updates, of.writes
     lists = [[item[0] for item in some] for some in (totals, sums)]
     boxes = -(-max(map(len, lists)) // 8)
     # Elsewhere other work-items hide how long an addition takes, and registers are few.
@@ -117,7 +118,7 @@ ${load()}\
         ${sum} = ADD(${sum}, sums[${at} * n_groups + group]);
 % endfor
 ${ended(lists[0], "")}\
-% for line in first:
+% for line in of.first:
     ${line}
 % endfor
 % for sum, _, _ in sums:
@@ -127,7 +128,7 @@ ${ended(lists[0], "")}\
     while (i < end) {
 % for u in range(unroll):
         if (i + ${u * work_group} < end)
-${entry(u, f"i + {u * work_group}")}\
+${entry(of, u, f"i + {u * work_group}", sums_at_once)}\
 % endfor
         i += ${unroll * work_group};
 ${load()}\
@@ -138,14 +139,14 @@ ${load()}\
         const T ${", ".join(f"{vector}_{u} = {vector}_at[i + {u}]" for u in range(unroll))};
 % endfor
 % for u in range(unroll):
-${entry(u, f"i + {u}")}\
+${entry(of, u, f"i + {u}", sums_at_once)}\
 % endfor
     }
     for (; i < end; i++) {
 % for vector in reads + updates:
         const T ${vector}_0 = ${vector}_at[i];
 % endfor
-${entry(0, "i")}\
+${entry(of, 0, "i", sums_at_once)}\
     }
 % endif
 % for sum, at, _ in sums:

@@ -1,0 +1,182 @@
+"""Systems that one work-group holds: their iterations in one launch.
+
+Between two launches an iteration of a small system waits for the host. Here one work-group makes all passes and products of an
+iteration, and the iterations one after another, from the same passes that `clsparse_py.krylov.sweep` launches one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import numpy as np
+from pyopencl import array as cl_array
+from typing_extensions import Self, override
+
+from clsparse_py.arithmetic import OPENCL_TYPES
+from clsparse_py.device import Device, Portability
+from clsparse_py.krylov.sweep import Bound, Layout, Pass, Sweeps, numbers
+from clsparse_py.krylov.system import Held, Iterated
+from clsparse_py.krylov.watch import Watch
+from clsparse_py.programs import Parameters
+from clsparse_py.records import dataclass
+
+__all__ = ["Iterations", "Product", "Script", "iterate_together"]
+
+#: Work-items of the work-group, on GPUs.
+_WORK_GROUP = 256
+#: Iterations of a launch at most: a kernel that runs for seconds holds up all else that a device does, its display, too.
+_AT_ONCE = 1024
+
+
+@dataclass(frozen=True)
+class Product:
+    """The product ``y = A x`` or ``y = M x``, by the names of the matrix and the vectors."""
+
+    matrix: str
+    x: str
+    y: str
+
+
+@dataclass(frozen=True)
+class Script:
+    """What an iteration of a method does.
+
+    Attributes
+    ----------
+    name : str
+        Part of the kernel's name.
+    steps : tuple of Pass and Product
+        Of an iteration, in their order.
+    going : str
+        Whether there is another one after it: an expression of OpenCL C, in which ``scalar_NAME`` is a scalar.
+    ending : Pass
+        Tells the host how the last of all iterations ended.
+    """
+
+    name: str
+    steps: tuple[Pass | Product, ...]
+    going: str
+    ending: Pass
+
+    @property
+    def vectors(self) -> tuple[str, ...]:
+        """All vectors, in the order of the kernel's arguments."""
+        used = [(step.x, step.y) if isinstance(step, Product) else step.vectors for step in (*self.steps, self.ending)]
+        return tuple(dict.fromkeys(name for names in used for name in names))
+
+    @property
+    def matrices(self) -> tuple[str, ...]:
+        """The names of all matrices."""
+        return tuple(dict.fromkeys(step.matrix for step in self.steps if isinstance(step, Product)))
+
+
+@dataclass(frozen=True)
+class Iterations(Parameters):
+    """Parameters of ``templates/vectors/iterations.mako``. ``work_group`` is a power of two.
+
+    Attributes
+    ----------
+    dtype : str
+        As of `Sweep`.
+    portability : Portability
+    of : Script
+    layout : Layout
+    matrices : tuple of (str, str)
+        The name of each matrix, and NumPy's name of the dtype of its indices: none of a diagonal.
+    """
+
+    template = "vectors/iterations"
+
+    dtype: str
+    portability: Portability
+    of: Script
+    layout: Layout
+    matrices: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def legal(cls, device: Device, dtype: str, of: Script, layout: Layout, matrices: tuple[tuple[str, str], ...]) -> Iterations:
+        """Return the record that suits a device."""
+        group = 1 if device.is_cpu else 1 << min(_WORK_GROUP, device.max_work_group).bit_length() - 1
+        return cls(group, dtype, device.portability.at_most(group), of, layout, matrices)
+
+    @property
+    @override
+    def name(self) -> str:
+        matrices = "_".join(f"{matrix}_{index or 'diagonal'}" for matrix, index in self.matrices)
+        return f"iterations_{self.of.name}_{self.dtype}_{matrices}_wg{self.work_group}"
+
+    @property
+    @override
+    def lane_width(self) -> int:
+        return self.portability.lane_width
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return "\n".join([self.portability.defines, *numbers(np.dtype(self.dtype))])
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        most = max(len(step.sums) for step in (*self.of.steps, self.of.ending) if isinstance(step, Pass))
+        return {
+            "work_group": self.work_group,
+            "needs_box": self.work_group > self.portability.lane_width,
+            "boxes": max(-(-most // 8), 1),
+            "scalars": self.layout.scalars,
+            "sums": self.layout.sums,
+            "told": self.layout.told,
+            "steps": self.of.steps,
+            "going": self.of.going,
+            "ending": self.of.ending,
+            "vectors": self.of.vectors,
+            "matrices": tuple((matrix, index and OPENCL_TYPES[index]) for matrix, index in self.matrices),
+        }
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        if work_group < 1:
+            return None
+        return replace(self, work_group=1 << work_group.bit_length() - 1, portability=self.portability.at_most(lane_width))
+
+
+def iterate_together(
+    system: Iterated,
+    held: Held,
+    sweeps: Sweeps,
+    script: Script,
+    vectors: Mapping[str, cl_array.Array],
+    info: Callable[..., int | None],
+    last: Callable[..., int],
+) -> int:
+    """Make iterations until one tells that it was the last, or ``maxiter`` of them, and return info.
+
+    Parameters
+    ----------
+    system : Iterated
+        Without a callback.
+    held : Held
+        Its matrices.
+    sweeps : Sweeps
+        With scalars, sums and vectors as they are before the first iteration.
+    script : Script
+    vectors : mapping of str to pyopencl.array.Array
+    info, last : callable
+        As of `Iteration`.
+    """
+    chain = sweeps.chain
+    matrices = {"A": held.A} if held.M is None else {"A": held.A, "M": held.M}
+    indices = tuple((name, of[0].dtype.name if len(of) == 3 else "") for name, of in matrices.items())
+    built, _ = chain.build(Iterations.legal(chain.device, sweeps.dtype.name, script, sweeps.layout, indices))
+    arrays = [sweeps.scalars, sweeps.sums, *(vectors[name] for name in script.vectors)]
+    arrays += [each for of in matrices.values() for each in of]
+    sizes = [np.uint64(size) for size in (sweeps.n, sweeps.groups, sweeps.told_at)]
+    watch, left = Watch(sweeps, 1), system.maxiter
+    while True:
+        count = min(left, _AT_ONCE)
+        left -= count
+        numbers_of_launch = [np.uint32(count), np.uint32(left == 0)]
+        seen = watch.now(Bound(chain.queue, built, 1, [*sizes, *numbers_of_launch, *(each.base_data for each in arrays)])())
+        found = info(*seen) if left else last(*seen)
+        if found is not None:
+            return found
