@@ -56,7 +56,7 @@ from clsparse_py.primitives.addition import sum_dtype
 from clsparse_py.primitives.arguments import CheckPointers
 from clsparse_py.primitives.merge_rounds import MergeChunks, MergeSplits, MergeTiles
 from clsparse_py.primitives.partition import Partition
-from clsparse_py.primitives.permute import Permute
+from clsparse_py.primitives.permute import AddAt, Permute
 from clsparse_py.primitives.radix_kernels import (
     RadixChunkCount,
     RadixChunkScatter,
@@ -288,6 +288,7 @@ def _of_transposition(device: Device, arithmetic: Arithmetic) -> dict[str, progr
         "transpose/order": Order(*tile(device, entry_bytes=12)[:1], index, item, tile(device, items=8, entry_bytes=12)[1]),
         "transpose/unpack": Unpack(group, index, item),
         "primitives/permute": Permute(group, index, item),
+        "primitives/add_at": AddAt(group, index, arithmetic.result.name),
         "transpose/sample": Sample(group, index),
         **_of_buckets(device, index, item),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,14 @@ from typing_extensions import Self
 
 from clsparse_py.base import SparseArray
 from clsparse_py.csr import csr_array as device_array
+from clsparse_py.distributed.border import Border
 from clsparse_py.distributed.communicator import Communicator
 from clsparse_py.distributed.division import Division, by_boundaries, by_entries, by_rows, of_shares
-from clsparse_py.distributed.halo import Halo, add_product
+from clsparse_py.distributed.halo import Halo
 from clsparse_py.distributed.shared import Distributed
 from clsparse_py.distributed.split import Parts, joined, split
-from clsparse_py.distributed.vectors import on_device, vector
+from clsparse_py.distributed.transposed import Transposed
+from clsparse_py.distributed.vectors import multiplied, on_device, share_of_norm, vector
 from clsparse_py.errors import class_of
 
 __all__ = ["csr_array"]
@@ -189,6 +192,7 @@ class csr_array(Distributed):  # noqa: N801 - the name of the class on one devic
         self.queue: cl.CommandQueue = local.queue
         self.shape = rows.n, columns.n
         self._nnz: int | None = None
+        self._border: Border | None = None
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -246,7 +250,10 @@ class csr_array(Distributed):  # noqa: N801 - the name of the class on one devic
             fetching.start(x)
             y = self.local @ x
             (y.queue or self.queue).flush()
-            add_product(self.remote, fetching.finish(), y)
+            x_of_others = fetching.finish()
+            if self._border is None:
+                self._border = Border(self.remote)
+            self._border.add(self.remote, x_of_others, y)
         return y
 
     def _transposed_times(self, x: cl_array.Array) -> cl_array.Array:
@@ -257,10 +264,105 @@ class csr_array(Distributed):  # noqa: N801 - the name of the class on one devic
             returning.start(sums)
             y = self.local.T @ x
             (y.queue or self.queue).flush()
-            came = returning.finish()
-            if came.size:
-                add_product(self.halo.adding(), came, y)
+            self.halo.add(returning.finish(), y)
         return y
+
+    def __rmatmul__(self, other: Any) -> Any:
+        """Return ``x @ A``, by the transposed matrix: of a `vector`, or of NumPy's whole of one or two dimensions."""
+        if isinstance(other, vector) and other.ndim == 2:
+            return NotImplemented
+        found = self.T @ (other.T if getattr(other, "ndim", 1) == 2 else other)
+        return found.T if isinstance(found, np.ndarray) else found
+
+    # ---- matrices of the same structure
+
+    def _mapped(self, apply: Callable[[device_array], Any]) -> Self:
+        """Return the matrix that a function of values makes of it, part by part; the halo's columns are the same."""
+        made = object.__new__(type(self))
+        made._hold(self.comm, self.rows, self.columns, apply(self.local), apply(self.remote), self.halo)
+        return made
+
+    def __mul__(self, other: Any) -> Any:
+        return self._mapped(lambda part: part * other) if np.isscalar(other) else NotImplemented
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Any:
+        return self._mapped(lambda part: part / other) if np.isscalar(other) else NotImplemented
+
+    def __neg__(self) -> Self:
+        return self._mapped(lambda part: -part)
+
+    def __abs__(self) -> Self:
+        return self._mapped(abs)
+
+    def conj(self) -> Self:
+        """Return the complex conjugate. Not collective."""
+        return self._mapped(lambda part: part.conj())
+
+    def astype(self, dtype: Any) -> Self:
+        """Return the matrix with values of another dtype. Not collective."""
+        return self._mapped(lambda part: part.astype(dtype))
+
+    def copy(self) -> Self:
+        """Return a matrix with memory of its own. Not collective."""
+        return self._mapped(lambda part: part.copy())
+
+    @property
+    def T(self) -> Transposed:  # noqa: N802 - SciPy's name for it
+        """The transposed matrix: a view, whose products send sums to the ranks that they belong to."""
+        return Transposed(self)
+
+    def transpose(self) -> Transposed:
+        """Return the transposed matrix, as `T`."""
+        return self.T
+
+    def diagonal(self, k: int = 0) -> vector:
+        """Return a diagonal: its entries are divided as the rows that they are in. Duplicates are added up.
+
+        Parameters
+        ----------
+        k : int
+            As SciPy's.
+        """
+        first, last = max(0, -k), max(0, -k, min(self.shape[0], self.shape[1] - k))
+        cuts = np.clip(self.rows.boundaries, first, last) - first
+        with self.comm.together():
+            if k == 0 and self.rows == self.columns:
+                own = self.local.diagonal()
+            else:
+                own = self.own_rows().diagonal(self.rows.part(self.comm.rank).start + k)
+            return vector.over(on_device(self.queue, own), self.comm, Division(cuts))
+
+    def norm(self, ord: Any = "fro") -> float:  # noqa: A002 - SciPy's name for it
+        """Return a norm of the matrix, as `scipy.sparse.linalg.norm`.
+
+        Parameters
+        ----------
+        ord : {"fro", 1, inf}
+            The root of the sum of squares, the largest sum of sizes in a column, or in a row.
+
+        Raises
+        ------
+        ValueError
+            It is another.
+        """
+        if ord not in ("fro", 1, np.inf):
+            raise ValueError(f'ord: must be "fro", 1 or inf, is {ord!r}')
+        if 0 in self.shape:
+            return 0.0
+        with self.comm.together():
+            if ord == "fro":
+                parts = [_without_duplicates(part).data for part in (self.local, self.remote)]
+                return float(np.sqrt(self.comm.sum(sum(share_of_norm(data, 2) for data in parts))))
+            sizes = abs(self._mapped(_without_duplicates))
+            if ord == 1:
+                return (sizes.T @ vector.over(self._ones(), self.comm, self.rows)).norm(np.inf)
+            sums = sizes.local.sum(axis=1) + sizes.remote.sum(axis=1)
+            return float(self.comm.max(np.float64(sums.max(initial=0))))
+
+    def _ones(self) -> cl_array.Array:
+        return on_device(self.queue, np.ones(self.rows.length(self.comm.rank), np.zeros(0, self.dtype).real.dtype))
 
     # ---- what is on the host
 
@@ -276,27 +378,12 @@ class csr_array(Distributed):  # noqa: N801 - the name of the class on one devic
             return None if shares is None else scipy.sparse.vstack(shares, format="csr")
 
 
-def multiplied(A: Any, other: Any, of_x: Division, of_y: Division, times: Any) -> Any:
-    """Return the product of a matrix with a dense operand of any kind, by what multiplies this rank's entries."""
-    rank, queue = A.comm.rank, A.queue
-    if isinstance(other, vector):
-        if other.division != of_x:
-            raise ValueError(f"x: is divided as {other.division}, and the matrix needs {of_x}")
-        return vector.over(times(other.own), A.comm, of_y)
-    if isinstance(other, SparseArray) or scipy.sparse.issparse(other) or np.isscalar(other):
-        return NotImplemented
-    if isinstance(other, cl_array.Array):
-        _require_length(other, of_x.length(rank), f"this rank's part of x, as A is {A.shape[0]} x {A.shape[1]}")
-        return times(other)
-    whole = np.asarray(other)
-    _require_length(whole, of_x.n, f"x, as A is {A.shape[0]} x {A.shape[1]}")
-    own = np.ascontiguousarray(whole[of_x.part(rank)])
-    return vector.over(times(on_device(queue, own)), A.comm, of_y).allgather()
-
-
-def _require_length(x: Any, n: int, what: str) -> None:
-    if x.ndim not in (1, 2) or x.shape[0] != n:
-        raise ValueError(f"x: must have {n} rows, {what}, has shape {x.shape}")
+def _without_duplicates(A: device_array) -> device_array:
+    """Return a matrix in canonical format: itself if it is."""
+    if not A.has_canonical_format:
+        A = A.copy()
+        A.sum_duplicates()
+    return A
 
 
 def _as_scipys(S: Any) -> Any:

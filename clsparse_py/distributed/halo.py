@@ -9,17 +9,17 @@ import pyopencl as cl
 import scipy.sparse
 from pyopencl import array as cl_array
 
-from clsparse_py._spmm import spmm
-from clsparse_py._spmv import spmv
 from clsparse_py.by_host import placed
 from clsparse_py.csr import csr_array
+from clsparse_py.distributed.border import Border
 from clsparse_py.distributed.communicator import Communicator
 from clsparse_py.distributed.division import Division
+from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.memory import allocated, pinned, side_queue, submit
 from clsparse_py.primitives.permute import enqueue_permute
 
-__all__ = ["Halo", "add_product"]
+__all__ = ["Halo"]
 
 #: Ranges of entries, by the rank that they come from or go to.
 _Ranges = dict[int, slice]
@@ -89,14 +89,16 @@ class Halo:
         found: Return = self._kept[key]
         return found
 
-    def adding(self) -> csr_array:
-        """Return the matrix whose product with what neighbours sent adds it to the own entries, in the order of ranks."""
-        if "adding" not in self._kept:
-            n = self.sent.size
-            places = (np.ones(n, np.bool_), (self.sent, np.arange(n)))
-            self._kept["adding"] = csr_array(scipy.sparse.csr_array(places, shape=(self.n_own, n)), queue=self._queue)
-        found: csr_array = self._kept["adding"]
-        return found
+    def add(self, came: cl_array.Array, y: cl_array.Array) -> None:
+        """Enqueue adding what neighbours sent to the own entries, in the order of ranks: by a product of a matrix of ones."""
+        n = self.sent.size
+        if n:
+            if "adding" not in self._kept:
+                places = (np.ones(n, np.bool_), (self.sent, np.arange(n)))
+                made = csr_array(scipy.sparse.csr_array(places, shape=(self.n_own, n)), queue=self._queue)
+                self._kept["adding"] = made, Border(made)
+            ones, border = self._kept["adding"]
+            border.add(ones, came, y)
 
 
 def _ranges(lengths: np.ndarray[Any, Any]) -> _Ranges:
@@ -170,7 +172,7 @@ class Fetch(_Staged):
     """Fetches the halo of x."""
 
     def __init__(self, comm: Communicator, queue: cl.CommandQueue, halo: Halo, x: cl_array.Array) -> None:
-        more = x.shape[1:]
+        more, self._sent = x.shape[1:], halo.sent
         super().__init__(comm, queue, halo.targets, halo.sources, (halo.sent.size, halo.columns.size), x.dtype, more)
         steps = [each // x.dtype.itemsize for each in x.strides]
         places = halo.sent * steps[0]
@@ -184,7 +186,11 @@ class Fetch(_Staged):
         """Enqueue gathering what is sent, and its way to the host."""
         if self._out.size:
             chain = self._after()
-            enqueue_permute(chain, self._places, x, self._gathered, self._out.size)
+            try:
+                enqueue_permute(chain, self._places, x, self._gathered, self._out.size)
+            except BuildError:
+                self._out[:] = x.get()[self._sent]
+                return
             named = {"is_blocking": False, "wait_for": chain.wait_for}
             self._left = submit("the halo", cl.enqueue_copy, self._side, self._out, self._gathered.base_data, **named)
             self._side.flush()
@@ -210,9 +216,3 @@ class Return(_Staged):
 def _on_host(queue: cl.CommandQueue, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     n_bytes = int(np.prod(shape)) * dtype.itemsize
     return pinned(queue, n_bytes).view(dtype).reshape(shape)
-
-
-def add_product(A: csr_array, x: cl_array.Array, out: cl_array.Array) -> None:
-    """Enqueue ``out += A @ x`` on the queue of x and out."""
-    if A.nnz:
-        (spmv if x.ndim == 1 else spmm)(A, x, beta=True, out=out)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-__all__ = ["Parts", "joined", "split"]
+__all__ = ["Parts", "from_entries", "joined", "rows_of", "split"]
 
 
 class Parts(NamedTuple):
@@ -47,10 +47,20 @@ def split(rows: Any, begin: int, end: int) -> Parts:
 def joined(parts: Parts, begin: int, n_columns: int) -> Any:
     """Return the rows that were cut, the columns of each in ascending order."""
     local, remote, halo = parts
-    lengths = np.diff(local.indptr) + np.diff(remote.indptr)
-    rows = [np.repeat(np.arange(each.shape[0]), np.diff(each.indptr)) for each in (local, remote)]
+    rows = np.concatenate([rows_of(local), rows_of(remote)])
     columns = np.concatenate([local.indices.astype(np.int64) + begin, halo[remote.indices]])
-    order = np.lexsort((columns, np.concatenate(rows)))
-    values = np.concatenate([local.data, remote.data])[order]
-    indptr = np.concatenate([[0], np.cumsum(lengths)])
-    return scipy.sparse.csr_array((values, columns[order], indptr), shape=(local.shape[0], n_columns))
+    return from_entries(rows, columns, np.concatenate([local.data, remote.data]), (local.shape[0], n_columns))
+
+
+def rows_of(S: Any) -> np.ndarray[Any, Any]:
+    """Return the row of each entry of a matrix in CSR form."""
+    return np.repeat(np.arange(S.shape[0]), np.diff(S.indptr))
+
+
+def from_entries(
+    rows: np.ndarray[Any, Any], columns: np.ndarray[Any, Any], values: np.ndarray[Any, Any], shape: tuple[int, int]
+) -> Any:
+    """Return the matrix of entries, in CSR form with ascending columns; duplicates stay, in the order in which they came."""
+    order = np.lexsort((columns, rows))
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=shape[0]))])
+    return scipy.sparse.csr_array((values[order], columns[order], indptr), shape=shape)

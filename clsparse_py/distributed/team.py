@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import operator
 import queue as queues
 import threading
 from collections.abc import Callable, Sequence
@@ -235,17 +235,15 @@ class Everywhere:
         return len(self.parts[0])
 
 
-def _operator(name: str) -> Callable[..., Any]:
-    def apply(self: Everywhere, *others: Any) -> Any:
-        cls = type(self.parts[0])
-        if not hasattr(cls, name):
-            return NotImplemented
-        return self._team.run(lambda own, *more: getattr(cls, name)(own, *more), self, *others)
+def _operator(apply: Callable[..., Any], *, reflected: bool = False) -> Callable[..., Any]:
+    def applied(self: Everywhere, *others: Any) -> Any:
+        return self._team.run(lambda *own: apply(*reversed(own)) if reflected else apply(*own), self, *others)
 
-    apply.__name__ = name
-    return apply
+    return applied
 
 
-_BINARY = ("add", "sub", "mul", "truediv", "matmul")
-for _name in itertools.chain(_BINARY, (f"r{each}" for each in _BINARY), ("iadd", "isub", "imul", "neg")):
-    setattr(Everywhere, f"__{_name}__", _operator(f"__{_name}__"))
+for _name in ("add", "sub", "mul", "truediv", "matmul"):
+    setattr(Everywhere, f"__{_name}__", _operator(getattr(operator, _name)))
+    setattr(Everywhere, f"__r{_name}__", _operator(getattr(operator, _name), reflected=True))
+for _name in ("iadd", "isub", "imul", "neg", "abs"):
+    setattr(Everywhere, f"__{_name}__", _operator(getattr(operator, _name)))

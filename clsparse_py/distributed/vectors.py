@@ -8,16 +8,18 @@ from typing import Any
 
 import numpy as np
 import pyopencl as cl
+import scipy.sparse
 from pyopencl import array as cl_array
 from typing_extensions import Self
 
+from clsparse_py.base import SparseArray
 from clsparse_py.by_host import placed
 from clsparse_py.distributed.communicator import Communicator
 from clsparse_py.distributed.division import Division, by_rows
 from clsparse_py.distributed.shared import Distributed
 from clsparse_py.errors import class_of
 
-__all__ = ["on_device", "vector"]
+__all__ = ["multiplied", "on_device", "share_of_norm", "vector"]
 
 
 class vector(Distributed):  # noqa: N801 - as the arrays' names
@@ -288,7 +290,7 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
         if ord not in (1, 2, np.inf):
             raise ValueError(f"ord: must be 1, 2 or inf, is {ord!r}")
         with self.comm.together():
-            own = _norm(self.own, ord)
+            own = share_of_norm(self.own, ord)
             if ord == np.inf:
                 return float(self.comm.max(own))
             return float(np.sqrt(self.comm.sum(own)) if ord == 2 else self.comm.sum(own))
@@ -307,7 +309,7 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
             return np.concatenate(self.comm.allgather(self.own.get()))
 
 
-def _norm(own: cl_array.Array, ord: Any) -> np.float64:  # noqa: A002 - NumPy's name for it
+def share_of_norm(own: cl_array.Array, ord: Any) -> np.float64:  # noqa: A002 - NumPy's name for it
     """Return a rank's share of a norm: of the Euclidean one its square."""
     if own.size == 0:
         return np.float64(0)
@@ -349,3 +351,26 @@ def _shares(whole: np.ndarray[Any, Any], division: Division | None, size: int) -
 def _shaped(values: Any, shape: tuple[int, ...]) -> Any:
     """Return a contiguous array in another shape."""
     return values if values.shape == shape else values.reshape(shape)
+
+
+def multiplied(A: Any, other: Any, of_x: Division, of_y: Division, times: Callable[[cl_array.Array], cl_array.Array]) -> Any:
+    """Return the product of a matrix with a dense operand of any kind, by what multiplies this rank's entries."""
+    rank, queue = A.comm.rank, A.queue
+    if isinstance(other, vector):
+        if other.division != of_x:
+            raise ValueError(f"x: is divided as {other.division}, and the matrix needs {of_x}")
+        return vector.over(times(other.own), A.comm, of_y)
+    if isinstance(other, SparseArray) or scipy.sparse.issparse(other) or np.isscalar(other):
+        return NotImplemented
+    if isinstance(other, cl_array.Array):
+        _require_length(other, of_x.length(rank), f"this rank's part of x, as A is {A.shape[0]} x {A.shape[1]}")
+        return times(other)
+    whole = np.asarray(other)
+    _require_length(whole, of_x.n, f"x, as A is {A.shape[0]} x {A.shape[1]}")
+    own = np.ascontiguousarray(whole[of_x.part(rank)])
+    return vector.over(times(on_device(queue, own)), A.comm, of_y).allgather()
+
+
+def _require_length(x: Any, n: int, what: str) -> None:
+    if x.ndim not in (1, 2) or x.shape[0] != n:
+        raise ValueError(f"x: must have {n} rows, {what}, has shape {x.shape}")

@@ -1,4 +1,4 @@
-"""Values put into another order, and the base of the records of kernels that move values."""
+"""Values put into another order, or added at places, and the base of the records of kernels that move values."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from clsparse_py.launch import Chain, spread
 from clsparse_py.lowering import run
 from clsparse_py.primitives.radix_kernels import MOVED_TYPES
 from clsparse_py.records import dataclass
-from clsparse_py.structure import OfStructure
+from clsparse_py.structure import OfStructure, WithValues
 
-__all__ = ["Moving", "Permute", "enqueue_permute"]
+__all__ = ["AddAt", "Moving", "Permute", "enqueue_add_at", "enqueue_permute"]
 
 #: Work-groups to a compute unit at most.
 _GROUPS_PER_UNIT, _GROUPS_PER_CORE = 64, 4
@@ -51,11 +51,25 @@ class Permute(Moving):
     template = "primitives/permute"
 
 
+@dataclass(frozen=True)
+class AddAt(WithValues):
+    """Parameters of ``templates/primitives/add_at.mako``."""
+
+    template = "primitives/add_at"
+
+
 def enqueue_permute(
     chain: Chain, positions: cl_array.Array, values: cl_array.Array, out: cl_array.Array, n: int, work_group: int | None = None
 ) -> None:
     """Enqueue ``out[k] = values[positions[k]]`` for n entries; ``values`` are contiguous and may begin inside their buffer."""
     run(chain, _enqueue, (positions, values, out), n, values.offset // values.dtype.itemsize, work_group)
+
+
+def enqueue_add_at(
+    chain: Chain, positions: cl_array.Array, values: cl_array.Array, out: cl_array.Array, n: int, work_group: int | None = None
+) -> None:
+    """Enqueue ``out[positions[k]] += values[k]`` for n entries, whose positions are different; arrays begin their buffers."""
+    run(chain, _enqueue_add_at, (positions, values, out), n, work_group)
 
 
 def _enqueue(
@@ -67,8 +81,22 @@ def _enqueue(
     first: int,
     work_group: int | None,
 ) -> None:
-    device = chain.device
-    group = min(work_group or (1 if device.is_cpu else 256), device.max_work_group)
-    built, record = chain.build(Permute(group, name_of(positions.dtype), values.dtype.itemsize))
-    groups, sizes = spread(device, n, record.work_group, _GROUPS_PER_CORE if device.is_cpu else _GROUPS_PER_UNIT)
+    built, record = chain.build(Permute(_group(chain, work_group), name_of(positions.dtype), values.dtype.itemsize))
+    groups, sizes = _shared(chain, n, record.work_group)
     chain.launch(built, groups, *sizes, positions, values, np.uint64(first), out)
+
+
+def _enqueue_add_at(
+    chain: Chain, positions: cl_array.Array, values: cl_array.Array, out: cl_array.Array, n: int, work_group: int | None
+) -> None:
+    built, record = chain.build(AddAt(_group(chain, work_group), name_of(positions.dtype), name_of(out.dtype)))
+    groups, sizes = _shared(chain, n, record.work_group)
+    chain.launch(built, groups, *sizes, positions, values, out)
+
+
+def _group(chain: Chain, wanted: int | None) -> int:
+    return min(wanted or (1 if chain.device.is_cpu else 256), chain.device.max_work_group)
+
+
+def _shared(chain: Chain, n: int, work_group: int) -> tuple[int, tuple[np.uint64, ...]]:
+    return spread(chain.device, n, work_group, _GROUPS_PER_CORE if chain.device.is_cpu else _GROUPS_PER_UNIT)

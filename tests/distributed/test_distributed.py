@@ -8,6 +8,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 import scipy.sparse
+import scipy.sparse.linalg
 
 from clsparse_py import distributed
 from clsparse_py.distributed import Division, RankError
@@ -73,6 +74,39 @@ def test_messages_are_neighbours_and_bytes_the_halo(queue: cl.CommandQueue, cuts
             assert comm.sent.messages == 3 * sum(each.size > 0 for each in asked)
             assert comm.sent.bytes == 3 * 8 * sum(each.size for each in asked)
             assert (A.parts[rank].halo.columns == np.concatenate(needed(S, division, rank))).all()
+
+
+def test_transposed_products_diagonals_and_norms_are_scipys(queue: cl.CommandQueue) -> None:
+    with team_on(queue, 3) as team:
+        for m, n in (12, 12), (9, 14), (14, 5), (0, 3):
+            S, x, X = matrix(n, m=m), np.arange(1.0, m + 1), np.arange(2.0 * m).reshape(m, 2)
+            A = team.csr_array(S)
+            for found, wanted in (A.T @ x, S.T @ x), (A.T @ X, S.T @ X), (x @ A, x @ S), (X.T @ A, X.T @ S):
+                assert found.shape == wanted.shape
+                assert (found == wanted).all()
+            assert ((team.vector(x, A.rows) @ A).gather() == x @ S).all()
+            for k in (-2, 0, 3):
+                found, wanted = A.diagonal(k).gather(), S.diagonal(k)
+                assert found.shape == wanted.shape
+                assert (found == wanted).all()
+            for B, wanted in (A.T.tocsr(), S.T.tocsr()), (2 * A, 2 * S), (abs(-A), S), (A.astype("f4"), S.astype("f4")):
+                found = B.gather()
+                assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
+                assert all((getattr(found, name) == getattr(wanted, name)).all() for name in ("indptr", "indices", "data"))
+            for ord_ in ("fro", 1, np.inf) if S.nnz else ():
+                assert A.norm(ord_) == pytest.approx(scipy.sparse.linalg.norm(S, ord_))
+                assert A.T.norm(ord_) == pytest.approx(scipy.sparse.linalg.norm(S.T, ord_))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "c16", "?"])
+def test_few_rows_have_entries_of_others(queue: cl.CommandQueue, dtype: str) -> None:
+    S = scipy.sparse.diags_array([2, 1, 3], offsets=[-1, 0, 1], shape=(40, 40), format="csr", dtype="f8").astype(dtype)
+    X = (np.arange(80).reshape(40, 2) % 3).astype(dtype)
+    with team_on(queue, 3) as team:
+        A = team.csr_array(S)
+        for found, wanted in (A @ X, S @ X), (A @ X[:, 1], S @ X[:, 1]), (A.T @ X, S.T @ X), (A.T @ X[:, 1], S.T @ X[:, 1]):
+            assert found.dtype == wanted.dtype
+            assert (found == wanted).all()
 
 
 def test_halos_of_nothing_and_of_everything(queue: cl.CommandQueue) -> None:

@@ -17,7 +17,7 @@ from clsparse_py import canonical, coordinates, csr_array, transpose, transpose_
 from clsparse_py._transpose.buckets import Shape, enqueue_buckets
 from clsparse_py._transpose.methods import METHODS, NotSymmetricError
 from clsparse_py.dense_entries import entries_of
-from clsparse_py.primitives.permute import enqueue_permute
+from clsparse_py.primitives.permute import enqueue_add_at, enqueue_permute
 
 Array = np.ndarray[Any, Any]
 Case = partial[None]
@@ -107,7 +107,7 @@ def refused(index: type[Any], device_type: str) -> None:
 
 
 def permuted(dtype: np.dtype[Any], index: type[Any], work_group: int, device_type: str) -> None:
-    """Permute values that begin inside their buffer, and compare."""
+    """Permute values that begin inside their buffer, and add them at places, and compare."""
     n, positions = 300, np.random.default_rng(3).permutation(300).astype(index)
     values = numbers(n + 5, dtype)
     of, source, out = placed(positions), placed(values)[5:], room(n, dtype)
@@ -115,6 +115,14 @@ def permuted(dtype: np.dtype[Any], index: type[Any], work_group: int, device_typ
     enqueue_permute(chain, of, source, out, n, work_group)
     chain.finish(out)
     same(out.get(), values[5:][positions])
+    added = placed(numbers(n, dtype))
+    wanted = added.get()
+    wanted[positions[:200]] += values[5:205]
+    values = placed(values[5:])
+    chain = chain_on(device_type, of, values, added)
+    enqueue_add_at(chain, of, values, added, 200, work_group)
+    chain.finish(added)
+    same(added.get(), wanted)
 
 
 def whole(matrix: scipy.sparse.csr_array, dtype: np.dtype[Any]) -> None:
