@@ -357,7 +357,7 @@ class csr_array(Distributed):  # noqa: N801 - the name of the class on one devic
                 return float(np.sqrt(self.comm.sum(sum(share_of_norm(data, 2) for data in parts))))
             sizes = abs(self._mapped(_without_duplicates))
             if ord == 1:
-                return (sizes.T @ vector.over(self._ones(), self.comm, self.rows)).norm(np.inf)
+                return float((sizes.T @ vector.over(self._ones(), self.comm, self.rows)).norm(np.inf))
             sums = sizes.local.sum(axis=1) + sizes.remote.sum(axis=1)
             return float(self.comm.max(np.float64(sums.max(initial=0))))
 
