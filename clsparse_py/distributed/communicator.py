@@ -197,10 +197,9 @@ class Communicator(abc.ABC):
                         f"{name}: is {told[0][1][name]} on rank 0 and {value} on rank {rank}; it must be one for all"
                     )
 
-    def require_one_version(self) -> Self:
-        """Check that all ranks run the same version of the package; return the communicator."""
+    def require_one_version(self) -> None:
+        """Check that all ranks run the same version of the package."""
         self.agree(None, clsparse_py_version=__version__)
-        return self
 
     @contextmanager
     def together(self) -> Iterator[Self]:

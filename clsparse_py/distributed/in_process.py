@@ -13,6 +13,7 @@ import pyopencl as cl
 from typing_extensions import override
 
 from clsparse_py.distributed.communicator import Communicator, Counter, Exchange, RankError
+from clsparse_py.distributed.places import Place
 
 __all__ = ["Hub", "ThreadCommunicator"]
 
@@ -87,23 +88,22 @@ class ThreadCommunicator(Communicator):
     hub : Hub
         What the ranks share.
     rank : int
-    queue : pyopencl.CommandQueue
-        Of this rank's device.
+    place : Place
+        The queue of this rank's device.
     time_limit : float
         Seconds that any wait may take.
     """
 
-    def __init__(self, hub: Hub, rank: int, queue: cl.CommandQueue, time_limit: float) -> None:
+    def __init__(self, hub: Hub, rank: int, place: Place, time_limit: float) -> None:
         self._hub, self.rank, self.size, self.time_limit = hub, rank, hub.size, time_limit
-        self._queue = queue
-        self._context = queue.context  # kept, as the queue may not keep it: quirk 9
+        self._place = place
         self.sent = Counter()
         self._round = 0
 
     @property
     @override
     def queue(self) -> cl.CommandQueue:
-        return self._queue
+        return self._place.queue
 
     def begin(self) -> None:
         """Count rounds anew, as all ranks do when they begin something new."""

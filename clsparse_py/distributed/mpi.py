@@ -13,7 +13,7 @@ import pyopencl as cl
 from typing_extensions import override
 
 from clsparse_py.distributed.communicator import Communicator, Counter, Exchange, RankError, check_time_limit
-from clsparse_py.distributed.places import queue_of_host_rank
+from clsparse_py.distributed.places import Place, place_of_host_rank
 
 __all__ = ["MpiCommunicator", "world"]
 
@@ -41,14 +41,14 @@ def world(time_limit: float = 60.0, queue: cl.CommandQueue | None = None) -> Mpi
     time_limit : float
         Seconds that any wait for other ranks may take.
     queue : pyopencl.CommandQueue, optional
-        Of this rank's device. By default the ranks of a host take its devices in turns: those that are like the one that
-        `clsparse_py.default_queue` has.
+        Of this rank's device. By default the ranks of a host take its devices in turns, those that are like the one that
+        `clsparse_py.default_queue` has; of a CPU alone each takes an equal share of the cores.
 
     Raises
     ------
     ImportError
         mpi4py, or MPI itself, is missing; the message says what to install.
-    RankError, ValueError
+    ValueError
         The ranks run different versions of the package.
 
     Examples
@@ -61,7 +61,7 @@ def world(time_limit: float = 60.0, queue: cl.CommandQueue | None = None) -> Mpi
     (0, 1)
     """
     limit = check_time_limit(time_limit)
-    return MpiCommunicator(_mpi().COMM_WORLD, limit, queue).require_one_version()
+    return MpiCommunicator(_mpi().COMM_WORLD, limit, queue)
 
 
 class MpiCommunicator(Communicator):
@@ -74,6 +74,11 @@ class MpiCommunicator(Communicator):
         Seconds that any wait may take.
     queue : pyopencl.CommandQueue, optional
         Of this rank's device.
+
+    Raises
+    ------
+    ValueError
+        The ranks run different versions of the package.
 
     Examples
     --------
@@ -90,19 +95,19 @@ class MpiCommunicator(Communicator):
         self._comm, self._notices = comm.Dup(), comm.Dup()
         self.rank, self.size = int(comm.rank), int(comm.size)
         self.sent = Counter()
-        self._queue = queue
+        self._place = None if queue is None else Place(queue.context, queue)
         self._lost: str | None = None
         self._kept: list[Any] = []  # requests and buffers that MPI may still use
+        self.require_one_version()
 
     @property
     @override
     def queue(self) -> cl.CommandQueue:
-        if self._queue is None:
+        if self._place is None:
             on_host = self._comm.Split_type(self._mpi.COMM_TYPE_SHARED)
-            self._queue = queue_of_host_rank(on_host.rank)
-            self._context = self._queue.context  # kept, as the queue may not keep it: quirk 9
+            self._place = place_of_host_rank(on_host.rank, on_host.size)
             on_host.Free()
-        return self._queue
+        return self._place.queue
 
     # ---- waits
 
@@ -132,6 +137,10 @@ class MpiCommunicator(Communicator):
         """Wait for requests, whose buffers are kept if that fails."""
         try:
             self.until(lambda: bool(self._mpi.Request.Testall(requests)))
+        except self._mpi.Exception as error:  # of MPI's libraries that see that a process has ended
+            self._kept += [requests, *buffers]
+            self._lost = f"MPI says {error}"
+            raise RankError(self._lost) from error
         except BaseException:
             self._kept += [requests, *buffers]
             raise
@@ -143,6 +152,10 @@ class MpiCommunicator(Communicator):
             self._lost = f"rank {self.rank} failed: {said}"
             others = (rank for rank in range(self.size) if rank != self.rank)
             self._kept += [self._notices.isend((self.rank, said), rank, tag=_NOTICE) for rank in others]
+
+    def abort(self) -> None:
+        """End all processes: for programs whose other ranks could do nothing without this one."""
+        self._mpi.COMM_WORLD.Abort(1)
 
     # ---- messages
 

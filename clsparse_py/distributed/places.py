@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyopencl as cl
 
 from clsparse_py.device import choose_device, default_queue, devices, unusable
 from clsparse_py.errors import NoDeviceError, class_of
 
-__all__ = ["like_the_default", "parts_of", "queue_of_host_rank", "queues_on"]
+__all__ = ["Place", "like_the_default", "parts_of", "place_of_host_rank", "places_on", "shared_out"]
+
+
+class Place(NamedTuple):
+    """A queue, and its context, which the queue may not keep: quirk 9.
+
+    Attributes
+    ----------
+    context : pyopencl.Context
+    queue : pyopencl.CommandQueue
+    """
+
+    context: cl.Context
+    queue: cl.CommandQueue
 
 
 def like_the_default() -> list[cl.Device]:
@@ -25,25 +38,28 @@ def like_the_default() -> list[cl.Device]:
     return [first, *(each for each in devices() if each.platform == first.platform and each.type == first.type and each != first)]
 
 
-def queue_of_host_rank(number: int) -> cl.CommandQueue:
-    """Return the queue of one of several ranks on a host, which take its devices in turns."""
-    there = like_the_default()
-    if number % len(there) == 0:
-        return default_queue()
-    return queues_on([there[number % len(there)]])[0]
+def place_of_host_rank(number: int, count: int) -> Place:
+    """Return the place of one of several ranks on a host, which take its devices in turns, or share the cores of its CPU."""
+    device = shared_out(like_the_default(), count)[number]
+    return places_on([default_queue() if device == choose_device() else device])[0]
+
+
+def shared_out(there: Sequence[cl.Device], count: int) -> list[cl.Device]:
+    """Return a device for each of several ranks: those that are there in turns, or parts of the only one."""
+    return parts_of(there[0], count) if len(there) == 1 else [there[number % len(there)] for number in range(count)]
 
 
 def parts_of(device: cl.Device, count: int) -> list[cl.Device]:
     """Return as many devices: sub-devices of a CPU with an equal share of its cores, in turns where there are fewer cores."""
     units = max(1, device.max_compute_units // count)
-    if device.max_compute_units < 2 or device.type & cl.device_type.CPU == 0:
+    if count == 1 or device.max_compute_units < 2 or device.type & cl.device_type.CPU == 0:
         return [device] * count
     how: list[Any] = [cl.device_partition_property.EQUALLY, units]
     made = device.create_sub_devices(how)
     return [made[number % len(made)] for number in range(count)]
 
 
-def queues_on(places: Sequence[Any]) -> list[cl.CommandQueue]:
+def places_on(places: Sequence[Any]) -> list[Place]:
     """Return a queue for each device, in a context of its own; queues that are given are taken as they are.
 
     Raises
@@ -65,7 +81,12 @@ def queues_on(places: Sequence[Any]) -> list[cl.CommandQueue]:
         reason = unusable(each) if isinstance(each, cl.Device) else None
         if reason is not None:
             raise NoDeviceError(f"{each.name.strip()}: {reason}")
-    return [each if isinstance(each, cl.CommandQueue) else cl.CommandQueue(cl.Context([each]), each) for each in places]
+    return [Place(each.context, each) if isinstance(each, cl.CommandQueue) else _new(each) for each in places]
+
+
+def _new(device: cl.Device) -> Place:
+    context = cl.Context([device])
+    return Place(context, cl.CommandQueue(context, device))
 
 
 def _require_one_platform(found: Iterable[cl.Device]) -> None:

@@ -16,7 +16,7 @@ from clsparse_py.distributed.communicator import RankError, check_time_limit
 from clsparse_py.distributed.csr import csr_array
 from clsparse_py.distributed.division import Division
 from clsparse_py.distributed.in_process import Hub, ThreadCommunicator
-from clsparse_py.distributed.places import like_the_default, queues_on
+from clsparse_py.distributed.places import Place, like_the_default, places_on
 from clsparse_py.distributed.shared import Distributed
 from clsparse_py.distributed.vectors import vector
 
@@ -53,7 +53,7 @@ def over(devices: Sequence[cl.Device | cl.CommandQueue] | None = None, time_limi
     (array([0., 2., 4., 6., 8.]), 60.0)
     """
     limit = check_time_limit(time_limit)
-    return Team(queues_on(like_the_default() if devices is None else list(devices)), limit)
+    return Team(places_on(like_the_default() if devices is None else list(devices)), limit)
 
 
 class Team:
@@ -77,11 +77,11 @@ class Team:
     [[0.0, 1.0], [2.0, 3.0]]
     """
 
-    def __init__(self, on: Sequence[cl.CommandQueue], time_limit: float) -> None:
-        self.size = len(on)
+    def __init__(self, places: Sequence[Place], time_limit: float) -> None:
+        self.size = len(places)
         self._hub = Hub(self.size)
-        self.ranks = [ThreadCommunicator(self._hub, rank, queue, time_limit) for rank, queue in enumerate(on)]
-        self._tasks: list[queues.SimpleQueue[Any]] = [queues.SimpleQueue() for _ in on]
+        self.ranks = [ThreadCommunicator(self._hub, rank, place, time_limit) for rank, place in enumerate(places)]
+        self._tasks: list[queues.SimpleQueue[Any]] = [queues.SimpleQueue() for _ in places]
         self._done: queues.SimpleQueue[tuple[int, Any, BaseException | None]] = queues.SimpleQueue()
         self._busy = threading.Lock()
         self._open = True

@@ -10,9 +10,11 @@ import pytest
 import scipy.sparse
 import scipy.sparse.linalg
 
+import clsparse_py
 from clsparse_py import distributed
 from clsparse_py.distributed import Division, RankError
 from clsparse_py.distributed.division import by_boundaries, of_shares
+from clsparse_py.distributed.in_process import ThreadCommunicator
 
 SECONDS = 30
 
@@ -245,6 +247,41 @@ def test_what_ranks_are_made_of_is_checked(queue: cl.CommandQueue) -> None:
             team.csr_array(matrix(6), division="columns")
     with pytest.raises(RuntimeError, match="closed"):
         team.csr_array(matrix(6))
+
+
+def test_devices_of_two_platforms_are_refused() -> None:
+    found = {each.platform.name: each for each in clsparse_py.devices()}
+    if len(found) < 2:
+        pytest.skip("there is one platform")
+    with pytest.raises(ValueError, match="of one platform, are of"):
+        distributed.over(list(found.values()))
+
+
+def test_a_rank_without_a_device_and_other_versions_are_told_to_all(
+    queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def place(comm: Any) -> cl.CommandQueue:
+        if comm.rank == 1:
+            raise clsparse_py.NoDeviceError("no OpenCL device was found")
+        return queue
+
+    said: dict[int, str] = {}
+
+    def made(comm: Any) -> None:
+        try:
+            distributed.csr_array(matrix(6)[3 * comm.rank : 3 * comm.rank + 3], comm)
+        except (RankError, clsparse_py.NoDeviceError) as error:
+            said[comm.rank] = f"{type(error).__name__}: {error}"
+
+    with team_on(queue, 2) as team:
+        with monkeypatch.context() as patched:
+            patched.setattr(ThreadCommunicator, "queue", property(place))
+            team.each(made)
+        assert said[1] == "NoDeviceError: no OpenCL device was found"
+        assert said[0] == f"RankError: rank 1 failed: {said[1]}"
+        team.each(lambda comm: comm.require_one_version())
+        with pytest.raises(ValueError, match="version: is 0 on rank 0 and 1 on rank 1"):
+            team.each(lambda comm: comm.agree(version=comm.rank))
 
 
 def test_vectors_are_numpys(queue: cl.CommandQueue) -> None:
