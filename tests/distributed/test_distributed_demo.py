@@ -13,7 +13,7 @@ from clsparse_py.distributed.places import parts_of, shared_out
 
 def test_rows_of_a_grid_are_those_of_the_matrix() -> None:
     n = 4
-    line = scipy.sparse.diags_array([-1, 2, -1], offsets=[-1, 0, 1], shape=(n, n))
+    line = scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(n, n))
     wanted = scipy.sparse.kronsum(scipy.sparse.kronsum(line, line), line, format="csr")
     assert (grid_rows(n, 5, 40) != wanted[5:40]).nnz == 0
 
