@@ -380,10 +380,11 @@ def _tune(arguments: argparse.Namespace) -> int:
     # The tuner is not what other commands wait for.
     from clsparse_py.tuning.run import tune
 
+    device, console = find_device(arguments.device), _console()
     try:
-        return tune(
-            find_device(arguments.device),
-            _console(),
+        code = tune(
+            device,
+            console,
             operations=arguments.operations,
             dtypes=arguments.dtypes,
             minutes=arguments.budget,
@@ -397,6 +398,19 @@ def _tune(arguments: argparse.Namespace) -> int:
         )
     except ValueError as error:
         raise CommandError(str(error)) from None
+    if code == 0 and "spmv" in (arguments.operations or ("spmv",)):
+        _measure_speed(device, console)
+    return code
+
+
+def _measure_speed(device: cl.Device, console: Console) -> None:
+    """Measure and keep the two numbers that products are divided between devices by."""
+    from clsparse_py._spmv import speed
+
+    context = cl.Context([device])
+    found = speed.measure(cl.CommandQueue(context, device))
+    said = f"{found.bytes_per_second / 1e9:.3g} GB/s, {found.seconds_per_launch * 1e6:.3g} us a launch"
+    console.print(f"Speed, for products that it shares with other devices: {said}; kept.", soft_wrap=True)
 
 
 def _positive(text: str) -> int:

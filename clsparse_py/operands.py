@@ -129,15 +129,16 @@ class Result:
     ----------
     array : pyopencl.array.Array
         The array that the kernels write to.
+    host : numpy.ndarray or None
+        The caller's, to which the values are brought; None if the result stays on the device.
     """
 
     def __init__(self, array: cl_array.Array, host: np.ndarray[Any, Any] | None) -> None:
-        self.array = array
-        self._host = host
+        self.array, self.host = array, host
 
     def deliver(self) -> Any:
         """Return the device array without waiting, or the NumPy array with the values in it."""
-        return self.array if self._host is None else on_host(self.array, self._host)
+        return self.array if self.host is None else on_host(self.array, self.host)
 
 
 def result_for(

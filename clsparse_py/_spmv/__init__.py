@@ -20,8 +20,12 @@ from clsparse_py.operands import check_matrix, check_scale, dense_operand, resul
 from clsparse_py.semiring import Semiring, plus_times
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
+    from collections.abc import Sequence
 
+    import numpy.typing as npt
+    import pyopencl as cl
+
+    from clsparse_py._spmv.shared import SharedSpmvPlan
     from clsparse_py.annotations import Scalar
 
 __all__ = [
@@ -38,15 +42,37 @@ __all__ = [
     "spmv_plan",
 ]
 
+_OF_ANOTHER = "plan: was made for another structure than A's"
+
 
 def kept_plan(A: Matrix) -> SpmvPlan:
     """Return the plan of ``A @ x`` that A's structure keeps; made at the first call."""
     return A.structure.kept(SpmvPlan, lambda: spmv_plan(A))
 
 
+@overload
 def spmv_plan(
-    A: Matrix, *, scheme: Literal["auto", SchemeName] | Scheme = "auto", kernel: KernelName | KernelChoice | None = None
-) -> SpmvPlan:
+    A: Matrix, *, scheme: Literal["auto", SchemeName] | Scheme = ..., kernel: KernelName | KernelChoice | None = ...
+) -> SpmvPlan: ...
+
+
+@overload
+def spmv_plan(
+    A: Matrix,
+    *,
+    scheme: Literal["auto", SchemeName] | Scheme = ...,
+    kernel: KernelName | KernelChoice | None = ...,
+    queues: Sequence[cl.CommandQueue],
+) -> SharedSpmvPlan: ...
+
+
+def spmv_plan(
+    A: Matrix,
+    *,
+    scheme: Literal["auto", SchemeName] | Scheme = "auto",
+    kernel: KernelName | KernelChoice | None = None,
+    queues: Sequence[cl.CommandQueue] | None = None,
+) -> SpmvPlan | SharedSpmvPlan:
     """Plan products ``A @ x``: inspect A's structure on the device and decide which kernels take which rows.
 
     Parameters
@@ -60,20 +86,28 @@ def spmv_plan(
     kernel : str, optional
         "serial", "subvector2", ..., "subvector128", "vector", "vector_long", "adaptive", "nonzero_split", "merge" or "chunked".
         The kernel for all rows, one of `KERNELS` or a KernelChoice; by default the profile decides, for each bin.
+    queues : sequence of pyopencl.CommandQueue, optional
+        One of each device that shares the product; devices of other contexts and platforms than A's, too. Rows are divided so
+        that all are expected to end at the same time, by two numbers a device: bytes a second, and seconds a launch. `clsparse
+        tune` measures them; if it was not run, they are measured now and kept. If no division is expected to be faster than one
+        device alone, that one takes all rows. With such a plan the host waits for each product.
 
     Returns
     -------
-    SpmvPlan
-        To be given to `spmv`; ``plan.explain()`` says what was decided and why.
+    SpmvPlan or, with ``queues``, SharedSpmvPlan
+        To be given to `spmv`; ``plan.explain()`` says what was decided and why. After values were written into ``A.data`` in
+        place, ``refresh(A)`` of a SharedSpmvPlan takes them to the other devices.
 
     Raises
     ------
     ValueError, TypeError
-        An unknown scheme or kernel, or two that do not go together.
+        An unknown scheme or kernel, or two that do not go together; no queue, two of one device, or of one and a part of it, or
+        one whose device lacks A's dtype.
 
     Notes
     -----
-    Hou, Feng and Che, "Auto-Tuning Strategies for Parallelizing SpMV on Multi- and Many-Core Processors", Section III-B.
+    Hou, Feng and Che, "Auto-Tuning Strategies for Parallelizing SpMV on Multi- and Many-Core Processors", Section III-B, and, for
+    ``queues``, the future work of Section VI.
 
     Examples
     --------
@@ -83,7 +117,12 @@ def spmv_plan(
     True
     """
     check_matrix(A)
-    return SpmvPlan.of(A, scheme, kernel)
+    if queues is None:
+        return SpmvPlan.of(A, scheme, kernel)
+    # Loaded when it is asked for, as few processes use it.
+    from clsparse_py._spmv.shared import SharedSpmvPlan, checked_queues
+
+    return SharedSpmvPlan(A, checked_queues(A, queues), scheme, kernel)
 
 
 @overload
@@ -94,7 +133,7 @@ def spmv(
     alpha: Scalar | None = ...,
     beta: Scalar | None = ...,
     out: cl_array.Array | None = ...,
-    plan: SpmvPlan | None = ...,
+    plan: SpmvPlan | SharedSpmvPlan | None = ...,
     semiring: Semiring = ...,
     mask: cl_array.Array | npt.ArrayLike | None = ...,
     complement: bool = ...,
@@ -109,7 +148,7 @@ def spmv(
     alpha: Scalar | None = ...,
     beta: Scalar | None = ...,
     out: npt.NDArray[Any] | None = ...,
-    plan: SpmvPlan | None = ...,
+    plan: SpmvPlan | SharedSpmvPlan | None = ...,
     semiring: Semiring = ...,
     mask: cl_array.Array | npt.ArrayLike | None = ...,
     complement: bool = ...,
@@ -123,7 +162,7 @@ def spmv(
     alpha: Any = None,
     beta: Any = None,
     out: Any = None,
-    plan: SpmvPlan | None = None,
+    plan: SpmvPlan | SharedSpmvPlan | None = None,
     semiring: Semiring = plus_times,
     mask: Any = None,
     complement: bool = False,
@@ -141,7 +180,7 @@ def spmv(
     out : pyopencl.array.Array or numpy.ndarray, shape (m,), optional
         Takes the result, whose dtype it must have, and overlaps neither ``x`` nor A's arrays. A device array for a device ``x``,
         else NumPy.
-    plan : SpmvPlan, optional
+    plan : SpmvPlan or SharedSpmvPlan, optional
         Of `spmv_plan` for this structure; by default the one that is kept on A.
     semiring : Semiring
         Addition and multiplication; see `clsparse_py.semiring`.
@@ -178,9 +217,12 @@ def spmv(
     if plan is None:
         plan = kept_plan(A)
     elif not isinstance(plan, SpmvPlan):
-        raise TypeError(f"plan: must be an SpmvPlan, is {type(plan).__name__}")
+        shared = _shared(plan, A)
+        if shared.alone is None:
+            return shared.product(A, x, alpha, beta, out, semiring)
+        plan = shared.alone
     elif not plan.matches(A):
-        raise ValueError("plan: was made for another structure than A's")
+        raise ValueError(_OF_ANOTHER)
     if out is not None and (event := plan.repeat(A, x, out, alpha, beta, semiring)) is not None:
         note_written(out, event)
         return out
@@ -203,6 +245,17 @@ def spmv(
             # The kernel of SpMM is another one; the plan has tried all of its own.
             enqueue_spmm(A, operand, y, (y.dtype.itemsize, 0), 1, alpha, beta, semiring)
     return result.deliver()
+
+
+def _shared(plan: Any, A: Matrix) -> SharedSpmvPlan:
+    """Return a plan that several devices share; raise if it is none, or of another structure."""
+    from clsparse_py._spmv.shared import SharedSpmvPlan
+
+    if not isinstance(plan, SharedSpmvPlan):
+        raise TypeError(f"plan: must be an SpmvPlan, is {type(plan).__name__}")
+    if not plan.matches(A):
+        raise ValueError(_OF_ANOTHER)
+    return plan
 
 
 def _require_plain(mask: Any, alpha: Any, beta: Any, plan: Any) -> None:

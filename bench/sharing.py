@@ -1,0 +1,156 @@
+"""A product that two devices share, beside each of them alone: ``python -m bench.sharing`` prints ratios of times.
+
+The devices are two parts of a CPU device, or those that ``--devices`` names. The second one is also feigned to be slower: each of
+its launches is repeated. Times are of whole calls with NumPy vectors, the waits included: medians of rounds with all in turn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+
+import clsparse_py as sp
+from bench import gallery
+from clsparse_py._spmv import speed
+from clsparse_py.cli import find_device
+
+__all__ = ["parts_of", "queue_of", "slowed"]
+
+Call = Callable[[], object]
+#: Rounds are measured for so many seconds, three at least.
+_SECONDS = 0.25
+
+
+@contextmanager
+def slowed(queue: cl.CommandQueue, times: int) -> Iterator[None]:
+    """Make a device seem slower: each launch on its queue is repeated, and its speed is that of another device."""
+    enqueue, identity, device = cl.enqueue_nd_range_kernel, speed._identity, queue.device
+
+    def repeated(on: cl.CommandQueue, *arguments: Any, **named: Any) -> cl.Event:
+        for _ in range(times - 1 if on == queue else 0):
+            enqueue(on, *arguments, **named)
+        return enqueue(on, *arguments, **named)
+
+    cl.enqueue_nd_range_kernel = repeated
+    speed._identity = lambda of: f"{identity(of)} {times if of == device else 1}"
+    try:
+        yield
+    finally:
+        cl.enqueue_nd_range_kernel, speed._identity = enqueue, identity
+
+
+def queue_of(device: cl.Device, kept: list[cl.Context]) -> cl.CommandQueue:
+    """Return a queue on a device, in a context of its own that is ``kept`` (quirk 9)."""
+    kept.append(cl.Context([device]))
+    # Of a part of a device, PoCL's context names the whole.
+    return cl.CommandQueue(kept[-1], device)
+
+
+def parts_of(device: cl.Device, n: int) -> list[cl.Device]:
+    """Return equal parts of a CPU device, as many as are asked for."""
+    return device.create_sub_devices([cl.device_partition_property.EQUALLY, max(device.max_compute_units // n, 1)])[:n]
+
+
+def medians(calls: dict[str, Call]) -> dict[str, float]:
+    """Return the median seconds of calls that take turns."""
+    found: dict[str, list[float]] = {name: [] for name in calls}
+    for call in calls.values():
+        call()
+    end = time.monotonic() + _SECONDS * len(calls)
+    while time.monotonic() < end or len(next(iter(found.values()))) < 3:
+        for name, call in calls.items():
+            begin = time.perf_counter()
+            call()
+            found[name].append(time.perf_counter() - begin)
+    return {name: statistics.median(each) for name, each in found.items()}
+
+
+def product(S: Any, queue: cl.CommandQueue, x: Any, queues: Sequence[cl.CommandQueue] = ()) -> tuple[Call, str]:
+    """Return a product of NumPy vectors, checked once, and which share of A's bytes each device has."""
+    A = sp.csr_array(S, queue=queue, zero_copy=sp.describe(queue.device).aliases_host)
+    plan, out = (sp.spmv_plan(A, queues=queues) if queues else sp.spmv_plan(A)), np.empty(S.shape[0], x.dtype)
+    sp.spmv(A, x, plan=plan, out=out)
+    np.testing.assert_allclose(out, S @ x, rtol=1e-3 if x.dtype == np.float32 else 1e-9)
+    shares = " ".join(part[3] for part in plan.explain().parts) if queues else ""
+    return lambda: sp.spmv(A, x, plan=plan, out=out), shares
+
+
+@functools.cache
+def require_speeds(queues: tuple[cl.CommandQueue, ...], times: int) -> tuple[str, ...]:
+    """Measure the speeds of devices anew, the second one feigned to be slower, and return them as text."""
+    del times  # what `slowed` was told: another number is another measurement
+    each = [f"{queue.device.name.strip()}: {speed.measure(queue)}" for queue in queues]
+    return (*each, f"together: {speed.measure_together(queues):.2f}")
+
+
+def measured(
+    name: str, queues: Sequence[cl.CommandQueue], whole: cl.CommandQueue | None, repeats: Sequence[int]
+) -> dict[str, Any]:
+    """Return times and shares for a matrix: of the whole device, of each part alone, and shared, for each number of repeats."""
+    S = gallery.load(name)
+    x = np.random.default_rng(0).random(S.shape[1])
+    found: dict[str, Any] = {"matrix": name, "nnz": int(S.nnz)}
+    for times in repeats:
+        with slowed(queues[1], times):
+            require_speeds(tuple(queues), times)
+            shared, shares = product(S, queues[0], x, queues)
+            calls = {"first": product(S, queues[0], x)[0], "second": product(S, queues[1], x)[0], "shared": shared}
+            if whole is not None and times == 1:
+                calls["whole"] = product(S, whole, x)[0]
+            found[str(times)] = {**medians(calls), "shares": shares}
+    return found
+
+
+def line(found: dict[str, Any]) -> str:
+    """Return a matrix's ratios as a line."""
+    said = f"{found['matrix']:<16}{found['nnz']:>11,}"
+    for times, of in found.items():
+        if isinstance(of, dict):
+            whole = f" whole/shared {of['whole'] / of['shared']:.2f}," if "whole" in of else ""
+            said += f" | x{times}{whole} shared/best {of['shared'] / min(of['first'], of['second']):.3f} ({of['shares']})"
+    return said
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure what the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--devices", nargs="+", default=["0"], help="one, whose two halves share, or two, as for clsparse --device"
+    )
+    parser.add_argument("--suite", default="paper-spmv", choices=gallery.SUITES)
+    parser.add_argument("--matrices", nargs="*", help="in place of a suite")
+    parser.add_argument("--repeats", default="1,2,4,8", help="launches of the second device for one")
+    parser.add_argument("--seconds", type=float, default=150, help="no other matrix is begun after so many")
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args(arguments)
+    begin, kept = time.monotonic(), []
+    devices = [find_device(name) for name in options.devices]
+    halves = parts_of(devices[0], 2) if len(devices) == 1 else devices
+    queues = [queue_of(device, kept) for device in halves]
+    whole = queue_of(devices[0], kept) if len(devices) == 1 else None
+    with slowed(queues[1], 1):
+        each = require_speeds(tuple(queues), 1)
+    print(*each, sep="\n")
+    rows = []
+    for name in options.matrices or gallery.suite(options.suite, cpu=True):
+        if time.monotonic() - begin > options.seconds:
+            print(f"no time for {name} and what follows")
+            break
+        rows.append(measured(name, queues, whole, [int(times) for times in options.repeats.split(",")]))
+        print(line(rows[-1]), flush=True)
+    if options.out:
+        options.out.write_text(json.dumps({"speeds": each, "rows": rows}))
+
+
+if __name__ == "__main__":
+    main()
