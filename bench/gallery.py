@@ -151,7 +151,13 @@ _SPMM = [
     "long_rows_40",
 ]
 
-SUITES = ("quick", "paper", "paper-spmv", "paper-spgemm", "paper-amg", "spmm", "small", "bins", "table2", "full")
+#: Graphs, the real ones where `CLSPARSE_MATRICES` has them.
+_GRAPHS = [
+    "rmat16", "rmat18", "soc-Slashdot0902", "ego-twitter_und", "blogcatalog", "cit-HepPh", "email-Enron", "ca-AstroPh_cc1",
+    "MIT8", "as-caida", "facebook_combined", "prone_dblp",
+]  # fmt: skip
+
+SUITES = ("quick", "paper", "paper-spmv", "paper-spgemm", "paper-amg", "spmm", "graphs", "small", "bins", "table2", "full")
 
 
 def names() -> list[str]:
@@ -182,6 +188,7 @@ def suite(name: str, *, cpu: bool) -> list[str]:
         "paper-spgemm": _PAPER_SPGEMM + ([] if cpu else _PAPER_SPGEMM_GPU),
         "paper-amg": _PAPER_AMG,
         "spmm": _SPMM,
+        "graphs": _graphs(),
         "small": list(_SMALL),
         "bins": list(_BINS),
         "table2": [_table2_member(real, generated) for real, generated, _ in _TABLE_2],
@@ -282,6 +289,11 @@ def _cached(name: str) -> sp.csr_array:
 
 def _table2_member(real: str, generated: str) -> str:
     return _real_by_name().get(real, generated)
+
+
+def _graphs() -> list[str]:
+    known = {**{name: name for name in _ALL}, **_real_by_name()}
+    return [known[name] for name in _GRAPHS if name in known]
 
 
 def _real_by_name() -> dict[str, str]:

@@ -6,7 +6,8 @@ import pyopencl as cl
 
 from bench import problems
 from bench.contestants import Contestant
-from bench.ours import elementwise, indexing, primitives, spgemm, spmm, spmv, sptrans
+from bench.ours import elementwise, indexing, primitives, sddmm, spgemm, spmm, spmv, sptrans, triangles
+from bench.problems import triangles as triangles_of
 
 # Of the operations that have several.
 METHODS = {"sptrans": sptrans.ALL, "spgemm": spgemm.ALL, "amg": spgemm.ALL}
@@ -36,6 +37,10 @@ def contestants(operation: str, queue: cl.CommandQueue, *, variants: list[str], 
         return (sptrans if operation == "sptrans" else spgemm).contestants(queue, own)
     if operation in problems.GROUPS["elementwise"]:
         return elementwise.contestants(operation, queue)
+    if operation == triangles_of.OPERATION:
+        return triangles.contestants(queue)
+    if operation in problems.GROUPS["sddmm"]:
+        return sddmm.contestants(queue)
     if operation in problems.GROUPS["spmm"]:
         return spmm.contestants(queue)
     if operation in problems.GROUPS["indexing"]:

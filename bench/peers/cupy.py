@@ -7,11 +7,11 @@ from collections.abc import Callable
 import numpy as np
 import pyopencl as cl
 
-from bench.contestants import Contestant
+from bench.contestants import Contestant, HostPrepared
 from bench.peers import cuda
 from bench.peers.array_primitives import OPERATIONS, array_primitive
 from bench.peers.cusparse_spgemm import sorted_rows
-from bench.problems import elementwise, indexing
+from bench.problems import elementwise, indexing, triangles
 from bench.problems.base import Array, Result
 from bench.problems.primitives import Primitive
 from bench.problems.spgemm import Spgemm
@@ -35,6 +35,8 @@ def contestants(operation: str, _queue: cl.CommandQueue) -> list[Contestant]:
         return [Contestant("cupy", _elementwise)]
     if operation in indexing.OPERATIONS:
         return [Contestant("cupy", _indexed)]
+    if operation == triangles.OPERATION:
+        return [Contestant("cupy", _triangles)]
     return [Contestant("cupy", _prepared)] if operation in OPERATIONS else []
 
 
@@ -63,6 +65,15 @@ def _spgemm(problem: Spgemm) -> cuda.CudaCalls:
         return product.indptr, product.indices, product.data
 
     return cuda.CudaCalls(problem, multiply, {"transfer": transfer}, "A @ B of cupyx", unpack=sorted_rows(problem))
+
+
+def _triangles(problem: triangles.Triangles) -> HostPrepared:
+    import cupyx.scipy.sparse
+
+    L = problem.edges
+    parts, _ = cuda.to_device((L.data.astype(np.float64), L.indices, L.indptr))
+    edges = cupyx.scipy.sparse.csr_matrix(tuple(parts), shape=L.shape)
+    return HostPrepared(problem, lambda: (np.array([int((edges @ edges).multiply(edges).sum())]),), "(L @ L).multiply(L).sum()")
 
 
 def _elementwise(problem: elementwise.Union | elementwise.Sums | elementwise.Extremes) -> cuda.CudaCalls:

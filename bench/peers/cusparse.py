@@ -1,4 +1,4 @@
-"""cuSPARSE, called directly: SpMV and SpMM by every CSR algorithm, CSR to CSC, and SpGEMM."""
+"""cuSPARSE, called directly: SpMV and SpMM by every CSR algorithm, CSR to CSC, SDDMM and SpGEMM."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import pyopencl as cl
 
 from bench.contestants import Contestant, DeclinedError
 from bench.opencl import SAMPLES, Copy
-from bench.peers import cuda, cusparse_spgemm, cusparse_spmm
+from bench.peers import cuda, cusparse_sddmm, cusparse_spgemm, cusparse_spmm
 from bench.peers.cuda import CudaCalls, address
 from bench.peers.cusparse_library import INDEX_TYPES, NON_TRANSPOSE, SCALARS, VALUE_TYPES, ZERO_BASED, call, handle
-from bench.problems import Problem, spmm
+from bench.problems import Problem, sddmm, spmm
 from bench.problems.spmv import Spmv
 from bench.problems.sptrans import Sptrans
 
@@ -52,6 +52,8 @@ def contestants(operation: str, _queue: cl.CommandQueue) -> list[Contestant]:
         return [Contestant("cusparse/csr2csc", lambda problem: _prepared(problem, _Conversion(problem)))]
     if operation in spmm.OPERATIONS:
         return cusparse_spmm.contestants()
+    if operation in sddmm.OPERATIONS:
+        return cusparse_sddmm.contestants()
     return cusparse_spgemm.contestants() if operation in ("spgemm", "amg") else []
 
 

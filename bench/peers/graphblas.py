@@ -14,6 +14,7 @@ from bench import machine
 from bench.contestants import Contestant, HostPrepared
 from bench.problems.base import Result
 from bench.problems.spgemm import Spgemm
+from bench.problems.triangles import OPERATION, Triangles
 
 
 def available() -> str | None:
@@ -29,6 +30,9 @@ def versions() -> dict[str, str]:
 
 def contestants(operation: str, _queue: cl.CommandQueue) -> list[Contestant]:
     """Return who can compute an operation."""
+    if operation == OPERATION:
+        ways = {"saxpy": (False, "L @ L"), "dot": (True, "U @ U.T")}
+        return [Contestant(f"graphblas/{name}", functools.partial(_triangles, *way)) for name, way in ways.items()]
     return [Contestant("graphblas", _spgemm)] if operation in ("spgemm", "amg") else []
 
 
@@ -57,6 +61,20 @@ class _Product(HostPrepared):
 
 def _spgemm(problem: Spgemm) -> HostPrepared:
     return _Product(problem)
+
+
+def _triangles(turned: bool, what: str, problem: Triangles) -> HostPrepared:
+    """Count by a product under the mask of its own operand: L in the graph's order, or U with vertices by degree."""
+    graphblas = _interface()
+    L = problem.ordered if turned else problem.edges
+    edges = graphblas.Matrix.from_csr(L.indptr, L.indices, L.data, ncols=L.shape[1])
+
+    def count() -> Result:
+        found = graphblas.Matrix(graphblas.dtypes.INT32, *L.shape)
+        found(edges.S) << graphblas.semiring.plus_pair(edges @ (edges.T if turned else edges))
+        return (np.array([int(found.reduce_scalar(graphblas.monoid.plus[graphblas.dtypes.INT64]).new().value)]),)
+
+    return HostPrepared(problem, count, f"{machine.threads()} threads, C<mask> = {what}, plus_pair")
 
 
 def _exported(problem: Spgemm, result: Any) -> Result:

@@ -8,8 +8,8 @@ import numpy as np
 import pyopencl as cl
 import scipy
 
-from bench.contestants import Contestant, HostPrepared
-from bench.problems import elementwise, indexing, spmm
+from bench.contestants import Contestant, DeclinedError, HostPrepared
+from bench.problems import elementwise, indexing, sddmm, spmm, triangles
 from bench.problems.base import Result
 from bench.problems.spgemm import Spgemm
 from bench.problems.spmm import Spmm
@@ -33,6 +33,7 @@ def contestants(operation: str, _queue: cl.CommandQueue) -> list[Contestant]:
         return [Contestant("scipy", _spgemm), Contestant("scipy/sorted", functools.partial(_spgemm, ordered=True))]
     calls = {"spmv": _spmv, "sptrans": _sptrans, **dict.fromkeys(indexing.OPERATIONS, _indexed)}
     calls |= {**dict.fromkeys(elementwise.CALLS, _elementwise), **dict.fromkeys(spmm.OPERATIONS, _spmm)}
+    calls |= {triangles.OPERATION: _triangles, **dict.fromkeys(sddmm.OPERATIONS, _sddmm)}
     return [Contestant("scipy", calls[operation])] if operation in calls else []
 
 
@@ -42,6 +43,22 @@ def _spmv(problem: Spmv) -> HostPrepared:
 
 def _spmm(problem: Spmm) -> HostPrepared:
     return HostPrepared(problem, lambda: (problem.matrix @ problem.X,), detail="1 thread")
+
+
+def _sddmm(problem: sddmm.Sddmm) -> HostPrepared:
+    """Multiply with NumPy: SciPy has no such product."""
+    rows = np.repeat(np.arange(problem.matrix.shape[0]), np.diff(problem.matrix.indptr))
+    if rows.size * problem.X.shape[1] * problem.X.itemsize > 1 << 30:
+        raise DeclinedError("rows of X and Y, gathered, take more than a GiB")
+    gathered = (lambda: problem.X[rows], lambda: problem.Z[problem.matrix.indices])
+    return HostPrepared(problem, lambda: (np.einsum("ek,ek->e", *(each() for each in gathered)),), detail="NumPy, 1 thread")
+
+
+def _triangles(problem: triangles.Triangles) -> HostPrepared:
+    L = problem.edges
+    if int(np.diff(L.indptr)[L.indices].sum()) > 1 << 28:
+        raise DeclinedError("L @ L takes more memory than is given to it")
+    return HostPrepared(problem, lambda: (np.array([int((L @ L).multiply(L).sum())]),), detail="1 thread, (L @ L) * L")
 
 
 def _sptrans(problem: Sptrans) -> HostPrepared:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable
 
-from bench.problems import elementwise, indexing, spgemm, spmm, spmv, sptrans
+from bench.problems import elementwise, indexing, sddmm, spgemm, spmm, spmv, sptrans, triangles
 from bench.problems import primitives as _primitives
 from bench.problems.base import Problem
 from bench.problems.matrices import DTYPES
@@ -22,6 +22,10 @@ def _indexed(operation: str, name: str, dtype: str) -> Problem:
     return indexing.make(name, operation, dtype)
 
 
+def _sddmm(operation: str, name: str, dtype: str) -> Problem:
+    return sddmm.make(name, operation, dtype)
+
+
 def _spmm(operation: str, name: str, dtype: str) -> Problem:
     return spmm.make(name, operation, dtype)
 
@@ -31,6 +35,8 @@ _OF_MATRICES: dict[str, Callable[[str, str], Problem]] = {
     "sptrans": sptrans.make,
     "spgemm": spgemm.make,
     "amg": spgemm.make_amg,
+    triangles.OPERATION: triangles.make,
+    **{operation: functools.partial(_sddmm, operation) for operation in sddmm.OPERATIONS},
     **{operation: functools.partial(_spmm, operation) for operation in spmm.OPERATIONS},
     **{operation: functools.partial(_elementwise, operation) for operation in elementwise.CALLS},
     **{operation: functools.partial(_indexed, operation) for operation in indexing.OPERATIONS},
@@ -41,6 +47,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "elementwise": tuple(elementwise.CALLS),
     "indexing": tuple(indexing.OPERATIONS),
     "spmm": tuple(spmm.OPERATIONS),
+    "sddmm": tuple(sddmm.OPERATIONS),
 }
 
 # An input, an operation and a dtype by their names: what an entry of the results file is about.

@@ -52,6 +52,21 @@ def test_operators_and_reductions_are_right_if_they_are_as_the_reference(operati
         made.error(right)
 
 
+def test_triangles_and_products_at_places() -> None:
+    counted = problems.make("rmat12", "triangles", "float32")
+    closed = (counted.matrix.astype(np.int64) @ counted.matrix.astype(np.int64)).multiply(counted.matrix).sum()
+    assert counted.reference[0].tolist() == [closed // 6]
+    assert counted.edges.nnz == counted.ordered.nnz == counted.matrix.nnz // 2
+    assert sp.tril(counted.ordered).nnz == 0
+    made = problems.make("fd3d7_40", "sddmm_16", "float32")
+    rows = np.repeat(np.arange(made.matrix.shape[0]), np.diff(made.matrix.indptr))
+    found = np.einsum("ek,ek->e", made.X[rows], made.Z[made.matrix.indices])
+    assert 0 < made.error((found,)) <= 1
+    found[9] += 1
+    with pytest.raises(WrongResultError, match="value 9"):
+        made.error((found,))
+
+
 @pytest.mark.parametrize("task", [("rmat12", "spgemm"), ("PTAP(fd2d5_256)", "amg")], ids=" ".join)
 def test_a_product_of_matrices_is_right_in_any_order_of_summation(task: tuple[str, str]) -> None:
     made = problems.make(*task, "float32")

@@ -1,0 +1,39 @@
+"""SDDMM by the library, as users write it: A, X and Y are on the device."""
+
+from __future__ import annotations
+
+import functools
+import time
+
+import pyopencl as cl
+import pyopencl.array as cla
+
+import clsparse_py as cs
+from bench import opencl
+from bench.contestants import Contestant
+from bench.opencl_calls import Arrays, OpenclCalls
+from bench.problems.sddmm import Sddmm
+
+
+def contestants(queue: cl.CommandQueue) -> list[Contestant]:
+    """Return the library, by its plain call."""
+    return [Contestant("clsparse/plain", functools.partial(_prepared, queue))]
+
+
+def _prepared(queue: cl.CommandQueue, problem: Sddmm) -> OpenclCalls:
+    start = time.perf_counter()
+    queues = (queue, opencl.profiling_queue(queue))
+    operands = {
+        on: (cs.csr_array(problem.matrix, queue=on), *(cla.to_device(on, each) for each in (problem.X, problem.Z)))
+        for on in queues
+    }
+    queue.finish()
+    once = {"transfer": time.perf_counter() - start}
+
+    def multiply(on: cl.CommandQueue) -> Arrays:
+        A, X, Z = operands[on]
+        return (cs.sddmm(A, X, Z.T).data,)
+
+    # Made by the first call, which is not to be profiled.
+    multiply(queues[1])
+    return OpenclCalls(problem, queue, multiply, once, detail="sddmm(A, X, Z.T)")
