@@ -31,10 +31,12 @@ if TYPE_CHECKING:
 __all__ = ["Sampled", "sddmm"]
 
 _WORK_GROUP = 128
-#: Work-groups to a compute unit, at most.
-_GROUPS_PER_UNIT = 64
-#: Bytes that a work-item reads of each row at a time.
-_BYTES = 16
+#: Lanes to an entry at most, and entries to a team at a time.
+_LANES, _ENTRIES = 8, 4
+#: Bytes that a work-item reads of each row at a time, on CPU devices and on others.
+_CPU_BYTES, _BYTES = 32, 16
+#: Turns of a work-group at most, on CPU devices and on others, and work-groups to a compute unit before it has more than one.
+_CPU_TURNS, _TURNS, _GROUPS_PER_UNIT = 1024, 8, 32
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,10 @@ class Sampled(ProductKernel):
         Work-items to an entry: a power of two, at most the lane width.
     items : int
         Adjacent values that a work-item takes at a time.
+    entries : int
+        That lanes take at a time.
+    loads : str
+        "aligned": values are loaded as vectors, at multiples of which rows begin; "vectors": from any address; "single".
     """
 
     template = "spmm/sddmm"
@@ -54,32 +60,58 @@ class Sampled(ProductKernel):
 
     lanes: int
     items: int
+    entries: int
+    loads: str
 
     @classmethod
-    def legal(cls, device: Device, arithmetic: Arithmetic, n_inner: int) -> Self:
+    def legal(cls, device: Device, arithmetic: Arithmetic, n_inner: int, loads: str = "single") -> Self:
         """Return the record for rows of so many values."""
-        group = 1 << min(_WORK_GROUP, device.max_work_group).bit_length() - 1
-        items = max(_BYTES // arithmetic.result.itemsize, 1)
-        most = 1 if device.is_cpu else min(group, device.portability.lane_width, 8)
+        group = 1 if device.is_cpu else 1 << min(_WORK_GROUP, device.max_work_group).bit_length() - 1
+        items = vector_items(device, arithmetic)
+        most = min(group, device.portability.lane_width, _LANES)
         lanes = 1
         while 2 * lanes <= most and 2 * lanes * items <= n_inner:
             lanes *= 2
-        return cls(group, arithmetic, replace(device.portability.at_most(lanes), load_once="plain"), False, lanes, items)
+        portability = replace(device.portability.at_most(lanes), load_once="plain")
+        return cls(group, arithmetic, portability, False, lanes, items, _ENTRIES, loads)
 
     @property
     @override
     def shape_name(self) -> str:
-        return f"x{self.lanes}_n{self.items}_wg{self.work_group}"
+        return f"x{self.lanes}_n{self.items}_e{self.entries}_{self.loads}_wg{self.work_group}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**self._common(), "lanes": self.lanes, "items": self.items}
+        shape = {"lanes": self.lanes, "items": self.items, "entries": self.entries, "loads": self.loads}
+        dtypes = {"a_value": self.arithmetic.a, "x_value": self.arithmetic.x, "t_value": self.arithmetic.result.name}
+        types = {name: OPENCL_TYPES[dtype] for name, dtype in dtypes.items()}
+        return {**self._common(), **shape, **types}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
         lanes = min(self.lanes, 1 << max(min(work_group, lane_width), 1).bit_length() - 1)
         group = work_group // lanes * lanes
         return replace(self, work_group=group, lanes=lanes, portability=self.portability.at_most(lanes)) if group else None
+
+
+def vector_items(device: Device, arithmetic: Arithmetic) -> int:
+    """Return how many adjacent values a work-item takes at a time."""
+    return min(max((_CPU_BYTES if device.is_cpu else _BYTES) // arithmetic.result.itemsize, 1), 16)
+
+
+def _loads(device: Device, items: int, *dense: cl_array.Array) -> str:
+    """Return how adjacent values of matrices are loaded."""
+    if items == 1 or any(each.dtype.kind not in "iuf" for each in dense):
+        return "single"
+    if device.is_cpu:
+        return "vectors"
+    return "aligned" if all(_is_aligned(each, items * each.dtype.itemsize) for each in dense) else "single"
+
+
+def _is_aligned(X: cl_array.Array, vector: int) -> bool:
+    """Return whether the rows of a matrix begin at multiples of so many bytes; of the host's memory this is not known."""
+    begins = X.offset % vector == 0 and (X.strides[0] % vector == 0 or X.shape[0] < 2)
+    return begins and not X.base_data.flags & cl.mem_flags.USE_HOST_PTR
 
 
 def sddmm(M: MatrixT, X: cl_array.Array | npt.ArrayLike, Y: cl_array.Array | npt.ArrayLike) -> MatrixT:
@@ -178,10 +210,17 @@ def _sampled(
         return values
     rows = rows_of(queue, indptr, n)
     chain = Chain(queue, indices, rows, X, Y)
-    record = Sampled.legal(chain.device, arithmetic, X.shape[1])
+    items = vector_items(chain.device, arithmetic)
+    record = Sampled.legal(chain.device, arithmetic, X.shape[1], _loads(chain.device, items, X, Y))
     built, taken = chain.build_once(record, lambda: record)
-    groups = min(-(-n * taken.lanes // taken.work_group), chain.device.compute_units * _GROUPS_PER_UNIT)
+    at_once = taken.work_group // taken.lanes * taken.entries
+    turns = min(
+        max(n // (at_once * chain.device.compute_units * _GROUPS_PER_UNIT), 1), _CPU_TURNS if chain.device.is_cpu else _TURNS
+    )
+    span = at_once * turns
     dense = [(each, *(np.uint64(part // each.dtype.itemsize) for part in (each.offset, each.strides[0]))) for each in (X, Y)]
-    chain.launch(built, groups, np.uint64(n), np.uint64(X.shape[1]), *dense[0], *dense[1], rows, indices, values)
+    chain.launch(
+        built, -(-n // span), np.uint64(n), np.uint64(X.shape[1]), np.uint64(span), *dense[0], *dense[1], rows, indices, values
+    )
     chain.finish(values)
     return values

@@ -139,6 +139,8 @@ def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -
         "spmv/features_total": TotalFeatures(group, index),
         "semirings/check": SemiringCheck(1, arithmetic),
         "spmm/sddmm": Sampled.legal(device, arithmetic, 64),
+        "spmm/sddmm:aligned": Sampled.legal(device, arithmetic, 64, "aligned"),
+        "spmm/sddmm:vectors": Sampled.legal(device, arithmetic, 64, "vectors"),
         "spmv/masked_rows": MaskedRows.legal(device, arithmetic, 8),
         "spmv/merge": by_name["merge"],
         "spmv/vector_long": by_name["vector_long"],

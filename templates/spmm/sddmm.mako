@@ -1,49 +1,95 @@
 <%doc>
-values[e] = X[row] . Y[column] for each entry e of a pattern: a product of dense matrices, at the places of a sparse one. `lanes`
-consecutive work-items take an entry, and each `items` adjacent values of both rows at a time.
+values[e] = X[row] . Y[column] for each entry e of a pattern: a product of dense matrices, at the places of a sparse one. A work-group
+takes adjacent entries, as rows that follow one another share columns. `lanes` consecutive work-items take `entries` of them at a time,
+and each `items` adjacent values of the rows; entries of one row of X share what is loaded of it.
 
 Source        own; sampled dense-dense matrix multiplication
-Index space   teams of lanes that stride over the entries
-Inputs        rows and columns of the entries; X and Y with n_inner adjacent values to a row, x_step and y_step values apart
+Index space   teams of lanes; a work-group has `span` entries
+Inputs        rows and columns of the entries; X and Y with n_inner adjacent values to a row, x_step and y_step values apart; with
+              loads "aligned", rows begin at multiples of `items` values
 Local memory  none; lanes of an entry exchange within a sub-group
 Result        deterministic: products are always added in the same order
 </%doc>
 #define MAX_LANES ${lanes}
 #include "lanes_t.cl"
+<%
+    vectors = loads != "single"
+    first = ".s0" if vectors else "_0"
+    pointer = {
+        "aligned": lambda kind, p: f"*(global const {kind}{items} *)({p})",
+        "vectors": lambda kind, p: f"vload{items}(0, {p})",
+    }.get(loads)
+%>
+<%def name="products(shared)">
+        ulong k = lane * ${items}ul;
+        for (; k + ${items - 1} < n_inner; k += ${lanes * items}) {
+% if vectors:
+% for e in range(entries):
+% if e == 0 or not shared:
+            const ${t_value}${items} a_${e} = convert_${t_value}${items}(${pointer(a_value, f"x_{e} + k")});
+% endif
+            const ${t_value}${items} b_${e} = convert_${t_value}${items}(${pointer(x_value, f"y_{e} + k")});
+% endfor
+% for e in range(entries):
+            sum_${e} += a_${0 if shared else e} * b_${e};
+% endfor
+% else:
+% for e in range(entries):
+% for u in range(items):
+            sum_${e}_${u} = ADD(sum_${e}_${u}, MULTIPLY(from_a(x_${0 if shared else e}[k + ${u}]), from_x(y_${e}[k + ${u}])));
+% endfor
+% endfor
+% endif
+        }
+        for (; k < n_inner && k % ${lanes * items} / ${items} == lane; ++k) {
+% for e in range(entries):
+            sum_${e}${first} = ADD(sum_${e}${first}, MULTIPLY(from_a(x_${0 if shared else e}[k]), from_x(y_${e}[k])));
+% endfor
+        }
+</%def>
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
-    const ulong n, const ulong n_inner,
+    const ulong n, const ulong n_inner, const ulong span,
     global const A_VALUE *restrict x_base, const ulong x_offset, const ulong x_step,
     global const X_VALUE *restrict y_base, const ulong y_offset, const ulong y_step,
     global const I *restrict rows, global const I *restrict columns, global T *restrict values)
 {
-    const uint lane = get_local_id(0) % ${lanes};
-    const ulong teams = get_global_size(0) / ${lanes};
-    // All teams of a work-group take as many turns, as their lanes exchange.
-    const ulong turns = (n + teams - 1) / teams;
-    for (ulong turn = 0; turn < turns; ++turn) {
-        const ulong e = turn * teams + get_global_id(0) / ${lanes};
-        const bool active = e < n;
-        global const A_VALUE *restrict x = x_base + x_offset + (active ? (ulong)rows[e] * x_step : 0);
-        global const X_VALUE *restrict y = y_base + y_offset + (active ? (ulong)columns[e] * y_step : 0);
-% for u in range(items):
-        T sum_${u} = ZERO;
+    const uint lane = get_local_id(0) % ${lanes}, team = get_local_id(0) / ${lanes};
+    const ulong begin = get_group_id(0) * span, end = min(n, begin + span);
+    // All teams of a work-group take as many turns, as their lanes exchange: those beyond the end repeat the last entry.
+    for (ulong first = begin; first < end; first += ${work_group // lanes * entries}) {
+        const ulong e = first + team * ${entries}ul;
+% for u in range(entries):
+        const ulong e_${u} = min(e + ${u}, end - 1);
+        const I row_${u} = rows[e_${u}];
+        global const A_VALUE *restrict x_${u} = x_base + x_offset + (ulong)row_${u} * x_step;
+        global const X_VALUE *restrict y_${u} = y_base + y_offset + (ulong)columns[e_${u}] * y_step;
+% if vectors:
+        ${t_value}${items} sum_${u} = 0;
+% else:
+% for i in range(items):
+        T sum_${u}_${i} = ZERO;
 % endfor
-        ulong k = active ? lane * ${items}ul : n_inner;
-        for (; k + ${items - 1} < n_inner; k += ${lanes * items}) {
-% for u in range(items):
-            sum_${u} = ADD(sum_${u}, MULTIPLY(from_a(x[k + ${u}]), from_x(y[k + ${u}])));
+% endif
 % endfor
+% if entries > 1:
+        if (row_0 == row_${entries - 1}) {
+${products(True)}\
+        } else {
+${products(False)}\
         }
-        for (; k < n_inner && k % ${lanes * items} / ${items} == lane; ++k)
-            sum_0 = ADD(sum_0, MULTIPLY(from_a(x[k]), from_x(y[k])));
-% for u in range(1, items):
-        sum_0 = ADD(sum_0, sum_${u});
-% endfor
+% else:
+${products(False)}\
+% endif
         local T *box = 0;
-        const T sum = lanes_reduce(box, sum_0, ${lanes});
-        if (active && lane == 0)
-            values[e] = sum;
+% for u in range(entries):
+% for i in range(1, items):
+        sum_${u}${first} = ADD(sum_${u}${first}, sum_${u}${f".s{i:x}" if vectors else f"_{i}"});
+% endfor
+        const T total_${u} = lanes_reduce(box, sum_${u}${first}, ${lanes});
+        if (e + ${u} < end && lane == 0)
+            values[e + ${u}] = total_${u};
+% endfor
     }
 }
