@@ -65,13 +65,16 @@ class Sampled(ProductKernel):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, n_inner: int, loads: str = "single") -> Self:
-        """Return the record for rows of so many values."""
+        """Return the record for rows of so many values; single ones are loaded if there are no vectors of their type."""
         group = 1 if device.is_cpu else 1 << min(_WORK_GROUP, device.max_work_group).bit_length() - 1
         items = vector_items(device, arithmetic)
         most = min(group, device.portability.lane_width, _LANES)
         lanes = 1
         while 2 * lanes <= most and 2 * lanes * items <= n_inner:
             lanes *= 2
+        dtypes = (np.dtype(each) for each in (arithmetic.a, arithmetic.x))
+        if items == 1 or any(each.kind not in "iuf" for each in dtypes):
+            loads = "single"
         portability = replace(device.portability.at_most(lanes), load_once="plain")
         return cls(group, arithmetic, portability, False, lanes, items, _ENTRIES, loads)
 
@@ -101,8 +104,6 @@ def vector_items(device: Device, arithmetic: Arithmetic) -> int:
 
 def _loads(device: Device, items: int, *dense: cl_array.Array) -> str:
     """Return how adjacent values of matrices are loaded."""
-    if items == 1 or any(each.dtype.kind not in "iuf" for each in dense):
-        return "single"
     if device.is_cpu:
         return "vectors"
     return "aligned" if all(_is_aligned(each, items * each.dtype.itemsize) for each in dense) else "single"
@@ -111,7 +112,8 @@ def _loads(device: Device, items: int, *dense: cl_array.Array) -> str:
 def _is_aligned(X: cl_array.Array, vector: int) -> bool:
     """Return whether the rows of a matrix begin at multiples of so many bytes; of the host's memory this is not known."""
     begins = X.offset % vector == 0 and (X.strides[0] % vector == 0 or X.shape[0] < 2)
-    return begins and not X.base_data.flags & cl.mem_flags.USE_HOST_PTR
+    memory = X.base_data
+    return begins and isinstance(memory, cl.MemoryObjectHolder) and not memory.flags & cl.mem_flags.USE_HOST_PTR
 
 
 def sddmm(M: MatrixT, X: cl_array.Array | npt.ArrayLike, Y: cl_array.Array | npt.ArrayLike) -> MatrixT:
