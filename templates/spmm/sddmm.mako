@@ -1,7 +1,7 @@
 <%doc>
-values[e] = X[row] . Y[column] for each entry e of a pattern: a product of dense matrices, at the places of a sparse one. A work-group
-takes adjacent entries, as rows that follow one another share columns. `lanes` consecutive work-items take `entries` of them at a time,
-and each `items` adjacent values of the rows; entries of one row of X share what is loaded of it.
+values[e] = X[row] . Y[column] for each entry e of a pattern: a product of dense matrices, at the places of a sparse one. A
+work-group takes adjacent entries, as rows that follow one another share columns. `lanes` consecutive work-items take `entries` of
+them at a time, and each `items` adjacent values of the rows; entries of one row of X share what is loaded of it.
 
 Source        own; sampled dense-dense matrix multiplication
 Index space   teams of lanes; a work-group has `span` entries
