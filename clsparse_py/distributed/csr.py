@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 import pyopencl as cl
 import scipy.sparse
 from pyopencl import array as cl_array
-from typing_extensions import Self
+from typing_extensions import Self, override
 
 from clsparse_py.base import SparseArray
 from clsparse_py.csr import csr_array as device_array
@@ -19,14 +20,16 @@ from clsparse_py.distributed.division import Division, by_boundaries, by_entries
 from clsparse_py.distributed.halo import Halo
 from clsparse_py.distributed.shared import Distributed
 from clsparse_py.distributed.split import Parts, joined, split
+from clsparse_py.distributed.systems import DividedProblem
 from clsparse_py.distributed.transposed import Transposed
 from clsparse_py.distributed.vectors import multiplied, on_device, share_of_norm, vector
 from clsparse_py.errors import class_of
+from clsparse_py.linalg.problem import Divided
 
 __all__ = ["csr_array"]
 
 
-class csr_array(Distributed):  # noqa: N801 - the name of the class on one device
+class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on one device
     """A sparse matrix whose rows are divided among ranks.
 
     Every rank has a part of its own, and all call the same methods in the same order.
@@ -218,6 +221,18 @@ class csr_array(Distributed):  # noqa: N801 - the name of the class on one devic
             f"<distributed csr_array of {m} x {n}, {self.dtype}: rank {self.comm.rank} of {self.comm.size} "
             f"has rows {share.start} to {share.stop}, and needs {halo.columns.size} entries of x of {len(halo.sources)} ranks>"
         )
+
+    # ---- for solvers
+
+    @override
+    def problem(self, b: Any, x0: Any, M: Any) -> DividedProblem:
+        """Return a system with the matrix, for a solver of `clsparse_py.linalg`."""
+        return DividedProblem(self, b, x0, M)
+
+    @override
+    def together(self) -> AbstractContextManager[object]:
+        """Return a context in which an exception of one rank ends the waits of all."""
+        return self.comm.together()
 
     # ---- products
 

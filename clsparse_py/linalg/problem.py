@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import abc
 import logging
 import operator
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 import pyopencl as cl
 import scipy.sparse.linalg
 from pyopencl import array as cl_array
+from typing_extensions import override
 
 from clsparse_py.arithmetic import needs_fp64
 from clsparse_py.base import SparseArray, on_device
@@ -25,7 +28,7 @@ from clsparse_py.linalg.operators import applied, held, is_function
 from clsparse_py.memory import allocated, note_written
 from clsparse_py.transfer import fetched
 
-__all__ = ["copied", "dtype_of_solution", "order_of", "place_of_solution", "right_side", "solved"]
+__all__ = ["Divided", "Problem", "copied", "dtype_of_solution", "order_of", "place_of_solution", "right_side", "solved"]
 
 _log = logging.getLogger(__name__)
 
@@ -33,8 +36,50 @@ _log = logging.getLogger(__name__)
 _INEXACT = "fdFD"
 
 
-class _Problem:
-    """The arguments of a solver, checked; a system for each column of b."""
+class Problem(abc.ABC):
+    """The arguments of a solver, checked; a system for each column of b.
+
+    Attributes
+    ----------
+    n, columns : int
+        Unknowns, and systems.
+    queue : pyopencl.CommandQueue
+        In order.
+    """
+
+    n: int
+    columns: int
+    queue: cl.CommandQueue
+
+    @abc.abstractmethod
+    def system(
+        self, column: int, rtol: float, atol: float, maxiter: int, callback: Callable[[Any], object] | None, check_every: int
+    ) -> System:
+        """Return the system of a column of b."""
+
+    @abc.abstractmethod
+    def by_scipy(self, of_scipy: Callable[..., tuple[Any, int]], column: int, **options: Any) -> tuple[cl_array.Array, int]:
+        """Return the solution for a column of b, and info, by SciPy."""
+
+    @abc.abstractmethod
+    def delivered(self, solutions: list[cl_array.Array]) -> Any:
+        """Return the solutions as b was given."""
+
+
+class Divided(abc.ABC):
+    """A matrix over ranks: a solver that all of them call iterates, on each, on its own part of all vectors."""
+
+    @abc.abstractmethod
+    def problem(self, b: Any, x0: Any, M: Any) -> Problem:
+        """Return the problem with this matrix."""
+
+    @abc.abstractmethod
+    def together(self) -> AbstractContextManager[object]:
+        """Return a context in which an exception of one rank ends the waits of all."""
+
+
+class _Problem(Problem):
+    """The problem of a matrix or operator on one device."""
 
     def __init__(self, A: Any, b: Any, x0: Any, M: Any) -> None:
         self.n = order_of(A)
@@ -52,10 +97,10 @@ class _Problem:
         self.dtype = dtype_of_solution(A, self.b, self.queue)
         self._on_queue = [on_device(self.queue, each) if scipy.sparse.issparse(each) else each for each in (A, M)]
 
+    @override
     def system(
         self, column: int, rtol: float, atol: float, maxiter: int, callback: Callable[[Any], object] | None, check_every: int
     ) -> System:
-        """Return the system of a column of b."""
         chain = Chain(self.queue)
         given, given_M = self._on_queue
         A = applied(given, self.queue, self.dtype)
@@ -80,14 +125,15 @@ class _Problem:
     def _column(self, values: Any, column: int) -> Any:
         return values if values.ndim == 1 else values[:, column]
 
+    @override
     def by_scipy(self, of_scipy: Callable[..., tuple[Any, int]], column: int, **options: Any) -> tuple[cl_array.Array, int]:
-        """Return the solution for a column of b, and info, by SciPy."""
         x0 = self.x0 if self.x0 is None or isinstance(self.x0, str) else on_host(self._column(self.x0, column))
         x, info = of_scipy(self.A, on_host(self._column(self.b, column)), x0, M=self.M, **options)
         return placed(self.queue, "x", np.asarray(x, self.dtype)), info
 
+    @override
     def delivered(self, solutions: list[cl_array.Array]) -> Any:
-        """Return the solutions as b was given: on the device or as NumPy's; a vector for a single column, as in SciPy."""
+        # On the device or as NumPy's; a vector for a single column, as in SciPy.
         single = self.columns == 1
         if not self._on_device:
             host = [fetched(x, self.queue) for x in solutions]
@@ -218,21 +264,22 @@ def solved(
     check_every = operator.index(check_every)
     if check_every < 1:
         raise ValueError(f"check_every: must be at least 1, is {check_every}")
-    problem = _Problem(A, b, x0, M)
-    most = iterations_each * problem.n if maxiter is None else operator.index(maxiter)
-    solutions, infos = [], [0]
-    for column in range(problem.columns):
-        try:
-            by_scipy = method is None
-            if method is not None:
-                system = problem.system(column, float(rtol), float(atol), most, callback, check_every)
-                info, x = method(system) if problem.n else 0, system.x
-                note_written(x, cl.enqueue_marker(problem.queue))
-        except BuildError as error:
-            _log.warning("SciPy solves on the host, as %s is refused", error.kernel)
-            by_scipy = True
-        if by_scipy:
-            x, info = problem.by_scipy(of_scipy, column, rtol=rtol, maxiter=maxiter, callback=callback, **options)
-        solutions.append(x)
-        infos.append(int(info))
-    return problem.delivered(solutions), next((info for info in infos if info), 0)
+    with A.together() if isinstance(A, Divided) else nullcontext():
+        problem = A.problem(b, x0, M) if isinstance(A, Divided) else _Problem(A, b, x0, M)
+        most = iterations_each * problem.n if maxiter is None else operator.index(maxiter)
+        solutions, infos = [], [0]
+        for column in range(problem.columns):
+            try:
+                by_scipy = method is None
+                if method is not None:
+                    system = problem.system(column, float(rtol), float(atol), most, callback, check_every)
+                    info, x = method(system) if problem.n else 0, system.x
+                    note_written(x, cl.enqueue_marker(problem.queue))
+            except BuildError as error:
+                _log.warning("SciPy solves on the host, as %s is refused", error.kernel)
+                by_scipy = True
+            if by_scipy:
+                x, info = problem.by_scipy(of_scipy, column, rtol=rtol, maxiter=maxiter, callback=callback, **options)
+            solutions.append(x)
+            infos.append(int(info))
+        return problem.delivered(solutions), next((info for info in infos if info), 0)

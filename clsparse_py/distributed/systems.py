@@ -1,0 +1,260 @@
+"""Systems of equations with a matrix over ranks, for the solvers of `clsparse_py.linalg`: their products, sums and operands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+from scipy.sparse.linalg import LinearOperator
+from typing_extensions import override
+
+from clsparse_py.by_host import placed
+from clsparse_py.device import in_order
+from clsparse_py.distributed.border import Border
+from clsparse_py.distributed.division import Division
+from clsparse_py.distributed.vectors import vector
+from clsparse_py.errors import class_of
+from clsparse_py.krylov.system import Apply, System
+from clsparse_py.launch import Chain
+from clsparse_py.linalg.operators import applied, cast_to, is_function
+from clsparse_py.linalg.problem import Divided, Problem, copied, dtype_of_solution
+from clsparse_py.memory import allocated, note_written
+from clsparse_py.transfer import fetched
+
+__all__ = ["DividedProblem", "by_blocks"]
+
+
+class Blocks:
+    """The operator of which each rank has the block of its own rows and columns; see `by_blocks`."""
+
+    def __init__(self, division: Division, own: Any) -> None:
+        self.division, self.own = division, own
+
+
+def by_blocks(A: Any, preconditioner: Callable[[Any], Any]) -> Blocks:
+    """Return a preconditioner of a matrix over ranks that leaves out what connects them: each rank's own, of ``A.local``.
+
+    Parameters
+    ----------
+    A : csr_array
+        Over ranks; its rows and columns are divided alike.
+    preconditioner : callable
+        Takes a matrix on one device, and returns what solvers take as ``M`` with it:
+        `clsparse_py.linalg.jacobi`, say, or ``ic0``.
+
+    Returns
+    -------
+    object
+        For ``M`` of the solvers of `clsparse_py.linalg`.
+
+    Raises
+    ------
+    ValueError
+        Rows and columns are divided otherwise.
+
+    Notes
+    -----
+    The block Jacobi method: the more ranks there are, the more iterations.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import scipy.sparse
+    >>> import clsparse_py as sp
+    >>> from clsparse_py import distributed
+    >>> S = scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(60, 60), format="csr")
+    >>> def solve(A):
+    ...     return sp.linalg.cg(A, np.ones(60), M=distributed.by_blocks(A, sp.linalg.ic0))
+    >>> with distributed.over([sp.default_queue()] * 2) as team:
+    ...     x, info = team.run(solve, team.csr_array(S))
+    >>> info, bool(np.allclose(S @ x, 1, atol=1e-4))
+    (0, True)
+    """
+    if A.rows != A.columns:
+        raise ValueError(f"A: its rows and columns must be divided alike, are {A.rows} and {A.columns}")
+    with A.comm.together():
+        return Blocks(A.rows, preconditioner(A.local) if A.local.shape[0] else None)
+
+
+class DividedProblem(Problem):
+    """The problem of a matrix over ranks, as one of them has it.
+
+    Parameters
+    ----------
+    A : csr_array
+        Over ranks, square, its rows and columns divided alike.
+    b, x0 : vector, numpy.ndarray or pyopencl.array.Array
+        As operands of ``A @ b``.
+    M : csr_array, Blocks or callable, optional
+        A callable takes and returns a `vector`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        An argument is wrong; the message names it.
+    """
+
+    def __init__(self, A: Any, b: Any, x0: Any, M: Any) -> None:
+        if A.shape[0] != A.shape[1]:
+            raise ValueError(f"A: must be square, has shape {A.shape}")
+        if A.rows != A.columns:
+            raise ValueError(f"A: its rows and columns must be divided alike, are {A.rows} and {A.columns}")
+        self.A, self.comm, self.division, self.n = A, A.comm, A.rows, A.shape[0]
+        self.queue = A.queue
+        if in_order(self.queue) is not self.queue:
+            raise ValueError("A: its queue must keep the order of commands")
+        if isinstance(x0, str) and x0 != "Mb":
+            raise ValueError(f"x0: must be an array or 'Mb', is {x0!r}")
+        self._given, self._b = type(b), self._own("b", b)
+        self._x0 = x0 if x0 is None or isinstance(x0, str) else self._own("x0", x0)
+        if not (self._x0 is None or isinstance(self._x0, str)) and self._x0.shape != self._b.shape:
+            raise ValueError(f"x0: must have b's shape, {self._b.shape} on this rank, has {self._x0.shape}")
+        self._M = self._checked(M)
+        self.columns = 1 if self._b.ndim == 1 else self._b.shape[1]
+        self.dtype = dtype_of_solution(A, self._b, self.queue)
+        self.comm.agree(dtype=self.dtype, columns=self.columns)
+
+    def _own(self, name: str, values: Any) -> Any:
+        """Return this rank's part of a right-hand side or first guess, on the device or NumPy's."""
+        if isinstance(values, vector):
+            if values.division != self.division:
+                raise ValueError(f"{name}: is divided as {values.division}, and the matrix needs {self.division}")
+            return values.own
+        on_device = isinstance(values, cl_array.Array)
+        found = values if on_device else np.asarray(values)
+        n = self.division.length(self.comm.rank) if on_device else self.n
+        if found.ndim not in (1, 2) or found.shape[0] != n:
+            raise ValueError(f"{name}: must have {n} entries or rows, as A asks for, has shape {found.shape}")
+        return found if on_device else found[self.division.part(self.comm.rank)]
+
+    def _checked(self, M: Any) -> Any:
+        if isinstance(M, Divided):
+            if not getattr(M, "rows", None) == getattr(M, "columns", None) == self.division:
+                raise ValueError(f"M: must be divided as A is, {self.division}")
+        elif isinstance(M, Blocks):
+            if M.division != self.division:
+                raise ValueError(f"M: is divided as {M.division}, and A as {self.division}")
+        elif M is not None and not is_function(M):
+            allowed = "a matrix over ranks, what `distributed.by_blocks` returns, or a function of a vector"
+            raise TypeError(f"M: must be {allowed}, is {class_of(M)}")
+        return M
+
+    @override
+    def system(
+        self, column: int, rtol: float, atol: float, maxiter: int, callback: Callable[[Any], object] | None, check_every: int
+    ) -> System:
+        chain, n = Chain(self.queue), self.division.length(self.comm.rank)
+        A, M = self._product(self.A), self._preconditioner()
+        b = copied(self.queue, "b", self._column(self._b, column), self.dtype)
+        if self._x0 is None or isinstance(self._x0, str):
+            x = allocated(self.queue, "x", n, self.dtype)
+            chain.fill(x, 0, n)
+            if self._x0 is not None:
+                (M or (lambda x, y: chain.copy(y, x, n)))(b, x)
+        else:
+            x = copied(self.queue, "x0", self._column(self._x0, column), self.dtype)
+        shown = callback and (lambda x: callback(self._as_given(x)))
+        return System(
+            chain,
+            n,
+            self.dtype,
+            A,
+            M,
+            b,
+            x,
+            self._x0 is not None,
+            rtol,
+            atol,
+            maxiter,
+            shown,
+            check_every,
+            all_sum=self.comm.sum,
+        )
+
+    def _column(self, values: Any, column: int) -> Any:
+        return values if values.ndim == 1 else values[:, column]
+
+    def _product(self, A: Any) -> Apply:
+        """Return the product of a matrix over ranks with this rank's part of a vector."""
+        local, remote = applied(A.local, self.queue, self.dtype), cast_to(A.remote, self.dtype)
+        border, local_is_empty = Border(A.remote), not A.local.nnz
+
+        def apply(x: cl_array.Array, y: cl_array.Array) -> None:
+            fetching = A.halo.fetching(x)
+            fetching.start(x)
+            if local_is_empty:
+                Chain(self.queue).fill(y, 0, y.size)
+            else:
+                local(x, y)
+            self.queue.flush()
+            # On the queue of all others: passes over vectors take no notice of events.
+            border.add(remote, fetching.finish().with_queue(self.queue), y)
+
+        return apply
+
+    def _preconditioner(self) -> Apply | None:
+        if self._M is None:
+            return None
+        if isinstance(self._M, Divided):
+            return self._product(self._M)
+        if isinstance(self._M, Blocks):
+            return _nothing if self._M.own is None else applied(self._M.own, self.queue, self.dtype)
+
+        def called(x: cl_array.Array, y: cl_array.Array) -> None:
+            note_written(x, cl.enqueue_marker(self.queue))
+            found = self._M(vector.over(x, self.comm, self.division))
+            if not isinstance(found, vector) or found.division != self.division or found.shape != (self.n,):
+                raise ValueError(f"M: must return a vector divided as its argument, returned {found!r}")
+            if found.dtype.kind == "c" and self.dtype.kind != "c":
+                raise TypeError(f"M: gave a result of dtype {found.dtype} for a vector of {self.dtype}")
+            own = copied(self.queue, "M", found.own, self.dtype)
+            Chain(self.queue, own).copy(y, own, y.size)
+
+        return called
+
+    def _as_given(self, x: cl_array.Array) -> Any:
+        if self._given is vector:
+            return vector.over(x, self.comm, self.division)
+        return x if issubclass(self._given, cl_array.Array) else vector.over(x, self.comm, self.division).allgather()
+
+    @override
+    def by_scipy(self, of_scipy: Callable[..., tuple[Any, int]], column: int, **options: Any) -> tuple[cl_array.Array, int]:
+        """Return the solution for a column of b, and info: every rank iterates on whole vectors, and products are made by all."""
+        preconditioner = self._preconditioner()
+        A = LinearOperator(self.A.shape, lambda x: self._whole(self._product(self.A), x), dtype=self.dtype)
+        M = preconditioner and LinearOperator(self.A.shape, lambda x: self._whole(preconditioner, x), dtype=self.dtype)
+        b = self._gathered(self._column(self._b, column))
+        x0 = self._x0 if self._x0 is None or isinstance(self._x0, str) else self._gathered(self._column(self._x0, column))
+        x, info = of_scipy(A, b, x0, M=M, **options)
+        return placed(self.queue, "x", np.asarray(x, self.dtype)[self.division.part(self.comm.rank)]), info
+
+    def _gathered(self, own: Any) -> np.ndarray[Any, Any]:
+        """Return a vector whole, of this rank's part on the device or the host."""
+        host = own.get() if isinstance(own, cl_array.Array) else own
+        return np.concatenate(self.comm.allgather(np.asarray(host, self.dtype)))
+
+    def _whole(self, apply: Apply, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Return the product with a vector that all ranks have whole, whole."""
+        own = placed(self.queue, "x", np.ravel(x).astype(self.dtype)[self.division.part(self.comm.rank)])
+        result = allocated(self.queue, "the product", own.size, self.dtype)
+        apply(own, result)
+        return self._gathered(fetched(result, self.queue))
+
+    @override
+    def delivered(self, solutions: list[cl_array.Array]) -> Any:
+        # A vector for a single column, as in SciPy.
+        if self.columns == 1:
+            return self._as_given(solutions[0])
+        n, chain = self.division.length(self.comm.rank), Chain(self.queue)
+        joined = allocated(self.queue, "x", (self.columns, n), self.dtype)
+        for column, each in enumerate(solutions):
+            chain.copy(joined, each, n, column * n)
+        chain.finish(joined)
+        return self._as_given(joined.T)
+
+
+def _nothing(x: cl_array.Array, y: cl_array.Array) -> None:
+    """Stand for the product on a rank without rows."""

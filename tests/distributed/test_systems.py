@@ -1,0 +1,134 @@
+"""Solvers on matrices over ranks: the iterations of one device, by any division, with preconditioners."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+import scipy.sparse
+import scipy.sparse.linalg
+
+from clsparse_py import distributed, linalg
+from clsparse_py.errors import BuildError
+
+#: Divisions of 60 unknowns: one rank has none.
+DIVISIONS = ([0, 60], [0, 10, 10, 60])
+
+
+def system(dtype: Any = np.float64) -> tuple[Any, np.ndarray[Any, Any]]:
+    """Return a Hermitian positive definite matrix with entries far from its diagonal, and b."""
+    S = scipy.sparse.diags_array([-1.0, np.linspace(4, 6, 60), -1.0], offsets=[-1, 0, 1], shape=(60, 60)).tolil()
+    S[3, 50] = S[50, 3] = 1.0
+    b = np.arange(60) % 7 - 2.5
+    found = S.tocsr().astype(dtype)
+    return found, b.astype(dtype) * (1j if found.dtype.kind == "c" else 1)
+
+
+def team_on(queue: cl.CommandQueue, division: list[int]) -> distributed.Team:
+    return distributed.over([queue] * (len(division) - 1), time_limit=30)
+
+
+@pytest.mark.any_platform
+@pytest.mark.parametrize("method", ["cg", "bicgstab", "gmres", "minres", "cg of one reduction"])
+def test_iterations_are_those_of_one_device(queue: cl.CommandQueue, method: str) -> None:
+    method, _, option = method.partition(" of ")
+    options: dict[str, Any] = {"rtol": 1e-10} | ({"one_reduction": True} if option else {})
+    solver = getattr(linalg, method)
+    for dtype, division in ((np.float64, DIVISIONS[0]), (np.float64, DIVISIONS[1]), (np.complex128, DIVISIONS[1])):
+        S, b = system(dtype)
+        wanted, info = solver(S, b, **options)
+        assert info == 0
+        with team_on(queue, division) as team:
+            A = team.csr_array(S, division=division)
+            x, info = team.run(solver, A, team.vector(b, A.rows), **options)
+            assert info == 0
+            np.testing.assert_allclose(x.allgather(), wanted, rtol=1e-7)
+            for M in (by_rank, by_vectors):
+                x, info = team.run(preconditioned, A, S, b, solver, M, options)
+                assert info == 0
+                np.testing.assert_allclose(x, wanted, rtol=1e-7)
+
+
+def by_rank(own: Any, _: Any) -> Any:
+    return distributed.by_blocks(own, linalg.jacobi)
+
+
+def by_vectors(own: Any, S: Any) -> Any:
+    diagonal = distributed.vector(S.diagonal()[own.rows.part(own.comm.rank)], own.comm, own.rows)
+    return lambda r: r / diagonal
+
+
+def preconditioned(own: Any, S: Any, b: Any, solver: Any, M: Any, options: dict[str, Any]) -> Any:
+    return solver(own, b, x0=b, M=M(own, S), **options)
+
+
+@pytest.mark.any_platform
+def test_cg_is_told_everything_else(queue: cl.CommandQueue) -> None:
+    S, b = system()
+    with team_on(queue, DIVISIONS[1]) as team:
+        A = team.csr_array(S, division=DIVISIONS[1])
+        inverse = team.csr_array(scipy.sparse.diags_array(1 / S.diagonal()).tocsr(), division=DIVISIONS[1])
+        both = np.stack([b, b[::-1]], axis=1)
+        x, info = team.run(lambda own, M: linalg.cg(own, both, M=M, x0="Mb", rtol=1e-10), A, inverse)
+        assert info == 0
+        np.testing.assert_allclose(S @ x, both, atol=1e-8)
+        seen: list[Any] = []
+
+        def followed(own: Any) -> Any:
+            return linalg.cg(own, b, callback=lambda x: seen.append(x) if own.comm.rank == 0 else None, maxiter=3)
+
+        _, info = team.run(followed, A)
+        wanted: list[Any] = []
+        scipy.sparse.linalg.cg(S, b, callback=lambda x: wanted.append(x.copy()), maxiter=3)
+        assert info == 3
+        np.testing.assert_allclose(seen, wanted)
+        # All sums of an iteration are made at once, by each rank.
+        for option, sums in (({}, 2), ({"one_reduction": True}, 1)):
+            counts = team.run(counted, A, b, option)
+            assert counts == [sums, sums, sums]
+        for wrong, error in (
+            (lambda own: linalg.cg(own, b[:5]), ValueError),
+            (lambda own: linalg.cg(own, b, M=np.eye(60)), TypeError),
+            (lambda own: linalg.cg(own, b, M=lambda r: 3 * r.norm()), ValueError),
+            (lambda own: linalg.cg(own, distributed.vector.zeros(distributed.by_rows(60, 3), own.comm)), ValueError),
+        ):
+            with pytest.raises(error):
+                team.run(wrong, A)
+
+
+def counted(own: Any, b: Any, options: dict[str, Any]) -> list[float]:
+    """Return how many sums over ranks an iteration makes, on each rank."""
+    sums: list[int] = []
+    plain = own.comm.sum
+
+    def noted(values: Any) -> Any:
+        sums.append(1)
+        return plain(values)
+
+    own.comm.sum = noted
+    try:
+        found = []
+        for n in (4, 9):
+            sums.clear()
+            linalg.cg(own, b, maxiter=n, rtol=0, check_every=100, **options)
+            found.append(len(sums))
+    finally:
+        del own.comm.sum
+    return own.comm.allgather((found[1] - found[0]) / 5)
+
+
+@pytest.mark.any_platform
+def test_a_refused_kernel_leaves_the_iterations_to_scipy(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    S, b = system()
+
+    def refused(_: Any) -> int:
+        raise BuildError("refused", log="", parameters=None, source=None)
+
+    monkeypatch.setattr("clsparse_py.krylov.cg.cg", refused)
+    with team_on(queue, DIVISIONS[1]) as team:
+        A = team.csr_array(S, division=DIVISIONS[1])
+        x, info = team.run(lambda own: linalg.cg(own, b, rtol=1e-10, M=distributed.by_blocks(own, linalg.jacobi)), A)
+    assert info == 0
+    np.testing.assert_allclose(S @ x, b, atol=1e-8)
