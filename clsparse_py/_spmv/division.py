@@ -72,6 +72,14 @@ class Division:
     together: float
     by_length: bool = False
 
+    def all_to(self, device: int) -> Division:
+        """Return the division that gives one device all."""
+        return Division(_all_to(device, len(self.shares)), self.alone[device], self.alone, self.together)
+
+
+def _all_to(device: int, n: int) -> tuple[float, ...]:
+    return tuple(float(at == device) for at in range(n))
+
 
 def divide(speeds: Sequence[Speed], load: Load, together: float = 1.0, home: int | None = None, uneven: float = 1.0) -> Division:
     """Divide a product between devices so that they are expected to end at the same time; one takes all if that is as fast.
@@ -93,7 +101,7 @@ def divide(speeds: Sequence[Speed], load: Load, together: float = 1.0, home: int
     best = min(range(len(speeds)), key=alone.__getitem__)
     shares, seconds = _level(speeds, load, together, home)
     if sum(share > 0 for share in shares) < 2 or seconds >= _PAYS * alone[best]:
-        return Division(tuple(float(at == best) for at in range(len(speeds))), alone[best], alone, together)
+        return Division(_all_to(best, len(speeds)), alone[best], alone, together)
     used = [speed for speed, share in zip(speeds, shares, strict=True) if share]
     fast, quick = max(used, key=lambda each: each.bytes_per_second), min(used, key=lambda each: each.seconds_per_launch)
     of_two_kinds = (

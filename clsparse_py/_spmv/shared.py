@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -25,7 +26,7 @@ from clsparse_py.memory import allocated, note_written
 from clsparse_py.operands import check_matrix, check_scale, dense_operand, result_for
 from clsparse_py.primitives.permute import enqueue_permute
 from clsparse_py.records import dataclass
-from clsparse_py.semiring import Semiring
+from clsparse_py.semiring import Semiring, plus_times
 from clsparse_py.set_once import SetOnce
 from clsparse_py.tables import Shown, Table, plan_as_html
 from clsparse_py.transfer import contexts_match, fetched, from_host, on_host, to_host
@@ -150,6 +151,42 @@ def _seen(queue: cl.CommandQueue, array: cl_array.Array) -> tuple[_Host, bool]:
     return fetched(array, queue), False
 
 
+@dataclass(frozen=True)
+class _Layout:
+    """What products are made with.
+
+    Attributes
+    ----------
+    division : Division
+    alone : SpmvPlan or None
+        The plan of A's own device, if that takes all rows.
+    parts : tuple of _Part
+        None if there is such a plan.
+    merge : tuple or None
+        If rows go by length: the rows of all parts one after another, and where each row of y stands there, on A's device.
+    """
+
+    division: Division
+    alone: SpmvPlan | None
+    parts: tuple[_Part, ...]
+    merge: tuple[_Host, cl_array.Array] | None
+
+
+#: Seconds that each of two ways is tried for, three products at least.
+_TRIAL = 0.02
+
+
+def _shortest(call: Callable[[], object]) -> float:
+    """Return the shortest of the times of a call, after one that may build kernels."""
+    call()
+    found: list[float] = []
+    while len(found) < 3 or sum(found) < _TRIAL:
+        begin = time.perf_counter()
+        call()
+        found.append(time.perf_counter() - begin)
+    return min(found)
+
+
 class SharedSpmvPlan(SetOnce):
     """A plan for products ``A @ x`` that several devices share, with one structure, any values and any x. Made by `spmv_plan`.
 
@@ -165,9 +202,9 @@ class SharedSpmvPlan(SetOnce):
         The structure that the plan belongs to.
     speeds : tuple of Speed
         Of the devices.
-    division : Division
-    alone : SpmvPlan or None
-        The plan of A's own device, if that takes all rows.
+    tried : tuple of float or None
+        Seconds of a product as it is divided, and on the fastest device alone, as they were measured when the plan was made; None
+        if only one of the two was possible.
     """
 
     def __init__(
@@ -182,15 +219,46 @@ class SharedSpmvPlan(SetOnce):
         self.speeds: tuple[Speed, ...] = tuple(map(speed_of, self.queues)) if len(queues) > 1 else ()
         entry, row = A.dtype.itemsize + A.indices.dtype.itemsize, A.dtype.itemsize + A.indptr.dtype.itemsize
         load = Load(entry * A.nnz + row * A.shape[0], A.dtype.itemsize * A.shape[1], A.dtype.itemsize * A.shape[0])
-        self.division = self._decided(A, load, home)
-        only = self.division.shares.index(1.0) if 1.0 in self.division.shares else None
-        self.alone = SpmvPlan.of(A, scheme, kernel) if only == 0 and home is not None else None
-        self._parts: tuple[_Part, ...] = ()
-        if self.alone is None:
-            self._parts = self._divided(A, (entry, row), lambda part: SpmvPlan.of(part, scheme, kernel))
-        self._merge = self._merging()
+        decided = self._decided(A, load, home)
+        self._host: _HostParts | None = None
         self._refreshing = threading.Lock()
         self._note(A)
+
+        def make(part: Matrix) -> SpmvPlan:
+            return SpmvPlan.of(part, scheme, kernel)
+
+        self._layout = self._laid_out(A, decided, (entry, row), make)
+        best = min(range(len(self.queues)), key=lambda at: decided.alone[at] if decided.alone else 0.0)
+        tried = None
+        if len(self._layout.parts) > 1 and self._may_try(best, home):
+            tried = self._try(A, self._laid_out(A, decided.all_to(best), (entry, row), make))
+        self.tried: tuple[float, float] | None = tried
+        self._host = None
+
+    @property
+    def division(self) -> Division:
+        """Which share each device has."""
+        return self._layout.division
+
+    @property
+    def alone(self) -> SpmvPlan | None:
+        """The plan of A's own device, if that takes all rows."""
+        return self._layout.alone
+
+    def _may_try(self, best: int, home: int | None) -> bool:
+        """Return whether the device that is best alone has all of A without a copy."""
+        assert self._host is not None  # there are parts
+        return (home is not None and best == 0) or (self._host.is_lent and describe(self.queues[best].device).aliases_host)
+
+    def _try(self, A: Matrix, of_one: _Layout) -> tuple[float, float]:
+        """Return the seconds of products, shared and by one device; keep what takes less time."""
+        of_all, x = self._layout, np.zeros(self.shape[1], A.dtype)
+        seconds = []
+        for layout in (of_all, of_one):
+            self._layout = layout
+            seconds.append(_shortest(lambda: self.product(A, x, None, None, None, plus_times)))
+        self._layout = of_all if seconds[0] <= seconds[1] else of_one
+        return seconds[0], seconds[1]
 
     def _decided(self, A: Matrix, load: Load, home: int | None) -> Division:
         """Return which device takes which share."""
@@ -200,23 +268,30 @@ class SharedSpmvPlan(SetOnce):
         at = None if home is None or describe(A.queue.device).aliases_host else 0
         return divide(self.speeds, load, together(self.queues), at, float(longest) * A.shape[0] / max(A.nnz, 1))
 
-    def _divided(self, A: Matrix, weights: tuple[int, int], make: Callable[[Matrix], SpmvPlan]) -> tuple[_Part, ...]:
-        """Make the parts of A that have rows."""
-        host, begin, parts = _HostParts.of(A), 0, []
-        for queue, rows in zip(self.queues, rows_by_device(self.division, host.indptr, self.speeds, *weights), strict=True):
+    def _laid_out(self, A: Matrix, division: Division, weights: tuple[int, int], make: Callable[[Matrix], SpmvPlan]) -> _Layout:
+        """Return the plan of A's device, if that takes all rows, or the parts of A that have rows."""
+        if division.shares[0] == 1.0 and _is_home(A, self.queues[0]):
+            return _Layout(division, make(A), (), None)
+        host = self._host = self._host or _HostParts.of(A)
+        begin, parts = 0, []
+        for queue, rows in zip(self.queues, rows_by_device(division, host.indptr, self.speeds, *weights), strict=True):
             if rows.stop - rows.start if isinstance(rows, slice) else rows.size:
                 parts.append(_Part(A, host, queue, rows, begin, make))
                 begin += parts[-1].n_rows
-        return tuple(parts)
-
-    def _merging(self) -> tuple[_Host, cl_array.Array] | None:
-        """Return the rows of all parts one after another, and where each row of y stands there; None if that is its own place."""
-        if not self.division.by_length or len(self._parts) < 2:
-            return None
-        order = np.concatenate([part.rows for part in self._parts])
+        if not division.by_length or len(parts) < 2:
+            return _Layout(division, None, tuple(parts), None)
+        order = np.concatenate([part.rows for part in parts])
         places = np.empty(order.size, self.indptr.dtype)
         places[order] = np.arange(order.size, dtype=places.dtype)
-        return order, from_host(self.queue, places, copy=False)
+        return _Layout(division, None, tuple(parts), (order, from_host(self.queue, places, copy=False)))
+
+    @property
+    def _parts(self) -> tuple[_Part, ...]:
+        return self._layout.parts
+
+    @property
+    def _merge(self) -> tuple[_Host, cl_array.Array] | None:
+        return self._layout.merge
 
     def matches(self, A: Matrix) -> bool:
         """Return whether this plan was made for A's present structure."""
@@ -257,11 +332,17 @@ class SharedSpmvPlan(SetOnce):
             f"{speed.seconds_per_launch * 1e6:.3g} us a launch: alone {alone * 1e3:.3g} ms"
             for queue, speed, alone in zip(self.queues, self.speeds, of.alone, strict=True)
         ]
-        if 1.0 in of.shares:
+        if self.tried is not None:
+            both, one = (f"{each * 1e3:.3g} ms" for each in self.tried)
+        if 1.0 in of.shares and self.tried is not None:
+            end = f"one device was faster when both ways were tried: {one}, {both} if shared"
+        elif 1.0 in of.shares:
             end = f"no division is expected to be 5 % faster than {of.seconds * 1e3:.3g} ms on one"
         else:
             how = "the longest rows to the one that launches fastest" if of.by_length else "rows in order"
-            end = f"together {of.seconds * 1e3:.3g} ms, {how}"
+            end = f"together {of.seconds * 1e3:.3g} ms, {how}" + (
+                f"; tried: {both}, alone {one}" if self.tried is not None else ""
+            )
         left = f"they keep {100 * of.together:.0f} % of their speeds at the same time"
         return "; ".join([*numbers, left, end])
 
@@ -303,6 +384,10 @@ class SharedSpmvPlan(SetOnce):
         dtype = check_scale(A, operand, alpha, beta, out, semiring)
         self._require_precision(dtype)
         result = result_for(A, "x", operand, x, out, dtype, (A.shape[0],), on_device=on_device)
+        if self.alone is not None:
+            scale = {"alpha": alpha, "beta": beta, "semiring": semiring}
+            note_written(result.array, self.alone.execute(A, operand, result.array, **scale)[-1])
+            return result.deliver()
         if operand.size > 1 and operand.strides != (operand.dtype.itemsize,):
             operand, x = converted(A.queue, "x", operand, operand.dtype), x if on_device else np.ascontiguousarray(x)
         scale = {"alpha": alpha, "beta": beta, "semiring": semiring}

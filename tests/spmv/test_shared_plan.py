@@ -97,6 +97,8 @@ def divided(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     monkeypatch.setattr(shared, "speed_of", lambda _: Speed(1e10, 1e-5))
     monkeypatch.setattr(shared, "together", lambda _: 1.0)
 
+    monkeypatch.setattr(shared.SharedSpmvPlan, "_may_try", lambda *_: False)
+
     def by(*shares: float, by_length: bool = False) -> None:
         monkeypatch.setattr(shared, "divide", lambda *_: Division(shares, 1e-3, (2e-3,) * len(shares), 1.0, by_length))
 
@@ -191,6 +193,28 @@ def test_one_device_takes_all_if_that_is_as_fast(
         divided(0.5, 0.5)
         found = sp.spmv(empty, np.ones(shape[1], np.float32), plan=sp.spmv_plan(empty, queues=queues))
         np.testing.assert_array_equal(found, np.zeros(shape[0]))
+
+
+def test_what_is_faster_when_it_is_tried_is_kept(
+    queues: tuple[cl.CommandQueue, cl.CommandQueue], divided: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    S, x = matrix(np.float32), np.ones(300, np.float32)
+    A = sp.csr_array(S, queue=queues[0])
+    divided(0.5, 0.5)
+    monkeypatch.setattr(shared.SharedSpmvPlan, "_may_try", lambda *_: True)
+    for times, n_parts, said in (((1e-3, 2e-3), 2, "tried: 1 ms, alone 2 ms"), ((2e-3, 1e-3), 1, "1 ms, 2 ms if shared")):
+        told = iter(times)
+
+        def timed(call: Callable[[], object], told: Any = told) -> float:
+            call()
+            return float(next(told))
+
+        monkeypatch.setattr(shared, "_shortest", timed)
+        plan = sp.spmv_plan(A, queues=queues)
+        assert plan.tried == times
+        assert len(plan.explain().parts) == n_parts
+        assert said in plan.explain().rule
+        np.testing.assert_array_equal(sp.spmv(A, x, plan=plan), S @ x)
 
 
 def test_speeds_are_measured_once(
