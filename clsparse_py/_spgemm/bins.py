@@ -82,7 +82,11 @@ class Bin:
 
     def covers(self, later: Bin) -> bool:
         """Whether this one takes every row that another does, so that none is left for it."""
-        return all(mine < 0 or 0 <= other <= mine for mine, other in zip(self.limits, later.limits, strict=True))
+        return self.takes(later.limits)
+
+    def takes(self, rows: tuple[int, int, int]) -> bool:
+        """Whether it takes rows with so many products, of such a length in A and such a span, -1 if they have any."""
+        return all(mine < 0 or 0 <= other <= mine for mine, other in zip(self.limits, rows, strict=True))
 
     def joins(self, other: Bin) -> bool:
         """Whether another takes its rows too, with an accumulator of the same kind."""
@@ -110,11 +114,6 @@ class Bins(tuple[Bin, ...]):
     def limits(self) -> tuple[tuple[int, int, int], ...]:
         """The limits of each."""
         return tuple(bin_.limits for bin_ in self)
-
-    @cached_property
-    def joined(self) -> list[list[bool]]:
-        """For each bin which of the others join its rows."""
-        return [[bin_.joins(other) for other in self] for bin_ in self]
 
     def __eq__(self, other: object) -> bool:
         return self is other

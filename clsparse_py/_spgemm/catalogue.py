@@ -33,7 +33,8 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
     lanes = Analysis(group, arithmetic.index, 4, 128, device.portability).within(group, device.portability.lane_width)
     assert lanes is not None  # a work-group has at least one work-item
     staged = Merge(1, 8, staged_c=16)
-    longest_merge = merges(device, numeric, thresholds_of(device, numeric), registers=True)[-1]
+    thresholds = thresholds_of(device, numeric)
+    longest_merge = merges(device, numeric, thresholds, registers=True)[-1]
     contract = EscContract.legal(device, numeric, True, "uint32", 128)
     values = EscContract.legal(device, phases["values"], False, "uint32", 128)
     esc = {
@@ -83,11 +84,11 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
         "spgemm/sort:most": Sort(32, 16).record(device, numeric, listed=True),
         "spgemm/sort:small": Sort(16, 8, columns=1 << 16).record(device, numeric, listed=True),
         "spgemm/sort:local": Sort(8, 8, registers=False).record(device, numeric, listed=True),
-        "spgemm/hash": hashes(device, numeric, registers=True)[0].record(device, numeric, listed=True),
+        "spgemm/hash": hashes(device, numeric, thresholds, registers=True)[0].record(device, numeric, listed=True),
         **{f"spgemm/hash:{phase}": Hash(64, 8).record(device, types, listed=True) for phase, types in phases.items()},
         **{f"spgemm/hash:even_{phase}": Hash(256, 32, 8).record(device, types, listed=False) for phase, types in phases.items()},
         "spgemm/hash:atomic": Hash(64, 8, deterministic=False).record(device, numeric, listed=True),
-        "spgemm/hash:large": large_hashes(device, numeric)[-1].record(device, numeric, listed=True),
+        "spgemm/hash:large": large_hashes(device, numeric, thresholds)[-1].record(device, numeric, listed=True),
         "spgemm/dense_span": DenseSpan(1024).record(device, numeric, listed=False),
         **{f"spgemm/dense_span:{phase}": DenseSpan(1024).record(device, types, listed=True) for phase, types in phases.items()},
         "spgemm/dense_windows": DenseWindows().record(device, numeric, listed=False),

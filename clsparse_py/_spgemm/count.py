@@ -195,7 +195,9 @@ def share_out(operands: Operands, features: Features, request: Request, c_index:
     (m, n), kind = product.shape, product.kind
     decision = decide(kind, features, request, operands.budget, operands.refused)
     work = analyse(chain, (m, n), operands.a.nnz, product.structure, decision.bins, uneven=decision.is_uneven)
-    shares = refine(kind, features, decision, work, operands.refused)
+    shares, rulings = refine(kind, features, decision, work, operands.budget, operands.refused)
+    if rulings:
+        decision = decision._replace(reason=decision.reason._replace(of_bins=rulings))
     if c_index is None:
         c_index = kind.c_index if max(work.bound, m, n) <= INT32_MAX else np.dtype(np.int64)
     if c_index != kind.c_index:

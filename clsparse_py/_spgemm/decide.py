@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from clsparse_py._spgemm.all_rows import compresses, is_light, max_item_length, merging, small_merge
 from clsparse_py._spgemm.bins import Bin, Bins
+from clsparse_py._spgemm.choice import Choice
 from clsparse_py._spgemm.fallback import without_refused
 from clsparse_py._spgemm.features import Budget, Features
 from clsparse_py._spgemm.kind import Kind
@@ -34,16 +35,20 @@ class Reason(NamedTuple):
         If a profile decided.
     upper_bound : bool
         Whether C was allocated by its upper bound.
+    of_bins : sequence of Ruling
+        What a profile decided for bins, if not what the strategy gives.
     """
 
     text: str
     ruling: Ruling[Strategy] | None = None
     upper_bound: bool = False
+    of_bins: Sequence[Ruling[Choice]] = ()
 
     def __str__(self) -> str:
         ruling = self.ruling
         how = "; C allocated by its upper bound, as its products hardly contract" if self.upper_bound else ""
-        return (self.text if ruling is None else f"{ruling.label}, by {ruling.why}") + how
+        bins = "".join(f"; {each}" for each in dict.fromkeys(f"{each.label}, by {each.why}" for each in self.of_bins))
+        return (self.text if ruling is None else f"{ruling.label}, by {ruling.why}") + bins + how
 
 
 class Decision(NamedTuple):
@@ -60,6 +65,8 @@ class Decision(NamedTuple):
         Whether several bins are likely to have rows, so that these are listed while the host waits for the analysis.
     may_skip_counting : bool
         Whether C may be allocated by its upper bound, and its rows made without being counted first.
+    choices : mapping of int to Choice, or None
+        What makes the bins of these numbers, if the profile is not to decide.
     """
 
     bins: Bins
@@ -67,6 +74,7 @@ class Decision(NamedTuple):
     is_auto: bool = False
     is_uneven: bool = False
     may_skip_counting: bool = False
+    choices: Mapping[int, Choice] | None = None
 
 
 def decide(kind: Kind, features: Features, request: Request, budget: Budget, refused: Mapping[Any, object]) -> Decision:
@@ -99,7 +107,7 @@ def decide(kind: Kind, features: Features, request: Request, budget: Budget, ref
     if not request.is_auto:
         return Decision(bins, reason)
     may_skip_counting = request.may_skip_counting and UPPER_BOUND not in refused
-    return Decision(bins, reason, True, is_uneven(kind.thresholds, features), may_skip_counting)
+    return Decision(bins, reason, True, is_uneven(kind.thresholds, features), may_skip_counting, request.choices)
 
 
 def is_uneven(thresholds: Thresholds, features: Features) -> bool:

@@ -2,38 +2,54 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from clsparse_py._spgemm.all_rows import alone, compresses, is_light, max_item_length, small, staged_entries
 from clsparse_py._spgemm.analysis import Work
-from clsparse_py._spgemm.bins import EMPTY, Bin, Bins
+from clsparse_py._spgemm.bin_choice import chosen
+from clsparse_py._spgemm.bins import EMPTY, Bin
+from clsparse_py._spgemm.choice import Choice
 from clsparse_py._spgemm.decide import Decision, Speculation
-from clsparse_py._spgemm.features import Features
+from clsparse_py._spgemm.features import Budget, Features
 from clsparse_py._spgemm.kind import Kind
-from clsparse_py._spgemm.methods.dense import FILLED
-from clsparse_py._spgemm.methods.dense_windows import DenseWindows
-from clsparse_py._spgemm.methods.esc import Esc
 from clsparse_py._spgemm.methods.esc_local import EscGroup, EscTeam
 from clsparse_py._spgemm.methods.sort import Sort
 from clsparse_py._spgemm.speculation import Speculated
 from clsparse_py._spgemm.thresholds import Thresholds
 from clsparse_py.index_types import INT32_MAX
+from clsparse_py.tuning.profiles import Ruling
 
-__all__ = ["are_long", "numeric_bin", "refine", "suits_upper_bound"]
+__all__ = ["Refined", "are_long", "numeric_bin", "refine", "suits_upper_bound"]
 
 #: Accumulators that can make rows in the room of their upper bound.
 _BY_UPPER_BOUND = (Sort, EscTeam, EscGroup)
-_WINDOWS = DenseWindows()
+
+
+class Refined(NamedTuple):
+    """The bins in the end.
+
+    Attributes
+    ----------
+    shares : list of (Bin, int)
+        Bins with the numbers of rows that they take: adjacent rows of the analysis' list each. The first is for rows without
+        products; others have some.
+    rulings : sequence of Ruling
+        The decisions for accumulators that the strategy does not give.
+    """
+
+    shares: list[tuple[Bin, int]]
+    rulings: Sequence[Ruling[Choice]] = ()
 
 
 def refine(
-    kind: Kind, features: Features, decision: Decision, work: Work, refused: Container[object] = ()
-) -> list[tuple[Bin, int]]:
-    """Return the bins in the end, with the numbers of rows that they take: adjacent rows of the analysis' list each.
+    kind: Kind, features: Features, decision: Decision, work: Work, budget: Budget, refused: Container[object] = ()
+) -> Refined:
+    """Return the bins in the end.
 
-    The first is for rows without products. One bin takes all others, in their order, if the product is small or its rows short.
-    Else bins that are given, or those of a named method, stay as they are.
+    One bin takes all rows that have products, in their order, if the product is small or its rows short. Else bins that are
+    given, or those of a named method, stay as they are; of "auto" the device's profile tells what makes each, and neighbours with
+    one accumulator are one bin.
 
     Parameters
     ----------
@@ -41,16 +57,17 @@ def refine(
     features : Features
     decision : Decision
     work : Work
+    budget : Budget
     refused : container
         Accumulators that the product does without.
     """
-    one = _one_for_all(kind, features, decision, work)
+    one, n_empty = _one_for_all(kind, features, decision, work), work.taken[0]
     if one is not None and one.accumulator not in refused:
-        n_empty = work.taken[0]
-        return [(EMPTY, n_empty), (one, features.shape[0] - n_empty)]
-    if decision.is_auto:
-        return _refined(kind, features, decision.bins, work, refused)
-    return list(zip(decision.bins, work.taken, strict=True))
+        return Refined([(EMPTY, n_empty), (one, features.shape[0] - n_empty)])
+    if not decision.is_auto:
+        return Refined(list(zip(decision.bins, work.taken, strict=True)))
+    bins, rulings = chosen(kind, features, decision.bins, work, budget, refused, decision.choices)
+    return Refined([(EMPTY, n_empty), *_joined(kind.thresholds, zip(bins[1:], work.taken[1:], strict=True))], rulings)
 
 
 def _one_for_all(kind: Kind, features: Features, decision: Decision, work: Work) -> Bin | None:
@@ -65,41 +82,21 @@ def _one_for_all(kind: Kind, features: Features, decision: Decision, work: Work)
     return alone(limits, work.longest_row, work.max_products, staged_entries(kind, features)) if light else None
 
 
-def _refined(kind: Kind, features: Features, bins: Bins, work: Work, refused: Container[object]) -> list[tuple[Bin, int]]:
-    """Return the bins of "auto" with the numbers of rows that they take in the end.
-
-    If rows are very uneven, bins for even rows hand theirs on to the last one; else, if several products make an entry, rows that
-    would be sorted are merged. A few rows go to the next bin of their method, if it takes them too with an accumulator of its
-    kind. If rows of B have some entries in each window of columns, windows take the rows that would be expanded, unless they are
-    among the accumulators that are ``refused``.
-    """
-    limits, kept, taken, last = kind.thresholds, list(bins), list(work.taken), len(bins) - 1
-    mean = work.n_products / max(sum(taken[1:]), 1)
-    if work.max_products > limits.max_products_by_mean * mean:
-        while last > 1 and (bins[last - 1].even or not taken[last - 1]):
-            last -= 1
-        taken[last:] = [*(0 for _ in taken[last:-1]), sum(taken[last:])]
-    elif work.compression >= limits.min_merged_compression:
-        merging = next((bin_ for bin_ in bins if bin_.even and (bin_.max_length or 0) >= work.longest_row), None)
-        sorting = [number for number, bin_ in enumerate(bins) if bin_.method == "reg-sort"]
-        if merging is not None and sorting:
-            kept[sorting[-1]], taken[sorting[-1]] = merging, sum(taken[number] for number in sorting)
-            taken[sorting[0] : sorting[-1]] = [0] * (len(sorting) - 1)
-    (*_, n), (nnz, _) = features.shape, features.nnz
-    columns = min(_WINDOWS.columns_of(kind.types), n)
-    filled = work.n_products * columns >= limits.min_window_entries * nnz * n
-    if isinstance(bins[-1].accumulator, Esc) and filled and _WINDOWS not in refused:
-        first = next(number for number, bin_ in enumerate(bins) if bin_.method == bins[-1].method)
-        taken[first:] = [*(0 for _ in taken[first:-1]), sum(taken[first:])]
-        kept[-1] = FILLED
-    held, joined = [number for number in range(1, len(bins)) if taken[number]], bins.joined
-    for number, later in itertools.pairwise(held):
-        bin_, other = kept[number], kept[later]
-        given = bin_ is bins[number] and other is bins[later]
-        if (joined[number][later] if given else bin_.joins(other)) and _few(limits, taken[number], bin_, other):
-            taken[later] += taken[number]
-            taken[number] = 0
-    return list(zip(kept, taken, strict=True))
+def _joined(limits: Thresholds, shares: Iterable[tuple[Bin, int]]) -> Iterator[tuple[Bin, int]]:
+    """Iterate over bins that have rows: one goes to the next if that has its accumulator, or takes its few rows too."""
+    before: tuple[Bin, int] | None = None
+    for bin_, n in shares:
+        if not n:
+            continue
+        if before is not None:
+            earlier, n_before = before
+            if earlier.accumulator is bin_.accumulator or (_few(limits, n_before, earlier, bin_) and earlier.joins(bin_)):
+                n += n_before
+            else:
+                yield before
+        before = bin_, n
+    if before is not None:
+        yield before
 
 
 def _few(thresholds: Thresholds, n_rows: int, bin_: Bin, other: Bin) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from clsparse_py._spgemm.bins import Bin, Setting
-from clsparse_py._spgemm.methods.dense import dense, dense_span
+from clsparse_py._spgemm.methods.dense import dense, dense_span, dense_windows
 from clsparse_py._spgemm.methods.esc import esc
 from clsparse_py._spgemm.methods.esc_local import esc_local
 from clsparse_py._spgemm.methods.hash import hash_, large_hash, reg_hash
@@ -14,7 +14,7 @@ from clsparse_py._spgemm.methods.long_rows import long_rows
 from clsparse_py._spgemm.methods.merge import merge, reg_merge
 from clsparse_py._spgemm.methods.sort import reg_sort, sort
 
-__all__ = ["METHODS", "PARTS", "Method"]
+__all__ = ["FAMILIES", "METHODS", "PARTS", "Method"]
 
 Method = Literal[
     "auto",
@@ -43,5 +43,13 @@ METHODS: dict[str, Callable[[Setting], tuple[Bin, ...]]] = {
     "esc-local": esc_local,
     "long-rows": long_rows,
 }
-#: What strategies may name: methods, and parts of them.
-PARTS = {**METHODS, "dense-span": dense_span}
+#: Families of methods, which trees over bins tell apart.
+FAMILIES = {
+    "sorts": ("reg-sort", "sort"),
+    "merges": ("reg-merge", "merge"),
+    "hashes": ("hash", "reg-hash", "large-hash"),
+    "dense": ("dense",),
+    "expands": ("esc", "esc-local", "long-rows"),
+}
+#: The names that strategies and choices of bins may have: methods, and parts of them.
+PARTS = {**METHODS, "dense-span": dense_span, "dense-windows": dense_windows}

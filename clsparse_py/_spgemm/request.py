@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from clsparse_py._spgemm.bins import Bins
+from clsparse_py._spgemm.choice import Choice
 from clsparse_py._spgemm.strategy import Strategy
 from clsparse_py.semiring import Semiring, plus_times
 
@@ -27,6 +29,8 @@ class Request(NamedTuple):
         These make the rows, exactly as given: no speculation, no refinement. The last takes any row.
     why : str
         The reason for them.
+    choices : mapping of int to Choice, or None
+        Of "auto": what makes the bins of these numbers, if not what the device's profile has for them.
     values_later : bool
         Whether the entries of C are asked for before its values.
     """
@@ -39,6 +43,7 @@ class Request(NamedTuple):
     strategy: Strategy | None = None
     bins: Bins | None = None
     why: str = "the bins were given"
+    choices: Mapping[int, Choice] | None = None
     values_later: bool = False
 
     @property

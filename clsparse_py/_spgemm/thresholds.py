@@ -57,12 +57,8 @@ class Thresholds:
     min_staged_share: float
     #: The longest row by the mean one, above which rows are listed by bins while the host waits for the analysis.
     min_listed_by_mean: float
-    #: The most products of a row by the mean, above which no row goes to bins for even rows.
-    max_products_by_mean: float
-    #: Products to an entry of C from which on rows are merged that would be sorted.
+    #: Products to an entry of C from which on rows stay merged that are speculated to be alike.
     min_merged_compression: float
-    #: Entries of a row of B in a window of columns, from which on windows are better than expansion.
-    min_window_entries: float
     #: Rows of a bin that go to the next bin of their method, as a launch takes longer than they do.
     max_joined_rows: float
     #: Places for products that are sorted in vain if sorted rows go to the next bin.
@@ -91,6 +87,25 @@ class Thresholds:
     merge_item_length: float
     #: Lanes of a team that merges: a power of two.
     max_merge_lanes: float
+    #: Products of the largest bin of "hash" and "reg-hash": a power of two, as for all bins of hashing.
+    max_hash_products: float
+    #: Products that a lane of "reg-hash" fetches at a time; rows have a lane for as many.
+    hash_items: float
+    #: Products of the largest bin of "large-hash".
+    max_large_products: float
+    #: Work-items to a row of "large-hash", and products that each fetches at a time.
+    large_hash_lanes: float
+    large_hash_items: float
+    #: Slots of its tables with sums, if local memory holds them: a power of two.
+    max_slots: float
+    #: Columns of the narrowest and of the widest bin of "dense-span": powers of two.
+    min_span: float
+    max_span: float
+    #: Columns from which on local memory has to hold two rows: a team by itself leaves a compute unit idle.
+    min_paired_span: float
+    #: Entries of a row of A that are taken at a time, and loads that a lane has in flight.
+    span_entries: float
+    span_loads: float
 
     def __post_init__(self) -> None:
         """Check that kernels of these shapes exist: a profile may come from anywhere."""
@@ -104,6 +119,8 @@ class Thresholds:
             object.__setattr__(self, name, int(value))
         if not self.esc_item_products < self.esc_team_products < self.esc_group_products:
             raise ValueError("esc_item_products, esc_team_products, esc_group_products: must rise")
+        if self.min_span > self.max_span:
+            raise ValueError("min_span, max_span: must rise")
         if self.expected_fill > 1:
             raise ValueError(f"expected_fill: must be a share up to 1, is {self.expected_fill}")
         wrong = [each.name for each in fields(self) if not 0 <= getattr(self, each.name) < 1 << 62]
@@ -129,8 +146,23 @@ _BOUNDS = {
     "min_merge_items": (1, 64),
     "merge_item_length": (1, 64),
     "max_merge_lanes": (1, 64),
+    "max_hash_products": (2, 1 << 15),
+    "hash_items": (1, 32),
+    "max_large_products": (1 << 10, 1 << 15),
+    "large_hash_lanes": (1, 1024),
+    "large_hash_items": (1, 32),
+    "max_slots": (128, 1 << 14),
+    "min_span": (32, 1 << 15),
+    "max_span": (32, 1 << 15),
+    "span_entries": (1, 1024),
+    "span_loads": (1, 32),
 }
-_POWERS = ("sort_items", "merge_items", "min_merge_items", "merge_item_length", "max_merge_lanes")
+_POWERS = (
+    "sort_items", "merge_items", "min_merge_items", "merge_item_length", "max_merge_lanes", "max_hash_products", "hash_items",
+    "max_large_products", "large_hash_lanes", "max_slots", "min_span", "max_span",
+)  # fmt: skip
+#: Numbers of earlier profiles, for which trees over bins stand today: they decide nothing.
+_RETIRED = ("max_products_by_mean", "min_window_entries")
 
 
 def made(values: Mapping[str, float]) -> Thresholds:
@@ -142,6 +174,7 @@ def made(values: Mapping[str, float]) -> Thresholds:
         There is no such threshold, or one is missing, or out of its bounds.
     """
     names = {each.name for each in fields(Thresholds)}
+    values = {name: value for name, value in values.items() if name not in _RETIRED}
     if values.keys() != names:
         unknown, missing = sorted(values.keys() - names), sorted(names - values.keys())
         raise ValueError(f"{unknown[0]} is no threshold" if unknown else f"{missing[0]} is missing")

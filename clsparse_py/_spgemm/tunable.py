@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,9 @@ import pyopencl as cl
 from typing_extensions import override
 
 from clsparse_py._spgemm.analysis import Work, analyse
+from clsparse_py._spgemm.bin_choice import NAMES, BinFeatures, ProductFeatures
+from clsparse_py._spgemm.bins import Bins
+from clsparse_py._spgemm.choice import GIVEN, LAST, Choice, parse_choice
 from clsparse_py._spgemm.count import count
 from clsparse_py._spgemm.decide import decide, speculation_for
 from clsparse_py._spgemm.features import Features
@@ -74,9 +77,7 @@ CANDIDATES: dict[str, tuple[float, ...]] = {
     "min_adjacent_share": (0.1, 0.25, 0.5),
     "min_staged_share": (0.1, 0.25, 0.5),
     "min_listed_by_mean": (1, 2, 4, 16),
-    "max_products_by_mean": (8, 16, 32, 64, 128),
     "min_merged_compression": (2, 3, 4, 6),
-    "min_window_entries": (2, 4, 8, 16),
     "max_joined_rows": (1 << 8, 1 << 10, 1 << 12),
     "max_joined_places": (1 << 19, 1 << 21, 1 << 23),
     "max_side_groups": (1, 4, 16),
@@ -91,7 +92,24 @@ CANDIDATES: dict[str, tuple[float, ...]] = {
     "min_merge_items": (2, 4, 8),
     "merge_item_length": (8, 16, 32),
     "max_merge_lanes": (8, 16, 32),
+    "max_hash_products": (256, 512, 1024),
+    "hash_items": (2, 4, 8, 16),
+    "large_hash_lanes": (64, 128, 256),
+    "large_hash_items": (2, 4, 8),
+    "max_slots": (1024, 2048, 4096),
+    "min_span": (256, 512, 1024),
+    "max_span": (2048, 4096, 8192),
+    "min_paired_span": (1024, 2048, 4096),
+    "span_entries": (32, 64, 128),
+    "span_loads": (1, 2, 4),
 }
+#: What may make a bin instead of what the strategy gives.
+_CHOICES = {
+    True: (GIVEN, LAST, "reg-merge:together", "reg-hash", "large-hash", "dense-windows", "esc-local", "esc"),
+    False: (GIVEN, LAST, "reg-merge:together", "hash", "dense", "dense-windows", "esc"),
+}
+#: Bins of a product that are measured, and the share of the work that each has to have.
+_MAX_BINS, _MIN_SHARE = 3, 0.1
 
 
 def _labels(*, several: bool) -> tuple[str, ...]:
@@ -100,6 +118,22 @@ def _labels(*, several: bool) -> tuple[str, ...]:
         longest: f"reg-merge:{longest}:{_MERGED}:{_ALONE}" if longest else "" for _, each in _METHODS[several] for longest in each
     }
     return tuple(" ".join(methods.format(merged[longest]).split()) for methods, each in _METHODS[several] for longest in each)
+
+
+@dataclass
+class BinOfProduct:
+    """A bin of a product.
+
+    Attributes
+    ----------
+    number : int
+        Among those of the untuned strategy.
+    labels : tuple of str
+        The choices by which other accumulators make the rows, each other way once.
+    """
+
+    number: int
+    labels: tuple[str, ...]
 
 
 @dataclass
@@ -116,6 +150,8 @@ class SpgemmProblem:
         The same on the device.
     features : dict of str to float
         What is known before the analysis.
+    bin : BinOfProduct, optional
+        The bin that is asked about, if one is.
     C : csr_array, optional
         What the last run made.
     """
@@ -126,6 +162,7 @@ class SpgemmProblem:
     A: csr_array
     B: csr_array
     features: dict[str, float]
+    bin: BinOfProduct | None = None
     C: csr_array | None = field(default=None, repr=False)
 
     @functools.cached_property
@@ -136,11 +173,20 @@ class SpgemmProblem:
         return x, left @ (right @ x), abs(left) @ (abs(right) @ x)
 
 
+def _with_most_work(bins: Bins, work: Work) -> list[int]:
+    """Return the numbers of the bins with most of the products, as far as their limits tell."""
+    products = [
+        n * min(bin_.max_products or work.max_products, work.max_products) for bin_, n in zip(bins, work.taken, strict=True)
+    ]
+    ranked = sorted(range(1, len(bins)), key=products.__getitem__, reverse=True)[:_MAX_BINS]
+    return [number for number in ranked if products[number] > _MIN_SHARE * sum(products)]
+
+
 class SpgemmTunable(Tunable[SpgemmProblem]):
     """SpGEMM as the tuner takes it, see `tuning.tunable.Tunable`: a matrix times itself or, if not square, its transposed."""
 
     operation = "spgemm"
-    questions = ("strategy", "thresholds")
+    questions = ("bin", "strategy", "thresholds")
     descents = ("thresholds",)
     waits = True
     parameters = (
@@ -150,6 +196,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
         Parameter("max_length", (0, 4, 8, 16, 32, 64, 128, 256), 256, "entries of a row of A that is merged, at most"),
         Parameter("max_products", (_MERGED,), _MERGED, "products of a row that a team merges, at most"),
         Parameter("max_item_products", (_ALONE,), _ALONE, "products of a row that a single work-item merges, at most"),
+        Parameter("accumulator", tuple(dict.fromkeys((*_CHOICES[True], *_CHOICES[False]))), GIVEN, "of a bin"),
     )
 
     @override
@@ -193,7 +240,57 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
         """Return the declared strategies, whose last methods take what a device has no room for, or a descent's first steps."""
         if question == "thresholds":
             return descent.UNTUNED, *descent.neighbours(descent.UNTUNED, self.thresholds(device, dtype, question), CANDIDATES)
+        if question == "bin":
+            return _CHOICES[device.resident > 1]
         return _labels(several=device.resident > 1)
+
+    @override
+    def subjects(self, problem: SpgemmProblem, question: str) -> Sequence[SpgemmProblem]:
+        """Return the product; of "bin" the bins with most of the work that other accumulators could make, too."""
+        if question != "bin":
+            return (problem,)
+        device, dtype = describe(problem.queue.device), problem.A.dtype.name
+        request = Request(strategy=parse(self.default(device, dtype, "strategy", problem.features)))
+        with supposing(self._changed(device, dtype, descent.UNTUNED)):
+            operands = operands_of(problem.A, problem.B, request)
+            features, product, refused = operands.features, operands.product, operands.refused
+            kind = product.kind
+            if speculation_for(kind, features, refused) is not None:
+                return ()
+            decision = decide(kind, features, request, operands.budget, refused)
+            work = analyse(operands.chain, product.shape, operands.a.nnz, product.structure, decision.bins)
+            operands.chain.finish()
+
+            def shares(choices: Mapping[int, Choice]) -> object:
+                found = refine(kind, features, decision._replace(choices=choices), work, operands.budget, refused).shares
+                return [(bin_.accumulator, n) for bin_, n in found]
+
+            shared, found = ProductFeatures(kind, features, decision.bins, work), []
+            for number in _with_most_work(decision.bins, work):
+                # The first are the choices that change nothing, as labels that do alike are measured once.
+                ways = {str(shares({number: parse_choice(GIVEN)})): GIVEN}
+                for label in _CHOICES[device.resident > 1]:
+                    ways.setdefault(str(shares({number: parse_choice(label)})), label)
+                if len(ways) > 1:
+                    own = BinFeatures(shared, number)
+                    of_bin = BinOfProduct(number, tuple(ways.values()))
+                    found.append(replace(problem, features={name: own[name] for name in NAMES}, bin=of_bin))
+            return found
+
+    @override
+    def promising(
+        self,
+        device: Device,
+        dtype: str,
+        subject: SpgemmProblem,
+        question: str,
+        measured: Mapping[str, Sequence[tuple[Mapping[str, float], Mapping[str, float]]]],
+        exhaustive: bool,
+    ) -> tuple[str, ...]:
+        """Return the labels by which a product, or a bin of it, is made in different ways."""
+        if subject.bin is not None:
+            return subject.bin.labels
+        return super().promising(device, dtype, subject, question, measured, exhaustive)
 
     @override
     def thresholds(self, device: Device, dtype: str, question: str) -> Mapping[str, float]:
@@ -250,7 +347,8 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
                 chain = operands.chain
                 work = works[bins.limits] = analyse(chain, product.shape, operands.a.nnz, product.structure, bins)
                 chain.finish()
-            each = [(bin_, rows) for bin_, rows in refine(kind, features, decision, work, refused) if rows]
+            shares = refine(kind, features, decision, work, operands.budget, refused).shares
+            each = [(bin_, rows) for bin_, rows in shares if rows]
             steps = [(bin_.accumulator, bin_.limits, rows, are_long(kind, bin_, rows, m)) for bin_, rows in each]
             made_of = product._replace(n_products=work.n_products, bound=work.bound)
             making = [bin_ for bin_, _ in each if bin_.accumulator is not None]
@@ -263,8 +361,8 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
         return subject.features
 
     @override
-    def parse(self, question: str, label: str) -> Strategy | Mapping[str, float]:
-        """Return a strategy by its label, or the changes of thresholds that a label tells.
+    def parse(self, question: str, label: str) -> Strategy | Choice | Mapping[str, float]:
+        """Return a strategy or what makes a bin by its label, or the changes of thresholds that a label tells.
 
         Raises
         ------
@@ -273,6 +371,8 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
         """
         if question == "strategy":
             return parse(label)
+        if question == "bin":
+            return parse_choice(label)
         changes = descent.changes_of(label)
         for name, value in changes.items():
             if value not in CANDIDATES.get(name, ()):
@@ -281,18 +381,31 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
 
     @override
     def prepare(self, subject: SpgemmProblem, question: str, label: str) -> Callable[[], list[cl.Event]]:
-        """Return what makes the product by a strategy or by thresholds, analysis and all. Its first call builds kernels."""
+        """Return what makes the product by a strategy, a choice for a bin or thresholds, analysis and all.
+
+        Its first call builds kernels.
+        """
         if question == "strategy":
             return self.run(subject, label, descent.UNTUNED)
         device, dtype = describe(subject.queue.device), subject.A.dtype.name
-        return self.run(subject, self.default(device, dtype, "strategy", subject.features), label)
+        strategy = self.default(device, dtype, "strategy", subject.features)
+        if subject.bin is not None:
+            return self.run(subject, strategy, descent.UNTUNED, {subject.bin.number: parse_choice(label)})
+        return self.run(subject, strategy, label)
 
     def run(
-        self, subject: SpgemmProblem, strategy: str | None = None, thresholds: str | None = None
+        self,
+        subject: SpgemmProblem,
+        strategy: str | None = None,
+        thresholds: str | None = None,
+        choices: Mapping[int, Choice] | None = None,
     ) -> Callable[[], list[cl.Event]]:
-        """Return what makes the product by a strategy and thresholds, by their labels; by the device's profile without."""
+        """Return what makes the product by a strategy and thresholds, by their labels, and choices by the numbers of bins.
+
+        What is not given is the device's profile's.
+        """
         A, B = subject.A, subject.B
-        request = Request(strategy=None if strategy is None else parse(strategy))
+        request = Request(strategy=None if strategy is None else parse(strategy), choices=choices)
         numbers = None if thresholds is None else self._changed(describe(subject.queue.device), A.dtype.name, thresholds)
 
         def make() -> list[cl.Event]:
@@ -307,10 +420,10 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
 
     @override
     def default(self, device: Device, dtype: str, question: str, features: Mapping[str, float]) -> str:
-        """Return the strategy of the shipped profile for a device of this type, or that no threshold is changed."""
+        """Return the answer of the shipped profile for a device of this type, or that no threshold is changed."""
         if question == "thresholds":
             return descent.UNTUNED
-        return default(device, self.operation, dtype, question, features, parse).label
+        return default(device, self.operation, dtype, question, features, parse_choice if question == "bin" else parse).label
 
     @override
     def verify(self, subject: SpgemmProblem) -> bool:

@@ -103,7 +103,8 @@ def train(device: Device, checkpoint: Checkpoint, tunables: Mapping[str, Tunable
                     answers[question] = found
             if answers:
                 by_trees = {question: answer for question, answer in answers.items() if question not in tunable.descents}
-                complete = by_trees and len(by_trees) == len(tunable.questions) - len(tunable.descents)
+                # A question may have nothing to ask of, as that of bins where one kernel makes all rows.
+                complete = {each.question for each in observations} - {*tunable.descents} == by_trees.keys() != set()
                 together = whole(observations, by_trees) if complete else []
                 thresholds = {
                     question: tunable.thresholds(device, dtype, question) for question in answers if question in tunable.descents

@@ -138,7 +138,8 @@ def given(tree: Tree, features: Mapping[str, float]) -> Tree:
         tree = tree.then if features[tree.feature] <= tree.at_most else tree.otherwise
     if isinstance(tree, Leaf):
         return tree
-    return Split(tree.feature, tree.at_most, given(tree.then, features), given(tree.otherwise, features))
+    then, otherwise = given(tree.then, features), given(tree.otherwise, features)
+    return then if then == otherwise else Split(tree.feature, tree.at_most, then, otherwise)
 
 
 def bare(tree: Tree) -> Tree:

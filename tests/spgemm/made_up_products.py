@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from platforms import PLATFORMS
 
-from clsparse_py._spgemm.features import Features
+from clsparse_py._spgemm.features import Budget, Features
 from clsparse_py._spgemm.kernels import KernelTypes
 from clsparse_py._spgemm.kind import Kind
 from clsparse_py._spgemm.thresholds import Thresholds, thresholds_of
@@ -14,8 +14,9 @@ from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device, Portability, describe
 from clsparse_py.structure import Facts
 
-__all__ = ["TYPES", "device", "kind_on", "limits", "square"]
+__all__ = ["PLENTY", "TYPES", "device", "kind_on", "limits", "square"]
 
+PLENTY = Budget(1 << 40, 1 << 40)
 TYPES = KernelTypes("numeric", "int32", arithmetic=Arithmetic("float64", "float64"), c_index="int32")
 
 

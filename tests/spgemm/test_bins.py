@@ -8,7 +8,7 @@ import pytest
 from made_up_products import TYPES, device
 
 from clsparse_py._spgemm.bins import EMPTY
-from clsparse_py._spgemm.registry import METHODS
+from clsparse_py._spgemm.registry import FAMILIES, METHODS
 from clsparse_py._spgemm.strategy import bins_for
 
 
@@ -19,6 +19,10 @@ def test_the_last_rule_takes_all(method: str, kind: str) -> None:
     assert bins[0] == EMPTY
     assert bins[-1].takes_all
     assert not any(bin_.takes_all for bin_ in bins[:-1])
+
+
+def test_each_method_is_of_a_family() -> None:
+    assert sorted(method for methods in FAMILIES.values() for method in methods) == sorted(METHODS)
 
 
 @pytest.mark.parametrize("kind", ["cpu", "gpu"])

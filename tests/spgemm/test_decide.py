@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from made_up_products import TYPES, device, kind_on, limits, square
+from made_up_products import PLENTY, TYPES, device, kind_on, limits, square
 
 from clsparse_py._spgemm.all_rows import staged_entries
 from clsparse_py._spgemm.bins import EMPTY, Bin, Bins
@@ -19,7 +19,6 @@ from clsparse_py._spgemm.strategy import parse
 from clsparse_py.device import Portability
 from clsparse_py.structure import Facts
 
-PLENTY = Budget(1 << 40, 1 << 40)
 GRID = square(10**6, 5, 5, adjacent=0.4)
 
 

@@ -10,6 +10,7 @@ import pyopencl as cl
 import pytest
 import scipy.sparse as sp
 from accumulators import TEAMS, Give, Team, over_teams
+from made_up_products import limits
 from pairs import combinations
 from platforms import has_fp64, queue_on
 from problems import assert_product, device_matrix, random_matrix, rows_of
@@ -228,12 +229,17 @@ def test_teams(portability: Portability, lanes: int, fence: str) -> None:
 
 
 def test_bins() -> None:
+    shipped = limits()
     wide = replace(types("float32"), index="int64", wide=True)
-    assert [each.columns for each in dense_spans(of_gpu(PTX), types("float32"))] == [512, 1024, 2048, 4096]
-    assert [each.columns for each in dense_spans(of_gpu(PTX), types("float64"))] == [512, 1024, 2048]
-    assert [each.columns for each in dense_spans(of_gpu(PTX), types("complex128"))] == [512, 1024]
-    assert [each.columns for each in dense_spans(of_gpu(PTX), wide)] == [512, 1024, 2048, 4096]
-    assert [each.columns for each in dense_spans(of_gpu(WAVE, 64 << 10), types("float64"))] == [512, 1024, 2048]
+    assert [each.columns for each in dense_spans(of_gpu(PTX), types("float32"), shipped)] == [512, 1024, 2048, 4096]
+    assert [each.columns for each in dense_spans(of_gpu(PTX), types("float64"), shipped)] == [512, 1024, 2048]
+    assert [each.columns for each in dense_spans(of_gpu(PTX), types("complex128"), shipped)] == [512, 1024]
+    assert [each.columns for each in dense_spans(of_gpu(PTX), wide, shipped)] == [512, 1024, 2048, 4096]
+    assert [each.columns for each in dense_spans(of_gpu(WAVE, 64 << 10), types("float64"), shipped)] == [512, 1024, 2048]
     assert DenseSpan(4096).legal(of_gpu(PTX), types("float64"))
     assert not DenseSpan(4096).legal(of_gpu(PTX), types("complex128"))
-    assert dense_spans(of_gpu(PTX, 2 << 10), types("float64")) == ()
+    assert dense_spans(of_gpu(PTX, 2 << 10), types("float64"), shipped) == ()
+    others = replace(shipped, min_span=256, max_span=1024, min_paired_span=64, span_entries=32, span_loads=4)
+    assert dense_spans(of_gpu(PTX), types("float32"), others)[::2] == tuple(
+        DenseSpan(columns, entries=32, ahead=4) for columns in (256, 1024)
+    )

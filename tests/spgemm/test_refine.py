@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 import pytest
-from made_up_products import TYPES, device, kind_on, limits, square
+from made_up_products import PLENTY, TYPES, device, kind_on, limits, square
 from pyopencl import array as cl_array
 
 from clsparse_py._spgemm.all_rows import alone, small
@@ -72,20 +72,21 @@ def product(nnz: int, n_columns: int) -> Features:
 def in_the_end(bins: Bins, found: Work, of: Features, *, is_auto: bool = True) -> dict[str, int]:
     """Rows of each accumulator that has some."""
     decision = Decision(bins, Reason("made up"), is_auto)
-    return {f"{bin_.method} {bin_.max_products}": n for bin_, n in refine(kind_on("gpu"), of, decision, found) if n}
+    shares = refine(kind_on("gpu"), of, decision, found, PLENTY).shares
+    return {f"{bin_.method} {bin_.max_products}": n for bin_, n in shares if n}
 
 
 def test_one_bin_takes_all_rows_of_a_small_product() -> None:
     bins = bins_for("auto", device("gpu"), TYPES, 100)
     found = work({0: 10, 3: 40, 5: 50}, len(bins), 1000, 30)
     found.longest_row = 6
-    (empty, n_empty), (bin_, n) = refine(kind_on("gpu"), square(100, 3), Decision(bins, Reason(""), True), found)
+    (empty, n_empty), (bin_, n) = refine(kind_on("gpu"), square(100, 3), Decision(bins, Reason(""), True), found, PLENTY).shares
     assert (empty, n_empty, n) == (EMPTY, 10, 90)
     assert bin_.accumulator == Merge(1, 8)
     assert bin_.takes_empty
     # Unless its kernel is refused.
-    shares = refine(kind_on("gpu"), square(100, 3), Decision(bins, Reason(""), True), found, {bin_.accumulator})
-    assert len(shares) == len(bins)
+    shares = refine(kind_on("gpu"), square(100, 3), Decision(bins, Reason(""), True), found, PLENTY, {bin_.accumulator}).shares
+    assert shares[-1] == (bins[5], 90)  # the few of another bin go there too
 
 
 def test_a_named_method_keeps_its_bins_unless_rows_are_short_and_merged() -> None:
@@ -93,7 +94,8 @@ def test_a_named_method_keeps_its_bins_unless_rows_are_short_and_merged() -> Non
         bins = bins_for(method, device("gpu"), TYPES, 10**6)
         found = work({1: 10, 2: 90}, len(bins), 10**6, 200)
         found.longest_row = 5
-        shares = [(bin_, n) for bin_, n in refine(kind_on("gpu"), square(100, 3), Decision(bins, Reason("")), found) if n]
+        found_shares = refine(kind_on("gpu"), square(100, 3), Decision(bins, Reason("")), found, PLENTY).shares
+        shares = [(bin_, n) for bin_, n in found_shares if n]
         merged = alone(limits(), 5, 200, 0)
         assert shares == ([(merged, 100)] if short else [(bins[1], 10), (bins[2], 90)])
 

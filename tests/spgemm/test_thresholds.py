@@ -67,6 +67,8 @@ def test_shapes_follow_thresholds() -> None:
         ("expected_fill", 2, "must be a share up to 1"),
         ("max_small_products", 1e29, "must be a number from 0"),
         ("esc_item_products", 64, "must be a whole number from 1 to 32"),
+        ("min_span", 768, "must be a power of two"),
+        ("min_span", 8192, "must rise"),
         ("fastest", 1, "fastest is no threshold"),
     ],
 )
@@ -87,11 +89,14 @@ def test_the_closest_profile_decides_on_each(decided_by: DecidedBy) -> None:
     gpu = device()
     usual = thresholds_of(gpu, TYPES)
     single = replace(TYPES, arithmetic=Arithmetic("float32", "float32"))
-    mine = {"any": {"max_products_by_mean": {"value": 8}}, "float64": {"sort_items": {"value": 2}}}
+    mine = {"any": {"max_joined_rows": {"value": 8}}, "float64": {"sort_items": {"value": 2}}}
     decided_by(gpu, {}, {"spgemm": mine})
-    assert thresholds_of(gpu, TYPES).items() == replace(usual, max_products_by_mean=8, sort_items=2).items()
-    assert thresholds_of(gpu, single).items() == replace(usual, max_products_by_mean=8).items()
+    assert thresholds_of(gpu, TYPES).items() == replace(usual, max_joined_rows=8, sort_items=2).items()
+    assert thresholds_of(gpu, single).items() == replace(usual, max_joined_rows=8).items()
     assert thresholds_of(device("cpu"), TYPES).items() != usual.items()
+    # Numbers for which there are trees today decide nothing.
+    decided_by(gpu, {}, {"spgemm": {"any": {"max_products_by_mean": {"value": 8}, "sort_items": {"value": 2}}}})
+    assert thresholds_of(gpu, TYPES).items() == replace(usual, sort_items=2).items()
 
 
 def test_a_profile_without_a_threshold_raises(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from clsparse_py._spgemm.methods.dense_chunked import DenseChunked
 from clsparse_py._spgemm.methods.dense_span import dense_spans
 from clsparse_py._spgemm.methods.dense_windows import DenseWindows
 
-__all__ = ["CHUNKED", "FILLED", "WINDOWS", "dense", "dense_span"]
+__all__ = ["CHUNKED", "FILLED", "WINDOWS", "dense", "dense_span", "dense_windows"]
 
 #: Any row on CPU devices, with an accumulator as wide as B.
 CHUNKED = Bin("dense", DenseChunked(), takes_empty=True, as_wide=True)
@@ -28,4 +28,9 @@ def dense_span(on: Setting) -> tuple[Bin, ...]:
     """Return the bins of "dense" for rows that span few columns: on CPU devices none."""
     if on.device.resident == 1:
         return ()
-    return tuple(Bin("dense", each, max_span=each.columns) for each in dense_spans(on.device, on.types))
+    return tuple(Bin("dense", each, max_span=each.columns) for each in dense_spans(*on))
+
+
+def dense_windows(_on: Setting) -> tuple[Bin, ...]:
+    """Return the bin of "dense" for any row, window by window."""
+    return (FILLED,)

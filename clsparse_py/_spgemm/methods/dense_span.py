@@ -9,15 +9,12 @@ from typing_extensions import Self, override
 from clsparse_py._spgemm.kernels import KernelTypes
 from clsparse_py._spgemm.methods.team import Team
 from clsparse_py._spgemm.methods.team_sync import SynchronisedKernel
+from clsparse_py._spgemm.thresholds import Thresholds
 from clsparse_py.device import Device
 from clsparse_py.records import dataclass
 
 __all__ = ["DenseSpan", "DenseSpanKernel", "dense_spans"]
 
-#: Columns of the bins.
-_BINS = (512, 1024, 2048, 4096)
-#: From how many columns on two work-groups have to be resident: one of a few lanes alone leaves a compute unit idle.
-_LARGE = 2048
 #: Bytes that compilers may leave between arrays of local memory.
 _BETWEEN = 64
 #: Lanes of a team that only barriers synchronise.
@@ -115,7 +112,14 @@ def _without_barrier(device: Device) -> int:
     return device.portability.lane_width if device.portability.lanes == "bpermute" else _LANES
 
 
-def dense_spans(device: Device, types: KernelTypes) -> tuple[DenseSpan, ...]:
+def dense_spans(device: Device, types: KernelTypes, thresholds: Thresholds) -> tuple[DenseSpan, ...]:
     """Return the bins by columns, smallest first, of which local memory holds a row, and two of the large ones."""
-    found = (DenseSpan(columns) for columns in _BINS)
-    return tuple(each for each in found if each.legal(device, types, 2 if each.columns >= _LARGE else 1))
+    narrowest, widest, paired, entries, ahead = (
+        int(each)
+        for each in (
+            thresholds.min_span, thresholds.max_span, thresholds.min_paired_span, thresholds.span_entries, thresholds.span_loads,
+        )
+    )  # fmt: skip
+    bits = range(narrowest.bit_length() - 1, widest.bit_length())
+    found = (DenseSpan(1 << bit, entries=entries, ahead=ahead) for bit in bits)
+    return tuple(each for each in found if each.legal(device, types, 2 if each.columns >= paired else 1))

@@ -16,6 +16,7 @@ from clsparse_py._spgemm.methods.base import Product, Result, Rows
 from clsparse_py._spgemm.methods.dense_windows import DenseWindows
 from clsparse_py._spgemm.methods.team import Team, varied
 from clsparse_py._spgemm.methods.team_sync import SynchronisedKernel
+from clsparse_py._spgemm.thresholds import Thresholds
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain
 from clsparse_py.records import dataclass
@@ -24,10 +25,11 @@ __all__ = ["Hash", "HashKernel", "LargeHash", "hash_", "hashes", "large_hash", "
 
 _log = logging.getLogger(__name__)
 
-#: Most products of a row in the bins of Liu et al., Section 3.4, and in those above.
-_PRODUCTS = tuple(2**k for k in range(1, 10))
-_MANY_PRODUCTS = tuple(2**k for k in range(10, 16))
-#: Most entries of A of a row whose products are shared out.
+#: Bins double from this on, as in Liu et al., Section 3.4; those of "large-hash" from the other.
+_MIN_PRODUCTS, _MIN_MANY = 2, 1024
+#: Slots of a table with sums, at least.
+_MIN_SLOTS = 128
+#: Most entries of A of a row whose products are shared out: a kernel has a place for the first product of each.
 _LENGTH = 1024
 #: Slots up to which sorting by counting smaller ones is quicker than a network.
 _RANKED = 64
@@ -179,34 +181,38 @@ def _has_atomics(device: Device, types: KernelTypes) -> bool:
     return size == 4 or (size == 8 and device.int64_atomics)
 
 
-def hashes(device: Device, types: KernelTypes, *, registers: bool) -> tuple[Hash, ...]:
+def hashes(device: Device, types: KernelTypes, thresholds: Thresholds, *, registers: bool) -> tuple[Hash, ...]:
     """Return the accumulators of "hash", or with ``registers`` of "reg-hash": none if columns need 64 bits."""
     if types.wide:
         return ()
-    found = []
-    for products in _PRODUCTS:
-        # Rows of A and B are about as long as each other; in the paper the registers of a lane hold eight products.
-        lanes = min(max(products // 8, 1), 32) if registers else 1 << (products.bit_length() - 1) // 2
-        items = (2 if device.resident == 1 else 8) if registers else 0
-        found.append(Hash(products, min(lanes, device.resident), items))
+    found, items = [], int(thresholds.hash_items)
+    for products in _doubling(_MIN_PRODUCTS, int(thresholds.max_hash_products)):
+        # Rows of A and B are about as long as each other.
+        lanes = min(max(products // items, 1), 32) if registers else 1 << (products.bit_length() - 1) // 2
+        found.append(Hash(products, min(lanes, device.resident), items if registers else 0))
     return tuple(each for each in found if each.record(device, types, True).row_bytes <= device.local_memory)
 
 
-def large_hashes(device: Device, types: KernelTypes) -> tuple[LargeHash, ...]:
+def _doubling(first: int, last: int) -> tuple[int, ...]:
+    return tuple(1 << bit for bit in range(first.bit_length() - 1, last.bit_length()))
+
+
+def large_hashes(device: Device, types: KernelTypes, thresholds: Thresholds) -> tuple[LargeHash, ...]:
     """Return the accumulators of "large-hash": none if columns need 64 bits."""
     if types.wide:
         return ()
-    lanes, items = (1, 2) if device.resident == 1 else (128, 4)
+    lanes, items = min(int(thresholds.large_hash_lanes), device.resident), int(thresholds.large_hash_items)
 
     def fits(products: int, slots: int, of: KernelTypes, budget: int) -> bool:
         return LargeHash(products, lanes, items, lanes, slots=slots).record(device, of, True).row_bytes <= budget
 
     # Rows of C have far fewer entries than products as a rule; several work-groups are to be resident.
-    slots = next(slots for slots in (2048, 1024, 512, 256, 128) if fits(slots, slots, types, device.local_memory * 2 // 3))
+    sizes = reversed(_doubling(_MIN_SLOTS, int(thresholds.max_slots)))
+    slots = next(slots for slots in sizes if fits(slots, slots, types, device.local_memory * 2 // 3))
     symbolic = types.of("symbolic")
     return tuple(
         LargeHash(products, lanes, items, lanes, slots=slots, counts=fits(products, slots, symbolic, device.local_memory))
-        for products in _MANY_PRODUCTS
+        for products in _doubling(_MIN_MANY, int(thresholds.max_large_products))
     )
 
 
@@ -216,14 +222,14 @@ def _bins(method: str, accumulators: tuple[Hash, ...]) -> tuple[Bin, ...]:
 
 def hash_(on: Setting) -> tuple[Bin, ...]:
     """Return the bins of "hash": by products."""
-    return _bins("hash", hashes(on.device, on.types, registers=False))
+    return _bins("hash", hashes(*on, registers=False))
 
 
 def reg_hash(on: Setting) -> tuple[Bin, ...]:
     """Return the bins of "reg-hash": by products."""
-    return _bins("reg-hash", hashes(on.device, on.types, registers=True))
+    return _bins("reg-hash", hashes(*on, registers=True))
 
 
 def large_hash(on: Setting) -> tuple[Bin, ...]:
     """Return the bins of "large-hash": by products, above those of "hash" and smaller rows with them."""
-    return _bins("large-hash", large_hashes(on.device, on.types))
+    return _bins("large-hash", large_hashes(*on))
