@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
@@ -18,6 +19,7 @@ from clsparse_py.distributed.border import Border
 from clsparse_py.distributed.communicator import Communicator
 from clsparse_py.distributed.division import Division, by_boundaries, by_entries, by_rows, of_shares
 from clsparse_py.distributed.halo import Halo
+from clsparse_py.distributed.products import entry_by_entry, product
 from clsparse_py.distributed.shared import Distributed
 from clsparse_py.distributed.split import Parts, joined, split
 from clsparse_py.distributed.systems import DividedProblem
@@ -237,16 +239,17 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
     # ---- products
 
     def __matmul__(self, other: Any) -> Any:
-        """Return ``A @ x`` or ``A @ X``.
+        """Return ``A @ x``, ``A @ X`` or ``A @ B``.
 
         Parameters
         ----------
-        other : vector, numpy.ndarray or pyopencl.array.Array
+        other : vector, numpy.ndarray, pyopencl.array.Array or csr_array
             A `vector`; or NumPy's whole, the same on every rank; or this rank's entries on its device. Of one or two dimensions.
+            Or a matrix over the same ranks.
 
         Returns
         -------
-        vector, numpy.ndarray or pyopencl.array.Array
+        vector, numpy.ndarray, pyopencl.array.Array or csr_array
             As ``other``, whole if that is.
 
         Raises
@@ -254,8 +257,8 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         ValueError
             It has another length, or is divided otherwise than the columns.
         """
-        if isinstance(other, Distributed) and not isinstance(other, vector):
-            return NotImplemented
+        if isinstance(other, csr_array | Transposed):
+            return product(self, _rows_of(other))
         return multiplied(self, other, self.columns, self.rows, self._times)
 
     def _times(self, x: cl_array.Array) -> cl_array.Array:
@@ -296,6 +299,15 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         made = object.__new__(type(self))
         made._hold(self.comm, self.rows, self.columns, apply(self.local), apply(self.remote), self.halo)
         return made
+
+    def __add__(self, other: Any) -> Any:
+        return self._with(other, operator.add)
+
+    def __sub__(self, other: Any) -> Any:
+        return self._with(other, operator.sub)
+
+    def _with(self, other: Any, apply: Callable[[Any, Any], Any]) -> Any:
+        return entry_by_entry(self, _rows_of(other), apply) if isinstance(other, csr_array | Transposed) else NotImplemented
 
     def __mul__(self, other: Any) -> Any:
         return self._mapped(lambda part: part * other) if np.isscalar(other) else NotImplemented
@@ -399,6 +411,11 @@ def _without_duplicates(A: device_array) -> device_array:
         A = A.copy()
         A.sum_duplicates()
     return A
+
+
+def _rows_of(A: csr_array | Transposed) -> csr_array:
+    """Return a matrix by its rows."""
+    return A.tocsr() if isinstance(A, Transposed) else A
 
 
 def _as_scipys(S: Any) -> Any:

@@ -53,7 +53,7 @@ class Transposed(Distributed):
     def __matmul__(self, other: Any) -> Any:
         """Return the product with a dense operand, as of `csr_array`."""
         if isinstance(other, Distributed) and not isinstance(other, vector):
-            return NotImplemented
+            return self.tocsr() @ other
         return multiplied(self, other, self.columns, self.rows, self.T._transposed_times)
 
     def diagonal(self, k: int = 0) -> vector:
