@@ -150,6 +150,9 @@ _SPMM = [
     "uniform16_200k",
     "long_rows_40",
 ]
+# Symmetric positive definite: PyAMG takes seconds for each.
+_MULTIGRID = ["fd2d5_256", "fd3d7_40", "fd2d5_1024", "fe2d9_1024", "fd3d7_101", "fe3d27_60"]
+_MULTIGRID_GPU = ["fd2d5_2048", "fd3d7_160"]
 
 #: Graphs, the real ones where `CLSPARSE_MATRICES` has them.
 _GRAPHS = [
@@ -157,7 +160,20 @@ _GRAPHS = [
     "MIT8", "as-caida", "facebook_combined", "prone_dblp",
 ]  # fmt: skip
 
-SUITES = ("quick", "paper", "paper-spmv", "paper-spgemm", "paper-amg", "spmm", "graphs", "small", "bins", "table2", "full")
+SUITES = (
+    "quick",
+    "paper",
+    "paper-spmv",
+    "paper-spgemm",
+    "paper-amg",
+    "multigrid",
+    "spmm",
+    "graphs",
+    "small",
+    "bins",
+    "table2",
+    "full",
+)
 
 
 def names() -> list[str]:
@@ -187,6 +203,7 @@ def suite(name: str, *, cpu: bool) -> list[str]:
         "paper-spmv": paper_spmv,
         "paper-spgemm": _PAPER_SPGEMM + ([] if cpu else _PAPER_SPGEMM_GPU),
         "paper-amg": _PAPER_AMG,
+        "multigrid": _MULTIGRID + ([] if cpu else _MULTIGRID_GPU),
         "spmm": _SPMM,
         "graphs": _graphs(),
         "small": list(_SMALL),

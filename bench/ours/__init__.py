@@ -6,7 +6,7 @@ import pyopencl as cl
 
 from bench import problems
 from bench.contestants import Contestant
-from bench.ours import elementwise, indexing, primitives, sddmm, spgemm, spmm, spmv, sptrans, triangles
+from bench.ours import elementwise, indexing, multigrid, primitives, sddmm, spgemm, spmm, spmv, sptrans, triangles
 from bench.problems import triangles as triangles_of
 
 # Of the operations that have several.
@@ -45,4 +45,6 @@ def contestants(operation: str, queue: cl.CommandQueue, *, variants: list[str], 
         return spmm.contestants(queue)
     if operation in problems.GROUPS["indexing"]:
         return indexing.contestants(queue)
+    if operation in problems.GROUPS["multigrid"]:
+        return multigrid.contestants(queue)
     return primitives.contestants(operation, queue)

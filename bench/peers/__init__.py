@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
-NAMES = ("scipy", "mkl", "numba", "graphblas", "cusparse", "numpy", "cupy", "pyopencl")
+NAMES = ("scipy", "mkl", "numba", "graphblas", "cusparse", "numpy", "cupy", "pyopencl", "pyamg")
 
 
 def load(name: str) -> ModuleType:

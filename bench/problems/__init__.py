@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable
 
-from bench.problems import elementwise, indexing, sddmm, spgemm, spmm, spmv, sptrans, triangles
+from bench.problems import elementwise, indexing, multigrid, sddmm, spgemm, spmm, spmv, sptrans, triangles
 from bench.problems import primitives as _primitives
 from bench.problems.base import Problem
 from bench.problems.matrices import DTYPES
@@ -30,6 +30,10 @@ def _spmm(operation: str, name: str, dtype: str) -> Problem:
     return spmm.make(name, operation, dtype)
 
 
+def _multigrid(operation: str, name: str, dtype: str) -> Problem:
+    return multigrid.make(name, operation, dtype)
+
+
 _OF_MATRICES: dict[str, Callable[[str, str], Problem]] = {
     "spmv": spmv.make,
     "sptrans": sptrans.make,
@@ -40,6 +44,7 @@ _OF_MATRICES: dict[str, Callable[[str, str], Problem]] = {
     **{operation: functools.partial(_spmm, operation) for operation in spmm.OPERATIONS},
     **{operation: functools.partial(_elementwise, operation) for operation in elementwise.CALLS},
     **{operation: functools.partial(_indexed, operation) for operation in indexing.OPERATIONS},
+    **{operation: functools.partial(_multigrid, operation) for operation in multigrid.OPERATIONS},
 }
 OPERATIONS = (*_OF_MATRICES, *PRIMITIVES)
 GROUPS: dict[str, tuple[str, ...]] = {
@@ -48,6 +53,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "indexing": tuple(indexing.OPERATIONS),
     "spmm": tuple(spmm.OPERATIONS),
     "sddmm": tuple(sddmm.OPERATIONS),
+    "multigrid": multigrid.OPERATIONS,
 }
 
 # An input, an operation and a dtype by their names: what an entry of the results file is about.

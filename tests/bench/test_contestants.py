@@ -75,6 +75,20 @@ def test_every_peer_that_is_here_is_right(name: str, task: problems.Task, first_
         assert "failure" not in record, record
 
 
+def test_hierarchies_of_ours_and_of_pyamg_solve_their_systems(first_queue: cl.CommandQueue) -> None:
+    for operation in problems.GROUPS["multigrid"]:
+        task = made(("fd2d5_100", operation, "float64"), first_queue)
+        contestants = [
+            *ours.contestants(operation, first_queue, variants=[], methods=None),
+            *peers.load("pyamg").contestants(operation, first_queue),
+        ]
+        for record in runner.measure(task, contestants, rounds=1):
+            assert record["error"] <= 1, record
+            assert "iterations of CG" in record["detail"]
+        with pytest.raises(WrongResultError, match="residual"):
+            task.error((task.reference[0] * 0,))
+
+
 def test_peers_say_whether_they_can_run(first_queue: cl.CommandQueue) -> None:
     for name in peers.NAMES:
         peer = peers.load(name)
