@@ -443,8 +443,8 @@ def _of_aggregation(device: Device, arithmetic: Arithmetic) -> dict[str, program
     group, tile, index = min(128, device.max_work_group), work_group_of(device), arithmetic.index
     dtype = arithmetic.result.name if arithmetic.result.kind in "fc" else "float32"
     return {
-        "aggregation/advance": aggregation.Advance(group, index, "decide"),
-        **{f"aggregation/advance:{phase}": aggregation.Advance(group, index, phase) for phase in ("count", "decide", "release")},
+        "aggregation/advance": aggregation.Advance(group, index, "step"),
+        **{f"aggregation/advance:{phase}": aggregation.Advance(group, index, phase) for phase in ("count", "step")},
         "aggregation/begin": aggregation.Begin(group, index),
         "aggregation/choose": aggregation.Choose(group, index, False),
         "aggregation/choose:serial": aggregation.Choose(1, index, True),

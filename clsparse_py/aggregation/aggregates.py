@@ -12,7 +12,7 @@ from clsparse_py.aggregation.kernels import Advance, Begin, Choose, Join, Roots
 from clsparse_py.arithmetic import name_of
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.launch import Chain, spread
-from clsparse_py.memory import allocated, submit
+from clsparse_py.memory import allocated
 from clsparse_py.primitives.scan import enqueue_scan, summed
 from clsparse_py.programs import Built
 from clsparse_py.transfer import fetched
@@ -22,10 +22,12 @@ __all__ = ["Aggregates", "aggregates"]
 #: A block of the order of nodes reaches over so many times the mean distance to a node's first neighbour: on a grid, so many
 #: lines at least. Longer blocks make better aggregates, and take more steps.
 _LINES = 128
-#: Steps between two looks at how many nodes are undecided.
-_STEPS = 64
+#: Lists of nodes, of which a step reads one, fills another and lets the third be emptied.
+_TURNS = 3
+#: Steps between two looks at how many nodes are undecided: a multiple of the turns.
+_STEPS = 66
 #: Work-groups to a compute unit for the nodes of a step.
-_GROUPS_PER_UNIT = 4
+_GROUPS_PER_UNIT = 16
 
 
 class Aggregates(NamedTuple):
@@ -112,7 +114,7 @@ def aggregates(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array
     )
     is_cpu = chain.device.is_cpu
     choose, _ = chain.build(Choose(1 if is_cpu else group, name, is_cpu))
-    phases = () if is_cpu else tuple(chain.build(Advance(group, name, phase))[0] for phase in ("count", "decide", "release"))
+    phases = () if is_cpu else tuple(chain.build(Advance(group, name, phase))[0] for phase in ("count", "step"))
     groups, sizes = spread(chain.device, n, group, 64)
     state, numbers = allocated(queue, "states", n, np.dtype(np.uint32)), chain.scratch(n, index)
     chain.launch(begin, groups, *sizes, indptr, indices, state, numbers)
@@ -154,25 +156,20 @@ def _advanced(
 
     False: the graph is not symmetric; nothing is decided.
     """
-    count, decide, release = phases
-    waits, counters = chain.scratch(state.size, np.uint32), chain.scratch(5, np.uint32)
-    lists = [chain.scratch(state.size, graph.indptr.dtype) for _ in range(3)]
-    chain.fill(counters, 0, 5)
-    chain.launch(count, launch[0], *launch[1], *graph, state, waits, lists[0], counters)
-    if chain.read(counters, 1, 4)[0]:
+    count, step = phases
+    n = state.size
+    waits, ready = chain.scratch(n, np.uint32), chain.scratch(_TURNS * n, graph.indptr.dtype)
+    counters = chain.scratch(_TURNS + 1, np.uint32)
+    chain.fill(counters, 0, _TURNS + 1)
+    chain.launch(count, launch[0], *launch[1], *graph, state, waits, ready, counters)
+    *ready_now, is_asymmetric = chain.read(counters, _TURNS + 1)
+    if is_asymmetric:
         return False
-    group, decided = decide.parameters.work_group, lists[2]
-    sizes = decide.sizes(min(chain.device.compute_units * _GROUPS_PER_UNIT, -(-state.size // group)))
-    steps = []
-    for turn in (0, 1):
-        ready, after = lists[turn], lists[1 - turn]
-        of_decide = np.uint32(turn), *graph, state, ready, decided, counters
-        of_release = np.uint32(turn), *graph, state, waits, decided, after, counters
-        for built, arguments in ((decide, of_decide), (release, of_release)):
-            steps.append(built.kernel(*(each.base_data if isinstance(each, cl_array.Array) else each for each in arguments)))
-    while chain.read(counters, 1)[0]:
-        for kernel in steps * (_STEPS // 2):
-            submit(kernel, cl.enqueue_nd_range_kernel, chain.queue, kernel, *sizes)
+    groups, n_ready = min(chain.device.compute_units * _GROUPS_PER_UNIT, n), ready_now[0]
+    while n_ready:
+        for turn in range(_STEPS):
+            chain.launch(step, groups, np.uint32(turn % _TURNS), np.uint64(n), *graph, state, waits, ready, counters)
+        (n_ready,) = chain.read(counters, 1)
     return True
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -17,6 +18,8 @@ __all__ = ["Advance", "Begin", "Choose", "Join", "Nodes", "Orthonormal", "Roots"
 _MOST = 32
 #: Work-items that share the neighbours of a node.
 _LANES = 8
+#: Nodes that a work-group lists as no longer waited for, at most; those beyond have one work-item each.
+_LISTED = 256
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ class Advance(OfStructure):
     Attributes
     ----------
     phase : str
-        "count", "decide" or "release".
+        "count" or "step".
     """
 
     template = "aggregation/advance"
@@ -78,7 +81,9 @@ class Advance(OfStructure):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "phase": self.phase, "lanes": min(_LANES, self.work_group)}
+        lanes = math.gcd(_LANES, self.work_group)
+        sizes = {"lanes": lanes, "teams": self.work_group // lanes, "listed": _LISTED}
+        return {**super().arguments(), "phase": self.phase, **sizes}
 
 
 @dataclass(frozen=True)
