@@ -16,7 +16,7 @@ from clsparse_py._spmv.features import Features
 from clsparse_py._spmv.kernels import Adaptive, Combine, CountFeatures, Subvector, TotalFeatures
 from clsparse_py._spmv.masked import MaskedRows
 from clsparse_py._transpose import buckets
-from clsparse_py._transpose.kernels import Count, Gather, GatherChunked, Insert, Order, Sample, Unpack, tile
+from clsparse_py._transpose.kernels import AtOnce, Count, Gather, GatherChunked, Insert, Order, Sample, Unpack, tile
 from clsparse_py.aggregation import kernels as aggregation
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.canonical import Begins, Compact, Nonzeros
@@ -281,6 +281,8 @@ def _of_transposition(device: Device, arithmetic: Arithmetic) -> dict[str, progr
     group, index, item = min(256, device.max_work_group), arithmetic.index, np.dtype(arithmetic.a).itemsize
     tile_group, items = tile(device)
     return {
+        "transpose/at_once": AtOnce.legal(device, index, item),
+        "transpose/at_once:positions": AtOnce.legal(device, index, 0),
         "transpose/count": Count(group, index),
         "transpose/gather": Gather(tile_group, index, item, items),
         "transpose/gather:positions": Gather(tile_group, index, 0, items),

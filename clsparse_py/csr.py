@@ -447,7 +447,7 @@ class csr_array(Elementwise, Reductions, Indexing, SparseArray, one_dimensional=
         Of a sparse array, ours or SciPy's, the product is a `csr_array`, see `clsparse_py.spgemm`; of a one-dimensional one a
         `coo_array` of one dimension.
         """
-        if isinstance(other, cl_array.Array) and other.ndim in (1, 2):  # before SciPy is asked, which takes microseconds
+        if isinstance(other, cl_array.Array) and 0 < len(other.shape) < 3:  # before SciPy is asked, which takes microseconds
             return self._times(other)
         return super().__matmul__(other)
 
@@ -469,7 +469,7 @@ class csr_array(Elementwise, Reductions, Indexing, SparseArray, one_dimensional=
 
     @override
     def _times(self, dense: Any) -> Any:
-        return spmm(self, dense) if dense.ndim == 2 else spmv(self, dense)
+        return spmm(self, dense) if len(dense.shape) == 2 else spmv(self, dense)
 
     @override
     def _dense_times(self, dense: Any) -> Any:

@@ -6,19 +6,33 @@ import threading
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyopencl as cl
+from pyopencl import array as cl_array
 
 from clsparse_py.forked import is_forked, use_device
-from clsparse_py.memory import Pool, arena_of, note_use, submit, unordered
+from clsparse_py.memory import Arena, Pool, arena_of, array_of, forget_ended, note_use, submit, unordered
 from clsparse_py.transfer import Waits
 
-__all__ = ["Executable", "Launch"]
+__all__ = ["Executable", "Launch", "Ready"]
 
-#: The place of y's memory among a kernel's arguments; see `Executable._set`.
+#: The place of y's memory among a kernel's arguments; see `_arguments`.
 _Y = 3
+
+
+def _nothing() -> None:
+    """Stand for an operand that is gone."""
+
+
+class Ready(NamedTuple):
+    """What a product needs that only has the order of a queue to keep: the queue, its memory, and the launches."""
+
+    queue: cl.CommandQueue
+    arena: Arena
+    pool: Pool
+    commands: tuple[tuple[cl.Kernel, tuple[int], tuple[int]], ...]
 
 
 @dataclass
@@ -66,35 +80,36 @@ class Executable:
     launches: list[Launch] = field(default_factory=list)
     keep: list[Any] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
-    operands: tuple[Callable[[], Any], ...] = (lambda: None,) * 3
+    operands: tuple[Callable[[], Any], ...] = (_nothing,) * 3
+    # By identity, the buffers that the arguments are set to: those of the operands then.
+    memory: tuple[int, ...] = (0, 0, 0)
     scale: tuple[Any, ...] = ()
     y_offset: int = 0
     waits: Waits = field(default_factory=Waits)
     queue: cl.CommandQueue | None = None
     noted: tuple[int, ...] = ()
     last: tuple[cl.CommandQueue, cl.Event] | None = None
-    # What `_again` needs; set by `run` if this product may be repeated without asking for what its arrays wait for.
-    alone: tuple[Launch, Pool] | None = None
+    # What `repeat` and `renew` need; set by `run` if nothing but the queue's order has to be kept for this product.
+    ready: Ready | None = None
+    # Whether values and x, and y, as the arguments are set, were checked by who had the product run.
+    checked: tuple[bool, bool] = (False, False)
 
     def run(self, queue: cl.CommandQueue, operands: tuple[Any, ...], scale: tuple[Any, ...]) -> list[cl.Event]:
         """Enqueue a product and return an event for each command."""
         with self.lock:
-            repeated = self._again(queue, operands, scale)
+            data, x, y = operands
+            repeated = self._again(queue, data, x, y, scale) if len(self.launches) == 1 else None
             if repeated is not None:
                 return [repeated]
+            for each in operands[:2]:
+                if each.events:  # to ask once whether they have ended spares looking at them in each product
+                    forget_ended(each)
             wait_for = self.waits.before(queue, *operands, writes=operands[2:])
             ordered = self.waits.ordered
             if not self.launches:
                 return [cl.enqueue_marker(queue, wait_for=wait_for)]
-            of_data, of_x, of_y = self.operands
-            of_others = scale is self.scale and of_data() is operands[0] and of_x() is operands[1]
-            same = of_others and of_y() is operands[2]
-            if not same:
-                if of_others and operands[2].offset == self.y_offset:
-                    self._set_y(operands)
-                else:
-                    self._set(operands, scale)
-            if not same or queue is not self.queue:
+            same_y = self._set(operands, scale)
+            if not same_y or queue is not self.queue:
                 self.queue, self.noted = queue, unordered(queue, *operands, *self.keep[:2])
             if len(self.launches) > 1 and self.last is not None and not (ordered and self.last[0] is queue):
                 self.last[0].flush()  # OpenCL asks for it where one queue waits for another
@@ -111,35 +126,128 @@ class Executable:
                     note_use(queue, self.noted, event)
                 wait_for = None if ordered else [event]
             self.waits.made(event)
-            self.alone = (self.launches[0], arena_of(queue).pool) if ordered and not self.noted and len(events) == 1 else None
+            self.ready = None
+            if ordered and not self.noted:
+                commands = tuple((each.kernel, each.global_size, each.local_size) for each in self.launches)
+                self.ready = Ready(queue, arena_of(queue), arena_of(queue).pool, commands)
             return events
 
-    def _again(self, queue: cl.CommandQueue, operands: tuple[Any, ...], scale: tuple[Any, ...]) -> cl.Event | None:
+    def repeat(
+        self, queue: cl.CommandQueue, data: cl_array.Array, x: cl_array.Array, y: cl_array.Array, scale: tuple[Any, ...]
+    ) -> cl.Event | None:
+        """Enqueue the product that the arguments are set for, if it has these operands, and they were checked; else None."""
+        operands = data, x, y
+        with self.lock:
+            if not self.checked[1]:
+                return None
+            event = self._again(queue, data, x, y, scale)
+            if event is not None:
+                return event
+            memory = tuple([id(each.base_data) for each in operands])
+            if (
+                scale is not self.scale
+                or memory != self.memory
+                or any(of() is not each for of, each in zip(self.operands, operands, strict=True))
+            ):
+                return None
+        return self.run(queue, operands, scale)[-1]
+
+    def renew(
+        self, queue: cl.CommandQueue, data: cl_array.Array, x: cl_array.Array, shape: tuple[int], dtype: np.dtype[Any]
+    ) -> cl_array.Array | None:
+        """Enqueue the product with a new y, which is returned, if x was checked; None as for `repeat`, or if memory is short."""
+        with self.lock:
+            ready = self._ready_for(queue, data, x, ()) if self.checked[0] and not self.y_offset else None
+            if ready is None:
+                return None
+            try:
+                memory = ready.arena.allocate(queue, shape[0] * dtype.itemsize)
+            except cl.Error:
+                return None
+            self.operands = (*self.operands[:2], _nothing)
+            for kernel, _, _ in ready.commands:
+                kernel.set_arg(_Y, memory)
+            event = self.enqueue(ready)
+        y = array_of(queue, shape, dtype, memory, None, ready.pool.context)
+        y.events = [event]
+        return y
+
+    def note_checked(self, operands: tuple[Any, ...], scale: tuple[Any, ...], *, is_new: bool) -> tuple[Any, ...] | None:
+        """Take note that operands were checked, if the arguments are set for them, and return the scale, as `repeat` knows it.
+
+        ``is_new`` says that y was made for the product. None if the arguments are set for others by now.
+        """
+        with self.lock:
+            of_data, of_x, of_y = self.operands
+            if of_data() is not operands[0] or of_x() is not operands[1] or self.scale != scale:
+                return None
+            self.checked = True, not is_new and of_y() is operands[2]
+            return self.scale
+
+    def _again(
+        self, queue: cl.CommandQueue, data: cl_array.Array, x: cl_array.Array, y: cl_array.Array, scale: tuple[Any, ...]
+    ) -> cl.Event | None:
         """Enqueue the product that the arguments are set for, if nothing but the queue's order has to be kept; else None.
 
-        It is a single launch on the queue of before, whose order covers all its arrays, and no event is noted for them but this
-        queue's own, for y that of the product before.
+        It is on the queue of before, whose order covers all its arrays, and no event is noted for them but this queue's own, for
+        y that of the product before.
         """
-        if self.alone is None or self.last is None or queue is not self.queue or scale is not self.scale:
+        if self.operands[2]() is not y or id(y.base_data) != self.memory[2]:
             return None
-        data, x, y = operands
-        of_data, of_x, of_y = self.operands
-        if of_data() is not data or of_x() is not x or of_y() is not y:
+        if y.events and (self.last is None or y.events != [self.last[1]]):
             return None
-        launch, pool = self.alone
-        if pool.uses or y.events != [self.last[1]] or not self.waits.knows(data.events) or not self.waits.knows(x.events):
+        ready = self._ready_for(queue, data, x, scale)
+        return None if ready is None else self.enqueue(ready)
+
+    def _ready_for(self, queue: cl.CommandQueue, data: cl_array.Array, x: cl_array.Array, scale: tuple[Any, ...]) -> Ready | None:
+        """Return what the next product with these operands needs if it may be enqueued as the one before, but for y."""
+        ready = self.ready
+        if ready is None or queue is not ready[0] or ready[2].uses or scale is not self.scale:
             return None
+        (of_data, of_x, _), (data_memory, x_memory, _) = self.operands, self.memory
+        if of_data() is not data or of_x() is not x or id(data.base_data) != data_memory or id(x.base_data) != x_memory:
+            return None
+        return None if (data.events or x.events) and not self.waits.knows(data.events + x.events) else ready
+
+    def enqueue(self, ready: Ready) -> cl.Event:
+        """Enqueue the launches on a queue in order, with the arguments that are set, and return the event of the last."""
         use_device()
-        event = submit(launch.kernel, cl.enqueue_nd_range_kernel, queue, launch.kernel, launch.global_size, launch.local_size)
+        queue, _, _, commands = ready
+        for kernel, global_size, local_size in commands:
+            # As `submit` does, which takes longer.
+            try:
+                event: cl.Event = cl.enqueue_nd_range_kernel(queue, kernel, global_size, local_size)
+            except cl.MemoryError:  # noqa: PERF203 - a try block costs nothing if nothing is raised
+                event = submit(kernel, cl.enqueue_nd_range_kernel, queue, kernel, global_size, local_size)
         self.last = queue, event
         return event
 
-    def _set(self, operands: tuple[Any, ...], scale: tuple[Any, ...]) -> None:
-        """Set the arguments that all launches have in common."""
-        arguments = _arguments(operands, scale)
-        for launch in self.launches:
-            launch.set(arguments)
-        self.operands, self.scale, self.y_offset = tuple(map(weakref.ref, operands)), scale, operands[2].offset
+    def _set(self, operands: tuple[Any, ...], scale: tuple[Any, ...]) -> bool:
+        """Set the arguments that all launches have in common, as far as they are others; return whether all are as before."""
+        memory = tuple([id(each.base_data) for each in operands])
+        data, x, y = operands
+        of_data, of_x, of_y = self.operands
+        if (
+            scale is self.scale
+            and of_data() is data
+            and of_x() is x
+            and memory[:2] == self.memory[:2]
+            and y.offset == self.y_offset
+        ):
+            if of_y() is y and memory[2] == self.memory[2]:
+                return True
+            # All products of `A @ x` with one x differ in y's memory alone, which begins where that of before did.
+            for launch in self.launches:
+                launch.kernel.set_arg(_Y, y.base_data)
+            self.checked = self.checked[0], False
+        else:
+            arguments = _arguments(operands, scale)
+            for launch in self.launches:
+                launch.set(arguments)
+            self.checked = False, False
+        self.operands, self.memory = tuple(map(weakref.ref, operands)), memory
+        self.scale, self.y_offset = scale, y.offset
+        return False
 
     def copies(self, operands: tuple[Any, ...], scale: tuple[Any, ...]) -> list[tuple[cl.Kernel, tuple[tuple[int], tuple[int]]]]:
         """Return kernels of their own with all arguments set, and their index spaces."""
@@ -150,13 +258,6 @@ class Executable:
             own.set(arguments)
             found.append((own.kernel, (own.global_size, own.local_size)))
         return found
-
-    def _set_y(self, operands: tuple[Any, ...]) -> None:
-        """Set the memory of y alone, which begins as far into it as that of before: all products of `A @ x` with one x."""
-        memory = operands[2].base_data
-        for launch in self.launches:
-            launch.kernel.set_arg(_Y, memory)
-        self.operands = (*self.operands[:2], weakref.ref(operands[2]))
 
     def __del__(self) -> None:
         # Buffers that are kept here go with the executable, and one on host memory goes at once: not while a kernel uses it.

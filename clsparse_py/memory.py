@@ -7,6 +7,7 @@ waits for them; the host never waits. Queues without order take memory from the 
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import os
@@ -16,7 +17,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import SimpleNamespace
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyopencl as cl
@@ -27,7 +28,9 @@ from clsparse_py.overlap import whole_of
 from clsparse_py.workspace import current
 
 __all__ = [
+    "Arena",
     "MemoryInfo",
+    "Pool",
     "allocated",
     "arena_of",
     "array_of",
@@ -152,6 +155,7 @@ def _create(context: cl.Context, n_bytes: int, host: np.ndarray[Any, Any] | None
     return cl.Buffer(context, cl.mem_flags.READ_WRITE, n_bytes)
 
 
+@functools.lru_cache(maxsize=4096)
 def _block_size(n_bytes: int) -> int:
     step = n_bytes.bit_length() - 4
     if step < _MIN_STEP_BITS:
@@ -196,6 +200,7 @@ class Pool:
         self.gone: deque[tuple[int, bool]] = deque()
         self.uses: dict[int, dict[int, list[cl.Event]]] = {}
         self._cap = _cap(device)
+        self._largest_kept = self.largest if self._cap else 0
         self._arenas: weakref.WeakSet[Arena] = weakref.WeakSet()
         self._returned: deque[_Block] = deque()
         # The garbage collector may let memory go at any time: so `take_back` never waits for this lock.
@@ -234,10 +239,24 @@ class Pool:
             self._peak = max(self._peak, self._total - self._pooled)
             return block, self._uses_of(block.pointer) if self.uses else []
 
+    def idle_block(self, arena: Arena, n_bytes: int) -> _Block | None:
+        """Return an idle block as `block` does, in less time; None if there is none, or one may be used by commands."""
+        size = _block_size(n_bytes)
+        with self._lock:
+            if self.uses or self._returned or self.gone or not (idle := arena.idle.get(size)):
+                return None
+            block = idle.pop()
+            block.idle_since = None
+            self._pooled -= size
+            used = self._total - self._pooled
+            if used > self._peak:
+                self._peak = used
+            return block
+
     def _rounded(self, n_bytes: int) -> int:
         """Return the size of the block for so many bytes, on a queue in order."""
         size = _block_size(n_bytes)
-        return size if self._cap and size <= self.largest else n_bytes
+        return size if size <= self._largest_kept else n_bytes
 
     def _lend(self, idle: list[_Block]) -> tuple[_Block, list[cl.Event]]:
         """Return one of the idle blocks, and the events that its queue has to wait for."""
@@ -410,11 +429,12 @@ class Arena:
 
     def allocate(self, queue: cl.CommandQueue, n_bytes: int) -> cl.Buffer:
         """Return memory for the next commands of the arena's queue; raises as `Pool.block`."""
-        block = self.block(queue, n_bytes)
-        lent: Any = cl.Buffer.from_int_ptr(block.pointer, retain=True)
+        block = self.pool.idle_block(self, n_bytes) or self.block(queue, n_bytes)
+        lent: Any = cl.Buffer.from_int_ptr(block.pointer, True)
         lent.__class__ = _Lent
         _lent[id(lent)] = block
-        return cast("cl.Buffer", lent)
+        found: cl.Buffer = lent
+        return found
 
     def block(self, queue: cl.CommandQueue, n_bytes: int) -> _Block:
         """Return a block for the next commands of the arena's queue; raises as `Pool.block`."""

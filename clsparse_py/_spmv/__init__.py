@@ -210,6 +210,11 @@ def spmv(
     >>> sp.spmv(A, np.ones(2), mask=[False, True])
     array([0., 3.])
     """
+    if plan is None and mask is None and not complement and isinstance(A, Matrix) and len(A.shape) == 2:
+        kept: SpmvPlan | None = A.structure.known(SpmvPlan)
+        again = None if kept is None else kept.again(A, x, alpha, beta, out, semiring)
+        if again is not None:
+            return again
     check_matrix(A)
     if mask is not None or complement:
         _require_plain(mask, alpha, beta, plan)
@@ -223,9 +228,8 @@ def spmv(
         plan = shared.alone
     elif not plan.matches(A):
         raise ValueError(_OF_ANOTHER)
-    if out is not None and (event := plan.repeat(A, x, out, alpha, beta, semiring)) is not None:
-        note_written(out, event)
-        return out
+    if (again := plan.again(A, x, alpha, beta, out, semiring)) is not None:
+        return again
     operand, on_device = dense_operand(A, "x", x, ndim=1)
     dtype = check_scale(A, operand, alpha, beta, out, semiring)
     result = result_for(A, "x", operand, x, out, dtype, (A.shape[0],), on_device=on_device)
@@ -239,8 +243,8 @@ def spmv(
         try:
             # The newest event stands for all before it: it waits for them.
             note_written(y, plan.execute(A, operand, y, alpha=alpha, beta=beta, semiring=semiring)[-1])
-            if operand is x and y is out:
-                plan.remember(A, x, y, alpha, beta, semiring)
+            if operand is x:
+                plan.remember(A, x, y, alpha, beta, semiring, is_new=y is not out)
         except BuildError:
             # The kernel of SpMM is another one; the plan has tried all of its own.
             enqueue_spmm(A, operand, y, (y.dtype.itemsize, 0), 1, alpha, beta, semiring)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-import weakref
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyopencl as cl
@@ -23,29 +22,28 @@ from clsparse_py.device import Device, describe, in_order
 from clsparse_py.errors import BuildError
 from clsparse_py.executable import Executable
 from clsparse_py.matrix import Matrix
+from clsparse_py.memory import note_written
 from clsparse_py.operands import check_matrix, check_scale, dense_operand, result_for
-from clsparse_py.records import dataclass
 from clsparse_py.semiring import Semiring, plus_times
 from clsparse_py.set_once import SetOnce
 from clsparse_py.tables import plan_as_html
+from clsparse_py.workspace import current
 
 __all__ = ["SpmvPlan"]
 
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class _Checked:
-    """A product that was checked: weak references to values, x and y; alpha, beta and semiring; the executable for them."""
+class _Checked(NamedTuple):
+    """A kind of product whose operands were checked, as the executable's arguments are set: alpha, beta and semiring."""
 
-    data: weakref.ref[cl_array.Array]
-    x: weakref.ref[cl_array.Array]
-    y: weakref.ref[cl_array.Array]
     alpha: Any
     beta: Any
     semiring: Semiring
     executable: Executable
     scale: tuple[Any, ...]
+    shape: tuple[int]
+    dtype: np.dtype[Any]
 
 
 class SpmvPlan(SetOnce):
@@ -142,22 +140,40 @@ class SpmvPlan(SetOnce):
         executable, scale = self._ready(A, x, y, alpha, beta, semiring)
         return executable.run(queue or x.queue or self.queue, (A.data, x, y), scale)
 
-    def remember(self, A: Matrix, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any, semiring: Semiring) -> None:
-        """Take note that these operands were checked, so that `repeat` knows them."""
-        if all(value is None or isinstance(value, (int, float, complex, np.generic)) for value in (alpha, beta)):  # immutable
-            data, x_, y_ = weakref.ref(A.data), weakref.ref(x), weakref.ref(y)
-            self._last = _Checked(data, x_, y_, alpha, beta, semiring, *self._ready(A, x, y, alpha, beta, semiring))
+    def remember(
+        self, A: Matrix, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any, semiring: Semiring, *, is_new: bool
+    ) -> None:
+        """Take note that the operands of the last product were checked, so that `again` knows them.
 
-    def repeat(
-        self, A: Matrix, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any, semiring: Semiring
-    ) -> cl.Event | None:
-        """Enqueue the product that was remembered and return its event; None where an operand is another than was checked."""
-        last, data = self._last, A.data
-        if last is None or last.data() is not data or last.x() is not x or last.y() is not y:
+        ``is_new`` says that y was made for the product, and is not known to be apart from what is read.
+        """
+        if all(value is None or isinstance(value, (int, float, complex, np.generic)) for value in (alpha, beta)):  # immutable
+            executable, scale = self._ready(A, x, y, alpha, beta, semiring)
+            known = executable.note_checked((A.data, x, y), scale, is_new=is_new)
+            if known is not None:
+                self._last = _Checked(alpha, beta, semiring, executable, known, (self.shape[0],), y.dtype)
+
+    def again(self, A: Matrix, x: Any, alpha: Any, beta: Any, out: Any, semiring: Semiring) -> cl_array.Array | None:
+        """Return the product that was remembered, with a new result if ``out`` is None; None if an operand is another.
+
+        Nothing is checked: operands that are the same objects were.
+        """
+        last = self._last
+        if last is None or alpha is not last.alpha or beta is not last.beta or semiring is not last.semiring:
             return None
-        if alpha is not last.alpha or beta is not last.beta or semiring is not last.semiring:
+        if not isinstance(x, cl_array.Array):
             return None
-        return last.executable.run(x.queue or self.queue, (data, x, y), last.scale)[-1]
+        executable, queue = last.executable, x.queue or self.queue
+        if out is None:
+            if x.allocator is not None or current() is not None:
+                return None
+            return executable.renew(queue, A.data, x, last.shape, last.dtype)
+        event = executable.repeat(queue, A.data, x, out, last.scale)
+        if event is None:
+            return None
+        note_written(out, event)
+        out_: cl_array.Array = out
+        return out_
 
     def _ready(
         self, A: Matrix, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any, semiring: Semiring

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import ClassVar
 
-from typing_extensions import override
+from typing_extensions import Self, override
 
-from clsparse_py.device import Device
+from clsparse_py.device import Device, Portability
 from clsparse_py.primitives.permute import Moving
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
 
-__all__ = ["Count", "Gather", "GatherChunked", "Insert", "Order", "Sample", "Unpack", "tile"]
+__all__ = ["AtOnce", "Count", "Gather", "GatherChunked", "Insert", "Order", "Sample", "Unpack", "tile"]
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,59 @@ class Unpack(Moving):
     @override
     def arguments(self) -> Mapping[str, object]:
         return {**super().arguments(), "positions": not self.value_bytes}
+
+
+@dataclass(frozen=True)
+class AtOnce(Moving):
+    """Parameters of ``templates/transpose/at_once.mako``.
+
+    Attributes
+    ----------
+    places : int
+        Rows, columns and entries together, at most.
+    portability : Portability
+        How lanes exchange counts.
+    """
+
+    template = "transpose/at_once"
+
+    places: int
+    portability: Portability
+
+    #: Places that one work-group holds, by default.
+    PLACES: ClassVar[int] = 1 << 12
+
+    @classmethod
+    def legal(cls, device: Device, index: str, value_bytes: int, work_group: int = 256, places: int = PLACES) -> Self:
+        """Return the legal record nearest to these numbers; on CPU devices one work-item takes all entries in order."""
+        work_group = 1 if device.is_cpu else min(work_group, device.max_work_group)
+        # At most half of the local memory, with a number for each work-item.
+        places = max(1, min(places, device.local_memory // 8 - work_group))
+        return cls(work_group, index, value_bytes, places, device.portability)
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{super().name}_x{self.places}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"{self.portability.defines}\n{super().prelude}"
+
+    @property
+    @override
+    def lane_width(self) -> int:
+        return 1 if self.work_group == 1 else self.portability.lane_width
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        return replace(self, work_group=work_group, portability=self.portability.at_most(lane_width)) if work_group else None
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        first_step = 1 << (self.places - 1).bit_length()
+        return {**super().arguments(), "places": self.places, "positions": not self.value_bytes, "first_step": first_step}
 
 
 def tile(device: Device, work_group: int = 256, items: int = 4, entry_bytes: int = 4) -> tuple[int, int]:

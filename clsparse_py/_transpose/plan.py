@@ -10,6 +10,7 @@ from pyopencl import array as cl_array
 from typing_extensions import override
 
 from clsparse_py import refusals
+from clsparse_py._transpose.at_once import transposed_at_once
 from clsparse_py._transpose.choose import Strategy, features_of, parse
 from clsparse_py._transpose.methods import (
     METHODS,
@@ -235,21 +236,24 @@ def _binned(chain: Chain, A: Matrix, values: cl_array.Array | None, moved: cl_ar
 _TRIED: dict[str, Callable[..., Pattern]] = {"gather": _gathered, "binned": _binned, "atomics": _inserted}
 
 
-def _structure(A: Matrix, pattern: Pattern) -> Structure:
+def _structure(A: Matrix, indptr: cl_array.Array, indices: cl_array.Array) -> Structure:
     """Return the structure of the transposed: A's own if the pattern is symmetric."""
-    if pattern.indices is A.indices:
+    if indices is A.indices:
         return A.structure
     known = A.facts
     # If A's rows are not sorted, whether they hold duplicates is not known.
     facts = Facts(A.nnz, sorted=True, canonical=known.canonical) if known is not None and known.sorted else None
-    return Structure(A.queue, A.shape[::-1], pattern.indices, pattern.indptr, facts)
+    return Structure(A.queue, A.shape[::-1], indices, indptr, facts)
 
 
 def transposed(A: MatrixT, method: str) -> MatrixT:
     """Return the transposed matrix, with no permutation kept."""
+    small = transposed_at_once(A, A.data) if method == "auto" else None
+    if small is not None:
+        return A.assembled(_structure(A, small.indptr, small.indices), small.moved)
     data = empty(A, "values", A.nnz, A.data.dtype)
     pattern, _ = run(A, A.data, data, method)
-    return A.assembled(_structure(A, pattern), data)
+    return A.assembled(_structure(A, pattern.indptr, pattern.indices), data)
 
 
 @dataclass(frozen=True)
@@ -272,9 +276,15 @@ class Permutation:
 
 def permutation(A: Matrix, method: str) -> Permutation:
     """Find the permutation of a structure's transposition."""
+    small = transposed_at_once(A, None) if method == "auto" else None
+    if small is not None:
+        whys = {"at once": "rows, columns and entries fit one work-group", **dict.fromkeys(METHODS, "takes several launches")}
+        verdicts = tuple(Verdict(name, name == "at once", why) for name, why in whys.items())
+        explanation = Explanation(verdicts, 1, "small matrices are transposed by one work-group")
+        return Permutation(small.moved, _structure(A, small.indptr, small.indices), explanation)
     positions = empty(A, "permutation", A.nnz, A.indptr.dtype)
     pattern, explain = run(A, None, positions, method)
-    found = _structure(A, pattern)
+    found = _structure(A, pattern.indptr, pattern.indices)
     return Permutation(positions, None if found is A.structure else found, explain())
 
 

@@ -15,6 +15,7 @@ from values import INDEX_TYPES, numbers, same
 import clsparse_py
 from clsparse_py import canonical, coordinates, csr_array, transpose, transpose_plan
 from clsparse_py._transpose.buckets import Shape, enqueue_buckets
+from clsparse_py._transpose.kernels import AtOnce
 from clsparse_py._transpose.methods import METHODS, NotSymmetricError
 from clsparse_py.dense_entries import entries_of
 from clsparse_py.primitives.permute import enqueue_add_at, enqueue_permute
@@ -88,6 +89,25 @@ def in_buckets(dtype: np.dtype[Any], index: type[Any], group: int) -> None:
         same(moved.get(), values[wanted.data] if moves_values else wanted.data.astype(index))
         same(indices.get(), wanted.indices.astype(index))
         same(indptr.get(), wanted.indptr.astype(index))
+
+
+def at_once(dtype: np.dtype[Any], index: type[Any], group: int) -> None:
+    """Transpose by one work-group of several work-items, values and positions, and compare."""
+    for matrix in (RAGGED, LONG):
+        values = numbers(matrix.nnz, dtype)
+        wanted = scipy.sparse.csr_array((np.arange(matrix.nnz), matrix.indices, matrix.indptr), shape=matrix.shape).T.tocsr()
+        A = on_device(matrix, values, index)
+        for given, moved in ((A.data, room(A.nnz, dtype)), (None, room(A.nnz, index))):
+            indptr, indices = room(A.shape[1] + 1, index), room(A.nnz, index)
+            chain = chain_on("gpu", A.data, A.indices, A.indptr)
+            value_bytes = 0 if given is None else dtype.itemsize
+            built, _ = chain.build(AtOnce.legal(chain.device, np.dtype(index).name, value_bytes, group, 600))
+            sizes = (np.uint32(each) for each in (*A.shape, A.nnz))
+            chain.launch(built, 1, *sizes, A.indptr, A.indices, *([] if given is None else [given]), indptr, indices, moved)
+            chain.finish(moved, indptr, indices)
+            same(moved.get(), wanted.data.astype(index) if given is None else values[wanted.data])
+            same(indices.get(), wanted.indices.astype(index))
+            same(indptr.get(), wanted.indptr.astype(index))
 
 
 def refused(index: type[Any], device_type: str) -> None:
@@ -201,6 +221,7 @@ def transpose_cases(dtypes: tuple[np.dtype[Any], ...], work_groups: tuple[int, .
             yield partial(transposed, RAGGED, "binned", dtype, index, TYPES[i % 2], {})
             yield partial(whole, (MIRRORED, RAGGED)[i % 2], dtype)
         if i < 2 or not simulated:
+            yield partial(at_once, dtype, index, max(work_group, 2))
             yield partial(in_buckets, dtype, index, max(work_group, 8) if simulated else work_group)
         if i < 1 or not simulated:
             yield partial(in_order, dtype, index, work_group)

@@ -103,3 +103,27 @@ def test_bad_input(queue: cl.CommandQueue, host: sp.csr_array) -> None:
     ):
         with pytest.raises(error, match=message):
             plan.bind(*arguments)
+
+
+def test_arrays_that_are_others_by_now(queue: cl.CommandQueue, host: sp.csr_array) -> None:
+    A, (x, y) = csr_array(host, queue=queue), vectors(queue)
+    run = spmv_plan(A).bind(A, x, y)
+    run()
+    held, x.base_data = x.base_data, cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, x.nbytes)
+    with pytest.raises(ValueError, match=r"^x: has other memory than when the product was bound to it"):
+        run()
+    x.base_data = held
+    y.shape, y.size = (SHAPE[0] - 1,), SHAPE[0] - 1
+    with pytest.raises(ValueError, match=r"^out: had 300 entries when the product was bound to it, has 299"):
+        run()
+
+
+def test_new_memory_of_known_arrays(queue: cl.CommandQueue, host: sp.csr_array) -> None:
+    # Products with the same x, and new results or the same: each sees the memory that x has then.
+    A, (x, y) = csr_array(host, queue=queue), vectors(queue)
+    for factor in (1, 2):
+        x.base_data = cl_array.to_device(queue, x.get() * factor).base_data
+        wanted = host @ x.get()
+        for _ in range(3):
+            np.testing.assert_array_equal((A @ x).get(), wanted)
+            np.testing.assert_array_equal(spmv(A, x, out=y).get(), wanted)

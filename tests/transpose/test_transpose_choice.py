@@ -14,6 +14,7 @@ from platforms import PLATFORMS
 
 from clsparse_py import csr_array, transpose, transpose_plan
 from clsparse_py._transpose.choose import STRATEGIES, Strategy, parse
+from clsparse_py._transpose.kernels import AtOnce
 from clsparse_py._transpose.tunable import SpTransTunable
 from clsparse_py.device import Device, describe
 
@@ -26,6 +27,12 @@ MATRICES = {
     "wide": sp.csr_array(sp.random_array((20, 900), density=0.01, rng=np.random.default_rng(3))),
 }
 MATRICES["symmetric"] = sp.csr_array(MATRICES["symmetric"] + MATRICES["symmetric"].T)
+
+
+@pytest.fixture(autouse=True)
+def _none_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small matrices are transposed as larger ones are."""
+    monkeypatch.setattr(AtOnce, "PLACES", 0)
 
 
 def test_labels_are_what_they_name() -> None:
@@ -113,7 +120,9 @@ def test_a_structure_is_asked_for_symmetry_from_its_second_transposition_on(
 
 
 def test_features_decide(
-    queue: cl.CommandQueue, real: np.dtype[Any], decided_by: Callable[[Device, dict[str, Any]], None]
+    queue: cl.CommandQueue,
+    real: np.dtype[Any],
+    decided_by: Callable[[Device, dict[str, Any]], None],
 ) -> None:
     split = {"feature": "columns", "at_most": 100, "then": {"take": "atomics:256 binned"}, "else": {"take": "binned"}}
     decided_by(describe(queue.device), {"transpose": {"any": {"method": split}}})
