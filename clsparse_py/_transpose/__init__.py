@@ -21,9 +21,9 @@ def transpose(A: MatrixT, *, method: Method = "auto") -> MatrixT:
     A : csr_array
         m x n. Rows may be unsorted, empty, and hold duplicates.
     method : {"auto", "gather", "binned", "atomics"}
-        "auto" decides by a cost rule, and gives small matrices to one work-group. "gather": where the pattern is symmetric, each value is looked up where its mirror image
-        stands. "binned": a stable sort of the entries by column. "atomics": entries are counted by column, inserted in any order,
-        and each row is sorted (Ji et al.).
+        "auto" decides by a cost rule, and gives small matrices to one work-group. "gather": where the pattern is symmetric, each
+        value is looked up where its mirror image stands. "binned": a stable sort of the entries by column. "atomics": entries are
+        counted by column, inserted in any order, and each row is sorted (Ji et al.).
 
     Returns
     -------
