@@ -63,6 +63,11 @@ class Halo:
         self._kept: dict[Any, Any] = {}
 
     @property
+    def silent(self) -> bool:
+        """Whether this rank neither needs nor has entries of use to others: it has no message to send or wait for."""
+        return not self.sources and not self.targets
+
+    @property
     def neighbours(self) -> list[int]:
         """The ranks that entries come from."""
         return list(self.sources)
@@ -142,12 +147,12 @@ class _Staged:
         self._left: cl.Event | None = None
         self._arrived: cl.Event | None = None
 
-    def _after(self) -> Chain:
+    def _after(self, *operands: cl_array.Array) -> Chain:
         """Return a chain on the queue beside, whose commands come after all that are on the main one."""
-        chain = Chain(self._side)
+        chain = Chain(self._side, *operands)
         marker = cl.enqueue_marker(self._queue)
         self._queue.flush()
-        chain._wait_for = [marker]
+        chain._wait_for = [*(chain._wait_for or ()), marker]
         return chain
 
     def finish(self) -> cl_array.Array:
@@ -165,7 +170,7 @@ class _Staged:
             self._arrived = submit("the halo", cl.enqueue_copy, self._side, self._came.base_data, self._in, **named)
             self._side.flush()
             cl.enqueue_barrier(self._queue, wait_for=[self._arrived])
-        return self._came
+        return self._came.with_queue(self._queue)
 
 
 class Fetch(_Staged):
@@ -184,8 +189,9 @@ class Fetch(_Staged):
 
     def start(self, x: cl_array.Array) -> None:
         """Enqueue gathering what is sent, and its way to the host."""
+        self._queue = x.queue or self._queue
         if self._out.size:
-            chain = self._after()
+            chain = self._after(x)
             try:
                 enqueue_permute(chain, self._places, x, self._gathered, self._out.size)
             except BuildError:
@@ -206,8 +212,9 @@ class Return(_Staged):
 
     def start(self, sums: cl_array.Array) -> None:
         """Enqueue the way of the sums to the host; they are kept by the caller until `finish` returns."""
+        self._queue = sums.queue or self._queue
         if self._out.size:
-            chain = self._after()
+            chain = self._after(sums)
             named = {"is_blocking": False, "wait_for": chain.wait_for}
             self._left = submit("the halo", cl.enqueue_copy, self._side, self._out, sums.base_data, **named)
             self._side.flush()

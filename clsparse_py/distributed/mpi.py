@@ -17,8 +17,8 @@ from clsparse_py.distributed.places import Place, place_of_host_rank
 
 __all__ = ["MpiCommunicator", "world"]
 
-#: Tests of a wait before the host rests between two, and how long it rests: ranks may share cores.
-_TESTS, _REST = 200, 2e-5
+#: Tests before a wait lets others have the core between two, tests before it rests, and how long it rests: ranks may share cores.
+_TESTS, _YIELDS, _REST = 200, 1000, 2e-5
 _EXCHANGE, _OBJECTS, _NOTICE = 1, 2, 3
 
 
@@ -127,7 +127,7 @@ class MpiCommunicator(Communicator):
             if time.monotonic() > end:
                 self._lost = f"rank {self.rank} waited {self.time_limit:g} s for other ranks"
                 raise TimeoutError(self._lost)
-            time.sleep(_REST)
+            time.sleep(0 if tests < _YIELDS else _REST)
 
     def _require_whole(self) -> None:
         if self._lost is not None:

@@ -276,6 +276,34 @@ def decisions() -> None:
     label(axes, 66, 16.8, "labels: kernel and work-group", 8, "center", color=GREY)
 
 
+def ranks() -> None:
+    """Rows over ranks, and a product in time."""
+    axes = canvas(84, 34)
+    n, side = 12, 2.3
+    near = {(r, r + d) for r in range(n) for d in (-2, 0, 1) if 0 <= r + d < n}
+    for rank, (face, begin) in enumerate(((SKY, 0), (GREEN, 4), (YELLOW, 8))):
+        for row in range(begin, begin + 4):
+            for column in range(n):
+                own = begin <= column < begin + 4
+                there = (row, column) in near
+                colour = (face if own else ORANGE) if there else (PALE if own else "white")
+                cell(axes, 10 + column * side, 1 + (n - 1 - row) * side, "o" if there and not own else "", colour, side, side, 7)
+        label(axes, 9, 1 + (n - 2 - begin) * side, f"rank {rank}", ha="right")
+    label(axes, 10 + n * side / 2, 30.2, "each rank: own columns (shaded), others' (o)", 8, "center", color=GREY)
+    for y, text in ((24.5, "host"), (17, "queue beside"), (9.5, "main queue")):
+        label(axes, 50, y, text, 8, "right", color=GREY)
+    box(axes, 51, 22.5, 17, 4.5, "messages", ORANGE, 8)
+    box(axes, 51, 15, 5.5, 4.5, "gather", ORANGE, 6.5)
+    box(axes, 68.5, 15, 5.5, 4.5, "arrive", ORANGE, 6.5)
+    box(axes, 51, 7.5, 23, 4.5, "local part", SKY, 8)
+    box(axes, 74.5, 7.5, 8.5, 4.5, "the others'", ORANGE, 6.5)
+    arrow(axes, (54, 19.5), (54, 22.5))
+    arrow(axes, (67, 22.5), (69.5, 19.5))
+    arrow(axes, (73, 15), (76, 12))
+    arrow(axes, (51, 4.5), (83, 4.5))
+    label(axes, 67, 2.4, "time", 8, "center", color=GREY)
+
+
 def host_and_device(w: float, h: float, border: float) -> Axes:
     """Return a canvas whose left part is the host and whose right part is the device."""
     axes = canvas(w, h)
@@ -392,6 +420,7 @@ FIGURES: dict[str, Callable[[], None]] = {
     "esc": esc,
     "accumulators": accumulators,
     "decisions": decisions,
+    "ranks": ranks,
     "follow-spmv": follow_spmv,
     "follow-transposition": follow_transposition,
     "follow-spgemm": follow_spgemm,
