@@ -264,7 +264,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
     def _times(self, x: cl_array.Array) -> cl_array.Array:
         """Return this rank's entries of ``A @ x``: the local product runs while the halo is exchanged."""
         if self.halo.silent:
-            return self.local @ x  # type: ignore[no-any-return] # a device array
+            return self.local @ x
         with self.comm.together():
             fetching = self.halo.fetching(x)
             fetching.start(x)
@@ -279,7 +279,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
     def _transposed_times(self, x: cl_array.Array) -> cl_array.Array:
         """Return this rank's entries of ``A.T @ x``: sums of other ranks' columns are sent to these, which add them."""
         if self.halo.silent:
-            return self.local.T @ x  # type: ignore[no-any-return] # a device array
+            return self.local.T @ x
         with self.comm.together():
             sums = self.remote.T @ x
             returning = self.halo.returning(sums.dtype, sums.shape[1:])

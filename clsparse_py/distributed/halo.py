@@ -170,7 +170,8 @@ class _Staged:
             self._arrived = submit("the halo", cl.enqueue_copy, self._side, self._came.base_data, self._in, **named)
             self._side.flush()
             cl.enqueue_barrier(self._queue, wait_for=[self._arrived])
-        return self._came.with_queue(self._queue)
+        found: cl_array.Array = self._came.with_queue(self._queue)
+        return found
 
 
 class Fetch(_Staged):
