@@ -52,7 +52,7 @@ class Hub:
         }
 
     def fail(self, rank: int, error: BaseException) -> None:
-        """Take note of the first failure, which ends all waits."""
+        """Take note of the first failure, which ends all waits; rank -1 is the program, which was interrupted."""
         with self.changed:
             if self.failure is None:
                 self.failure = rank, f"{type(error).__name__}: {error}"
@@ -72,7 +72,8 @@ class Hub:
 
         in_time = ready() or self.changed.wait_for(over, seconds)
         if self.failure is not None and self.failure[0] != rank:
-            raise RankError(f"rank {self.failure[0]} failed: {self.failure[1]}")
+            failed, said = self.failure
+            raise RankError(f"rank {failed} failed: {said}" if failed >= 0 else f"the program was interrupted: {said}")
         if ready():
             return
         if not in_time:

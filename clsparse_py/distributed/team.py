@@ -85,23 +85,10 @@ class Team:
         self._done: queues.SimpleQueue[tuple[int, Any, BaseException | None]] = queues.SimpleQueue()
         self._busy = threading.Lock()
         self._open = True
-        for rank in range(self.size):
-            threading.Thread(target=self._work, args=(rank,), name=f"rank {rank}", daemon=True).start()
-
-    def _work(self, rank: int) -> None:
-        """Do tasks until there is None."""
-        for task in iter(self._tasks[rank].get, None):
-            found: Any = None
-            failure: BaseException | None = None
-            try:
-                found = task(self.ranks[rank])
-            except BaseException as error:
-                failure = error
-                if not isinstance(error, RankError):
-                    self._hub.fail(rank, error)
-            self._hub.end(rank)
-            self._done.put((rank, found, failure))
-            del found, failure, task
+        for comm, tasks in zip(self.ranks, self._tasks, strict=True):
+            # A thread keeps its rank alive, and not the team, which ends the threads when it goes.
+            of_rank = self._hub, comm, tasks, self._done
+            threading.Thread(target=_work, args=of_rank, name=f"rank {comm.rank}", daemon=True).start()
 
     def _together(self, tasks: Sequence[Callable[[ThreadCommunicator], Any]]) -> list[Any]:
         """Do a task in each thread; return the results, or raise the first rank's error that is no consequence of another's."""
@@ -112,7 +99,16 @@ class Team:
             for comm, task_queue, task in zip(self.ranks, self._tasks, tasks, strict=True):
                 comm.begin()
                 task_queue.put(task)
-            done = sorted((self._done.get() for _ in tasks), key=lambda each: each[0])
+            done: list[tuple[int, Any, BaseException | None]] = []
+            try:
+                while len(done) < self.size:
+                    done.append(self._done.get())
+            except BaseException as error:  # an interrupt
+                self._hub.fail(-1, error)
+                while len(done) < self.size:
+                    done.append(self._done.get())
+                raise
+        done.sort(key=lambda each: each[0])
         failures = [error for _, _, error in done if error is not None]
         if failures:
             raise next((error for error in failures if not isinstance(error, RankError)), failures[0])
@@ -198,6 +194,27 @@ class Team:
     def __del__(self) -> None:
         for tasks in self._tasks:
             tasks.put(None)
+
+
+def _work(
+    hub: Hub,
+    comm: ThreadCommunicator,
+    tasks: queues.SimpleQueue[Any],
+    done: queues.SimpleQueue[tuple[int, Any, BaseException | None]],
+) -> None:
+    """Do the tasks of a rank until there is None."""
+    for task in iter(tasks.get, None):
+        found: Any = None
+        failure: BaseException | None = None
+        try:
+            found = task(comm)
+        except BaseException as error:
+            failure = error
+            if not isinstance(error, RankError):
+                hub.fail(comm.rank, error)
+        hub.end(comm.rank)
+        done.put((comm.rank, found, failure))
+        del found, failure, task
 
 
 def _own(value: Any, rank: int) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -58,6 +60,7 @@ def test_products_are_scipys(queue: cl.CommandQueue, size: int) -> None:
             assert y.dot(v) == (S @ x) @ x
             found = A.gather()
             assert all((getattr(found, name) == getattr(S, name)).all() for name in ("indptr", "indices", "data"))
+        assert (A @ np.ones((40, 0))).shape == (40, 0)
         X = np.arange(1.0, 81).reshape(40, 2)
         assert (A @ X == S @ X).all()
         assert ((A @ team.vector(X, A.rows)).allgather() == S @ X).all()
@@ -231,8 +234,6 @@ def test_a_rank_that_fails_makes_every_rank_raise(queue: cl.CommandQueue) -> Non
 
 
 def test_a_wait_has_a_time_limit(queue: cl.CommandQueue) -> None:
-    import threading
-
     late = threading.Event()
     with distributed.over([queue] * 2, time_limit=0.05) as team:
 
@@ -246,6 +247,33 @@ def test_a_wait_has_a_time_limit(queue: cl.CommandQueue) -> None:
 
         with pytest.raises(TimeoutError, match=r"waited 0\.05 s for rank 1"):
             team.each(wait)
+
+
+def test_an_interrupt_ends_what_ranks_do(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    with team_on(queue, 2) as team:
+        done = team._done
+
+        class Interrupted:
+            def get(self) -> Any:
+                monkeypatch.setattr(team, "_done", done)
+                raise KeyboardInterrupt
+
+        monkeypatch.setattr(team, "_done", Interrupted())
+        # The second rank waits for the first, which does not come until it is told.
+        with pytest.raises(KeyboardInterrupt):
+            team.each(lambda comm: comm.exchange({}, {1 - comm.rank: np.zeros(1)}).wait())
+        assert team.each(lambda comm: int(comm.sum(1))) == [2, 2]
+
+
+def test_a_team_that_is_let_go_ends_its_threads(queue: cl.CommandQueue) -> None:
+    before = threading.active_count()
+    team = team_on(queue, 3)
+    assert threading.active_count() == before + 3
+    del team
+    end = time.monotonic() + SECONDS
+    while threading.active_count() > before and time.monotonic() < end:
+        time.sleep(0.001)
+    assert threading.active_count() == before
 
 
 def test_what_ranks_are_made_of_is_checked(queue: cl.CommandQueue) -> None:
