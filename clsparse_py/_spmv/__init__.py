@@ -115,6 +115,10 @@ def spmv_plan(
     >>> plan = sp.spmv_plan(sp.csr_array([[1, 2], [0, 3]]), kernel="vector")
     >>> "vector" in str(plan.explain())
     True
+    >>> A = sp.csr_array([[1, 2], [0, 3]])
+    >>> shared = sp.spmv_plan(A, queues=[A.queue])  # and those of other devices
+    >>> sp.spmv(A, [1, 1], plan=shared)
+    array([3, 3])
     """
     check_matrix(A)
     if queues is None:

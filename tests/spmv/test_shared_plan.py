@@ -143,6 +143,28 @@ def test_products_are_those_of_one_device(
         np.testing.assert_array_equal(sp.spmv(A, np.repeat(x, 2)[::2], plan=plan), S @ x)
 
 
+def test_devices_of_two_platforms_share_a_product(queue: cl.CommandQueue, divided: Callable[..., None]) -> None:
+    others = [queue_on(name) for name in PLATFORMS if queue_on(name) != queue]
+    if not others:
+        pytest.skip("one platform")
+    S, x = matrix(np.float32), np.arange(300, dtype=np.float32)
+    A = sp.csr_array(S, queue=queue)
+    for by_length in (False, True):
+        divided(0.5, 0.5, by_length=by_length)
+        plan = sp.spmv_plan(A, queues=[others[0], queue])
+        assert plan.queues == (queue, others[0])
+        np.testing.assert_allclose(sp.spmv(A, x, plan=plan), S @ x, rtol=1e-6)
+        np.testing.assert_allclose(sp.spmv(A, cl_array.to_device(queue, x), plan=plan).get(), S @ x, rtol=1e-6)
+
+
+class Closed(cl.CommandQueue):
+    """A queue whose context was let go, as some drivers have it (quirk 9)."""
+
+    @property
+    def context(self) -> cl.Context:
+        raise cl.LogicError("clRetainContext failed: INVALID_CONTEXT")
+
+
 def test_what_is_written_in_place_is_told_of(
     queues: tuple[cl.CommandQueue, cl.CommandQueue], divided: Callable[..., None]
 ) -> None:
@@ -249,6 +271,11 @@ def test_bad_queues_are_named(queues: tuple[cl.CommandQueue, cl.CommandQueue], d
         ([], ValueError, "queues: must name at least one queue"),
         (queues[0], TypeError, "queues: must be a list"),
         ([queues[0], None], TypeError, r"queues: .* \[1\] is NoneType"),
+        (
+            [queues[0], Closed(queues[1].context, queues[1].device)],
+            ValueError,
+            r"queues: \[1\] cannot be used: .*INVALID_CONTEXT",
+        ),
         ([queues[0], queues[0]], ValueError, r"queues: \[0\] and \[1\] are of one device"),
     ):
         with pytest.raises(error, match=message):

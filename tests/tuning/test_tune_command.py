@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import scipy.sparse as sp
 
 import clsparse_py
 from clsparse_py import cli
+from clsparse_py._spmv import speed
 from clsparse_py.device import describe
 from clsparse_py.tuning import profiles
 
@@ -21,10 +23,16 @@ pytest.importorskip("matplotlib")
 
 
 @pytest.fixture(autouse=True)
-def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("CLSPARSE_PROFILES", str(tmp_path / "profiles"))
     monkeypatch.setattr("clsparse_py.tuning.checkpoint.cache.folder", lambda: tmp_path / "kept")
     profiles.forget()
+    # The speed of the device, with a smaller matrix.
+    speed.forget()
+    for name in ("_MANY", "_MOST"):
+        monkeypatch.setattr(speed, name, 1 << 14)
+    yield
+    speed.forget()
 
 
 def test_after_tuning_products_say_so(queue: cl.CommandQueue, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -34,6 +42,11 @@ def test_after_tuning_products_say_so(queue: cl.CommandQueue, tmp_path: Path, ca
     said = capsys.readouterr().out
     assert "spmv: alike-0" in said
     assert "float32" in said
+    # What products are divided between devices by is kept.
+    found = speed.speed_of(queue)
+    assert f"Speed, for products that it shares with other devices: {found.bytes_per_second / 1e9:.3g} GB/s" in said
+    speed.forget()
+    assert speed.speed_of(queue) == found
     assert (tmp_path / "report" / "report.md").exists()
     name = profiles.name_for(describe(queue.device))
     A = clsparse_py.csr_array(sp.csr_array(np.eye(50, dtype=np.float32)), queue=queue)
