@@ -29,7 +29,7 @@ class Speed:
     bytes_per_second : float
         At which products move a matrix.
     seconds_per_launch : float
-        Of a product that moves nothing: from the call until the host knows that it has ended.
+        Of a product that moves next to nothing, from NumPy's vectors to NumPy's: what the host does for it counts.
     link_bytes_per_second : float
         Between the host's memory and the device's own; infinite if they are one.
     """

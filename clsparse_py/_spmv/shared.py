@@ -22,7 +22,7 @@ from clsparse_py.convert import converted
 from clsparse_py.device import describe
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix, Structure
-from clsparse_py.memory import allocated, note_written
+from clsparse_py.memory import allocated, array_of, note_written
 from clsparse_py.operands import check_matrix, check_scale, dense_operand, result_for
 from clsparse_py.primitives.permute import enqueue_permute
 from clsparse_py.records import dataclass
@@ -389,14 +389,14 @@ class SharedSpmvPlan(SetOnce):
             note_written(result.array, self.alone.execute(A, operand, result.array, **scale)[-1])
             return result.deliver()
         if operand.size > 1 and operand.strides != (operand.dtype.itemsize,):
-            operand, x = converted(A.queue, "x", operand, operand.dtype), x if on_device else np.ascontiguousarray(x)
+            operand = converted(A.queue, "x", operand, operand.dtype)
         scale = {"alpha": alpha, "beta": beta, "semiring": semiring}
         if on_device:
             self._on_device(operand, result.array, scale)
             return result.deliver()
         assert result.host is not None  # as x is not on the device
         # Not from the device, where `result.array` may be memory of its own that no part wrote to.
-        self._on_host(np.ascontiguousarray(x, operand.dtype), result.host, scale)
+        self._on_host(np.ascontiguousarray(x, operand.dtype), result.host, scale, (operand, result.array))
         return result.host
 
     def _require_precision(self, dtype: np.dtype[Any]) -> None:
@@ -405,23 +405,34 @@ class SharedSpmvPlan(SetOnce):
             if dtype.char in "dD" and not describe(part.queue.device).fp64:
                 raise TypeError(f"x: {dtype} needs double precision, which {part.queue.device.name} lacks; use single precision")
 
-    def _on_host(self, x: _Host, y: _Host, scale: dict[str, Any]) -> None:
-        """Compute a product of vectors of the host."""
+    def _on_host(self, x: _Host, y: _Host, scale: dict[str, Any], at_home: tuple[cl_array.Array, cl_array.Array]) -> None:
+        """Compute a product of vectors of the host, which A's device has besides."""
         if self._merge is None:
-            self._gathered(self._parts, x, y, scale)
+            self._gathered(self._parts, x, y, scale, at_home)
             return
         order, _ = self._merge
         found = y[order] if scale["beta"] is not None else np.empty_like(y)
         self._gathered(self._parts, x, found, scale)
         y[order] = found
 
-    def _gathered(self, parts: Iterable[_Part], x: _Host, y: _Host, scale: dict[str, Any]) -> None:
+    def _gathered(
+        self,
+        parts: Iterable[_Part],
+        x: _Host,
+        y: _Host,
+        scale: dict[str, Any],
+        at_home: tuple[cl_array.Array, cl_array.Array] | None = None,
+    ) -> None:
         """Compute parts' rows of a vector of the host, those of one part after those of another; x is sent to each once."""
         begun = []
         for part in parts:
             rows = y[part.at]
-            sent = from_host(part.queue, x, copy=False)
-            found = from_host(part.queue, rows, copy=False) if scale["beta"] is not None else to_host(part.queue, rows)
+            if at_home is not None and part.is_home:
+                sent, whole = at_home
+                found = array_of(part.queue, part.n_rows, whole.dtype, whole.base_data)  # its rows are the first
+            else:
+                sent = from_host(part.queue, x, copy=False)
+                found = from_host(part.queue, rows, copy=False) if scale["beta"] is not None else to_host(part.queue, rows)
             self._run(part, sent, found, scale)
             begun.append((found, rows))
         for found, rows in begun:

@@ -18,9 +18,9 @@ from clsparse_py._spmv.division import Speed
 from clsparse_py._spmv.plan import SpmvPlan
 from clsparse_py.device import describe
 from clsparse_py.matrix import Matrix, Structure
-from clsparse_py.memory import allocated, free_memory
+from clsparse_py.memory import allocated, free_memory, note_written
 from clsparse_py.structure import Facts
-from clsparse_py.transfer import from_host
+from clsparse_py.transfer import from_host, on_host, to_host
 
 __all__ = ["forget", "measure", "measure_together", "speed_of", "together"]
 
@@ -70,7 +70,8 @@ def _kept(content: bytes) -> Speed:
 def measure(queue: cl.CommandQueue) -> Speed:
     """Measure the speed of a queue's device, and keep it."""
     begin, identity, device = time.perf_counter(), _identity(queue.device), describe(queue.device)
-    launch = _shortest(_product(queue, _FEW))
+    few = _product(queue, _FEW)
+    launch, least = _shortest(few, few.of_host), _shortest(few)
     n, seconds = _MANY, 0.0
     while n * 8 <= device.max_allocation:
         seconds = _shortest(_product(queue, n))
@@ -80,7 +81,7 @@ def measure(queue: cl.CommandQueue) -> Speed:
     free_memory(queue)
     # On a device whose allocations are that small, a launch is all there is to know.
     moved = n * 8 + n // _ROW * 8
-    speed = moved / max(seconds - launch, 1e-9) if seconds else moved / launch
+    speed = moved / max(seconds - least, 1e-9) if seconds else moved / launch
     found = Speed(speed, launch, math.inf if device.aliases_host else _link(queue))
     _speeds[identity] = found
     kept = cache.key_of("speed", identity)
@@ -158,22 +159,29 @@ class _product:  # noqa: N801 - a function that keeps its operands
         structure = Structure(queue, (rows, rows), placed[0], placed[1], Facts(rows * _ROW, sorted=False, canonical=False))
         self.A, self.x = Matrix.assembled(structure, placed[2]), placed[3]
         self.y: cl_array.Array = allocated(queue, "a product", rows, np.float32)
+        self.host_x, self.host_y = x, np.empty(rows, np.float32)
         self.plan = SpmvPlan.of(self.A, "auto", None)
 
     def __call__(self) -> None:
         self.plan.execute(self.A, self.x, self.y, queue=self.queue)
 
+    def of_host(self) -> None:
+        """Compute a product of vectors of the host, with all that the host does for it."""
+        x, y = from_host(self.queue, self.host_x, copy=False), to_host(self.queue, self.host_y)
+        note_written(y, self.plan.execute(self.A, x, y, queue=self.queue)[-1])
+        on_host(y, self.host_y)
 
-def _shortest(run: Callable[[], Any]) -> float:
-    """Return the shortest of the times in which a product was enqueued and had ended."""
-    queue: cl.CommandQueue = run.queue  # type: ignore[attr-defined] # of a _product
-    run()
-    queue.finish()
+
+def _shortest(of: _product, call: Callable[[], None] | None = None) -> float:
+    """Return the shortest of the times in which a product, or another call of it, was enqueued and had ended."""
+    call = call or of
+    call()
+    of.queue.finish()
     found: list[float] = []
     while len(found) < 3 or sum(found) < _SECONDS:
         begin = time.perf_counter()
-        run()
-        queue.finish()
+        call()
+        of.queue.finish()
         found.append(time.perf_counter() - begin)
     return min(found)
 
