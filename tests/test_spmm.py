@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,7 @@ import pyopencl as cl
 import pytest
 import scipy.sparse as sp
 from oracle import check, expected, host, random_structure, random_values
+from platforms import PLATFORMS
 from pyopencl import array as cl_array
 
 from clsparse_py import csr_array, or_and, programs, spmm, spmm_plan
@@ -254,3 +256,15 @@ def test_the_choice_is_a_function_of_numbers(queue: cl.CommandQueue) -> None:
     assert [choose(gpu, single, 32, Pattern(100, 100, 900, longest), Layout(True, 16))[0].step for longest in (9, 100, 300)] == [
         32, 128, 32,
     ]  # fmt: skip
+
+
+def test_a_profile_gives_the_numbers(decided_by: Callable[..., None], caplog: pytest.LogCaptureFixture) -> None:
+    device = replace(describe(next(iter(PLATFORMS.values()))), name="made up", type="gpu")
+    product = device, Arithmetic("float32", "float32"), 32, Pattern(100, 100, 900, 9), Layout(True, 16)
+    usual, _ = choose(*product)
+    decided_by(device, {}, {"spmm": {"any": {"unroll": {"value": 2}, "part_of_some": {"value": 64}}}})
+    assert choose(*product)[0] == replace(usual, unroll=2, step=64)
+    for name, value in (("max_lanes", 24), ("unroll", 0), ("unroll", 1.5), ("min_local_share", -1), ("fastest", 1)):
+        decided_by(device, {}, {"spmm": {"any": {name: {"value": value}}}})
+        assert choose(*product)[0] == usual
+        assert name in caplog.records[-1].getMessage()

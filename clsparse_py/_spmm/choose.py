@@ -1,41 +1,106 @@
-"""Decide: the kernel's shape for a product with several columns, a pure function of the product's numbers and the device."""
+"""Decide: the kernel's shape for a product with several columns, by the product's numbers, the device and its profile."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from typing import NamedTuple
 
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device
 from clsparse_py.records import dataclass
+from clsparse_py.tuning import profiles
 
-__all__ = ["Layout", "Pattern", "Shape", "alternatives", "choose"]
+__all__ = ["Layout", "Pattern", "Shape", "Thresholds", "alternatives", "choose", "made", "thresholds_of"]
 
 #: Bytes of the widest vector that a work-item of a GPU loads at once, and of the widest that a function may take (quirk 3).
 _GPU_VECTOR, _CPU_VECTOR = 16, 32
-#: Columns that are apart and so few that to copy X takes longer than to read it as it lies.
-_DIRECT_ON_GPU, _DIRECT_ON_CPU = 4, 8
-#: Lanes that share a part, at most, and vectors of columns that each takes before a team takes no more.
-_MAX_LANES, _MAX_VECTORS = 32, 2
-#: Rows and entries of a part on GPUs by the lanes that share it, at most: in larger ones rows of X leave the first-level cache
-#: before the next row of A asks for them, and smaller ones cut too many rows.
-_PARTS = ((2, 16), (8, 32), (32, 64))
-#: Lanes that are few.
-_FEW_LANES = 2
-#: Times that a part of few lanes, or of more, may be larger so that no row is cut, and the largest that is made for that.
-_LARGER_OF_FEW, _LARGER, _LARGEST_PART = 2, 4, 128
-#: Entries whose loads a team has in flight; of few lanes there is room for more.
-_UNROLL, _UNROLL_OF_FEW = 4, 8
-#: Rows and entries of a part on a CPU device, at least, and parts to a core, at most.
-_LEAST_OF_A_CORE, _PARTS_OF_A_CORE = 512, 32
-#: Columns of a block if X is larger than the cache and A's columns are scattered, each of which then comes from the cache.
-_CACHED_COLUMNS = 32
-#: Of such a matrix: the longest row in mean rows, at most, and the share of entries beside the one before, at most. If rows are
-#: uneven columns often are too, and those that many rows have stay in the cache anyway.
-_ALIKE, _SCATTERED = 2, 0.1
-#: Of a grid: the mean row, at most, and the share of such entries, at least. There a core reads X as it lies in less time than it
-#: copies X.
-_SHORT_MEAN, _LOCAL = 16, 0.25
+
+
+# Told apart by identity: they are part of what profiles keep.
+@dataclass(frozen=True, eq=False)
+class Thresholds:
+    """The numbers of a profile that shapes are chosen by. A part is of rows and entries of A.
+
+    Raises
+    ------
+    ValueError
+        A number is none that kernels are made of; the message names it.
+    """
+
+    #: Columns that are apart and so few that to copy X takes longer than to read it as it lies.
+    max_direct_columns: float
+    #: Lanes that share a part, a power of two, and vectors of columns that each takes before a team takes no more.
+    max_lanes: float
+    max_vectors: float
+    #: Lanes that are few, and those that are some.
+    few_lanes: float
+    some_lanes: float
+    #: Rows and entries of a part on GPUs if few, some or more lanes share it: in larger ones rows of X leave the first-level
+    #: cache before the next row of A asks for them, and smaller ones cut too many rows.
+    part_of_few: float
+    part_of_some: float
+    part_of_many: float
+    #: Times that a part of few lanes, or of more, may be larger so that no row is cut, and the largest that is made for that.
+    larger_of_few: float
+    larger: float
+    max_part: float
+    #: Entries whose loads a team has in flight; of few lanes there is room for more.
+    unroll: float
+    unroll_of_few: float
+    #: Rows and entries of a part on a CPU device, at least, and parts to a core, at most.
+    min_core_part: float
+    max_core_parts: float
+    #: Columns of a block, a power of two, if X is larger than the cache and A's columns are scattered, each of which then comes
+    #: from the cache.
+    cached_columns: float
+    #: Of such a matrix: the longest row in mean rows, and the share of entries beside the one before. If rows are uneven columns
+    #: often are too, and those that many rows have stay in the cache anyway.
+    max_longest_by_mean: float
+    max_scattered_share: float
+    #: Of a grid: the mean row, at most, and the share of such entries, at least. There a core reads X as it lies in less time
+    #: than it copies X.
+    max_local_mean: float
+    min_local_share: float
+
+    def __post_init__(self) -> None:
+        """Check that kernels of these shapes exist: a profile may come from anywhere."""
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if each.name in _SHARES:
+                if value < 0:
+                    raise ValueError(f"{each.name}: must be a number from 0, is {value}")
+                continue
+            if value != int(value) or not 1 <= value < 1 << 31:
+                raise ValueError(f"{each.name}: must be a whole number from 1, is {value}")
+            object.__setattr__(self, each.name, int(value))
+        for name in _POWERS:
+            if int(getattr(self, name)).bit_count() != 1 or getattr(self, name) > _MAX_LANES:
+                raise ValueError(f"{name}: must be a power of two up to {_MAX_LANES}, is {getattr(self, name)}")
+
+
+_SHARES = ("max_longest_by_mean", "max_scattered_share", "max_local_mean", "min_local_share")
+#: Numbers that lanes are made of, which are a sub-group's at most.
+_POWERS, _MAX_LANES = ("max_lanes", "cached_columns"), 32
+
+
+def made(values: Mapping[str, float]) -> Thresholds:
+    """Return thresholds by their names.
+
+    Raises
+    ------
+    ValueError
+        There is no such threshold, or one is missing, or out of its bounds.
+    """
+    names = {each.name for each in fields(Thresholds)}
+    if values.keys() != names:
+        raise ValueError(f"{min(values.keys() ^ names)} is {'missing' if values.keys() < names else 'no threshold'}")
+    return Thresholds(**values)
+
+
+def thresholds_of(device: Device) -> Thresholds:
+    """Return the thresholds of the profiles for a device."""
+    return profiles.thresholds(device, "spmm", "any", made)
 
 
 class Layout(NamedTuple):
@@ -77,17 +142,16 @@ class Pattern:
         """Rows and entries."""
         return self.n_rows + self.nnz
 
-    @property
-    def is_scattered(self) -> bool:
+    def is_scattered(self, limits: Thresholds) -> bool:
         """Whether rows are alike and neighbouring entries are not neighbours in X."""
         if self.longest is None:
             return False
-        return self.longest * self.n_rows <= _ALIKE * self.nnz and self.adjacent <= _SCATTERED * self.nnz
+        are_alike = self.longest * self.n_rows <= limits.max_longest_by_mean * self.nnz
+        return are_alike and self.adjacent <= limits.max_scattered_share * self.nnz
 
-    @property
-    def is_local(self) -> bool:
+    def is_local(self, limits: Thresholds) -> bool:
         """Whether rows are short and neighbouring entries are neighbours in X, as of grids."""
-        return self.nnz <= _SHORT_MEAN * self.n_rows and self.adjacent >= _LOCAL * self.nnz
+        return self.nnz <= limits.max_local_mean * self.n_rows and self.adjacent >= limits.min_local_share * self.nnz
 
 
 @dataclass(frozen=True)
@@ -149,7 +213,8 @@ def choose(device: Device, arithmetic: Arithmetic, n_columns: int, pattern: Patt
     str
         The reason.
     """
-    return (_for_cores if device.is_cpu else _for_lanes)(device, arithmetic, n_columns, pattern, layout)
+    decide = _for_cores if device.is_cpu else _for_lanes
+    return decide(thresholds_of(device), device, arithmetic, n_columns, pattern, layout)
 
 
 def alternatives(shape: Shape) -> Iterator[Shape]:
@@ -159,44 +224,50 @@ def alternatives(shape: Shape) -> Iterator[Shape]:
         yield Shape(vectors=columns)
 
 
-def _for_lanes(device: Device, arithmetic: Arithmetic, n_columns: int, pattern: Pattern, layout: Layout) -> tuple[Shape, str]:
+def _for_lanes(
+    limits: Thresholds, device: Device, arithmetic: Arithmetic, n_columns: int, pattern: Pattern, layout: Layout
+) -> tuple[Shape, str]:
     """Return the shape for devices whose neighbouring work-items share accesses."""
     item = arithmetic.result.itemsize
-    packed = not layout.adjacent and n_columns > _DIRECT_ON_GPU
+    packed = not layout.adjacent and n_columns > limits.max_direct_columns
     width = 1
     if arithmetic.vector_operations is not None and (packed or layout.adjacent):
         # Rows of an X that is packed begin at multiples of n_columns.
         width = min(_GPU_VECTOR // item, n_columns & -n_columns if packed else layout.divides)
     needed = -(-n_columns // width)
-    lanes = min(_MAX_LANES, _power_of_two_from(needed))
-    vectors = min(_MAX_VECTORS, -(-needed // lanes))
+    lanes = min(int(limits.max_lanes), _power_of_two_from(needed))
+    vectors = min(int(limits.max_vectors), -(-needed // lanes))
     why = f"{n_columns} columns in vectors of {width}"
     outer = False
-    if n_columns > _CACHED_COLUMNS and pattern.n_cols * n_columns * item > device.cache_bytes > 0 and pattern.is_scattered:
-        lanes, vectors, outer = min(_MAX_LANES, _CACHED_COLUMNS // width), 1, True
+    cached = int(limits.cached_columns)
+    if n_columns > cached and pattern.n_cols * n_columns * item > device.cache_bytes > 0 and pattern.is_scattered(limits):
+        lanes, vectors, outer = min(int(limits.max_lanes), max(cached // width, 1)), 1, True
         why += ", in blocks as X exceeds the cache and A's columns are scattered"
-    step, of_rows = _step(pattern, lanes)
+    step, of_rows = _step(limits, pattern, lanes)
     if packed:
         why += "; they are apart in X"
-    unroll = _UNROLL_OF_FEW if lanes <= _FEW_LANES and layout.adjacent else _UNROLL
+    unroll = int(limits.unroll_of_few if lanes <= limits.few_lanes and layout.adjacent else limits.unroll)
     shape = Shape(lanes, vectors, width, True, unroll, outer, 128, step, True, packed)
     return shape, f"{why}; {of_rows}"
 
 
-def _step(pattern: Pattern, lanes: int) -> tuple[int, str]:
+def _step(limits: Thresholds, pattern: Pattern, lanes: int) -> tuple[int, str]:
     """Return the rows and entries of a part on a GPU, and the reason."""
-    step = next(step for most, step in _PARTS if lanes <= most)
+    some = limits.part_of_some if lanes <= limits.some_lanes else limits.part_of_many
+    step, larger = (limits.part_of_few, limits.larger_of_few) if lanes <= limits.few_lanes else (some, limits.larger)
     if pattern.longest is not None and pattern.longest > step:
         whole = _power_of_two_from(pattern.longest)
-        if whole <= min(step * (_LARGER_OF_FEW if lanes <= _FEW_LANES else _LARGER), _LARGEST_PART):
+        if whole <= min(step * larger, limits.max_part):
             return whole, "parts that cut no row"
-    return step, f"parts for {lanes} lanes"
+    return int(step), f"parts for {lanes} lanes"
 
 
-def _for_cores(device: Device, arithmetic: Arithmetic, n_columns: int, pattern: Pattern, layout: Layout) -> tuple[Shape, str]:
+def _for_cores(
+    limits: Thresholds, device: Device, arithmetic: Arithmetic, n_columns: int, pattern: Pattern, layout: Layout
+) -> tuple[Shape, str]:
     """Return the shape for devices whose work-items are the iterations of a core's loop."""
-    step = max(_LEAST_OF_A_CORE, -(-pattern.work // (device.compute_units * _PARTS_OF_A_CORE)))
-    packed = not layout.adjacent and n_columns > _DIRECT_ON_CPU and not pattern.is_local
+    step = max(int(limits.min_core_part), -(-pattern.work // (device.compute_units * int(limits.max_core_parts))))
+    packed = not layout.adjacent and n_columns > limits.max_direct_columns and not pattern.is_local(limits)
     width = 1
     if arithmetic.vector_operations is not None and (packed or layout.adjacent):
         width = min(_CPU_VECTOR // arithmetic.result.itemsize, n_columns & -n_columns)
