@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
 
 import numpy as np
 import pyopencl as cl
@@ -23,6 +24,10 @@ __all__ = ["Halo"]
 
 #: Ranges of entries, by the rank that they come from or go to.
 _Ranges = dict[int, slice]
+#: Kinds of vectors, by dtype and columns, for which buffers are kept.
+_MOST = 16
+
+_Kept = TypeVar("_Kept")
 
 
 class Halo:
@@ -60,7 +65,8 @@ class Halo:
         self.targets = _ranges(np.array([each.size for each in told]))
         self.sent = np.concatenate(told).astype(np.int64, copy=False)
         self.n_own = division.length(comm.rank)
-        self._kept: dict[Any, Any] = {}
+        self._kept: dict[Hashable, Any] = {}
+        self._adding: tuple[csr_array, Border] | None = None
 
     @property
     def silent(self) -> bool:
@@ -75,10 +81,7 @@ class Halo:
     def fetching(self, x: cl_array.Array) -> Fetch:
         """Return what fetches the halo of vectors like this one, own entries of x: with its buffers, which are kept."""
         key = "fetch", x.dtype, x.shape[1:], x.strides
-        if key not in self._kept:
-            self._kept[key] = Fetch(self._comm, self._queue, self, x)
-        found: Fetch = self._kept[key]
-        return found
+        return self._once(key, lambda: Fetch(self._comm, self._queue, self, x))
 
     def fetch(self, x: cl_array.Array) -> cl_array.Array:
         """Return the entries of other ranks' x that this rank needs; a later call overwrites them."""
@@ -89,20 +92,26 @@ class Halo:
     def returning(self, dtype: np.dtype[Any], more: tuple[int, ...]) -> Return:
         """Return what brings sums home, of a dtype and with as many columns: with its buffers, which are kept."""
         key = "return", dtype, more
-        if key not in self._kept:
-            self._kept[key] = Return(self._comm, self._queue, self, dtype, more)
-        found: Return = self._kept[key]
+        return self._once(key, lambda: Return(self._comm, self._queue, self, dtype, more))
+
+    def _once(self, key: Hashable, make: Callable[[], _Kept]) -> _Kept:
+        """Return what was made for a key before, or make it; the buffers of the key that was made first go if there are many."""
+        found: _Kept | None = self._kept.get(key)
+        if found is None:
+            if len(self._kept) == _MOST:
+                del self._kept[next(iter(self._kept))]
+            found = self._kept[key] = make()
         return found
 
     def add(self, came: cl_array.Array, y: cl_array.Array) -> None:
         """Enqueue adding what neighbours sent to the own entries, in the order of ranks: by a product of a matrix of ones."""
         n = self.sent.size
         if n:
-            if "adding" not in self._kept:
+            if self._adding is None:
                 places = (np.ones(n, np.bool_), (self.sent, np.arange(n)))
                 made = csr_array(scipy.sparse.csr_array(places, shape=(self.n_own, n)), queue=self._queue)
-                self._kept["adding"] = made, Border(made)
-            ones, border = self._kept["adding"]
+                self._adding = made, Border(made)
+            ones, border = self._adding
             border.add(ones, came, y)
 
 

@@ -33,7 +33,7 @@ def _mpi() -> Any:
         raise ImportError(f"mpi4py finds no MPI ({str(error).splitlines()[0]}): {advice}", name="mpi4py") from error
 
 
-def world(time_limit: float = 60.0, queue: cl.CommandQueue | None = None) -> MpiCommunicator:
+def world(time_limit: float = 300.0, queue: cl.CommandQueue | None = None) -> MpiCommunicator:
     """Return the communicator of all processes that were started together by ``mpiexec``.
 
     Parameters
@@ -88,7 +88,7 @@ class MpiCommunicator(Communicator):
     1
     """
 
-    def __init__(self, comm: Any, time_limit: float = 60.0, queue: cl.CommandQueue | None = None) -> None:
+    def __init__(self, comm: Any, time_limit: float = 300.0, queue: cl.CommandQueue | None = None) -> None:
         self._mpi = _mpi()
         self.time_limit = check_time_limit(time_limit)
         # Notices of failures have one of their own, so that they meet no other message.

@@ -23,7 +23,7 @@ from clsparse_py.distributed.vectors import vector
 __all__ = ["Everywhere", "Team", "over"]
 
 
-def over(devices: Sequence[cl.Device | cl.CommandQueue] | None = None, time_limit: float = 60.0) -> Team:
+def over(devices: Sequence[cl.Device | cl.CommandQueue] | None = None, time_limit: float = 300.0) -> Team:
     """Return the team of threads that drives devices of one host together: one thread and one context a device.
 
     Parameters

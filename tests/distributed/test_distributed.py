@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from typing import Any
 
 import numpy as np
@@ -266,14 +265,14 @@ def test_an_interrupt_ends_what_ranks_do(queue: cl.CommandQueue, monkeypatch: py
 
 
 def test_a_team_that_is_let_go_ends_its_threads(queue: cl.CommandQueue) -> None:
-    before = threading.active_count()
+    before = set(threading.enumerate())
     team = team_on(queue, 3)
-    assert threading.active_count() == before + 3
+    own = set(threading.enumerate()) - before
+    assert len(own) == 3
     del team
-    end = time.monotonic() + SECONDS
-    while threading.active_count() > before and time.monotonic() < end:
-        time.sleep(0.001)
-    assert threading.active_count() == before
+    for thread in own:
+        thread.join(SECONDS)
+        assert not thread.is_alive()
 
 
 def test_what_ranks_are_made_of_is_checked(queue: cl.CommandQueue) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 from clsparse_py import distributed
 
 SECONDS = 120
+pytestmark = pytest.mark.any_platform
 
 
 def mpiexec() -> str:
@@ -30,6 +32,15 @@ def test_two_ranks_are_right_and_told_of_a_failure(queue: cl.CommandQueue) -> No
     assert done.returncode == 0, done.stdout + done.stderr
     said = sorted(re.findall(r"rank \d right; .*", done.stdout))
     assert said == ["rank 0 right; rank 1 failed: KeyError: 'wrong'", "rank 1 right; failed"]
+
+
+def test_the_demo_by_mpi(queue: cl.CommandQueue) -> None:
+    command = [mpiexec(), "-n", "2", sys.executable, "-m", "clsparse_py.distributed", "demo", "--points", "6", "--repeats", "1"]
+    environment = {**os.environ, "PYOPENCL_CTX": queue.device.platform.name}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "6 x 6 x 6 points over 2 ranks, by MPI" in done.stdout
+    assert done.stdout.count("36 of 1") == 2
 
 
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
