@@ -10,13 +10,24 @@ import numpy as np
 from pyopencl import array as cl_array
 from typing_extensions import Self, override
 
+from clsparse_py._spgemm.masked_choose import Accumulator, features_of, parse
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import RESERVED, Device, Portability
 from clsparse_py.launch import Chain
 from clsparse_py.programs import Built, Parameters
 from clsparse_py.records import dataclass
+from clsparse_py.tuning.profiles import decide
 
-__all__ = ["Masked", "MaskedChunked", "MaskedTeam", "enqueue_masked", "masked_record"]
+__all__ = [
+    "Masked",
+    "MaskedChunked",
+    "MaskedTeam",
+    "enqueue_masked",
+    "masked_record",
+    "record_of",
+    "takes_teams",
+    "workers_of",
+]
 
 #: Work-items of a work-group of teams.
 _WORK_GROUP = 256
@@ -199,21 +210,31 @@ class Masked(NamedTuple):
 
 
 def masked_record(device: Device, product: Masked, *, by_rows: bool = False) -> MaskedTeam | MaskedChunked:
-    """Return the record of the kernel that makes a product on a device.
+    """Return the record of the kernel that makes a product on a device, by the accumulator that its profile takes.
 
     ``by_rows``: a team walks one row of B after another, though products could be counted: for short rows of A and long ones of
     B, as in graphs whose edges lead to higher degrees (R-MAT 18 on an H200: 4.0 ms by rows with float32, 5.0 counted).
     """
+    features = features_of(product, workers_of(device))
+    return record_of(device, product, decide(device, "masked", "any", "accumulator", features, parse).value, by_rows=by_rows)
+
+
+def record_of(device: Device, product: Masked, accumulator: Accumulator, *, by_rows: bool = False) -> MaskedTeam | MaskedChunked:
+    """Return the record of an accumulator; workers search rows if there are no teams for a product."""
     arithmetic = product.arithmetic
     wide = _is_counted(arithmetic) and arithmetic.result.itemsize == 8 and not device.int64_atomics
-    if device.is_cpu or wide or product.n_columns > _MAX_COLUMNS or _lanes_in_step(device.portability) == 1:
-        size = sum(each.nbytes for each in (*product.a, *product.b, *product.mask))
-        room = _workers(device) * product.n_columns * product.mask[0].dtype.itemsize
-        return MaskedChunked.legal(arithmetic, places=device.is_cpu and room <= size)
-    return MaskedTeam.legal(device, arithmetic, by_rows=by_rows)
+    if accumulator.window and takes_teams(device) and not wide and product.n_columns <= _MAX_COLUMNS:
+        return MaskedTeam.legal(device, arithmetic, accumulator.window, by_rows=by_rows)
+    return MaskedChunked.legal(arithmetic, places=accumulator.places)
 
 
-def _workers(device: Device) -> int:
+def takes_teams(device: Device) -> bool:
+    """Return whether teams of lanes can meet on a device."""
+    return not device.is_cpu and _lanes_in_step(device.portability) > 1
+
+
+def workers_of(device: Device) -> int:
+    """Return how many work-items take chunks of rows on a device."""
     return device.compute_units + 1 if device.is_cpu else device.compute_units * _WORKERS
 
 
@@ -238,7 +259,7 @@ def enqueue_masked(
     if isinstance(record, MaskedTeam):
         chain.launch(built, -(-n_entries // (record.window * (record.work_group // record.lanes))), *sizes, *arrays)
         return
-    workers = _workers(chain.device)
+    workers = workers_of(chain.device)
     chunk = max(-(-n_entries // (workers * _CHUNKS)), _LEAST_CHUNK)
     n_chunks = -(-n_entries // chunk)
     workers = min(workers, n_chunks)

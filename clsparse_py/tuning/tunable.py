@@ -21,6 +21,7 @@ _DECLARED = {
     "transpose": "clsparse_py._transpose.tunable:SpTransTunable",
     "segmented_sort": "clsparse_py.primitives.tunable:SegmentedSortTunable",
     "spgemm": "clsparse_py._spgemm.tunable:SpgemmTunable",
+    "masked": "clsparse_py._spgemm.masked_tunable:MaskedTunable",
 }
 #: The operations that can be tuned.
 OPERATIONS = tuple(_DECLARED)

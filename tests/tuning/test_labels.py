@@ -106,6 +106,8 @@ HOSTILE = [
     ("segmented_sort", "shape", "lanes/256/512/1024/128"),
     ("segmented_sort", "shape", "chunks/1/99999999999999999999/24"),
     ("segmented_sort", "shape", "chunks/1/32768/1000000"),
+    ("masked", "accumulator", "team:99999999999999999999"),
+    ("masked", "accumulator", "team:100"),
     ("spgemm", "strategy", "reg-merge:1:99999999999999999999:1 esc"),
 ]
 
