@@ -47,7 +47,8 @@ class Work:
     bound : int
         Entries of C, at most.
     compression : float
-        Products to an entry of C, in a sample of rows; 1 where there is none.
+        Products to an entry of C, in a sample of rows; 1 where there is none. If rows come in chunks, those that repeat the row
+        before count as if they had no entries, as their columns are known without effort.
     taken : tuple of int
         Rows of each bin.
     listed : pyopencl.array.Array or None
@@ -154,7 +155,7 @@ def analyse(
         all_rows.max_products,
         all_rows.longest_row,
         (all_rows.bound_high << 32) + all_rows.bound_low,
-        all_rows.sampled / all_rows.sampled_entries if all_rows.sampled_entries else 1.0,
+        all_rows.sampled / max(all_rows.sampled_entries, 1) if all_rows.sampled else 1.0,
         taken,
         *listed,
     )

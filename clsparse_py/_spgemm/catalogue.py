@@ -18,7 +18,7 @@ from clsparse_py._spgemm.methods.merge import Merge, merges
 from clsparse_py._spgemm.methods.sort import Sort
 from clsparse_py._spgemm.one_launch import OneLaunch
 from clsparse_py._spgemm.thresholds import thresholds_of
-from clsparse_py._spgemm.upper_bound import Compaction
+from clsparse_py._spgemm.upper_bound import Compaction, CompactionChunked
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device
 
@@ -65,7 +65,9 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
         "spgemm/dense_chunked": DenseChunkedKernel(1, numeric, listed=True),
         **{f"spgemm/dense_chunked:{phase}": DenseChunkedKernel(1, types, listed=False) for phase, types in phases.items()},
         **esc,
+        "spgemm/dense_chunked:upper_bound": DenseChunkedKernel(1, numeric.of("upper_bound"), listed=False),
         "spgemm/compact": Compaction(group, numeric),
+        "spgemm/compact_chunked": CompactionChunked(1, numeric),
         "spgemm/one_launch": OneLaunch.legal(device, numeric),
         "spgemm/masks": Masks(1, arithmetic.index),
         **_of_masks(device, replace(arithmetic, x=arithmetic.a)),

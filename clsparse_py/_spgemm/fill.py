@@ -9,6 +9,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py._spgemm.count import Counted
 from clsparse_py._spgemm.methods.base import Result
+from clsparse_py._spgemm.methods.dense_chunked import DenseChunked
 from clsparse_py._spgemm.new_arrays import new_part
 from clsparse_py._spgemm.operands import Operands
 from clsparse_py._spgemm.refused import UPPER_BOUND, RefusedError
@@ -51,11 +52,17 @@ def fill(operands: Operands, counted: Counted, timer: Timer) -> Filled:
         steps = enqueued(chain, product, steps, C, "numeric")
     else:
         try:
-            enqueue_compaction(chain, product, counted.loose, C, counted.nnz)
+            enqueue_compaction(chain, product, counted.loose, C, counted.nnz, _chunks(steps))
         except BuildError as error:
             raise RefusedError(chain.device, product.types, UPPER_BOUND, error) from error
     timer.ended("numeric")
     return Filled(C, steps)
+
+
+def _chunks(steps: Sequence[Step]) -> tuple[int, cl_array.Array] | None:
+    """Return the chunks that rows were made in, if they were."""
+    accumulator = steps[0].bin.accumulator
+    return accumulator.chunks(steps[0].state) if isinstance(accumulator, DenseChunked) else None
 
 
 def _allocated(operands: Operands, counted: Counted) -> Result:

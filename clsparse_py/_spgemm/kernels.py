@@ -56,6 +56,8 @@ class Analysis(OfStructure):
 
     #: Products of a row whose columns may be counted for the sample, at most: a power of two.
     SAMPLED: ClassVar[int] = 512
+    #: Rows that a work-item by itself has in the sample.
+    ROWS_OF_SAMPLE: ClassVar[int] = 4
     #: Bins, at most: their rows are counted in local memory.
     MAX_BINS: ClassVar[int] = 128
 
@@ -77,7 +79,8 @@ class Analysis(OfStructure):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "lanes": self.lanes, "long": self.long, "sampled": self.SAMPLED}
+        sample = {"sampled": self.SAMPLED, "rows_of_sample": self.ROWS_OF_SAMPLE}
+        return {**super().arguments(), "lanes": self.lanes, "long": self.long, **sample}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:

@@ -13,6 +13,7 @@ from clsparse_py._spgemm.choice import Choice
 from clsparse_py._spgemm.decide import Decision, Speculation
 from clsparse_py._spgemm.features import Budget, Features
 from clsparse_py._spgemm.kind import Kind
+from clsparse_py._spgemm.methods.dense_chunked import DenseChunked
 from clsparse_py._spgemm.methods.esc_local import EscGroup, EscTeam
 from clsparse_py._spgemm.methods.sort import Sort
 from clsparse_py._spgemm.speculation import Speculated
@@ -114,6 +115,9 @@ def suits_upper_bound(limits: Thresholds, n_rows: int, work: Work, bins: Sequenc
     contracts = work.compression > limits.max_upper_compression
     if contracts or not 0 < work.n_products <= limits.max_upper_mean * n_rows or max(work.n_products, n_rows) > INT32_MAX:
         return False
+    # Chunks of rows have rooms of their own.
+    if len(bins) == 1 and isinstance(bins[0].accumulator, DenseChunked):
+        return True
     return all(isinstance(bin_.accumulator, _BY_UPPER_BOUND) for bin_ in bins)
 
 

@@ -18,7 +18,7 @@ from clsparse_py.launch import Chain
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.records import dataclass
 
-__all__ = ["Compaction", "enqueue_compaction", "fits", "new_loose"]
+__all__ = ["Compaction", "CompactionChunked", "enqueue_compaction", "fits", "new_loose"]
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,13 @@ class Compaction(OfProduct):
         return {**super().arguments(), "tile": self.tile, "items": self.ITEMS}
 
 
+@dataclass(frozen=True)
+class CompactionChunked(OfProduct):
+    """Parameters of ``templates/spgemm/compact_chunked.mako``."""
+
+    template = "spgemm/compact_chunked"
+
+
 def fits(product: Product, work: Work, bins: Sequence[Bin]) -> bool:
     """Return whether the workspace has the bytes for C by its upper bound, and for what makes its rows."""
     room, least = product.upper_bytes, max((bin_.min_bytes for bin_ in bins), default=0)
@@ -59,10 +66,22 @@ def _record(kind: Kind) -> Compaction:
     return Compaction(min(256, kind.device.max_work_group), kind.types)
 
 
-def enqueue_compaction(chain: Chain, product: Product, made: Result, C: Result, nnz: int) -> None:
-    """Enqueue C's columns and values, of rows that were made with room."""
+def _record_of_chunks(kind: Kind) -> CompactionChunked:
+    return CompactionChunked(1, kind.types)
+
+
+def enqueue_compaction(
+    chain: Chain, product: Product, made: Result, C: Result, nnz: int, chunks: tuple[int, cl_array.Array] | None
+) -> None:
+    """Enqueue C's columns and values, of rows that were made with room: each by itself, or in ``chunks``."""
     if not nnz:
         return
-    built, record = chain.build(product.kind.once(_record))
-    sizes = np.uint32(product.shape[0]), np.uint32(nnz)
-    chain.launch(built, -(-nnz // record.tile), *sizes, made.indptr, made.indices, made.data, C.indptr, C.indices, C.data)
+    rooms = made.indptr, made.indices, made.data
+    if chunks is not None:
+        built, _ = chain.build(product.kind.once(_record_of_chunks))
+        n_chunks, chunk_row = chunks
+        chain.launch(built, n_chunks, np.uint32(n_chunks), chunk_row, *rooms, C.indptr, C.indices, C.data)
+    else:
+        built, record = chain.build(product.kind.once(_record))
+        sizes = np.uint32(product.shape[0]), np.uint32(nnz)
+        chain.launch(built, -(-nnz // record.tile), *sizes, *rooms, C.indptr, C.indices, C.data)

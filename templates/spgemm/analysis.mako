@@ -1,7 +1,8 @@
 <%doc>
 For each row of C = A @ B: its intermediate products, and the bin that takes it. For all rows: what the positions FOUND_... name.
 With `long` rows each work-group also counts the distinct columns of its first row, if that has at most `sampled` products: a
-sample of how many products make an entry of C.
+sample of how many products make an entry of C. Work-groups of one work-item do so for a few of its rows, of which those that have
+the columns of the row before, or one more each, count as if they had no entries.
 
 Bins are data. `limits` holds three numbers for each, UINT_MAX for no limit: the most products, the longest row of A and the
 widest span of columns. A row goes to the first bin whose limits all hold; the last bin has none. `starts` holds the first bin
@@ -16,10 +17,10 @@ Inputs        columns of A in any order; bins: 33 `starts`, and `limits` of n_bi
               `spanless` have no limit of spans; found: FOUND_BINS + n_bins zeros
 Output        products[n_rows], UINT_MAX if there are more, and bin[n_rows]; found: products and the bound of C's entries (the sum
               of min(products, columns, span if it was looked for)) in two halves each; the most products of a row and the
-              longest row of A, UINT_MAX if there are more; with `long` of the sample, products and entries; from FOUND_BINS on
+              longest row of A, UINT_MAX if there are more; of the sample, products and entries; from FOUND_BINS on
               the rows of each bin
 Local memory  `work_group` numbers of 64 bits and FOUND_BINS + MAX_BINS of 32; with `long`: rows of more entries than that, which
-              the whole work-group takes; a table of `2 * sampled` columns
+              the whole work-group takes; with it, or for one work-item, a table of `2 * sampled` columns
 Result        exact: integers are added in any order
 </%doc>
 <%
@@ -108,6 +109,10 @@ void ${name}(
 % if long:
     local ulong waiting[${work_group // lanes}];
     local uint n_waiting, n_distinct, table[${2 * sampled}];
+% elif work_group == 1:
+    local uint table[${2 * sampled}];
+    uint sampled_products = 0, sampled_entries = 0;
+    const ulong every = max(1ul, rows_of_item / ${rows_of_sample});
 % endif
     const uint me = get_local_id(0);
     for (uint i = me; i < FOUND_BINS + n_bins; i += ${work_group})
@@ -207,7 +212,41 @@ ${find_span(1, "            ")}\
             taker = next_taker(limits, taker, n_bins, few, entries, clamped(width));
         }
 ${note("        ")}\
+% if work_group == 1:
+        if ((rows_of_item - left) % every == 0 && few && few <= ${sampled}) {
+            sampled_products += few;
+            bool repeats = row && begin - a_indptr[row - 1] == end - begin;
+            const I shift = repeats ? a_indices[begin] - a_indices[a_indptr[row - 1]] : 0;
+            for (ulong a = begin; a < end && repeats; ++a) {
+                const I of_b = a_indices[a], before = a_indices[a - (end - begin)];
+                repeats = of_b - before == shift;
+                if (repeats && shift) {
+                    const I from = b_indptr[of_b], from_before = b_indptr[before], length = b_indptr[of_b + 1] - from;
+                    repeats = shift == 1 && length == b_indptr[before + 1] - from_before;
+                    for (I j = 0; j < length && repeats; ++j)
+                        repeats = b_indices[from + j] - b_indices[from_before + j] == 1;
+                }
+            }
+            if (!repeats) {
+                for (uint i = 0; i < ${2 * sampled}; ++i)
+                    table[i] = UINT_MAX;
+                for (ulong a = begin; a < end; ++a)
+                    for (I j = b_indptr[a_indices[a]]; j < b_indptr[a_indices[a] + 1]; ++j) {
+                        const uint column = (uint)b_indices[j];
+                        uint slot = column * 2654435769u >> ${33 - (2 * sampled).bit_length()};
+                        while (table[slot] != UINT_MAX && table[slot] != column)
+                            slot = (slot + 1) % ${2 * sampled};
+                        sampled_entries += table[slot] == UINT_MAX;
+                        table[slot] = column;
+                    }
+            }
+        }
+% endif
     }
+% endif
+% if work_group == 1 and not long:
+    atomic_add(found + FOUND_SAMPLED, sampled_products);
+    atomic_add(found + FOUND_SAMPLED_ENTRIES, sampled_entries);
 % endif
     if (in_a_row)
         atomic_add(seen + FOUND_BINS + last_taker, in_a_row);

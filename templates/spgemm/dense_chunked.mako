@@ -10,6 +10,8 @@ row the columns of the row before: so do neighbours on regular grids, and the un
 Each worker claims chunks of rows until there are none, and has arrays of its own: accumulators, all ZERO between rows; bits, a
 word of 64 columns each; a bit for each word, by which words are found; and the list of a short row.
 
+With `upper_bound`, rows of a chunk are not apart: they follow one another from where the room of its first row begins.
+
 Source        the dense accumulator of Gustavson (1978); masks as in HSMU-SpGEMM
 Index space   workers, as many as there are arrays for
 Inputs        see spgemm.cl and masks.mako; chunk_row[c]: the first row of chunk c of n_chunks, chunk_row[n_chunks] all rows;
@@ -87,13 +89,19 @@ void ${name}(
         const C_INDEX chunk_end = c_indptr[last_slot];
 % endif
 % endif
+% if upper_bound:
+        // Rows of a chunk follow one another in the chunk's room, without gaps.
+        C_INDEX next_place = c_indptr[chunk_row[chunk]];
+% endif
         for (ulong slot = first_slot; slot < last_slot; ++slot) {
             const ulong row = SPGEMM_ROW(slot);
             const I a_begin = a_indptr[row], a_end = a_indptr[row + 1];
 % if listed:
             const I a_stop = a_end;
 % endif
-% if not symbolic:
+% if upper_bound:
+            C_INDEX place = next_place;
+% elif not symbolic:
             C_INDEX place = c_indptr[row];
 % endif
 % if not values_only:
@@ -151,9 +159,10 @@ ${ahead(False)}\
                 }
                 const uint present = n <= 16 ? column_places_16(columns, n, places) : column_places_32(columns, n, places);
                 const uint count = (uint)popcount(present);
-% if symbolic:
+% if symbolic or upper_bound:
                 counts[row] = count;
-% else:
+% endif
+% if not symbolic:
                 // By sixteens, where there are rows behind that are written later.
                 const uint cleared = (count + 15) / 16 * 16;
                 if (place + (C_INDEX)cleared <= ${"c_indptr[row + 1]" if listed else "chunk_end"}) {
@@ -169,6 +178,9 @@ ${ahead(False)}\
                     c_indices[to] = (C_INDEX)columns[i];
                     c_data[to] = ADD(c_data[to], values[i]);
                 }
+% endif
+% if upper_bound:
+                next_place = place + (C_INDEX)count;
 % endif
                 continue;
             }
@@ -249,15 +261,22 @@ ${ahead(True)}\
 % if symbolic:
             uint count = 0;
 % else:
-            const C_INDEX c_end = c_indptr[row + 1];
+% if upper_bound:
+            const C_INDEX back = repeats ? (C_INDEX)counts[row - 1] : 0, c_end = place + back;
+% else:
+            const C_INDEX c_end = c_indptr[row + 1], back = repeats ? place - c_indptr[row - 1] : 0;
+% endif
             if (repeats) {
-                const C_INDEX back = place - c_indptr[row - 1];
                 for (; place < c_end; ++place) {
                     const C_INDEX column = c_indices[place - back] + (C_INDEX)shift;
                     c_indices[place] = column;
                     c_data[place] = accumulator[column];
                     accumulator[column] = ZERO;
                 }
+% if upper_bound:
+                counts[row] = (uint)back;
+                next_place = place;
+% endif
                 continue;
             }
 % endif
@@ -287,6 +306,9 @@ ${ahead(True)}\
             }
 % if symbolic:
             counts[row] = count;
+% elif upper_bound:
+            counts[row] = (uint)(place - next_place);
+            next_place = place;
 % endif
 % endif
         }

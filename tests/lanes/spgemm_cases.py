@@ -104,12 +104,16 @@ def as_on_gpus(method: str, dtype: np.dtype[Any], index: type[Any]) -> None:
 
 def by_upper_bound(dtype: np.dtype[Any], index: type[Any]) -> None:
     """Make products whose rows have room for all their products first, however much they contract."""
+    of_gpus = [
+        (Bin("given", Sort(4, 4), 16, 16), Bin("given", last))
+        for last in (EscTeam(512, lanes=8), EscGroup(1024, 64, entries=512))
+    ]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("clsparse_py.launch.describe", lambda device: replace(describe(device), type="gpu"))
         for name, value in (("suits_upper_bound", True), ("fits", True), ("speculation_for", None)):
             patch.setattr(count, name, lambda *_, value=value: value)
-        for last in (EscTeam(512, lanes=8), EscGroup(1024, 64, entries=512)):
-            bins = Bins((EMPTY, Bin("given", Sort(4, 4), 16, 16), Bin("given", last)))
+        for of, making in (*(("gpu", each) for each in of_gpus), ("cpu", (Bin("given", DenseChunked()),))):
+            patch.setattr("clsparse_py.launch.describe", lambda device, of=of: replace(describe(device), type=of))
+            bins = Bins((EMPTY, *making))
             patch.setattr(decide, "bins_for", lambda *_, bins=bins: bins)
             A, B = (on_device(each, numbers(each.nnz, dtype), index) for each in (LEFT, RIGHT))
             known = thresholds_of(describe(A.queue.device), types_of(A, B))

@@ -15,7 +15,7 @@ from problems import assert_product, device_matrix, random_matrix, rows_of
 
 from clsparse_py import programs
 from clsparse_py._spgemm import fill, spgemm, spgemm_estimate, spgemm_plan
-from clsparse_py._spgemm.upper_bound import Compaction
+from clsparse_py._spgemm.upper_bound import Compaction, CompactionChunked
 from clsparse_py.launch import Chain
 from clsparse_py.semiring import SEMIRINGS
 
@@ -34,7 +34,7 @@ def made(queue: cl.CommandQueue, A: sp.csr_array, B: sp.csr_array, index: Any = 
     with programs.recording() as built:
         C = spgemm(left, right, **asked)
     return C, {
-        "compact" if isinstance(each.parameters, Compaction) else each.parameters.types.phase
+        "compact" if isinstance(each.parameters, (Compaction, CompactionChunked)) else each.parameters.types.phase
         for each in built
         if hasattr(each.parameters, "types")
     }
@@ -63,6 +63,29 @@ def test_rows_of_every_length(take_for: Callable[[str], None], case: dict[str, A
     C, phases = made(queue, A, A, case["index"], semiring=semiring)
     assert phases == {"upper_bound", "compact"}
     assert_product(C, A, A, semiring)
+
+
+def test_chunks_of_rows(queue: cl.CommandQueue, take_for: Callable[[str], None]) -> None:
+    take_for("cpu")
+    rng = np.random.default_rng(7)
+    A = uneven(rng, np.float32)
+    # Rows that repeat the row before, as they are and one column on, among others that do not.
+    alike = sp.csr_array(sp.kron(rows_of([7] * 40, 600, rng, np.float32), np.ones((3, 1), np.float32)))
+    shifted = sp.diags_array([1.0, 2.0, 3.0], offsets=[-2, 0, 40], shape=(200, 600)).tocsr().astype(np.float32)
+    few = sp.csr_array(sp.vstack([rows_of([1, 0, 90, 9, 0, 40] * 300, 600, rng, np.float32), alike, shifted]))
+    B = rows_of(rng.integers(0, 20, 600), 9000, rng, np.float32)
+    for left, right in ((A, A), (few, B)):
+        C, phases = made(queue, left, right)
+        assert phases == {"upper_bound", "compact"}
+        assert_product(C, left, right)
+    C, phases = made(queue, A, A, memory_limit=8 * int(np.diff(A.indptr)[A.indices].sum()))
+    assert "compact" not in phases
+    assert_product(C, A, A)
+    # Neighbours of a grid repeat one another: to count them takes no time.
+    grid = sp.diags_array([1.0, 2.0, 3.0], offsets=[-1, 0, 30], shape=(4000, 4000)).tocsr().astype(np.float32)
+    C, phases = made(queue, grid, grid)
+    assert "compact" not in phases
+    assert_product(C, grid, grid)
 
 
 def test_plans_keep_what_new_values_need(queue: cl.CommandQueue, take_for: Callable[[str], None]) -> None:

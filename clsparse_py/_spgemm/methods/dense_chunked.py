@@ -65,7 +65,7 @@ class DenseChunkedKernel(OfListed):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        phase = {"symbolic": self.types.phase == "symbolic", "values_only": self.types.phase == "values"}
+        phase = {phase: self.types.phase == phase for phase in ("symbolic", "upper_bound")}
         return {
             **super().arguments(),
             "listed": self.listed,
@@ -74,6 +74,7 @@ class DenseChunkedKernel(OfListed):
             "block": _BLOCK,
             "few": _FEW,
             "distance": _DISTANCE,
+            "values_only": self.types.phase == "values",
             **phase,
         }
 
@@ -148,13 +149,18 @@ class DenseChunked:
             chain.fill(n_words, _NO_MASKS, n_rows_b)
         return _State(n_chunks, chunk_row, n_words, masks)
 
+    def chunks(self, state: Any) -> tuple[int, cl_array.Array]:
+        """Return how many chunks the rows are cut into, and the first row of each."""
+        return state.n_chunks, state.chunk_row
+
     def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: Any, counts: cl_array.Array) -> None:
         """Enqueue the number of entries of each row."""
         self._enqueue(chain, product, rows, state, "symbolic", counts)
 
     def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: Any, C: Result, phase: str) -> None:
         """Enqueue columns and values of each row, or values alone."""
-        self._enqueue(chain, product, rows, state, phase, product.a_data, product.b_data, C.indptr, C.indices, C.data)
+        counts = (C.counts,) if phase == "upper_bound" else ()
+        self._enqueue(chain, product, rows, state, phase, product.a_data, product.b_data, C.indptr, C.indices, C.data, *counts)
         if phase == "numeric":
             state.masks = ()
 
