@@ -13,7 +13,7 @@ from clsparse_py._spmm.catalogue import of_spmm
 from clsparse_py._spmv.binning import Binning, ScanCounts
 from clsparse_py._spmv.choose import KERNELS, choose
 from clsparse_py._spmv.features import Features
-from clsparse_py._spmv.kernels import Adaptive, Combine, CountFeatures, Subvector, TotalFeatures
+from clsparse_py._spmv.kernels import Adaptive, Chunked, Combine, CountFeatures, Subvector, TotalFeatures
 from clsparse_py._spmv.masked import MaskedRows
 from clsparse_py._transpose import buckets
 from clsparse_py._transpose.kernels import AtOnce, Count, Gather, GatherChunked, Insert, Order, Sample, Unpack, tile
@@ -132,6 +132,7 @@ def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -
         **{f"spmv/binning:{step}": Binning(group, index, step) for step in ("histogram", "count", "place")},
         "primitives/partition": Partition(min(64, device.max_work_group), index),
         "spmv/chunked": by_name["chunked"],
+        "spmv/chunked:sums": replace(Chunked.legal(device, arithmetic, scaled, 1), masked=False),
         "spmv/combine": Combine.legal(device, arithmetic, scaled),
         "spmv/combine:few": Combine.legal(device, arithmetic, scaled, lanes=4),
         "spmv/combine:many": Combine.legal(device, arithmetic, scaled, 256, 256),

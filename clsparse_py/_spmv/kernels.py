@@ -285,8 +285,8 @@ class Chunked(ProductKernel):
 
     Attributes
     ----------
-    widths : tuple of int
-        Entries that are multiplied and added as one vector; empty where the values do not allow it, then (4,) or (4, 8).
+    masked : bool
+        Whether entries are multiplied and added as vectors, which the values have to allow; else by as many sums.
     ahead : int
         How many entries ahead data are asked for; 0 for not at all.
     """
@@ -294,36 +294,37 @@ class Chunked(ProductKernel):
     template = "spmv/chunked"
     kind = "spmv_chunked"
 
-    widths: tuple[int, ...]
+    masked: bool
     ahead: int
 
-    #: The mean row length of a chunk from which each width is used.
-    FROM_MEANS: ClassVar[dict[int, float]] = {4: 2.1, 8: 4.0}
+    #: The mean row length of a chunk from which so many entries are taken at a time: as vectors, and by as many sums.
+    FROM_MEANS: ClassVar[dict[bool, dict[int, float]]] = {True: {4: 2.1, 8: 4.0}, False: {4: 6.0, 8: 24.0}}
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int) -> Chunked:
         """Return the legal record nearest to the one asked for."""
         portability = device.portability.at_most(1)
-        # Eight values are gathered well by compilers that make vectors of work-items, which those with sub-groups do.
-        widths = () if arithmetic.vector_operations is None else (4, 8) if device.portability.lane_width > 1 else (4,)
+        # Vectors of values are gathered well by compilers that make vectors of work-items, which those with sub-groups do.
+        masked = arithmetic.vector_operations is not None and device.portability.lane_width > 1
         work_group = max(1, min(work_group, device.max_work_group))
-        return cls(work_group, arithmetic, portability, scaled, widths, 512 if device.is_cpu else 0)
+        return cls(work_group, arithmetic, portability, scaled, masked, 512 if device.is_cpu else 0)
 
     @property
     @override
     def shape_name(self) -> str:
-        return f"v{max(self.widths, default=1)}_a{self.ahead}_wg{self.work_group}"
+        return f"{'masked' if self.masked else 'sums'}_a{self.ahead}_wg{self.work_group}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
         add, multiply = self.arithmetic.vector_operations or ("", "")
-        size = self.arithmetic.result.itemsize
+        size, from_means = self.arithmetic.result.itemsize, self.FROM_MEANS[self.masked]
         return {
             **self._common(),
-            "widths": self.widths,
+            "masked": self.masked,
+            "widths": tuple(from_means),
             # Of a vector that functions take and return: 32 bytes, as cl/column_places.cl says.
             "longest": 32 // size,
-            "from_means": tuple(self.FROM_MEANS[width] for width in self.widths),
+            "from_means": tuple(from_means.values()),
             "ahead": self.ahead,
             "scaled": self.scaled,
             "value": OPENCL_TYPES[self.arithmetic.a],

@@ -2,9 +2,9 @@
 y[row] = alpha * A[row] @ x + beta * y[row], one work-item to a long chunk of adjacent rows: the kernel for devices whose
 work-items are the iterations of a core's loop. A chunk's sum of a row that an earlier chunk began goes to partial[chunk].
 
-A row is summed by itself or, by vectors of one of `widths`, several entries at a time, with a mask for its end: one block that a
-core predicts, where a loop over single entries is mispredicted at each row's end. How is chosen for each chunk by its mean row
-length.
+A row is summed entry by entry, or several entries at a time, one of `widths`: by vectors, `masked`, with a mask for its end, one
+block that a core predicts, where a loop over single entries is mispredicted at each row's end; or by as many sums, and its end
+entry by entry. How is chosen for each chunk by its mean row length.
 
 Source        own; chunks of equal rows + entries after Merrill and Garland, SC 2016, Section 4 (their CPU kernel)
 Index space   n_parts work-items
@@ -13,6 +13,12 @@ Inputs        part_row, part_entry: n_parts + 1 each, of partition.mako; columns
 Local memory  none
 Result        deterministic: a row is summed in the order that the chunks and the mean row length give
 </%doc>
+<%
+    def halves(width):
+        while width > 1:
+            width //= 2
+            yield width
+%>\
 #include "spmv.cl"
 #include "unaligned.cl"
 #include "vectors.cl"
@@ -37,7 +43,7 @@ T row_sum_1(ENTRIES_PARAMETERS)
         sum = ADD(sum, MULTIPLY(from_a(data[k]), LOAD_X(x + indices[k])));
     return sum;
 }
-% for n in sorted({min(width, longest) for width in widths}):
+% for n in sorted({min(width, longest) for width in widths if masked}):
 
 % for type in dict.fromkeys((value, index)):
 UNALIGNED(${type}, ${n})
@@ -45,7 +51,29 @@ UNALIGNED(${type}, ${n})
 ${value}${n} add_${n}(const ${value}${n} a, const ${value}${n} b) { return ${add}; }
 ${value}${n} multiply_${n}(const ${value}${n} a, const ${value}${n} b) { return ${multiply}; }
 % endfor
-% for width in widths:
+% for width in () if masked else widths:
+
+// The same by ${width} sums.
+T row_sum_${width}(ENTRIES_PARAMETERS)
+{
+    T ${", ".join(f"sum_{i} = ZERO" for i in range(width))};
+    for (; k + ${width} <= end; k += ${width}) {
+        PREFETCH(k)
+% for i in range(width):
+        sum_${i} = ADD(sum_${i}, MULTIPLY(from_a(data[k + ${i}]), LOAD_X(x + indices[k + ${i}])));
+% endfor
+    }
+    for (; k < end; ++k)
+        sum_0 = ADD(sum_0, MULTIPLY(from_a(data[k]), LOAD_X(x + indices[k])));
+% for half in halves(width):
+% for i in range(half):
+    sum_${i} = ADD(sum_${i}, sum_${i + half});
+% endfor
+% endfor
+    return sum_0;
+}
+% endfor
+% for width in widths if masked else ():
 <%
     n = min(width, longest)
     parts = range(0, width, n)
