@@ -132,6 +132,20 @@ def test_a_profile_decides(
     assert_product(plan(), A, B)
 
 
+def test_features_of_bins_decide(queue: cl.CommandQueue, real: np.dtype[Any], decided_by: DecidedBy) -> None:
+    windows = {"feature": "bin_products", "at_most": 128, "then": {"take": "given"}, "else": {"take": "dense-windows"}}
+    decided_by(describe(queue.device), {"spgemm": {"any": {"strategy": {"take": "hash esc"}, "bin": windows}}})
+    rng = np.random.default_rng(7)
+    A = rows_of([0, *([6] * 300), *([20] * 50), 100, 150], 400, rng, real)
+    B = random_matrix((400, 20_000), 20, rng, real)
+    plan = spgemm_plan(device_matrix(queue, A), device_matrix(queue, B))
+    # Neighbours with one accumulator are one bin.
+    assert [each.method for each in plan.explain().bins].count("dense") == 1
+    assert {each.method for each in plan.explain().bins} == {"hash", "dense"}
+    assert "; dense-windows, by profile made-up" in plan.explain().rule
+    assert_product(plan(), A, B)
+
+
 def test_features_decide(queue: cl.CommandQueue, real: np.dtype[Any], decided_by: DecidedBy) -> None:
     split = {"feature": "mean", "at_most": 20, "then": {"take": "hash esc"}, "else": {"take": "esc"}}
     decided_by(describe(queue.device), {"spgemm": {"any": {"strategy": split}}})
