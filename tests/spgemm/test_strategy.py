@@ -13,8 +13,9 @@ import scipy.sparse as sp
 from platforms import PLATFORMS, queue_on
 from problems import assert_product, device_matrix, random_matrix, rows_of
 
-from clsparse_py import spgemm_plan
+from clsparse_py import programs, spgemm_plan
 from clsparse_py._spgemm import tunable
+from clsparse_py._spgemm.bin_choice import NAMES
 from clsparse_py._spgemm.features import Features
 from clsparse_py._spgemm.kernels import KernelTypes
 from clsparse_py._spgemm.methods.merge import Merge
@@ -144,6 +145,23 @@ def test_features_of_bins_decide(queue: cl.CommandQueue, real: np.dtype[Any], de
     assert {each.method for each in plan.explain().bins} == {"hash", "dense"}
     assert "; dense-windows, by profile made-up" in plan.explain().rule
     assert_product(plan(), A, B)
+
+
+def test_bins_are_measured(queue: cl.CommandQueue, real: np.dtype[Any]) -> None:
+    device, rng = describe(queue.device), np.random.default_rng(8)
+    problem = TUNABLE.problem(queue, "made up", random_matrix((600, 600), 12, rng, real), real.name)
+    assert TUNABLE.subjects(problem, "strategy") == (problem,)
+    subject, *_ = TUNABLE.subjects(problem, "bin")
+    assert subject.features.keys() == set(NAMES)
+    assert subject.features["row_products"] == pytest.approx(144, rel=0.05)
+    given, other, *_ = TUNABLE.promising(device, real.name, subject, "bin", {}, False)
+    assert given == TUNABLE.default(device, real.name, "bin", subject.features) == "given"
+    with programs.recording() as before:
+        TUNABLE.prepare(subject, "bin", given)
+    with programs.recording() as after:
+        TUNABLE.prepare(subject, "bin", other)
+    assert {each.parameters.name for each in before} != {each.parameters.name for each in after}
+    assert TUNABLE.verify(subject)
 
 
 def test_features_decide(queue: cl.CommandQueue, real: np.dtype[Any], decided_by: DecidedBy) -> None:
