@@ -52,7 +52,7 @@ def slowed(queue: cl.CommandQueue, times: int) -> Iterator[None]:
 def queue_of(device: cl.Device, kept: list[cl.Context]) -> cl.CommandQueue:
     """Return a queue on a device, in a context of its own that is ``kept`` (quirk 9)."""
     kept.append(cl.Context([device]))
-    # Of a part of a device, PoCL's context names the whole.
+    # The device by name: of a part, a context may tell the whole (quirk 39).
     return cl.CommandQueue(kept[-1], device)
 
 
