@@ -202,11 +202,18 @@ def _rounded(n: int, step: int) -> int:
 class Bound:
     """A pass whose vectors are known: its kernel has all arguments, and to enqueue it takes the host a microsecond or two."""
 
+    # Until the kernel has them.
+    _keep: tuple[Any, ...] = ()
+
     def __init__(self, queue: cl.CommandQueue, built: Built, groups: int, arguments: Sequence[Any]) -> None:
-        self._queue, self._sizes = queue, built.sizes(groups)
+        self._queue, self._built, self._sizes = queue, built, built.sizes(groups)
         self._kernel = built.kernel(*arguments)
         # A kernel does not keep the memory of its arguments alive, and does not tell whose they are.
         self._keep = tuple(arguments)
+
+    def __del__(self) -> None:
+        if self._keep:
+            self._built.take_back(self._kernel, self._keep)
 
     def __call__(self) -> cl.Event:
         """Enqueue the pass."""
