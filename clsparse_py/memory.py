@@ -32,6 +32,7 @@ __all__ = [
     "MemoryInfo",
     "Pool",
     "allocated",
+    "allocated_each",
     "arena_of",
     "array_of",
     "forget_ended",
@@ -536,6 +537,24 @@ def allocated(
         except cl.Error as error:
             reason = error
     raise MemoryError(f"{what}: {n:,} entries of {dtype} need {n_bytes:,} bytes; {_there_is(arena.pool)}") from reason
+
+
+def allocated_each(
+    queue: cl.CommandQueue, what: str, sizes: Iterable[tuple[int, np.dtype[Any]]], allocator: Any = None
+) -> list[cl_array.Array]:
+    """Return new arrays of one dimension and some entries each, as `allocated` does, in less time; ``what`` they are of."""
+    if allocator is None and current() is None:
+        arena = arena_of(queue)
+        context, found = arena.pool.context, []
+        try:
+            for n, dtype in sizes:
+                data = arena.allocate(queue, n * dtype.itemsize) if n else None
+                found.append(array_of(queue, (n,), dtype, data, None, context))
+        except cl.Error:
+            found.clear()
+        else:
+            return found
+    return [allocated(queue, what, n, dtype, allocator) for n, dtype in sizes]
 
 
 def shorten(array: cl_array.Array, n: int) -> None:

@@ -19,7 +19,7 @@ from clsparse_py.device import Device
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix
-from clsparse_py.memory import allocated, shorten
+from clsparse_py.memory import allocated_each, shorten
 from clsparse_py.programs import Built
 from clsparse_py.records import dataclass
 
@@ -61,21 +61,19 @@ class _Call(NamedTuple):
     kind : Kind
     sizes : tuple of numpy.uint32
         The kernel's first arguments.
-    names : tuple of str
-        Of C's arrays, for errors.
+    name : str
+        Of the product, for errors.
     """
 
     kind: Kind
     sizes: tuple[np.uint32, np.uint32, np.uint32]
-    names: tuple[str, str, str]
+    name: str
 
 
 def _call(device: Device, A: Matrix, B: Matrix, request: Request) -> _Call:
     (m, k), n = A.shape, B.shape[1]
-    of_c = f"of the {m} x {n} product"
-    names = f"indptr {of_c}", f"indices {of_c}", f"values {of_c}"
     sizes = np.uint32(m), np.uint32(k), np.uint32(_words(n))
-    return _Call(kind_of(device, types_of(A, B, request.semiring)), sizes, names)
+    return _Call(kind_of(device, types_of(A, B, request.semiring)), sizes, f"the {m} x {n} product")
 
 
 def _built(chain: Chain, kind: Kind) -> tuple[Built, ...]:
@@ -118,7 +116,7 @@ def in_one_launch(A: Matrix, B: Matrix, request: Request) -> Result | None:
     operands = a_indptr, a_indices, b_indptr, b_indices, a_data, b_data
     chain = Chain(queue, *operands)
     what = _call, m, k, n, a_data.dtype, b_data.dtype, a_indptr.dtype, request.semiring.name
-    kind, sizes, names = chain.worked_out(what, lambda: _call(chain.device, A, B, request))
+    kind, sizes, name = chain.worked_out(what, lambda: _call(chain.device, A, B, request))
     n_products, n_units = n_a * n_b // k, chain.device.compute_units
     n_looked_up = min(n_products, m * n) * n_a // m
     if n_products > kind.thresholds.max_small_products or n_looked_up > OneLaunch.MAX_LOOKED_UP * n_units:
@@ -129,12 +127,12 @@ def in_one_launch(A: Matrix, B: Matrix, request: Request) -> Result | None:
     programs.note_asked(found)
     (built,) = found
     room, allocator = min(m * n, n_a * min(n_b, of_b.longest or n)), a_data.allocator
-    indptr = allocated(queue, names[0], m + 1, kind.c_index, allocator)
-    indices = allocated(queue, names[1], room, kind.c_index, allocator)
-    data = allocated(queue, names[2], room, kind.result, allocator)
+    wanted = (m + 1, kind.c_index), (room, kind.c_index), (room, kind.result)
+    indptr, indices, data = allocated_each(queue, name, wanted, allocator)
     # A work-group for as many entries as it has work-items.
     groups = min(n_products // built.parameters.work_group + 1, n_units)
-    chain.launch(built, groups, *sizes, *operands, indptr, indices, data)
+    arrays = [each.base_data for each in (*operands, indptr, indices, data)]
+    chain.launch_with(built, built.sizes(groups), [*sizes, *arrays])
     nnz = int(chain.read(indptr, 1, m)[0])
     shorten(indices, nnz)
     shorten(data, nnz)

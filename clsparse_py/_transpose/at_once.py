@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from pyopencl import array as cl_array
@@ -12,7 +12,7 @@ from clsparse_py.arithmetic import name_of
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix
-from clsparse_py.memory import allocated
+from clsparse_py.memory import allocated_each
 from clsparse_py.programs import Built, note_asked
 
 __all__ = ["Made", "transposed_at_once"]
@@ -43,28 +43,34 @@ def transposed_at_once(A: Matrix, values: cl_array.Array | None) -> Made | None:
         return None
     index, of_values = indptr.dtype, () if values is None else (values,)
     moved_type = index if values is None else values.dtype
-    chain = Chain(structure.queue, indptr, indices, *of_values)
-    kind = AtOnce, index, 0 if values is None else moved_type.itemsize
-    built, places = chain.worked_out(kind, lambda: _built(chain, name_of(index), kind[2]))
-    if n_rows + n_columns + nnz > places:
+    queue = structure.queue
+    chain = Chain(queue, indptr, indices, *of_values)
+    kind = AtOnce, index, 0 if values is None else moved_type.itemsize, n_rows, n_columns, nnz
+    built, sizes, numbers = chain.worked_out(kind, lambda: _call(chain, *kind[1:]))
+    if not built:
         return None
     note_asked(built)
-    queue, allocator = structure.queue, A.data.allocator
-    made = Made(
-        allocated(queue, "indptr of the transposed", n_columns + 1, index, allocator),
-        allocated(queue, "indices of the transposed", nnz, index, allocator),
-        allocated(queue, "values of the transposed", nnz, moved_type, allocator),
-    )
-    sizes = np.uint32(n_rows), np.uint32(n_columns), np.uint32(nnz)
-    chain.launch(built[0], 1, *sizes, indptr, indices, *of_values, *made)
+    wanted = (n_columns + 1, index), (nnz, index), (nnz, moved_type)
+    made = Made(*allocated_each(queue, "the transposed", wanted, A.data.allocator))
+    arrays = [each.base_data for each in (indptr, indices, *of_values, *made)]
+    chain.launch_with(built[0], sizes, [*numbers, *arrays])
     chain.finish(*made)
     return made
 
 
-def _built(chain: Chain, index: str, value_bytes: int) -> tuple[tuple[Built, ...], int]:
-    """Return the kernel, and how many places it takes; no kernel and none if it is refused."""
+class _Call(NamedTuple):
+    """What calls on matrices of one shape, dtypes and number of entries share: the kernel or none, and its first arguments."""
+
+    built: tuple[Built, ...]
+    sizes: tuple[tuple[int], tuple[int]]
+    numbers: tuple[np.uint32, ...]
+
+
+def _call(chain: Chain, index: np.dtype[Any], value_bytes: int, n_rows: int, n_columns: int, nnz: int) -> _Call:
+    """Return it; without a kernel if that is refused, or has not the room."""
+    numbers = np.uint32(n_rows), np.uint32(n_columns), np.uint32(nnz)
     try:
-        built, record = chain.build(AtOnce.legal(chain.device, index, value_bytes))
+        built, record = chain.build(AtOnce.legal(chain.device, name_of(index), value_bytes))
     except BuildError:
-        return (), 0
-    return (built,), record.places
+        return _Call((), ((0,), (0,)), numbers)
+    return _Call((built,) if n_rows + n_columns + nnz <= record.places else (), built.sizes(1), numbers)

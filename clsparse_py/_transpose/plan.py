@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, Generic
 
@@ -236,13 +237,18 @@ def _binned(chain: Chain, A: Matrix, values: cl_array.Array | None, moved: cl_ar
 _TRIED: dict[str, Callable[..., Pattern]] = {"gather": _gathered, "binned": _binned, "atomics": _inserted}
 
 
+@functools.lru_cache(maxsize=256)
+def _facts(nnz: int, canonical: bool) -> Facts:
+    return Facts(nnz, sorted=True, canonical=canonical)
+
+
 def _structure(A: Matrix, indptr: cl_array.Array, indices: cl_array.Array) -> Structure:
     """Return the structure of the transposed: A's own if the pattern is symmetric."""
     if indices is A.indices:
         return A.structure
     known = A.facts
     # If A's rows are not sorted, whether they hold duplicates is not known.
-    facts = Facts(A.nnz, sorted=True, canonical=known.canonical) if known is not None and known.sorted else None
+    facts = _facts(A.nnz, known.canonical) if known is not None and known.sorted else None
     return Structure(A.queue, A.shape[::-1], indices, indptr, facts)
 
 
