@@ -164,7 +164,8 @@ class Executable:
                 memory = ready.arena.allocate(queue, shape[0] * dtype.itemsize)
             except cl.Error:
                 return None
-            self.operands = (*self.operands[:2], _nothing)
+            if self.operands[2] is not _nothing:
+                self.operands = (*self.operands[:2], _nothing)
             for kernel, _, _ in ready.commands:
                 kernel.set_arg(_Y, memory)
             event = self.enqueue(ready)
