@@ -1,7 +1,7 @@
 <%doc>
-The transposed of a small matrix: entries are counted by column, a scan tells where each column's begin, and each entry goes there.
-One work-item takes them in order, so they stay in order. Several put positions of entries to their column in any order; the place
-of an entry then is the number of those before it.
+The transposed of a small matrix: entries are counted by column, a scan tells where those of each column begin, and each entry
+goes there. One work-item takes them in order, so they stay in order. Several put the positions of entries to their column in any
+order; the place of an entry then is the number of those before it.
 
 Source        counting sort; the order within columns as in order.mako
 Index space   one work-group
