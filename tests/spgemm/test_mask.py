@@ -15,6 +15,8 @@ from pyopencl import array as cl_array
 from clsparse_py import Semiring, csr_array, min_plus, or_and, plus_pair, plus_times, spgemm, spgemm_plan
 from clsparse_py._spgemm import mask as masks
 from clsparse_py._spgemm.masked_rows import MaskedChunked, MaskedTeam, enqueue_masked
+from clsparse_py._spgemm.masked_tunable import MaskedTunable
+from clsparse_py.device import describe
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.workspace import Workspace, counting
@@ -309,3 +311,19 @@ def test_memory(queue: cl.CommandQueue) -> None:
         plan()
     assert 0 < workspace.peak <= of_mask
     spgemm(left, left, mask=mask, memory_limit=2 * of_mask + mask.nnz + 4096)
+
+
+def test_accumulators_are_tuned(queue: cl.CommandQueue) -> None:
+    tunable, device = MaskedTunable(), describe(queue.device)
+    host = random_matrix((80, 80), 6, np.random.default_rng(15))
+    problem = tunable.problem(queue, "made", host, "any")
+    labels = tunable.configurations(device, "any", "accumulator")
+    assert tunable.default(device, "any", "accumulator", tunable.features(problem)) in labels
+    for label in labels:
+        problem.sums.fill(7)
+        tunable.prepare(problem, "accumulator", label)()
+        assert tunable.verify(problem)
+    problem.sums.fill(7)
+    assert not tunable.verify(problem)
+    with pytest.raises(ValueError, match="is not square"):
+        tunable.problem(queue, "wide", host[:3], "any")
