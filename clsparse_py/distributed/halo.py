@@ -153,15 +153,19 @@ class _Staged:
         self._exchange = comm.exchange(
             {rank: self._out[part] for rank, part in leaving.items()}, {rank: self._in[part] for rank, part in coming.items()}
         )
+        self._before: cl.Event | None = None
         self._left: cl.Event | None = None
         self._arrived: cl.Event | None = None
 
-    def _after(self, *operands: cl_array.Array) -> Chain:
-        """Return a chain on the queue beside, whose commands come after all that are on the main one."""
-        chain = Chain(self._side, *operands)
-        marker = cl.enqueue_marker(self._queue)
+    def _begin(self, operand: cl_array.Array) -> Chain:
+        """Return a chain on the queue beside, whose commands come after all that are on the operand's queue now."""
+        if operand.queue is not None and operand.queue is not self._queue:
+            self._queue.finish()  # where what came before may still be read
+            self._queue = operand.queue
+        chain = Chain(self._side, operand)
+        self._before = cl.enqueue_marker(self._queue)
         self._queue.flush()
-        chain._wait_for = [*(chain._wait_for or ()), marker]
+        chain._wait_for = [*(chain._wait_for or ()), self._before]
         return chain
 
     def finish(self) -> cl_array.Array:
@@ -173,9 +177,8 @@ class _Staged:
         self._exchange.start()
         self._exchange.wait()
         if self._came.size:
-            # What came before may still be read on the main queue.
-            chain = self._after()
-            named = {"is_blocking": False, "wait_for": chain.wait_for}
+            # What came before is read by commands that are before the marker, and not by those that run meanwhile.
+            named: dict[str, Any] = {"is_blocking": False, "wait_for": [self._before]}
             self._arrived = submit("the halo", cl.enqueue_copy, self._side, self._came.base_data, self._in, **named)
             self._side.flush()
             cl.enqueue_barrier(self._queue, wait_for=[self._arrived])
@@ -199,9 +202,8 @@ class Fetch(_Staged):
 
     def start(self, x: cl_array.Array) -> None:
         """Enqueue gathering what is sent, and its way to the host."""
-        self._queue = x.queue or self._queue
+        chain = self._begin(x)
         if self._out.size:
-            chain = self._after(x)
             try:
                 enqueue_permute(chain, self._places, x, self._gathered, self._out.size)
             except BuildError:
@@ -222,9 +224,8 @@ class Return(_Staged):
 
     def start(self, sums: cl_array.Array) -> None:
         """Enqueue the way of the sums to the host; they are kept by the caller until `finish` returns."""
-        self._queue = sums.queue or self._queue
+        chain = self._begin(sums)
         if self._out.size:
-            chain = self._after(sums)
             named = {"is_blocking": False, "wait_for": chain.wait_for}
             self._left = submit("the halo", cl.enqueue_copy, self._side, self._out, sums.base_data, **named)
             self._side.flush()
