@@ -6,6 +6,7 @@ from clsparse_py.distributed.division import Division, by_entries, by_rows
 from clsparse_py.distributed.matrix_files import mmread
 from clsparse_py.distributed.mpi import MpiCommunicator, world
 from clsparse_py.distributed.partitioning import by_graph
+from clsparse_py.distributed.petsc import petsc_mat
 from clsparse_py.distributed.systems import by_blocks
 from clsparse_py.distributed.team import Team, over
 from clsparse_py.distributed.vectors import vector
@@ -23,6 +24,7 @@ __all__ = [
     "csr_array",
     "mmread",
     "over",
+    "petsc_mat",
     "vector",
     "world",
 ]
