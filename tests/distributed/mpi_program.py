@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyopencl as cl
+import scipy.io
 import scipy.sparse
 
 import clsparse_py
@@ -30,6 +33,21 @@ def check(comm: distributed.Communicator) -> None:
         assert (found != S).nnz == 0
     assert y.dot(v) == (S @ x) @ x
     assert (A @ x == S @ x).all()
+    C = (A @ A + A).gather()
+    assert comm.rank != 0 or abs(C - (S @ S + S)).max() == 0
+
+
+def solve(comm: distributed.Communicator, path: Path) -> None:
+    """Solve a system with a matrix that is read in slices."""
+    if comm.rank == 0:
+        line = scipy.sparse.diags_array([-1.0, 4.0, -1.0], offsets=[-1, 0, 1], shape=(50, 50))
+        scipy.io.mmwrite(path, line, symmetry="symmetric")
+    comm.barrier()
+    A = distributed.mmread(path, comm)
+    for option in (False, True):
+        x, info = clsparse_py.linalg.cg(A, np.ones(50), rtol=1e-10, one_reduction=option)
+        assert info == 0
+        assert np.allclose(A @ x, 1)
 
 
 def fail(comm: distributed.Communicator) -> str:
@@ -51,6 +69,9 @@ def main(platform: str) -> None:
     context = cl.Context([device])
     comm: Any = distributed.world(time_limit=60, queue=cl.CommandQueue(context))
     check(comm)
+    with tempfile.TemporaryDirectory() as folder:
+        solve(comm, Path(comm.broadcast(folder)) / "line.mtx")
+        comm.barrier()
     print(f"rank {comm.rank} right; {fail(comm)}", flush=True)
 
 
