@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import matplotlib as mpl
@@ -412,6 +413,62 @@ def follow_spgemm() -> None:
     label(axes, 66, 45, "dashed: the host waits", 8, "center", color=RED)
 
 
+def aggregates_of(side: int) -> tuple[list[int], dict[int, int]]:
+    """Return the roots of a 5-point grid, node by node, and the root that each node joins."""
+    near = {
+        node: [
+            row * side + column
+            for row, column in ((y - 1, x), (y, x - 1), (y, x + 1), (y + 1, x))
+            if 0 <= row < side and 0 <= column < side
+        ]
+        for y in range(side)
+        for x in range(side)
+        for node in [y * side + x]
+    }
+    roots: list[int] = []
+    for node, others in near.items():
+        if not {node, *others, *(far for other in others for far in near[other])} & set(roots):
+            roots.append(node)
+    joined = {node: root for root in roots for node in (root, *near[root])}
+    before = dict(joined)
+    for node in sorted(near.keys() - before.keys()):
+        candidates = [before[other] for other in near[node] if other in before]
+        joined[node] = max(sorted(set(candidates)), key=candidates.count)
+    return roots, joined
+
+
+def aggregates() -> None:
+    """Draw the aggregates of a grid, and a cycle over the levels that come of them."""
+    axes, side, step = canvas(86, 42), 8, 4.4
+    roots, joined = aggregates_of(side)
+    place = {node: (4 + step * (node % side), 36 - step * (node // side)) for node in joined}
+    colours = (SKY, ORANGE, GREEN, YELLOW, PINK, PALE)
+    chosen: dict[int, str] = {}
+    for root in roots:
+        beside = {joined[b] for a in joined for b in joined if joined[a] == root and abs(a - b) in (1, side)} - {root}
+        chosen[root] = next(each for each in colours if each not in {chosen.get(other) for other in beside})
+    for node, (x, y) in place.items():
+        for other, is_there in ((node + 1, node % side < side - 1), (node + side, node // side < side - 1)):
+            if is_there:
+                inside = joined[node] == joined[other]
+                axes.plot(
+                    *zip((x, y), place[other], strict=True), color=BLACK if inside else GREY, lw=2.4 if inside else 0.5, zorder=1
+                )
+        axes.add_patch(plt.Circle((x, y), 1.35, fc=chosen[joined[node]], ec=BLACK, lw=2 if node in roots else 0.7, zorder=2))
+        if node in roots:
+            axes.text(x, y, "r", ha="center", va="center", size=8, zorder=3)
+    label(axes, 2, 40, "aggregates: roots r, their neighbours, and what is left", 8.5)
+    levels = ((44, 30, "A, 64 unknowns"), (51, 19, f"R A P, {len(roots)} unknowns"), (58, 8, "coarsest: its inverse"))
+    for at, (x, y, text) in enumerate(levels):
+        box(axes, x, y, 24, 5, text, SKY if at == 2 else PALE, 8.5)
+    for (x, y, _), (to, below, _) in pairwise(levels):
+        arrow(axes, (x + 5, y), (to + 1, below + 5))
+        arrow(axes, (to + 23, below + 5), (x + 23.4, y))
+        label(axes, x + 1, (y + below + 5) / 2, "R r", 8.5)
+        label(axes, x + 28.4, (y + below + 5) / 2, "x += P e", 8.5)
+    label(axes, 44, 38.2, "smooth before and after, on each level", 8.5)
+
+
 FIGURES: dict[str, Callable[[], None]] = {
     "kernel": kernel,
     "binning": binning,
@@ -421,6 +478,7 @@ FIGURES: dict[str, Callable[[], None]] = {
     "accumulators": accumulators,
     "decisions": decisions,
     "ranks": ranks,
+    "aggregates": aggregates,
     "follow-spmv": follow_spmv,
     "follow-transposition": follow_transposition,
     "follow-spgemm": follow_spgemm,
