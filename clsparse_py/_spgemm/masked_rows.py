@@ -37,6 +37,8 @@ _WINDOW = 128
 _MAX_COLUMNS = 1 << 27
 #: Chunks of rows to a worker, and entries of the mask to a chunk, at least.
 _CHUNKS, _LEAST_CHUNK = 64, 32
+#: Entries of a row of B that are walked sooner than they are searched for the ends of the mask's row.
+_SEARCHED = 64
 #: Workers to a compute unit of a device that is no CPU.
 _WORKERS = 64
 
@@ -185,7 +187,7 @@ class MaskedChunked(_OfMask):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {"work_group": self.work_group, "places": self.places, "counted": self.counted}
+        return {"work_group": self.work_group, "places": self.places, "counted": self.counted, "searched": _SEARCHED}
 
 
 class Masked(NamedTuple):

@@ -2,6 +2,9 @@
 The entries of C = A @ B at the places of a mask: sums[e] for entry e of the mask, and marks[e], whether it has a product. Each
 worker claims chunks of rows until there are none: those whose first entry is one of as many of the mask's. With `places`, it has
 an array as long as a row of C is wide, which says of each column where it stands in the mask's row; else the row is searched.
+With `places` and `counted`, the array has 1 for each column of the mask's row and counts on from there: no branch depends on
+whether a product's column is in the mask (0.33 to 0.51 of the time with one, on Zen 4). Rows of B that are longer than `searched`
+are cut to the columns of the mask's row before they are walked.
 
 Source        mask-compressed accumulators: Milakovic et al., Parallel Algorithms for Masked Sparse Matrix-Matrix Products
 Index space   workers, as many as there are arrays for
@@ -9,6 +12,7 @@ Inputs        A, B and the mask in canonical format, of n_rows rows; claimed: 0;
 Local memory  none
 Result        deterministic: the products of an entry are added in the order of A's row
 </%doc>
+<% tallied = places and counted %>\
 #include "first_from.cl"
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
@@ -35,24 +39,36 @@ void ${name}(
             if (begin == end)
                 continue;
             for (I e = begin; e < end; ++e) {
+% if tallied:
+                places[m_indices[e]] = 1;
+% else:
                 sums[e] = (T)(0);
                 marks[e] = 0;
 % if places:
                 places[m_indices[e]] = e - begin + 1;
+% endif
 % endif
             }
             const I low = m_indices[begin], high = m_indices[end - 1], a_end = a_indptr[row + 1];
             for (I a = a_indptr[row]; a < a_end; ++a) {
                 const I of_b = a_indices[a];
                 I b = b_indptr[of_b], b_end = b_indptr[of_b + 1];
-                if (b < b_end && b_indices[b] < low)
-                    b = first_from(b_indices, b, b_end, low);
-                if (b < b_end && b_indices[b_end - 1] > high)
-                    b_end = first_from(b_indices, b, b_end, high + 1);
+                // Short rows are walked sooner than they are searched.
+                if (b_end - b > ${searched}) {
+                    if (b_indices[b] < low)
+                        b = first_from(b_indices, b, b_end, low);
+                    if (b < b_end && b_indices[b_end - 1] > high)
+                        b_end = first_from(b_indices, b, b_end, high + 1);
+                }
 % if not counted:
                 const T factor = from_a(a_data[a]);
 % endif
                 for (; b < b_end; ++b) {
+% if tallied:
+                    const I column = b_indices[b], tally = places[column];
+                    places[column] = tally + (tally != 0);
+                }
+% else:
 % if places:
                     const I place = places[b_indices[b]];
                     if (place) {
@@ -70,9 +86,13 @@ void ${name}(
 % endif
                     }
                 }
+% endif
             }
 % if places or counted:
             for (I e = begin; e < end; ++e) {
+% if tallied:
+                sums[e] = (T)(places[m_indices[e]] - 1);
+% endif
 % if places:
                 places[m_indices[e]] = 0;
 % endif
