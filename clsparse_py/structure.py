@@ -17,7 +17,7 @@ from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.records import dataclass
 
-__all__ = ["Check", "Facts", "OfStructure", "WithValues", "check_structure", "positions"]
+__all__ = ["Check", "Facts", "OfPhase", "OfStructure", "WithValues", "check_structure", "positions"]
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,28 @@ class OfStructure(programs.Parameters):
     @override
     def arguments(self) -> Mapping[str, object]:
         return {"work_group": self.work_group}
+
+
+@dataclass(frozen=True)
+class OfPhase(OfStructure):
+    """Base of the records of kernels that a template has for each phase of an operation.
+
+    Attributes
+    ----------
+    phase : str
+        Name of the phase, as the template has it.
+    """
+
+    phase: str
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{super().name}_{self.phase}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "phase": self.phase}
 
 
 @dataclass(frozen=True)

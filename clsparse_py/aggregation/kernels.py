@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from clsparse_py.krylov.sweep import numbers
 from clsparse_py.records import dataclass
-from clsparse_py.structure import OfStructure
+from clsparse_py.structure import OfPhase, OfStructure
 
 __all__ = ["Advance", "Begin", "Choose", "Join", "Nodes", "Orthonormal", "Roots", "Smoothing", "Strength", "Tentative"]
 
@@ -61,29 +61,15 @@ class Choose(OfStructure):
 
 
 @dataclass(frozen=True)
-class Advance(OfStructure):
-    """Parameters of ``templates/aggregation/advance.mako``.
-
-    Attributes
-    ----------
-    phase : str
-        "count" or "step".
-    """
+class Advance(OfPhase):
+    """Parameters of ``templates/aggregation/advance.mako``. Phases are "count" and "step"."""
 
     template = "aggregation/advance"
-
-    phase: str
-
-    @property
-    @override
-    def name(self) -> str:
-        return f"{super().name}_{self.phase}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
         lanes = math.gcd(_LANES, self.work_group)
-        sizes = {"lanes": lanes, "teams": self.work_group // lanes, "listed": _LISTED}
-        return {**super().arguments(), "phase": self.phase, **sizes}
+        return {**super().arguments(), "lanes": lanes, "teams": self.work_group // lanes, "listed": _LISTED}
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from typing_extensions import override
-
 from clsparse_py.records import dataclass
-from clsparse_py.structure import OfStructure
+from clsparse_py.structure import OfPhase, OfStructure
 
 __all__ = ["Components", "Level", "Orient"]
 
@@ -27,24 +23,7 @@ class Level(OfStructure):
 
 
 @dataclass(frozen=True)
-class Components(OfStructure):
-    """Parameters of ``templates/graph/components.mako``.
-
-    Attributes
-    ----------
-    phase : str
-        "start", "link" or "label".
-    """
+class Components(OfPhase):
+    """Parameters of ``templates/graph/components.mako``. Phases are "start", "link" and "label"."""
 
     template = "graph/components"
-
-    phase: str
-
-    @property
-    @override
-    def name(self) -> str:
-        return f"{super().name}_{self.phase}"
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "phase": self.phase}
