@@ -171,7 +171,7 @@ class DividedProblem(Problem):
             maxiter,
             shown,
             check_every,
-            all_sum=self.comm.sum,
+            all_sum=self.comm.sum if self.comm.size > 1 else None,
         )
 
     def _column(self, values: Any, column: int) -> Any:
