@@ -232,6 +232,16 @@ def test_a_plan_serves_one_structure(queue: cl.CommandQueue) -> None:
         spmm(A, x, plan=3)  # type: ignore[call-overload]
 
 
+def test_a_plan_keeps_the_latest_kinds(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_module, "_KINDS", 2)
+    A = csr_array(sp.eye_array(4, format="csr", dtype=np.float32), queue=queue)
+    plan = spmm_plan(A)
+    for k in (2, 3, 4, 2):
+        X = np.arange(4 * k, dtype=np.float32).reshape(4, k)
+        np.testing.assert_array_equal(spmm(A, X, plan=plan), X)
+    assert [product.columns for product in plan.explain().products] == [4, 2]
+
+
 def test_the_choice_is_a_function_of_numbers(queue: cl.CommandQueue) -> None:
     gpu = replace(describe(queue.device), type="gpu")
     for dtype, widest in (("float32", 4), ("float64", 2), ("complex64", 1)):

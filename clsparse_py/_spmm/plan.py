@@ -69,10 +69,15 @@ class _Made:
     executable: Executable
 
 
+#: Kinds of products whose launches a plan keeps, the latest ones: each has memory of its own for pieces of rows.
+_KINDS = 64
+
+
 class SpmmPlan(SetOnce):
     """A plan for products ``A @ X`` with one structure, any values and any X. Made by `spmm_plan`.
 
-    Kernels are built, and A is cut into parts, when the first product of a kind (dtypes, columns, layout of X) asks for them.
+    Kernels are built, and A is cut into parts, when the first product of a kind (dtypes, columns, strides of X) asks for them;
+    the launches of the latest kinds are kept.
 
     Attributes
     ----------
@@ -109,7 +114,7 @@ class SpmmPlan(SetOnce):
 
     def __repr__(self) -> str:
         rows, columns = self.shape
-        kinds = ", ".join(str(kind.n_columns) for kind in self._made)
+        kinds = ", ".join(str(kind.n_columns) for kind in [*self._made])
         return (
             f"<SpmmPlan of a {rows} x {columns} matrix with {self.nnz} entries on {self.device.name}: "
             f"{f'products of {kinds} columns' if kinds else 'no product yet'}>"
@@ -120,7 +125,7 @@ class SpmmPlan(SetOnce):
     def explain(self) -> Explanation:
         """Return which kernels products take, by their numbers of columns, and why. A product is there once it was asked for."""
         products = []
-        for kind, each in self._made.items():
+        for kind, each in [*self._made.items()]:
             launches = (each.pack is not None) + len(each.executable.launches)
             built = each.executable.launches[0].name
             products.append(
@@ -189,7 +194,10 @@ class SpmmPlan(SetOnce):
         with self._making:
             made = self._made.get(kind)
             if made is None:
-                made = self._made[kind] = self._built(kind)
+                made = self._built(kind)
+                while len(self._made) >= _KINDS:
+                    self._made.pop(next(iter(self._made)))
+                self._made[kind] = made
             return made
 
     def _built(self, kind: _Kind) -> _Made:
