@@ -1,8 +1,8 @@
 """Tries a device's compiler: ``python -m clsparse_py._probe IDENTITY``, run by `clsparse_py.trial` as a process of its own.
 
-The kernels hold what compilers were seen to die of, to hang on or to get wrong (quirks 2 and 4): barriers in loops, vectors
-passed by value to functions and built-ins, atomics on local memory. The process prints `BEGINS` before the first build and a
-verdict after the last one; without a verdict, something ended it in between.
+The kernels hold what compilers were seen to die of, to hang on or to get wrong (quirks 2, 4 and 40): barriers in loops, vectors
+passed by value to functions and built-ins, atomics on local memory, loops of many turns. The process prints `BEGINS` before the
+first build and a verdict after the last one; without a verdict, something ended it in between.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from clsparse_py.trial import BEGINS, GOOD, NONE, REFUSED, WRONG
 __all__: list[str] = []
 
 _GROUP, _GROUPS = 64, 4
+#: More turns of a loop than one runtime makes.
+_TURNS = 100_000
 
 _SOURCE = """
 uint8 twisted(uint8 v, uint8 w)
@@ -65,6 +67,16 @@ void probe_atomics(global const uint *a, global uint *out)
     barrier(CLK_LOCAL_MEM_FENCE);
     out[i] = counts[me % 8];
 }
+kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void probe_turns(global const uint *a, global uint *out)
+{
+    const size_t i = get_global_id(0);
+    const uint turns = TURNS + (a[i] & 1u);
+    uint8 found = 0;
+    for (uint turn = 0; turn < turns; ++turn)
+        found += a[turn % (GROUP * GROUPS)];
+    vstore8(found, i, out);
+}
 """
 
 
@@ -77,13 +89,17 @@ def _wanted(a: np.ndarray) -> Iterator[tuple[str, int, np.ndarray]]:
     yield "probe_vectors", 1, ((a << turns) | (a >> (np.uint32(32) - turns))) + bits + np.maximum(a & 1023, 500)
     counts = np.stack([np.bincount(group % 8, minlength=8) for group in groups]).astype(np.uint32)
     yield "probe_atomics", _GROUP, np.tile(counts, (1, _GROUP // 8)).ravel()
+    sums = np.cumsum(np.resize(a, _TURNS + 1), dtype=np.uint32)
+    yield "probe_turns", 1, np.repeat(sums[_TURNS - 1 + (a[: a.size // 8] & 1)], 8)
 
 
 def _tried(device: cl.Device) -> tuple[str, str]:
     """Return a verdict and its reason."""
     context = cl.Context([device])
     queue = cl.CommandQueue(context, device)
-    program = programs.compile_source(context, device, f"#define GROUP {_GROUP}\n{_SOURCE}")
+    numbers = {"GROUP": _GROUP, "GROUPS": _GROUPS, "TURNS": f"{_TURNS}u"}
+    defines = "".join(f"#define {name} {value}\n" for name, value in numbers.items())
+    program = programs.compile_source(context, device, defines + _SOURCE)
     a = np.random.default_rng(0).integers(0, 1 << 32, _GROUP * _GROUPS, dtype=np.uint32)
     flags = cl.mem_flags
     given = cl.Buffer(context, flags.READ_ONLY | flags.COPY_HOST_PTR, hostbuf=a)

@@ -356,7 +356,7 @@ def _probe(device: cl.Device) -> _Probed:
     """Return the results of probes: from disk if an earlier process ran them, else by running them now."""
     identity = (device.platform.name, device.platform.version, device.name, device.version, device.driver_version)
     probes = (sources.expand(_LANES_PROBE), sources.expand(_LOAD_ONCE_PROBE), sources.expand(_MATCH_PROBE), _ALIAS_PROBE)
-    key = cache.key_of("probe", *probes, *identity, device.extensions)
+    key = cache.key_of("probe", trial.TRIED, *probes, *identity, device.extensions)
     kept = cache.load(key, _probed)
     if kept is not None:
         return kept

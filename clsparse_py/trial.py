@@ -15,13 +15,15 @@ from pathlib import Path
 
 from clsparse_py import refusals
 
-__all__ = ["BEGINS", "GOOD", "GUARD", "LIMIT", "NONE", "REFUSED", "WRONG", "UnfitError", "examine", "judged"]
+__all__ = ["BEGINS", "GOOD", "GUARD", "LIMIT", "NONE", "REFUSED", "TRIED", "WRONG", "UnfitError", "examine", "judged"]
 
 _log = logging.getLogger(__name__)
 
 #: The module that the child runs, and its output: a word to a line, the last one followed by a reason.
 PROBE = "clsparse_py._probe"
 BEGINS, GOOD, NONE, REFUSED, WRONG = "begins", "good", "none", "refused", "wrong"
+#: What the child tries: a good verdict that is kept was on the same.
+TRIED = "barriers, vectors, atomics, turns"
 #: Seconds after which a compiler is taken to hang: a hundred times as long as it should take.
 LIMIT = 120.0
 #: The variable that is set in the child, so that it starts no child of its own.

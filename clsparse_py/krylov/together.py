@@ -66,6 +66,17 @@ class Script:
         return tuple(dict.fromkeys(name for names in used for name in names))
 
     @property
+    def carried(self) -> tuple[str, ...]:
+        """The sums that an iteration ends before it begins them: those of the iteration before."""
+        begun: set[str] = set()
+        found: dict[str, None] = {}
+        for step in self.steps:
+            if isinstance(step, Pass):
+                found.update(dict.fromkeys(name for name in step.totals if name not in begun))
+                begun.update(name for name, _ in step.sums)
+        return tuple(found)
+
+    @property
     def matrices(self) -> tuple[str, ...]:
         """The names of all matrices."""
         return tuple(dict.fromkeys(step.matrix for step in self.steps if isinstance(step, Product)))
@@ -125,6 +136,7 @@ class Iterations(Parameters):
             "boxes": max(-(-most // 8), 1),
             "scalars": self.layout.scalars,
             "sums": self.layout.sums,
+            "carried": self.of.carried,
             "told": self.layout.told,
             "steps": self.of.steps,
             "going": self.of.going,

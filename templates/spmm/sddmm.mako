@@ -20,6 +20,7 @@ Result        deterministic: products are always added in the same order
         "vectors": lambda kind, p: f"vload{items}(0, {p})",
     }.get(loads)
 %>
+#include "vectors.cl"
 <%def name="products(shared)">
         ulong k = lane * ${items}ul;
         for (; k + ${items - 1} < n_inner; k += ${lanes * items}) {

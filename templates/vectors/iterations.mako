@@ -94,9 +94,11 @@ void ${name}(
 % endfor
 % for sum in sums:
     T sum_${sum} = ZERO;
+% if sum in carried:
     for (ulong group = me; group < n_groups; group += ${work_group})
         sum_${sum} = ADD(sum_${sum}, all_sums[${loop.index} * n_groups + group]);
     sum_${sum} = lanes_reduce(box, sum_${sum}, ${work_group});
+% endif
 % endfor
     bool going = true;
     for (uint iteration = 0; iteration < count && going; ++iteration) {
@@ -109,9 +111,9 @@ ${multiplied(step) if hasattr(step, "matrix") else passed(step)}\
 ${passed(ending)}\
     }
     barrier(CLK_GLOBAL_MEM_FENCE);
-% for sum in sums:
+% for sum in carried:
     for (ulong group = me; group < n_groups; group += ${work_group})
-        all_sums[${loop.index} * n_groups + group] = group == 0 ? sum_${sum} : ZERO;
+        all_sums[${sums.index(sum)} * n_groups + group] = group == 0 ? sum_${sum} : ZERO;
 % endfor
     if (me == 0) {
 % for scalar in scalars:
