@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
+from typing_extensions import Self
 
 from clsparse_py.forked import is_forked, use_device
 from clsparse_py.memory import Arena, Pool, arena_of, array_of, forget_ended, note_use, submit, unordered
@@ -22,8 +22,34 @@ __all__ = ["Executable", "Launch", "Ready"]
 _Y = 3
 
 
-def _nothing() -> None:
-    """Stand for an operand that is gone."""
+class _Operand(weakref.ref[Any]):
+    """An array that arguments are set for, and its memory: kept as long as the array is, so that no other is taken for it."""
+
+    __slots__ = ("memory",)
+
+    memory: Any
+
+    def __new__(cls, array: cl_array.Array) -> Self:
+        """Return a reference that lets go of the memory when the array goes."""
+        made = super().__new__(cls, array, _let_go)
+        made.memory = array.base_data
+        return made
+
+
+def _let_go(operand: Any) -> None:
+    operand.memory = None
+
+
+class _Gone:
+    """Stands for an operand that is gone."""
+
+    memory: Any = None
+
+    def __call__(self) -> None:
+        return None
+
+
+_GONE = _Gone()
 
 
 class Ready(NamedTuple):
@@ -80,9 +106,7 @@ class Executable:
     launches: list[Launch] = field(default_factory=list)
     keep: list[Any] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
-    operands: tuple[Callable[[], Any], ...] = (_nothing,) * 3
-    # By identity, the buffers that the arguments are set to: those of the operands then.
-    memory: tuple[int, ...] = (0, 0, 0)
+    operands: tuple[_Operand | _Gone, ...] = (_GONE,) * 3
     scale: tuple[Any, ...] = ()
     y_offset: int = 0
     waits: Waits = field(default_factory=Waits)
@@ -108,9 +132,12 @@ class Executable:
             ordered = self.waits.ordered
             if not self.launches:
                 return [cl.enqueue_marker(queue, wait_for=wait_for)]
+            # What is known is of the arguments that are set: nothing, if an exception leaves some of them set.
+            former, self.queue, self.ready = self.queue, None, None
             same_y = self._set(operands, scale)
-            if not same_y or queue is not self.queue:
-                self.queue, self.noted = queue, unordered(queue, *operands, *self.keep[:2])
+            if not same_y or queue is not former:
+                self.noted = unordered(queue, *operands, *self.keep[:2])
+            self.queue = queue
             if len(self.launches) > 1 and self.last is not None and not (ordered and self.last[0] is queue):
                 self.last[0].flush()  # OpenCL asks for it where one queue waits for another
                 wait_for = [*(wait_for or ()), self.last[1]]
@@ -126,7 +153,6 @@ class Executable:
                     note_use(queue, self.noted, event)
                 wait_for = None if ordered else [event]
             self.waits.made(event)
-            self.ready = None
             if ordered and not self.noted:
                 commands = tuple((each.kernel, each.global_size, each.local_size) for each in self.launches)
                 self.ready = Ready(queue, arena_of(queue), arena_of(queue).pool, commands)
@@ -143,11 +169,8 @@ class Executable:
             event = self._again(queue, data, x, y, scale)
             if event is not None:
                 return event
-            memory = tuple([id(each.base_data) for each in operands])
-            if (
-                scale is not self.scale
-                or memory != self.memory
-                or any(of() is not each for of, each in zip(self.operands, operands, strict=True))
+            if scale is not self.scale or any(
+                of() is not each or of.memory is not each.base_data for of, each in zip(self.operands, operands, strict=True)
             ):
                 return None
         return self.run(queue, operands, scale)[-1]
@@ -164,8 +187,8 @@ class Executable:
                 memory = ready.arena.allocate(queue, shape[0] * dtype.itemsize)
             except cl.Error:
                 return None
-            if self.operands[2] is not _nothing:
-                self.operands = (*self.operands[:2], _nothing)
+            if self.operands[2] is not _GONE:
+                self.operands = (*self.operands[:2], _GONE)
             for kernel, _, _ in ready.commands:
                 kernel.set_arg(_Y, memory)
             event = self.enqueue(ready)
@@ -193,7 +216,8 @@ class Executable:
         It is on the queue of before, whose order covers all its arrays, and no event is noted for them but this queue's own, for
         y that of the product before.
         """
-        if self.operands[2]() is not y or id(y.base_data) != self.memory[2]:
+        of_y = self.operands[2]
+        if of_y() is not y or of_y.memory is not y.base_data:
             return None
         if y.events and (self.last is None or y.events != [self.last[1]]):
             return None
@@ -205,8 +229,8 @@ class Executable:
         ready = self.ready
         if ready is None or queue is not ready[0] or ready[2].uses or scale is not self.scale:
             return None
-        (of_data, of_x, _), (data_memory, x_memory, _) = self.operands, self.memory
-        if of_data() is not data or of_x() is not x or id(data.base_data) != data_memory or id(x.base_data) != x_memory:
+        of_data, of_x, _ = self.operands
+        if of_data() is not data or of_x() is not x or of_data.memory is not data.base_data or of_x.memory is not x.base_data:
             return None
         return None if (data.events or x.events) and not self.waits.knows(data.events + x.events) else ready
 
@@ -225,28 +249,28 @@ class Executable:
 
     def _set(self, operands: tuple[Any, ...], scale: tuple[Any, ...]) -> bool:
         """Set the arguments that all launches have in common, as far as they are others; return whether all are as before."""
-        memory = tuple([id(each.base_data) for each in operands])
         data, x, y = operands
         of_data, of_x, of_y = self.operands
         if (
             scale is self.scale
+            and of_data.memory is data.base_data
+            and of_x.memory is x.base_data
             and of_data() is data
             and of_x() is x
-            and memory[:2] == self.memory[:2]
             and y.offset == self.y_offset
         ):
-            if of_y() is y and memory[2] == self.memory[2]:
+            if of_y.memory is y.base_data and of_y() is y:
                 return True
             # All products of `A @ x` with one x differ in y's memory alone, which begins where that of before did.
+            self.operands, self.checked = (of_data, of_x, _GONE), (self.checked[0], False)
             for launch in self.launches:
                 launch.kernel.set_arg(_Y, y.base_data)
-            self.checked = self.checked[0], False
         else:
             arguments = _arguments(operands, scale)
+            self.operands, self.checked = (_GONE,) * 3, (False, False)
             for launch in self.launches:
                 launch.set(arguments)
-            self.checked = False, False
-        self.operands, self.memory = tuple(map(weakref.ref, operands)), memory
+        self.operands = tuple(map(_Operand, operands))
         self.scale, self.y_offset = scale, y.offset
         return False
 

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from products import random_csr
 from pyopencl import array as cl_array
 
-from clsparse_py import csr_array, min_plus, spmv, spmv_plan
+from clsparse_py import csr_array, memory_info, min_plus, spmv, spmv_plan
 from clsparse_py._spmv.choose import KernelChoice
 
 pytestmark = pytest.mark.any_platform
@@ -127,3 +127,61 @@ def test_new_memory_of_known_arrays(queue: cl.CommandQueue, host: sp.csr_array) 
         for _ in range(3):
             np.testing.assert_array_equal((A @ x).get(), wanted)
             np.testing.assert_array_equal(spmv(A, x, out=y).get(), wanted)
+
+
+def test_new_memory_in_the_place_of_other_memory(queue: cl.CommandQueue, host: sp.csr_array) -> None:
+    # Python soon gives the place of a buffer that is let go to another one, which is not to be taken for it.
+    A, (x, y) = csr_array(host, queue=queue), vectors(queue)
+    for factor in range(1, 5):
+        for _ in range(3):
+            spmv(A, x, out=y)
+        place, values = id(x.base_data), np.full(SHAPE[1], factor, np.float32)
+        memory: Any = x.base_data
+        kept: Any = cl.Buffer.from_int_ptr(memory.int_ptr, retain=True)  # else the driver may do likewise
+        del memory
+        for _ in range(100):
+            x.base_data = cl_array.to_device(queue, values).base_data
+            if id(x.base_data) == place:
+                break
+        y.finish()
+        np.testing.assert_array_equal(spmv(A, x, out=y).get(), host @ values)
+        np.testing.assert_array_equal((A @ x).get(), host @ values)
+        kept.release()
+
+
+def test_memory_goes_with_its_array(queue: cl.CommandQueue, host: sp.csr_array) -> None:
+    A, (x, _) = csr_array(host, queue=queue), vectors(queue)
+    x, y = x + 0, csr_array(host, queue=queue) @ x
+    x = spmv(csr_array(sp.eye_array(SHAPE[1], format="csr", dtype=np.float32), queue=queue), x)
+    spmv(A, x, out=y)
+    spmv(A, x, out=y)
+    before = memory_info(queue).blocks
+    del x, y
+    assert memory_info(queue).blocks == before - 2
+
+
+@pytest.mark.parametrize("interrupted", [1, 2])
+def test_products_after_an_interrupted_one(
+    queue: cl.CommandQueue, host: sp.csr_array, monkeypatch: pytest.MonkeyPatch, interrupted: int
+) -> None:
+    # Some of its kernels have the arguments of the product that was not made.
+    A, (x, y) = csr_array(host, queue=queue), vectors(queue)
+    plan, wanted = spmv_plan(A, kernel=SPLIT), host @ x.get()
+    for _ in range(3):
+        spmv(A, x, out=y, plan=plan)
+    set_args, calls = cl.Kernel.set_args, 0
+
+    def failing(kernel: cl.Kernel, *arguments: Any) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == interrupted:
+            raise KeyboardInterrupt
+        set_args(kernel, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cl.Kernel, "set_args", failing)
+        with pytest.raises(KeyboardInterrupt):
+            spmv(A, 2 * x, plan=plan)
+    for _ in range(2):
+        np.testing.assert_array_equal(spmv(A, x, out=y, plan=plan).get(), wanted)
+        np.testing.assert_array_equal(spmv(A, x, plan=plan).get(), wanted)
