@@ -1,9 +1,10 @@
-"""What pyproject.toml cannot say: what of profiles and templates a wheel leaves out.
+"""What pyproject.toml cannot say: what of profiles and templates a wheel leaves out, and what it has in one file.
 
 Profiles come without their evidence, nine tenths of them, and templates without their headers, a quarter: both are there to be
 read, decide nothing, and stand in the repository and in source distributions.
 """
 
+import json
 import re
 from pathlib import Path
 
@@ -17,16 +18,17 @@ _HEADER = re.compile(r"<%doc>.*?</%doc>", re.DOTALL)
 
 
 class WithoutWhatIsRead(build_py):
-    """Copy the package, then cut profiles and templates short."""
+    """Copy the package, cut profiles short, and put the sources of kernels into one file."""
 
     def run(self) -> None:
-        """Copy and cut."""
+        """Copy, cut and pack."""
         super().run()
         package = Path(self.build_lib, "clsparse_py")
         for profile in (package / "tuning" / "profiles").glob("*.json"):
             profile.write_text(_EVIDENCE.sub(' "evidence": []', profile.read_text("utf-8")), "utf-8")
-        for template in (package / "templates").rglob("*.mako"):
-            template.write_text(_HEADER.sub("", template.read_text("utf-8")), "utf-8")
+        files = sorted(path for folder in ("cl", "templates") for path in Path(folder).rglob("*.*"))
+        packed = {path.as_posix(): _HEADER.sub("", path.read_text("utf-8")) for path in files}
+        (package / "sources.json").write_text(json.dumps(packed, indent=0, ensure_ascii=False), "utf-8")
 
 
 setup(cmdclass={"build_py": WithoutWhatIsRead})

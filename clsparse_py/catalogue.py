@@ -93,8 +93,7 @@ _ANY_MATRIX = Features(n_rows=1, n_cols=1, nnz=1, shortest=1, longest=1, varianc
 
 def template_names() -> tuple[str, ...]:
     """Return the names of all templates, such as "spmv/subvector", from the files themselves."""
-    root = sources.TEMPLATES
-    return tuple(sorted(path.relative_to(root).with_suffix("").as_posix() for path in root.glob("*/*.mako")))
+    return tuple(path.removeprefix("templates/").removesuffix(".mako") for path in sources.paths("templates"))
 
 
 def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -> dict[str, programs.Parameters]:

@@ -7,6 +7,7 @@ longer than everything else that a later process does before its first product.
 from __future__ import annotations
 
 import functools
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,21 +18,37 @@ from clsparse_py import cache
 if TYPE_CHECKING:
     from mako.template import Template
 
-__all__ = ["INCLUDES", "TEMPLATES", "expand", "fill"]
+__all__ = ["expand", "fill", "paths", "text"]
 
-
-def _folder(name: str) -> Path:
-    """Return a folder of sources: within the package once that is installed, beside it in a checkout."""
-    package = Path(__file__).parent
-    return package / name if (package / name).is_dir() else package.parent / name
-
-
-#: The folders of templates and of what they include.
-TEMPLATES, INCLUDES = _folder("templates"), _folder("cl")
+#: The folder of `templates/` and `cl/` in a checkout.
+_CHECKOUT = Path(__file__).parents[1]
+#: All of both folders in one file, which a wheel has in their place: together they are compressed to half as much.
+_PACKED = Path(__file__).with_name("sources.json")
 
 _INCLUDE = re.compile(r'^#include "([\w.]+)"$', flags=re.MULTILINE)
 # Of another template, whose defs are used.
 _NAMESPACE = re.compile(r'<%namespace[^>]*\bfile="([\w/]+)"')
+
+
+def paths(folder: str) -> tuple[str, ...]:
+    """Return the paths of all sources in a folder, such as "templates/spmv/subvector.mako" of "templates"."""
+    if _PACKED.exists():
+        found = [path for path in _packed() if path.startswith(f"{folder}/")]
+    else:
+        found = [path.relative_to(_CHECKOUT).as_posix() for path in (_CHECKOUT / folder).rglob("*.*")]
+    return tuple(sorted(found))
+
+
+@functools.cache
+def text(path: str) -> str:
+    """Return a source by its path."""
+    return _packed()[path] if _PACKED.exists() else (_CHECKOUT / path).read_text(encoding="utf-8")
+
+
+@functools.cache
+def _packed() -> dict[str, str]:
+    found: dict[str, str] = json.loads(_PACKED.read_text(encoding="utf-8"))
+    return found
 
 
 def fill(template: str, arguments: Mapping[str, object]) -> str:
@@ -52,7 +69,7 @@ def fill(template: str, arguments: Mapping[str, object]) -> str:
     return kept
 
 
-def expand(text: str) -> str:
+def expand(source: str) -> str:
     """Return OpenCL C with the files of ``cl/`` that it includes put in place, each once."""
     seen: set[str] = set()
 
@@ -61,25 +78,20 @@ def expand(text: str) -> str:
         if name in seen:
             return ""
         seen.add(name)
-        return f"// ---- cl/{name}\n{_INCLUDE.sub(put, _included(name))}\n// ---- end of cl/{name}"
+        path = f"cl/{name}"
+        return f"// ---- {path}\n{_INCLUDE.sub(put, text(path))}\n// ---- end of {path}"
 
-    return _INCLUDE.sub(put, text)
+    return _INCLUDE.sub(put, source)
 
 
-@functools.cache
 def _text(name: str) -> str:
-    return (TEMPLATES / f"{name}.mako").read_text(encoding="utf-8")
+    return text(f"templates/{name}.mako")
 
 
 @functools.cache
 def _texts(name: str) -> tuple[str, ...]:
     """Return the text of a template and of all whose defs it uses, directly or not."""
-    return _text(name), *(text for used in _NAMESPACE.findall(_text(name)) for text in _texts(used))
-
-
-@functools.cache
-def _included(name: str) -> str:
-    return (INCLUDES / name).read_text(encoding="utf-8")
+    return _text(name), *(each for used in _NAMESPACE.findall(_text(name)) for each in _texts(used))
 
 
 class _Templates:

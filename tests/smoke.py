@@ -6,6 +6,7 @@ runs README's example and the demo.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -26,10 +27,10 @@ def check(wheel: Path) -> None:
     assert wheel.stat().st_size < LARGEST, f"{wheel.name} has {wheel.stat().st_size:,} bytes"
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
-    for folder in ("templates", "cl"):
-        sources = {f"clsparse_py/{path.relative_to(ROOT).as_posix()}" for path in (ROOT / folder).rglob("*.*")}
-        assert sources
-        assert sources <= names, f"the wheel lacks {sorted(sources - names)}"
+        packed = set(json.loads(archive.read("clsparse_py/sources.json")))
+    sources = {path.relative_to(ROOT).as_posix() for folder in ("templates", "cl") for path in (ROOT / folder).rglob("*.*")}
+    assert sources
+    assert packed == sources, f"the wheel lacks {sorted(sources - packed)}"
     packages = {path.parent.relative_to(ROOT).as_posix() for path in (ROOT / "clsparse_py").rglob("__init__.py")}
     assert packages <= {name.rpartition("/")[0] for name in names}
 

@@ -17,8 +17,8 @@ import pytest
 import clsparse_py
 
 ROOT = Path(__file__).parents[1]
-# The two folders of sources, resolved.
-WHERE = "from clsparse_py import sources; print(sources.TEMPLATES.resolve(), sources.INCLUDES.resolve(), sep='\\n')"
+# The package that is imported, and whether its templates have their headers, which a wheel leaves out.
+WHERE = "from clsparse_py import sources as s; print(s.__file__, '<%doc>' in s.text('templates/spmv/merge.mako'), sep='\\n')"
 
 PUBLIC = {
     "BuildError",
@@ -147,9 +147,10 @@ def test_a_wheel_holds_the_package_alone(distributions: Path, checkout: Path, tm
     place = installed(distributions, tmp_path)
     made = {path.name for path in place.iterdir() if not path.name.endswith(".dist-info")}
     assert made == {"clsparse_py", "clsparse_command.py"}
-    for name in ("templates", "cl"):
-        sources = {path.relative_to(checkout / name) for path in (checkout / name).rglob("*.*")}
-        assert {path.relative_to(place / "clsparse_py" / name) for path in (place / "clsparse_py" / name).rglob("*.*")} == sources
+    sources = {path.relative_to(checkout).as_posix() for name in ("templates", "cl") for path in (checkout / name).rglob("*.*")}
+    packed = json.loads((place / "clsparse_py" / "sources.json").read_text("utf-8"))
+    assert set(packed) == sources
+    assert all((checkout / path).read_text("utf-8").endswith(text) for path, text in packed.items())
 
 
 def test_profiles_of_a_wheel_lack_their_evidence_alone(distributions: Path, checkout: Path, tmp_path: Path) -> None:
@@ -161,10 +162,10 @@ def test_profiles_of_a_wheel_lack_their_evidence_alone(distributions: Path, chec
 
 def test_an_installation_and_a_checkout_use_their_own_sources(distributions: Path, checkout: Path, tmp_path: Path) -> None:
     place = installed(distributions, tmp_path / "site")
-    own = [str(place / "clsparse_py" / name) for name in ("templates", "cl")]
-    assert run("-c", WHERE, cwd=tmp_path, path=place).splitlines() == own
+    own = Path("clsparse_py", "sources.py")
+    assert run("-c", WHERE, cwd=tmp_path, path=place).splitlines() == [str(place / own), "False"]
     # Python started within a checkout imports the package there, whatever is installed.
-    assert run("-c", WHERE, cwd=checkout, path=place).splitlines() == [str(checkout / name) for name in ("templates", "cl")]
+    assert run("-c", WHERE, cwd=checkout, path=place).splitlines() == [str(checkout / own), "True"]
 
 
 def test_the_command_and_the_benchmarks_start_within_a_checkout(distributions: Path, checkout: Path, tmp_path: Path) -> None:

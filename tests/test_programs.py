@@ -135,8 +135,7 @@ def name_of(record: programs.Parameters) -> str:
 
 
 def template_files() -> dict[str, str]:
-    root = sources.TEMPLATES
-    return {path.relative_to(root).with_suffix("").as_posix(): path.read_text("utf-8") for path in root.rglob("*.mako")}
+    return {path.removeprefix("templates/").removesuffix(".mako"): sources.text(path) for path in sources.paths("templates")}
 
 
 def test_every_template_has_a_record() -> None:
@@ -144,7 +143,7 @@ def test_every_template_has_a_record() -> None:
 
 
 def test_every_cl_file_is_used() -> None:
-    files = {path.name for path in sources.INCLUDES.glob("*.cl")}
+    files = {path.removeprefix("cl/") for path in sources.paths("cl")}
     rendered = "\n".join(programs.render(record) for record in records())
     assert files == {name for name in files if f"// ---- cl/{name}\n" in rendered}
 
@@ -210,7 +209,7 @@ def test_templates_name_no_vendor() -> None:
 
 def macros_of(name: str) -> tuple[set[str], set[str]]:
     """Return the macros that a file of ``cl/`` and what it includes need, and those that they define."""
-    text = (sources.INCLUDES / name).read_text("utf-8")
+    text = sources.text(f"cl/{name}")
     needed = set(re.findall(rf'^#ifndef (\w+)\n    #error "{re.escape(name)} needs \1: .*"\n#endif$', text, flags=re.MULTILINE))
     defined = set(re.findall(r"^ *#define (\w+)", text, flags=re.MULTILINE))
     for included in re.findall(r'^#include "(.*)"$', text, flags=re.MULTILINE):
@@ -219,9 +218,9 @@ def macros_of(name: str) -> tuple[set[str], set[str]]:
     return needed, defined
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in sources.INCLUDES.glob("*.cl")))
+@pytest.mark.parametrize("name", [path.removeprefix("cl/") for path in sources.paths("cl")])
 def test_headers_refuse_to_do_without_the_macros_that_they_need(name: str) -> None:
-    text = (sources.INCLUDES / name).read_text("utf-8")
+    text = sources.text(f"cl/{name}")
     conditions = " ".join(re.findall(r"^ *#(?:el)?if (.*)$", text, flags=re.MULTILINE))
     asked = set(re.findall(r"\b[A-Z]\w*", re.sub(r"defined\(\w+\)", "", conditions)))
     needed, defined = macros_of(name)
@@ -273,18 +272,18 @@ def test_what_a_template_became_is_kept_until_its_text_or_that_of_one_it_uses_ch
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fill(n: int) -> str:
-        for kept in (sources._text, sources._texts, sources._template):
+        for kept in (sources.text, sources._texts, sources._template):
             kept.cache_clear()
         return sources.fill("kind/uses", {"name": "k", "n": n}).strip()
 
     def kept() -> int:
         return sum(path.is_file() for path in (tmp_path / "cache").iterdir())
 
-    folder = tmp_path / "kind"
-    folder.mkdir()
+    folder = tmp_path / "templates" / "kind"
+    folder.mkdir(parents=True)
     (folder / "used.mako").write_text('<%def name="twice(n)">${2 * n}</%def>')
     (folder / "uses.mako").write_text('<%namespace name="used" file="kind/used"/>\\\n${name} ${used.twice(n)}')
-    monkeypatch.setattr(sources, "TEMPLATES", tmp_path)
+    monkeypatch.setattr(sources, "_CHECKOUT", tmp_path)
     monkeypatch.setenv("CLSPARSE_CACHE_DIR", str(tmp_path / "cache"))
     assert (fill(1), fill(2), fill(1)) == ("k 2", "k 4", "k 2")
     assert kept() == 2
@@ -299,7 +298,7 @@ def test_what_a_template_became_is_kept_until_its_text_or_that_of_one_it_uses_ch
     for path in (tmp_path / "cache").iterdir():
         path.write_bytes(b"damaged")
     assert fill(1) == "3"
-    for used in (sources._text, sources._texts, sources._template):
+    for used in (sources.text, sources._texts, sources._template):
         used.cache_clear()
 
 

@@ -190,7 +190,7 @@ def test_allocation_of_the_result_fails(queue: cl.CommandQueue, pair: Operands) 
         left, right = device_matrix(queue, A), device_matrix(queue, B)
         allocator = Failing(queue.context, successes)
         left.data.allocator = allocator
-        with pytest.raises(MemoryError, match=r"of the 50 x 60 product: [\d,]+ entries of \w+ need [\d,]+ bytes"):
+        with pytest.raises(MemoryError, match=r"the 50 x 60 product: [\d,]+ entries of \w+ need [\d,]+ bytes"):
             spgemm(left, right)
         allocator.left = 10
         assert_product(spgemm(left, right), A, B)
