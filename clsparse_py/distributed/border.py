@@ -50,6 +50,8 @@ class Border:
 
     def add(self, A: csr_array, x: cl_array.Array, out: cl_array.Array) -> None:
         """Enqueue ``out += A @ x`` for a matrix of the structure, on the queue of x and out, which is contiguous."""
+        if not out.size:
+            return
         if self._structure is None:
             _add_product(A, x, out)
             return

@@ -16,6 +16,9 @@ from clsparse_py import __version__
 
 __all__ = ["Communicator", "Counter", "Exchange", "RankError", "check_time_limit"]
 
+#: The attribute of exceptions that every rank raises, or a `RankError` in its place.
+_AGREED = "raised_by_all_ranks"
+
 
 class RankError(RuntimeError):
     """Another rank failed, or ended while this one waited for it; the message has its number and its error.
@@ -187,15 +190,18 @@ class Communicator(abc.ABC):
         """
         told = self.allgather((None if error is None else f"{type(error).__name__}: {error}", facts))
         if error is not None:
+            vars(error)[_AGREED] = True
             raise error
         for rank, (of_rank, its_facts) in enumerate(told):
             if of_rank is not None:
                 raise RankError(f"rank {rank} failed: {of_rank}")
             for name, value in its_facts.items():
                 if value != told[0][1][name]:
-                    raise ValueError(
+                    found = ValueError(
                         f"{name}: is {told[0][1][name]} on rank 0 and {value} on rank {rank}; it must be one for all"
                     )
+                    vars(found)[_AGREED] = True
+                    raise found
 
     def require_one_version(self) -> None:
         """Check that all ranks run the same version of the package."""
@@ -203,13 +209,17 @@ class Communicator(abc.ABC):
 
     @contextmanager
     def together(self) -> Iterator[Self]:
-        """Make an exception that leaves the block on one rank end the waits of all others, which raise a `RankError`."""
+        """Make an exception that leaves the block on one rank end the waits of all others, which raise a `RankError`.
+
+        One of `agree` ends none: all ranks raise, and are still in step.
+        """
         try:
             yield self
         except RankError:
             raise
         except BaseException as error:
-            self.fail(error)
+            if _AGREED not in vars(error):
+                self.fail(error)
             raise
 
 

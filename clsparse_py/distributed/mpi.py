@@ -113,7 +113,7 @@ class MpiCommunicator(Communicator):
 
     def until(self, done: Callable[[], bool]) -> None:
         """Wait until something is done, until a rank fails, or until the time limit is over."""
-        self._require_whole()
+        self.require_whole()
         end = time.monotonic() + self.time_limit
         tests = 0
         while not done():
@@ -129,7 +129,8 @@ class MpiCommunicator(Communicator):
                 raise TimeoutError(self._lost)
             time.sleep(0 if tests < _YIELDS else _REST)
 
-    def _require_whole(self) -> None:
+    def require_whole(self) -> None:
+        """Raise a RankError if a rank has failed."""
         if self._lost is not None:
             raise RankError(f"the ranks are no longer in step: {self._lost}")
 
@@ -161,7 +162,7 @@ class MpiCommunicator(Communicator):
 
     @override
     def alltoall(self, objects: Sequence[Any]) -> list[Any]:
-        self._require_whole()
+        self.require_whole()
         packed = [b"" if each is None or rank == self.rank else pickle.dumps(each, 5) for rank, each in enumerate(objects)]
         sizes, coming = np.array([len(each) for each in packed], np.int64), np.empty(self.size, np.int64)
         self.finish([self._comm.Ialltoall(sizes, coming)], sizes, coming)
@@ -175,7 +176,7 @@ class MpiCommunicator(Communicator):
 
     @override
     def stacked(self, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        self._require_whole()
+        self.require_whole()
         mine = np.ascontiguousarray(values)
         found = np.empty((self.size, *values.shape), mine.dtype)
         sent, came = mine.reshape(-1).view(np.uint8), found.reshape(-1).view(np.uint8)
@@ -206,6 +207,8 @@ class _MpiExchange(Exchange):
 
     @override
     def _start(self) -> None:
+        # After a failure requests may still be under way, and MPI starts none of these.
+        self._comm.require_whole()
         if self._requests:
             self._mpi.Prequest.Startall(self._requests)
 

@@ -98,6 +98,16 @@ class DividedProblem(Problem):
     """
 
     def __init__(self, A: Any, b: Any, x0: Any, M: Any) -> None:
+        error: Exception | None = None
+        facts: dict[str, Any] = {}
+        try:
+            facts = self._take(A, b, x0, M)
+        except Exception as caught:
+            error = caught
+        A.comm.agree(error, **facts)
+
+    def _take(self, A: Any, b: Any, x0: Any, M: Any) -> dict[str, Any]:
+        """Take the arguments of this rank, and return what has to be the same on all."""
         if A.shape[0] != A.shape[1]:
             raise ValueError(f"A: must be square, has shape {A.shape}")
         if A.rows != A.columns:
@@ -115,7 +125,7 @@ class DividedProblem(Problem):
         self._M = self._checked(M)
         self.columns = 1 if self._b.ndim == 1 else self._b.shape[1]
         self.dtype = dtype_of_solution(A, self._b, self.queue)
-        self.comm.agree(dtype=self.dtype, columns=self.columns)
+        return {"dtype": self.dtype, "columns": self.columns}
 
     def _own(self, name: str, values: Any) -> Any:
         """Return this rank's part of a right-hand side or first guess, on the device or NumPy's."""

@@ -264,15 +264,16 @@ def solved(
     check_every = operator.index(check_every)
     if check_every < 1:
         raise ValueError(f"check_every: must be at least 1, is {check_every}")
+    maxiter, rtol, atol = None if maxiter is None else operator.index(maxiter), float(rtol), float(atol)
     with A.together() if isinstance(A, Divided) else nullcontext():
         problem = A.problem(b, x0, M) if isinstance(A, Divided) else _Problem(A, b, x0, M)
-        most = iterations_each * problem.n if maxiter is None else operator.index(maxiter)
+        most = iterations_each * problem.n if maxiter is None else maxiter
         solutions, infos = [], [0]
         for column in range(problem.columns):
             try:
                 by_scipy = method is None
                 if method is not None:
-                    system = problem.system(column, float(rtol), float(atol), most, callback, check_every)
+                    system = problem.system(column, rtol, atol, most, callback, check_every)
                     info, x = method(system) if problem.n else 0, system.x
                     note_written(x, cl.enqueue_marker(problem.queue))
             except BuildError as error:

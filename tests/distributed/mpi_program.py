@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyopencl as cl
+import pytest
 import scipy.io
 import scipy.sparse
 
@@ -48,6 +49,13 @@ def solve(comm: distributed.Communicator, path: Path) -> None:
         x, info = clsparse_py.linalg.cg(A, np.ones(50), rtol=1e-10, one_reduction=option)
         assert info == 0
         assert np.allclose(A @ x, 1)
+    # What is wrong on all ranks, or one of them, is an error on all, which go on.
+    for wrong in (np.ones(4), np.ones(50 - comm.rank)):
+        with pytest.raises((ValueError, distributed.RankError)):
+            clsparse_py.linalg.cg(A, np.ones(50), x0=wrong)
+    assert np.allclose(A @ x, 1)
+    for multiplied in (A, A.T):
+        assert (multiplied @ np.ones((50, 0))).shape == (50, 0)
 
 
 def fail(comm: distributed.Communicator) -> str:

@@ -132,3 +132,21 @@ def test_a_refused_kernel_leaves_the_iterations_to_scipy(queue: cl.CommandQueue,
         x, info = team.run(lambda own: linalg.cg(own, b, rtol=1e-10, M=distributed.by_blocks(own, linalg.jacobi)), A)
     assert info == 0
     np.testing.assert_allclose(S @ x, b, atol=1e-8)
+
+
+def test_ranks_go_on_after_a_wrong_argument(queue: cl.CommandQueue) -> None:
+    S = scipy.sparse.diags_array([-1.0, 4.0, -1.0], offsets=[-1, 0, 1], shape=(20, 20), format="csr")
+
+    def solve(A: Any) -> Any:
+        found = []
+        for wrong in ({"x0": np.ones(20 - A.comm.rank)}, {"x0": np.ones(3)}, {"M": 3}):
+            with pytest.raises((distributed.RankError, ValueError, TypeError)) as caught:
+                linalg.cg(A, np.ones(20), **wrong)
+            found.append(caught.type.__name__)
+        return found, linalg.cg(A, np.ones(20), rtol=1e-10)[0]
+
+    with distributed.over([queue] * 2, time_limit=30) as team:
+        (said, x), (of_other, _) = team.each(lambda _, A: solve(A), team.csr_array(S))
+    assert said == ["RankError", "ValueError", "TypeError"]
+    assert of_other == ["ValueError", "ValueError", "TypeError"]
+    assert np.allclose(S @ x, 1)
