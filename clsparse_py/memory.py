@@ -540,11 +540,12 @@ def allocated(
 
 
 def allocated_each(
-    queue: cl.CommandQueue, what: str, sizes: Iterable[tuple[int, np.dtype[Any]]], allocator: Any = None
+    queue: cl.CommandQueue, what: str, sizes: Sequence[tuple[int, np.dtype[Any]]], allocator: Any = None
 ) -> list[cl_array.Array]:
     """Return new arrays of one dimension and some entries each, as `allocated` does, in less time; ``what`` they are of."""
-    if allocator is None and current() is None:
-        arena = arena_of(queue)
+    arena = arena_of(queue)
+    most = arena.pool.device_bytes
+    if allocator is None and current() is None and all(n * dtype.itemsize <= most for n, dtype in sizes):
         context, found = arena.pool.context, []
         try:
             for n, dtype in sizes:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from clsparse_py import programs
 from clsparse_py._spgemm.kernels import Analysis, KernelTypes
 from clsparse_py._spgemm.mask_writes import Accumulate, MaskMarks
+from clsparse_py._spgemm.masked_entries import MaskedEntries
 from clsparse_py._spgemm.masked_rows import MaskedChunked, MaskedTeam
 from clsparse_py._spgemm.methods.dense_chunked import DenseChunkedKernel, Masks
 from clsparse_py._spgemm.methods.dense_span import DenseSpan
@@ -113,6 +116,10 @@ def _of_masks(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
         "spgemm/mask_marks": MaskMarks(group, index),
         "spgemm/masked": MaskedTeam.legal(device, arithmetic),
         "spgemm/masked:counted": MaskedTeam.legal(device, counted),
+        "spgemm/masked_entries": MaskedEntries(group, index, 0, "count"),
+        "spgemm/masked_entries:list": MaskedEntries(group, index, 0, "list"),
+        "spgemm/masked_entries:move": MaskedEntries(group, index, np.dtype(a).itemsize, "move"),
+        "spgemm/masked_entries:rows": MaskedEntries(group, index, 0, "rows"),
         "spgemm/masked_chunked": MaskedChunked.legal(arithmetic, places=True),
         "spgemm/masked_chunked:search": MaskedChunked.legal(arithmetic, places=False),
         "spgemm/masked_chunked:counted": MaskedChunked.legal(counted, places=True),

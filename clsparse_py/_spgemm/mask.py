@@ -11,12 +11,13 @@ from pyopencl import array as cl_array
 from clsparse_py._spgemm.arguments import types_of, with_index
 from clsparse_py._spgemm.canonical_values import CanonicalOperand
 from clsparse_py._spgemm.mask_writes import accumulated, let_through
+from clsparse_py._spgemm.masked_entries import moved, pointers, which_are_marked
 from clsparse_py._spgemm.masked_rows import Masked, enqueue_masked, masked_record
 from clsparse_py._spgemm.pipeline import multiply
 from clsparse_py._spgemm.request import Request
 from clsparse_py._spgemm.timer import Timer
 from clsparse_py.arithmetic import Arithmetic
-from clsparse_py.canonical import Parts, with_marked, without_zeros
+from clsparse_py.canonical import Parts, without_zeros
 from clsparse_py.errors import BuildError, class_of, require_name
 from clsparse_py.index_types import INT32_MAX
 from clsparse_py.launch import Chain
@@ -191,16 +192,22 @@ def masked_sums(
 def _under(A: Matrix, B: Matrix, mask: Matrix, request: Request, timer: Timer) -> Parts:
     """Return the parts of the product at the mask's places."""
     product = masked_operands(A, B, mask, request.semiring).product
-    indptr, indices = product.mask
+    queue, (indptr, indices), allocator = A.queue, product.mask, A.data.allocator
     try:
-        sums, marks = masked_sums(A.queue, product, A.data.allocator)
+        sums, marks = masked_sums(queue, product, allocator)
     except BuildError:
         # The pipeline has another way for each of its kernels.
         request.semiring.identity(product.arithmetic.result)
         C = multiply(A, B, request, timer)
-        return cut(A.queue, (C.data, C.indices, C.indptr), mask, there=True)
+        return cut(queue, (C.data, C.indices, C.indptr), mask, there=True)
     timer.ended("products")
-    return with_marked(A.queue, (sums, indices, indptr), marks)
+    which = which_are_marked(queue, marks, indptr.dtype)
+    if which.n == indices.size:
+        return sums, indices, indptr
+    # Each array is let go as soon as it is of no use: beside A, B and M all takes no more memory than C would at M's places.
+    del marks
+    sums = moved(queue, sums, which, allocator, indices.nbytes + indptr.nbytes - which.positions.nbytes)
+    return sums, moved(queue, indices, which, allocator), pointers(queue, indptr, which, allocator)
 
 
 def masked_parts(A: Matrix, B: Matrix, mask: Matrix, request: Request, timer: Timer, *, complement: bool) -> Parts:

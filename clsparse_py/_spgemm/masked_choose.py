@@ -56,10 +56,16 @@ def parse(label: str) -> Accumulator:
 
 
 def features_of(product: Masked, workers: int) -> Mapping[str, float]:
-    """Return the features of a product under a mask; ``workers`` is how many take chunks of rows on its device."""
+    """Return the features of a product under a mask; ``workers`` is how many take chunks of rows on its device.
+
+    The room for their places is what marks leave of the mask's structure, and what operands that share arrays leave of the memory
+    that they would have apart: with the sums all takes no more than A, B and twice M.
+    """
     indptr, indices = product.mask
     rows, nnz = indptr.size - 1, indices.size
-    size = sum(each.nbytes for each in (*product.a, *product.b, *product.mask))
+    arrays = (*product.a, *product.b, *product.mask)
+    shared = sum(each.nbytes for each in arrays) - sum({id(each): each.nbytes for each in arrays}.values())
+    room = indptr.nbytes + indices.nbytes - nnz + shared
     return {
         "rows": rows,
         "columns": product.n_columns,
@@ -67,5 +73,5 @@ def features_of(product: Masked, workers: int) -> Mapping[str, float]:
         "mean": nnz / max(rows, 1),
         "mean_of_a": product.a[1].size / max(rows, 1),
         "mean_of_b": product.b[1].size / max(product.b[0].size - 1, 1),
-        "places_by_operands": workers * product.n_columns * indptr.dtype.itemsize / max(size, 1),
+        "places_by_room": workers * product.n_columns * indptr.dtype.itemsize / max(room, 1),
     }

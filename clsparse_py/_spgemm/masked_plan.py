@@ -23,11 +23,11 @@ from clsparse_py._spgemm.mask import (
     require_no_method,
 )
 from clsparse_py._spgemm.mask_writes import accumulate_values
+from clsparse_py._spgemm.masked_entries import moved, pointers, which_are_marked
 from clsparse_py._spgemm.masked_rows import enqueue_masked, masked_record
 from clsparse_py._spgemm.plan import SpgemmPlan
 from clsparse_py._spgemm.request import Request
 from clsparse_py._spgemm.timer import UNTIMED
-from clsparse_py.canonical import with_marked
 from clsparse_py.device import describe
 from clsparse_py.errors import BuildError, require_name
 from clsparse_py.launch import Chain
@@ -79,9 +79,14 @@ class _AtPlaces:
         self.a, self.b = operands.a, operands.b
         indptr, indices = operands.product.mask
         sums, marks = masked_sums(queue, operands.product, A.data.allocator)
-        data, indices, indptr = with_marked(queue, (sums, indices, indptr), marks)
+        self.dtype: np.dtype[Any] = sums.dtype
+        del sums  # here the structure is asked for
+        which = which_are_marked(queue, marks, indptr.dtype)
+        del marks
+        if which.n < indices.size:
+            allocator = A.data.allocator
+            indices, indptr = moved(queue, indices, which, allocator), pointers(queue, indptr, which, allocator)
         self.structure = Structure.canonical(queue, mask.shape, indices, indptr)
-        self.dtype: np.dtype[Any] = data.dtype
         # All of C's places have products: of C as the mask, the sums are C's values.
         self._product = operands.product._replace(mask=(indptr, indices))
         self._record = masked_record(describe(queue.device), self._product)

@@ -57,7 +57,9 @@ def written(dtype: np.dtype[Any], index: type[Any]) -> None:
         operand(MASK, np.ones(MASK.nnz, np.int8), index),
     )
     C = operand(MASK, numbers(MASK.nnz, dtype), index)
-    wanted = np.where(MASK.toarray() != 0, 0, spgemm(A, B).toarray())
+    whole = spgemm(A, B).toarray()
+    same(spgemm(A, B, mask=M).toarray(), np.where(MASK.toarray() != 0, whole, 0))
+    wanted = np.where(MASK.toarray() != 0, 0, whole)
     kept = C.toarray()
     spgemm(A, B, mask=M, complement=True, out=C, accum="plus")
     same(C.toarray(), (kept + wanted).astype(dtype))

@@ -11,15 +11,23 @@ import pytest
 import scipy.sparse
 from problems import device_matrix, pattern_product, random_matrix
 from pyopencl import array as cl_array
+from scratch import counted
 
 from clsparse_py import Semiring, csr_array, min_plus, or_and, plus_pair, plus_times, spgemm, spgemm_plan
 from clsparse_py._spgemm import mask as masks
+from clsparse_py._spgemm.masked_entries import (
+    _moved_by_host,
+    _pointers_by_host,
+    _which_by_host,
+    moved,
+    pointers,
+    which_are_marked,
+)
 from clsparse_py._spgemm.masked_rows import MaskedChunked, MaskedTeam, enqueue_masked
 from clsparse_py._spgemm.masked_tunable import MaskedTunable
 from clsparse_py.device import describe
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
-from clsparse_py.workspace import Workspace, counting
 
 Array = np.ndarray[Any, Any]
 
@@ -295,22 +303,50 @@ def test_plans_for_a_refused_kernel_and_bad_input(queue: cl.CommandQueue) -> Non
         spgemm_plan(left, left, mask=M, structural=False)(mask_data=M.data, out=wanted)
 
 
-def test_memory(queue: cl.CommandQueue) -> None:
-    """At most A + B + 2 M for sums and for a plan's calls; a product's entries are moved together, which takes a copy more."""
+@pytest.mark.parametrize(("dtype", "index"), [(np.float32, np.int32), (np.complex64, np.int32), (np.float32, np.int64)])
+def test_memory(queue: cl.CommandQueue, dtype: type, index: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At most A + B + 2 M, in all: of a new product whose places have all products, most or few, of a plan, and of its calls."""
     rng = np.random.default_rng(14)
-    A, M = random_matrix((300, 300), 30, rng, np.float32), random_matrix((300, 300), 200, rng, np.float32)
-    left, mask = device_matrix(queue, A), device_matrix(queue, M)
-    of_mask = sum(each.nbytes for each in (mask.data, mask.indices, mask.indptr))
-    workspace = Workspace(1 << 40)
-    with counting(workspace):
-        masks.masked_sums(queue, masks.masked_operands(left, left, mask, plus_times).product)
-    assert workspace.peak <= of_mask
-    plan = spgemm_plan(left, left, mask=mask, memory_limit=2 * of_mask + mask.nnz + 4096)
-    workspace = Workspace(1 << 40)
-    with patch("clsparse_py._spgemm.masked_plan.Workspace", return_value=workspace):
-        plan()
-    assert 0 < workspace.peak <= of_mask
-    spgemm(left, left, mask=mask, memory_limit=2 * of_mask + mask.nnz + 4096)
+    for n_entries in (30, 11, 4, 0):
+        A, M = (random_matrix((300, 300), n, rng, dtype) for n in (n_entries, 200))
+        A.data[:] = rng.integers(1, 4, A.nnz)
+        left, right, mask = (device_matrix(queue, each, index) for each in (A, A, M))
+        assert left.has_canonical_format
+        assert right.has_canonical_format
+        assert mask.has_canonical_format
+        of_mask = sum(each.nbytes for each in (mask.data, mask.indices, mask.indptr))
+        with counted(monkeypatch) as allocations:
+            C = spgemm(left, right, mask=mask)
+        assert allocations.peak() <= of_mask
+        wanted = (A @ A).multiply(M != 0)
+        np.testing.assert_array_equal(C.toarray(), wanted.toarray())
+        assert C.nnz == wanted.nnz
+        with counted(monkeypatch) as allocations:
+            plan = spgemm_plan(left, right, mask=mask)
+        assert allocations.peak() <= of_mask
+        with counted(monkeypatch) as allocations:
+            plan()
+        assert allocations.peak() <= of_mask
+    spgemm(left, right, mask=mask, memory_limit=of_mask)
+
+
+def test_the_host_finds_the_same_entries(queue: cl.CommandQueue) -> None:
+    rng = np.random.default_rng(16)
+    values, begins = rng.random(1000, np.float32), np.sort(np.append(rng.integers(0, 1001, 40), [0, 1000])).astype(np.int32)
+    on_device, indptr = (cl_array.to_device(queue, each) for each in (values, begins))
+    for share in (0.1, 0.8):
+        marks = (rng.random(1000) < share).astype(np.uint8)
+        for find in (which_are_marked, _which_by_host):
+            which = find(queue, cl_array.to_device(queue, marks), np.dtype(np.int32))
+            assert (which.n, which.there) == (marks.sum(), share < 0.5)
+            for move in (moved, _moved_by_host):
+                for room in (None, 1000):
+                    # In place in parts, if there is no more room: so of a copy.
+                    found = move(queue, on_device.copy(), which, None, room)
+                    np.testing.assert_array_equal(found.get(), values[marks != 0])
+            for count in (pointers, _pointers_by_host):
+                found = count(queue, indptr, which, None)
+                np.testing.assert_array_equal(found.get(), np.concatenate(([0], np.cumsum(marks)))[begins])
 
 
 def test_accumulators_are_tuned(queue: cl.CommandQueue) -> None:
