@@ -15,7 +15,7 @@ from clsparse_py._spgemm.masked_entries import moved, pointers, which_are_marked
 from clsparse_py._spgemm.masked_rows import Masked, enqueue_masked, masked_record
 from clsparse_py._spgemm.pipeline import multiply
 from clsparse_py._spgemm.request import Request
-from clsparse_py._spgemm.timer import Timer
+from clsparse_py._spgemm.timer import UNTIMED, Timer
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.canonical import Parts, without_zeros
 from clsparse_py.errors import BuildError, class_of, require_name
@@ -38,6 +38,7 @@ __all__ = [
     "require_accumulation",
     "require_mask",
     "require_no_method",
+    "sums_at",
     "written",
 ]
 
@@ -187,6 +188,25 @@ def masked_sums(
     enqueue_masked(chain, product, masked_record(chain.device, product, by_rows=by_rows), sums, marks)
     chain.finish(sums, marks)
     return sums, marks
+
+
+def sums_at(A: Matrix, B: Matrix, mask: Matrix, semiring: Semiring, *, by_rows: bool = False) -> cl_array.Array:
+    """Return the sum of each entry of a mask in canonical format, 0 if it has no product; nothing is waited for.
+
+    ``by_rows`` is as of `masked_record`.
+    """
+    queue = A.queue
+    try:
+        return masked_sums(queue, masked_operands(A, B, mask, semiring).product, A.data.allocator, by_rows=by_rows)[0]
+    except BuildError:
+        C = multiply(A, B, Request(semiring=semiring), UNTIMED)
+        parts = cut(queue, (C.data, C.indices, C.indptr), mask, there=True)
+        index, chain = parts[2].dtype, Chain(queue)
+        zeros = allocated(queue, "values of the masked product", mask.nnz, parts[0].dtype, A.data.allocator)
+        chain.fill(zeros, 0, zeros.size)
+        chain.finish(zeros)
+        old = zeros, with_index(queue, mask.indices, index), with_index(queue, mask.indptr, index)
+        return accumulated(queue, old, parts, mask.shape[1], "plus")[0]
 
 
 def _under(A: Matrix, B: Matrix, mask: Matrix, request: Request, timer: Timer) -> Parts:

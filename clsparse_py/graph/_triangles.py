@@ -6,16 +6,13 @@ from typing import Any
 
 import numpy as np
 import pyopencl as cl
-from pyopencl import array as cl_array
 
-from clsparse_py._spgemm import spgemm
-from clsparse_py._spgemm.mask import masked_operands, masked_sums
+from clsparse_py._spgemm.mask import sums_at
 from clsparse_py._spgemm.mask_writes import let_through
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.canonical import Parts, with_marked
 from clsparse_py.coordinates import rows_of
 from clsparse_py.csr import csr_array
-from clsparse_py.errors import BuildError
 from clsparse_py.graph.kernels import Orient
 from clsparse_py.graph.operands import delivered, graph_of
 from clsparse_py.launch import Chain, spread
@@ -63,11 +60,7 @@ def triangle_count(A: Any) -> int:
         return 0
     # Of a product of patterns no value is read: the columns stand for them, whose dtype holds the counts.
     L = Matrix.assembled(edges.structure, edges.indices)
-    try:
-        counts, _ = masked_sums(L.queue, masked_operands(L, L, L, plus_pair).product, by_rows=True)
-    except BuildError:
-        return int(csr_array.assembled(*_parts(spgemm(L, L, mask=L, semiring=plus_pair))).sum())
-    return int(csr_array.assembled(L.structure, counts).sum())
+    return int(csr_array.assembled(L.structure, sums_at(L, L, L, plus_pair, by_rows=True)).sum())
 
 
 def triangles(A: Any, *, like: Any = None) -> Any:
@@ -96,9 +89,9 @@ def triangles(A: Any, *, like: Any = None) -> Any:
     >>> sp.graph.triangles(sp.csr_array([[0, 1, 1, 0], [1, 0, 1, 0], [1, 1, 0, 1], [0, 0, 1, 0]]))
     array([1, 1, 1, 0])
     """
-    S = _without_loops(graph_of(A)).astype(bool)
-    found = np.asarray(spgemm(S, S, mask=S, semiring=plus_pair).sum(axis=1)) // 2
-    return found if like is None else delivered(S.queue, placed(S.queue, "triangles", found), like)
+    counts = _counts(_without_loops(graph_of(A)).structure)
+    found = np.asarray(counts.sum(axis=1)) // 2
+    return found if like is None else delivered(counts.queue, placed(counts.queue, "triangles", found), like)
 
 
 def k_truss(A: Any, k: int) -> csr_array:
@@ -138,20 +131,22 @@ def k_truss(A: Any, k: int) -> csr_array:
     if k < 2:
         raise ValueError(f"k: must be at least 2, is {k}")
     G = _without_loops(graph_of(A))
-    S = Matrix.assembled(G.structure, G.indices)
-    while k > 2 and S.nnz:
-        support = csr_array.assembled(*_parts(spgemm(S, S, mask=S, semiring=plus_pair)))
-        kept = support > int(k) - 3
-        n_before, S = S.nnz, Matrix.assembled(kept.structure, kept.indices)
-        if S.nnz == n_before:
+    S = G.structure
+    while k > 2 and S.indices.size:
+        kept = (_counts(S) > int(k) - 3).structure
+        n_before, S = S.indices.size, kept
+        if S.indices.size == n_before:
             break
-    mask = S.structure.indptr, S.structure.indices
+    mask = S.indptr, S.indices
     data, indices, indptr = let_through(G.queue, (G.data, G.indices, G.indptr), mask, G.shape[1], True)
     return csr_array.assembled(Structure.canonical(G.queue, G.shape, indices, indptr), data)
 
 
-def _parts(C: Matrix) -> tuple[Structure, cl_array.Array]:
-    return C.structure, C.data
+def _counts(S: Structure) -> csr_array:
+    """Return of each edge how many triangles it is in; nothing is waited for."""
+    # Of a product of patterns no value is read: the columns stand for them, whose dtype holds the counts.
+    edges = Matrix.assembled(S, S.indices)
+    return csr_array.assembled(S, sums_at(edges, edges, edges, plus_pair))
 
 
 def _without_loops(A: csr_array) -> csr_array:

@@ -6,17 +6,22 @@ import itertools
 from typing import Any
 
 import numpy as np
+from pyopencl import array as cl_array
 
 from clsparse_py._spgemm import spgemm
+from clsparse_py._spgemm.mask import sums_at
+from clsparse_py._spgemm.mask_writes import accumulate_values
 from clsparse_py.by_host import placed
 from clsparse_py.csr import csr_array
 from clsparse_py.device import describe
 from clsparse_py.elementwise.union import combined
 from clsparse_py.elementwise.values import mapped
+from clsparse_py.functions import vstack
 from clsparse_py.graph.operands import graph_of, require_vertex
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Structure
 from clsparse_py.memory import allocated
+from clsparse_py.semiring import plus_times
 
 __all__ = ["betweenness_centrality"]
 
@@ -52,7 +57,8 @@ def betweenness_centrality(
     Notes
     -----
     Brandes, "A faster algorithm for betweenness centrality". A step forwards is a product under the complement of what was seen,
-    a step back one under the frontier before.
+    a step back one under the frontier before. Forwards the host waits at each level, to learn how many vertices it has, and
+    backwards once in all.
 
     Examples
     --------
@@ -98,13 +104,14 @@ def _dependencies(edges: csr_array, sources: list[int]) -> np.ndarray[Any, Any]:
         levels.append(frontier)
         frontier = spgemm(frontier, edges, mask=seen, complement=True)
         seen = combined("plus", seen, frontier)
-    found = np.zeros(n, edges.dtype)
-    backwards, after = edges._transposed(), None
+    backwards, shares = edges._transposed(), []
+    after: cl_array.Array | None = None
     for before, level in reversed(list(itertools.pairwise(levels))):
         # (1 + dependency) / paths, of which the products with edges back are dependency / paths of the level before.
-        share = csr_array.assembled(level.structure, mapped(queue, level.data, "reciprocal"))
+        share = mapped(queue, level.data, "reciprocal")
         if after is not None:
-            found += np.asarray((level * after).sum(axis=0))
-            share = combined("plus", share, after)
-        after = spgemm(share, backwards, mask=before)
-    return found
+            accumulate_values(queue, share, after, "plus")
+            accumulate_values(queue, after, level.data, "times")
+            shares.append(csr_array.assembled(level.structure, after))
+        after = sums_at(csr_array.assembled(level.structure, share), backwards, before, plus_times)
+    return np.asarray(vstack(shares).sum(axis=0)) if shares else np.zeros(n, edges.dtype)

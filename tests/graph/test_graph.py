@@ -65,7 +65,7 @@ def test_where_kernels_are_refused(queue: cl.CommandQueue) -> None:
     A = matrix(G, queue)
     levels, parents = graph.bfs(A, 7)
     components, labels = graph.connected_components(A)
-    n_triangles = graph.triangle_count(A)
+    n_triangles, of_each, shares = graph.triangle_count(A), graph.triangles(A), graph.betweenness_centrality(A)
     refusal = BuildError("refused", log="", parameters=None, source=None)
 
     def build(self: Chain, parameters: Any, real: Any = Chain.build) -> Any:
@@ -79,6 +79,8 @@ def test_where_kernels_are_refused(queue: cl.CommandQueue) -> None:
         assert graph.connected_components(A)[0] == components
         np.testing.assert_array_equal(graph.connected_components(A)[1], labels)
         assert graph.triangle_count(A) == n_triangles
+        np.testing.assert_array_equal(graph.triangles(A), of_each)
+        np.testing.assert_allclose(graph.betweenness_centrality(A), shares)
 
 
 def assert_search(A: csr_array, levels: np.ndarray, parents: np.ndarray, source: int, *, directed: bool) -> None:
@@ -151,6 +153,21 @@ def test_betweenness_centrality(queue: cl.CommandQueue) -> None:
     some = graph.betweenness_centrality(A, sources=[3, 8], normalized=False)
     assert (some <= graph.betweenness_centrality(A, normalized=False) + 1e-12).all()
     assert graph.betweenness_centrality(csr_array((4, 4), queue=queue)).tolist() == [0] * 4
+
+
+def test_betweenness_waits_at_each_level_forwards_and_once_backwards(
+    queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    A, reads, copy = matrix(nx.path_graph(13), queue), [0], cl.enqueue_copy
+    assert A.has_canonical_format
+
+    def copied(of: cl.CommandQueue, to: Any, source: Any, **named: Any) -> Any:
+        reads[0] += isinstance(to, np.ndarray)
+        return copy(of, to, source, **named)
+
+    monkeypatch.setattr(cl, "enqueue_copy", copied)
+    graph.betweenness_centrality(A, sources=[0])
+    assert reads[0] <= 4 * 13 + 1
 
 
 def test_bad_input(queue: cl.CommandQueue) -> None:
