@@ -274,7 +274,18 @@ def test_a_profile_gives_the_numbers(decided_by: Callable[..., None], caplog: py
     usual, _ = choose(*product)
     decided_by(device, {}, {"spmm": {"any": {"unroll": {"value": 2}, "part_of_some": {"value": 64}}}})
     assert choose(*product)[0] == replace(usual, unroll=2, step=64)
-    for name, value in (("max_lanes", 24), ("unroll", 0), ("unroll", 1.5), ("min_local_share", -1), ("fastest", 1)):
+    cpu = replace(device, name="made up as well", type="cpu")
+    assert choose(cpu, *product[1:])[0].vectors == 4
+    decided_by(cpu, {}, {"spmm": {"any": {"max_core_vectors": {"value": 2}}}})
+    assert choose(cpu, *product[1:])[0].vectors == 2
+    for name, value in (
+        ("max_lanes", 24),
+        ("max_core_columns", 3),
+        ("unroll", 0),
+        ("unroll", 1.5),
+        ("min_local_share", -1),
+        ("fastest", 1),
+    ):
         decided_by(device, {}, {"spmm": {"any": {name: {"value": value}}}})
         assert choose(*product)[0] == usual
         assert name in caplog.records[-1].getMessage()

@@ -51,6 +51,9 @@ class Thresholds:
     #: Rows and entries of a part on a CPU device, at least, and parts to a core, at most.
     min_core_part: float
     max_core_parts: float
+    #: Vectors of columns that a work-item of a CPU device takes, and columns if it has no vectors: powers of two, at most.
+    max_core_vectors: float
+    max_core_columns: float
     #: Columns of a block, a power of two, if X is larger than the cache and A's columns are scattered, each of which then comes
     #: from the cache.
     cached_columns: float
@@ -80,8 +83,8 @@ class Thresholds:
 
 
 _SHARES = ("max_longest_by_mean", "max_scattered_share", "max_local_mean", "min_local_share")
-#: Numbers that lanes are made of, which are a sub-group's at most.
-_POWERS, _MAX_LANES = ("max_lanes", "cached_columns"), 32
+#: Numbers that lanes, or the columns of a work-item, are made of: a sub-group's at most.
+_POWERS, _MAX_LANES = ("max_lanes", "max_core_vectors", "max_core_columns", "cached_columns"), 32
 
 
 def made(values: Mapping[str, float]) -> Thresholds:
@@ -271,6 +274,8 @@ def _for_cores(
     width = 1
     if arithmetic.vector_operations is not None and (packed or layout.adjacent):
         width = min(_CPU_VECTOR // arithmetic.result.itemsize, n_columns & -n_columns)
-    vectors = min(_power_of_two_from(-(-n_columns // width)), 4 if width > 1 else 8)
+    vectors = min(
+        _power_of_two_from(-(-n_columns // width)), int(limits.max_core_vectors if width > 1 else limits.max_core_columns)
+    )
     why = f"{n_columns} columns in vectors of {width}, by a core{'; they are apart in X' if packed else ''}"
     return Shape(vectors=vectors, width=width, work_group=1, step=step, packed=packed), why
