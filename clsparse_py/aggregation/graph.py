@@ -65,8 +65,8 @@ def nodes_of(A: Matrix, block: int) -> Matrix:
     if block == 1:
         return A
     norms, columns, indptr = _nodes(A.queue, (A.data, A.indices, A.indptr), block)
-    n = indptr.size - 1
-    return A.assembled(Structure.canonical(A.queue, (n, n), columns, indptr), norms)
+    shape = indptr.size - 1, A.shape[1] // block
+    return A.assembled(Structure.canonical(A.queue, shape, columns, indptr), norms)
 
 
 def _strength_by_host(queue: cl.CommandQueue, parts: Parts, diagonal: cl_array.Array, theta: float) -> cl_array.Array:
@@ -90,32 +90,43 @@ def _strength(queue: cl.CommandQueue, parts: Parts, diagonal: cl_array.Array, th
     return strong
 
 
-def strong_entries(A: Matrix, theta: float) -> Matrix:
-    """Return A's strong entries: those off the diagonal with ``|a_ij| >= theta sqrt(|a_ii a_jj|)``, or A itself if theta is 0."""
+def strong_entries(A: Matrix, theta: float, diagonal: cl_array.Array | None = None) -> Matrix:
+    """Return A's strong entries: those off the diagonal with ``|a_ij| >= theta sqrt(|a_ii a_jj|)``, or A itself if theta is 0.
+
+    ``diagonal`` has a_jj for each column; by default A's.
+    """
     if theta == 0 or not A.nnz:
         return A
     parts = A.data, A.indices, A.indptr
-    strong = _strength(A.queue, parts, diagonal_on_device(A), theta)
+    strong = _strength(A.queue, parts, diagonal_on_device(A) if diagonal is None else diagonal, theta)
     data, indices, indptr = with_marked(A.queue, parts, strong)
     return A.assembled(Structure.canonical(A.queue, A.shape, indices, indptr), data)
 
 
-def _smoothing_by_host(queue: cl.CommandQueue, parts: Parts, inverse: cl_array.Array, gain: float) -> cl_array.Array:
+def _smoothing_by_host(
+    queue: cl.CommandQueue, parts: Parts, inverse: cl_array.Array, gain: float, first: int = 0
+) -> cl_array.Array:
     """Return the result of `smoothing_values`, computed by NumPy."""
     data, indices, indptr = (fetched(part, queue) for part in parts)
     rows = _rows(indptr)
-    return placed(queue, "values", ((indices == rows) - fetched(inverse, queue)[rows] * data * gain).astype(data.dtype))
+    on = indices - rows == first
+    return placed(queue, "values", (on - fetched(inverse, queue)[rows] * data * gain).astype(data.dtype))
 
 
 @or_by_host(_smoothing_by_host)
-def smoothing_values(queue: cl.CommandQueue, parts: Parts, inverse: cl_array.Array, gain: float) -> cl_array.Array:
-    """Return the values of ``1 - gain D^-1 A`` at the entries of A, of its parts and the inverse of its diagonal D."""
+def smoothing_values(
+    queue: cl.CommandQueue, parts: Parts, inverse: cl_array.Array, gain: float, first: int = 0
+) -> cl_array.Array:
+    """Return the values of ``1 - gain D^-1 A`` at the entries of A, of its parts and the inverse of its diagonal D.
+
+    ``first`` is the column of the first row's entry of D: of columns that are beside the diagonal how many there are.
+    """
     data, indices, indptr = parts
     chain, index = Chain(queue, *parts, inverse), indptr.dtype
     built, record = chain.build(Smoothing(work_group_of(chain.device), name_of(index), name_of(data.dtype)))
     found = allocated(queue, "values", data.size, data.dtype)
     groups, sizes = tiles(chain.device, indices.size, record.work_group)
-    scalars = index.type(indptr.size - 1), np.zeros(0, data.dtype).real.dtype.type(gain)
+    scalars = index.type(indptr.size - 1), index.type(first), np.zeros(0, data.dtype).real.dtype.type(gain)
     chain.launch(built, groups, *sizes, *scalars, indptr, indices, data, inverse, found)
     chain.finish(found)
     return found

@@ -13,13 +13,14 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py.amg.levels import Level
-from clsparse_py.amg.products import Command, product
+from clsparse_py.amg.products import Command, all_sum_of, own_block, product
 from clsparse_py.amg.smoothers import Smoother
 from clsparse_py.csr import csr_array
 from clsparse_py.krylov import multigrid as passes
 from clsparse_py.krylov.sweep import Pass, Sweeps
 from clsparse_py.launch import Chain
 from clsparse_py.linalg.operators import cast_to
+from clsparse_py.linalg.problem import Divided
 
 __all__ = ["CYCLES", "Workspace"]
 
@@ -32,7 +33,8 @@ class _Room:
 
     def __init__(self, queue: cl.CommandQueue, dtype: np.dtype[Any], level: Level) -> None:
         self._chain, self._level, self._dtype, self._vectors = Chain(queue), level, dtype, dict[str, cl_array.Array]()
-        self.sweeps = Sweeps(self._chain, level.A.shape[0], dtype, passes.LAYOUT, max(len(self._gains), 1))
+        n = own_block(level.A).shape[0]
+        self.sweeps = Sweeps(self._chain, n, dtype, passes.LAYOUT, max(len(self._gains), 1), all_sum_of(level.A))
         self.A, self.P, self.R = (None if each is None else _as(each, dtype) for each in (level.A, level.P, level.R))
         self._matrices = level.A, level.P, level.R
         self._set_gains()
@@ -91,14 +93,22 @@ class _Room:
         return range(before, before + after) if is_after else range(before)
 
 
-def _as(A: csr_array, dtype: np.dtype[Any]) -> csr_array:
+def _as(A: Any, dtype: np.dtype[Any]) -> Any:
     """Return a matrix whose products with vectors of a dtype are of that dtype."""
     found = A if np.result_type(A.dtype, dtype) == dtype else cast_to(A, dtype)
-    found.require_valid()
-    for part in (found.data, found.indices, found.indptr):
+    if isinstance(found, Divided):
+        found.mapped(_ready, _ready)
+        return found
+    return _ready(found)
+
+
+def _ready(A: csr_array) -> csr_array:
+    """Return a matrix once it is valid, and there."""
+    A.require_valid()
+    for part in (A.data, A.indices, A.indptr):
         for event in part.events:
             event.wait()
-    return found
+    return A
 
 
 def _vector_as(values: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
@@ -114,14 +124,14 @@ class Workspace:
     ----------
     levels : sequence of Level
     coarse : csr_array
-        The inverse of the coarsest level's matrix.
+        The inverse of the coarsest level's matrix, over ranks if that is.
     queue : pyopencl.CommandQueue
         In order.
     dtype : dtype
         Of vectors: float32, float64, complex64 or complex128.
     """
 
-    def __init__(self, levels: Sequence[Level], coarse: csr_array, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> None:
+    def __init__(self, levels: Sequence[Level], coarse: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> None:
         self.queue, self.lock = queue, threading.RLock()
         self._rooms = [_Room(queue, dtype, level) for level in levels]
         self._coarse = _as(coarse, dtype)
@@ -258,7 +268,7 @@ class Workspace:
         def solve(p: cl_array.Array, q: cl_array.Array) -> list[Command]:
             ones = kind == "AMLI"
             begin: list[Command] = [functools.partial(room.sweeps.fill, p, 1)] if ones else []
-            return [*begin, *self._level(at, kind, again, b, p, from_zero=not ones), product(self.queue, room.A, p, q)]  # type: ignore[arg-type]
+            return [*begin, *self._level(at, kind, again, b, p, from_zero=not ones), product(self.queue, room.A, p, q)]
 
         (p, q), (p_second, q_second) = directions
         return [

@@ -11,9 +11,11 @@ import pyopencl as cl
 
 from clsparse_py.amg.by_host import smoothed
 from clsparse_py.amg.levels import Level
+from clsparse_py.amg.products import whole
 from clsparse_py.amg.smoothers import Smoother, smoother_of
 from clsparse_py.amg.solver import MultilevelSolver
 from clsparse_py.csr import csr_array
+from clsparse_py.linalg.problem import Divided
 
 __all__ = ["from_pyamg", "to_pyamg"]
 
@@ -100,6 +102,7 @@ def to_pyamg(ml: MultilevelSolver) -> Any:
     Returns
     -------
     pyamg.multilevel.MultilevelSolver
+        Of a hierarchy over ranks, which all of them have to ask for, whole on each, without candidates.
 
     Raises
     ------
@@ -117,11 +120,11 @@ def to_pyamg(ml: MultilevelSolver) -> Any:
     levels = []
     for level in ml.levels:
         made = OfPyamg.Level()
-        made.A = level.A.get()
+        made.A = whole(level.A)
         if level.P is not None and level.R is not None:
-            made.P, made.R = level.P.get(), level.R.get()
+            made.P, made.R = whole(level.P), whole(level.R)
             made.presmoother, made.postsmoother = (_on_host(each, made.A) for each in (level.presmoother, level.postsmoother))
-        if level.B is not None:
+        if level.B is not None and not isinstance(level.A, Divided):
             made.B = level.B.get()
         levels.append(made)
     found = OfPyamg(levels, coarse_solver="pinv")

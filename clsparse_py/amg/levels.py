@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from typing import Any
 
 import numpy as np
 from pyopencl import array as cl_array
 
-from clsparse_py.amg.products import product
+from clsparse_py.aggregation.graph import smoothing_values
+from clsparse_py.amg.products import all_sum_of, own_block, product
 from clsparse_py.amg.smoothers import Smoother
 from clsparse_py.csr import csr_array
 from clsparse_py.device import in_order
@@ -16,10 +18,14 @@ from clsparse_py.krylov import multigrid as passes
 from clsparse_py.krylov.radius import spectral_radius
 from clsparse_py.krylov.sweep import Sweeps
 from clsparse_py.launch import Chain
+from clsparse_py.linalg.problem import Divided
 from clsparse_py.memory import allocated
 from clsparse_py.reductions.sums import diagonal_on_device
 
 __all__ = ["Level"]
+
+#: Products with A that find its largest eigenvalue.
+_STEPS = 15
 
 
 @dataclasses.dataclass(eq=False)
@@ -29,11 +35,11 @@ class Level:
     Attributes
     ----------
     A : csr_array
-        The matrix.
+        The matrix. Over ranks it is a `clsparse_py.distributed.csr_array`, as P and R are.
     P, R : csr_array or None
         Prolongation from the next coarser level, and restriction to it; None on the coarsest.
     B : pyopencl.array.Array or None
-        The near-nullspace candidates, a column each; None on levels that were taken over.
+        The near-nullspace candidates, a column each, of this rank's own rows; None on levels that were taken over.
     blocksize : int
         Unknowns to a node.
     presmoother, postsmoother : Smoother or None
@@ -47,9 +53,9 @@ class Level:
     True
     """
 
-    A: csr_array
-    P: csr_array | None = None
-    R: csr_array | None = None
+    A: Any
+    P: Any = None
+    R: Any = None
     B: cl_array.Array | None = dataclasses.field(default=None, repr=False)
     blocksize: int = 1
     presmoother: Smoother | None = None
@@ -62,9 +68,10 @@ class Level:
         self._inverse, self._rho = None, None
 
     def inverse(self) -> cl_array.Array:
-        """Return the inverse of the diagonal, 0 where that is 0; made at the first call."""
+        """Return the inverse of the diagonal, of this rank's own rows, 0 where that is 0; made at the first call."""
         if self._inverse is None:
-            queue, A = in_order(self.A.queue), self.A
+            A = own_block(self.A)
+            queue = in_order(A.queue)
             diagonal = diagonal_on_device(A)
             self._inverse = allocated(queue, "a diagonal", A.shape[0], A.dtype)
             chain = Chain(queue, diagonal)
@@ -82,11 +89,33 @@ class Level:
             A value is not finite, or no row has a diagonal entry.
         """
         if self._rho is None:
-            queue, A = in_order(self.A.queue), self.A
-            found = spectral_radius(Chain(queue), functools.partial(product, queue, A), self.inverse())
+            A = self.A
+            queue, steps, begin = in_order(A.queue), min(_STEPS, A.shape[0]), A.begin if isinstance(A, Divided) else 0
+            multiply = functools.partial(product, queue, A)
+            found = spectral_radius(Chain(queue), multiply, self.inverse(), steps, begin, all_sum_of(A))
             if not np.isfinite(found):
-                raise ValueError("A: has values that are not finite, or too large")
+                self._fail("A: has values that are not finite, or too large")
             if not found:
-                raise ValueError("A: has no entry on its diagonal that is not 0")
+                self._fail("A: has no entry on its diagonal that is not 0")
             self._rho = found
         return self._rho
+
+    def _fail(self, message: str) -> None:
+        error = ValueError(message)
+        if isinstance(self.A, Divided):
+            self.A.raise_alike(error)
+        raise error
+
+    def smoothing(self, omega: float) -> Any:
+        """Return the matrix ``1 - omega / rho D^-1 A``, of A's structure."""
+        inverse, gain = self.inverse(), omega / self.rho()
+
+        def smoothed(part: csr_array, first: int = 0) -> csr_array:
+            parts = part.data, part.indices, part.indptr
+            values = smoothing_values(in_order(part.queue), parts, inverse, gain, first) if part.nnz else part.data
+            return part.assembled(part.structure, values)
+
+        if isinstance(self.A, Divided):
+            # The diagonal is beside others' columns.
+            return self.A.mapped(smoothed, lambda part: smoothed(part, part.shape[1]))
+        return smoothed(self.A)

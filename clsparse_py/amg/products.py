@@ -1,10 +1,12 @@
-"""Products ``y = A x`` and ``y += A x`` with all arguments set: what a cycle enqueues again and again."""
+"""Products ``y = A x`` and ``y += A x`` with all arguments set, over ranks too: what a cycle enqueues again and again."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
@@ -12,16 +14,35 @@ from clsparse_py._spmm import enqueue_spmm
 from clsparse_py._spmv import kept_plan
 from clsparse_py.csr import csr_array
 from clsparse_py.errors import BuildError
+from clsparse_py.krylov.sweep import AllSum
+from clsparse_py.launch import enqueue_fill
+from clsparse_py.linalg.problem import Divided
 from clsparse_py.memory import submit
 from clsparse_py.semiring import plus_times
 
-__all__ = ["Command", "product"]
+__all__ = ["Command", "all_sum_of", "own_block", "product", "whole"]
 
 #: Enqueues a command, or several.
 Command = Callable[[], object]
 
 
-def product(queue: cl.CommandQueue, A: csr_array, x: cl_array.Array, y: cl_array.Array, *, adds: bool = False) -> Command:
+def own_block(A: Any) -> csr_array:
+    """Return the block of this rank's own rows and columns of a matrix over ranks; of one device, the matrix."""
+    found: csr_array = A.local if isinstance(A, Divided) else A
+    return found
+
+
+def all_sum_of(A: Any) -> AllSum | None:
+    """Return what adds numbers up over the ranks of a matrix, if there are several."""
+    return A.all_sum if isinstance(A, Divided) else None
+
+
+def whole(A: Any) -> Any:
+    """Return a matrix as SciPy's, on every rank."""
+    return A.whole() if isinstance(A, Divided) else A.get()
+
+
+def product(queue: cl.CommandQueue, A: Any, x: cl_array.Array, y: cl_array.Array, *, adds: bool = False) -> Command:
     """Return what enqueues ``y = A x`` or, with ``adds``, ``y += A x``.
 
     Parameters
@@ -29,10 +50,12 @@ def product(queue: cl.CommandQueue, A: csr_array, x: cl_array.Array, y: cl_array
     queue : pyopencl.CommandQueue
         In order; of all commands that use these arrays.
     A : csr_array
-        Its values are those of now.
+        On one device or over ranks. Its values are those of now.
     x, y : pyopencl.array.Array
         Begin their buffers. y has the dtype of the product.
     """
+    if isinstance(A, Divided):
+        return _of_ranks(queue, A, x, y, adds)
     plan, scale = kept_plan(A), (1, 1) if adds else (None, None)
     try:
         launches = plan.launches(A, x, y, *scale)
@@ -45,6 +68,23 @@ def product(queue: cl.CommandQueue, A: csr_array, x: cl_array.Array, y: cl_array
     kernel, sizes = launches[0]
     # A kernel does not keep the memory of its arguments alive.
     return functools.partial(_submit, kernel, queue, sizes, (A, x, y))
+
+
+def _of_ranks(queue: cl.CommandQueue, A: Divided, x: cl_array.Array, y: cl_array.Array, adds: bool) -> Command:
+    """Return the product of a matrix over ranks: that of the local block is made while ranks exchange what they need."""
+    local = product(queue, A.local, x, y, adds=adds) if A.local.nnz else None
+    begin, end = A.around(queue, x, y)
+
+    def enqueue() -> None:
+        begin()
+        if local is not None:
+            local()
+        elif not adds and y.size:
+            enqueue_fill(queue, y.base_data, np.zeros((), y.dtype), y.nbytes, None)
+        queue.flush()
+        end()
+
+    return enqueue
 
 
 def _submit(kernel: cl.Kernel, queue: cl.CommandQueue, sizes: tuple[tuple[int], tuple[int]], kept: object) -> None:  # noqa: ARG001

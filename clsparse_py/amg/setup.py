@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import operator
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse
@@ -12,7 +14,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py._spgemm import SpgemmPlan, spgemm_plan
 from clsparse_py.aggregation.aggregates import aggregates
-from clsparse_py.aggregation.graph import nodes_of, smoothing_values, strong_entries
+from clsparse_py.aggregation.graph import nodes_of, strong_entries
 from clsparse_py.aggregation.tentative import tentative_prolongator
 from clsparse_py.amg.galerkin import RapPlan, rap_plan
 from clsparse_py.amg.levels import Level
@@ -23,10 +25,11 @@ from clsparse_py.csr import csr_array
 from clsparse_py.device import default_queue, in_order
 from clsparse_py.elementwise.values import mapped
 from clsparse_py.hosted import on_host, queue_in
+from clsparse_py.linalg.problem import Divided
 from clsparse_py.matrix import Matrix
 from clsparse_py.transfer import from_host
 
-__all__ = ["smoothed_aggregation_solver"]
+__all__ = ["Options", "checked_candidates", "improve", "levels_of", "smoothed_aggregation_solver"]
 
 #: PyAMG's gain of a smoothed prolongator, times the largest eigenvalue of D^-1 A.
 _OMEGA = 4 / 3
@@ -35,19 +38,60 @@ _IMPROVED = (("jacobi", {"omega": 1.0, "iterations": 4}), None)
 
 
 @dataclasses.dataclass(frozen=True)
-class _Options:
-    """What a hierarchy is set up by; lists have one entry for each level, of which the last counts for all that follow."""
+class Options:
+    """What a hierarchy is set up by, checked; lists have one entry for each level, of which the last counts for all that follow.
+
+    Attributes
+    ----------
+    symmetry : str
+    strength : list of float
+        Thresholds of strong entries.
+    smooth : list of tuple of float
+        The gain of each step by which prolongators are smoothed.
+    improve_candidates : list of tuple
+        The gain of steps that smooth candidates, and how many.
+    presmoother, postsmoother : list
+        As the user gives them.
+    max_levels, max_coarse : int
+    """
 
     symmetry: str
-    strength: list[Any]
-    smooth: list[Any]
-    improve_candidates: list[Any]
+    strength: list[float]
+    smooth: list[tuple[float, ...]]
+    improve_candidates: list[tuple[float, int]]
     presmoother: list[Any]
     postsmoother: list[Any]
+    max_levels: int
+    max_coarse: int
 
+    @classmethod
+    def read(cls, symmetry: Any, named: dict[str, Any], smoothers: dict[str, Any], max_levels: Any, max_coarse: Any) -> Options:
+        """Return the options of a hierarchy as a user gives them.
 
-def _at(options: list[Any], level: int) -> Any:
-    return options[min(level, len(options) - 1)]
+        Raises
+        ------
+        ValueError, TypeError
+            One is wrong; the message names it.
+        """
+        if symmetry not in ("hermitian", "symmetric"):
+            raise ValueError(f"symmetry: must be 'hermitian' or 'symmetric', is {symmetry!r}")
+        max_levels, max_coarse = operator.index(max_levels), operator.index(max_coarse)
+        if max_levels < 1 or max_coarse < 1:
+            raise ValueError(f"max_levels, max_coarse: must be at least 1, are {max_levels} and {max_coarse}")
+        readers: dict[str, Callable[[Any], Any]] = {"strength": _theta, "smooth": _omegas, "improve_candidates": _improvement}
+        found: dict[str, list[Any]] = {
+            name: [readers[name](each) for each in as_list(name, given)] for name, given in named.items()
+        }
+        for name, given in smoothers.items():
+            found[name] = as_list(name, given)
+            for each in found[name]:
+                smoother_of(name, each, lambda: 1.0)
+        return cls(symmetry, max_levels=max_levels, max_coarse=max_coarse, **found)
+
+    def at(self, name: str, level: int) -> Any:
+        """Return an option that counts for a level."""
+        given = getattr(self, name)
+        return given[min(level, len(given) - 1)]
 
 
 class _Step:
@@ -67,10 +111,10 @@ class _Step:
         A, queue = level.A, in_order(level.A.queue)
         P = A.assembled(self._T.structure, self._T.data)
         for at, omega in enumerate(self._omegas):
-            values = smoothing_values(queue, (A.data, A.indices, A.indptr), level.inverse(), omega / level.rho())
+            smoothing = level.smoothing(omega)
             if at == len(self._smoothed):
-                self._smoothed.append(spgemm_plan(A.assembled(A.structure, values), P))
-            P = self._smoothed[at](values, P.data, out=level.P if at == len(self._omegas) - 1 else None)
+                self._smoothed.append(spgemm_plan(smoothing, P))
+            P = self._smoothed[at](smoothing.data, P.data, out=level.P if at == len(self._omegas) - 1 else None)
         level.P = P
         self._transposed = self._transposed or P.transpose_plan()
         is_conjugate = P.dtype.kind == "c" and self._symmetry == "hermitian"
@@ -98,10 +142,11 @@ def smoothed_aggregation_solver(
     ----------
     A : sparse array
         n x n, Hermitian: of this package or of SciPy. Of a `bsr_array` of SciPy, the unknowns of a block are those of a node,
-        which are aggregated together; the hierarchy itself is in CSR form.
+        which are aggregated together; the hierarchy itself is in CSR form. Of a `clsparse_py.distributed.csr_array`, whose rows
+        and columns are divided alike, all levels are over the same ranks; a rank aggregates its own nodes.
     B : numpy.ndarray or pyopencl.array.Array, optional
         Near-nullspace candidates, n entries or n x k: what ``A x`` is almost 0 for, such as rigid body modes. By default ones; of
-        blocks, as many, ones for one unknown of the nodes each.
+        blocks, as many, ones for one unknown of the nodes each. Over ranks: as operands of ``A @ B``.
     symmetry : {"hermitian", "symmetric"}
         "symmetric": A is equal to its transposed, and R is P's; complex matrices differ.
     strength : {"symmetric", None}, tuple or list
@@ -125,11 +170,13 @@ def smoothed_aggregation_solver(
     Returns
     -------
     MultilevelSolver
+        Over ranks, all of them call its methods together.
 
     Raises
     ------
     ValueError, TypeError
-        A is not square, has values that are not finite or an empty diagonal, or another argument is wrong.
+        A is not square, has values that are not finite or an empty diagonal, or another argument is wrong. Over ranks: on one of
+        them, or arguments differ; all of them raise.
 
     Notes
     -----
@@ -152,35 +199,64 @@ def smoothed_aggregation_solver(
     >>> x, info = ml.solve(np.ones(1600), tol=1e-8, accel="cg", return_info=True)
     >>> info
     0
+
+    Over ranks:
+
+    >>> with sp.distributed.over([sp.default_queue()] * 2) as team:
+    ...     ml = team.run(sp.amg.smoothed_aggregation_solver, team.csr_array(A.get()))
+    ...     x, info = ml.solve(np.ones(1600), tol=1e-8, accel="cg", return_info=True)
+    >>> info, bool(np.allclose(A @ x, 1, atol=1e-5))
+    (0, True)
     """
-    if symmetry not in ("hermitian", "symmetric"):
-        raise ValueError(f"symmetry: must be 'hermitian' or 'symmetric', is {symmetry!r}")
     named = {"strength": strength, "smooth": smooth, "improve_candidates": improve_candidates}
-    named |= {"presmoother": presmoother, "postsmoother": postsmoother}
-    options = _Options(symmetry, **{name: as_list(name, each) for name, each in named.items()})
-    max_levels, max_coarse = operator.index(max_levels), operator.index(max_coarse)
-    if max_levels < 1 or max_coarse < 1:
-        raise ValueError(f"max_levels, max_coarse: must be at least 1, are {max_levels} and {max_coarse}")
+    smoothers = {"presmoother": presmoother, "postsmoother": postsmoother}
+    read = functools.partial(Options.read, symmetry, named, smoothers, max_levels, max_coarse)
+    if isinstance(A, Divided):
+        found: MultilevelSolver = A.multigrid(B, read)
+        return found
+    options = read()
     finest, blocksize = _matrix(A)
-    levels = [Level(finest, B=_candidates(B, finest, blocksize), blocksize=blocksize)]
-    steps: list[_Step] = []
-    while len(levels) < max_levels and levels[-1].A.shape[0] // levels[-1].blocksize > max_coarse:
-        step = _step(levels[-1], len(levels) - 1, options)
+    return MultilevelSolver(*levels_of(Level(finest, B=_candidates(B, finest, blocksize), blocksize=blocksize), options, _step))
+
+
+class Coarsening(Protocol):
+    """What leads from a level to the next coarser one, whose candidates are B."""
+
+    B: cl_array.Array
+
+    def run(self, level: Level, below: Any = None) -> Any:
+        """Set a level's P and R for the values that its matrix has, and return the matrix of the next level."""
+
+
+def levels_of(
+    finest: Level, options: Options, step_of: Callable[[Level, int, Options], Coarsening | None]
+) -> tuple[list[Level], Callable[[list[Level]], None]]:
+    """Return the levels of a hierarchy, and what sets them anew for other values of the finest matrix.
+
+    Parameters
+    ----------
+    finest : Level
+    options : Options
+    step_of : callable
+        Returns what leads from a level, which has a number, to the next; None if it were no smaller.
+    """
+    levels, steps = [finest], list[Coarsening]()
+    while len(levels) < options.max_levels and levels[-1].A.shape[0] // levels[-1].blocksize > options.max_coarse:
+        step = step_of(levels[-1], len(levels) - 1, options)
         if step is None:
             break
         steps.append(step)
         columns = int(step.B.shape[1])
         levels.append(Level(step.run(levels[-1]), B=step.B, blocksize=columns))
-    smoothers = options.presmoother, options.postsmoother
-    _smooth(levels, smoothers)
-    return MultilevelSolver(levels, _Refresh(steps, smoothers))
+    _smooth(levels, options)
+    return levels, _Refresh(steps, options)
 
 
 class _Refresh:
     """Sets the levels of a hierarchy anew for other values of its finest matrix."""
 
-    def __init__(self, steps: list[_Step], smoothers: tuple[list[Any], list[Any]]) -> None:
-        self._steps, self._smoothers = steps, smoothers
+    def __init__(self, steps: list[Coarsening], options: Options) -> None:
+        self._steps, self._options = steps, options
 
     def __call__(self, levels: list[Level]) -> None:
         """Overwrite the values of all coarser levels."""
@@ -188,47 +264,49 @@ class _Refresh:
             level.changed()
             below.A = step.run(level, below.A)
         levels[-1].changed()
-        _smooth(levels, self._smoothers)
+        _smooth(levels, self._options)
 
 
-def _smooth(levels: list[Level], smoothers: tuple[list[Any], list[Any]]) -> None:
+def _smooth(levels: list[Level], options: Options) -> None:
     """Set the smoothers of all levels but the coarsest."""
     for at, level in enumerate(levels[:-1]):
-        level.presmoother = smoother_of("presmoother", _at(smoothers[0], at), level.rho)
-        level.postsmoother = smoother_of("postsmoother", _at(smoothers[1], at), level.rho)
+        level.presmoother = smoother_of("presmoother", options.at("presmoother", at), level.rho)
+        level.postsmoother = smoother_of("postsmoother", options.at("postsmoother", at), level.rho)
 
 
-def _step(level: Level, at: int, options: _Options) -> _Step | None:
+def _step(level: Level, at: int, options: Options) -> _Step | None:
     """Return what leads from a level to the next, of which nothing but the candidates is made; None if it were no smaller."""
-    theta, omegas = _theta(_at(options.strength, at)), _omegas(_at(options.smooth, at))
-    graph = strong_entries(nodes_of(level.A, level.blocksize), theta)
+    graph = strong_entries(nodes_of(level.A, level.blocksize), options.at("strength", at))
     queue = in_order(level.A.queue)
     found = aggregates(queue, graph.indices, graph.indptr)
-    _improve(level, _at(options.improve_candidates, at))
+    improve(level, *options.at("improve_candidates", at))
     assert level.B is not None
     if not found.n or found.n * level.B.shape[1] >= level.A.shape[0]:
         return None
     T, coarse = tentative_prolongator(queue, found, level.B, level.blocksize)
-    return _Step(coarse, T, omegas, options.symmetry)
+    return _Step(coarse, T, options.at("smooth", at), options.symmetry)
 
 
-def _improve(level: Level, given: Any) -> None:
+def improve(level: Level, omega: float, iterations: int) -> None:
     """Take steps of the Jacobi method to ``A B = 0`` with a level's candidates."""
+    if iterations:
+        step, B = level.smoothing(omega), level.B
+        for _ in range(iterations):
+            B = step @ B
+        level.B = B
+
+
+def _improvement(given: Any) -> tuple[float, int]:
+    """Return the gain of steps that smooth candidates, and how many."""
     name, options = unpacked(given)
     if name not in ("jacobi", None):
         raise ValueError(f"improve_candidates: must be 'jacobi' or None, is {name!r}")
     if name is None:
-        return
+        return 0.0, 0
     omega, iterations = float(options.pop("omega", 1.0)), operator.index(options.pop("iterations", 1))
     if options:
         raise TypeError(f"improve_candidates: has no option {', '.join(options)}")
-    A, B = level.A, level.B
-    assert B is not None
-    values = smoothing_values(in_order(A.queue), (A.data, A.indices, A.indptr), level.inverse(), omega / level.rho())
-    step = A.assembled(A.structure, values)
-    for _ in range(iterations):
-        B = step @ B
-    level.B = B
+    return omega, iterations
 
 
 def _theta(given: Any) -> float:
@@ -280,17 +358,28 @@ def _matrix(A: Any) -> tuple[csr_array, int]:
 
 def _candidates(B: Any, A: csr_array, blocksize: int) -> cl_array.Array:
     """Return the candidates on the device, a row for each unknown."""
-    n = A.shape[0]
     if B is None:
-        B = np.kron(np.ones((n // blocksize, 1)), np.eye(blocksize))
+        B = np.kron(np.ones((A.shape[0] // blocksize, 1)), np.eye(blocksize))
+    host = checked_candidates(B, A.shape[0], A.dtype)
+    if not host.any():
+        raise ValueError("B: has zeros alone")
+    return from_host(A.queue, host, copy=True)
+
+
+def checked_candidates(B: Any, n: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Return candidates on the host, n rows in the dtype of a matrix.
+
+    Raises
+    ------
+    ValueError, TypeError
+        They are none.
+    """
     host = np.asarray(on_host(B))
     host = host[:, None] if host.ndim == 1 else host
     if host.ndim != 2 or host.shape[0] != n or not host.shape[1]:
         raise ValueError(f"B: must have {n} rows, as A has, has shape {host.shape}")
-    if host.dtype.kind == "c" and A.dtype.kind != "c":
-        raise TypeError(f"B: is complex ({host.dtype}), but A is real ({A.dtype})")
+    if host.dtype.kind == "c" and dtype.kind != "c":
+        raise TypeError(f"B: is complex ({host.dtype}), but A is real ({dtype})")
     if not np.isfinite(host).all():
         raise ValueError("B: has values that are not finite")
-    if not host.any():
-        raise ValueError("B: has zeros alone")
-    return from_host(A.queue, np.ascontiguousarray(host, A.dtype), copy=True)
+    return np.ascontiguousarray(host, dtype)

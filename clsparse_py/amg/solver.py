@@ -30,7 +30,7 @@ from clsparse_py.linalg.problem import solved
 from clsparse_py.matrix import Matrix, Sparse
 from clsparse_py.placement import place_part, vector
 
-__all__ = ["MultilevelSolver"]
+__all__ = ["MultilevelSolver", "Preconditioner", "cycle_named", "inverted"]
 
 #: Unknowns of the coarsest level at most, whose inverse is a dense matrix.
 _MAX_DENSE = 5000
@@ -42,7 +42,7 @@ class MultilevelSolver:
     Attributes
     ----------
     levels : list of Level
-        From the finest to the coarsest, with ``A``, ``P`` and ``R``, each a `csr_array`.
+        From the finest to the coarsest, with ``A``, ``P`` and ``R``, each a `csr_array`, over ranks if the finest is.
 
     Examples
     --------
@@ -60,20 +60,12 @@ class MultilevelSolver:
         self.levels = levels
         self._refreshed, self._is_own = refreshed, False
         self._workspaces: dict[tuple[int, str], Workspace] = {}
-        inverse = self._inverse()
-        self._coarse = csr_array(_full(inverse), queue=levels[-1].A.queue)
+        self._coarse = self._inverse()
 
-    def _inverse(self) -> np.ndarray[Any, Any]:
-        """Return the inverse of the coarsest matrix, which the host makes."""
-        coarsest = self.levels[-1].A
-        n = coarsest.shape[0]
-        if n > _MAX_DENSE:
-            raise ValueError(f"A: the coarsest level has {n} unknowns, at most {_MAX_DENSE} are inverted; raise max_levels")
-        dense = coarsest.toarray()
-        if not np.isfinite(dense).all():
-            raise ValueError("A: has values that are not finite, or too large")
-        found: np.ndarray[Any, Any] = scipy.linalg.pinv(dense) if n else dense
-        return found
+    def _inverse(self) -> Any:
+        """Return the inverse of the coarsest matrix, which the host makes, on the device."""
+        A = self.levels[-1].A
+        return csr_array(inverted(A.get()), queue=A.queue)
 
     def __repr__(self) -> str:
         nnz = [level.A.nnz for level in self.levels]
@@ -93,7 +85,7 @@ class MultilevelSolver:
 
     def operator_complexity(self) -> float:
         """Return the entries of the matrices of all levels, by those of the finest."""
-        return sum(level.A.nnz for level in self.levels) / max(self.levels[0].A.nnz, 1)
+        return float(sum(level.A.nnz for level in self.levels) / max(self.levels[0].A.nnz, 1))
 
     def grid_complexity(self) -> float:
         """Return the unknowns of all levels, by those of the finest."""
@@ -145,7 +137,7 @@ class MultilevelSolver:
             # The first values are the caller's.
             self.levels[0].A, self._is_own = A.assembled(A.structure, placed_values), True
         refreshed(self.levels)
-        _overwrite(self._coarse, placed(A.queue, "an inverse", self._inverse().ravel()))
+        _overwrite(self._coarse, placed(A.queue, "an inverse", inverted(self.levels[-1].A.get()).data))
         self._workspaces = {key: space for key, space in self._workspaces.items() if space.follows()}
 
     def aspreconditioner(self, cycle: str = "V") -> DeviceOperator:
@@ -170,7 +162,7 @@ class MultilevelSolver:
         >>> info
         0
         """
-        return _Preconditioner(self, _cycle(cycle))
+        return Preconditioner(self, cycle_named(cycle))
 
     def solve(
         self,
@@ -223,9 +215,10 @@ class MultilevelSolver:
         ValueError, TypeError
             An argument has a wrong shape, dtype or value; the message names it.
         """
-        kind, maxiter, again = _cycle(cycle), operator.index(maxiter), operator.index(cycles_per_level)
-        if accel is not None:
-            x, info = self._accelerated(accel, b, x0, tol, maxiter, kind, callback, residuals)
+        given = cycle, accel, tol, maxiter, cycles_per_level, residuals is not None
+        kind, method, tol, maxiter, again = self._checked(*given)
+        if method is not None:
+            x, info = self._accelerated(method, accel, b, x0, tol, maxiter, kind, callback, residuals)
         else:
             options: dict[str, Any] = {"kind": kind, "again": again, "residuals": residuals}
             x, info = solved(
@@ -233,6 +226,21 @@ class MultilevelSolver:
                 self.levels[0].A, b, x0, None, rtol=tol, maxiter=maxiter, callback=callback,
             )  # fmt: skip
         return (x, info) if return_info else x
+
+    def _checked(
+        self,
+        cycle: Any,
+        accel: Any,
+        tol: Any,
+        maxiter: Any,
+        again: Any,
+        is_told: bool,  # noqa: ARG002 - of ranks
+    ) -> tuple[str, Callable[..., Any] | None, float, int, int]:
+        """Return the options of `solve`, checked."""
+        method = getattr(linalg, accel, None) if isinstance(accel, str) else accel
+        if accel is not None and not callable(method):
+            raise ValueError(f"accel: must be a solver of clsparse_py.linalg, such as 'cg', or a function, is {accel!r}")
+        return cycle_named(cycle), method, float(tol), operator.index(maxiter), operator.index(again)
 
     def _iterate(self, system: System, kind: str, again: int, residuals: list[float] | None) -> int:
         """Solve a system by cycles, and return info."""
@@ -258,7 +266,8 @@ class MultilevelSolver:
 
     def _accelerated(
         self,
-        accel: str | Callable[..., Any],
+        method: Callable[..., Any],
+        accel: Any,
         b: Any,
         x0: Any,
         tol: float,
@@ -268,30 +277,28 @@ class MultilevelSolver:
         residuals: list[float] | None,
     ) -> tuple[Any, int]:
         """Solve by a Krylov method that cycles precondition."""
-        method = getattr(linalg, accel, None) if isinstance(accel, str) else accel
-        if method is None or not callable(method):
-            raise ValueError(f"accel: must be a solver of clsparse_py.linalg, such as 'cg', or a function, is {accel!r}")
-        A = self.levels[0].A
-
-        def norm(x: Any) -> float:
-            r = b - (A @ x).reshape(b.shape)
-            return float(np.linalg.norm(r.get() if isinstance(r, cl_array.Array) else r))
 
         def told(x: Any) -> None:
             if residuals is not None:
-                residuals.append(norm(x))
+                residuals.append(self._residual(b, x))
             if callback is not None:
                 callback(x)
 
         options: dict[str, Any] = {"callback_type": "x"} if accel == "gmres" else {}
         if residuals is not None:
-            residuals[:] = [norm(0 * b if x0 is None else x0)]
+            residuals[:] = [self._residual(b, 0 * b if x0 is None else x0)]
         if residuals is not None or callback is not None:
             options["callback"] = told
         if accel != "minres":
             options["atol"] = 0.0
+        A = self.levels[0].A
         found: tuple[Any, int] = method(A, b, x0=x0, rtol=tol, maxiter=maxiter, M=self.aspreconditioner(kind), **options)
         return found
+
+    def _residual(self, b: Any, x: Any) -> float:
+        """Return the norm of ``b - A x``."""
+        r = b - (self.levels[0].A @ x).reshape(b.shape)
+        return float(np.linalg.norm(r.get() if isinstance(r, cl_array.Array) else r))
 
     def _workspace(self, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Workspace:
         """Return what cycles need on a queue, made at the first call."""
@@ -335,10 +342,22 @@ def _same(a: cl_array.Array, b: cl_array.Array) -> bool:
     return a is b or bool(np.array_equal(a.get(), b.get()))
 
 
-def _full(dense: np.ndarray[Any, Any]) -> tuple[Any, ...]:
-    """Return the parts of a dense matrix with all its entries, zeros too."""
-    rows, columns = dense.shape
-    return dense.ravel(), np.tile(np.arange(columns), rows), np.arange(rows + 1) * columns
+def inverted(A: Any) -> Any:
+    """Return the inverse of a coarsest matrix, both of SciPy, with all its entries, zeros too.
+
+    Raises
+    ------
+    ValueError
+        It is too large, or has values that are not finite.
+    """
+    n = A.shape[0]
+    if n > _MAX_DENSE:
+        raise ValueError(f"A: the coarsest level has {n} unknowns, at most {_MAX_DENSE} are inverted; raise max_levels")
+    dense = A.toarray()
+    if not np.isfinite(dense).all():
+        raise ValueError("A: has values that are not finite, or too large")
+    found = scipy.linalg.pinv(dense) if n else dense
+    return scipy.sparse.csr_array((found.ravel(), np.tile(np.arange(n), n), np.arange(n + 1) * n), shape=(n, n))
 
 
 def _run(space: Workspace, commands: list[Callable[[], object]]) -> float:
@@ -349,7 +368,7 @@ def _run(space: Workspace, commands: list[Callable[[], object]]) -> float:
         return space.last_norm()
 
 
-def _cycle(cycle: Any) -> str:
+def cycle_named(cycle: Any) -> str:
     """Return the name of a kind of cycle, as `CYCLES` has it."""
     found = str(cycle).upper()
     if found not in CYCLES:
@@ -357,7 +376,7 @@ def _cycle(cycle: Any) -> str:
     return found
 
 
-class _Preconditioner(DeviceOperator):
+class Preconditioner(DeviceOperator):
     """One cycle from 0; see `MultilevelSolver.aspreconditioner`."""
 
     def __init__(self, hierarchy: MultilevelSolver, kind: str) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pyopencl as cl
@@ -19,6 +20,7 @@ from clsparse_py.distributed.border import Border
 from clsparse_py.distributed.communicator import Communicator
 from clsparse_py.distributed.division import Division, by_boundaries, by_entries, by_rows, of_shares
 from clsparse_py.distributed.halo import Halo
+from clsparse_py.distributed.multigrid import Hierarchy, set_up
 from clsparse_py.distributed.products import entry_by_entry, product
 from clsparse_py.distributed.shared import Distributed
 from clsparse_py.distributed.split import Parts, joined, split
@@ -26,6 +28,7 @@ from clsparse_py.distributed.systems import DividedProblem
 from clsparse_py.distributed.transposed import Transposed
 from clsparse_py.distributed.vectors import multiplied, on_device, share_of_norm, vector
 from clsparse_py.errors import class_of
+from clsparse_py.krylov.sweep import AllSum
 from clsparse_py.linalg.problem import Divided
 
 __all__ = ["csr_array"]
@@ -86,6 +89,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
     """
 
     format = "csr"
+    local: device_array
 
     def __init__(
         self,
@@ -236,6 +240,57 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         """Return a context in which an exception of one rank ends the waits of all."""
         return self.comm.together()
 
+    @property
+    @override
+    def begin(self) -> int:
+        """The number of this rank's first row."""
+        return int(self.rows.part(self.comm.rank).start)
+
+    @property
+    @override
+    def all_sum(self) -> AllSum | None:
+        """What adds numbers up over ranks; None for a single one."""
+        return self.comm.sum if self.comm.size > 1 else None
+
+    @override
+    def around(self, queue: cl.CommandQueue, x: cl_array.Array, y: cl_array.Array) -> tuple[Callable[[], object], ...]:
+        """Return what gathers and sends entries of x, and what adds the product of those that came to y."""
+        fetching, border = self.halo.fetching(x), self._rows_with_others()
+
+        def end() -> None:
+            # On the queue of all others: passes over vectors take no notice of events.
+            border.add(self.remote, fetching.finish().with_queue(queue), y)
+
+        return functools.partial(fetching.start, x), end
+
+    @override
+    def raise_alike(self, error: Exception) -> NoReturn:
+        """Raise an error that every rank has: all may go on after it."""
+        self.comm.agree(error)
+        raise error
+
+    @override
+    def whole(self) -> Any:
+        """Return the matrix on every rank, as a `scipy.sparse.csr_array`."""
+        with self.together():
+            return self.comm.broadcast(self.gather())
+
+    def by_root(self, function: Callable[[Any], Any]) -> Self:
+        """Return the matrix that a function makes, on rank 0, of the whole one: both of SciPy, and of one shape."""
+        error, found, given = None, None, self.gather()
+        if given is not None:
+            try:
+                found = function(given)
+            except Exception as caught:
+                error = caught
+        self.comm.agree(error)
+        return self.scattered(found, self.comm, division=self.rows, columns=self.columns, queue=self.queue)
+
+    @override
+    def multigrid(self, B: Any, read: Callable[[], Any]) -> Hierarchy:
+        """Return a hierarchy of smoothed aggregation: `clsparse_py.amg.smoothed_aggregation_solver` asks for it."""
+        return set_up(self, B, read)
+
     # ---- products
 
     def __matmul__(self, other: Any) -> Any:
@@ -270,11 +325,14 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
             fetching.start(x)
             y = self.local @ x
             (y.queue or self.queue).flush()
-            x_of_others = fetching.finish()
-            if self._border is None:
-                self._border = Border(self.remote)
-            self._border.add(self.remote, x_of_others, y)
+            self._rows_with_others().add(self.remote, fetching.finish(), y)
         return y
+
+    def _rows_with_others(self) -> Border:
+        """Return the rows that have entries in others' columns, found once."""
+        if self._border is None:
+            self._border = Border(self.remote)
+        return self._border
 
     def _transposed_times(self, x: cl_array.Array) -> cl_array.Array:
         """Return this rank's entries of ``A.T @ x``: sums of other ranks' columns are sent to these, which add them."""
@@ -298,11 +356,15 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
 
     # ---- matrices of the same structure
 
-    def _mapped(self, apply: Callable[[device_array], Any]) -> Self:
-        """Return the matrix that a function of values makes of it, part by part; the halo's columns are the same."""
+    @override
+    def mapped(self, of_local: Callable[[Any], Any], of_others: Callable[[Any], Any]) -> Self:
+        """Return the matrix that functions of values make of the local part and of the other; the halo's columns are the same."""
         made = object.__new__(type(self))
-        made._hold(self.comm, self.rows, self.columns, apply(self.local), apply(self.remote), self.halo)
+        made._hold(self.comm, self.rows, self.columns, of_local(self.local), of_others(self.remote), self.halo)
         return made
+
+    def _mapped(self, apply: Callable[[device_array], Any]) -> Self:
+        return self.mapped(apply, apply)
 
     def __add__(self, other: Any) -> Any:
         return self._with(other, operator.add)
@@ -331,9 +393,9 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         """Return the complex conjugate. Not collective."""
         return self._mapped(lambda part: part.conj())
 
-    def astype(self, dtype: Any) -> Self:
-        """Return the matrix with values of another dtype. Not collective."""
-        return self._mapped(lambda part: part.astype(dtype))
+    def astype(self, dtype: Any, copy: bool = True) -> Self:
+        """Return the matrix with values of another dtype, or without ``copy`` these if they have it. Not collective."""
+        return self._mapped(lambda part: part.astype(dtype, copy=copy))
 
     def copy(self) -> Self:
         """Return a matrix with memory of its own. Not collective."""

@@ -13,18 +13,93 @@ from typing_extensions import override
 
 from clsparse_py.by_host import placed
 from clsparse_py.device import in_order
-from clsparse_py.distributed.border import Border
+from clsparse_py.distributed.communicator import Communicator
 from clsparse_py.distributed.division import Division
-from clsparse_py.distributed.vectors import vector
+from clsparse_py.distributed.shared import Distributed
+from clsparse_py.distributed.vectors import multiplied, vector
 from clsparse_py.errors import class_of
 from clsparse_py.krylov.system import Apply, System
 from clsparse_py.launch import Chain
-from clsparse_py.linalg.operators import applied, cast_to, is_function
+from clsparse_py.linalg.operators import DeviceOperator, applied, cast_to, is_function
 from clsparse_py.linalg.problem import Divided, Problem, copied, dtype_of_solution
 from clsparse_py.memory import allocated, note_written
 from clsparse_py.transfer import fetched
 
-__all__ = ["DividedProblem", "by_blocks"]
+__all__ = ["DividedOperator", "DividedProblem", "by_blocks", "own_part", "require_square"]
+
+
+class DividedOperator(Distributed, DeviceOperator):
+    """An operator over ranks: each gives its own part of a vector to `bound`, and gets that of the product.
+
+    ``@`` takes what ``A @ x`` of a matrix over ranks takes, and gives the same kind.
+
+    Attributes
+    ----------
+    division : Division
+        Of rows and columns.
+    """
+
+    division: Division
+
+    @override
+    def _matvec(self, x: Any) -> Any:
+        return self @ x
+
+    @override
+    def _matmat(self, x: Any) -> Any:
+        return self @ x
+
+    def __matmul__(self, x: Any) -> Any:
+        with self.comm.together():
+            return multiplied(self, x, self.division, self.division, self._times)
+
+    def _times(self, x: cl_array.Array) -> cl_array.Array:
+        """Return this rank's part of the product."""
+        if x.ndim == 2:
+            columns = [self._times(x[:, column]) for column in range(x.shape[1])]
+            return _side_by_side(self.queue, columns, x.shape[0], np.result_type(self.dtype, x.dtype))
+        dtype = np.result_type(self.dtype, x.dtype)
+        given = copied(self.queue, "x", x, dtype)
+        result = allocated(self.queue, "the product", given.size, dtype)
+        self.bound(self.queue, dtype)(given, result)
+        note_written(result, cl.enqueue_marker(self.queue))
+        return result
+
+
+def require_square(A: Any) -> None:
+    """Check that a matrix over ranks stands for a system of equations.
+
+    Raises
+    ------
+    ValueError
+        It does not.
+    """
+    if A.shape[0] != A.shape[1]:
+        raise ValueError(f"A: must be square, has shape {A.shape}")
+    if A.rows != A.columns:
+        raise ValueError(f"A: its rows and columns must be divided alike, are {A.rows} and {A.columns}")
+    if in_order(A.queue) is not A.queue:
+        raise ValueError("A: its queue must keep the order of commands")
+
+
+def own_part(name: str, values: Any, division: Division, comm: Communicator) -> Any:
+    """Return this rank's part of a vector, or of several side by side, on the device or NumPy's.
+
+    Raises
+    ------
+    ValueError
+        They have another length or division; the message has the name.
+    """
+    if isinstance(values, vector):
+        if values.division != division:
+            raise ValueError(f"{name}: is divided as {values.division}, and the matrix needs {division}")
+        return values.own
+    on_device = isinstance(values, cl_array.Array)
+    found = values if on_device else np.asarray(values)
+    n = division.length(comm.rank) if on_device else division.n
+    if found.ndim not in (1, 2) or found.shape[0] != n:
+        raise ValueError(f"{name}: must have {n} entries or rows, as A asks for, has shape {found.shape}")
+    return found if on_device else found[division.part(comm.rank)]
 
 
 class Blocks:
@@ -57,7 +132,8 @@ def by_blocks(A: Any, preconditioner: Callable[[Any], Any]) -> Blocks:
 
     Notes
     -----
-    The block Jacobi method: the more ranks there are, the more iterations.
+    The block Jacobi method: the more ranks there are, the more iterations. `clsparse_py.amg.smoothed_aggregation_solver` takes
+    the whole of A.
 
     Examples
     --------
@@ -88,7 +164,7 @@ class DividedProblem(Problem):
         Over ranks, square, its rows and columns divided alike.
     b, x0 : vector, numpy.ndarray or pyopencl.array.Array
         As operands of ``A @ b``.
-    M : csr_array, Blocks or callable, optional
+    M : csr_array, Blocks, DividedOperator or callable, optional
         A callable takes and returns a `vector`.
 
     Raises
@@ -108,18 +184,13 @@ class DividedProblem(Problem):
 
     def _take(self, A: Any, b: Any, x0: Any, M: Any) -> dict[str, Any]:
         """Take the arguments of this rank, and return what has to be the same on all."""
-        if A.shape[0] != A.shape[1]:
-            raise ValueError(f"A: must be square, has shape {A.shape}")
-        if A.rows != A.columns:
-            raise ValueError(f"A: its rows and columns must be divided alike, are {A.rows} and {A.columns}")
+        require_square(A)
         self.A, self.comm, self.division, self.n = A, A.comm, A.rows, A.shape[0]
         self.queue = A.queue
-        if in_order(self.queue) is not self.queue:
-            raise ValueError("A: its queue must keep the order of commands")
         if isinstance(x0, str) and x0 != "Mb":
             raise ValueError(f"x0: must be an array or 'Mb', is {x0!r}")
-        self._given, self._b = type(b), self._own("b", b)
-        self._x0 = x0 if x0 is None or isinstance(x0, str) else self._own("x0", x0)
+        self._given, self._b = type(b), own_part("b", b, self.division, self.comm)
+        self._x0 = x0 if x0 is None or isinstance(x0, str) else own_part("x0", x0, self.division, self.comm)
         if not (self._x0 is None or isinstance(self._x0, str)) and self._x0.shape != self._b.shape:
             raise ValueError(f"x0: must have b's shape, {self._b.shape} on this rank, has {self._x0.shape}")
         self._M = self._checked(M)
@@ -127,28 +198,15 @@ class DividedProblem(Problem):
         self.dtype = dtype_of_solution(A, self._b, self.queue)
         return {"dtype": self.dtype, "columns": self.columns}
 
-    def _own(self, name: str, values: Any) -> Any:
-        """Return this rank's part of a right-hand side or first guess, on the device or NumPy's."""
-        if isinstance(values, vector):
-            if values.division != self.division:
-                raise ValueError(f"{name}: is divided as {values.division}, and the matrix needs {self.division}")
-            return values.own
-        on_device = isinstance(values, cl_array.Array)
-        found = values if on_device else np.asarray(values)
-        n = self.division.length(self.comm.rank) if on_device else self.n
-        if found.ndim not in (1, 2) or found.shape[0] != n:
-            raise ValueError(f"{name}: must have {n} entries or rows, as A asks for, has shape {found.shape}")
-        return found if on_device else found[self.division.part(self.comm.rank)]
-
     def _checked(self, M: Any) -> Any:
         if isinstance(M, Divided):
             if not getattr(M, "rows", None) == getattr(M, "columns", None) == self.division:
                 raise ValueError(f"M: must be divided as A is, {self.division}")
-        elif isinstance(M, Blocks):
+        elif isinstance(M, Blocks | DividedOperator):
             if M.division != self.division:
                 raise ValueError(f"M: is divided as {M.division}, and A as {self.division}")
         elif M is not None and not is_function(M):
-            allowed = "a matrix over ranks, what `distributed.by_blocks` returns, or a function of a vector"
+            allowed = "a matrix over ranks, what `distributed.by_blocks` or a hierarchy returns, or a function of a vector"
             raise TypeError(f"M: must be {allowed}, is {class_of(M)}")
         return M
 
@@ -189,19 +247,18 @@ class DividedProblem(Problem):
 
     def _product(self, A: Any) -> Apply:
         """Return the product of a matrix over ranks with this rank's part of a vector."""
-        local, remote = applied(A.local, self.queue, self.dtype), cast_to(A.remote, self.dtype)
-        border, local_is_empty = Border(A.remote), not A.local.nnz
+        cast = cast_to(A, self.dtype)
+        local, local_is_empty = applied(cast.local, self.queue, self.dtype), not A.local.nnz
 
         def apply(x: cl_array.Array, y: cl_array.Array) -> None:
-            fetching = A.halo.fetching(x)
-            fetching.start(x)
+            begin, end = cast.around(self.queue, x, y)
+            begin()
             if local_is_empty:
                 Chain(self.queue).fill(y, 0, y.size)
             else:
                 local(x, y)
             self.queue.flush()
-            # On the queue of all others: passes over vectors take no notice of events.
-            border.add(remote, fetching.finish().with_queue(self.queue), y)
+            end()
 
         return apply
 
@@ -210,6 +267,8 @@ class DividedProblem(Problem):
             return None
         if isinstance(self._M, Divided):
             return self._product(self._M)
+        if isinstance(self._M, DividedOperator):
+            return self._M.bound(self.queue, self.dtype)
         if isinstance(self._M, Blocks):
             return _nothing if self._M.own is None else applied(self._M.own, self.queue, self.dtype)
 
@@ -233,9 +292,11 @@ class DividedProblem(Problem):
     @override
     def by_scipy(self, of_scipy: Callable[..., tuple[Any, int]], column: int, **options: Any) -> tuple[cl_array.Array, int]:
         """Return the solution for a column of b, and info: every rank iterates on whole vectors, and products are made by all."""
-        preconditioner = self._preconditioner()
         A = LinearOperator(self.A.shape, lambda x: self._whole(self._product(self.A), x), dtype=self.dtype)
-        M = preconditioner and LinearOperator(self.A.shape, lambda x: self._whole(preconditioner, x), dtype=self.dtype)
+        M: Any = self._M
+        if not isinstance(M, DividedOperator):
+            preconditioner = self._preconditioner()
+            M = preconditioner and LinearOperator(self.A.shape, lambda x: self._whole(preconditioner, x), dtype=self.dtype)
         b = self._gathered(self._column(self._b, column))
         x0 = self._x0 if self._x0 is None or isinstance(self._x0, str) else self._gathered(self._column(self._x0, column))
         x, info = of_scipy(A, b, x0, M=M, **options)
@@ -258,12 +319,18 @@ class DividedProblem(Problem):
         # A vector for a single column, as in SciPy.
         if self.columns == 1:
             return self._as_given(solutions[0])
-        n, chain = self.division.length(self.comm.rank), Chain(self.queue)
-        joined = allocated(self.queue, "x", (self.columns, n), self.dtype)
-        for column, each in enumerate(solutions):
-            chain.copy(joined, each, n, column * n)
-        chain.finish(joined)
-        return self._as_given(joined.T)
+        n = self.division.length(self.comm.rank)
+        return self._as_given(_side_by_side(self.queue, solutions, n, self.dtype))
+
+
+def _side_by_side(queue: cl.CommandQueue, columns: list[cl_array.Array], n: int, dtype: np.dtype[Any]) -> cl_array.Array:
+    """Return vectors of n entries as the columns of an array."""
+    chain, joined = Chain(queue), allocated(queue, "x", (len(columns), n), dtype)
+    for column, each in enumerate(columns):
+        chain.copy(joined, each, n, column * n)
+    chain.finish(joined)
+    found: cl_array.Array = joined.T
+    return found
 
 
 def _nothing(x: cl_array.Array, y: cl_array.Array) -> None:

@@ -8,19 +8,21 @@ import numpy as np
 import scipy.linalg
 from pyopencl import array as cl_array
 
-from clsparse_py.krylov.sweep import Layout, Pass, Sweeps
+from clsparse_py.krylov.sweep import AllSum, Layout, Pass, Sweeps
 from clsparse_py.launch import Chain
 
 __all__ = ["LAYOUT", "PASSES", "spectral_radius"]
 
-#: A part for each step: u A u and u D u.
-LAYOUT = Layout(scalars=(), sums=("along", "size"))
+#: A part for each step: u A u and u D u. ``shift`` is the number of a rank's first entry.
+LAYOUT = Layout(scalars=("shift",), sums=("along", "size"))
+#: Numbers of entries that vectors of single precision tell apart.
+_NUMBERS = 1 << 24
 
 # A hash of the entry's number: the same vector on every device. Rows without a diagonal entry have no part in it.
 _START = Pass(
-    "radius_start", reads=("inverse",), writes=("u", "before"), numbered=True,
+    "radius_start", reads=("inverse",), writes=("u", "before"), takes=("shift",), numbered=True,
     lines=(
-        "uint key = ((uint)number + 1) * 2654435761u;",
+        "uint key = ((uint)number + (uint)real_part(shift) + 1) * 2654435761u;",
         "key = (key ^ key >> 15) * 2246822519u;",
         "u = of_real(square(inverse) > 0 ? (R)((key >> 8) & 0xffff) / 65536 + (R)(-0.5) : 0);",
         "before = ZERO;",
@@ -45,7 +47,12 @@ PASSES = (_START, _SUMS, _STEP)
 
 
 def spectral_radius(
-    chain: Chain, A: Callable[[cl_array.Array, cl_array.Array], Callable[[], object]], inverse: cl_array.Array, steps: int = 15
+    chain: Chain,
+    A: Callable[[cl_array.Array, cl_array.Array], Callable[[], object]],
+    inverse: cl_array.Array,
+    steps: int,
+    begin: int = 0,
+    all_sum: AllSum | None = None,
 ) -> float:
     """Return about the largest absolute eigenvalue of D^-1 A, from below; one read. Not finite if a value of A is not.
 
@@ -58,10 +65,14 @@ def spectral_radius(
     inverse : pyopencl.array.Array
         That of A's diagonal D; 0 for rows that do not count.
     steps : int
-        Products with A.
+        Products with A, at most as many as it has rows.
+    begin : int
+        The row of the first entry, if ranks share the vectors.
+    all_sum : callable, optional
+        Adds numbers up over these ranks.
     """
-    steps = min(steps, inverse.size)
-    sweeps = Sweeps(chain, inverse.size, inverse.dtype, LAYOUT, steps)
+    sweeps = Sweeps(chain, inverse.size, inverse.dtype, LAYOUT, steps, all_sum)
+    sweeps.fill(sweeps.scalars, begin % _NUMBERS)
     u, before, q = (sweeps.vector() for _ in range(3))
     sweeps.bind(_START, inverse=inverse, u=u, before=before)()
     multiply, sums_of = A(u, q), sweeps.bind(_SUMS, u=u, q=q, inverse=inverse)

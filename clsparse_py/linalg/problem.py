@@ -7,7 +7,7 @@ import logging
 import operator
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import pyopencl as cl
@@ -22,11 +22,15 @@ from clsparse_py.convert import converted
 from clsparse_py.device import default_queue, describe, in_order
 from clsparse_py.errors import BuildError, DtypeError
 from clsparse_py.hosted import on_host, queue_in
+from clsparse_py.krylov.sweep import AllSum
 from clsparse_py.krylov.system import System
 from clsparse_py.launch import Chain
 from clsparse_py.linalg.operators import applied, held, is_function
 from clsparse_py.memory import allocated, note_written
 from clsparse_py.transfer import fetched
+
+if TYPE_CHECKING:
+    from clsparse_py.csr import csr_array
 
 __all__ = ["Divided", "Problem", "copied", "dtype_of_solution", "order_of", "place_of_solution", "right_side", "solved"]
 
@@ -67,7 +71,45 @@ class Problem(abc.ABC):
 
 
 class Divided(abc.ABC):
-    """A matrix over ranks: a solver that all of them call iterates, on each, on its own part of all vectors."""
+    """A matrix over ranks: a solver that all of them call iterates, on each, on its own part of all vectors.
+
+    Attributes
+    ----------
+    local : clsparse_py.csr_array
+        The block of this rank's own rows and columns.
+    """
+
+    local: csr_array
+
+    @property
+    @abc.abstractmethod
+    def begin(self) -> int:
+        """The number of this rank's first row."""
+
+    @property
+    @abc.abstractmethod
+    def all_sum(self) -> AllSum | None:
+        """What adds numbers up over ranks; None for a single one."""
+
+    @abc.abstractmethod
+    def around(self, queue: cl.CommandQueue, x: cl_array.Array, y: cl_array.Array) -> tuple[Callable[[], object], ...]:
+        """Return what is to be called before and after ``y = local @ x`` is enqueued on a queue, so that y is ``A @ x``."""
+
+    @abc.abstractmethod
+    def mapped(self, of_local: Callable[[Any], Any], of_others: Callable[[Any], Any]) -> Any:
+        """Return the matrix that functions of its values make of the local block, and of the entries in others' columns."""
+
+    @abc.abstractmethod
+    def raise_alike(self, error: Exception) -> NoReturn:
+        """Raise an error that every rank has."""
+
+    @abc.abstractmethod
+    def whole(self) -> Any:
+        """Return the matrix on every rank, as a `scipy.sparse.csr_array`."""
+
+    @abc.abstractmethod
+    def multigrid(self, B: Any, read: Callable[[], Any]) -> Any:
+        """Return a hierarchy of smoothed aggregation, of candidates and what reads its options."""
 
     @abc.abstractmethod
     def problem(self, b: Any, x0: Any, M: Any) -> Problem:

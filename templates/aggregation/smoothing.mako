@@ -4,7 +4,8 @@ The values of 1 - gain D^-1 A for a matrix A and its diagonal D: a step of the J
 Source        Vanek, Mandel and Brezina, "Algebraic multigrid by smoothed aggregation for second and fourth order elliptic
               problems"
 Index space   a work-group takes `tile` entries side by side; its work-items take neighbours in turn
-Inputs        a valid structure without duplicates; inverse: that of the diagonal, 0 for rows that are not smoothed
+Inputs        a valid structure without duplicates; inverse: that of the diagonal, 0 for rows that are not smoothed; first: the
+              column of the first row's diagonal, past all columns if they are beside it
 Output        result: a value for each entry
 Local memory  none
 Result        deterministic
@@ -13,7 +14,7 @@ Result        deterministic
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
-    const ulong n, const ulong tile, const I n_rows, const R gain,
+    const ulong n, const ulong tile, const I n_rows, const I first, const R gain,
     global const I *restrict indptr, global const I *restrict indices, global const T *restrict values,
     global const T *restrict inverse, global T *restrict result)
 {
@@ -25,6 +26,6 @@ void ${name}(
             row = row_of(indptr, row, n_rows - 1, at == begin ? n_rows / 2 + 1 : 1, (I)at);
             row_end = indptr[row + 1];
         }
-        result[at] = of_real(indices[at] == row) - times(inverse[row], values[at]) * gain;
+        result[at] = of_real(indices[at] - row == first) - times(inverse[row], values[at]) * gain;
     }
 }

@@ -54,6 +54,13 @@ def solve(comm: distributed.Communicator, path: Path) -> None:
         with pytest.raises((ValueError, distributed.RankError)):
             clsparse_py.linalg.cg(A, np.ones(50), x0=wrong)
     assert np.allclose(A @ x, 1)
+    ml = clsparse_py.amg.smoothed_aggregation_solver(A, max_coarse=4)
+    assert len(ml.levels) > 1
+    x, info = clsparse_py.linalg.cg(A, np.ones(50), M=ml.aspreconditioner(), rtol=1e-10)
+    assert info == 0
+    assert np.allclose(A @ ml.solve(A @ x, tol=1e-10), 1)
+    with pytest.raises((ValueError, distributed.RankError)):
+        ml.solve(np.ones(50), cycle="V" if comm.rank else "X")
     for multiplied in (A, A.T):
         assert (multiplied @ np.ones((50, 0))).shape == (50, 0)
 

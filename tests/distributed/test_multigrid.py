@@ -1,0 +1,275 @@
+"""Smoothed aggregation over ranks: its matrices, cycles and iterations, by any division; what is wrong on one rank."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+import scipy.sparse
+from pyopencl import array as cl_array
+
+from clsparse_py import BuildError, amg, csr_array, distributed, linalg, programs
+from clsparse_py.amg import by_host
+from clsparse_py.amg.products import whole
+from clsparse_py.device import describe
+
+pytestmark = pytest.mark.any_platform
+
+
+@pytest.fixture
+def wide(queue: cl.CommandQueue) -> cl.CommandQueue:
+    """A queue of a device with double precision."""
+    if not describe(queue.device).fp64:
+        pytest.skip("no double precision")
+    return queue
+
+
+def grid(n: int, dimensions: int = 2, dtype: Any = np.float64) -> Any:
+    """Return the Laplacian of a grid; of a complex dtype, a Hermitian one of other phases."""
+    step = found = scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(n, n))
+    for _ in range(dimensions - 1):
+        found = scipy.sparse.kronsum(found, step)
+    if np.dtype(dtype).kind == "c":
+        turn = scipy.sparse.diags_array(np.exp(1j * np.arange(found.shape[0])))
+        found = turn @ found @ turn.conj()
+    return scipy.sparse.csr_array(found).astype(dtype)
+
+
+def on_ranks(size: int, n: int) -> list[int]:
+    """Return uneven shares of n rows; of three ranks or more the second has none, and of four or more the last has one."""
+    inner = np.linspace(n // 5, n - 1, size - 2).astype(int).tolist() if size > 2 else []
+    return [0, *([n // 5] * (size > 1)), *inner, n]
+
+
+def team_on(queue: cl.CommandQueue, size: int) -> distributed.Team:
+    return distributed.over([queue] * size, time_limit=60)
+
+
+def counted(A: Any, b: Any, **options: Any) -> tuple[int, Any]:
+    """Return the iterations of conjugate gradients with a cycle, and the solution."""
+    residuals: list[float] = []
+    ml = amg.smoothed_aggregation_solver(A, **options)
+    x, info = ml.solve(b, tol=1e-8, accel="cg", residuals=residuals, return_info=True)
+    assert info == 0
+    assert residuals[-1] <= 1e-8 * residuals[0]
+    return len(residuals) - 1, x
+
+
+def test_iterations_are_nearly_those_of_one_device(wide: cl.CommandQueue) -> None:
+    for S, sizes in ((grid(30), (1, 2, 4)), (grid(10, 3), (3, 7))):
+        b = np.arange(S.shape[0]) % 7 - 2.5
+        most, wanted = counted(csr_array(S, queue=wide), b, max_coarse=10)
+        for size in sizes:
+            with team_on(wide, size) as team:
+                A = team.csr_array(S, division=on_ranks(size, S.shape[0]))
+                n, x = team.run(counted, A, b, max_coarse=10)
+                assert n <= 1.3 * most
+                np.testing.assert_allclose(x, wanted, atol=1e-6 * np.abs(wanted).max())
+                if size == sizes[-1]:
+                    again, y = team.run(counted, A, b, max_coarse=10)
+                    assert n == again
+                    np.testing.assert_array_equal(x, y)
+
+
+def matrices(A: Any, options: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """Return what each level of a hierarchy has, whole, on each rank, and the rows that it has there."""
+    ml, found = amg.smoothed_aggregation_solver(A, max_coarse=8, **options), []
+    for level in ml.levels:
+        rho = level.rho() if level.P is not None else 0.0
+        B = np.concatenate(ml.comm.allgather(level.B.get()))
+        PR = (None, None) if level.P is None else (whole(level.P), whole(level.R))
+        found.append((whole(level.A), *PR, B, rho, level.A.rows))
+    return found
+
+
+def test_set_up_is_what_scipy_computes(wide: cl.CommandQueue) -> None:
+    places = np.indices((16, 16)).reshape(2, -1).T * 1.0
+    cases = (
+        (np.float64, {}),
+        (np.complex128, {"B": np.exp(1j * np.arange(256)), "strength": ("symmetric", {"theta": 0.1})}),
+        (np.float64, {"B": np.column_stack([np.ones(256), places]), "strength": ("symmetric", {"theta": 0.02})}),
+    )
+    with team_on(wide, 4) as team:
+        for dtype, options in cases:
+            S = grid(16, 2, dtype)
+            A = team.csr_array(S, division=on_ranks(4, 256))
+            levels = team.run(matrices, A, options)
+            assert len(levels) > 2
+            np.testing.assert_array_equal(levels[0][0].toarray(), S.toarray())
+            for (A_, P, R, B, rho, rows), (below, _, _, B_below, _, coarse) in itertools.pairwise(levels):
+                diagonal = A_.diagonal()  # 0 for candidates that depend on others in their aggregate
+                D = scipy.sparse.diags_array(np.divide(1, diagonal, out=0 * diagonal, where=diagonal != 0))
+                smooth = scipy.sparse.eye_array(A_.shape[0]) - 4 / 3 / rho * D @ A_
+                T = np.linalg.solve(smooth.toarray(), P.toarray())
+                joined = np.abs(T).max(axis=1) > 1e-8  # others have no strong entry
+                assert options.get("strength") or joined.all()
+                np.testing.assert_allclose(T @ B_below, B * joined[:, None], atol=1e-10 * np.abs(B).max())
+                np.testing.assert_array_equal(R.toarray(), P.toarray().T.conj())
+                np.testing.assert_allclose((R @ A_ @ P).toarray(), below.toarray(), atol=1e-12)
+                # No aggregate has nodes of two ranks, and all ranks that have nodes have aggregates.
+                for rank in range(4):
+                    outside = np.delete(T[rows.part(rank)], np.r_[coarse.part(rank)], axis=1)
+                    assert not outside.size or np.abs(outside).max() < 1e-10
+                has_aggregates, has_nodes = (np.diff(each.boundaries) > 0 for each in (coarse, rows))
+                assert options.get("strength") or (has_aggregates == has_nodes).all()
+
+
+def cycles(A: Any, b: Any, options: dict[str, Any], kinds: tuple[str, ...]) -> list[tuple[Any, ...]]:
+    """Return residuals and solutions of cycles, and the host's for the same levels."""
+    ml = amg.smoothed_aggregation_solver(A, **options)
+    found = []
+    for kind in kinds:
+        residuals, wanted = list[float](), list[float]()
+        x = ml.solve(b, maxiter=3, tol=0, cycle=kind, residuals=residuals)
+        named = {"rtol": 0, "maxiter": 3, "callback": None, "kind": kind, "again": 1}
+        y, _ = by_host.solve(ml.levels, None, b, None, M=None, residuals=wanted, **named)
+        found.append((residuals, wanted, x, y))
+    x = ml.aspreconditioner() @ b
+    return [*found, ([0.0], [0.0], x, by_host.cycled(ml.levels, b, "V", 1))]
+
+
+def test_cycles_are_those_of_the_host(wide: cl.CommandQueue) -> None:
+    for size, dtype, kinds, smoother in (
+        (3, np.complex128, ("V", "K"), ("chebyshev", {"degree": 2})),
+        (4, np.float64, ("W", "F", "AMLI"), ("jacobi", {"iterations": 2})),
+    ):
+        S = grid(12, 2, dtype)
+        b = (np.arange(144) % 7 - 2.5).astype(dtype)
+        options = {"max_coarse": 5, "presmoother": smoother}
+        with team_on(wide, size) as team:
+            A = team.csr_array(S, division=on_ranks(size, 144))
+            for found, wanted, x, y in team.run(cycles, A, b, options, kinds):
+                np.testing.assert_allclose(found, wanted, atol=1e-12 * wanted[0])
+                np.testing.assert_allclose(x, y, atol=1e-11 * np.abs(y).max())
+
+
+def everything_else(A: Any, S: Any, other: Any) -> None:
+    """Check what a hierarchy takes and gives back, on one rank."""
+    comm, n = A.comm, A.shape[0]
+    ml = amg.smoothed_aggregation_solver(A, max_coarse=6)
+    assert repr(ml).startswith("MultilevelSolver\nNumber of Levels:     3\n")
+    b = np.arange(n) % 7 - 2.5
+    divided = distributed.vector(b[A.rows.part(comm.rank)], comm, A.rows)
+    for given in (b, divided, divided.own, np.stack([b, b[::-1]], axis=1)):
+        for options in ({}, {"accel": "cg", "residuals": []}, {"accel": "gmres"}):
+            if getattr(given, "ndim", 1) == 1 or "residuals" not in options:
+                x = ml.solve(given, tol=1e-10, **options)
+                assert isinstance(x, type(given))
+                x = distributed.vector(x, comm, A.rows) if isinstance(x, cl_array.Array) else x
+                x = x.allgather() if isinstance(x, distributed.vector) else x
+                right = given if isinstance(given, np.ndarray) else b
+                np.testing.assert_allclose(S @ x, right, atol=1e-7)
+    M = ml.aspreconditioner("W")
+    two = np.stack([b, 2 * b], axis=1)
+    np.testing.assert_allclose(M @ two, np.stack([M @ b, 2 * (M @ b)], axis=1), atol=1e-12)
+    np.testing.assert_array_equal((M @ divided).allgather(), M @ b)
+    x, info = linalg.cg(A, b, M=M, rtol=1e-10)
+    assert info == 0
+    np.testing.assert_allclose(M @ (1j * b), 1j * (M @ b), atol=1e-12)
+    with pytest.raises(TypeError, match="M: must be a matrix over ranks"):
+        linalg.cg(A, b, M=linalg.jacobi(A.local))
+    levels = [level.A.rows for level in ml.levels]
+    ml.refresh(other)
+    assert [level.A.rows for level in ml.levels] == levels
+    x, info = linalg.cg(other, b, M=M, rtol=1e-10, maxiter=30)
+    assert info == 0
+    np.testing.assert_allclose(other @ x, b, atol=1e-7)
+
+
+def test_a_hierarchy_takes_and_gives_what_products_do(wide: cl.CommandQueue) -> None:
+    S = grid(10)
+    scale = scipy.sparse.diags_array(1 + np.arange(100) / 100)
+    with team_on(wide, 3) as team:
+        A, other = (team.csr_array(each, division=on_ranks(3, 100)) for each in (S, scipy.sparse.csr_array(scale @ S @ scale)))
+        team.run(everything_else, A, S, other)
+        ml = team.run(amg.smoothed_aggregation_solver, A)
+        assert "MultilevelSolver" in repr(ml)
+        x = ml.solve(team.vector(np.ones(100), A.rows), tol=1e-8, accel="cg")
+        np.testing.assert_allclose(S @ x.allgather(), 1, atol=1e-5)
+
+
+def test_matrices_of_other_kinds(wide: cl.CommandQueue) -> None:
+    # More ranks than rows, whole numbers, one row, a halo of everything, isolated rows, neighbours of other ranks alone.
+    dense = scipy.sparse.csr_array(np.ones((9, 9)) + 9 * np.eye(9))
+    isolated = scipy.sparse.block_diag([grid(6), scipy.sparse.diags_array([3.0, 5.0])], format="csr")
+    crossed = np.arange(60).reshape(3, 20).T.ravel()
+    line = grid(60, 1)[crossed][:, crossed]
+    cases = (grid(2).astype(np.int64), scipy.sparse.csr_array([[2.0]]), dense, isolated, line)
+    with team_on(wide, 7) as team:
+        for S in cases:
+            b = np.ones(S.shape[0])
+            x, info = team.run(linalg_by_multigrid, team.csr_array(S, division="rows"), b)
+            assert info == 0
+            np.testing.assert_allclose(S @ x, b, atol=1e-6)
+
+
+def test_the_host_takes_over_if_kernels_are_refused(wide: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    S, b = grid(8), np.ones(64)
+    build = programs.build
+
+    def refusing(context: cl.Context, device: cl.Device, parameters: programs.Parameters) -> programs.Built:
+        if "amg" in parameters.name and "inverse" not in parameters.name:
+            raise BuildError("planted", log="", parameters=parameters, source=None)
+        return build(context, device, parameters)
+
+    with team_on(wide, 3) as team:
+        A = team.csr_array(S, division=on_ranks(3, 64))
+        wanted, _ = team.run(linalg_by_multigrid, A, b)
+        monkeypatch.setattr(programs, "build", refusing)
+        x, info = team.run(linalg_by_multigrid, A, b)
+        assert info == 0
+        np.testing.assert_allclose(x, wanted, atol=1e-7)
+        y = team.run(lambda own: amg.smoothed_aggregation_solver(own, max_coarse=3).solve(b, tol=1e-9), A)
+        np.testing.assert_allclose(y, wanted, atol=1e-6)
+
+
+def linalg_by_multigrid(A: Any, b: Any) -> Any:
+    ml = amg.smoothed_aggregation_solver(A, max_coarse=3)
+    return linalg.cg(A, b, M=ml.aspreconditioner(), rtol=1e-9, maxiter=30)
+
+
+def wrong_on_one_rank(A: Any) -> list[str]:
+    """Return the errors of wrong arguments, all but the last of which only the last rank gives."""
+    last = A.comm.rank == A.comm.size - 1
+    ml = amg.smoothed_aggregation_solver(A, max_coarse=10)
+    b = np.ones(A.shape[0])
+    cases = (
+        lambda: amg.smoothed_aggregation_solver(A, B=np.ones(5 if last else A.shape[0])),
+        lambda: amg.smoothed_aggregation_solver(A, B=0 * b),
+        lambda: amg.smoothed_aggregation_solver(A, strength="evolution" if last else "symmetric"),
+        lambda: amg.smoothed_aggregation_solver(A, presmoother="gauss_seidel" if last else "jacobi"),
+        lambda: amg.smoothed_aggregation_solver(A, max_coarse=20 if last else 10),
+        lambda: ml.solve(b[: 5 if last else None]),
+        lambda: ml.solve(b, cycle="X" if last else "V"),
+        lambda: ml.solve(b, tol=1e-3 if last else 1e-4),
+        lambda: ml.aspreconditioner("X" if last else "V"),
+        lambda: ml.refresh(3 if last else A),
+        lambda: ml.refresh(A + A.T @ A),
+        lambda: amg.smoothed_aggregation_solver(A * np.nan, max_coarse=10),
+        lambda: amg.smoothed_aggregation_solver(A * np.nan, max_coarse=100),
+        lambda: amg.smoothed_aggregation_solver(0 * A, max_coarse=10),
+    )
+    said = []
+    for case in cases:
+        with pytest.raises((ValueError, TypeError, distributed.RankError)) as caught:
+            case()
+        said.append(str(caught.value))
+    np.testing.assert_allclose(A @ ml.solve(b, tol=1e-9), b, atol=1e-6)
+    return said
+
+
+def test_what_is_wrong_on_one_rank_is_an_error_on_all(wide: cl.CommandQueue) -> None:
+    with team_on(wide, 2) as team:
+        A = team.csr_array(grid(8))
+        said, _ = team.each(lambda _, own: wrong_on_one_rank(own), A)
+        wide_one = team.csr_array(grid(8)[:5])
+        with pytest.raises(ValueError, match="A: must be square"):
+            team.run(amg.smoothed_aggregation_solver, wide_one)
+    of_options = "B: must", "B: has zeros", "strength: must", "presmoother: 'gauss_seidel'", "max_coarse: is 10 on rank 0 and 20"
+    of_calls = "b: must have", "cycle: must", "tol: is", "cycle: must", "values: must be", "values: the matrix"
+    of_values = "A: has values", "A: has values", "A: has no entry"
+    for text, named in zip(said, (*of_options, *of_calls, *of_values), strict=True):
+        assert named in text, (named, text)
