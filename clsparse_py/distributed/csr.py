@@ -395,6 +395,8 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
 
     def astype(self, dtype: Any, copy: bool = True) -> Self:
         """Return the matrix with values of another dtype, or without ``copy`` these if they have it. Not collective."""
+        if self.dtype == dtype and not copy:
+            return self
         return self._mapped(lambda part: part.astype(dtype, copy=copy))
 
     def copy(self) -> Self:
