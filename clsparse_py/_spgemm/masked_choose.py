@@ -65,7 +65,7 @@ def features_of(product: Masked, workers: int) -> Mapping[str, float]:
     rows, nnz = indptr.size - 1, indices.size
     arrays = (*product.a, *product.b, *product.mask)
     shared = sum(each.nbytes for each in arrays) - sum({id(each): each.nbytes for each in arrays}.values())
-    room = indptr.nbytes + indices.nbytes - nnz + shared
+    room = indptr.nbytes + indices.nbytes + shared - nnz - 4  # the last for the chunks that were claimed
     return {
         "rows": rows,
         "columns": product.n_columns,
