@@ -47,10 +47,13 @@ LINES = (
     Line("CuPy", "A[rows], H200", "h200-rows.json", "rows", "cupy"),
     Line("CuPy", "A[:, columns], H200", "h200-indexing.json", "columns", "cupy"),
     Line("MKL", "A @ x, optimised handle, CPU", "cpu-intel.json", "spmv", "mkl/handle"),
+    Line("MKL", "A @ x, optimised handle, AMD's CPU", "cpu-epyc-intel-spmv.json", "spmv", "mkl/handle"),
     Line("MKL", "A @ x, one shot, CPU", "cpu-intel.json", "spmv", "mkl/one-shot"),
     Line("MKL", "transpose(A), CPU", "cpu-intel-sptrans.json", "sptrans", "mkl"),
     Line("MKL", "A @ A, CPU", "cpu-spgemm.json", "spgemm", "mkl"),
-    Line("MKL", "A @ P, Pᵀ @ AP, CPU", "cpu-spgemm.json", "amg", "mkl"),
+    Line("MKL", "A @ P, Pᵀ @ AP, CPU", "cpu-epyc-intel-amg.json", "amg", "mkl"),
+    Line("PyAMG", "multigrid, set-up, CPU", "cpu-epyc-intel-multigrid.json", "multigrid_setup", "pyamg"),
+    Line("PyAMG", "multigrid, solution, CPU", "cpu-epyc-intel-multigrid.json", "multigrid_solve", "pyamg"),
     Line("SciPy", "A @ x, CPU", "cpu-intel.json", "spmv", "scipy"),
     Line("SciPy", "transpose(A), CPU", "cpu-intel-sptrans.json", "sptrans", "scipy"),
     Line("SciPy", "A @ A, CPU", "cpu-spgemm.json", "spgemm", "scipy"),
@@ -58,7 +61,13 @@ LINES = (
     Line("SciPy", "A[rows], CPU", "cpu-intel-entries.json", "rows", "scipy"),
 )
 # Okabe and Ito's colours; markers tell peers apart too.
-_LOOKS = {"cuSPARSE": ("#0072B2", "o"), "CuPy": ("#009E73", "s"), "MKL": ("#D55E00", "D"), "SciPy": ("#E69F00", "^")}
+_LOOKS = {
+    "cuSPARSE": ("#0072B2", "o"),
+    "CuPy": ("#009E73", "s"),
+    "MKL": ("#D55E00", "D"),
+    "PyAMG": ("#CC79A7", "v"),
+    "SciPy": ("#E69F00", "^"),
+}
 
 
 def ratios(document: results.Document, operation: str, dtype: str, contestant: str, way: str = "back_to_back") -> list[float]:
