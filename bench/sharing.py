@@ -1,7 +1,7 @@
 """A product that two devices share, beside each of them alone: ``python -m bench.sharing`` prints ratios of times.
 
 The devices are two parts of a CPU device, or those that ``--devices`` names. The second one is also feigned to be slower: each of
-its launches is repeated. Times are of whole calls with NumPy vectors, the waits included: medians of rounds with all in turn.
+its launches is repeated. Times are of whole calls with NumPy vectors, the waits included: medians of turns of changing order.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import functools
 import json
-import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,12 +21,13 @@ import pyopencl as cl
 import clsparse_py as sp
 from bench import gallery
 from clsparse_py._spmv import speed
+from clsparse_py._spmv.turns import medians
 from clsparse_py.cli import find_device
 
 __all__ = ["parts_of", "queue_of", "slowed"]
 
 Call = Callable[[], object]
-#: Rounds are measured for so many seconds, three at least.
+#: That are given to each call.
 _SECONDS = 0.25
 
 
@@ -59,20 +59,6 @@ def queue_of(device: cl.Device, kept: list[cl.Context]) -> cl.CommandQueue:
 def parts_of(device: cl.Device, n: int) -> list[cl.Device]:
     """Return equal parts of a CPU device, as many as are asked for."""
     return device.create_sub_devices([cl.device_partition_property.EQUALLY, max(device.max_compute_units // n, 1)])[:n]
-
-
-def medians(calls: dict[str, Call]) -> dict[str, float]:
-    """Return the median seconds of calls that take turns."""
-    found: dict[str, list[float]] = {name: [] for name in calls}
-    for call in calls.values():
-        call()
-    end = time.monotonic() + _SECONDS * len(calls)
-    while time.monotonic() < end or len(next(iter(found.values()))) < 3:
-        for name, call in calls.items():
-            begin = time.perf_counter()
-            call()
-            found[name].append(time.perf_counter() - begin)
-    return {name: statistics.median(each) for name, each in found.items()}
 
 
 def product(S: Any, queue: cl.CommandQueue, x: Any, queues: Sequence[cl.CommandQueue] = ()) -> tuple[Call, str]:
@@ -107,7 +93,8 @@ def measured(
             calls = {"first": product(S, queues[0], x)[0], "second": product(S, queues[1], x)[0], "shared": shared}
             if whole is not None and times == 1:
                 calls["whole"] = product(S, whole, x)[0]
-            found[str(times)] = {**medians(calls), "shares": shares}
+            seconds = medians(list(calls.values()), _SECONDS * len(calls))
+            found[str(times)] = {**dict(zip(calls, seconds, strict=True)), "shares": shares}
     return found
 
 

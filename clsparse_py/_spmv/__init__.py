@@ -89,8 +89,10 @@ def spmv_plan(
     queues : sequence of pyopencl.CommandQueue, optional
         One of each device that shares the product; devices of other contexts and platforms than A's, too. Rows are divided so
         that all are expected to end at the same time, by two numbers a device: bytes a second, and seconds a launch. `clsparse
-        tune` measures them; if it was not run, they are measured now and kept. If no division is expected to be faster than one
-        device alone, or none is when it is tried, that one takes all rows. With such a plan the host waits for each product.
+        tune` measures them; if it was not run, they are measured now and kept. If no division is expected to be 5 % faster than
+        one device alone, that one takes all rows. The division is tried beside devices alone when the plan is made, some tenths
+        of a second in all, as far as these reach all of A without a copy: the fastest way is kept. With such a plan the host
+        waits for each product.
 
     Returns
     -------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -18,6 +17,7 @@ from clsparse_py._spmv.choose import KernelChoice, KernelName
 from clsparse_py._spmv.division import Division, Load, Speed, divide, rows_by_device
 from clsparse_py._spmv.plan import SpmvPlan
 from clsparse_py._spmv.speed import speed_of, together
+from clsparse_py._spmv.turns import medians
 from clsparse_py.convert import converted
 from clsparse_py.device import describe
 from clsparse_py.launch import Chain
@@ -172,19 +172,12 @@ class _Layout:
     merge: tuple[_Host, cl_array.Array] | None
 
 
-#: Seconds that each of two ways is tried for, three products at least.
-_TRIAL = 0.02
-
-
-def _shortest(call: Callable[[], object]) -> float:
-    """Return the shortest of the times of a call, after one that may build kernels."""
-    call()
-    found: list[float] = []
-    while len(found) < 3 or sum(found) < _TRIAL:
-        begin = time.perf_counter()
-        call()
-        found.append(time.perf_counter() - begin)
-    return min(found)
+#: Seconds that all ways are tried for together, five products each at least.
+_TRIAL = 0.15
+#: Devices share a product if it took less than this of the time on the fastest one alone.
+_PAYS = 0.95
+#: A device is tried alone if it is expected to take at most this times as long as the fastest one.
+_NEAR = 2.0
 
 
 class SharedSpmvPlan(SetOnce):
@@ -202,9 +195,9 @@ class SharedSpmvPlan(SetOnce):
         The structure that the plan belongs to.
     speeds : tuple of Speed
         Of the devices.
-    tried : tuple of float or None
-        Seconds of a product as it is divided, and on the fastest device alone, as they were measured when the plan was made; None
-        if only one of the two was possible.
+    tried : dict
+        Seconds of products with vectors of the host that were measured when the plan was made: by the place in `queues` of the
+        device that computed alone, by None if several shared. Empty if there was nothing to choose between.
     """
 
     def __init__(
@@ -227,13 +220,45 @@ class SharedSpmvPlan(SetOnce):
         def make(part: Matrix) -> SpmvPlan:
             return SpmvPlan.of(part, scheme, kernel)
 
-        self._layout = self._laid_out(A, decided, (entry, row), make)
-        best = min(range(len(self.queues)), key=lambda at: decided.alone[at] if decided.alone else 0.0)
-        tried = None
-        if len(self._layout.parts) > 1 and self._may_try(best, home):
-            tried = self._try(A, self._laid_out(A, decided.all_to(best), (entry, row), make))
-        self.tried: tuple[float, float] | None = tried
+        # Another way needs no memory to be tried, but of the matrix of a device that has to copy it.
+        ways: dict[int | None, Division] = {self._only(decided): decided}
+        ways |= {at: decided.all_to(at) for at in self._near(A, decided, home)}
+        layouts = {way: self._laid_out(A, division, (entry, row), make) for way, division in ways.items()}
+        self._layout = next(iter(layouts.values()))
+        self.tried: dict[int | None, float] = self._try(A, layouts) if len(layouts) > 1 else {}
         self._host = None
+
+    @staticmethod
+    def _only(division: Division) -> int | None:
+        """Return the device that takes all; None if several share."""
+        return division.shares.index(1.0) if 1.0 in division.shares else None
+
+    def _near(self, A: Matrix, decided: Division, home: int | None) -> list[int]:
+        """Return the devices to be tried alone: those about as fast as the fastest one that reach all of A without a copy."""
+        if not A.nnz or not decided.alone:
+            return []
+        near = [at for at, alone in enumerate(decided.alone) if alone <= _NEAR * min(decided.alone)]
+        if near == [0] and home is not None:
+            return near  # A's own device
+        self._host = _HostParts.of(A)
+        lent = self._host.is_lent
+        return [at for at in near if (at == 0 and home is not None) or (lent and describe(self.queues[at].device).aliases_host)]
+
+    def _try(self, A: Matrix, layouts: dict[int | None, _Layout]) -> dict[int | None, float]:
+        """Return the seconds of products in several ways; keep the fastest: one device if a division is hardly faster."""
+        x = np.ones(self.shape[1], A.dtype)
+        y = self.product(A, x, None, None, None, plus_times)
+
+        def of(layout: _Layout) -> Callable[[], object]:
+            def call() -> None:
+                self._layout = layout
+                self.product(A, x, None, None, y, plus_times)
+
+            return call
+
+        seconds = dict(zip(layouts, medians([of(layout) for layout in layouts.values()], _TRIAL), strict=True))
+        self._layout = layouts[min(seconds, key=lambda way: seconds[way] / (_PAYS if way is None else 1.0))]
+        return seconds
 
     @property
     def division(self) -> Division:
@@ -244,21 +269,6 @@ class SharedSpmvPlan(SetOnce):
     def alone(self) -> SpmvPlan | None:
         """The plan of A's own device, if that takes all rows."""
         return self._layout.alone
-
-    def _may_try(self, best: int, home: int | None) -> bool:
-        """Return whether the device that is best alone has all of A without a copy."""
-        assert self._host is not None  # there are parts
-        return (home is not None and best == 0) or (self._host.is_lent and describe(self.queues[best].device).aliases_host)
-
-    def _try(self, A: Matrix, of_one: _Layout) -> tuple[float, float]:
-        """Return the seconds of products, shared and by one device; keep what takes less time."""
-        of_all, x = self._layout, np.zeros(self.shape[1], A.dtype)
-        seconds = []
-        for layout in (of_all, of_one):
-            self._layout = layout
-            seconds.append(_shortest(lambda: self.product(A, x, None, None, None, plus_times)))
-        self._layout = of_all if seconds[0] <= seconds[1] else of_one
-        return seconds[0], seconds[1]
 
     def _decided(self, A: Matrix, load: Load, home: int | None) -> Division:
         """Return which device takes which share."""
@@ -332,19 +342,22 @@ class SharedSpmvPlan(SetOnce):
             f"{speed.seconds_per_launch * 1e6:.3g} us a launch: alone {alone * 1e3:.3g} ms"
             for queue, speed, alone in zip(self.queues, self.speeds, of.alone, strict=True)
         ]
-        if self.tried is not None:
-            both, one = (f"{each * 1e3:.3g} ms" for each in self.tried)
-        if 1.0 in of.shares and self.tried is not None:
-            end = f"one device was faster when both ways were tried: {one}, {both} if shared"
+        if 1.0 in of.shares and None in self.tried:
+            end = "one device, as a division was not 5 % faster"
         elif 1.0 in of.shares:
             end = f"no division is expected to be 5 % faster than {of.seconds * 1e3:.3g} ms on one"
         else:
             how = "the longest rows to the one that launches fastest" if of.by_length else "rows in order"
-            end = f"together {of.seconds * 1e3:.3g} ms, {how}" + (
-                f"; tried: {both}, alone {one}" if self.tried is not None else ""
-            )
+            end = f"together {of.seconds * 1e3:.3g} ms, {how}"
         left = f"they keep {100 * of.together:.0f} % of their speeds at the same time"
-        return "; ".join([*numbers, left, end])
+        return "; ".join([*numbers, left, end, *self._trial()])
+
+    def _trial(self) -> list[str]:
+        """Return what trying several ways brought, in words."""
+        if not self.tried:
+            return []
+        names = {way: "shared" if way is None else describe(self.queues[way].device).name + " alone" for way in self.tried}
+        return ["tried: " + ", ".join(f"{names[way]} {seconds * 1e3:.3g} ms" for way, seconds in self.tried.items())]
 
     def refresh(self, A: Matrix) -> None:
         """Take A's values anew. `spmv` does so for another matrix, or other `A.data`; values written in place are to be told of.

@@ -20,9 +20,11 @@ import clsparse_py as sp
 from bench.sharing import parts_of, queue_of, slowed
 from clsparse_py._spmv import shared, speed
 from clsparse_py._spmv.division import Division, Load, Speed, divide, rows_by_device
+from clsparse_py._spmv.turns import medians
 from clsparse_py.device import describe
 
 LOAD = Load(10**8, 10**6, 10**6)
+NEAR = shared.SharedSpmvPlan._near
 
 
 def test_devices_end_at_the_same_time() -> None:
@@ -97,7 +99,7 @@ def divided(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     monkeypatch.setattr(shared, "speed_of", lambda _: Speed(1e10, 1e-5))
     monkeypatch.setattr(shared, "together", lambda _: 1.0)
 
-    monkeypatch.setattr(shared.SharedSpmvPlan, "_may_try", lambda *_: False)
+    monkeypatch.setattr(shared.SharedSpmvPlan, "_near", lambda *_: [])
 
     def by(*shares: float, by_length: bool = False) -> None:
         monkeypatch.setattr(shared, "divide", lambda *_: Division(shares, 1e-3, (2e-3,) * len(shares), 1.0, by_length))
@@ -221,22 +223,45 @@ def test_what_is_faster_when_it_is_tried_is_kept(
     queues: tuple[cl.CommandQueue, cl.CommandQueue], divided: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     S, x = matrix(np.float32), np.ones(300, np.float32)
-    A = sp.csr_array(S, queue=queues[0])
-    divided(0.5, 0.5)
-    monkeypatch.setattr(shared.SharedSpmvPlan, "_may_try", lambda *_: True)
-    for times, n_parts, said in (((1e-3, 2e-3), 2, "tried: 1 ms, alone 2 ms"), ((2e-3, 1e-3), 1, "1 ms, 2 ms if shared")):
-        told = iter(times)
+    A = sp.csr_array(S, queue=queues[0], zero_copy=describe(queues[0].device).aliases_host)
+    monkeypatch.setattr(shared.SharedSpmvPlan, "_near", NEAR)
+    both = describe(queues[0].device).aliases_host and describe(queues[1].device).aliases_host
+    for shares, times, kept, said in (
+        ((0.5, 0.5), (1e-3, 2e-3, 4e-3), None, "tried: shared 1 ms, "),
+        ((0.5, 0.5), (2e-3, 1e-3, 4e-3), 0, "one device, as a division was not 5 % faster"),
+        ((0.5, 0.5), (0.97e-3, 1e-3, 4e-3), 0, "one device, as a division was not 5 % faster"),
+        ((0.5, 0.5), (2e-3, 4e-3, 1e-3), 1, "one device, as a division was not 5 % faster"),
+        ((1.0, 0.0), (2e-3, 1e-3), 1, "alone 1 ms"),
+    ):
 
-        def timed(call: Callable[[], object], told: Any = told) -> float:
-            call()
-            return float(next(told))
+        def timed(calls: Any, _: float, times: Any = times) -> list[float]:
+            for call in calls:
+                call()
+            return list(times[: len(calls)])
 
-        monkeypatch.setattr(shared, "_shortest", timed)
+        divided(*shares)
+        monkeypatch.setattr(shared, "medians", timed)
         plan = sp.spmv_plan(A, queues=queues)
-        assert plan.tried == times
-        assert len(plan.explain().parts) == n_parts
-        assert said in plan.explain().rule
+        if both:
+            assert len(plan.tried) == len(times)
+            assert len(plan.explain().parts) == (2 if kept is None else 1)
+            assert kept is None or plan.division.shares[kept] == 1.0
+            assert said in plan.explain().rule
         np.testing.assert_array_equal(sp.spmv(A, x, plan=plan), S @ x)
+    # Of a matrix that is not in the host's memory, no device but its own has all.
+    B = sp.csr_array(S, queue=queues[0]) * 2
+    plan = sp.spmv_plan(B, queues=queues)
+    assert 1 not in plan.tried
+    np.testing.assert_array_equal(sp.spmv(B, x, plan=plan), 2 * (S @ x))
+
+
+def test_turns_change_their_order() -> None:
+    told: list[str] = []
+    found = medians([functools.partial(told.append, "a"), functools.partial(told.append, "b")], 0.0)
+    assert len(found) == 2
+    assert all(seconds >= 0 for seconds in found)
+    assert len(told) == 12
+    assert {"".join(told[at : at + 2]) for at in range(2, 12, 2)} == {"ab", "ba"}
 
 
 def test_speeds_are_measured_once(
