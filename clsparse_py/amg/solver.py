@@ -26,6 +26,7 @@ from clsparse_py.errors import BuildError
 from clsparse_py.krylov.system import Apply, System
 from clsparse_py.launch import Chain
 from clsparse_py.linalg.operators import DeviceOperator
+from clsparse_py.linalg.options import Options
 from clsparse_py.linalg.problem import solved
 from clsparse_py.matrix import Matrix, Sparse
 from clsparse_py.placement import place_part, vector
@@ -220,11 +221,13 @@ class MultilevelSolver:
         if method is not None:
             x, info = self._accelerated(method, accel, b, x0, tol, maxiter, kind, callback, residuals)
         else:
-            options: dict[str, Any] = {"kind": kind, "again": again, "residuals": residuals}
-            x, info = solved(
-                functools.partial(self._iterate, **options), functools.partial(by_host.solve, self.levels, **options),
-                self.levels[0].A, b, x0, None, rtol=tol, maxiter=maxiter, callback=callback,
-            )  # fmt: skip
+            own: dict[str, Any] = {"kind": kind, "again": again, "residuals": residuals}
+
+            def read() -> Options:
+                by_cycles = functools.partial(self._iterate, **own), functools.partial(by_host.solve, self.levels, **own)
+                return Options.checked("multigrid", *by_cycles, rtol=tol, maxiter=maxiter, callback=callback)
+
+            x, info = solved(read, self.levels[0].A, b, x0, None)
         return (x, info) if return_info else x
 
     def _checked(

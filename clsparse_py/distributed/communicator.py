@@ -179,7 +179,7 @@ class Communicator(abc.ABC):
         error : Exception, optional
             This rank's own.
         **facts
-            By name; values are compared by ``==``.
+            By name, the same ones on all ranks; values are compared by ``==``, and NaN is like NaN.
 
         Raises
         ------
@@ -196,10 +196,9 @@ class Communicator(abc.ABC):
             if of_rank is not None:
                 raise RankError(f"rank {rank} failed: {of_rank}")
             for name, value in its_facts.items():
-                if value != told[0][1][name]:
-                    found = ValueError(
-                        f"{name}: is {told[0][1][name]} on rank 0 and {value} on rank {rank}; it must be one for all"
-                    )
+                first = told[0][1][name]
+                if value != first and repr(value) != repr(first):
+                    found = ValueError(f"{name}: is {first} on rank 0 and {value} on rank {rank}; it must be one for all")
                     vars(found)[_AGREED] = True
                     raise found
 

@@ -29,6 +29,7 @@ from clsparse_py.distributed.transposed import Transposed
 from clsparse_py.distributed.vectors import multiplied, on_device, share_of_norm, vector
 from clsparse_py.errors import class_of
 from clsparse_py.krylov.sweep import AllSum
+from clsparse_py.linalg.options import Options
 from clsparse_py.linalg.problem import Divided
 
 __all__ = ["csr_array"]
@@ -231,9 +232,9 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
     # ---- for solvers
 
     @override
-    def problem(self, b: Any, x0: Any, M: Any) -> DividedProblem:
+    def problem(self, b: Any, x0: Any, M: Any, read: Callable[[], Options]) -> DividedProblem:
         """Return a system with the matrix, for a solver of `clsparse_py.linalg`."""
-        return DividedProblem(self, b, x0, M)
+        return DividedProblem(self, b, x0, M, read)
 
     @override
     def together(self) -> AbstractContextManager[object]:

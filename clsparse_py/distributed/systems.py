@@ -21,6 +21,7 @@ from clsparse_py.errors import class_of
 from clsparse_py.krylov.system import Apply, System
 from clsparse_py.launch import Chain
 from clsparse_py.linalg.operators import DeviceOperator, applied, cast_to, is_function
+from clsparse_py.linalg.options import Options
 from clsparse_py.linalg.problem import Divided, Problem, copied, dtype_of_solution
 from clsparse_py.memory import allocated, note_written
 from clsparse_py.transfer import fetched
@@ -166,18 +167,21 @@ class DividedProblem(Problem):
         As operands of ``A @ b``.
     M : csr_array, Blocks, DividedOperator or callable, optional
         A callable takes and returns a `vector`.
+    read : callable
+        Returns how the solver iterates, or raises.
 
     Raises
     ------
-    ValueError, TypeError
-        An argument is wrong; the message names it.
+    ValueError, TypeError, RankError
+        On all ranks: an argument of one is wrong, or they differ in what has to be the same; the message names it.
     """
 
-    def __init__(self, A: Any, b: Any, x0: Any, M: Any) -> None:
+    def __init__(self, A: Any, b: Any, x0: Any, M: Any, read: Callable[[], Options]) -> None:
         error: Exception | None = None
         facts: dict[str, Any] = {}
         try:
-            facts = self._take(A, b, x0, M)
+            self.options = read()
+            facts = self.options.facts | self._take(A, b, x0, M)
         except Exception as caught:
             error = caught
         A.comm.agree(error, **facts)
@@ -196,7 +200,10 @@ class DividedProblem(Problem):
         self._M = self._checked(M)
         self.columns = 1 if self._b.ndim == 1 else self._b.shape[1]
         self.dtype = dtype_of_solution(A, self._b, self.queue)
-        return {"dtype": self.dtype, "columns": self.columns}
+        # Of these it depends what ranks say to one another.
+        guess = x0 if x0 is None or isinstance(x0, str) else "an array"
+        kinds = {"kind of b": class_of(b), "kind of M": "function" if is_function(M) else class_of(M), "x0": guess}
+        return {"dtype": self.dtype, "columns": self.columns, **kinds}
 
     def _checked(self, M: Any) -> Any:
         if isinstance(M, Divided):
@@ -211,9 +218,8 @@ class DividedProblem(Problem):
         return M
 
     @override
-    def system(
-        self, column: int, rtol: float, atol: float, maxiter: int, callback: Callable[[Any], object] | None, check_every: int
-    ) -> System:
+    def system(self, column: int) -> System:
+        options, callback = self.options, self.options.callback
         chain, n = Chain(self.queue), self.division.length(self.comm.rank)
         A, M = self._product(self.A), self._preconditioner()
         b = copied(self.queue, "b", self._column(self._b, column), self.dtype)
@@ -234,11 +240,11 @@ class DividedProblem(Problem):
             b,
             x,
             self._x0 is not None,
-            rtol,
-            atol,
-            maxiter,
+            options.rtol,
+            options.atol,
+            options.most(self.n),
             shown,
-            check_every,
+            options.check_every,
             all_sum=self.comm.sum if self.comm.size > 1 else None,
         )
 
@@ -290,7 +296,7 @@ class DividedProblem(Problem):
         return x if issubclass(self._given, cl_array.Array) else vector.over(x, self.comm, self.division).allgather()
 
     @override
-    def by_scipy(self, of_scipy: Callable[..., tuple[Any, int]], column: int, **options: Any) -> tuple[cl_array.Array, int]:
+    def by_scipy(self, column: int) -> tuple[cl_array.Array, int]:
         """Return the solution for a column of b, and info: every rank iterates on whole vectors, and products are made by all."""
         A = LinearOperator(self.A.shape, lambda x: self._whole(self._product(self.A), x), dtype=self.dtype)
         M: Any = self._M
@@ -299,7 +305,7 @@ class DividedProblem(Problem):
             M = preconditioner and LinearOperator(self.A.shape, lambda x: self._whole(preconditioner, x), dtype=self.dtype)
         b = self._gathered(self._column(self._b, column))
         x0 = self._x0 if self._x0 is None or isinstance(self._x0, str) else self._gathered(self._column(self._x0, column))
-        x, info = of_scipy(A, b, x0, M=M, **options)
+        x, info = self.options.by_scipy(A, b, x0, M)
         return placed(self.queue, "x", np.asarray(x, self.dtype)[self.division.part(self.comm.rank)]), info
 
     def _gathered(self, own: Any) -> np.ndarray[Any, Any]:

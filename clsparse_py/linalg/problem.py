@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 import logging
-import operator
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -26,6 +25,7 @@ from clsparse_py.krylov.sweep import AllSum
 from clsparse_py.krylov.system import System
 from clsparse_py.launch import Chain
 from clsparse_py.linalg.operators import applied, held, is_function
+from clsparse_py.linalg.options import Options
 from clsparse_py.memory import allocated, note_written
 from clsparse_py.transfer import fetched
 
@@ -49,20 +49,21 @@ class Problem(abc.ABC):
         Unknowns, and systems.
     queue : pyopencl.CommandQueue
         In order.
+    options : Options
+        How the solver iterates.
     """
 
     n: int
     columns: int
     queue: cl.CommandQueue
+    options: Options
 
     @abc.abstractmethod
-    def system(
-        self, column: int, rtol: float, atol: float, maxiter: int, callback: Callable[[Any], object] | None, check_every: int
-    ) -> System:
+    def system(self, column: int) -> System:
         """Return the system of a column of b."""
 
     @abc.abstractmethod
-    def by_scipy(self, of_scipy: Callable[..., tuple[Any, int]], column: int, **options: Any) -> tuple[cl_array.Array, int]:
+    def by_scipy(self, column: int) -> tuple[cl_array.Array, int]:
         """Return the solution for a column of b, and info, by SciPy."""
 
     @abc.abstractmethod
@@ -112,8 +113,8 @@ class Divided(abc.ABC):
         """Return a hierarchy of smoothed aggregation, of candidates and what reads its options."""
 
     @abc.abstractmethod
-    def problem(self, b: Any, x0: Any, M: Any) -> Problem:
-        """Return the problem with this matrix."""
+    def problem(self, b: Any, x0: Any, M: Any, read: Callable[[], Options]) -> Problem:
+        """Return the problem with this matrix, on whose options all ranks agree."""
 
     @abc.abstractmethod
     def together(self) -> AbstractContextManager[object]:
@@ -123,8 +124,8 @@ class Divided(abc.ABC):
 class _Problem(Problem):
     """The problem of a matrix or operator on one device."""
 
-    def __init__(self, A: Any, b: Any, x0: Any, M: Any) -> None:
-        self.n = order_of(A)
+    def __init__(self, A: Any, b: Any, x0: Any, M: Any, options: Options) -> None:
+        self.n, self.options = order_of(A), options
         self.A, self.M = A, M
         self.b = right_side("b", b, self.n)
         if M is not None and not is_function(M) and tuple(scipy.sparse.linalg.aslinearoperator(M).shape) != (self.n, self.n):
@@ -140,10 +141,9 @@ class _Problem(Problem):
         self._on_queue = [on_device(self.queue, each) if scipy.sparse.issparse(each) else each for each in (A, M)]
 
     @override
-    def system(
-        self, column: int, rtol: float, atol: float, maxiter: int, callback: Callable[[Any], object] | None, check_every: int
-    ) -> System:
-        chain = Chain(self.queue)
+    def system(self, column: int) -> System:
+        chain, options = Chain(self.queue), self.options
+        callback = options.callback
         given, given_M = self._on_queue
         A = applied(given, self.queue, self.dtype)
         M = None if given_M is None else applied(given_M, self.queue, self.dtype)
@@ -158,7 +158,8 @@ class _Problem(Problem):
         else:
             x = copied(self.queue, "x0", self._column(self.x0, column), self.dtype)
         shown = callback and (lambda vector: callback(vector if self._on_device else fetched(vector, self.queue)))
-        return System(chain, self.n, self.dtype, A, M, b, x, self.x0 is not None, rtol, atol, maxiter, shown, check_every, small)
+        limits = options.rtol, options.atol, options.most(self.n)
+        return System(chain, self.n, self.dtype, A, M, b, x, self.x0 is not None, *limits, shown, options.check_every, small)
 
     @property
     def _on_device(self) -> bool:
@@ -168,9 +169,9 @@ class _Problem(Problem):
         return values if values.ndim == 1 else values[:, column]
 
     @override
-    def by_scipy(self, of_scipy: Callable[..., tuple[Any, int]], column: int, **options: Any) -> tuple[cl_array.Array, int]:
+    def by_scipy(self, column: int) -> tuple[cl_array.Array, int]:
         x0 = self.x0 if self.x0 is None or isinstance(self.x0, str) else on_host(self._column(self.x0, column))
-        x, info = of_scipy(self.A, on_host(self._column(self.b, column)), x0, M=self.M, **options)
+        x, info = self.options.by_scipy(self.A, on_host(self._column(self.b, column)), x0, self.M)
         return placed(self.queue, "x", np.asarray(x, self.dtype)), info
 
     @override
@@ -265,64 +266,37 @@ def dtype_of_solution(A: Any, b: Any, queue: cl.CommandQueue) -> np.dtype[Any]:
     return found
 
 
-def solved(
-    method: Callable[[System], int] | None,
-    of_scipy: Callable[..., tuple[Any, int]],
-    A: Any,
-    b: Any,
-    x0: Any,
-    M: Any,
-    *,
-    rtol: float,
-    maxiter: int | None,
-    callback: Callable[[Any], object] | None,
-    check_every: int = 1,
-    atol: Any = 0.0,
-    iterations_each: int = 10,
-    **options: Any,
-) -> tuple[Any, int]:
+def solved(read: Callable[[], Options], A: Any, b: Any, x0: Any, M: Any) -> tuple[Any, int]:
     """Return x and info, as the solvers return them.
 
     Parameters
     ----------
-    method : callable or None
-        Iterates on a `System`, whose x it makes the solution, and returns info. None: ``of_scipy`` does all.
-    of_scipy : callable
-        SciPy's solver, which takes the place of ``method`` if the device's compiler refuses a kernel.
-    A, b, x0, M, rtol, maxiter, callback, check_every, atol
+    read : callable
+        Returns how the solver iterates, or raises. Ranks that share A agree on what it returns.
+    A, b, x0, M
         As the solvers take them.
-    iterations_each : int
-        The default of ``maxiter`` for each unknown.
-    **options
-        Of SciPy's solver alone.
 
     Raises
     ------
     ValueError, TypeError
         An argument is wrong; the message names it.
     """
-    if atol is None or isinstance(atol, str) or atol < 0:
-        raise ValueError(f"atol: must be a number that is not negative, is {atol!r}")
-    check_every = operator.index(check_every)
-    if check_every < 1:
-        raise ValueError(f"check_every: must be at least 1, is {check_every}")
-    maxiter, rtol, atol = None if maxiter is None else operator.index(maxiter), float(rtol), float(atol)
     with A.together() if isinstance(A, Divided) else nullcontext():
-        problem = A.problem(b, x0, M) if isinstance(A, Divided) else _Problem(A, b, x0, M)
-        most = iterations_each * problem.n if maxiter is None else maxiter
+        problem = A.problem(b, x0, M, read) if isinstance(A, Divided) else _Problem(A, b, x0, M, read())
+        method = problem.options.method
         solutions, infos = [], [0]
         for column in range(problem.columns):
             try:
-                by_scipy = method is None
+                is_refused = method is None
                 if method is not None:
-                    system = problem.system(column, rtol, atol, most, callback, check_every)
+                    system = problem.system(column)
                     info, x = method(system) if problem.n else 0, system.x
                     note_written(x, cl.enqueue_marker(problem.queue))
             except BuildError as error:
                 _log.warning("SciPy solves on the host, as %s is refused", error.kernel)
-                by_scipy = True
-            if by_scipy:
-                x, info = problem.by_scipy(of_scipy, column, rtol=rtol, maxiter=maxiter, callback=callback, **options)
+                is_refused = True
+            if is_refused:
+                x, info = problem.by_scipy(column)
             solutions.append(x)
             infos.append(int(info))
         return problem.delivered(solutions), next((info for info in infos if info), 0)

@@ -15,6 +15,7 @@ from clsparse_py.krylov import cg as krylov_cg
 from clsparse_py.krylov import gmres as krylov_gmres
 from clsparse_py.krylov import minres as krylov_minres
 from clsparse_py.krylov.one_reduction import cg_one_reduction
+from clsparse_py.linalg.options import Options
 from clsparse_py.linalg.problem import order_of, solved
 
 __all__ = ["bicgstab", "cg", "gmres", "minres"]
@@ -87,10 +88,15 @@ def cg(
     >>> info, bool(np.allclose(A @ x, 1))
     (0, True)
     """
-    return solved(
-        cg_one_reduction if one_reduction else krylov_cg.cg, scipy.sparse.linalg.cg, A, b, x0, M,
-        rtol=rtol, atol=atol, maxiter=maxiter, callback=callback, check_every=check_every,
-    )  # fmt: skip
+
+    def read() -> Options:
+        return Options.checked(
+            "cg", cg_one_reduction if one_reduction else krylov_cg.cg, functools.partial(scipy.sparse.linalg.cg, atol=atol),
+            rtol=rtol, atol=atol, maxiter=maxiter, callback=callback, check_every=check_every,
+            one_reduction=bool(one_reduction),
+        )  # fmt: skip
+
+    return solved(read, A, b, x0, M)
 
 
 def bicgstab(
@@ -142,10 +148,14 @@ def bicgstab(
     >>> info, bool(np.allclose(A @ x, 1))
     (0, True)
     """
-    return solved(
-        krylov_bicgstab.bicgstab, scipy.sparse.linalg.bicgstab, A, b, x0, M,
-        rtol=rtol, atol=atol, maxiter=maxiter, callback=callback, check_every=check_every,
-    )  # fmt: skip
+
+    def read() -> Options:
+        return Options.checked(
+            "bicgstab", krylov_bicgstab.bicgstab, functools.partial(scipy.sparse.linalg.bicgstab, atol=atol),
+            rtol=rtol, atol=atol, maxiter=maxiter, callback=callback, check_every=check_every,
+        )  # fmt: skip
+
+    return solved(read, A, b, x0, M)
 
 
 def gmres(
@@ -213,20 +223,27 @@ def gmres(
             DeprecationWarning, stacklevel=2,
         )  # fmt: skip
     kind = "legacy" if callback_type is None else callback_type
-    if kind not in ("x", "pr_norm", "legacy"):
-        raise ValueError(f"callback_type: must be 'x', 'pr_norm' or 'legacy', is {callback_type!r}")
-    columns = 20 if restart is None else operator.index(restart)
-    if columns < 1:
-        raise ValueError(f"restart: must be at least 1, is {restart}")
-    told = callback if kind != "x" else None
-    method = functools.partial(
-        krylov_gmres.gmres, restart=min(columns, order_of(A)), told=told, by_columns=kind == "legacy" and callback is not None
-    )
-    of_scipy = functools.partial(scipy.sparse.linalg.gmres, restart=restart, callback=callback, callback_type=kind)
-    return solved(
-        method, of_scipy, A, b, x0, M,
-        rtol=rtol, atol=atol, maxiter=maxiter, callback=callback if kind == "x" else None,
-    )  # fmt: skip
+
+    def read() -> Options:
+        if kind not in ("x", "pr_norm", "legacy"):
+            raise ValueError(f"callback_type: must be 'x', 'pr_norm' or 'legacy', is {callback_type!r}")
+        columns = 20 if restart is None else operator.index(restart)
+        if columns < 1:
+            raise ValueError(f"restart: must be at least 1, is {restart}")
+        told, by_columns = callback if kind != "x" else None, kind == "legacy" and callback is not None
+        method = functools.partial(krylov_gmres.gmres, restart=min(columns, order_of(A)), told=told, by_columns=by_columns)
+
+        def of_scipy(*operands: Any, **options: Any) -> Any:
+            options |= {"atol": atol, "restart": restart, "callback": callback, "callback_type": kind}
+            return scipy.sparse.linalg.gmres(*operands, **options)
+
+        return Options.checked(
+            "gmres", method, of_scipy,
+            rtol=rtol, atol=atol, maxiter=maxiter, callback=callback if kind == "x" else None,
+            restart=columns, callback_type=kind, **{"maxiter counts columns": by_columns},
+        )  # fmt: skip
+
+    return solved(read, A, b, x0, M)
 
 
 def minres(
@@ -289,9 +306,13 @@ def minres(
     >>> info, bool(np.allclose(A @ x, 1))
     (0, True)
     """
-    of_scipy = functools.partial(scipy.sparse.linalg.minres, shift=shift, show=show, check=check)
-    method = functools.partial(krylov_minres.minres, shift=shift)
-    return solved(
-        None if show or check else method, of_scipy, A, b, x0, M,
-        rtol=rtol, maxiter=maxiter, callback=callback, check_every=check_every, iterations_each=5,
-    )  # fmt: skip
+
+    def read() -> Options:
+        method = None if show or check else functools.partial(krylov_minres.minres, shift=shift)
+        return Options.checked(
+            "minres", method, functools.partial(scipy.sparse.linalg.minres, shift=shift, show=show, check=check),
+            rtol=rtol, maxiter=maxiter, callback=callback, check_every=check_every, iterations_each=5,
+            shift=shift, show=bool(show), check=bool(check),
+        )  # fmt: skip
+
+    return solved(read, A, b, x0, M)

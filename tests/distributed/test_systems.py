@@ -150,3 +150,52 @@ def test_ranks_go_on_after_a_wrong_argument(queue: cl.CommandQueue) -> None:
     assert said == ["RankError", "ValueError", "TypeError"]
     assert of_other == ["ValueError", "ValueError", "TypeError"]
     assert np.allclose(S @ x, 1)
+
+
+@pytest.mark.any_platform
+def test_ranks_agree_on_options(queue: cl.CommandQueue) -> None:
+    S = scipy.sparse.diags_array([-1.0, 4.0, -1.0], offsets=[-1, 0, 1], shape=(20, 20), format="csr")
+    b = np.ones(20)
+
+    def solve(A: Any) -> list[tuple[str, str]]:
+        last, found = A.comm.rank == A.comm.size - 1, []
+        for solver, ours, others in (
+            (linalg.cg, {"rtol": 1e-3}, {"rtol": 1e-9}),
+            (linalg.cg, {}, {"atol": 1.0}),
+            (linalg.bicgstab, {"maxiter": 3}, {"maxiter": 4}),
+            (linalg.cg, {}, {"check_every": 2}),
+            (linalg.cg, {}, {"one_reduction": True}),
+            (linalg.cg, {}, {"callback": print}),
+            (linalg.cg, {}, {"x0": b}),
+            (linalg.cg, {}, {"M": lambda r: r}),
+            (linalg.minres, {"shift": 0.5}, {}),
+            (linalg.gmres, {"restart": 3}, {"restart": 4}),
+            (linalg.gmres, {}, {"callback": print, "callback_type": "legacy"}),
+            # Wrong on one rank alone.
+            (linalg.gmres, {}, {"restart": 0}),
+            (linalg.cg, {}, {"atol": -1.0}),
+            (linalg.cg, {}, {"rtol": "small"}),
+        ):
+            with pytest.raises((distributed.RankError, ValueError)) as caught:
+                solver(A, b, **(others if last else ours))
+            found.append((caught.type.__name__, str(caught.value)))
+        with pytest.raises(ValueError, match="solver: is cg on rank 0 and minres on rank 1"):
+            (linalg.minres if last else linalg.cg)(A, b)
+        with pytest.raises(ValueError, match=r"kind of b: is numpy\.ndarray on rank 0 and list on rank 1"):
+            linalg.cg(A, list(b) if last else b)
+        assert linalg.cg(A, b, rtol=np.nan, maxiter=2)[1] == 2
+        return [*found, ("0", str(linalg.cg(A, b, rtol=1e-10)[1]))]
+
+    with distributed.over([queue] * 2, time_limit=30) as team:
+        ours, others = team.each(lambda _, A: solve(A), team.csr_array(S))
+    names = ["rtol", "atol", "maxiter", "check_every", "one_reduction", "callback", "x0", "kind of M", "shift", "restart"]
+    for name, (error, message), (_, of_other) in zip([*names, "maxiter counts columns"], ours, others, strict=False):
+        assert error == "ValueError"
+        assert message.startswith(f"{name}: is ")
+        assert message == of_other
+    for name, (error, message), (_, of_other) in zip(("restart", "atol"), ours[11:13], others[11:13], strict=True):
+        assert error == "RankError"
+        assert f"rank 1 failed: ValueError: {name}" in message
+        assert of_other.startswith(name)
+    assert [each[0] for each in ours[13:]] == ["RankError", "0"]
+    assert ours[-1] == others[-1] == ("0", "0")

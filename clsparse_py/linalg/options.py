@@ -1,0 +1,97 @@
+"""How a solver iterates: what its caller gave, checked."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from clsparse_py.krylov.system import System
+from clsparse_py.records import dataclass
+
+__all__ = ["Options"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a solver iterates.
+
+    Attributes
+    ----------
+    name : str
+        The solver's.
+    method : callable or None
+        Iterates on a `System`, whose x it makes the solution, and returns info. None: ``of_scipy`` does all.
+    of_scipy : callable
+        SciPy's solver, which takes the place of ``method`` if the device's compiler refuses a kernel.
+    rtol, atol : float
+    maxiter : int or None
+    check_every : int
+    callback : callable or None
+    iterations_each : int
+        The default of ``maxiter`` for each unknown.
+    own : mapping
+        The other options of the method, by name.
+    """
+
+    name: str
+    method: Callable[[System], int] | None
+    of_scipy: Callable[..., tuple[Any, int]]
+    rtol: float
+    atol: float
+    maxiter: int | None
+    check_every: int
+    callback: Callable[[Any], object] | None
+    iterations_each: int
+    own: Mapping[str, Any]
+
+    @classmethod
+    def checked(
+        cls,
+        name: str,
+        method: Callable[[System], int] | None,
+        of_scipy: Callable[..., tuple[Any, int]],
+        *,
+        rtol: Any,
+        maxiter: Any,
+        callback: Callable[[Any], object] | None,
+        check_every: Any = 1,
+        atol: Any = 0.0,
+        iterations_each: int = 10,
+        **own: Any,
+    ) -> Options:
+        """Return options as the solvers take them.
+
+        Raises
+        ------
+        ValueError, TypeError
+            One is wrong; the message names it.
+        """
+        if atol is None or isinstance(atol, str) or atol < 0:
+            raise ValueError(f"atol: must be a number that is not negative, is {atol!r}")
+        every = operator.index(check_every)
+        if every < 1:
+            raise ValueError(f"check_every: must be at least 1, is {every}")
+        most = None if maxiter is None else operator.index(maxiter)
+        return cls(name, method, of_scipy, float(rtol), float(atol), most, every, callback, iterations_each, own)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What ranks that solve a system together have to agree on, by name."""
+        given = None if self.callback is None else "given"
+        limits = {
+            "solver": self.name,
+            "rtol": self.rtol,
+            "atol": self.atol,
+            "maxiter": self.maxiter,
+            "check_every": self.check_every,
+        }
+        return {**limits, "callback": given, **self.own}
+
+    def most(self, n: int) -> int:
+        """Return the number of iterations at most, for so many unknowns."""
+        return self.iterations_each * n if self.maxiter is None else self.maxiter
+
+    def by_scipy(self, A: Any, b: Any, x0: Any, M: Any) -> tuple[Any, int]:
+        """Return the solution for a vector of the host, and info, by SciPy's solver."""
+        return self.of_scipy(A, b, x0, M=M, rtol=self.rtol, maxiter=self.maxiter, callback=self.callback)
