@@ -24,6 +24,7 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py.device_array import DeviceArray
+from clsparse_py.forked import is_forked
 from clsparse_py.overlap import whole_of
 from clsparse_py.workspace import current
 
@@ -106,6 +107,8 @@ class _Block:
 _lent: dict[int, _Block] = {}
 #: The whole of each sub-buffer, by the identity of the sub-buffer.
 _wholes: dict[int, cl.Buffer] = {}
+#: Buffers that a forked child let go: the driver, whose threads are not in the child, is not asked to release them (quirk 19).
+_unreleased: list[cl.Buffer] = []
 
 
 class _Lent(cl.Buffer):
@@ -127,7 +130,10 @@ class _Lent(cl.Buffer):
         self.__del__()
         super().release()
 
-    def __del__(self, blocks: dict[int, _Block] = _lent) -> None:
+    def __del__(self, blocks: dict[int, _Block] = _lent, forked: Callable[[], bool] = is_forked) -> None:
+        if forked():
+            _unreleased.append(self)
+            return
         block = blocks.pop(id(self), None)
         # Memory that is mapped to the host may be read there after the array has gone: the mapping keeps it, not the pool.
         if block is not None and not self.get_info(_MAPPED):
@@ -139,7 +145,10 @@ class _Part(cl.Buffer):
 
     __slots__ = ()
 
-    def __del__(self, wholes: dict[int, cl.Buffer] = _wholes) -> None:
+    def __del__(self, wholes: dict[int, cl.Buffer] = _wholes, forked: Callable[[], bool] = is_forked) -> None:
+        if forked():
+            _unreleased.append(self)
+            return
         wholes.pop(id(self), None)
 
 

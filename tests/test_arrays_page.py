@@ -76,14 +76,17 @@ def names(queue: cl.CommandQueue) -> Iterator[dict[str, Any]]:
         yield {"A": A, "B": B, "x": x, "X": X, "out": out, "sp": clsparse_py, **of_places}
 
 
-def test_operations_read_as_often_as_the_page_says(names: dict[str, Any], reads: Callable[[], int]) -> None:
+def test_operations_read_as_often_as_the_page_says(
+    queue: cl.CommandQueue, names: dict[str, Any], reads: Callable[[], int]
+) -> None:
     assert len(promised()) > 25
+    is_cpu = describe(queue.device).is_cpu
     wrong = []
     for expression, number in promised():
         eval(expression, names)  # so that plans are there, and what is kept
         reads()
         eval(expression, names)
         found = reads()
-        if found != number:
+        if found > number or (is_cpu and found != number):
             wrong.append(f"{expression}: the page says {number}, it reads {found} times")
     assert not wrong, "\n".join(wrong)

@@ -40,8 +40,9 @@ def in_child(work: Callable[[], object]) -> str:
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
-        # Whatever happens, pytest must not go on in the child.
+        # Whatever happens, pytest must not go on in the child; a handler in Python would wait for the call that hangs.
         try:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
             signal.alarm(LIMIT)
             os.write(writing, error_of(work).encode())
         finally:

@@ -21,8 +21,9 @@ TYPES = KernelTypes("numeric", "int32", arithmetic=Arithmetic("float64", "float6
 
 
 def device(kind: str) -> Device:
-    """A device of a type, with 32 lanes that exchange values where it is a GPU."""
-    found = replace(describe(next(iter(PLATFORMS.values()))), type=kind, local_memory=48 << 10, max_work_group=1024)
+    """A device of a type with two compute units, and with 32 lanes that exchange values where it is a GPU."""
+    sizes = {"compute_units": 2, "local_memory": 48 << 10, "max_work_group": 1024}
+    found = replace(describe(next(iter(PLATFORMS.values()))), type=kind, **sizes)
     return replace(found, portability=Portability("ptx", 32)) if kind == "gpu" else found
 
 
