@@ -1,13 +1,13 @@
 <%doc>
 The transposed of a small matrix: entries are counted by column, a scan tells where those of each column begin, and each entry
-goes there. One work-item takes them in order, so they stay in order. Several put the positions of entries to their column in any
-order; the place of an entry then is the number of those before it.
+goes there. One work-item takes them in order, so they stay in order. Several take as many entries at a time as they are; an entry's
+place then follows from the number of those before it that have its column.
 
-Source        counting sort; the order within columns as in order.mako
+Source        counting sort
 Index space   one work-group
 Inputs        n_rows, n_columns, nnz: `places` together at most, with an entry at least; rows in any order
 Outputs       out_indptr, rows, and values or `positions`: of the transposed
-Local memory  `places` numbers and, for several work-items, one more for each
+Local memory  `places` numbers and, for several work-items, two more for each
 Result        deterministic: rows ascend, duplicates stay in order
 </%doc>
 % if work_group > 1:
@@ -44,7 +44,7 @@ void ${name}(
             out[to] = ${"(I)k" if positions else "data[k]"};
         }
 % else:
-    local uint scan_box[${work_group}];
+    local uint scan_box[${work_group}], columns[${work_group}];
     const uint me = get_local_id(0);
     local uint *starts = next + n_columns, *placed = starts + n_rows;
     for (uint column = me; column < n_columns; column += ${work_group})
@@ -68,25 +68,35 @@ void ${name}(
         begin += count;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint k = me; k < nnz; k += ${work_group})
-        placed[atomic_inc(&next[indices[k]])] = k;
+    // Columns are below 2^32 - 1, which stands for no entry. The loop's bound is one that the compiler knows (quirk 4).
+    for (uint at = 0; at < ${places}; at += ${work_group}) {
+        const uint k = at + me, column = k < nnz ? (uint)indices[k] : UINT_MAX;
+        columns[me] = column;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (k < nnz) {
+            uint before = 0;
+            for (uint other = 0; other < me; ++other)
+                before += columns[other] == column;
+            placed[next[column] + before] = k;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (k < nnz)
+            atomic_inc(&next[column]);
+    }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (me == 0)
         out_indptr[0] = 0;
     for (uint column = me; column < n_columns; column += ${work_group})
         out_indptr[column + 1] = (I)next[column];
     for (uint i = me; i < nnz; i += ${work_group}) {
-        const uint k = placed[i], column = (uint)indices[k], end = next[column];
-        uint to = column ? next[column - 1] : 0;
-        for (uint other = to, stop = end; other < stop; ++other)
-            to += placed[other] < k;
+        const uint k = placed[i];
         // The last row that begins at or before the entry.
         uint row = 0;
         for (uint step = ${first_step}; step > 0; step /= 2)
             if (row + step < n_rows && starts[row + step] <= k)
                 row += step;
-        rows[to] = (I)row;
-        out[to] = ${"(I)k" if positions else "data[k]"};
+        rows[i] = (I)row;
+        out[i] = ${"(I)k" if positions else "data[k]"};
     }
 % endif
 }
