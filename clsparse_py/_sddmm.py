@@ -13,7 +13,6 @@ from typing_extensions import Self, override
 
 from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic, unsupported
 from clsparse_py.by_host import or_by_host, placed
-from clsparse_py.coordinates import rows_of
 from clsparse_py.device import Device
 from clsparse_py.elementwise.values import dense_values, require_results
 from clsparse_py.launch import Chain
@@ -22,6 +21,7 @@ from clsparse_py.memory import allocated
 from clsparse_py.operands import check_matrix
 from clsparse_py.overlap import require_inside
 from clsparse_py.product import ProductKernel
+from clsparse_py.programs import Built, note_asked
 from clsparse_py.records import dataclass
 from clsparse_py.transfer import contexts_match, fetched, from_host
 
@@ -67,7 +67,7 @@ class Sampled(ProductKernel):
     def legal(cls, device: Device, arithmetic: Arithmetic, n_inner: int, loads: str = "single") -> Self:
         """Return the record for rows of so many values; single ones are loaded if there are no vectors of their type."""
         group = 1 if device.is_cpu else 1 << min(_WORK_GROUP, device.max_work_group).bit_length() - 1
-        items = vector_items(device, arithmetic)
+        items = vector_items(device, arithmetic.result)
         most = min(group, device.portability.lane_width, _LANES)
         lanes = 1
         while 2 * lanes <= most and 2 * lanes * items <= n_inner:
@@ -97,21 +97,20 @@ class Sampled(ProductKernel):
         return replace(self, work_group=group, lanes=lanes, portability=self.portability.at_most(lanes)) if group else None
 
 
-def vector_items(device: Device, arithmetic: Arithmetic) -> int:
+def vector_items(device: Device, result: np.dtype[Any]) -> int:
     """Return how many adjacent values a work-item takes at a time."""
-    return min(max((_CPU_BYTES if device.is_cpu else _BYTES) // arithmetic.result.itemsize, 1), 16)
+    return min(max((_CPU_BYTES if device.is_cpu else _BYTES) // result.itemsize, 1), 16)
 
 
-def _loads(device: Device, items: int, *dense: cl_array.Array) -> str:
-    """Return how adjacent values of matrices are loaded."""
-    if device.is_cpu:
-        return "vectors"
-    return "aligned" if all(_is_aligned(each, items * each.dtype.itemsize) for each in dense) else "single"
+def _are_aligned(device: Device, X: cl_array.Array, Y: cl_array.Array) -> bool:
+    """Return whether rows of X and columns of Y begin at multiples of what a work-item takes at a time."""
+    items = vector_items(device, np.result_type(X.dtype, Y.dtype))
+    return all(_is_aligned(each, axis, items * each.dtype.itemsize) for axis, each in enumerate((X, Y)))
 
 
-def _is_aligned(X: cl_array.Array, vector: int) -> bool:
-    """Return whether the rows of a matrix begin at multiples of so many bytes; of the host's memory this is not known."""
-    begins = X.offset % vector == 0 and (X.strides[0] % vector == 0 or X.shape[0] < 2)
+def _is_aligned(X: cl_array.Array, axis: int, vector: int) -> bool:
+    """Return whether steps along an axis begin at multiples of so many bytes; of the host's memory this is not known."""
+    begins = X.offset % vector == 0 and (X.strides[axis] % vector == 0 or X.shape[axis] < 2)
     memory = X.base_data
     return begins and isinstance(memory, cl.MemoryObjectHolder) and not memory.flags & cl.mem_flags.USE_HOST_PTR
 
@@ -161,7 +160,7 @@ def sddmm(M: MatrixT, X: cl_array.Array | npt.ArrayLike, Y: cl_array.Array | npt
         raise ValueError(f"Y: must have {x.shape[1]} rows, as X has columns, has shape {y.shape} (dimension mismatch)")
     result = np.result_type(x.dtype, y.dtype)
     require_results(M.queue, f"{x.dtype} times {y.dtype}", result)
-    values = _sampled(M.queue, M.indices, M.indptr, _with_adjacent_rows(M.queue, x), _with_adjacent_rows(M.queue, y.T))
+    values = _sampled(M.queue, M.indices, M.indptr, _with_adjacent(M.queue, x, 1), _with_adjacent(M.queue, y, 0))
     return M.assembled(M.structure, values)
 
 
@@ -182,11 +181,13 @@ def _operand(M: Any, name: str, given: Any) -> cl_array.Array:
     return cast("cl_array.Array", values)
 
 
-def _with_adjacent_rows(queue: cl.CommandQueue, X: cl_array.Array) -> cl_array.Array:
-    """Return a matrix whose rows have adjacent values: itself, or a copy."""
-    item = X.dtype.itemsize
-    suits = (X.strides[1] == item or X.shape[1] < 2) and X.strides[0] >= 0
-    return X if suits and X.strides[0] % item == 0 and X.offset % item == 0 else dense_values(queue, X, "positive", X.dtype)
+def _with_adjacent(queue: cl.CommandQueue, X: cl_array.Array, axis: int) -> cl_array.Array:
+    """Return a matrix whose values are adjacent along an axis, by rows (1) or columns (0): itself, or a copy."""
+    item, step = X.dtype.itemsize, X.strides[1 - axis]
+    suits = (X.strides[axis] == item or X.shape[axis] < 2) and step >= 0
+    if suits and step % item == 0 and X.offset % item == 0:
+        return X
+    return dense_values(queue, X, "positive", X.dtype) if axis else dense_values(queue, X.T, "positive", X.dtype).T
 
 
 def _sampled_by_host(
@@ -195,7 +196,7 @@ def _sampled_by_host(
     """Return the result of `_sampled`, computed by NumPy."""
     columns, begins = fetched(indices, queue), fetched(indptr, queue)
     rows = np.repeat(np.arange(begins.size - 1), np.diff(begins))
-    x, y = (dense_values(queue, each, "positive", each.dtype).get(queue) for each in (X, Y))
+    x, y = (dense_values(queue, each, "positive", each.dtype).get(queue) for each in (X, Y.T))
     dtype = np.result_type(x, y)
     found = np.einsum("ek,ek->e", x[rows].astype(dtype), y[columns].astype(dtype))
     return placed(queue, "values", found.astype(dtype))
@@ -205,24 +206,34 @@ def _sampled_by_host(
 def _sampled(
     queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Array, X: cl_array.Array, Y: cl_array.Array
 ) -> cl_array.Array:
-    """Return the products of rows of X and of Y, at the places of a structure; rows of both have adjacent values."""
-    n, arithmetic = indices.size, Arithmetic(X.dtype.name, Y.dtype.name, indptr.dtype.name)
-    values = allocated(queue, "values of the sampled product", n, arithmetic.result)
+    """Return the products of rows of X and columns of Y, at the places of a structure; values of each are adjacent."""
+    n, (n_rows, n_inner), index = indices.size, X.shape, indptr.dtype
+    chain = Chain(queue, indices, indptr, X, Y)
+    are_aligned = chain.device.is_cpu or _are_aligned(chain.device, X, Y)
+    kind = Sampled, X.dtype, Y.dtype, index, n_inner, are_aligned
+    built, at_once, dtype = chain.worked_out(kind, lambda: _kernel(chain, *kind[1:]))
+    values = allocated(queue, "values of the sampled product", n, dtype)
     if not n:
         return values
-    rows = rows_of(queue, indptr, n)
-    chain = Chain(queue, indices, rows, X, Y)
-    items = vector_items(chain.device, arithmetic)
-    record = Sampled.legal(chain.device, arithmetic, X.shape[1], _loads(chain.device, items, X, Y))
-    built, taken = chain.build_once(record, lambda: record)
-    at_once = taken.work_group // taken.lanes * taken.entries
-    turns = min(
-        max(n // (at_once * chain.device.compute_units * _GROUPS_PER_UNIT), 1), _CPU_TURNS if chain.device.is_cpu else _TURNS
-    )
-    span = at_once * turns
-    dense = [(each, *(np.uint64(part // each.dtype.itemsize) for part in (each.offset, each.strides[0]))) for each in (X, Y)]
-    chain.launch(
-        built, -(-n // span), np.uint64(n), np.uint64(X.shape[1]), np.uint64(span), *dense[0], *dense[1], rows, indices, values
-    )
+    note_asked((built,))
+    most = _CPU_TURNS if chain.device.is_cpu else _TURNS
+    span = at_once * min(max(n // (at_once * chain.device.compute_units * _GROUPS_PER_UNIT), 1), most)
+    dense = [
+        (each.base_data, np.uint64(each.offset // each.dtype.itemsize), np.uint64(each.strides[axis] // each.dtype.itemsize))
+        for axis, each in enumerate((X, Y))
+    ]
+    sizes = np.uint64(n), index.type(n_rows), np.uint64(n_inner), np.uint64(span)
+    arrays = indptr.base_data, indices.base_data, values.base_data
+    chain.launch_with(built, built.sizes(-(-n // span)), [*sizes, *dense[0], *dense[1], *arrays])
     chain.finish(values)
     return values
+
+
+def _kernel(
+    chain: Chain, x: np.dtype[Any], y: np.dtype[Any], index: np.dtype[Any], n_inner: int, are_aligned: bool
+) -> tuple[Built, int, np.dtype[Any]]:
+    """Return the built kernel, how many entries a work-group of it takes at a time, and the dtype of the result."""
+    arithmetic = Arithmetic(x.name, y.name, index.name)
+    loads = "vectors" if chain.device.is_cpu else "aligned" if are_aligned else "single"
+    built, record = chain.build(Sampled.legal(chain.device, arithmetic, n_inner, loads))
+    return built, record.work_group // record.lanes * record.entries, arithmetic.result

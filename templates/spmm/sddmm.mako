@@ -1,17 +1,19 @@
 <%doc>
 values[e] = X[row] . Y[column] for each entry e of a pattern: a product of dense matrices, at the places of a sparse one. A
 work-group takes adjacent entries, as rows that follow one another share columns. `lanes` consecutive work-items take `entries` of
-them at a time, and each `items` adjacent values of the rows; entries of one row of X share what is loaded of it.
+them at a time, and each `items` adjacent values of the rows; entries of one row of X share what is loaded of it. The row of a
+work-group's first entry is searched for among all, that of a later one from the row of the one before.
 
 Source        own; sampled dense-dense matrix multiplication
 Index space   teams of lanes; a work-group has `span` entries
-Inputs        rows and columns of the entries; X and Y with n_inner adjacent values to a row, x_step and y_step values apart; with
-              loads "aligned", rows begin at multiples of `items` values
+Inputs        indptr and columns; X and Y with n_inner adjacent values to a row, x_step and y_step values apart; with loads
+              "aligned", rows begin at multiples of `items` values
 Local memory  none; lanes of an entry exchange within a sub-group
 Result        deterministic: products are always added in the same order
 </%doc>
 #define MAX_LANES ${lanes}
 #include "lanes_t.cl"
+#include "row_of.cl"
 <%
     vectors = loads != "single"
     first = ".s0" if vectors else "_0"
@@ -51,19 +53,24 @@ Result        deterministic: products are always added in the same order
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
-    const ulong n, const ulong n_inner, const ulong span,
+    const ulong n, const I n_rows, const ulong n_inner, const ulong span,
     global const A_VALUE *restrict x_base, const ulong x_offset, const ulong x_step,
     global const X_VALUE *restrict y_base, const ulong y_offset, const ulong y_step,
-    global const I *restrict rows, global const I *restrict columns, global T *restrict values)
+    global const I *restrict indptr, global const I *restrict columns, global T *restrict values)
 {
     const uint lane = get_local_id(0) % ${lanes}, team = get_local_id(0) / ${lanes};
     const ulong begin = get_group_id(0) * span, end = min(n, begin + span);
+    I row = row_of(indptr, 0, n_rows - 1, n_rows / 2 + 1, (I)begin);
     // All teams of a work-group take as many turns, as their lanes exchange: those beyond the end repeat the last entry.
     for (ulong first = begin; first < end; first += ${work_group // lanes * entries}) {
         const ulong e = first + team * ${entries}ul;
 % for u in range(entries):
         const ulong e_${u} = min(e + ${u}, end - 1);
-        const I row_${u} = rows[e_${u}];
+% if u == 0:
+        const I row_0 = row_of(indptr, row, n_rows - 1, 1, (I)e_0);
+% else:
+        const I row_${u} = (I)e_${u} < indptr[row_${u - 1} + 1] ? row_${u - 1} : row_of(indptr, row_${u - 1}, n_rows - 1, 1, (I)e_${u});
+% endif
         global const A_VALUE *restrict x_${u} = x_base + x_offset + (ulong)row_${u} * x_step;
         global const X_VALUE *restrict y_${u} = y_base + y_offset + (ulong)columns[e_${u}] * y_step;
 % if vectors:
@@ -83,6 +90,7 @@ ${products(False)}\
 % else:
 ${products(False)}\
 % endif
+        row = row_${entries - 1};
         local T *box = 0;
 % for u in range(entries):
 % for i in range(1, items):

@@ -1,7 +1,7 @@
 <%doc>
 The transposed of a small matrix: entries are counted by column, a scan tells where those of each column begin, and each entry
-goes there. One work-item takes them in order, so they stay in order. Several take as many entries at a time as they are; an entry's
-place then follows from the number of those before it that have its column.
+goes there. One work-item takes them in order, so they stay in order. Several take as many entries at a time as they are; a place
+then follows from the number of entries before it that have its column.
 
 Source        counting sort
 Index space   one work-group
