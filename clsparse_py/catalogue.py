@@ -444,6 +444,7 @@ def _of_aggregation(device: Device, arithmetic: Arithmetic) -> dict[str, program
     """Return the records of smoothed aggregation, for values of the arithmetic's result, or float32 for integers."""
     group, tile, index = min(128, device.max_work_group), work_group_of(device), arithmetic.index
     dtype = arithmetic.result.name if arithmetic.result.kind in "fc" else "float32"
+    prolongator = aggregation.Prolongator(tile, index, dtype, "make")
     return {
         "aggregation/advance": aggregation.Advance(group, index, "step"),
         **{f"aggregation/advance:{phase}": aggregation.Advance(group, index, phase) for phase in ("count", "step")},
@@ -454,6 +455,8 @@ def _of_aggregation(device: Device, arithmetic: Arithmetic) -> dict[str, program
         "aggregation/join:far": aggregation.Join(group, index, False),
         "aggregation/nodes": aggregation.Nodes(group, index, dtype),
         "aggregation/orthonormal": aggregation.Orthonormal(min(64, group), index, dtype),
+        "aggregation/prolongator": prolongator,
+        **{f"aggregation/prolongator:{phase}": replace(prolongator, phase=phase) for phase in ("pack", "values")},
         "aggregation/roots": aggregation.Roots(group, index),
         "aggregation/smoothing": aggregation.Smoothing(tile, index, dtype),
         "aggregation/strength": aggregation.Strength(tile, index, dtype),

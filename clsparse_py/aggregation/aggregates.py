@@ -11,6 +11,7 @@ from pyopencl import array as cl_array
 from clsparse_py.aggregation.kernels import Advance, Begin, Choose, Join, Roots
 from clsparse_py.arithmetic import name_of
 from clsparse_py.by_host import or_by_host, placed
+from clsparse_py.construct.tiles import work_group_of
 from clsparse_py.launch import Chain, spread
 from clsparse_py.memory import allocated
 from clsparse_py.primitives.scan import enqueue_scan, summed
@@ -104,16 +105,16 @@ def aggregates(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array
     queue : pyopencl.CommandQueue
         In order.
     indices, indptr : pyopencl.array.Array
-        Of a symmetric structure; entries on the diagonal do not count.
+        In canonical format, of a symmetric structure; entries on the diagonal do not count.
     """
     chain, index, n = Chain(queue, indices, indptr), indptr.dtype, indptr.size - 1
-    group, name = min(128, chain.device.max_work_group), name_of(indptr.dtype)
+    group, name = work_group_of(chain.device), name_of(indptr.dtype)
     begin, roots, near, far = (
         chain.build(each)[0]
         for each in (Begin(group, name), Roots(group, name), Join(group, name, True), Join(group, name, False))
     )
     is_cpu = chain.device.is_cpu
-    choose, _ = chain.build(Choose(1 if is_cpu else group, name, is_cpu))
+    choose, _ = chain.build(Choose(group, name, is_cpu))
     phases = () if is_cpu else tuple(chain.build(Advance(group, name, phase))[0] for phase in ("count", "step"))
     groups, sizes = spread(chain.device, n, group, 64)
     state, numbers = allocated(queue, "states", n, np.dtype(np.uint32)), chain.scratch(n, index)

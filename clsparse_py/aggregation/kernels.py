@@ -12,7 +12,9 @@ from clsparse_py.krylov.sweep import numbers
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfPhase, OfStructure
 
-__all__ = ["Advance", "Begin", "Choose", "Join", "Nodes", "Orthonormal", "Roots", "Smoothing", "Strength", "Tentative"]
+__all__ = [
+    "Advance", "Begin", "Choose", "Join", "Nodes", "Orthonormal", "Prolongator", "Roots", "Smoothing", "Strength", "Tentative",
+]  # fmt: skip
 
 #: Neighbours of a node whose aggregates are counted.
 _MOST = 32
@@ -152,3 +154,26 @@ class Smoothing(_OfNumbers):
     """Parameters of ``templates/aggregation/smoothing.mako``."""
 
     template = "aggregation/smoothing"
+
+
+@dataclass(frozen=True)
+class Prolongator(_OfNumbers):
+    """Parameters of ``templates/aggregation/prolongator.mako``. Phases are "make", "pack" and "values".
+
+    Attributes
+    ----------
+    phase : str
+    """
+
+    template = "aggregation/prolongator"
+
+    phase: str
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{super().name}_{self.phase}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "phase": self.phase}

@@ -11,6 +11,7 @@ from clsparse_py.aggregation.aggregates import Aggregates
 from clsparse_py.aggregation.kernels import Orthonormal, Tentative
 from clsparse_py.arithmetic import name_of
 from clsparse_py.by_host import or_by_host, placed
+from clsparse_py.construct.tiles import work_group_of
 from clsparse_py.launch import Chain, spread
 from clsparse_py.matrix import Matrix, Structure
 from clsparse_py.memory import allocated
@@ -25,7 +26,13 @@ Parts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
 
 
 def _by_host(
-    queue: cl.CommandQueue, joined: cl_array.Array, place: cl_array.Array, candidates: cl_array.Array, block: int, n: int
+    queue: cl.CommandQueue,
+    joined: cl_array.Array,
+    place: cl_array.Array,
+    candidates: cl_array.Array,
+    block: int,
+    n: int,
+    n_joined: int,  # noqa: ARG001 - of the kernels
 ) -> tuple[Parts, cl_array.Array]:
     """Return the result of `_tentative`, computed by NumPy."""
     of, before, given = (fetched(each, queue) for each in (joined, place, candidates))
@@ -57,16 +64,21 @@ def _by_host(
 
 @or_by_host(_by_host)
 def _tentative(
-    queue: cl.CommandQueue, joined: cl_array.Array, place: cl_array.Array, candidates: cl_array.Array, block: int, n: int
+    queue: cl.CommandQueue,
+    joined: cl_array.Array,
+    place: cl_array.Array,
+    candidates: cl_array.Array,
+    block: int,
+    n: int,
+    n_joined: int,
 ) -> tuple[Parts, cl_array.Array]:
     """Return the parts of the prolongator, and the coarse candidates."""
     chain, index, dtype = Chain(queue, joined, place, candidates), place.dtype, candidates.dtype
     n_rows = joined.size * block
     columns = candidates.size // n_rows
-    group, types = min(128, chain.device.max_work_group), (name_of(index), name_of(dtype))
+    group, types = work_group_of(chain.device), (name_of(index), name_of(dtype))
     fill, _ = chain.build(Tentative(group, *types))
     orthonormal, _ = chain.build(Orthonormal(min(64, group), *types))
-    n_joined = int(chain.read(place, 1, joined.size)[0])
     nnz = n_joined * block * columns
     values, indices = allocated(queue, "values", nnz, dtype), allocated(queue, "indices", nnz, index)
     indptr, members = allocated(queue, "indptr", n_rows + 1, index), allocated(queue, "members", n_joined, index)
@@ -103,7 +115,7 @@ def tentative_prolongator(
     """
     n_nodes, columns = of.joined.size, candidates.shape[1]
     flat = candidates.reshape(candidates.size)  # type: ignore[no-untyped-call] # PyOpenCL's
-    (values, indices, indptr), coarse = _tentative(queue, of.joined, of.place, flat, block, of.n)
+    (values, indices, indptr), coarse = _tentative(queue, of.joined, of.place, flat, block, of.n, of.n_joined)
     shape = n_nodes * block, of.n * columns
     T = Matrix.assembled(Structure.canonical(queue, shape, indices, indptr), values)
     return T, coarse.reshape(of.n * columns, columns)  # type: ignore[no-untyped-call] # PyOpenCL's

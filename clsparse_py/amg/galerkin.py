@@ -12,7 +12,7 @@ from clsparse_py.errors import require_name
 from clsparse_py.hosted import queue_in
 from clsparse_py.set_once import SetOnce
 
-__all__ = ["RapPlan", "rap_plan"]
+__all__ = ["RapPlan", "planned_rap", "rap_plan"]
 
 Order = Literal["auto", "R(AP)", "(RA)P"]
 
@@ -107,6 +107,14 @@ def rap_plan(R: Any, A: Any, P: Any, *, order: Order = "auto") -> RapPlan:
         return RapPlan(first, spgemm_plan(R, first()), chosen, products)
     first = spgemm_plan(R, A)
     return RapPlan(first, spgemm_plan(first(), P), chosen, products)
+
+
+def planned_rap(R: csr_array, A: csr_array, P: csr_array) -> tuple[RapPlan, csr_array]:
+    """Return a plan of ``R (A P)`` and the product, of which ``A P`` is made once for both."""
+    first = spgemm_plan(A, P)
+    product = first()
+    last = spgemm_plan(R, product)
+    return RapPlan(first, last, "R(AP)", {}), last()
 
 
 def _products(X: csr_array, Y: csr_array, other: csr_array, *, left: bool) -> float:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from pyopencl import array as cl_array
 
+from clsparse_py._spmv import kept_plan
 from clsparse_py.aggregation.graph import smoothing_values
 from clsparse_py.amg.products import all_sum_of, own_block, product
 from clsparse_py.amg.smoothers import Smoother
@@ -24,8 +25,9 @@ from clsparse_py.reductions.sums import diagonal_on_device
 
 __all__ = ["Level"]
 
-#: Products with A that find its largest eigenvalue.
-_STEPS = 15
+#: Products with A that find its largest eigenvalue: for grids, elasticity and ten real matrices it is at most 6 % too small, and
+#: conjugate gradients take the iterations that they take after 15, or one less.
+_STEPS = 8
 
 
 @dataclasses.dataclass(eq=False)
@@ -80,6 +82,10 @@ class Level:
             Sweeps(chain, A.shape[0], A.dtype, passes.LAYOUT).bind(passes.INVERSE, d=diagonal, inverse=self._inverse)()
         return self._inverse
 
+    def longest_row(self) -> int:
+        """Return the entries of the longest row of a matrix of one device, which the plan of its product knows."""
+        return kept_plan(self.A).features.longest
+
     def rho(self) -> float:
         """Return about the largest eigenvalue of D^-1 A; found at the first call.
 
@@ -105,6 +111,21 @@ class Level:
         if isinstance(self.A, Divided):
             self.A.raise_alike(error)
         raise error
+
+    def relaxed(self, x: cl_array.Array, omega: float, iterations: int) -> cl_array.Array:
+        """Return a vector, or one column, after steps of the Jacobi method to ``A x = 0``."""
+        A, gain = self.A, omega / self.rho()
+        queue = in_order(A.queue)
+        for event in Chain(queue, x).wait_for or ():
+            event.wait()
+        sweeps = Sweeps(Chain(queue), x.size, x.dtype, passes.LAYOUT)
+        sweeps.fill(sweeps.scalars, -gain)
+        found, q = sweeps.vector(), sweeps.vector()
+        sweeps.copy(found, x)
+        commands = product(queue, A, found, q), sweeps.bind(passes.JACOBI_OF_RESIDUAL, r=q, inverse=self.inverse(), x=found)
+        for command in iterations * commands:
+            command()
+        return found.reshape(x.shape)  # type: ignore[no-any-return, no-untyped-call] # PyOpenCL's
 
     def smoothing(self, omega: float) -> Any:
         """Return the matrix ``1 - omega / rho D^-1 A``, of A's structure."""

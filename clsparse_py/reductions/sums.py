@@ -21,7 +21,7 @@ from clsparse_py.device import describe
 from clsparse_py.elementwise.union import canonical_parts
 from clsparse_py.elementwise.values import scaled
 from clsparse_py.errors import DtypeError
-from clsparse_py.launch import Chain
+from clsparse_py.launch import Chain, spread
 from clsparse_py.matrix import Matrix
 from clsparse_py.memory import allocated, arena_of
 from clsparse_py.placement import value_dtype
@@ -328,9 +328,10 @@ def _diagonal(
     data, indices, indptr = parts
     chain, index = Chain(queue, *parts), indptr.dtype.type
     n, row, column = places
-    built, record = chain.build(Diagonal(min(128, chain.device.max_work_group), name_of(indptr.dtype), name_of(data.dtype)))
+    group = 1 if chain.device.is_cpu else min(128, chain.device.max_work_group)
+    built, _ = chain.build(Diagonal(group, name_of(indptr.dtype), name_of(data.dtype)))
     found = allocated(queue, "diagonal", n, data.dtype, data.allocator)
-    sizes = np.uint64(n), index(row), index(column), np.uint32(is_sorted)
-    chain.launch(built, -(-n // record.work_group), *sizes, indptr, indices, data, found)
+    groups, sizes = spread(chain.device, n, group, 64)
+    chain.launch(built, groups, *sizes, index(row), index(column), np.uint32(is_sorted), indptr, indices, data, found)
     chain.finish(found)
     return found

@@ -2,7 +2,7 @@
 What is known of each node of a graph before any is chosen: whether it has a neighbour, and how far before it the first one lies.
 
 Index space   work-items that stride over the nodes, or take adjacent ones: `spread` says which
-Inputs        a valid structure; entries on the diagonal are no neighbours
+Inputs        a structure in canonical format; entries on the diagonal are no neighbours
 Output        state: 1 for nodes with a neighbour, else 0; reach: the number of the node less that of its first neighbour, or 0
 Local memory  none
 Result        exact
@@ -14,15 +14,9 @@ void ${name}(
 {
     const ulong begin = get_global_id(0) * stride, end = min(n, begin + span);
     for (ulong node = begin; node < end; node += step) {
-        const I stop = indptr[node + 1];
-        I first = (I)node;
-        uint has_neighbour = 0;
-        for (I k = indptr[node]; k < stop; ++k) {
-            const I other = indices[k];
-            has_neighbour |= other != (I)node;
-            first = min(first, other);
-        }
-        state[node] = has_neighbour;
-        reach[node] = (I)node - first;
+        const I begins = indptr[node], length = indptr[node + 1] - begins;
+        const I first = length > 0 ? indices[begins] : (I)node;
+        state[node] = length > 1 || first != (I)node;
+        reach[node] = (I)node - min(first, (I)node);
     }
 }

@@ -183,6 +183,27 @@ def test_refresh_is_another_set_up(wide: cl.CommandQueue) -> None:
         ml.refresh(other.data * 1j)
 
 
+def test_prolongators_are_those_of_products(
+    wide: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch, take_for: Callable[[str], None]
+) -> None:
+    for kind, dtype in (("cpu", np.float64), ("gpu", np.complex128)):
+        take_for(kind)
+        # Some rows are in no aggregate, and their neighbours have none there.
+        host = scipy.sparse.block_diag([grid(12, dtype), scipy.sparse.diags_array([3.0, 5.0])], format="csr")
+        for degree in (1, 2):
+            options = {"smooth": ("jacobi", {"degree": degree}), "max_coarse": 30}
+            found = solver(wide, host, **options)
+            found.refresh(2 * host.data)
+            with monkeypatch.context() as patched:
+                patched.setattr("clsparse_py.amg.setup.MAX_ROW", {True: 0, False: 0})
+                wanted = solver(wide, host, **options)
+                wanted.refresh(2 * host.data)
+            P, Q = found.levels[0].P.get(), wanted.levels[0].P.get()
+            np.testing.assert_array_equal(P.indptr, Q.indptr)
+            np.testing.assert_array_equal(P.indices, Q.indices)
+            np.testing.assert_allclose(P.data, Q.data, atol=1e-13)
+
+
 def test_systems_that_are_no_good_end(wide: cl.CommandQueue) -> None:
     host = grid()
     ml, b = solver(wide, host), np.ones(576)
@@ -326,6 +347,7 @@ def test_the_host_takes_over_if_kernels_are_refused(default: cl.CommandQueue, mo
     found = solver(wide, host)
     again = amg.smoothed_aggregation_solver(blocks, max_coarse=10, strength=("symmetric", {"theta": 0.1}))
     for one, other in ((wanted, found), (of_blocks, again)):
+        other.refresh(one.levels[0].A.data)
         for level, of_host in zip(one.levels, other.levels, strict=True):
             np.testing.assert_allclose(level.A.toarray(), of_host.A.toarray(), atol=1e-12)
     norms: list[float] = []

@@ -38,6 +38,7 @@ def cycled(n: int, group: int, dtype: np.dtype[Any], index: type[Any], kind: str
         ml = amg.smoothed_aggregation_solver(
             A, strength=("symmetric", {"theta": 0.1}), presmoother=smoother, postsmoother=smoother, max_coarse=n // 3
         )
+        ml.refresh(ml.levels[0].A.data)
         residuals: list[float] = []
         x = ml.solve(b, maxiter=2, tol=0, cycle=cycle, residuals=residuals)
     assert len(ml.levels) > 1

@@ -1,0 +1,81 @@
+<%doc>
+A prolongator smoothed by a step of the Jacobi method, P = (1 - gain D^-1 A) T, for a T of at most one entry a row, such as that of
+one candidate. `make`: rows of P, each in the room of A's row; `pack`: rows moved together; `values`: those of a P that is there.
+
+Source        Vanek, Mandel and Brezina, "Algebraic multigrid by smoothed aggregation for second and fourth order elliptic
+              problems"
+Index space   work-items that stride over the rows, or take adjacent ones: `spread` says which
+Inputs        A in canonical format; inverse: that of its diagonal D, 0 for rows that are not smoothed; T: its parts, and whether
+              each of its rows has an entry. `pack`: rows in their rooms. `pack`, `values`: the row pointers of P
+Output        `make`: columns that ascend, sums, and how many there are in each row; else P
+Local memory  none
+Result        deterministic
+</%doc>
+kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
+void ${name}(
+    const ulong n, const ulong stride, const ulong step, const ulong span, global const I *restrict indptr,
+% if phase == "pack":
+    global const I *restrict loose_columns, global const T *restrict loose_sums, global const I *restrict pointers,
+    global I *restrict columns, global T *restrict sums)
+% else:
+    global const I *restrict indices, global const T *restrict values, global const T *restrict inverse, const R gain,
+    const uint whole, global const I *restrict t_pointers, global const I *restrict t_columns, global const T *restrict t_values,
+% if phase == "make":
+    global I *restrict counts, global I *restrict columns, global T *restrict sums)
+% else:
+    global const I *restrict pointers, global const I *restrict columns, global T *restrict sums)
+% endif
+% endif
+{
+    const ulong first_row = get_global_id(0) * stride, end = min(n, first_row + span);
+    for (ulong row = first_row; row < end; row += step) {
+        const I first = indptr[row];
+% if phase == "pack":
+        const I begin = pointers[row], length = pointers[row + 1] - begin;
+        for (I k = 0; k < length; ++k) {
+            columns[begin + k] = loose_columns[first + k];
+            sums[begin + k] = loose_sums[first + k];
+        }
+% else:
+        const I stop = indptr[row + 1];
+        const T scale = inverse[row];
+        I place = 0;
+% if phase == "make":
+        const I begin = first;
+        I length = 0;
+% else:
+        const I begin = pointers[row], length = pointers[row + 1] - begin;
+        for (I k = 0; k < length; ++k)
+            sums[begin + k] = ZERO;
+% endif
+        for (I k = first; k < stop; ++k) {
+            const I near = indices[k], at = whole ? near : t_pointers[near];
+            if (!whole && t_pointers[near + 1] == at)
+                continue;
+            const I column = t_columns[at];
+            const T term = times(of_real(near == (I)row) - times(scale, values[k]) * gain, t_values[at]);
+            // Neighbours are in one aggregate as a rule.
+            if (length == 0 || columns[begin + place] != column) {
+                place = length;
+                while (place > 0 && columns[begin + place - 1] >= column)
+                    --place;
+% if phase == "make":
+                if (place == length || columns[begin + place] != column) {
+                    for (I after = length; after > place; --after) {
+                        columns[begin + after] = columns[begin + after - 1];
+                        sums[begin + after] = sums[begin + after - 1];
+                    }
+                    columns[begin + place] = column;
+                    sums[begin + place] = ZERO;
+                    ++length;
+                }
+% endif
+            }
+            sums[begin + place] += term;
+        }
+% if phase == "make":
+        counts[row] = length;
+% endif
+% endif
+    }
+}
