@@ -13,7 +13,7 @@ from clsparse_py.arithmetic import name_of
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.construct.tiles import work_group_of
 from clsparse_py.launch import Chain, spread
-from clsparse_py.matrix import Matrix, Structure
+from clsparse_py.matrix import Matrix, MatrixT, Structure
 from clsparse_py.memory import allocated, submit
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.transfer import fetched
@@ -113,7 +113,7 @@ def _parts(A: Matrix) -> Parts:
     return A.data, A.indices, A.indptr
 
 
-def smoothed_prolongator(queue: cl.CommandQueue, A: Matrix, inverse: cl_array.Array, gain: float, T: Matrix) -> Matrix:
+def smoothed_prolongator(queue: cl.CommandQueue, A: MatrixT, inverse: cl_array.Array, gain: float, T: Matrix) -> MatrixT:
     """Return ``P = (1 - gain D^-1 A) T``, of A's class; waits.
 
     Parameters
