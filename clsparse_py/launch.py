@@ -18,7 +18,7 @@ from clsparse_py.memory import allocated, arena_of, array_of, note_use, note_wri
 from clsparse_py.transfer import from_host, in_place, pending
 from clsparse_py.workspace import current
 
-__all__ = ["Chain", "Command", "enqueue_fill", "spread"]
+__all__ = ["Chain", "Command", "enqueue_copy", "enqueue_fill", "spread"]
 
 #: Numbers that are kept as zeros together.
 _COUNTERS = 1024
@@ -59,6 +59,30 @@ def enqueue_fill(
     if isinstance(to, cl.MemoryObjectHolder):
         return submit("a fill", cl.enqueue_fill_buffer, queue, to, pattern, 0, n_bytes, wait_for)
     return submit("a fill", cl.enqueue_svm_memfill, queue, to, pattern, n_bytes, wait_for)
+
+
+def enqueue_copy(
+    queue: cl.CommandQueue,
+    target: Any,
+    source: Any,
+    n_bytes: int,
+    target_begin: int,
+    source_begin: int,
+    wait_for: list[cl.Event] | None,
+) -> cl.Event:
+    """Enqueue a copy of some bytes, one or more, between the memory of two arrays."""
+    to, to_begin = _part(target, target_begin, n_bytes)
+    of, begin = _part(source, source_begin, n_bytes)
+    named: dict[str, Any] = {"wait_for": wait_for}
+    if isinstance(to, cl.MemoryObjectHolder) and isinstance(of, cl.MemoryObjectHolder):
+        named |= {"byte_count": n_bytes, "src_offset": begin, "dst_offset": to_begin}
+    elif isinstance(to, cl.MemoryObjectHolder):
+        of, named = of.mem, named | {"dst_offset": to_begin, "is_blocking": False}
+    elif isinstance(of, cl.MemoryObjectHolder):
+        to, named = to.mem, named | {"src_offset": begin, "is_blocking": False}
+    else:
+        named["is_blocking"] = False
+    return submit("a copy", cl.enqueue_copy, queue, to, of, **named)
 
 
 class Command(Protocol):
@@ -122,6 +146,10 @@ class Chain:
             The device, or the workspace that is counted, has not so much; the message says how much that is.
         """
         return allocated(self.queue, "workspace", max(n, 1), dtype)
+
+    def seen_as(self, array: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
+        """Return an array of one dimension whose entries commands read and write as another type of the same size."""
+        return array_of(self.queue, array.size, dtype, array.base_data)
 
     def counters(self, n: int) -> cl_array.Array:
         """Return ``n`` zeros, uint32, that commands of this chain may count in.
@@ -191,20 +219,8 @@ class Chain:
 
     def copy_bytes(self, target: Any, source: Any, n_bytes: int, target_begin: int = 0, source_begin: int = 0) -> None:
         """Enqueue a copy between the memory of two arrays."""
-        if n_bytes <= 0:
-            return
-        to, to_begin = _part(target, target_begin, n_bytes)
-        of, begin = _part(source, source_begin, n_bytes)
-        named: dict[str, Any] = {"wait_for": self.wait_for}
-        if isinstance(to, cl.MemoryObjectHolder) and isinstance(of, cl.MemoryObjectHolder):
-            named |= {"byte_count": n_bytes, "src_offset": begin, "dst_offset": to_begin}
-        elif isinstance(to, cl.MemoryObjectHolder):
-            of, named = of.mem, named | {"dst_offset": to_begin, "is_blocking": False}
-        elif isinstance(of, cl.MemoryObjectHolder):
-            to, named = to.mem, named | {"src_offset": begin, "is_blocking": False}
-        else:
-            named["is_blocking"] = False
-        self._add(submit("a copy", cl.enqueue_copy, self.queue, to, of, **named))
+        if n_bytes > 0:
+            self._add(enqueue_copy(self.queue, target, source, n_bytes, target_begin, source_begin, self.wait_for))
 
     def sent(self, values: np.ndarray[Any, Any]) -> cl_array.Array:
         """Return a device array with the values of a contiguous host array, or on its memory; the host does not wait for a copy.

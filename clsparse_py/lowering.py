@@ -7,6 +7,7 @@ kind, on a chain that records the commands; every call of that kind then repeats
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -16,7 +17,7 @@ from pyopencl import array as cl_array
 from typing_extensions import override
 
 from clsparse_py import programs
-from clsparse_py.launch import Chain, Command, enqueue_fill
+from clsparse_py.launch import Chain, Command, enqueue_copy, enqueue_fill
 from clsparse_py.memory import scratch
 
 __all__ = ["Lowered", "lower", "run"]
@@ -33,13 +34,17 @@ class _Operand(cl_array.Array):
 class _Launch:
     """A recorded launch: the kernel, and the places of its arguments in the table of all arguments."""
 
-    __slots__ = ("_built", "_places", "_sizes")
+    __slots__ = ("_built", "_pick", "_sizes")
 
     def __init__(self, built: programs.Built, groups: int, places: list[int]) -> None:
-        self._built, self._sizes, self._places = built, built.sizes(groups), places
+        self._built, self._sizes = built, built.sizes(groups)
+        # In half of the time that a list of them takes; of one place alone it would not be a tuple.
+        self._pick: Callable[[list[Any]], tuple[Any, ...]] = (
+            operator.itemgetter(*places) if len(places) > 1 else lambda table: tuple([table[place] for place in places])
+        )
 
     def enqueue(self, queue: cl.CommandQueue, table: list[Any], wait_for: list[cl.Event] | None) -> cl.Event:
-        return self._built.enqueue(queue, self._sizes, [table[place] for place in self._places], wait_for)
+        return self._built.enqueue(queue, self._sizes, self._pick(table), wait_for)
 
 
 class _Fill:
@@ -52,6 +57,18 @@ class _Fill:
 
     def enqueue(self, queue: cl.CommandQueue, table: list[Any], wait_for: list[cl.Event] | None) -> cl.Event:
         return enqueue_fill(queue, table[self._place], self._pattern, self._n_bytes, wait_for)
+
+
+class _Copy:
+    """A recorded copy: some bytes of an array, from one byte on, to another from a byte on."""
+
+    __slots__ = ("_begins", "_n_bytes", "_source", "_target")
+
+    def __init__(self, target: int, source: int, n_bytes: int, begins: tuple[int, int]) -> None:
+        self._target, self._source, self._n_bytes, self._begins = target, source, n_bytes, begins
+
+    def enqueue(self, queue: cl.CommandQueue, table: list[Any], wait_for: list[cl.Event] | None) -> cl.Event:
+        return enqueue_copy(queue, table[self._target], table[self._source], self._n_bytes, *self._begins, wait_for)
 
 
 class _Scratch(_Operand):
@@ -86,6 +103,11 @@ class _Recorder(Chain):
         return found
 
     @override
+    def seen_as(self, array: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
+        assert type(array) is _Operand  # scratch memory has to be followed
+        return _Operand(array.place, dtype)
+
+    @override
     def launch(self, built: programs.Built, groups: int, *arguments: Any) -> None:
         if groups > 0:
             self.kernels.append(built)
@@ -96,6 +118,13 @@ class _Recorder(Chain):
         if n > 0:
             item = np.array(value, target.dtype)
             self.commands.append(_Fill(self._place(target), item, n * item.itemsize))
+
+    @override
+    def copy(self, target: cl_array.Array, source: cl_array.Array, n: int, target_begin: int = 0, source_begin: int = 0) -> None:
+        if n > 0:
+            item = source.dtype.itemsize
+            begins = target_begin * item, source_begin * item
+            self.commands.append(_Copy(self._place(target), self._place(source), n * item, begins))
 
     def _place(self, argument: Any) -> int:
         """Return the place in the table of an argument of the next command."""
@@ -168,7 +197,7 @@ def run(chain: Chain, enqueue: Callable[..., None], arrays: tuple[cl_array.Array
     chain : Chain
     enqueue : callable
         A function that only enqueues. Its commands depend on nothing but the device, the dtypes of arrays, and ``kind``. It takes
-        scratch memory, launches and fills; it reads nothing from the device, and keeps nothing.
+        scratch memory, launches, copies and fills; it reads nothing from the device, and keeps nothing.
     arrays : tuple of pyopencl.array.Array
         Each begins its buffer. None for an array that this kind of call lacks.
     kind : hashable

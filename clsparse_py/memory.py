@@ -14,7 +14,7 @@ import os
 import sys
 import threading
 import weakref
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeVar
@@ -308,7 +308,12 @@ class Pool:
             self._returned.append(block)
             return
         try:
-            self._sort_in(block)
+            # As `_sort_in` does, whose call takes as long as all of it.
+            arena, size = block.arena(), block.size
+            if arena is not None and arena.ordered and size <= self._cap:
+                block.idle_since = next(self._clock)
+                arena.idle[size].append(block)
+                self._pooled += size
             if self._pooled > self._cap or self._returned or self.gone:
                 del block
                 self._settle()
@@ -339,10 +344,7 @@ class Pool:
         arena, size = block.arena(), block.size
         if arena is not None and arena.ordered and size <= self._cap:
             block.idle_since = next(self._clock)
-            try:
-                arena.idle[size].append(block)
-            except KeyError:
-                arena.idle[size] = [block]
+            arena.idle[size].append(block)
             self._pooled += size
 
     def _count_gone(self) -> None:
@@ -431,7 +433,7 @@ class Arena:
 
     def __init__(self, pool: Pool, ordered: bool) -> None:
         self.pool, self.ordered = pool, ordered
-        self.idle: dict[int, list[_Block]] = {}
+        self.idle: defaultdict[int, list[_Block]] = defaultdict(list)
         self.counters: deque[cl.Buffer] = deque()
         self.side_queue: cl.CommandQueue | None = None
         self.former: list[cl.Event] = []
@@ -552,18 +554,22 @@ def allocated_each(
     queue: cl.CommandQueue, what: str, sizes: Sequence[tuple[int, np.dtype[Any]]], allocator: Any = None
 ) -> list[cl_array.Array]:
     """Return new arrays of one dimension and some entries each, as `allocated` does, in less time; ``what`` they are of."""
-    arena = arena_of(queue)
-    most = arena.pool.device_bytes
-    if allocator is None and current() is None and all(n * dtype.itemsize <= most for n, dtype in sizes):
-        context, found = arena.pool.context, []
+    if allocator is None and current() is None:
+        arena = arena_of(queue)
+        most, context, found = arena.pool.device_bytes, arena.pool.context, []
         try:
             for n, dtype in sizes:
-                data = arena.allocate(queue, n * dtype.itemsize) if n else None
-                found.append(array_of(queue, (n,), dtype, data, None, context))
+                item = dtype.itemsize
+                n_bytes = n * item
+                if n_bytes > most:
+                    break
+                data = arena.allocate(queue, n_bytes) if n_bytes else None
+                found.append(DeviceArray(None, (n,), dtype, "C", None, data, 0, (item,), None, None, True, n, context, queue))
+            else:
+                return found
         except cl.Error:
-            found.clear()
-        else:
-            return found
+            pass
+        found.clear()
     return [allocated(queue, what, n, dtype, allocator) for n, dtype in sizes]
 
 

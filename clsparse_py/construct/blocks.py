@@ -14,9 +14,9 @@ from clsparse_py.arithmetic import name_of
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.construct.tiles import tiles, work_group_of
 from clsparse_py.launch import Chain, spread
-from clsparse_py.memory import allocated
+from clsparse_py.lowering import run
+from clsparse_py.memory import allocated_each
 from clsparse_py.primitives.permute import Moving
-from clsparse_py.programs import Built, note_asked
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
 from clsparse_py.transfer import fetched
@@ -27,6 +27,10 @@ Parts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
 
 #: Entries of a block without neighbours that a work-item moves at a time.
 _ITEMS = 4
+#: Blocks up to which a call's commands are recorded.
+_FEW_BLOCKS = 8
+#: Rows of a row of blocks; entries and the first column of each block.
+_RowKind = tuple[int, tuple[tuple[int, int], ...]]
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,11 @@ class BlockRow(NamedTuple):
     blocks: Sequence[Block]
     n_rows: int
 
+    @property
+    def kind(self) -> _RowKind:
+        """The numbers of the row of blocks."""
+        return self.n_rows, tuple([(block.indices.size, block.column) for block in self.blocks])
+
 
 def _stacked_by_host(queue: cl.CommandQueue, grid: Sequence[BlockRow], index: np.dtype[Any], dtype: np.dtype[Any]) -> Parts:
     """Return the result of `stacked`, computed by NumPy."""
@@ -116,33 +125,26 @@ def stacked(queue: cl.CommandQueue, grid: Sequence[BlockRow], index: np.dtype[An
         Of indices and of values; the index dtype holds the numbers of the result's entries and columns.
     """
     blocks = [block for row in grid for block in row.blocks]
-    chain = Chain(queue, *(part for block in blocks for part in block[:3]))
-    nnz, n_rows = sum(block.indices.size for block in blocks), sum(row.n_rows for row in grid)
-    allocator = blocks[0].data.allocator if blocks else None
-    data = allocated(queue, "data of the blocks", nnz, dtype, allocator)
-    indices = allocated(queue, "indices of the blocks", nnz, index, allocator)
-    indptr = allocated(queue, "indptr of the blocks", n_rows + 1, index, allocator)
-    side_by_side = frozenset([min(len(row.blocks), 3) for row in grid])
-    kernels = chain.worked_out((_Kernels, index, dtype, side_by_side), lambda: _Kernels(chain, index, dtype, side_by_side))
-    note_asked(kernels.all)
-    first_row = first_entry = 0
-    for row in grid:
-        _enqueue_row(chain, kernels, row, (data, indices, indptr), first_row, first_entry)
-        first_row += row.n_rows
-        first_entry += sum(block.indices.size for block in row.blocks)
-    chain.finish(data, indices, indptr)
+    given = [part for block in blocks for part in block[:3]]
+    chain = Chain(queue, *given)
+    rows = tuple([row.kind for row in grid])
+    nnz, n_rows = sum([block.indices.size for block in blocks]), sum([row.n_rows for row in grid])
+    wanted = (nnz, dtype), (nnz, index), (n_rows + 1, index)
+    made = allocated_each(queue, "the blocks", wanted, blocks[0].data.allocator if blocks else None)
+    arrays = *made, *given
+    if len(blocks) <= _FEW_BLOCKS:
+        run(chain, _enqueue_rows, arrays, rows)
+    else:
+        _enqueue_rows(chain, *arrays, rows)
+    chain.finish(*made)
+    data, indices, indptr = made
     return data, indices, indptr
 
 
 class _Kernels:
-    """The kernels that rows of one, two and more blocks (3) need, all built before the first of them is enqueued.
+    """The kernels that rows of one, two and more blocks (3) need, all built before the first of them is enqueued."""
 
-    Attributes
-    ----------
-    all : tuple of programs.Built
-    """
-
-    def __init__(self, chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any], blocks: frozenset[int]) -> None:
+    def __init__(self, chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any], blocks: set[int]) -> None:
         group, name, moved = min(128, chain.device.max_work_group), name_of(index), dtype.itemsize
         if 1 in blocks:
             self.alone, self.of_alone = chain.build(BlockAlone(group, name, moved))
@@ -152,20 +154,39 @@ class _Kernels:
             self.rows, self.of_rows = chain.build(BlockRows(group, name))
         if blocks & {2, 3}:
             self.entries, self.of_entries = chain.build(BlockEntries(work_group_of(chain.device), name, moved))
-        self.all = tuple(each for each in vars(self).values() if isinstance(each, Built))
 
 
-def _enqueue_row(chain: Chain, kernels: _Kernels, row: BlockRow, made: Parts, first_row: int, first_entry: int) -> None:
+def _enqueue_rows(chain: Chain, data: cl_array.Array, indices: cl_array.Array, indptr: cl_array.Array, *given: Any) -> None:
+    """Enqueue making rows of blocks; ``given``: data, indices and indptr of each block in turn, and the numbers of each row."""
+    *parts, rows = given
+    kernels = _Kernels(chain, indptr.dtype, data.dtype, {min(len(blocks), 3) for _, blocks in rows})
+    made, first_row, first_entry, at, i = (data, indices, indptr), 0, 0, 0, 0
+    while i < len(rows):
+        # Two blocks without neighbours are made at once.
+        n_taken = 2 if all(len(blocks) == 1 for _, blocks in rows[i : i + 2]) and i + 1 < len(rows) else 1
+        taken = rows[i : i + n_taken]
+        n_blocks = sum(len(blocks) for _, blocks in taken)
+        of_blocks = [tuple(parts[3 * each : 3 * each + 3]) for each in range(at, at + n_blocks)]
+        if len(taken[0][1]) == 1:
+            _enqueue_alone(chain, kernels, taken, of_blocks, made, first_row, first_entry)
+        else:
+            _enqueue_row(chain, kernels, taken[0], of_blocks, made, first_row, first_entry)
+        first_row += sum(n_rows for n_rows, _ in taken)
+        first_entry += sum(nnz for _, blocks in taken for nnz, _ in blocks)
+        at, i = at + n_blocks, i + n_taken
+
+
+def _enqueue_row(
+    chain: Chain, kernels: _Kernels, row: _RowKind, of_blocks: list[Parts], made: Parts, first_row: int, first_entry: int
+) -> None:
     """Enqueue making the rows of a row of blocks, the first of which begins with an entry."""
-    if len(row.blocks) == 1:
-        _enqueue_alone(chain, kernels, row, made, first_row, first_entry)
-        return
-    blocks, n_rows = row
+    n_rows, blocks = row
     data, indices, indptr = made
     of_index, begin = indptr.dtype.type, np.uint64(first_row)
-    base, shifts = of_index(first_entry), [(block.indptr, 0) for block in blocks]
+    pointers = [each[2] for each in of_blocks]
+    base = of_index(first_entry)
     if len(blocks) == 2:
-        left, right = (block.indptr for block in blocks)
+        left, right = pointers
         groups = n_rows // kernels.of_pair.work_group + 1
         chain.launch(kernels.pair, groups, np.uint64(n_rows), base, begin, left, right, indptr)
         # Before an entry come those of its block, and those of the other: up to its row, or with its row.
@@ -173,29 +194,32 @@ def _enqueue_row(chain: Chain, kernels: _Kernels, row: BlockRow, made: Parts, fi
     else:
         moved = chain.scratch(n_rows * len(blocks), indptr.dtype)
         sizes = np.uint64(n_rows), np.uint64(len(blocks)), base, begin
-        pointers = _pointers(chain, row, indptr.dtype)
-        chain.launch(kernels.rows, n_rows // kernels.of_rows.work_group + 1, *sizes, pointers, indptr, moved)
+        together = chain.scratch(len(blocks) * (n_rows + 1), indptr.dtype)
+        for place, each in enumerate(pointers):
+            chain.copy(together, each, n_rows + 1, place * (n_rows + 1))
+        chain.launch(kernels.rows, n_rows // kernels.of_rows.work_group + 1, *sizes, together, indptr, moved)
         base, shifts = of_index(0), [(moved, place * n_rows) for place in range(len(blocks))]
-    for block, (shift, shift_begin) in zip(blocks, shifts, strict=True):
-        groups, spans = tiles(chain.device, block.indices.size, kernels.of_entries.work_group)
-        numbers = *spans, of_index(n_rows), of_index(block.column), base, np.uint64(shift_begin)
-        chain.launch(kernels.entries, groups, *numbers, block.indptr, block.indices, block.data, shift, indices, data)
+    for (nnz, column), block, (shift, shift_begin) in zip(blocks, of_blocks, shifts, strict=True):
+        groups, spans = tiles(chain.device, nnz, kernels.of_entries.work_group)
+        numbers = *spans, of_index(n_rows), of_index(column), base, np.uint64(shift_begin)
+        chain.launch(kernels.entries, groups, *numbers, block[2], block[1], block[0], shift, indices, data)
 
 
-def _enqueue_alone(chain: Chain, kernels: _Kernels, row: BlockRow, made: Parts, first_row: int, first_entry: int) -> None:
-    """Enqueue making the rows of one block."""
-    (block,), n_rows = row
+def _enqueue_alone(
+    chain: Chain,
+    kernels: _Kernels,
+    rows: Sequence[_RowKind],
+    of_blocks: list[Parts],
+    made: Parts,
+    first_row: int,
+    first_entry: int,
+) -> None:
+    """Enqueue making the rows of one block, or of two that stand one below the other."""
     data, indices, indptr = made
-    n, n_pointers = block.indices.size, n_rows + 1
-    groups, sizes = spread(chain.device, max(n, n_pointers), kernels.of_alone.work_group, 64)
-    numbers = *sizes, *map(np.uint64, (n, n_pointers, first_entry, first_row)), indptr.dtype.type(block.column)
-    chain.launch(kernels.alone, groups, *numbers, block.indptr, block.indices, block.data, indptr, indices, data)
-
-
-def _pointers(chain: Chain, row: BlockRow, index: np.dtype[Any]) -> cl_array.Array:
-    """Return the row pointers of blocks side by side, one after another."""
-    length = row.n_rows + 1
-    together = chain.scratch(len(row.blocks) * length, index)
-    for place, block in enumerate(row.blocks):
-        chain.copy(together, block.indptr, length, place * length)
-    return together
+    n_rows, ((n, _),) = rows[0]
+    n_all, n_pointers = sum(each[1][0][0] for each in rows), sum(each[0] for each in rows) + 1
+    groups, sizes = spread(chain.device, max(n_all, n_pointers), kernels.of_alone.work_group, 64)
+    numbers = map(np.uint64, (n_all, n_pointers, n, n_rows, first_entry, first_row))
+    columns = (indptr.dtype.type(each[1][0][1]) for each in (rows[0], rows[-1]))
+    arrays = (part for block in (of_blocks[0], of_blocks[-1]) for part in block[::-1])
+    chain.launch(kernels.alone, groups, *sizes, *numbers, *columns, *arrays, indptr, indices, data)

@@ -40,6 +40,8 @@ def as_rows(name: str, operand: Any, queue: cl.CommandQueue) -> csr_array:
     """
     if not isinstance(operand, SparseArray):
         return as_rows(name, csr_array(operand, queue=queue), queue)
+    if operand.queue is queue:
+        return operand._as_csr()
     if operand.context != queue.context:
         raise ValueError(f"{name}: lives in another context than the operands before it")
     found = operand._as_csr()

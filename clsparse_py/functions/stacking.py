@@ -13,7 +13,8 @@ import pyopencl as cl
 from clsparse_py.construct.blocks import Block, BlockRow, stacked
 from clsparse_py.convert import converted, with_index
 from clsparse_py.csr import csr_array
-from clsparse_py.functions.operands import as_rows, format_of, in_format, index_dtype, queue_of
+from clsparse_py.functions.operands import as_rows, format_of, in_format, queue_of
+from clsparse_py.index_types import index_for
 from clsparse_py.matrix import Structure
 from clsparse_py.placement import value_dtype_on
 from clsparse_py.structure import Facts
@@ -215,17 +216,18 @@ def _lengths(grid: list[list[csr_array | None]], axis: int, *, transposed: bool)
     lines = grid if axis == 0 else list(zip(*grid, strict=True))
     found = []
     for i, line in enumerate(lines):
-        there = [(j, each.shape[axis]) for j, each in enumerate(line) if each is not None]
-        length = there[0][1] if there else 0
-        for j, other in there:
-            if other != length:
-                of = 1 - axis if transposed else axis
-                name = f"blocks[{i},{j}]" if of == 0 else f"blocks[{j},{i}]"
-                line_of = f"blocks[{i},:] has incompatible row" if of == 0 else f"blocks[:,{i}] has incompatible column"
-                # In SciPy's words, which differ by the way it takes.
-                how = f"incompatible dimensions for axis {of}"
-                how = how if axis else f"Mismatching dimensions along axis {of}: {{{length}, {other}}}"
-                raise ValueError(f"{line_of} dimensions. Got {name}.shape[{of}] == {other}, expected {length}: {how}")
+        lengths = [each.shape[axis] for each in line if each is not None]
+        length = lengths[0] if lengths else 0
+        if lengths.count(length) < len(lengths):
+            there = ((j, each.shape[axis]) for j, each in enumerate(line) if each is not None)
+            j, other = next(each for each in there if each[1] != length)
+            of = 1 - axis if transposed else axis
+            name = f"blocks[{i},{j}]" if of == 0 else f"blocks[{j},{i}]"
+            line_of = f"blocks[{i},:] has incompatible row" if of == 0 else f"blocks[:,{i}] has incompatible column"
+            # In SciPy's words, which differ by the way it takes.
+            how = f"incompatible dimensions for axis {of}"
+            how = how if axis else f"Mismatching dimensions along axis {of}: {{{length}, {other}}}"
+            raise ValueError(f"{line_of} dimensions. Got {name}.shape[{of}] == {other}, expected {length}: {how}")
         found.append(length)
     return found
 
@@ -238,8 +240,8 @@ def _made(
     dtypes = {block.dtype for block in blocks} or {np.dtype(np.float64)}
     own = dtypes.pop() if len(dtypes) == 1 else np.result_type(*(block.dtype for block in blocks))
     value = value_dtype_on(queue, own, dtype)
-    shape, nnz = (sum(heights), n_columns), sum(block.nnz for block in blocks)
-    index = index_dtype(blocks, *shape, nnz)
+    shape, nnz = (sum(heights), n_columns), sum([block.nnz for block in blocks])
+    index = index_for(max(*shape, nnz), *{block.indptr.dtype for block in blocks})
     rows = [
         BlockRow([_placed(queue, block, column, index, value) for block, column in row], height)
         for row, height in zip(grid, heights, strict=True)
@@ -251,7 +253,9 @@ def _made(
 
 def _placed(queue: cl.CommandQueue, block: csr_array, column: int, index: np.dtype[Any], value: np.dtype[Any]) -> Block:
     """Return the parts of a block in the result's dtypes."""
-    data, indices, indptr = with_index(queue, (block.data, block.indices, block.indptr), index)
+    data, indices, indptr = block.data, block.indices, block.indptr
+    if indptr.dtype != index:
+        data, indices, indptr = with_index(queue, (data, indices, indptr), index)
     return Block(data if data.dtype == value else converted(queue, "data", data, value), indices, indptr, column)
 
 
@@ -261,11 +265,11 @@ def _facts(grid: list[list[csr_array]], nnz: int) -> Facts | None:
     known = [each for each in found if each is not None]
     if len(known) < len(found):
         return None
-    longest = [each.longest for each in known]
-    alone = all(len(row) <= 1 for row in grid) and None not in longest
+    longest = [each.longest for each in known if each.longest is not None]
+    alone = len(longest) == len(known) and max(map(len, grid)) <= 1
     return Facts(
         nnz,
         sorted=all(each.sorted for each in known),
         canonical=all(each.canonical for each in known),
-        longest=max((each for each in longest if each is not None), default=0) if alone else None,
+        longest=max(longest, default=0) if alone else None,
     )

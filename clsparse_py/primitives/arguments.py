@@ -196,11 +196,12 @@ def check_pointers(
         They do not begin at 0, decrease, or end elsewhere.
     """
     device = chain.device
-    built, record = chain.build(CheckPointers(min(work_group, device.max_work_group), name_of(array.dtype), device.is_cpu))
+    kind = CheckPointers, min(work_group, device.max_work_group), array.dtype, device.is_cpu
+    built, record = chain.build_once(kind, lambda: CheckPointers(kind[1], name_of(kind[2]), kind[3]))
     groups = max(1, min(-(-array.size // record.work_group), device.compute_units * 16))
     found = chain.scratch(3 * groups, np.int64)
     chain.launch(built, groups, np.uint64(array.size - 1), array, found)
-    decreasing, first, last = (int(total) for total in chain.read(found, 3 * groups).reshape(groups, 3).sum(axis=0))
+    decreasing, first, last = chain.read(found, 3 * groups).reshape(groups, 3).sum(axis=0).tolist()
     require_pointers(name, decreasing, first, last, end, into)
 
 

@@ -20,7 +20,7 @@ from clsparse_py.arithmetic import name_of
 from clsparse_py.device import RESERVED, Device
 from clsparse_py.index_types import index_for
 from clsparse_py.launch import Chain
-from clsparse_py.memory import array_of
+from clsparse_py.lowering import run
 from clsparse_py.primitives import arguments
 from clsparse_py.primitives.either_way import either_way
 from clsparse_py.primitives.radix_kernels import (
@@ -119,11 +119,6 @@ def _cuts(items: int, bits: int) -> Iterator[tuple[int, int]]:
     for fewest in (8, 1):
         for halvings in range(items.bit_length()):
             yield from ((items >> halvings, fewer) for fewer in range(bits, fewest - 1, -1))
-
-
-def _seen_as(chain: Chain, keys: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
-    """Return an array whose entries are read as another type of the same size."""
-    return array_of(chain.queue, keys.size, dtype, keys.base_data)
 
 
 def _digits(bits: int, limit: int) -> list[int]:
@@ -402,8 +397,8 @@ def enqueue_radix_sort(
     value_bytes = 0 if sorted_values is None else sorted_values.dtype.itemsize
     index, cut, digits = _cut(chain.device, n, high - low, word.itemsize, value_bytes, shape)
     flip = 1 << 8 * word.itemsize - 1 if keys.dtype.kind == "i" else 0
-    words, moved, shift = _seen_as(chain, keys, word), values, low
-    given, wanted = (words, values), (_seen_as(chain, sorted_keys, word), sorted_values)
+    words, moved, shift = chain.seen_as(keys, word), values, low
+    given, wanted = (words, values), (chain.seen_as(sorted_keys, word), sorted_values)
 
     def fresh() -> tuple[cl_array.Array, cl_array.Array | None]:
         return chain.scratch(n, word), None if sorted_values is None else chain.scratch(n, sorted_values.dtype)
@@ -530,9 +525,22 @@ def radix_sort(
     window = _window(bits, 8 * keys.dtype.itemsize)
     results = [arguments.output(chain, "out", to, n, each.dtype, *given) for to, each in zip(outs, given, strict=False)]
     moved, to_values = (given[1], results[1].array) if values is not None else (None, None)
-    enqueue_radix_sort(chain, given[0], n, bits=window, sorted_keys=results[0].array, values=moved, sorted_values=to_values)
+    run(chain, _enqueue_sort, (given[0], results[0].array, moved, to_values), n, window)
     delivered = tuple(result.deliver(chain) for result in results)
     return delivered[0] if values is None else (delivered[0], delivered[1])
+
+
+def _enqueue_sort(
+    chain: Chain,
+    keys: cl_array.Array,
+    sorted_keys: cl_array.Array,
+    values: cl_array.Array | None,
+    sorted_values: cl_array.Array | None,
+    n: int,
+    bits: tuple[int, int],
+) -> None:
+    """Enqueue `enqueue_radix_sort`, in the form that `lowering.run` takes."""
+    enqueue_radix_sort(chain, keys, n, bits=bits, sorted_keys=sorted_keys, values=values, sorted_values=sorted_values)
 
 
 def _window(bits: Any, width: int) -> tuple[int, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from pyopencl import array as cl_array
@@ -11,11 +11,13 @@ from pyopencl import array as cl_array
 from clsparse_py.arithmetic import name_of
 from clsparse_py.index_types import index_for
 from clsparse_py.launch import Chain
+from clsparse_py.lowering import run
 from clsparse_py.primitives import arguments
 from clsparse_py.primitives.addition import sum_dtype
 from clsparse_py.primitives.either_way import either_way
 from clsparse_py.primitives.scan import ScanChunks, ScanTiles, chunks, enqueue_carries
 from clsparse_py.primitives.segmented import enqueue_segmented_sum
+from clsparse_py.programs import Built, note_asked
 
 __all__ = ["Runs", "reduce_by_key"]
 
@@ -40,32 +42,78 @@ class Runs:
     """
 
     def __init__(self, chain: Chain, keys: cl_array.Array, n: int, work_group: int | None = None) -> None:
-        self._chain, self._keys, self._n = chain, keys, n
-        self._index = index_for(n)
-        types = name_of(keys.dtype), name_of(self._index)
+        self._chain, self._keys = chain, keys
+        kind = Runs, chain.device, keys.dtype, n, work_group
+        self._counting = counting = chain.worked_out(kind, lambda: _counting(chain, *kind[2:]))
+        note_asked(counting.built)
+        self._sums = chain.scratch(counting.n_sums, counting.index)
+        run(chain, _enqueue_counts, (keys, self._sums), *kind[2:])
         if chain.device.is_cpu:
-            portability = chain.device.portability.at_most(1)
-            summing, chunked = chain.build(ScanChunks(work_group or 1, *types, portability, True, "sums", True))
-            self._n_pieces = chunks(chain.device, n)
-            self._groups = -(-self._n_pieces // chunked.work_group)
-            self._sizes: tuple[Any, ...] = tuple(np.uint64(size) for size in (n, n, self._n_pieces))
-            self._sums = chain.scratch(self._n_pieces, self._index)
-            chain.launch(summing, self._groups, *self._sizes, keys, self._sums)
-            self.n_runs = int(chain.read(self._sums, self._n_pieces).sum())
-            self._listing, _ = chain.build(replace(chunked, step="scan"))
+            self.n_runs = int(chain.read(self._sums, counting.n_sums).sum())
         else:
-            record = replace(ScanTiles.legal(chain.device, *types, True, work_group, runs=True), carried=True)
-            self._listing, tiles = chain.build(record)
-            self._groups = -(-n // tiles.tile)
-            self._sizes = np.uint64(n), np.uint64(n)
-            self._sums = enqueue_carries(chain, tiles, keys, n, self._groups + 1)
-            self.n_runs = int(chain.read(self._sums, 1, self._groups)[0])
+            self.n_runs = int(chain.read(self._sums, 1, counting.n_sums - 1)[0])
 
     def enqueue_list(self, unique: cl_array.Array) -> cl_array.Array:
         """Enqueue the listing: each run's key goes to ``unique``, where it begins to the array returned, which ends with n."""
-        starts = self._chain.scratch(self.n_runs + 1, self._index)
-        self._chain.launch(self._listing, self._groups, *self._sizes, self._keys, self._sums, unique, starts)
+        counting = self._counting
+        starts = self._chain.scratch(self.n_runs + 1, counting.index)
+        numbers = counting.numbers
+        self._chain.launch(counting.built[-1], counting.groups, *numbers, self._keys, self._sums, unique, starts)
         return starts
+
+
+class _Counting(NamedTuple):
+    """How runs of so many keys of a dtype are counted and listed on a device.
+
+    Attributes
+    ----------
+    index : dtype
+        Of where runs begin.
+    built : tuple of Built
+        Kernels; the last one lists runs.
+    record : ScanChunks or ScanTiles
+        That of the first kernel.
+    groups : int
+        Work-groups of the last kernel.
+    numbers : tuple of numpy.uint64
+        Its first arguments.
+    n_sums : int
+        Counts of pieces; not on CPU devices a scan of them, with that of all at its end.
+    """
+
+    index: np.dtype[Any]
+    built: tuple[Built, ...]
+    record: ScanChunks | ScanTiles
+    groups: int
+    numbers: tuple[np.uint64, ...]
+    n_sums: int
+
+
+def _counting(chain: Chain, dtype: np.dtype[Any], n: int, work_group: int | None) -> _Counting:
+    index = index_for(n)
+    types = name_of(dtype), name_of(index)
+    if chain.device.is_cpu:
+        portability = chain.device.portability.at_most(1)
+        summing, chunked = chain.build(ScanChunks(work_group or 1, *types, portability, True, "sums", True))
+        listing, _ = chain.build(replace(chunked, step="scan"))
+        n_pieces = chunks(chain.device, n)
+        numbers = np.uint64(n), np.uint64(n), np.uint64(n_pieces)
+        return _Counting(index, (summing, listing), chunked, -(-n_pieces // chunked.work_group), numbers, n_pieces)
+    record = replace(ScanTiles.legal(chain.device, *types, True, work_group, runs=True), carried=True)
+    listing, tiles = chain.build(record)
+    groups = -(-n // tiles.tile)
+    return _Counting(index, (listing,), tiles, groups, (np.uint64(n), np.uint64(n)), groups + 1)
+
+
+def _enqueue_counts(
+    chain: Chain, keys: cl_array.Array, sums: cl_array.Array, dtype: np.dtype[Any], n: int, work_group: int | None
+) -> None:
+    """Enqueue the counts of runs in pieces of n keys; see `_Counting`."""
+    found = _counting(chain, dtype, n, work_group)
+    if isinstance(found.record, ScanChunks):
+        chain.launch(found.built[0], found.groups, *found.numbers, keys, sums)
+    else:
+        enqueue_carries(chain, found.record, keys, n, found.n_sums, found=sums)
 
 
 @either_way

@@ -18,6 +18,7 @@ from typing_extensions import override
 from clsparse_py.arithmetic import name_of
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain
+from clsparse_py.lowering import run
 from clsparse_py.primitives import arguments
 from clsparse_py.primitives.addition import Addition, Tiles, fitting, sum_dtype
 from clsparse_py.primitives.either_way import either_way
@@ -310,11 +311,18 @@ def enqueue_tiles(
 
 
 def _enqueue_sums(
-    chain: Chain, sums: TileSums, source: cl_array.Array, n: int, n_sums: int, keys: tuple[cl_array.Array, ...] = ()
+    chain: Chain,
+    sums: TileSums,
+    source: cl_array.Array,
+    n: int,
+    n_sums: int,
+    keys: tuple[cl_array.Array, ...] = (),
+    found: cl_array.Array | None = None,
 ) -> cl_array.Array:
     """Enqueue the sums of tiles, and return them behind a zero: the first ``n_sums``. ``keys``: of entries, and of tiles."""
     built, _ = chain.build(sums)
-    found = chain.scratch(n_sums, sums.total)
+    if found is None:
+        found = chain.scratch(n_sums, sums.total)
     chain.launch(built, n_sums - 1, np.uint64(n), source, *keys, found)
     return found
 
@@ -336,12 +344,21 @@ def summed(chain: Chain, source: cl_array.Array, n: int) -> int:
 
 
 def enqueue_carries(
-    chain: Chain, record: ScanTiles, source: cl_array.Array, n: int, n_carries: int, keys: tuple[cl_array.Array, ...] = ()
+    chain: Chain,
+    record: ScanTiles,
+    source: cl_array.Array,
+    n: int,
+    n_carries: int,
+    keys: tuple[cl_array.Array, ...] = (),
+    found: cl_array.Array | None = None,
 ) -> cl_array.Array:
-    """Enqueue the first parts of a scan by tiles, and return the sums before its tiles: before the first ``n_carries``."""
+    """Enqueue the first parts of a scan by tiles, and return the sums before its tiles: before the first ``n_carries``.
+
+    They go to ``found``, if it is given, of the dtype of sums.
+    """
     sums, before = _sums(chain.device, record, bool(keys))
     last_keys = tuple(chain.scratch(n_carries, np.uint64) for _ in keys)
-    carries = _enqueue_sums(chain, sums, source, n, n_carries, (*keys, *last_keys))
+    carries = _enqueue_sums(chain, sums, source, n, n_carries, (*keys, *last_keys), found)
     enqueue_tiles(chain, before, carries, carries, n_carries, n_carries, last_keys)
     return carries
 
@@ -421,5 +438,10 @@ def _scan(a: cl_array.Array, out: Any, kind: str) -> cl_array.Array:
     entries = arguments.values(queue, "a", a, added=True)
     chain = arguments.chain_of(queue, entries, outs=(out,))
     result = arguments.output(chain, "out", out, a.size, sum_dtype(a.dtype), entries, in_place=entries)
-    enqueue_scan(chain, entries, result.array, a.size, kind=kind)
+    run(chain, _enqueue_scan, (entries, result.array), a.size, kind)
     return result.deliver(chain)
+
+
+def _enqueue_scan(chain: Chain, source: cl_array.Array, target: cl_array.Array, n: int, kind: str) -> None:
+    """Enqueue `enqueue_scan`, in the form that `lowering.run` takes."""
+    enqueue_scan(chain, source, target, n, kind=kind)

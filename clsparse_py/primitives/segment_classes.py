@@ -6,6 +6,7 @@ that, for the largest possible number of work-groups, and read from a plan on th
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -14,7 +15,9 @@ import numpy as np
 from pyopencl import array as cl_array
 from typing_extensions import override
 
+from clsparse_py.device import Device
 from clsparse_py.launch import Chain
+from clsparse_py.lowering import run
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.primitives.segments import OfRuns, Runs, Segments, Shape
 from clsparse_py.records import dataclass
@@ -63,12 +66,12 @@ class SegmentClasses(OfRuns):
     teams: tuple[int, ...]
     first_bins: int
 
-    @property
+    @functools.cached_property
     def n_classes(self) -> int:
         """Classes: bins; where runs are given, long segments whose runs are merged; long segments that are cut."""
         return len(self.bins) + 1 + self.runs.given
 
-    @property
+    @functools.cached_property
     def n_rows(self) -> int:
         """Rows of the counts: one for each class, and totals."""
         return self.n_classes + len(self.totals)
@@ -78,17 +81,17 @@ class SegmentClasses(OfRuns):
         """The names of the rows behind those of the classes, which are those of the fields of `Totals`."""
         return _TOTALS[self.runs.given]
 
-    @property
+    @functools.cached_property
     def lists_at(self) -> int:
         """The entry of the plan that tells where the first list begins; the host reads those before."""
         return self.n_rows + 2 * len(_ENDS)
 
-    @property
+    @functools.cached_property
     def groups_at(self) -> int:
         """The entry of the plan that tells the first work-group of the first bin."""
         return self.lists_at + self.n_classes + 1
 
-    @property
+    @functools.cached_property
     def plan_size(self) -> int:
         """Entries of the plan."""
         return self.groups_at + len(self.bins)
@@ -169,10 +172,10 @@ class Inspection:
     def wait(self) -> Totals:
         """Wait for the device, and return the numbers that the host has to know."""
         found, record = self._read().tolist(), self.record
-        totals = dict(zip(record.totals, found[record.n_classes : record.n_rows], strict=True))
+        merged_tiles, cut_tiles, rounds, decreasing, *of_runs = found[record.n_classes : record.n_rows]
         ends = found[record.n_rows :]
-        pairs: dict[str, Any] = dict(zip(_ENDS, zip(ends[::2], ends[1::2], strict=True), strict=True))
-        return Totals(tuple(found[: record.n_classes]), **totals, **pairs)
+        pairs = zip(ends[::2], ends[1::2], strict=True)
+        return Totals(tuple(found[: record.n_classes]), merged_tiles, cut_tiles, rounds, decreasing, *pairs, *of_runs)
 
 
 def inspect_segments(
@@ -193,18 +196,45 @@ def inspect_segments(
     teams : tuple of int
         Segments of each bin of the shape that a work-group sorts at once.
     """
-    group, bins = min(128, chain.device.max_work_group), shape.bins[: len(teams)]
-    asked = SegmentClasses(group, segments.index, runs, "count", bins, teams, len(shape.short_bins))
+    kind = chain.device, segments.index, shape, runs, teams
+    record = _asked(*kind)
+    plan = chain.scratch(record.plan_size, np.int64)
+    lists, tiles_of = (chain.scratch(segments.n, segments.bounds.dtype) for _ in range(2))
+    first_runs, run_ptr = segments.given if runs.given else (None, None)
+    n_runs = 0 if run_ptr is None else run_ptr.size - 1
+    arrays = first_runs, run_ptr, segments.bounds, lists, tiles_of, plan
+    run(chain, _enqueue_inspection, arrays, segments.n, n, n_runs, record)
+    return Inspection(lists, tiles_of, plan, record, chain.read_later(plan, record.lists_at))
+
+
+@functools.lru_cache(maxsize=64)
+def _asked(device: Device, index: str, shape: Shape, runs: Runs, teams: tuple[int, ...]) -> SegmentClasses:
+    """Return the record of the kernel that counts."""
+    group, bins = min(128, device.max_work_group), shape.bins[: len(teams)]
+    return SegmentClasses(group, index, runs, "count", bins, teams, len(shape.short_bins))
+
+
+def _enqueue_inspection(
+    chain: Chain,
+    first_runs: cl_array.Array | None,
+    run_ptr: cl_array.Array | None,
+    bounds: cl_array.Array,
+    lists: cl_array.Array,
+    tiles_of: cl_array.Array,
+    plan: cl_array.Array,
+    n_segments: int,
+    n: int,
+    n_runs: int,
+    asked: SegmentClasses,
+) -> None:
+    """Enqueue both kernels of `inspect_segments`."""
     counting, record = chain.build(asked)
     placing, _ = chain.build(replace(record, step="place"))
-    groups = max(1, min(-(-segments.n // record.work_group), 2 * chain.device.compute_units))
-    found, plan = chain.scratch(record.n_rows * groups, np.int64), chain.scratch(record.plan_size, np.int64)
-    lists, tiles_of = (chain.scratch(segments.n, segments.bounds.dtype) for _ in range(2))
-    n_segments, n_runs = np.uint64(segments.n), (np.int64(segments.given[1].size - 1),) if runs.given else ()
-    read = *n_runs, *segments.given, segments.bounds
-    chain.launch(counting, groups, n_segments, *read, found)
-    chain.launch(placing, groups, n_segments, np.uint64(n), *read, found, lists, tiles_of, plan)
-    return Inspection(lists, tiles_of, plan, record, chain.read_later(plan, record.lists_at))
+    groups = max(1, min(-(-n_segments // record.work_group), 2 * chain.device.compute_units))
+    found = chain.scratch(record.n_rows * groups, np.int64)
+    given = () if run_ptr is None else (np.int64(n_runs), first_runs, run_ptr)
+    chain.launch(counting, groups, np.uint64(n_segments), *given, bounds, found)
+    chain.launch(placing, groups, np.uint64(n_segments), np.uint64(n), *given, bounds, found, lists, tiles_of, plan)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from typing_extensions import override
 from clsparse_py.arithmetic import OPENCL_TYPES, name_of
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain
+from clsparse_py.lowering import run
 from clsparse_py.primitives import arguments
 from clsparse_py.primitives.addition import Addition, Tiles, fitting, sum_dtype
 from clsparse_py.primitives.either_way import either_way
@@ -217,6 +218,23 @@ _summing = functools.lru_cache(maxsize=256)(SegmentSums.legal)
 _adding = functools.lru_cache(maxsize=256)(AddPartials.of)
 
 
+@functools.lru_cache(maxsize=256)
+def _chunked(
+    device: Device,
+    work_group: int | None,
+    source: str,
+    target: str,
+    index: str,
+    steps: tuple[str, str],
+    inclusive: bool,
+    operation: str = "plus",
+) -> tuple[SegmentedChunks, SegmentedChunks]:
+    """Return the records of two steps on parts that are a work-item's."""
+    kinds = source, target, device.portability.at_most(1), index
+    first, second = (SegmentedChunks(work_group or 1, *kinds, step, inclusive, operation=operation) for step in steps)
+    return first, second
+
+
 @either_way
 def enqueue_segmented_sum(
     chain: Chain,
@@ -250,9 +268,8 @@ def enqueue_segmented_sum(
     """
     types, index = (name_of(source.dtype), name_of(target.dtype)), name_of(segment_ptr.dtype)
     if chain.device.is_cpu:
-        portability = chain.device.portability.at_most(1)
-        record = SegmentedChunks(work_group or 1, *types, portability, index, "sum", True, operation=operation)
-        _enqueue_chunks(chain, (record, replace(record, step="add")), segment_ptr, n_segments, source, n, target)
+        steps = _chunked(chain.device, work_group, *types, index, ("sum", "add"), True, operation)
+        _enqueue_chunks(chain, steps, segment_ptr, n_segments, source, n, target)
         return
     # As many lanes to a segment as it has entries in the mean.
     lanes = min(1 << max(n // n_segments, 1).bit_length() - 1, chain.device.portability.lane_width)
@@ -297,8 +314,8 @@ def enqueue_segmented_scan(
     """
     types, index = (name_of(source.dtype), name_of(target.dtype)), name_of(segment_ptr.dtype)
     if chain.device.is_cpu:
-        record = SegmentedChunks(work_group or 1, *types, chain.device.portability.at_most(1), index, "scan", inclusive)
-        _enqueue_chunks(chain, (replace(record, step="tails"), record), segment_ptr, n_segments, source, n, target)
+        steps = _chunked(chain.device, work_group, *types, index, ("tails", "scan"), inclusive)
+        _enqueue_chunks(chain, steps, segment_ptr, n_segments, source, n, target)
         return
     built, tiles = chain.build(SegmentedTiles.legal(chain.device, *types, index, inclusive, work_group))
     n_parts, cuts = _enqueue_cuts(chain, tiles, segment_ptr, n_segments, n)
@@ -398,7 +415,7 @@ def segmented_sum(segment_ptr: cl_array.Array, values: cl_array.Array, *, out: c
     result = arguments.output(chain, "out", out, n_segments, sum_dtype(values.dtype), entries, pointers)
     arguments.check_pointers(chain, "segment_ptr", pointers, entries.size)
     if n_segments:
-        enqueue_segmented_sum(chain, pointers, n_segments, entries, entries.size, result.array)
+        run(chain, _enqueue_sum, (pointers, entries, result.array), n_segments, entries.size)
     return result.deliver(chain)
 
 
@@ -448,5 +465,25 @@ def segmented_scan(
     result = arguments.output(chain, "out", out, n, dtype, entries, pointers, in_place=entries)
     arguments.check_pointers(chain, "segment_ptr", pointers, n)
     if n:
-        enqueue_segmented_scan(chain, pointers, pointers.size - 1, entries, n, result.array, inclusive=not exclusive)
+        run(chain, _enqueue_scan, (pointers, entries, result.array), pointers.size - 1, n, not exclusive)
     return result.deliver(chain)
+
+
+def _enqueue_sum(
+    chain: Chain, segment_ptr: cl_array.Array, source: cl_array.Array, target: cl_array.Array, n_segments: int, n: int
+) -> None:
+    """Enqueue `enqueue_segmented_sum`, in the form that `lowering.run` takes."""
+    enqueue_segmented_sum(chain, segment_ptr, n_segments, source, n, target)
+
+
+def _enqueue_scan(
+    chain: Chain,
+    segment_ptr: cl_array.Array,
+    source: cl_array.Array,
+    target: cl_array.Array,
+    n_segments: int,
+    n: int,
+    inclusive: bool,
+) -> None:
+    """Enqueue `enqueue_segmented_scan`, in the form that `lowering.run` takes."""
+    enqueue_segmented_scan(chain, segment_ptr, n_segments, source, n, target, inclusive=inclusive)

@@ -7,23 +7,26 @@ work-item sorts whole segments, and the pieces of long ones.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, overload
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, overload
 
 import numpy as np
 from pyopencl import array as cl_array
 from typing_extensions import Self, override
 
-from clsparse_py.arithmetic import OPENCL_TYPES, type_of_sums
+from clsparse_py.arithmetic import OPENCL_TYPES, name_of, type_of_sums
 from clsparse_py.device import Device, Portability
 from clsparse_py.launch import Chain
+from clsparse_py.lowering import run
 from clsparse_py.primitives import arguments
 from clsparse_py.primitives.either_way import either_way
 from clsparse_py.primitives.merge_rounds import Arrays, enqueue_rounds, spare_for
-from clsparse_py.primitives.segment_classes import Inspection, Tiles, Totals, inspect_segments, tiled
+from clsparse_py.primitives.segment_classes import Tiles, Totals, inspect_segments, tiled
 from clsparse_py.primitives.segments import BLOCK, FEW_REGISTERS, Elements, OfElements, Runs, Segments, Shape
+from clsparse_py.programs import Built, note_asked
 from clsparse_py.records import dataclass
 from clsparse_py.tuning.profiles import decide
 
@@ -193,13 +196,17 @@ def enqueue_serial(
 
     Its runs are given, or pieces that it sorts by insertion: then ``x`` may be ``target``.
     """
-    record = MergeSerial(shape.work_group, segments.index, runs, Elements.of(*x), "segments", runs.given, shape.block)
-    built, record = chain.build(record)
+    kinds = segments.index, runs, Elements.of(*x)
+    built, record = chain.build(_serial(shape.work_group, *kinds, "segments", runs.given, shape.block))
     # Elsewhere a work-item to a segment, about: as many as there are segments.
     parts = min(segments.n, _PARTS_PER_CORE * chain.device.compute_units) if chain.device.is_cpu else segments.n
     counts = np.uint64(parts), np.int64(segments.n), np.int64(longest)
     read = *segments.given, segments.bounds
     chain.launch(built, -(-parts // record.work_group), *counts, *read, *x, *target, *spare_for(chain, n, x))
+
+
+# Kept: to make a record takes longer than to launch its kernel.
+_serial = functools.lru_cache(maxsize=256)(MergeSerial)
 
 
 def _groups(record: SortNetwork, shorter: int, n_segments: int, n: int) -> int:
@@ -213,29 +220,65 @@ def _groups(record: SortNetwork, shorter: int, n_segments: int, n: int) -> int:
     return int(min(by_number, by_length)) // record.work_group + 1 + len(record.bins)
 
 
-class _Networks:
-    """The kernels that sort segments that are not long."""
+class _Networks(NamedTuple):
+    """The kernels that sort segments that are not long.
 
-    def __init__(self, chain: Chain, segments: Segments, elements: Elements, shape: Shape) -> None:
-        records = () if shape.chunked else SortNetwork.of_segments(chain.device, shape, segments.index, elements)
-        self._built = [chain.build(record) for record in records]
+    Attributes
+    ----------
+    built : tuple of programs.Built
+    records : tuple of SortNetwork
+    teams : tuple of int
+        Segments of each bin that a work-group sorts at once.
+    """
 
-    @property
-    def teams(self) -> tuple[int, ...]:
-        """Segments of each bin that a work-group sorts at once."""
-        return tuple(itertools.chain.from_iterable(record.teams for _, record in self._built))
+    built: tuple[Built, ...]
+    records: tuple[SortNetwork, ...]
+    teams: tuple[int, ...]
 
-    def enqueue(
-        self, chain: Chain, segments: Segments, inspection: Inspection, n: int, longest: int, x: Arrays, target: Arrays
-    ) -> None:
-        """Enqueue the sort of the segments that are not long, of which none has more than ``longest`` elements."""
-        done = shorter = 0
-        for built, record in self._built:
-            if longest > shorter:
-                places = (np.uint64(offset + done) for offset in (inspection.record.lists_at, inspection.record.groups_at))
-                groups = _groups(record, shorter, segments.n, n)
-                chain.launch(built, groups, *places, inspection.plan, inspection.lists, segments.bounds, *x, *target)
-            done, shorter = done + len(record.bins), record.bins[-1]
+    @classmethod
+    def of(cls, chain: Chain, index: str, elements: Elements, shape: Shape) -> _Networks:
+        """Return those for elements of a kind; built at the first call, and looked up then."""
+        kind = _Networks, chain.device, index, elements, shape
+        found = chain.worked_out(kind, lambda: cls._built(chain, *kind[2:]))
+        note_asked(found.built)
+        return found
+
+    @classmethod
+    def _built(cls, chain: Chain, index: str, elements: Elements, shape: Shape) -> _Networks:
+        asked = () if shape.chunked else SortNetwork.of_segments(chain.device, shape, index, elements)
+        pairs = [chain.build(record) for record in asked]
+        records = tuple(record for _, record in pairs)
+        teams = itertools.chain.from_iterable(record.teams for record in records)
+        return cls(tuple(built for built, _ in pairs), records, tuple(teams))
+
+
+def _enqueue_networks(
+    chain: Chain,
+    plan: cl_array.Array,
+    lists: cl_array.Array,
+    bounds: cl_array.Array,
+    keys: cl_array.Array,
+    sorted_keys: cl_array.Array,
+    values: cl_array.Array | None,
+    sorted_values: cl_array.Array | None,
+    sizes: tuple[int, int, int],
+    offsets: tuple[int, int],
+    shape: Shape,
+) -> None:
+    """Enqueue the sort of the segments that are not long.
+
+    ``sizes``: how many segments and elements there are, and those of the longest segment; ``offsets``: the entries of the plan
+    that tell about lists and work-groups.
+    """
+    n_segments, n, longest = sizes
+    x, target = ((keys,), (sorted_keys,)) if values is None else ((keys, values), (sorted_keys, sorted_values))
+    networks = _Networks.of(chain, name_of(bounds.dtype), Elements.of(*x), shape)
+    done = shorter = 0
+    for built, record in zip(networks.built, networks.records, strict=True):
+        if longest > shorter:
+            places = (np.uint64(offset + done) for offset in offsets)
+            chain.launch(built, _groups(record, shorter, n_segments, n), *places, plan, lists, bounds, *x, *target)
+        done, shorter = done + len(record.bins), record.bins[-1]
 
 
 def _enqueue_pieces(
@@ -286,11 +329,14 @@ def enqueue_by_length(
         Called with the findings on the pointers, before any command that relies on them is enqueued; raises if they are not
         valid.
     """
-    networks = _Networks(chain, segments, Elements.of(*x), shape)
+    networks = _Networks.of(chain, segments.index, Elements.of(*x), shape)
     inspection = inspect_segments(chain, segments, n, shape, runs, networks.teams)
     known = n if longest is None else min(longest, n)
-    if n:
-        networks.enqueue(chain, segments, inspection, n, known, x, target)
+    if n and networks.built:
+        offsets = inspection.record.lists_at, inspection.record.groups_at
+        moved = (x[1], target[1]) if len(x) > 1 else (None, None)
+        arrays = inspection.plan, inspection.lists, segments.bounds, x[0], target[0], *moved
+        run(chain, _enqueue_networks, arrays, (segments.n, n, known), offsets, shape)
     if accept is None and known <= shape.tile and not shape.chunked:
         return
     totals = inspection.wait()

@@ -183,6 +183,7 @@ class Shape:
         work_group = 1 << work_group.bit_length() - 1
         return cls(False, work_group, merge_group, registers, work_group * registers, short)
 
+    @functools.lru_cache(maxsize=256)  # noqa: B019 - a shape is a small value, and the same few are asked for again and again
     def legal(self, device: Device, elements: Elements) -> Shape:
         """Return the nearest shape whose kernels fit a device's work-groups and local memory."""
         max_group = device.max_work_group

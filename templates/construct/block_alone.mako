@@ -1,17 +1,20 @@
 <%doc>
-A sparse matrix put into a larger one, in rows that have no other block: its entries and its row pointers.
+One or two sparse matrices put into a larger one, one below the other, in rows that have no other block: entries and row pointers.
 
 Index space   work-items that stride over entries and row pointers, or take adjacent ones: `spread` says which
-Inputs        a valid structure, in any order
-Output        entries from `first_entry` on, with columns that are `column_begin` larger; indptr from `first_row` on
+Inputs        valid structures, in any order: a with n_a entries in rows_a rows, and b; if there is no b, n_a and rows_a are those
+              of both
+Output        entries from `first_entry` on, with columns that are `a_column` and `b_column` larger; indptr from `first_row` on
 Local memory  none
 Result        entries keep their order
 </%doc>
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const ulong n, const ulong stride, const ulong step, const ulong span,
-    const ulong n_entries, const ulong n_pointers, const ulong first_entry, const ulong first_row, const I column_begin,
-    global const I *restrict indptr, global const I *restrict indices, global const V *restrict values,
+    const ulong n_entries, const ulong n_pointers, const ulong n_a, const ulong rows_a,
+    const ulong first_entry, const ulong first_row, const I a_column, const I b_column,
+    global const I *restrict a_indptr, global const I *restrict a_indices, global const V *restrict a_values,
+    global const I *restrict b_indptr, global const I *restrict b_indices, global const V *restrict b_values,
     global I *restrict block_indptr, global I *restrict block_indices, global V *restrict block_values)
 {
     const ulong begin = get_global_id(0) * stride, end = min(n, begin + span);
@@ -20,18 +23,19 @@ void ${name}(
     // Several at a time, so that their loads are in flight together.
     for (; k + ${items - 1} * step < last; k += ${items} * step) {
 % for u in range(items):
-        const I index_${u} = indices[k + ${u} * step];
-        const V value_${u} = values[k + ${u} * step];
+        const ulong k_${u} = k + ${u} * step;
+        const I index_${u} = k_${u} < n_a ? a_indices[k_${u}] + a_column : b_indices[k_${u} - n_a] + b_column;
+        const V value_${u} = k_${u} < n_a ? a_values[k_${u}] : b_values[k_${u} - n_a];
 % endfor
 % for u in range(items):
-        block_indices[first_entry + k + ${u} * step] = index_${u} + column_begin;
-        block_values[first_entry + k + ${u} * step] = value_${u};
+        block_indices[first_entry + k_${u}] = index_${u};
+        block_values[first_entry + k_${u}] = value_${u};
 % endfor
     }
     for (; k < last; k += step) {
-        block_indices[first_entry + k] = indices[k] + column_begin;
-        block_values[first_entry + k] = values[k];
+        block_indices[first_entry + k] = k < n_a ? a_indices[k] + a_column : b_indices[k - n_a] + b_column;
+        block_values[first_entry + k] = k < n_a ? a_values[k] : b_values[k - n_a];
     }
     for (k = begin; k < min(end, n_pointers); k += step)
-        block_indptr[first_row + k] = indptr[k] + (I)first_entry;
+        block_indptr[first_row + k] = (k <= rows_a ? a_indptr[k] : b_indptr[k - rows_a] + (I)n_a) + (I)first_entry;
 }
