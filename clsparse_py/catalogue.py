@@ -327,7 +327,9 @@ def _of_canonical_format(device: Device, arithmetic: Arithmetic) -> dict[str, pr
         "canonical/row_begins": RowBegins(group, index),
         "canonical/rows": EntryRows.legal(device, index, True),
         "canonical/rows:many": EntryRows.legal(device, index, False),
+        "canonical/rows:copies": EntryRows.legal(device, index, True, value_bytes=arithmetic.result.itemsize),
         "canonical/rows_chunked": EntryRowsChunked(1, index),
+        "canonical/rows_chunked:copies": EntryRowsChunked(1, index, value_bytes=arithmetic.result.itemsize),
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,11 @@ from clsparse_py.convert import converted, copied
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain, spread
 from clsparse_py.lowering import run
-from clsparse_py.memory import allocated
+from clsparse_py.memory import allocated, allocated_each
 from clsparse_py.placement import index_dtype, place_part
 from clsparse_py.primitives.partition import enqueue_parts
 from clsparse_py.primitives.path_tiles import OfPath, has_few_rows, path_shape
+from clsparse_py.primitives.radix_kernels import MOVED_TYPES
 from clsparse_py.primitives.radix_sort import enqueue_sort_by_key
 from clsparse_py.records import dataclass
 from clsparse_py.row_order import EntryOrder, order_of, row_begins
@@ -35,6 +37,8 @@ __all__ = [
 _WORK_GROUP = 128
 #: On CPU devices: chunks of rows and entries to a core, and how many are worth a chunk.
 _CHUNKS_PER_CORE, _MIN_CHUNK = 4, 64
+#: Not on CPU devices: entries up to which the kernel that tells rows copies columns and values, too; of more, the driver does.
+_MAX_COPIED = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -45,20 +49,51 @@ class Range(OfNumbers):
 
 
 @dataclass(frozen=True)
-class EntryRows(OfPath):
+class OfEntries(OfStructure):
+    """Base of the records of kernels that tell the row of each entry.
+
+    Attributes
+    ----------
+    value_bytes : int
+        Bytes of a value, if columns and values are copied; else 0.
+    """
+
+    value_bytes: int = field(default=0, kw_only=True)
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{super().name}{f'_v{self.value_bytes}' if self.value_bytes else ''}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        if not self.value_bytes:
+            return super().prelude
+        return f"{super().prelude}\ntypedef {MOVED_TYPES[self.value_bytes]} V;  // values, which are copied and not computed with"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "value_bytes": self.value_bytes}
+
+
+@dataclass(frozen=True)
+class EntryRows(OfEntries, OfPath):
     """Parameters of ``templates/canonical/rows.mako``."""
 
     template = "canonical/rows"
 
     @classmethod
-    def legal(cls, device: Device, index: str, few: bool, work_group: int = 128, items: int = 32) -> EntryRows:
+    def legal(
+        cls, device: Device, index: str, few: bool, work_group: int = 128, items: int = 32, *, value_bytes: int = 0
+    ) -> EntryRows:
         """Return the nearest legal record."""
         group, items = path_shape(device, work_group, items)
-        return cls(group, index, items, few)
+        return cls(group, index, items, few, value_bytes=value_bytes)
 
 
 @dataclass(frozen=True)
-class EntryRowsChunked(OfStructure):
+class EntryRowsChunked(OfEntries):
     """Parameters of ``templates/canonical/rows_chunked.mako``."""
 
     template = "canonical/rows_chunked"
@@ -270,28 +305,59 @@ def _copied_by_host(queue: cl.CommandQueue, parts: Parts) -> Parts:
 def copied_coordinates(queue: cl.CommandQueue, parts: Parts) -> Parts:
     """Return copies of the values and the columns of entries, and the row of each; ``parts`` are valid."""
     data, indices, indptr = parts
-    chain, n, allocator = Chain(queue, *parts), indices.size, data.allocator
-    lengths = {"data": data.dtype, "col": indices.dtype, "rows": indptr.dtype}
-    values, col, rows = (allocated(queue, what, n, dtype, allocator) for what, dtype in lengths.items())
+    chain, n = Chain(queue, *parts), indices.size
+    wanted = (n, data.dtype), (n, indices.dtype), (n, indptr.dtype)
+    made = values, col, rows = allocated_each(queue, "the coordinates", wanted, data.allocator)
     if n:
-        run(chain, _enqueue_rows, (indptr, rows), n, indptr.size - 1)
-        chain.copy(values, data, n)
-        chain.copy(col, indices, n)
-        chain.finish(values, col, rows)
+        run(chain, _enqueue_rows_and_copies, (indptr, indices, data, rows, col, values), n, indptr.size - 1)
+        chain.finish(*made)
     return values, col, rows
 
 
 def _enqueue_rows(chain: Chain, indptr: cl_array.Array, rows: cl_array.Array, n: int, n_rows: int) -> None:
     """Enqueue the row of each of n entries."""
-    index, of_index = name_of(indptr.dtype), indptr.dtype.type
-    if not chain.device.is_cpu:
-        built, tiles = chain.build(EntryRows.legal(chain.device, index, has_few_rows(n_rows)))
-        chain.launch(built, -(-(n + n_rows) // tiles.tile), of_index(n_rows), indptr, rows)
+    _enqueue_at_entries(chain, indptr, rows, n, n_rows)
+
+
+def _enqueue_rows_and_copies(
+    chain: Chain,
+    indptr: cl_array.Array,
+    indices: cl_array.Array,
+    data: cl_array.Array,
+    rows: cl_array.Array,
+    col: cl_array.Array,
+    values: cl_array.Array,
+    n: int,
+    n_rows: int,
+) -> None:
+    """Enqueue the row of each of n entries, and copies of their columns and values."""
+    if chain.device.is_cpu or n <= _MAX_COPIED:
+        _enqueue_at_entries(chain, indptr, rows, n, n_rows, (indices, data, col, values))
         return
-    built, record = chain.build(EntryRowsChunked(1, index))
+    _enqueue_at_entries(chain, indptr, rows, n, n_rows)
+    chain.copy(col, indices, n)
+    chain.copy(values, data, n)
+
+
+def _enqueue_at_entries(
+    chain: Chain,
+    indptr: cl_array.Array,
+    rows: cl_array.Array,
+    n: int,
+    n_rows: int,
+    copies: tuple[cl_array.Array, ...] = (),
+) -> None:
+    """Enqueue the kernel that tells the row of each of n entries, and makes ``copies``: of two arrays, to two arrays."""
+    index, of_index = name_of(indptr.dtype), indptr.dtype.type
+    value_bytes = copies[1].dtype.itemsize if copies else 0
+    if not chain.device.is_cpu:
+        built, tiles = chain.build(EntryRows.legal(chain.device, index, has_few_rows(n_rows), value_bytes=value_bytes))
+        chain.launch(built, -(-(n + n_rows) // tiles.tile), of_index(n_rows), indptr, rows, *copies)
+        return
+    built, record = chain.build(EntryRowsChunked(1, index, value_bytes=value_bytes))
     step = max(-(-(n + n_rows) // (chain.device.compute_units * _CHUNKS_PER_CORE)), _MIN_CHUNK)
     n_parts, *parts = enqueue_parts(chain, indptr, n_rows, n, step)
-    chain.launch(built, -(-n_parts // record.work_group), of_index(n_parts), *parts, indptr, rows)
+    chain.launch(built, -(-n_parts // record.work_group), of_index(n_parts), *parts, indptr, rows, *copies)
 
 
 def _regrouped_by_host(

@@ -27,6 +27,8 @@ Parts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
 
 #: Entries of a block without neighbours that a work-item moves at a time.
 _ITEMS = 4
+#: Entries of such blocks up to which the kernel moves them, not on CPU devices; and work-groups to a compute unit.
+_MAX_MOVED, _GROUPS_PER_UNIT, _GROUPS_PER_CORE = 1 << 22, 64, 4
 #: Blocks up to which a call's commands are recorded.
 _FEW_BLOCKS = 8
 #: Rows of a row of blocks; entries and the first column of each block.
@@ -216,10 +218,19 @@ def _enqueue_alone(
 ) -> None:
     """Enqueue making the rows of one block, or of two that stand one below the other."""
     data, indices, indptr = made
-    n_rows, ((n, _),) = rows[0]
-    n_all, n_pointers = sum(each[1][0][0] for each in rows), sum(each[0] for each in rows) + 1
-    groups, sizes = spread(chain.device, max(n_all, n_pointers), kernels.of_alone.work_group, 64)
-    numbers = map(np.uint64, (n_all, n_pointers, n, n_rows, first_entry, first_row))
-    columns = (indptr.dtype.type(each[1][0][1]) for each in (rows[0], rows[-1]))
+    lengths, columns = zip(*(blocks[0] for _, blocks in rows), strict=True)
+    n_all, n_pointers = sum(lengths), sum(n_rows for n_rows, _ in rows) + 1
+    # The driver's copies move many entries faster than the kernel, which is left with row pointers.
+    copied = not chain.device.is_cpu and n_all > _MAX_MOVED and not any(columns)
+    n_moved = 0 if copied else n_all
+    per_unit = _GROUPS_PER_CORE if chain.device.is_cpu else _GROUPS_PER_UNIT
+    groups, sizes = spread(chain.device, max(n_moved, n_pointers), kernels.of_alone.work_group, per_unit)
+    numbers = map(np.uint64, (n_moved, n_pointers, lengths[0], rows[0][0], first_entry, first_row))
+    of_columns = map(indptr.dtype.type, (columns[0], columns[-1]))
     arrays = (part for block in (of_blocks[0], of_blocks[-1]) for part in block[::-1])
-    chain.launch(kernels.alone, groups, *sizes, *numbers, *columns, *arrays, indptr, indices, data)
+    chain.launch(kernels.alone, groups, *sizes, *numbers, *of_columns, *arrays, indptr, indices, data)
+    if copied:
+        for length, block in zip(lengths, of_blocks, strict=True):
+            chain.copy(data, block[0], length, first_entry)
+            chain.copy(indices, block[1], length, first_entry)
+            first_entry += length

@@ -14,7 +14,7 @@ from clsparse_py.elementwise.union_kernels import UnionAtOnce
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix
-from clsparse_py.memory import allocated, shorten
+from clsparse_py.memory import allocated_each, shorten
 from clsparse_py.programs import Built, note_asked
 
 __all__ = ["common_dtype", "united_at_once"]
@@ -77,10 +77,8 @@ def united_at_once(operator: str, A: Matrix, B: Matrix) -> tuple[cl_array.Array,
     if room + n_rows > kind.places:
         return None
     note_asked(kind.built)
-    allocator = a_data.allocator
-    indptr = allocated(queue, "indptr of the result", n_rows + 1, index, allocator)
-    indices = allocated(queue, "indices of the result", room, index, allocator)
-    data = allocated(queue, "data of the result", room, kind.result, allocator)
+    wanted = (n_rows + 1, index), (room, index), (room, kind.result)
+    indptr, indices, data = allocated_each(queue, "the result", wanted, a_data.allocator)
     sizes = np.uint32(n_rows), np.uint32(n_a), np.uint32(n_b)
     chain.launch(kind.built[0], 1, *sizes, *operands, indptr, indices, data)
     nnz = int(chain.read(indptr, 1, n_rows)[0])

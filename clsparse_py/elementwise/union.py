@@ -22,7 +22,7 @@ from clsparse_py.errors import DtypeError
 from clsparse_py.index_types import index_for
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix, MatrixT, Structure
-from clsparse_py.memory import allocated, arena_of, array_of, scratch
+from clsparse_py.memory import allocated, allocated_each, arena_of, array_of, scratch
 from clsparse_py.primitives.either_way import either_way
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.programs import Built, note_asked
@@ -216,8 +216,8 @@ def _allocated(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, n
     """Return memory for the values and the columns of the result."""
     data, allocator = parts[0], parts[0].allocator
     result = OPERATORS[operator].result_dtype(common_dtype(data.dtype, parts[3].dtype)[0])
-    values = allocated(chain.queue, "data of the result", nnz, result, allocator)
-    return values, allocated(chain.queue, "indices of the result", nnz, parts[1].dtype, allocator)
+    values, indices = allocated_each(chain.queue, "the entries of the result", ((nnz, result), (nnz, parts[1].dtype)), allocator)
+    return values, indices
 
 
 # Kept: to make a record takes longer than to launch its kernel.

@@ -21,7 +21,7 @@ from clsparse_py.indexing.positions import on_device
 from clsparse_py.launch import Chain, spread
 from clsparse_py.lowering import run
 from clsparse_py.matrix import MatrixT, Structure
-from clsparse_py.memory import allocated, shorten
+from clsparse_py.memory import allocated, allocated_each, shorten
 from clsparse_py.primitives.partition import enqueue_parts
 from clsparse_py.primitives.path_tiles import OfPath, has_few_rows
 from clsparse_py.primitives.scan import enqueue_scan, summed_tile
@@ -45,7 +45,7 @@ _MIN_CHUNK = 64
 #: Of a result that is made at once: its rows, at most; the entries that it has room for; those of a work-group.
 _ROWS_AT_ONCE, _MOST_AT_ONCE, _ENTRIES_OF_GROUP = 1 << 10, 1 << 14, 1 << 10
 
-_lengths, _offsets, _chunked, _tiled = kept(Lengths), kept(Offsets), kept(RowsChunked), kept(Rows.legal)
+_lengths, _offsets, _chunked = kept(Lengths), kept(Offsets), kept(RowsChunked)
 _of_mask, _masked_pointers = kept(Masked), kept(MaskedPointers)
 
 
@@ -135,8 +135,9 @@ def new_parts(queue: cl.CommandQueue, parts: Parts, n_rows: int, nnz: int) -> Pa
 def _new_entries(queue: cl.CommandQueue, parts: Parts, nnz: int) -> tuple[cl_array.Array, cl_array.Array]:
     """Return arrays for the values and the columns of entries, of the dtypes and from the allocator of a matrix."""
     data, indices, _ = parts
-    values = allocated(queue, "data of the result", nnz, data.dtype, data.allocator)
-    return values, allocated(queue, "indices of the result", nnz, indices.dtype, data.allocator)
+    wanted = (nnz, data.dtype), (nnz, indices.dtype)
+    values, columns = allocated_each(queue, "the entries of the result", wanted, data.allocator)
+    return values, columns
 
 
 def _adjacent_by_host(queue: cl.CommandQueue, parts: Parts, first: int, n: int) -> Parts:
@@ -336,7 +337,9 @@ def _build_gather(
     """Return the built kernel that gathers rows, which are ``given`` as indices of this dtype or not listed, and its record."""
     if chain.device.is_cpu:
         return chain.build(_chunked(1, name_of(index), dtype.itemsize, given))
-    return chain.build(_tiled(chain.device, name_of(index), dtype.itemsize, given, has_few_rows(n_rows)))
+    few = has_few_rows(n_rows)
+    what = Rows, index, dtype.itemsize, given, few
+    return chain.build_once(what, lambda: Rows.legal(chain.device, name_of(index), dtype.itemsize, given, few))
 
 
 def _enqueue_gather(

@@ -1,11 +1,11 @@
 <%doc>
-The row of each entry of a matrix: from CSR to coordinates. Every work-group takes as many rows and entries together as any other,
-however long rows are, and finds by itself which these are.
+The row of each entry of a matrix: from CSR to coordinates; if `value_bytes`, with copies of columns and values. Every work-group takes
+as many rows and entries together as any other, however long rows are, and finds by itself which these are.
 
 Source        own; parts of equal rows + entries after Merrill and Garland, SC 2016, Section 3
 Index space   a work-group for each `work_group * items` rows and entries
 Inputs        a valid structure
-Output        rows: for each entry
+Output        rows: for each entry; copies
 Local memory  `work_group * items + 1` numbers of 16 bits, twice, and two of 32 for each step of a search
 Result        exact
 </%doc>
@@ -15,7 +15,11 @@ Result        exact
 #include "path_tile.cl"
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
-void ${name}(const I n_rows, global const I *restrict indptr, global I *restrict rows)
+void ${name}(
+    const I n_rows, global const I *restrict indptr, global I *restrict rows${", " if value_bytes else ")"}
+% if value_bytes:
+    global const I *restrict indices, global const V *restrict values, global I *restrict columns, global V *restrict copied)
+% endif
 {
     local uint box[${2 * steps}], any_long;
     local ushort bounds[${tile + 2}], rows_before[${tile}];
@@ -34,6 +38,11 @@ void ${name}(const I n_rows, global const I *restrict indptr, global I *restrict
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     path_spread(&any_long, bounds, n_heads, rows_before);
-    for (uint k = me; k < count; k += ${work_group})
+    for (uint k = me; k < count; k += ${work_group}) {
         rows[entry + k] = first + rows_before[k] - 1;
+% if value_bytes:
+        columns[entry + k] = indices[entry + k];
+        copied[entry + k] = values[entry + k];
+% endif
+    }
 }

@@ -20,22 +20,23 @@ void ${name}(
     const ulong begin = get_global_id(0) * stride, end = min(n, begin + span);
     const ulong last = min(end, n_entries);
     ulong k = begin;
+% for block, behind, at in (("a", "min(last, n_a)", "k"), ("b", "last", "k - n_a")):
     // Several at a time, so that their loads are in flight together.
-    for (; k + ${items - 1} * step < last; k += ${items} * step) {
+    for (; k + ${items - 1} * step < ${behind}; k += ${items} * step) {
 % for u in range(items):
-        const ulong k_${u} = k + ${u} * step;
-        const I index_${u} = k_${u} < n_a ? a_indices[k_${u}] + a_column : b_indices[k_${u} - n_a] + b_column;
-        const V value_${u} = k_${u} < n_a ? a_values[k_${u}] : b_values[k_${u} - n_a];
+        const I index_${u} = ${block}_indices[${at} + ${u} * step];
+        const V value_${u} = ${block}_values[${at} + ${u} * step];
 % endfor
 % for u in range(items):
-        block_indices[first_entry + k_${u}] = index_${u};
-        block_values[first_entry + k_${u}] = value_${u};
+        block_indices[first_entry + k + ${u} * step] = index_${u} + ${block}_column;
+        block_values[first_entry + k + ${u} * step] = value_${u};
 % endfor
     }
-    for (; k < last; k += step) {
-        block_indices[first_entry + k] = k < n_a ? a_indices[k] + a_column : b_indices[k - n_a] + b_column;
-        block_values[first_entry + k] = k < n_a ? a_values[k] : b_values[k - n_a];
+    for (; k < ${behind}; k += step) {
+        block_indices[first_entry + k] = ${block}_indices[${at}] + ${block}_column;
+        block_values[first_entry + k] = ${block}_values[${at}];
     }
+% endfor
     for (k = begin; k < min(end, n_pointers); k += step)
         block_indptr[first_row + k] = (k <= rows_a ? a_indptr[k] : b_indptr[k - rows_a] + (I)n_a) + (I)first_entry;
 }
