@@ -139,7 +139,7 @@ def _in_order(problem: indexing.Indexing) -> Callable[[cuda.Arrays], cuda.Arrays
     def unpack(arrays: cuda.Arrays) -> cuda.Arrays:
         import cupy
 
-        if problem.operation in ("tocsc", "tocoo"):
+        if problem.operation in ("tocsc", "tocoo", "tocoo_shared"):
             return arrays
         if problem.operation == "kron":
             rows, columns, data = arrays

@@ -30,6 +30,8 @@ class Indexing(MatrixProblem, ExactProblem):
     def minimal_bytes(self) -> int:
         """The bytes of the result, written once, of as many values and columns of A, and of what says which these are."""
         found = sum(part.nbytes for part in self.reference)
+        if self.operation == "tocoo_shared":
+            return self.matrix.indptr.nbytes + self.reference[0].nbytes
         if self.operation in OF_ALL:
             return bytes_of(self.matrix) + found
         indptr, indices, data = self.reference
@@ -81,7 +83,7 @@ def second_of(matrix: Any, positions: Any, operation: str) -> Any:
 
 
 #: Operations on all entries, whose results are of more than some rows and columns.
-OF_ALL = ("tocsc", "tocoo", "hstack", "kron")
+OF_ALL = ("tocsc", "tocoo", "tocoo_shared", "hstack", "vstack", "kron")
 #: Entries of a Kronecker product at most: of a larger matrix the first rows are taken.
 _MAX_PRODUCT = 10**7
 
@@ -92,7 +94,9 @@ OPERATIONS: dict[str, tuple[Callable[[int], Array], int, Callable[[Any, Any], An
     "mask": (_mask, 0, lambda A, mask: A[mask]),
     "tocsc": (_nothing, 0, lambda A, _: A.tocsc()),
     "tocoo": (_nothing, 0, lambda A, _: A.tocoo()),
+    "tocoo_shared": (_nothing, 0, lambda A, _: A.tocoo(copy=False)),
     "hstack": (_nothing, 0, lambda A, _: library_of(A).hstack([A, A])),
+    "vstack": (_nothing, 0, lambda A, _: library_of(A).vstack([A, A])),
     "kron": (_nothing, 0, _kron),
 }
 

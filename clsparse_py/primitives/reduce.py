@@ -46,7 +46,7 @@ class Runs:
         kind = Runs, chain.device, keys.dtype, n, work_group
         self._counting = counting = chain.worked_out(kind, lambda: _counting(chain, *kind[2:]))
         note_asked(counting.built)
-        self._sums = chain.scratch(counting.n_sums, counting.index)
+        self._sums = chain.scratch(counting.n_sums, counting.position)
         run(chain, _enqueue_counts, (keys, self._sums), *kind[2:])
         if chain.device.is_cpu:
             self.n_runs = int(chain.read(self._sums, counting.n_sums).sum())
@@ -56,7 +56,7 @@ class Runs:
     def enqueue_list(self, unique: cl_array.Array) -> cl_array.Array:
         """Enqueue the listing: each run's key goes to ``unique``, where it begins to the array returned, which ends with n."""
         counting = self._counting
-        starts = self._chain.scratch(self.n_runs + 1, counting.index)
+        starts = self._chain.scratch(self.n_runs + 1, counting.position)
         numbers = counting.numbers
         self._chain.launch(counting.built[-1], counting.groups, *numbers, self._keys, self._sums, unique, starts)
         return starts
@@ -67,7 +67,7 @@ class _Counting(NamedTuple):
 
     Attributes
     ----------
-    index : dtype
+    position : dtype
         Of where runs begin.
     built : tuple of Built
         Kernels; the last one lists runs.
@@ -81,7 +81,7 @@ class _Counting(NamedTuple):
         Counts of pieces; not on CPU devices a scan of them, with that of all at its end.
     """
 
-    index: np.dtype[Any]
+    position: np.dtype[Any]
     built: tuple[Built, ...]
     record: ScanChunks | ScanTiles
     groups: int

@@ -174,7 +174,7 @@ class Inspection:
         found, record = self._read().tolist(), self.record
         merged_tiles, cut_tiles, rounds, decreasing, *of_runs = found[record.n_classes : record.n_rows]
         ends = found[record.n_rows :]
-        pairs = zip(ends[::2], ends[1::2], strict=True)
+        pairs: Any = zip(ends[::2], ends[1::2], strict=True)
         return Totals(tuple(found[: record.n_classes]), merged_tiles, cut_tiles, rounds, decreasing, *pairs, *of_runs)
 
 
