@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import threading
 import weakref
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,10 @@ from clsparse_py.transfer import from_host, in_place
 
 __all__ = ["on_memory_of"]
 
+#: The garbage collector may end a buffer at any time, in a thread that has the lock too: so `_give_back` never waits for it.
 _lock = threading.Lock()
+#: Arrays of which a buffer has gone, once for each, to be counted by whoever has the lock next.
+_gone: deque[np.ndarray[Any, Any]] = deque()
 #: Buffers that work on an array which can't be written to for their sake, by the array's identity.
 _lent: dict[int, int] = {}
 
@@ -113,13 +117,25 @@ def _lend(queue: cl.CommandQueue, array: np.ndarray[Any, Any]) -> Any:
             # The buffer keeps what it works on. Its end comes after the commands that use it.
             buffer: Any = made.base_data
             weakref.finalize(buffer.hostbuf, _give_back, array).atexit = False
+    _settle()
     return made
 
 
 def _give_back(array: np.ndarray[Any, Any]) -> None:
     """Let an array be written to if no device works on it any more."""
-    with _lock:
-        _lent[id(array)] -= 1
-        if not _lent[id(array)]:
-            del _lent[id(array)]
-            array.flags.writeable = True
+    _gone.append(array)
+    _settle()
+
+
+def _settle() -> None:
+    """Count the buffers that have gone, unless a thread has the lock: it does so when it lets go of it."""
+    while _gone and _lock.acquire(blocking=False):
+        try:
+            while _gone:
+                array = _gone.popleft()
+                _lent[id(array)] -= 1
+                if not _lent[id(array)]:
+                    del _lent[id(array)]
+                    array.flags.writeable = True
+        finally:
+            _lock.release()

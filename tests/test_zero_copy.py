@@ -12,7 +12,7 @@ import pyopencl as cl
 import pytest
 import scipy.sparse as sp
 
-from clsparse_py import csr_array, memory, spmv
+from clsparse_py import csr_array, memory, spmv, zero_copy
 from clsparse_py.device import describe
 
 NAMES = ("data", "indices", "indptr")
@@ -94,6 +94,16 @@ def test_the_hosts_arrays_cannot_be_written_to_as_long_as_their_memory_is_used(s
     assert writable(S) == [False, True, False]
     S.data.flags.writeable = True
     np.testing.assert_array_equal(A.toarray(), S.toarray())
+
+
+def test_memory_that_goes_while_other_memory_is_lent_waits_for_nothing(sharing: cl.CommandQueue) -> None:
+    S, other = unsorted(), unsorted(9)
+    A = csr_array(S, queue=sharing, zero_copy=True)
+    with zero_copy._lock:  # as if the garbage collector ran there
+        del A
+        assert writable(S) == [False] * 3
+    csr_array(other, queue=sharing, zero_copy=True)
+    assert writable(S) == [True] * 3
 
 
 def test_it_takes_what_the_host_has(sharing: cl.CommandQueue) -> None:
