@@ -7,6 +7,7 @@ from clsparse_py.distributed.matrix_files import mmread
 from clsparse_py.distributed.mpi import MpiCommunicator, world
 from clsparse_py.distributed.partitioning import by_graph
 from clsparse_py.distributed.petsc import petsc_mat
+from clsparse_py.distributed.plans import SpgemmPlan, spgemm_plan
 from clsparse_py.distributed.systems import by_blocks
 from clsparse_py.distributed.team import Team, over
 from clsparse_py.distributed.vectors import vector
@@ -16,6 +17,7 @@ __all__ = [
     "Division",
     "MpiCommunicator",
     "RankError",
+    "SpgemmPlan",
     "Team",
     "by_blocks",
     "by_entries",
@@ -25,6 +27,7 @@ __all__ = [
     "mmread",
     "over",
     "petsc_mat",
+    "spgemm_plan",
     "vector",
     "world",
 ]

@@ -362,6 +362,8 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         """Return the matrix that functions of values make of the local part and of the other; the halo's columns are the same."""
         made = object.__new__(type(self))
         made._hold(self.comm, self.rows, self.columns, of_local(self.local), of_others(self.remote), self.halo)
+        if made.remote.structure is self.remote.structure:
+            made._border = self._border
         return made
 
     def _mapped(self, apply: Callable[[device_array], Any]) -> Self:

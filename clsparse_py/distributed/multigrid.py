@@ -22,6 +22,7 @@ from clsparse_py.csr import csr_array as device_array
 from clsparse_py.device import in_order
 from clsparse_py.distributed.communicator import Communicator
 from clsparse_py.distributed.division import Division
+from clsparse_py.distributed.plans import SpgemmPlan, TransposePlan, have_one_structure
 from clsparse_py.distributed.shared import Distributed
 from clsparse_py.distributed.systems import DividedOperator, own_part, require_square
 from clsparse_py.distributed.vectors import share_of_norm
@@ -97,15 +98,43 @@ class _Coarsening:
 
     def __init__(self, B: cl_array.Array, T: csr_array, omegas: tuple[float, ...], symmetry: str) -> None:
         self.B, self._T, self._omegas, self._symmetry = B, T, omegas, symmetry
+        self._plans: dict[Any, Any] = {}
 
-    def run(self, level: Level, below: Any = None) -> Any:  # noqa: ARG002 - of plans, which ranks do not keep
-        """Set a level's P and R for the values that its matrix has, and return the matrix of the next level."""
+    def run(self, level: Level, below: Any = None) -> Any:
+        """Set a level's P and R for the values that its matrix has, and return the matrix of the next level.
+
+        Plans are made the second time, when there is a matrix of the next level: who sets up once needs none.
+        """
+        times, transposed = (_times, _transposed) if below is None else (self._times, self._transposed)
         P = self._T
-        for omega in self._omegas:
-            P = level.smoothing(omega) @ P
+        for at, omega in enumerate(self._omegas):
+            P = times(at, level.smoothing(omega), P)
         is_conjugate = P.dtype.kind == "c" and self._symmetry == "hermitian"
-        level.P, level.R = P, (P.conj() if is_conjugate else P).T.tocsr()
-        return level.R @ (level.A @ P)
+        level.P, level.R = P, transposed(P.conj() if is_conjugate else P)
+        return times("R(AP)", level.R, times("AP", level.A, P))
+
+    def _times(self, name: Any, A: csr_array, B: csr_array) -> csr_array:
+        """Return a product by the plan that is kept under a name."""
+        if name not in self._plans:
+            self._plans[name] = SpgemmPlan(A, B)
+        found: csr_array = self._plans[name].product(A, B)
+        return found
+
+    def _transposed(self, A: csr_array) -> csr_array:
+        if "P.T" not in self._plans:
+            self._plans["P.T"] = TransposePlan(A)
+        found: csr_array = self._plans["P.T"](A)
+        return found
+
+
+def _times(_: Any, A: csr_array, B: csr_array) -> csr_array:
+    found: csr_array = A @ B
+    return found
+
+
+def _transposed(A: csr_array) -> csr_array:
+    found: csr_array = A.T.tocsr()
+    return found
 
 
 def _step(level: Level, at: int, options: Options) -> _Coarsening | None:
@@ -260,23 +289,10 @@ def _like(A: csr_array, values: Any) -> csr_array:
         raise TypeError(f"values: must be a matrix over the same ranks, is {type(values).__name__}")
     if np.result_type(values.dtype, A.dtype) != A.dtype:
         raise TypeError(f"values: must have A's dtype, {A.dtype}, has {values.dtype}")
-    is_alike = (values.rows, values.columns) == (A.rows, A.columns)
-    found = _finest(values) if is_alike else values
-    if not (
-        is_alike
-        and np.array_equal(found.halo.columns, A.halo.columns)
-        and _same(found.local, A.local)
-        and _same(found.remote, A.remote)
-    ):
+    found = _finest(values) if (values.rows, values.columns) == (A.rows, A.columns) else values
+    if not have_one_structure(found, A):
         raise ValueError("values: the matrix has another structure than A; set up another hierarchy")
     return found.astype(A.dtype, copy=False)
-
-
-def _same(a: device_array, b: device_array) -> bool:
-    """Return whether two matrices have entries at the same places."""
-    return a.structure is b.structure or (
-        np.array_equal(a.indptr.get(), b.indptr.get()) and np.array_equal(a.indices.get(), b.indices.get())
-    )
 
 
 class Cycle(DividedOperator, Preconditioner):

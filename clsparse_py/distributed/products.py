@@ -16,7 +16,7 @@ from clsparse_py.functions import hstack, vstack
 if TYPE_CHECKING:
     from clsparse_py.distributed.csr import csr_array
 
-__all__ = ["entry_by_entry", "product"]
+__all__ = ["entry_by_entry", "needed_rows", "of_product", "product", "require_fitting", "side_by_side"]
 
 
 def product(A: csr_array, B: csr_array) -> csr_array:
@@ -41,23 +41,44 @@ def product(A: csr_array, B: csr_array) -> csr_array:
     -----
     Columns are numbered anew meanwhile: the rank's own come first, and behind them those of others that the rows of B have.
     """
+    require_fitting(A, B)
+    with A.comm.together():
+        rows, halo = needed_rows(A, B)
+        return of_product(A, B, side_by_side(A) @ rows, halo)
+
+
+def require_fitting(A: csr_array, B: csr_array) -> None:
+    """Raise a ValueError if B's rows are divided otherwise than A's columns."""
     if A.columns != B.rows:
         raise ValueError(f"B: its rows must be divided as A's columns, {A.columns}, are as {B.rows}")
-    comm, own = A.comm, B.columns.part(A.comm.rank)
+
+
+def side_by_side(A: csr_array) -> device_array:
+    """Return a rank's rows as one matrix: its own columns first, then those of the halo."""
+    rows: device_array = hstack([A.local, A.remote], format="csr")
+    return rows
+
+
+def needed_rows(A: csr_array, B: csr_array) -> tuple[device_array, np.ndarray[Any, Any]]:
+    """Return the rows of B that a rank's rows of A refer to, and the columns of others that stand behind its own."""
+    own = B.columns.part(A.comm.rank)
     n_own = own.stop - own.start
-    with comm.together():
-        of_others = _fetched_rows(A, B)
-        outside = (of_others.indices < own.start) | (of_others.indices >= own.stop)
-        halo = np.union1d(B.halo.columns, of_others.indices[outside])
-        columns = np.where(outside, n_own + np.searchsorted(halo, of_others.indices), of_others.indices - own.start)
-        n = n_own + halo.size
-        of_others = scipy.sparse.csr_array((of_others.data, columns, of_others.indptr), shape=(of_others.shape[0], n))
-        of_others.sort_indices()
-        remote = renumbered(B.remote, np.searchsorted(halo, B.halo.columns), halo.size)
-        rows = vstack([hstack([B.local, remote], format="csr"), device_array(of_others, queue=A.queue)], format="csr")
-        C = hstack([A.local, A.remote], format="csr") @ rows
-        local, (remote, halo) = C[:, :n_own], without_unused(C[:, n_own:], halo)
-    return A.assembled(comm, A.rows, B.columns, local, remote, halo)
+    of_others = _fetched_rows(A, B)
+    outside = (of_others.indices < own.start) | (of_others.indices >= own.stop)
+    halo = np.union1d(B.halo.columns, of_others.indices[outside])
+    columns = np.where(outside, n_own + np.searchsorted(halo, of_others.indices), of_others.indices - own.start)
+    n = n_own + halo.size
+    of_others = scipy.sparse.csr_array((of_others.data, columns, of_others.indptr), shape=(of_others.shape[0], n))
+    of_others.sort_indices()
+    remote = renumbered(B.remote, np.searchsorted(halo, B.halo.columns), halo.size)
+    return vstack([hstack([B.local, remote], format="csr"), device_array(of_others, queue=A.queue)], format="csr"), halo
+
+
+def of_product(A: csr_array, B: csr_array, C: device_array, halo: np.ndarray[Any, Any]) -> csr_array:
+    """Return a product over ranks, of a rank's rows with its own columns first, and the numbers of the others."""
+    n_own = B.columns.length(B.comm.rank)
+    local, (remote, used) = C[:, :n_own], without_unused(C[:, n_own:], halo)
+    return A.assembled(A.comm, A.rows, B.columns, local, remote, used)
 
 
 def _fetched_rows(A: csr_array, B: csr_array) -> Any:

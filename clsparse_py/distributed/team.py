@@ -245,6 +245,10 @@ class Everywhere:
             )
         return self._team.run(lambda own: getattr(own, name), self)
 
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """Call the object, such as a plan, in all threads."""
+        return self._team.run(lambda own, *more, **its: own(*more, **its), self, *arguments, **named)
+
     def __repr__(self) -> str:
         return "\n".join(map(repr, self.parts))
 

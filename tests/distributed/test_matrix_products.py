@@ -62,6 +62,52 @@ def test_products_have_scipys_structure(queue: cl.CommandQueue) -> None:
 
 
 @pytest.mark.any_platform
+def test_planned_products_take_new_values(queue: cl.CommandQueue) -> None:
+    rng = np.random.default_rng(5)
+    twice = scipy.sparse.csr_array((np.ones(4), np.array([3, 3, 0, 39]), np.array([0, 3, *[4] * 39])), (40, 40))
+    eye, full = scipy.sparse.eye_array(40, format="csr"), matrix(40, 40, 6, density=0.6)
+    with distributed.over([queue] * 3, time_limit=60) as team:
+        for left, right in (
+            (matrix(40, 40, 1), matrix(40, 40, 2)),
+            (matrix(40, 40, 1, np.complex64), matrix(40, 40, 2, np.complex64)),
+            (twice, full), (full, twice), (eye, eye), (scipy.sparse.csr_array((40, 40)), full),
+        ):  # fmt: skip
+            a, b = (team.csr_array(each, division=DIVISION) for each in (left, right))
+            plan = team.run(distributed.spgemm_plan, a, b)
+            same(plan(), left @ right)
+            for _ in range(2):
+                others = [each.copy() for each in (left, right)]
+                for each in others:
+                    each.data = rng.integers(1, 9, each.nnz).astype(each.dtype)
+                found = plan(*(team.csr_array(each, division=DIVISION) for each in others))
+                np.testing.assert_array_equal(found.gather().toarray(), (others[0] @ others[1]).toarray())
+                x = np.arange(40.0)
+                np.testing.assert_allclose(found @ x, others[0] @ (others[1] @ x), rtol=1e-6)
+        # A message to each neighbour has the values of the rows that it needs, and no more.
+        A, B = matrix(40, 40, 1), matrix(40, 40, 2)
+        a, b = (team.csr_array(each, division=DIVISION) for each in (A, B))
+        plan = team.run(distributed.spgemm_plan, a, b)
+        before = [(comm.sent.messages, comm.sent.bytes) for comm in team.ranks]
+        plan(a, 2 * b)
+        sent = np.array([(comm.sent.messages, comm.sent.bytes) for comm in team.ranks]) - before
+        entries, messages = 0, 0
+        for rank in range(3):
+            needed = np.unique(A[DIVISION[rank] : DIVISION[rank + 1]].indices)
+            owners = a.parts[0].rows.owner(needed)
+            entries += int(np.diff(B.indptr)[needed[owners != rank]].sum())
+            messages += np.unique(owners[owners != rank]).size
+        assert sent.sum(axis=0).tolist() == [messages, 8 * entries]
+        for wrong, error, message in (
+            ((a, a), ValueError, "B: has another structure"),
+            ((a, b.astype(np.complex128)), TypeError, "B: must have the dtype"),
+            ((A, b), TypeError, "A: must be a matrix over the same ranks"),
+        ):
+            with pytest.raises(error, match=message):
+                plan(*wrong)
+        same(plan(), A @ B)
+
+
+@pytest.mark.any_platform
 def test_sums_have_scipys_structure(queue: cl.CommandQueue) -> None:
     A, B = matrix(40, 30, 1, least=-1), matrix(40, 30, 2, least=-1)
     with distributed.over([queue] * 3, time_limit=60) as team:
