@@ -113,8 +113,8 @@ def records() -> list[programs.Parameters]:
                     Combine(*common, 32),
                     *spmm_records(*common),
                 ]
-                found += [Chunked(*common, masked=False, ahead=0)]
-                found += [Chunked(*common, masked=True, ahead=512)] if arithmetic.vector_operations else []
+                found += [Chunked(*common, vectors="none", ahead=0)]
+                found += [Chunked(*common, vectors=each, ahead=512) for each in ("uneven", "all") if arithmetic.vector_operations]
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import ClassVar, NamedTuple, TypeVar
+from typing import ClassVar, Literal, NamedTuple, TypeVar
 
 from typing_extensions import Self, override
 
@@ -285,8 +285,9 @@ class Chunked(ProductKernel):
 
     Attributes
     ----------
-    masked : bool
-        Whether entries are multiplied and added as vectors, which the values have to allow; else by as many sums.
+    vectors : str
+        The rows that are summed by vectors: "none", as the values do not allow it; "uneven", short rows of uneven lengths; "all"
+        but the shortest. Others are summed by several sums.
     ahead : int
         How many entries ahead data are asked for; 0 for not at all.
     """
@@ -294,37 +295,50 @@ class Chunked(ProductKernel):
     template = "spmv/chunked"
     kind = "spmv_chunked"
 
-    masked: bool
+    vectors: Literal["none", "uneven", "all"]
     ahead: int
 
-    #: The mean row length of a chunk from which so many entries are taken at a time: as vectors, and by as many sums.
-    FROM_MEANS: ClassVar[dict[bool, dict[int, float]]] = {True: {4: 2.1, 8: 4.0}, False: {4: 6.0, 8: 24.0}}
+    #: The mean row length of a chunk from which so many entries are taken at a time: by sums, and by vectors.
+    SUMS_FROM: ClassVar[dict[int, float]] = {4: 6.0, 8: 24.0}
+    VECTORS_FROM: ClassVar[dict[int, float]] = {4: 2.1, 8: 4.0}
+    #: The mean row length of a chunk below which "uneven" rows are summed by vectors.
+    UNEVEN_TO: ClassVar[int] = 20
+    #: Rows at the beginning of a chunk that tell whether lengths are uneven.
+    LOOKED_AT: ClassVar[int] = 256
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int) -> Chunked:
         """Return the legal record nearest to the one asked for."""
-        portability = device.portability.at_most(1)
         # Vectors of values are gathered well by compilers that make vectors of work-items, which those with sub-groups do.
-        masked = arithmetic.vector_operations is not None and device.portability.lane_width > 1
+        vectors: Literal["none", "uneven", "all"] = "all" if device.portability.lane_width > 1 else "uneven"
+        if arithmetic.vector_operations is None:
+            vectors = "none"
         work_group = max(1, min(work_group, device.max_work_group))
-        return cls(work_group, arithmetic, portability, scaled, masked, 512 if device.is_cpu else 0)
+        ahead = 512 if device.is_cpu else 0
+        return cls(work_group, arithmetic, device.portability.at_most(1), scaled, vectors, ahead)
 
     @property
     @override
     def shape_name(self) -> str:
-        return f"{'masked' if self.masked else 'sums'}_a{self.ahead}_wg{self.work_group}"
+        return f"{self.vectors}_a{self.ahead}_wg{self.work_group}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
         add, multiply = self.arithmetic.vector_operations or ("", "")
-        size, from_means = self.arithmetic.result.itemsize, self.FROM_MEANS[self.masked]
+        size = self.arithmetic.result.itemsize
+        sums_from = {} if self.vectors == "all" else self.SUMS_FROM
+        vectors_from = {} if self.vectors == "none" else self.VECTORS_FROM
         return {
             **self._common(),
-            "masked": self.masked,
-            "widths": tuple(from_means),
+            "sum_widths": tuple(sums_from),
+            "sums_from": tuple(sums_from.values()),
+            "vector_widths": tuple(vectors_from),
+            "vectors_from": tuple(vectors_from.values()),
+            "uneven_to": self.UNEVEN_TO,
+            "all": self.vectors == "all",
+            "looked_at": self.LOOKED_AT,
             # Of a vector that functions take and return: 32 bytes, as cl/column_places.cl says.
             "longest": 32 // size,
-            "from_means": tuple(from_means.values()),
             "ahead": self.ahead,
             "scaled": self.scaled,
             "value": OPENCL_TYPES[self.arithmetic.a],

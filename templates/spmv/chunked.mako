@@ -2,16 +2,16 @@
 y[row] = alpha * A[row] @ x + beta * y[row], one work-item to a long chunk of adjacent rows: the kernel for devices whose
 work-items are the iterations of a core's loop. A chunk's sum of a row that an earlier chunk began goes to partial[chunk].
 
-A row is summed entry by entry, or several entries at a time, one of `widths`: by vectors, `masked`, with a mask for its end, one
-block that a core predicts, where a loop over single entries is mispredicted at each row's end; or by as many sums, and its end
-entry by entry. How is chosen for each chunk by its mean row length.
+A row is summed several entries at a time, by the chunk's mean length. By sums: as many sums as entries, its end one by one; or
+by vectors with a mask for its end: one block, which a core predicts, as it does not the ends of rows whose lengths change from
+row to row. So vectors are for short rows of uneven lengths or, if the compiler gathers well, for `all`.
 
 Source        own; chunks of equal rows + entries after Merrill and Garland, SC 2016, Section 4 (their CPU kernel)
 Index space   n_parts work-items
 Inputs        part_row, part_entry: n_parts + 1 each, of partition.mako; columns in any order, duplicates allowed; rows may be
               empty
 Local memory  none
-Result        deterministic: a row is summed in the order that the chunks and the mean row length give
+Result        deterministic: a row is summed in the order that the chunks and the row lengths give
 </%doc>
 <%
     def halves(width):
@@ -34,8 +34,13 @@ Result        deterministic: a row is summed in the order that the chunks and th
     global const I *restrict indices, global const A_VALUE *restrict data, global const X_VALUE *restrict x
 #define MATRIX indices, data, x
 
+// Functions are inlined by order and AT_MOST stands for min: for some compilers both are calls (quirk 41). One that gathers well
+// makes better loops of functions of their own.
+#define ROW_SUM ${"" if all else "static inline __attribute__((always_inline)) "}T
+#define AT_MOST(a, b) ((a) < (b) ? (a) : (b))
+
 // The sum of the entries from k to end, one by one.
-T row_sum_1(ENTRIES_PARAMETERS)
+ROW_SUM row_sum_1(ENTRIES_PARAMETERS)
 {
     T sum = ZERO;
     PREFETCH(k)
@@ -43,18 +48,10 @@ T row_sum_1(ENTRIES_PARAMETERS)
         sum = ADD(sum, MULTIPLY(from_a(data[k]), LOAD_X(x + indices[k])));
     return sum;
 }
-% for n in sorted({min(width, longest) for width in widths if masked}):
-
-% for type in dict.fromkeys((value, index)):
-UNALIGNED(${type}, ${n})
-% endfor
-${value}${n} add_${n}(const ${value}${n} a, const ${value}${n} b) { return ${add}; }
-${value}${n} multiply_${n}(const ${value}${n} a, const ${value}${n} b) { return ${multiply}; }
-% endfor
-% for width in () if masked else widths:
+% for width in sum_widths:
 
 // The same by ${width} sums.
-T row_sum_${width}(ENTRIES_PARAMETERS)
+ROW_SUM row_sum_${width}(ENTRIES_PARAMETERS)
 {
     T ${", ".join(f"sum_{i} = ZERO" for i in range(width))};
     for (; k + ${width} <= end; k += ${width}) {
@@ -73,13 +70,21 @@ T row_sum_${width}(ENTRIES_PARAMETERS)
     return sum_0;
 }
 % endfor
-% for width in widths if masked else ():
+% for n in sorted({min(width, longest) for width in vector_widths}):
+
+% for type in dict.fromkeys((value, index)):
+UNALIGNED(${type}, ${n})
+% endfor
+${value}${n} add_${n}(const ${value}${n} a, const ${value}${n} b) { return ${add}; }
+${value}${n} multiply_${n}(const ${value}${n} a, const ${value}${n} b) { return ${multiply}; }
+% endfor
+% for width in vector_widths:
 <%
     n = min(width, longest)
     parts = range(0, width, n)
 %>
-// The same, ${width} at a time; reads, and ignores, what follows up to entry end + ${width - 1}.
-T row_sum_${width}(ENTRIES_PARAMETERS)
+// The same by vectors, ${width} at a time; reads, and ignores, what follows up to entry end + ${width - 1}.
+ROW_SUM row_vectors_${width}(ENTRIES_PARAMETERS)
 {
     const ${mask}${n} numbers = (${mask}${n})(${", ".join(str(i) for i in range(n))});
 % for part in parts:
@@ -87,7 +92,7 @@ T row_sum_${width}(ENTRIES_PARAMETERS)
 % endfor
     for (; k < end; k += ${width}) {
         PREFETCH(k)
-        const ${mask}${n} left = (${mask}${n})(min(end - k, ${width}ul));
+        const ${mask}${n} left = (${mask}${n})AT_MOST(end - k, ${width});
 % for part in parts:
         const ${index}${n} column_${part} = LOAD_UNALIGNED(${index}, ${n}, indices + k + ${part});
         const ${value}${n} values_${part} = (${value}${n})(
@@ -124,20 +129,38 @@ void ${name}(
     const ulong row_end = part_row[part + 1], part_end = part_entry[part + 1];
 
     if (k < indptr[row]) {
-        const ulong end = min((ulong)indptr[row], part_end);
-% if widths:
-        partial[part] = end + ${widths[-1]} <= n_entries ? row_sum_${widths[-1]}(k, end, MATRIX) : row_sum_1(k, end, MATRIX);
+        const ulong next = indptr[row], end = AT_MOST(next, part_end);
+% if all:
+        partial[part] = end + ${vector_widths[-1]} <= n_entries ? row_vectors_${vector_widths[-1]}(k, end, MATRIX) : row_sum_1(k, end, MATRIX);
 % else:
-        partial[part] = row_sum_1(k, end, MATRIX);
+        partial[part] = row_sum_${sum_widths[-1]}(k, end, MATRIX);
 % endif
         k = end;
     }
     const float mean = row < row_end ? (float)(part_end - k) / (row_end - row) : 0;
-% for width, from_mean in sorted(zip(widths, from_means), reverse=True):
-    if (mean >= ${from_mean}f)
+% if vector_widths and not all:
+    // Of the chunk's first rows, those whose length is not that of the row before.
+    const ulong looked_at = AT_MOST(row + ${looked_at}, row_end);
+    uint changes = 0;
+    for (ulong r = row + 1; r < looked_at; ++r)
+        changes += indptr[r + 1] - indptr[r] != indptr[r] - indptr[r - 1];
+    const bool by_vectors = mean < ${uneven_to} && changes * 4 > looked_at - row;
+% elif all:
+    const bool by_vectors = true;
+% endif
+% for width, from_mean in sorted(zip(vector_widths, vectors_from), reverse=True):
+    if (by_vectors && mean >= ${from_mean}f)
         // The rows at the matrix's end are left to what follows: reading past them would leave the arrays.
         for (; row < row_end && (ulong)indptr[row + 1] + ${width} <= n_entries; ++row) {
-            const ulong end = min((ulong)indptr[row + 1], part_end);
+            const ulong next = indptr[row + 1], end = AT_MOST(next, part_end);
+            update(SCALE_ARGUMENTS y + row, row_vectors_${width}(k, end, MATRIX));
+            k = end;
+        }
+% endfor
+% for width, from_mean in sorted(zip(sum_widths, sums_from), reverse=True):
+    if (mean >= ${from_mean}f)
+        for (; row < row_end; ++row) {
+            const ulong next = indptr[row + 1], end = AT_MOST(next, part_end);
             update(SCALE_ARGUMENTS y + row, row_sum_${width}(k, end, MATRIX));
             k = end;
         }
@@ -147,7 +170,7 @@ void ${name}(
         // Mostly empty rows: the others are listed without a branch.
         uchar listed[256];
         while (row < row_end) {
-            const uint n = min(256ul, row_end - row);
+            const uint n = AT_MOST(256ul, row_end - row);
             uint n_listed = 0;
             for (uint j = 0; j < n; ++j) {
                 y[row + j] = ZERO;
@@ -155,15 +178,15 @@ void ${name}(
                 n_listed += indptr[row + j + 1] > indptr[row + j];
             }
             for (uint j = 0; j < n_listed; ++j) {
-                const ulong r = row + listed[j];
-                y[r] = row_sum_1(indptr[r], min((ulong)indptr[r + 1], part_end), MATRIX);
+                const ulong r = row + listed[j], next = indptr[r + 1];
+                y[r] = row_sum_1(indptr[r], AT_MOST(next, part_end), MATRIX);
             }
             row += n;
         }
     }
 % endif
     for (; row < row_end; ++row) {
-        const ulong end = min((ulong)indptr[row + 1], part_end);
+        const ulong next = indptr[row + 1], end = AT_MOST(next, part_end);
         update(SCALE_ARGUMENTS y + row, row_sum_1(k, end, MATRIX));
         k = end;
     }
