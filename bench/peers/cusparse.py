@@ -22,6 +22,8 @@ from bench.problems.sptrans import Sptrans
 _NUMERIC = 1
 # cusparseSpMVAlg_t: the ones for CSR.
 _SPMV_ALGORITHMS = {"default": 0, "alg1": 2, "alg2": 3}
+# cusparseSpMVOpAlg_t; cuSPARSE has SpMVOp since CUDA 13.
+_SPMV_OPERATIONS = {"op-default": 0, "op1": 1, "op2": 2}
 # cusparseCsr2CscAlg_t: CUSPARSE_CSR2CSC_ALG_DEFAULT and CUSPARSE_CSR2CSC_ALG1 are the same number.
 _CSR2CSC_ALGORITHM = 1
 
@@ -47,7 +49,11 @@ def versions() -> dict[str, str]:
 def contestants(operation: str, _queue: cl.CommandQueue) -> list[Contestant]:
     """Return who can compute an operation."""
     if operation == "spmv":
-        return [_of_spmv(name, number) for name, number in _SPMV_ALGORITHMS.items()]
+        operations = _SPMV_OPERATIONS.items() if hasattr(cuda.library("cusparse"), "cusparseSpMVOp") else ()
+        return [
+            *(_of_spmv(name, _Product, number) for name, number in _SPMV_ALGORITHMS.items()),
+            *(_of_spmv(name, _Operation, number) for name, number in operations),
+        ]
     if operation == "sptrans":
         return [Contestant("cusparse/csr2csc", lambda problem: _prepared(problem, _Conversion(problem)))]
     if operation in spmm.OPERATIONS:
@@ -57,8 +63,8 @@ def contestants(operation: str, _queue: cl.CommandQueue) -> list[Contestant]:
     return cusparse_spgemm.contestants() if operation in ("spgemm", "amg") else []
 
 
-def _of_spmv(name: str, algorithm: int) -> Contestant:
-    return Contestant(f"cusparse/{name}", lambda problem: _prepared(problem, _Product(problem, algorithm)))
+def _of_spmv(name: str, kind: type[_Product], algorithm: int) -> Contestant:
+    return Contestant(f"cusparse/{name}", lambda problem: _prepared(problem, kind(problem, algorithm)))
 
 
 def large_copy() -> Copy:
@@ -95,12 +101,17 @@ class _Product:
         scalar = SCALARS[problem.dtype]
         self._one, self._zero = scalar(1.0), scalar(0.0)
         start = time.perf_counter()
+        self._prepare()
+        cuda.synchronize()
+        self.plan = time.perf_counter() - start
+
+    def _prepare(self) -> None:
+        import cupy
+
         size = ctypes.c_size_t()
         self._spmv("cusparseSpMV_bufferSize", ctypes.byref(size))
         self.workspace = cupy.empty(max(size.value, 1), cupy.uint8)
         self._spmv("cusparseSpMV_preprocess", address(self.workspace))
-        cuda.synchronize()
-        self.plan = time.perf_counter() - start
 
     def _spmv(self, function: str, last: Any) -> None:
         # fmt: off
@@ -117,6 +128,32 @@ class _Product:
         for vector in self._vectors:
             cuda.library("cusparse").cusparseDestroyDnVec(vector)
         cuda.library("cusparse").cusparseDestroySpMat(self._matrix)
+
+
+class _Operation(_Product):
+    """An algorithm of SpMVOp, whose plan is linked as it is made; without a function of one's own for the results."""
+
+    def _prepare(self) -> None:
+        import cupy
+
+        self._descriptor, self._plan, size = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_size_t()
+        x, y = self._vectors
+        operands = (NON_TRANSPOSE, self._matrix, x, y, y, self._value_type, self._algorithm)
+        call("cusparseSpMVOp_bufferSize", handle(), *operands, ctypes.byref(size))
+        self.workspace = cupy.empty(max(size.value, 1), cupy.uint8)
+        call("cusparseSpMVOp_createDescr", handle(), ctypes.byref(self._descriptor), *operands, address(self.workspace))
+        call("cusparseSpMVOp_createPlan", handle(), self._descriptor, ctypes.byref(self._plan), None, ctypes.c_size_t())
+
+    def __call__(self) -> tuple[Any, ...]:
+        """Enqueue y = A @ x and return y."""
+        x, y = self._vectors
+        call("cusparseSpMVOp", handle(), self._plan, ctypes.byref(self._one), ctypes.byref(self._zero), x, y, y)
+        return (self._y,)
+
+    def __del__(self) -> None:
+        cuda.library("cusparse").cusparseSpMVOp_destroyPlan(self._plan)
+        cuda.library("cusparse").cusparseSpMVOp_destroyDescr(self._descriptor)
+        super().__del__()
 
 
 class _Conversion:
