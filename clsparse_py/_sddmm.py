@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["Sampled", "sddmm"]
 
 _WORK_GROUP = 128
-#: Lanes to an entry at most, and entries to a team at a time.
-_LANES, _ENTRIES = 8, 4
+#: Lanes to an entry at most, vectors of its rows that each has at least, and entries to a team at a time.
+_LANES, _VECTORS, _ENTRIES = 8, 2, 4
 #: Bytes that a work-item reads of each row at a time, on CPU devices and on others.
 _CPU_BYTES, _BYTES = 32, 16
 #: Turns of a work-group at most, on CPU devices and on others, and work-groups to a compute unit before it has more than one.
@@ -70,7 +70,7 @@ class Sampled(ProductKernel):
         items = vector_items(device, arithmetic.result)
         most = min(group, device.portability.lane_width, _LANES)
         lanes = 1
-        while 2 * lanes <= most and 2 * lanes * items <= n_inner:
+        while 2 * lanes <= most and 2 * lanes * _VECTORS * items <= n_inner:
             lanes *= 2
         dtypes = (np.dtype(each) for each in (arithmetic.a, arithmetic.x))
         if items == 1 or any(each.kind not in "iuf" for each in dtypes):
@@ -211,29 +211,29 @@ def _sampled(
     chain = Chain(queue, indices, indptr, X, Y)
     are_aligned = chain.device.is_cpu or _are_aligned(chain.device, X, Y)
     kind = Sampled, X.dtype, Y.dtype, index, n_inner, are_aligned
-    built, at_once, dtype = chain.worked_out(kind, lambda: _kernel(chain, *kind[1:]))
+    built, teams, entries, dtype = chain.worked_out(kind, lambda: _kernel(chain, *kind[1:]))
     values = allocated(queue, "values of the sampled product", n, dtype)
     if not n:
         return values
     note_asked((built,))
-    most = _CPU_TURNS if chain.device.is_cpu else _TURNS
-    span = at_once * min(max(n // (at_once * chain.device.compute_units * _GROUPS_PER_UNIT), 1), most)
+    at_once, most = teams * entries, _CPU_TURNS if chain.device.is_cpu else _TURNS
+    run = entries * min(max(n // (at_once * chain.device.compute_units * _GROUPS_PER_UNIT), 1), most)
     dense = [
         (each.base_data, np.uint64(each.offset // each.dtype.itemsize), np.uint64(each.strides[axis] // each.dtype.itemsize))
         for axis, each in enumerate((X, Y))
     ]
-    sizes = np.uint64(n), index.type(n_rows), np.uint64(n_inner), np.uint64(span)
+    sizes = np.uint64(n), index.type(n_rows), np.uint64(n_inner), np.uint64(run)
     arrays = indptr.base_data, indices.base_data, values.base_data
-    chain.launch_with(built, built.sizes(-(-n // span)), [*sizes, *dense[0], *dense[1], *arrays])
+    chain.launch_with(built, built.sizes(-(-n // (teams * run))), [*sizes, *dense[0], *dense[1], *arrays])
     chain.finish(values)
     return values
 
 
 def _kernel(
     chain: Chain, x: np.dtype[Any], y: np.dtype[Any], index: np.dtype[Any], n_inner: int, are_aligned: bool
-) -> tuple[Built, int, np.dtype[Any]]:
-    """Return the built kernel, how many entries a work-group of it takes at a time, and the dtype of the result."""
+) -> tuple[Built, int, int, np.dtype[Any]]:
+    """Return the built kernel, the teams of a work-group, how many entries each takes at a time, and the dtype of the result."""
     arithmetic = Arithmetic(x.name, y.name, index.name)
     loads = "vectors" if chain.device.is_cpu else "aligned" if are_aligned else "single"
     built, record = chain.build(Sampled.legal(chain.device, arithmetic, n_inner, loads))
-    return built, record.work_group // record.lanes * record.entries, arithmetic.result
+    return built, record.work_group // record.lanes, record.entries, arithmetic.result
