@@ -288,11 +288,17 @@ class Pool:
         with self._lock:
             if self._returned or self.gone:
                 self._settle()
+            if self.uses:
+                return found
             for size in sizes:
                 idle = arena.idle.get(self._rounded(size))
-                if not idle or self.uses:
+                if not idle:
                     break
-                found.append(self._lend(idle)[0])
+                block = idle.pop()
+                block.idle_since = None
+                self._pooled -= block.size
+                found.append(block)
+            self._peak = max(self._peak, self._total - self._pooled)
         return found
 
     def _first_free(self, idle: list[_Block]) -> tuple[int, list[cl.Event]]:
@@ -322,12 +328,16 @@ class Pool:
 
     def take_back(self, blocks: Iterable[_Block]) -> None:
         """Take blocks that were let go. Never waits: if another thread has the lock, a later call sorts the blocks in."""
-        self._returned.extend(blocks)
-        if self._lock.acquire(blocking=False):
-            try:
+        if not self._lock.acquire(False):
+            self._returned.extend(blocks)
+            return
+        try:
+            for block in blocks:
+                self._sort_in(block)
+            if self._pooled > self._cap or self._returned or self.gone:
                 self._settle()
-            finally:
-                self._lock.release()
+        finally:
+            self._lock.release()
 
     def _settle(self) -> None:
         """Move returned blocks to their arenas or back to the driver, and bring the counts up to date."""

@@ -12,6 +12,8 @@ from clsparse_py.operands import check_matrix
 
 __all__ = ["METHODS", "Explanation", "Method", "Permutation", "TransposePlan", "permutation", "transpose", "transpose_plan"]
 
+_METHODS = get_args(Method)
+
 
 def transpose(A: MatrixT, *, method: Method = "auto") -> MatrixT:
     """Transpose a sparse matrix.
@@ -55,7 +57,7 @@ def transpose(A: MatrixT, *, method: Method = "auto") -> MatrixT:
            [2, 3]])
     """
     check_matrix(A)
-    require_name("method", method, get_args(Method))
+    require_name("method", method, _METHODS)
     return transposed(A, method)
 
 
@@ -89,5 +91,5 @@ def transpose_plan(A: MatrixT, *, method: Method = "auto") -> TransposePlan[Matr
            [2, 3]])
     """
     check_matrix(A)
-    require_name("method", method, get_args(Method))
+    require_name("method", method, _METHODS)
     return TransposePlan(A, permutation(A, method))

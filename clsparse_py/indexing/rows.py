@@ -196,19 +196,20 @@ def _gathered(queue: cl.CommandQueue, parts: Parts, given: np.ndarray[Any, Any] 
     data, _, indptr = parts
     n, n_rows, index = given.size, indptr.size - 1, indptr.dtype
     chain, given = _begun(queue, parts, given)
-    _build_gather(chain, index, data.dtype, n, name_of(given.dtype))
+    gather = _build_gather(chain, index, data.dtype, n, name_of(given.dtype))
     groups = _shares(chain.device, n, index)[0]
     starts = allocated(queue, "indptr of the result", n + 1, index, data.allocator)
     told = chain.scratch(2 * groups, np.int64)
     run(chain, _enqueue_lengths, (given, indptr, starts, told), n, n_rows)
-    nnz, n_outside = chain.read(told, 2 * groups).reshape(groups, 2).sum(axis=0).tolist()
+    found = chain.read(told, 2 * groups)
+    nnz, n_outside = (found if groups == 1 else found.reshape(groups, 2).sum(axis=0)).tolist()
     if n_outside:
         raise _outside(n_outside, n, n_rows)
     if nnz > np.iinfo(index).max:
         return _gathered(queue, with_index(queue, parts, np.dtype(np.int64)), given)
     entries = _new_entries(queue, parts, nnz)
     if nnz:
-        _enqueue_gather(chain, given, n, starts, parts, entries)
+        _enqueue_gather(chain, gather, given, n, starts, parts, entries)
     chain.finish(*entries, starts)
     return *entries, starts
 
@@ -302,7 +303,7 @@ def _masked(queue: cl.CommandQueue, parts: Parts, marks: cl_array.Array) -> Part
     """Return the parts of rows that are marked, of fewer than 2^31 rows and entries."""
     data, _, indptr = parts
     chain, n, index = Chain(queue, marks, *parts), indptr.size - 1, indptr.dtype
-    _build_gather(chain, index, data.dtype, n)
+    gather = _build_gather(chain, index, data.dtype, n)
     pointing, record = chain.build(_masked_pointers(_group(chain.device), name_of(index)))
     places = allocated(queue, "workspace", n + 1, np.dtype(np.int64))
     run(chain, _enqueue_masked, (marks, indptr, places), n)
@@ -313,7 +314,7 @@ def _masked(queue: cl.CommandQueue, parts: Parts, marks: cl_array.Array) -> Part
     groups, sizes = spread(chain.device, n + 1, record.work_group, _GROUPS_PER_UNIT)
     chain.launch(pointing, groups, *sizes, np.uint64(n), places, starts, offsets)
     if nnz:
-        _enqueue_gather(chain, None, n, starts, parts, entries)
+        _enqueue_gather(chain, gather, None, n, starts, parts, entries)
     chain.finish(*entries, offsets)
     return *entries, offsets
 
@@ -333,7 +334,7 @@ def _group(device: Device) -> int:
 
 def _build_gather(
     chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any], n_rows: int, given: str = ""
-) -> tuple[Any, Rows | RowsChunked]:
+) -> tuple[Built, Rows | RowsChunked]:
     """Return the built kernel that gathers rows, which are ``given`` as indices of this dtype or not listed, and its record."""
     if chain.device.is_cpu:
         return chain.build(_chunked(1, name_of(index), dtype.itemsize, given))
@@ -344,17 +345,18 @@ def _build_gather(
 
 def _enqueue_gather(
     chain: Chain,
+    gather: tuple[Built, Rows | RowsChunked],
     given: cl_array.Array | None,
     n: int,
     starts: cl_array.Array,
     parts: Parts,
     found: tuple[cl_array.Array, cl_array.Array],
 ) -> None:
-    """Enqueue the gather of n rows, those ``given`` or else those that have entries; their places in the result are known."""
+    """Enqueue the ``gather`` of n rows, those ``given`` or else those that have entries; their places in the result are known."""
     data, indices, indptr = parts
     out_data, out_indices = found
     nnz, of_index = out_indices.size, indptr.dtype.type
-    built, record = _build_gather(chain, indptr.dtype, data.dtype, n, "" if given is None else name_of(given.dtype))
+    built, record = gather
     listed = () if given is None else (of_index(indptr.size - 1), given)
     arrays = starts, *listed, indptr, indices, data, out_indices, out_data
     if isinstance(record, OfPath):

@@ -93,14 +93,14 @@ def queue_of(**arrays: Any) -> cl.CommandQueue:
         raise ValueError(f"{next(iter(given))}: has no queue; use its with_queue(queue)")
     queue: cl.CommandQueue = given[owner].queue
     for name, array in given.items():
-        if not contexts_match(array, queue.context):
+        if array.queue is not queue and not contexts_match(array, queue.context):
             raise ValueError(f"{name}: lives in another context than {owner}")
     return queue
 
 
 def chain_of(queue: cl.CommandQueue, *operands: Any, outs: tuple[Any, ...] = ()) -> Chain:
     """Return a chain that waits for commands that still use operands and outputs; others than device arrays are left out."""
-    read, written = (tuple(each for each in arrays if isinstance(each, cl_array.Array)) for arrays in (operands, outs))
+    read, written = (tuple([each for each in arrays if isinstance(each, cl_array.Array)]) for arrays in (operands, outs))
     return Chain(queue, *read, writes=written)
 
 
@@ -112,21 +112,22 @@ def _placed(queue: cl.CommandQueue, name: str, array: cl_array.Array) -> cl_arra
 
 
 def keys(queue: cl.CommandQueue, name: str, array: cl_array.Array) -> cl_array.Array:
-    """Return an array of keys as kernels take it.
+    """Return an array of keys, which `queue_of` looked at, as kernels take it.
 
     Raises
     ------
     TypeError
         Its dtype is none of `KEY_DTYPES`.
     """
-    _check_vector(name, array)
+    if array is None:
+        _check_vector(name, array)
     if name_of(array.dtype) not in KEY_DTYPES:
         raise TypeError(f"{name}: must be one of {', '.join(KEY_DTYPES)}, is {array.dtype}")
     return _placed(queue, name, array)
 
 
 def pointers(queue: cl.CommandQueue, name: str, array: cl_array.Array) -> cl_array.Array:
-    """Return an array of pointers as kernels take it; `check_pointers` checks their values.
+    """Return an array of pointers, which `queue_of` looked at, as kernels take it; `check_pointers` checks their values.
 
     Raises
     ------
@@ -135,7 +136,8 @@ def pointers(queue: cl.CommandQueue, name: str, array: cl_array.Array) -> cl_arr
     ValueError
         It is empty.
     """
-    _check_vector(name, array)
+    if array is None:
+        _check_vector(name, array)
     if name_of(array.dtype) not in POINTER_DTYPES:
         raise TypeError(f"{name}: must be one of {', '.join(POINTER_DTYPES)}, is {array.dtype}")
     if not array.size:
@@ -146,7 +148,7 @@ def pointers(queue: cl.CommandQueue, name: str, array: cl_array.Array) -> cl_arr
 def values(
     queue: cl.CommandQueue, name: str, array: cl_array.Array, *, beside: tuple[str, int] | None = None, added: bool = False
 ) -> cl_array.Array:
-    """Return an array of values as kernels take it.
+    """Return an array of values, which `queue_of` looked at, as kernels take it.
 
     Parameters
     ----------
@@ -164,7 +166,8 @@ def values(
     ValueError
         It has another length.
     """
-    _check_vector(name, array)
+    if array is None:
+        _check_vector(name, array)
     if name_of(array.dtype) not in OPENCL_TYPES:
         raise unsupported(name, array.dtype)
     if added and needs_fp64(array.dtype) and not describe(queue.device).fp64:
