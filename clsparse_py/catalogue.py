@@ -448,8 +448,8 @@ def _of_aggregation(device: Device, arithmetic: Arithmetic) -> dict[str, program
     dtype = arithmetic.result.name if arithmetic.result.kind in "fc" else "float32"
     prolongator = aggregation.Prolongator(tile, index, dtype, "make")
     return {
-        "aggregation/advance": aggregation.Advance(group, index, "step"),
-        **{f"aggregation/advance:{phase}": aggregation.Advance(group, index, phase) for phase in ("count", "step")},
+        "aggregation/advance": aggregation.Advance(group, index, "first"),
+        **{f"aggregation/advance:{phase}": aggregation.Advance(group, index, phase) for phase in ("cover", "wait")},
         "aggregation/begin": aggregation.Begin(group, index),
         "aggregation/choose": aggregation.Choose(group, index, False),
         "aggregation/choose:serial": aggregation.Choose(1, index, True),

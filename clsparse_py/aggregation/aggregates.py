@@ -12,6 +12,7 @@ from clsparse_py.aggregation.kernels import Advance, Begin, Choose, Join, Roots
 from clsparse_py.arithmetic import name_of
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.construct.tiles import work_group_of
+from clsparse_py.krylov.sweep import Bound
 from clsparse_py.launch import Chain, spread
 from clsparse_py.memory import allocated
 from clsparse_py.primitives.scan import enqueue_scan, summed
@@ -23,10 +24,10 @@ __all__ = ["Aggregates", "aggregates"]
 #: A block of the order of nodes reaches over so many times the mean distance to a node's first neighbour: on a grid, so many
 #: lines at least. Longer blocks make better aggregates, and take more steps.
 _LINES = 128
-#: Lists of nodes, of which a step reads one, fills another and lets the third be emptied.
-_TURNS = 3
-#: Steps between two looks at how many nodes are undecided: a multiple of the turns.
-_STEPS = 66
+#: Steps between two looks at how many nodes are undecided; even.
+_STEPS = 64
+#: Stands for no node among those that wait for one.
+_NONE = 0xFFFFFFFF
 #: Work-groups to a compute unit for the nodes of a step.
 _GROUPS_PER_UNIT = 16
 
@@ -115,7 +116,7 @@ def aggregates(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array
     )
     is_cpu = chain.device.is_cpu
     choose, _ = chain.build(Choose(group, name, is_cpu))
-    phases = () if is_cpu else tuple(chain.build(Advance(group, name, phase))[0] for phase in ("count", "step"))
+    phases = () if is_cpu else tuple(chain.build(Advance(group, name, phase))[0] for phase in ("first", "cover", "wait"))
     groups, sizes = spread(chain.device, n, group, 64)
     state, numbers = allocated(queue, "states", n, np.dtype(np.uint32)), chain.scratch(n, index)
     chain.launch(begin, groups, *sizes, indptr, indices, state, numbers)
@@ -155,21 +156,33 @@ def _advanced(
 ) -> bool:
     """Find which nodes are in the set, by steps for those that are decided in them, and return True; waits.
 
-    False: the graph is not symmetric; nothing is decided.
+    False: the graph is not symmetric, or has more nodes than are told apart; nothing is decided.
     """
-    count, step = phases
-    n = state.size
-    waits, ready = chain.scratch(n, np.uint32), chain.scratch(_TURNS * n, graph.indptr.dtype)
-    counters = chain.scratch(_TURNS + 1, np.uint32)
-    chain.fill(counters, 0, _TURNS + 1)
-    chain.launch(count, launch[0], *launch[1], *graph, state, waits, ready, counters)
-    *ready_now, is_asymmetric = chain.read(counters, _TURNS + 1)
+    first, cover, wait = phases
+    n, index = state.size, graph.indptr.dtype
+    if n > _NONE:
+        return False
+    waiting, after = (chain.scratch(n, np.uint32) for _ in range(2))
+    begins, ready, todo = (chain.scratch(n, index) for _ in range(3))
+    counters = chain.scratch(5, np.uint32)
+    chain.fill(waiting, _NONE, n)
+    chain.fill(counters, 0, 5)
+    chain.launch(first, launch[0], *launch[1], *graph, state, waiting, after, begins, ready, counters)
+    n_ready, *_, is_asymmetric = chain.read(counters, 5)
     if is_asymmetric:
         return False
-    groups, n_ready = min(chain.device.compute_units * _GROUPS_PER_UNIT, n), ready_now[0]
+    groups, structure = min(chain.device.compute_units * _GROUPS_PER_UNIT, n), (graph.indptr, graph.indices)
+    steps = []
+    for turn in np.arange(2, dtype=np.uint32):
+        of_cover = turn, *structure, state, waiting, after, ready, todo, counters
+        of_wait = turn, *graph, state, waiting, after, begins, ready, todo, counters
+        for built, arguments in ((cover, of_cover), (wait, of_wait)):
+            passed = [each.base_data if isinstance(each, cl_array.Array) else each for each in arguments]
+            steps.append(Bound(chain.queue, built, groups, passed))
     while n_ready:
-        for turn in range(_STEPS):
-            chain.launch(step, groups, np.uint32(turn % _TURNS), np.uint64(n), *graph, state, waits, ready, counters)
+        for _ in range(_STEPS // 2):
+            for step in steps:
+                step()
         (n_ready,) = chain.read(counters, 1)
     return True
 

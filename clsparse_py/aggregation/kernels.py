@@ -20,8 +20,8 @@ __all__ = [
 _MOST = 32
 #: Work-items that share the neighbours of a node.
 _LANES = 8
-#: Nodes that a work-group lists as no longer waited for, at most; those beyond have one work-item each.
-_LISTED = 256
+#: Nodes that a work-group lists before it asks for their places, at most; those beyond ask one by one.
+_LISTED = 512
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Choose(OfStructure):
 
 @dataclass(frozen=True)
 class Advance(OfPhase):
-    """Parameters of ``templates/aggregation/advance.mako``. Phases are "count" and "step"."""
+    """Parameters of ``templates/aggregation/advance.mako``. Phases are "first", "cover" and "wait"."""
 
     template = "aggregation/advance"
 
