@@ -211,29 +211,29 @@ def _sampled(
     chain = Chain(queue, indices, indptr, X, Y)
     are_aligned = chain.device.is_cpu or _are_aligned(chain.device, X, Y)
     kind = Sampled, X.dtype, Y.dtype, index, n_inner, are_aligned
-    built, teams, entries, dtype = chain.worked_out(kind, lambda: _kernel(chain, *kind[1:]))
+    built, at_once, dtype = chain.worked_out(kind, lambda: _kernel(chain, *kind[1:]))
     values = allocated(queue, "values of the sampled product", n, dtype)
     if not n:
         return values
     note_asked((built,))
-    at_once, most = teams * entries, _CPU_TURNS if chain.device.is_cpu else _TURNS
-    run = entries * min(max(n // (at_once * chain.device.compute_units * _GROUPS_PER_UNIT), 1), most)
+    most = _CPU_TURNS if chain.device.is_cpu else _TURNS
+    span = at_once * min(max(n // (at_once * chain.device.compute_units * _GROUPS_PER_UNIT), 1), most)
     dense = [
         (each.base_data, np.uint64(each.offset // each.dtype.itemsize), np.uint64(each.strides[axis] // each.dtype.itemsize))
         for axis, each in enumerate((X, Y))
     ]
-    sizes = np.uint64(n), index.type(n_rows), np.uint64(n_inner), np.uint64(run)
+    sizes = np.uint64(n), index.type(n_rows), np.uint64(n_inner), np.uint64(span)
     arrays = indptr.base_data, indices.base_data, values.base_data
-    chain.launch_with(built, built.sizes(-(-n // (teams * run))), [*sizes, *dense[0], *dense[1], *arrays])
+    chain.launch_with(built, built.sizes(-(-n // span)), [*sizes, *dense[0], *dense[1], *arrays])
     chain.finish(values)
     return values
 
 
 def _kernel(
     chain: Chain, x: np.dtype[Any], y: np.dtype[Any], index: np.dtype[Any], n_inner: int, are_aligned: bool
-) -> tuple[Built, int, int, np.dtype[Any]]:
-    """Return the built kernel, the teams of a work-group, how many entries each takes at a time, and the dtype of the result."""
+) -> tuple[Built, int, np.dtype[Any]]:
+    """Return the built kernel, how many entries a work-group of it takes at a time, and the dtype of the result."""
     arithmetic = Arithmetic(x.name, y.name, index.name)
     loads = "vectors" if chain.device.is_cpu else "aligned" if are_aligned else "single"
     built, record = chain.build(Sampled.legal(chain.device, arithmetic, n_inner, loads))
-    return built, record.work_group // record.lanes, record.entries, arithmetic.result
+    return built, record.work_group // record.lanes * record.entries, arithmetic.result

@@ -1,11 +1,11 @@
 <%doc>
-values[e] = X[row] . Y[column] for each entry e of a pattern: a product of dense matrices, at the places of a sparse one. A team
-of `lanes` consecutive work-items takes a run of adjacent entries, as rows that follow one another share columns: `entries` of
-them at a time, and each work-item `items` adjacent values of the rows; entries of one row of X share what is loaded of it. The
-row of a run's first entry is searched for among all, that of a later one from the row of the one before.
+values[e] = X[row] . Y[column] for each entry e of a pattern: a product of dense matrices, at the places of a sparse one. A
+work-group takes adjacent entries, as rows that follow one another share columns. `lanes` consecutive work-items take `entries` of
+them at a time, and each `items` adjacent values of the rows; entries of one row of X share what is loaded of it. The row of a
+work-group's first entry is searched for among all, that of a later one from the row of the one before.
 
 Source        own; sampled dense-dense matrix multiplication
-Index space   teams of lanes; each has a run of `run` entries, a multiple of `entries`
+Index space   teams of lanes; a work-group has `span` entries
 Inputs        indptr and columns; X and Y with n_inner adjacent values to a row, x_step and y_step values apart; with loads
               "aligned", rows begin at multiples of `items` values
 Local memory  none; lanes of an entry exchange within a sub-group
@@ -53,20 +53,24 @@ Result        deterministic: products are always added in the same order
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
-    const ulong n, const I n_rows, const ulong n_inner, const ulong run,
+    const ulong n, const I n_rows, const ulong n_inner, const ulong span,
     global const A_VALUE *restrict x_base, const ulong x_offset, const ulong x_step,
     global const X_VALUE *restrict y_base, const ulong y_offset, const ulong y_step,
     global const I *restrict indptr, global const I *restrict columns, global T *restrict values)
 {
     const uint lane = get_local_id(0) % ${lanes}, team = get_local_id(0) / ${lanes};
-    const ulong begin = (get_group_id(0) * ${work_group // lanes}ul + team) * run, last = n - 1;
-    I row = row_of(indptr, 0, n_rows - 1, n_rows / 2 + 1, (I)min(begin, last));
-    // All teams take as many turns, as their lanes exchange: those beyond the last entry repeat it.
-    for (ulong e = begin; e < begin + run; e += ${entries}) {
+    const ulong begin = get_group_id(0) * span, end = min(n, begin + span);
+    I row = row_of(indptr, 0, n_rows - 1, n_rows / 2 + 1, (I)begin);
+    // All teams of a work-group take as many turns, as their lanes exchange: those beyond the end repeat the last entry.
+    for (ulong first = begin; first < end; first += ${work_group // lanes * entries}) {
+        const ulong e = first + team * ${entries}ul;
 % for u in range(entries):
-        const ulong e_${u} = min(e + ${u}, last);
-<% before = f"row_{u - 1}" if u else "row" %>\
-        const I row_${u} = (I)e_${u} < indptr[${before} + 1] ? ${before} : row_of(indptr, ${before}, n_rows - 1, 1, (I)e_${u});
+        const ulong e_${u} = min(e + ${u}, end - 1);
+% if u == 0:
+        const I row_0 = row_of(indptr, row, n_rows - 1, 1, (I)e_0);
+% else:
+        const I row_${u} = (I)e_${u} < indptr[row_${u - 1} + 1] ? row_${u - 1} : row_of(indptr, row_${u - 1}, n_rows - 1, 1, (I)e_${u});
+% endif
         global const A_VALUE *restrict x_${u} = x_base + x_offset + (ulong)row_${u} * x_step;
         global const X_VALUE *restrict y_${u} = y_base + y_offset + (ulong)columns[e_${u}] * y_step;
 % if vectors:
@@ -93,7 +97,7 @@ ${products(False)}\
         sum_${u}${first} = ADD(sum_${u}${first}, sum_${u}${f".s{i:x}" if vectors else f"_{i}"});
 % endfor
         const T total_${u} = lanes_reduce(box, sum_${u}${first}, ${lanes});
-        if (e + ${u} < n && lane == 0)
+        if (e + ${u} < end && lane == 0)
             values[e + ${u}] = total_${u};
 % endfor
     }
