@@ -9,8 +9,10 @@ import numpy as np
 from clsparse_py.by_host import placed
 from clsparse_py.csr import csr_array
 from clsparse_py.launch import Chain
+from clsparse_py.matrix import Structure
 from clsparse_py.memory import allocated
 from clsparse_py.primitives.permute import enqueue_permute
+from clsparse_py.structure import Facts
 from clsparse_py.transfer import fetched
 
 __all__ = ["renumbered", "without_unused"]
@@ -35,7 +37,9 @@ def renumbered(A: csr_array, numbers: np.ndarray[Any, Any], n: int) -> csr_array
     columns = allocated(A.queue, "columns", A.nnz, index)
     enqueue_permute(chain, A.indices, placed(A.queue, "columns", numbers.astype(index)), columns, A.nnz)
     chain.finish(columns)
-    return csr_array((A.data, columns, A.indptr), shape=shape, queue=A.queue, check=False)
+    known = A.structure.checked()
+    facts = Facts(known.nnz, sorted=known.sorted, canonical=known.canonical, longest=known.longest)
+    return csr_array.assembled(Structure(A.queue, shape, columns, A.indptr, facts), A.data)
 
 
 def without_unused(A: csr_array, names: np.ndarray[Any, Any]) -> tuple[csr_array, np.ndarray[Any, Any]]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
 from clsparse_py.csr import csr_array as device_array
 from clsparse_py.distributed.columns import renumbered, without_unused
-from clsparse_py.distributed.split import Parts, joined
 from clsparse_py.functions import hstack, vstack
 
 if TYPE_CHECKING:
@@ -55,38 +54,107 @@ def require_fitting(A: csr_array, B: csr_array) -> None:
 
 def side_by_side(A: csr_array) -> device_array:
     """Return a rank's rows as one matrix: its own columns first, then those of the halo."""
-    rows: device_array = hstack([A.local, A.remote], format="csr")
+    if not A.remote.shape[1]:
+        return A.local
+    rows: device_array = hstack([_checked(A.local), _checked(A.remote)], format="csr")
     return rows
+
+
+def _checked(A: device_array) -> device_array:
+    """Return a matrix about whose structure all is known: what is made of it need not be checked."""
+    A.structure.checked()
+    return A
 
 
 def needed_rows(A: csr_array, B: csr_array) -> tuple[device_array, np.ndarray[Any, Any]]:
     """Return the rows of B that a rank's rows of A refer to, and the columns of others that stand behind its own."""
     own = B.columns.part(A.comm.rank)
     n_own = own.stop - own.start
-    of_others = _fetched_rows(A, B)
-    outside = (of_others.indices < own.start) | (of_others.indices >= own.stop)
-    halo = np.union1d(B.halo.columns, of_others.indices[outside])
-    columns = np.where(outside, n_own + np.searchsorted(halo, of_others.indices), of_others.indices - own.start)
-    n = n_own + halo.size
-    of_others = scipy.sparse.csr_array((of_others.data, columns, of_others.indptr), shape=(of_others.shape[0], n))
+    came = A.comm.alltoall(_leaving(A, B))
+    columns = np.concatenate([each.columns for each in came])
+    outside = (columns < own.start) | (columns >= own.stop)
+    halo = np.union1d(B.halo.columns, columns[outside])
+    numbers = np.where(outside, n_own + np.searchsorted(halo, columns), columns - own.start)
+    if not halo.size and not A.halo.columns.size:
+        return B.local, halo
+    # Each rank numbers the columns that it sends by itself.
+    begins = np.cumsum([0, *(each.columns.size for each in came)])
+    places = np.concatenate([begin + each.places for begin, each in zip(begins, came, strict=False)])
+    indptr = np.concatenate([[0], np.cumsum(np.concatenate([each.lengths for each in came]))])
+    values = np.concatenate([each.values for each in came])
+    shape = A.halo.columns.size, n_own + halo.size
+    of_others = scipy.sparse.csr_array((values, numbers[places], indptr), shape=shape)
     of_others.sort_indices()
+    rows = side_by_side_of(B, halo)
+    if not of_others.shape[0]:
+        return rows, halo
+    below = device_array(of_others, queue=A.queue)
+    return vstack([rows, _checked(below)], format="csr"), halo
+
+
+def side_by_side_of(B: csr_array, halo: np.ndarray[Any, Any]) -> device_array:
+    """Return a rank's rows as `side_by_side`, with the columns of others that a larger halo has."""
     remote = renumbered(B.remote, np.searchsorted(halo, B.halo.columns), halo.size)
-    return vstack([hstack([B.local, remote], format="csr"), device_array(of_others, queue=A.queue)], format="csr"), halo
+    rows: device_array = hstack([_checked(B.local), _checked(remote)], format="csr")
+    return rows
 
 
 def of_product(A: csr_array, B: csr_array, C: device_array, halo: np.ndarray[Any, Any]) -> csr_array:
     """Return a product over ranks, of a rank's rows with its own columns first, and the numbers of the others."""
     n_own = B.columns.length(B.comm.rank)
-    local, (remote, used) = C[:, :n_own], without_unused(C[:, n_own:], halo)
+    local, (remote, used) = (C[:, :n_own] if halo.size else C), without_unused(C[:, n_own:], halo)
     return A.assembled(A.comm, A.rows, B.columns, local, remote, used)
 
 
-def _fetched_rows(A: csr_array, B: csr_array) -> Any:
-    """Return the rows of B that A's halo names, on the host, with all columns."""
-    sent, begin = A.halo.sent, B.columns.part(B.comm.rank).start
-    leaving = joined(Parts(B.local[sent].get(), B.remote[sent].get(), B.halo.columns), begin, B.shape[1])
-    parts = [leaving[A.halo.targets.get(rank, slice(0, 0))] for rank in range(A.comm.size)]
-    return scipy.sparse.vstack(A.comm.alltoall(parts), format="csr")
+class _Rows(NamedTuple):
+    """Rows that are sent to a rank.
+
+    Attributes
+    ----------
+    columns : numpy.ndarray of int64
+        Those that have entries, in any order.
+    places : numpy.ndarray
+        The column of each entry, by its place there.
+    lengths : numpy.ndarray
+        Entries of each row.
+    values : numpy.ndarray
+    """
+
+    columns: np.ndarray[Any, Any]
+    places: np.ndarray[Any, Any]
+    lengths: np.ndarray[Any, Any]
+    values: np.ndarray[Any, Any]
+
+
+def _leaving(A: csr_array, B: csr_array) -> list[_Rows]:
+    """Return the rows of B that the halo of each rank names."""
+    sent, own = A.halo.sent, B.columns.part(B.comm.rank)
+    n_own = own.stop - own.start
+    nothing = np.zeros(0, np.int64)
+    if not sent.size:
+        return [_Rows(nothing, nothing, nothing, np.zeros(0, B.dtype))] * A.comm.size
+    rows = hstack([B.local[sent], B.remote[sent]], format="csr").get()
+    found = []
+    for rank in range(A.comm.size):
+        part = A.halo.targets.get(rank, slice(0, 0))
+        indptr = rows.indptr[part.start : part.stop + 1]
+        entries = slice(int(indptr[0]), int(indptr[-1]))
+        used, places = _numbered(rows.indices[entries], rows.shape[1])
+        is_own = used < n_own
+        columns = used + own.start
+        columns[~is_own] = B.halo.columns[used[~is_own] - n_own]
+        found.append(_Rows(columns, places, np.diff(indptr), rows.data[entries]))
+    return found
+
+
+def _numbered(columns: np.ndarray[Any, Any], n: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Return the columns that there are, ascending, and the place of each given one among them: by marks, not by sorting."""
+    marks = np.zeros(n, np.bool_)
+    marks[columns] = True
+    used = np.flatnonzero(marks)
+    numbers = np.empty(n, columns.dtype)
+    numbers[used] = np.arange(used.size)
+    return used, numbers[columns]
 
 
 def entry_by_entry(A: csr_array, B: csr_array, apply: Callable[[Any, Any], Any]) -> csr_array:
