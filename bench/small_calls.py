@@ -2,7 +2,8 @@
 
 Two tables. The driver's part: E, an empty launch through PyOpenCL, and what else each call has. Then calls on matrices of the
 suite `small` (10 to 100 rows) in double precision, three numbers for each matrix: the call with a wait for its result; the call
-without the wait, on an idle device; CuPy's call with its own wait, in the same process. Medians.
+without the wait, on an idle device; CuPy's call with its own wait, in the same process, after all of ours: OpenCL's launches take
+longer once the process has a context of CUDA's, which the last line shows. Medians.
 """
 
 from __future__ import annotations
@@ -142,6 +143,7 @@ def ours(queue: cl.CommandQueue, host: scipy.sparse.csr_array) -> dict[str, Call
         "A.sum(axis=0)": lambda: A.sum(axis=0),
         "A.sum(axis=1)": lambda: A.sum(axis=1),
         "A.T.tocsr()": lambda: A.T.tocsr(),
+        "transpose(A)": lambda: sp.transpose(A),
         "A @ x": lambda: A @ x,
         "spmv(A, x, out=y)": lambda: sp.spmv(A, x, out=y),
         "bind(A, x, y)()": sp.spmv_plan(A).bind(A, x, y),
@@ -166,6 +168,7 @@ def cupys(host: scipy.sparse.csr_array) -> tuple[dict[str, Call], Callable[[], o
         "A.sum(axis=0)": lambda: A.sum(axis=0).get(),
         "A.sum(axis=1)": lambda: A.sum(axis=1).get(),
         "A.T.tocsr()": lambda: A.T.tocsr(),
+        "transpose(A)": lambda: A.T.tocsr(),
         "A @ x": lambda: A @ x,
     }
     return found, cupy.cuda.get_current_stream().synchronize
@@ -177,15 +180,16 @@ def _rows(n: int) -> np.ndarray[Any, Any]:
 
 def of_calls(queue: cl.CommandQueue, sizes: Sequence[int]) -> dict[str, dict[int, tuple[float, float, float]]]:
     """Return microseconds of each call by the matrix's rows: whole, enqueued, and CuPy's."""
-    found: dict[str, dict[int, tuple[float, float, float]]] = {}
-    for n in sizes:
-        host = scipy.sparse.csr_array(gallery.load(f"small_{n}"))
-        theirs, wait_for_theirs = cupys(host)
+    hosts = {n: scipy.sparse.csr_array(gallery.load(f"small_{n}")) for n in sizes}
+    taken: dict[str, dict[int, list[float]]] = {}
+    for n, host in hosts.items():
         for name, call in ours(queue, host).items():
-            whole, part = microseconds(call, queue.finish), enqueued(call, queue.finish)
-            other = microseconds(theirs[name], wait_for_theirs) if name in theirs else float("nan")
-            found.setdefault(name, {})[n] = whole, part, other
-    return found
+            taken.setdefault(name, {})[n] = [microseconds(call, queue.finish), enqueued(call, queue.finish), float("nan")]
+    for n, host in hosts.items():
+        theirs, wait = cupys(host)
+        for name, call in theirs.items():
+            taken[name][n][2] = microseconds(call, wait)
+    return {name: {n: (whole, part, other) for n, (whole, part, other) in by.items()} for name, by in taken.items()}
 
 
 def main(argv: Sequence[str]) -> int:
@@ -200,6 +204,7 @@ def main(argv: Sequence[str]) -> int:
     print(f"{'':20} " + " ".join(f"{n:>17}" for n in parsed.sizes))
     for name, by_size in of_calls(queue, parsed.sizes).items():
         print(f"{name:20} " + " ".join(f"{whole:5.0f} {part:5.0f} {other:5.0f}" for whole, part, other in by_size.values()))
+    print(f"{'launch (E), in the end':28} {of_driver(queue)['launch (E)']:7.1f}")
     return 0
 
 
