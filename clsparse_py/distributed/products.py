@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
 
 from clsparse_py.csr import csr_array as device_array
 from clsparse_py.distributed.columns import renumbered, without_unused
+from clsparse_py.distributed.split import SentRows
 from clsparse_py.functions import hstack, vstack
 
 if TYPE_CHECKING:
@@ -106,55 +107,12 @@ def of_product(A: csr_array, B: csr_array, C: device_array, halo: np.ndarray[Any
     return A.assembled(A.comm, A.rows, B.columns, local, remote, used)
 
 
-class _Rows(NamedTuple):
-    """Rows that are sent to a rank.
-
-    Attributes
-    ----------
-    columns : numpy.ndarray of int64
-        Those that have entries, in any order.
-    places : numpy.ndarray
-        The column of each entry, by its place there.
-    lengths : numpy.ndarray
-        Entries of each row.
-    values : numpy.ndarray
-    """
-
-    columns: np.ndarray[Any, Any]
-    places: np.ndarray[Any, Any]
-    lengths: np.ndarray[Any, Any]
-    values: np.ndarray[Any, Any]
-
-
-def _leaving(A: csr_array, B: csr_array) -> list[_Rows]:
+def _leaving(A: csr_array, B: csr_array) -> list[SentRows]:
     """Return the rows of B that the halo of each rank names."""
-    sent, own = A.halo.sent, B.columns.part(B.comm.rank)
-    n_own = own.stop - own.start
-    nothing = np.zeros(0, np.int64)
-    if not sent.size:
-        return [_Rows(nothing, nothing, nothing, np.zeros(0, B.dtype))] * A.comm.size
+    sent, begin = A.halo.sent, B.columns.part(B.comm.rank).start
     rows = hstack([B.local[sent], B.remote[sent]], format="csr").get()
-    found = []
-    for rank in range(A.comm.size):
-        part = A.halo.targets.get(rank, slice(0, 0))
-        indptr = rows.indptr[part.start : part.stop + 1]
-        entries = slice(int(indptr[0]), int(indptr[-1]))
-        used, places = _numbered(rows.indices[entries], rows.shape[1])
-        is_own = used < n_own
-        columns = used + own.start
-        columns[~is_own] = B.halo.columns[used[~is_own] - n_own]
-        found.append(_Rows(columns, places, np.diff(indptr), rows.data[entries]))
-    return found
-
-
-def _numbered(columns: np.ndarray[Any, Any], n: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Return the columns that there are, ascending, and the place of each given one among them: by marks, not by sorting."""
-    marks = np.zeros(n, np.bool_)
-    marks[columns] = True
-    used = np.flatnonzero(marks)
-    numbers = np.empty(n, columns.dtype)
-    numbers[used] = np.arange(used.size)
-    return used, numbers[columns]
+    parts = (A.halo.targets.get(rank, slice(0, 0)) for rank in range(A.comm.size))
+    return [SentRows.of(rows, part, begin, B.halo.columns) for part in parts]
 
 
 def entry_by_entry(A: csr_array, B: csr_array, apply: Callable[[Any, Any], Any]) -> csr_array:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse
 
+from clsparse_py.csr import csr_array as device_array
 from clsparse_py.distributed.shared import Distributed
-from clsparse_py.distributed.split import from_entries, rows_of
+from clsparse_py.distributed.split import SentRows
 from clsparse_py.distributed.vectors import multiplied, vector
 
 if TYPE_CHECKING:
@@ -65,22 +67,39 @@ class Transposed(Distributed):
         return self.T.norm({1: np.inf, np.inf: 1}.get(ord, ord))
 
     def tocsr(self) -> csr_array:
-        """Return it as a `csr_array`, whose rows are divided as the columns were: entries are sent to the ranks of their rows."""
+        """Return it as a `csr_array`, whose rows are divided as the columns were: entries are sent to the ranks of their rows.
+
+        Each rank transposes on its device; through the host goes what is sent.
+        """
         A, comm = self.T, self.comm
         with comm.together():
-            own = A.own_rows()
-            columns = rows_of(own) + A.rows.part(comm.rank).start
-            owners = self.rows.owner(own.indices)
-            leaving = []
-            for rank in range(comm.size):
-                of_rank = owners == rank
-                leaving.append((own.indices[of_rank], columns[of_rank], own.data[of_rank]))
-            rows, columns, values = map(np.concatenate, zip(*comm.alltoall(leaving), strict=True))
-            part = self.rows.part(comm.rank)
-            found = from_entries(rows - part.start, columns, values, (part.stop - part.start, self.shape[1]))
-        return type(A)(found, comm, rows=self.rows, columns=self.columns, queue=self.queue)
+            remote, halo = _of_others(A, comm.alltoall(_leaving(A)))
+            local: device_array = A.local.T.tocsr()
+            return A.assembled(comm, self.rows, self.columns, local, device_array(remote, queue=A.queue), halo)
 
     def gather(self, root: int = 0) -> Any:
         """Return the whole matrix on one rank, a `scipy.sparse.csc_array`, and None on the others."""
         found = self.T.gather(root)
         return None if found is None else found.T
+
+
+def _leaving(A: csr_array) -> list[SentRows]:
+    """Return, for each rank, A's entries in its columns: as rows of the transposed."""
+    rows = A.remote.T.tocsr().get()
+    begin = A.rows.part(A.comm.rank).start
+    return [SentRows.of(rows, A.halo.sources.get(rank, slice(0, 0)), begin) for rank in range(A.comm.size)]
+
+
+def _of_others(A: csr_array, came: list[SentRows]) -> tuple[Any, np.ndarray[Any, Any]]:
+    """Return the entries of the transposed in others' columns, as SciPy's in CSR form, and these columns, ascending."""
+    halo = np.concatenate([each.columns for each in came])  # as ranks have rows in order
+    begins = np.cumsum([0, *(each.columns.size for each in came)])
+    places = np.concatenate([begin + each.places for begin, each in zip(begins, came, strict=False)])
+    # Several ranks may have entries of one row; those of a rank are in the order of the places that it was asked for.
+    asked = [A.halo.sent[A.halo.targets.get(rank, slice(0, 0))] for rank in range(len(came))]
+    rows = np.concatenate([np.repeat(of, each.lengths) for of, each in zip(asked, came, strict=True)])
+    order = np.argsort(rows, kind="stable")
+    n = A.halo.n_own
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n))])
+    values = np.concatenate([each.values for each in came])
+    return scipy.sparse.csr_array((values[order], places[order], indptr), shape=(n, halo.size)), halo
