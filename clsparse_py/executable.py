@@ -227,7 +227,7 @@ class Executable:
     def _ready_for(self, queue: cl.CommandQueue, data: cl_array.Array, x: cl_array.Array, scale: tuple[Any, ...]) -> Ready | None:
         """Return what the next product with these operands needs if it may be enqueued as the one before, but for y."""
         ready = self.ready
-        if ready is None or queue is not ready[0] or ready[2].uses or scale is not self.scale:
+        if ready is None or queue is not ready[0] or ready[2].has_uses() or scale is not self.scale:
             return None
         of_data, of_x, _ = self.operands
         if of_data() is not data or of_x() is not x or of_data.memory is not data.base_data or of_x.memory is not x.base_data:

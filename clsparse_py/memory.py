@@ -253,7 +253,7 @@ class Pool:
         """Return an idle block as `block` does, in less time; None if there is none, or one may be used by commands."""
         size = _block_size(n_bytes)
         with self._lock:
-            if self.uses or self._returned or self.gone or not (idle := arena.idle.get(size)):
+            if self._has_uses() or self._returned or self.gone or not (idle := arena.idle.get(size)):
                 return None
             block = idle.pop()
             block.idle_since = None
@@ -288,7 +288,7 @@ class Pool:
         with self._lock:
             if self._returned or self.gone:
                 self._settle()
-            if self.uses:
+            if self._has_uses():
                 return found
             for size in sizes:
                 idle = arena.idle.get(self._rounded(size))
@@ -405,6 +405,20 @@ class Pool:
         own = queue.int_ptr if ordered else None
         with self._lock:
             return [event for pointer in pointers for event in self._uses_of(pointer, own)]
+
+    def has_uses(self) -> bool:
+        """Return whether a command that uses memory outside of the order of its own queue has not ended; forget ended ones."""
+        if not self.uses:
+            return False
+        with self._lock:
+            return self._has_uses()
+
+    def _has_uses(self) -> bool:
+        # The oldest first: one that has not ended is found at once.
+        while self.uses:
+            if self._uses_of(next(iter(self.uses))):
+                return True
+        return False
 
     def _uses_of(self, pointer: int, own: int | None = None) -> list[cl.Event]:
         """Return the events of commands that use a block and have not ended; forget those that have ended."""

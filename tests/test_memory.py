@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from pyopencl import array as cl_array
 
 from clsparse_py import csr_array, free_memory, memory, memory_info, programs, record_use, spgemm, spmv, transpose
+from clsparse_py.executable import Executable
 from clsparse_py.launch import Chain
 
 pytestmark = pytest.mark.any_platform
@@ -280,6 +281,31 @@ def test_views_and_aliases_learn_of_what_is_written(own: cl.CommandQueue, other:
     del view, alias, doubled
     spmv(A, x, out=y)
     assert len(y.events) == 1
+
+
+def test_what_another_queue_used_is_forgotten_once_it_has_ended(
+    own: cl.CommandQueue, other: cl.CommandQueue, gate: cl.UserEvent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A product is enqueued as the one before again: it takes longer only as long as commands of another queue use the memory."""
+    A, x = identity(own), filled(own, 1)
+    for _ in range(3):
+        A @ x
+    cl.enqueue_barrier(other, wait_for=[gate])
+    record_use(x, other)
+    runs: list[object] = []
+    run = Executable.run
+    monkeypatch.setattr(Executable, "run", lambda *given: runs.append(given) or run(*given))
+    np.testing.assert_array_equal((A @ x).get(), 1)
+    assert len(runs) == 1
+    opened(gate)
+    other.finish()
+    A @ x
+    A @ x
+    assert len(runs) <= 2
+    runs.clear()
+    np.testing.assert_array_equal((A @ x).get(), 1)
+    assert not runs
+    assert not memory.arena_of(own).pool.uses
 
 
 # ---- what is kept

@@ -49,7 +49,7 @@ class BoundProduct:
         # Nothing but the queue's order has to be kept, as for `Executable.repeat`, and no argument is ever set to anything else.
         if (
             ready is None
-            or ready[2].uses
+            or ready[2].has_uses()
             or (y.events and (len(y.events) > 1 or y.events[0] is not self._event))
             or ((data.events or x.events) and not executable.waits.knows(data.events + x.events))
         ):

@@ -139,7 +139,7 @@ def test_guesses(
     known = (Facts(nnz[0], True, True, each, int(adjacent * nnz[0])) for each in longest or (None, None))
     found = speculation_for(kind_on(kind), Features(shape, nnz, *known))
     assert (found and found.accumulator.length) == capacity
-    assert found is None or found.max_products == (1 << 15 if n_rows == 100 else None)
+    assert found is None or found.max_products == (limits(kind).max_small_products if n_rows == 100 else None)
     assert found == speculation_for(kind_on(kind), Features(shape, nnz)) or longest
 
 
