@@ -38,7 +38,7 @@ _WORK_GROUP = 128
 #: On CPU devices: chunks of rows and entries to a core, and how many are worth a chunk.
 _CHUNKS_PER_CORE, _MIN_CHUNK = 4, 64
 #: Not on CPU devices: entries up to which the kernel that tells rows copies columns and values, too; of more, the driver does.
-_MAX_COPIED = 1 << 22
+_MAX_COPIED = 1 << 23
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,14 @@ import numpy as np
 __all__ = ["INT32_MAX", "index_for"]
 
 INT32_MAX = 2**31 - 1
+_INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
 
 
 def index_for(largest: float, *of: np.dtype[Any]) -> np.dtype[Any]:
     """Return the dtype of indices up to a number: int64 if it needs that, or one of some dtypes is int64, else int32."""
-    wide = largest > INT32_MAX or any(each.itemsize > 4 for each in of)
-    return np.dtype(np.int64 if wide else np.int32)
+    if largest <= INT32_MAX:
+        for each in of:
+            if each.itemsize > 4:
+                return _INT64
+        return _INT32
+    return _INT64

@@ -26,6 +26,9 @@ _ZERO = np.zeros((), np.uint32)
 #: Bytes of a host array up to which a copy takes less time than a buffer on its memory.
 _FEW_BYTES = 1 << 14
 
+#: Looked up once: a launch asks it of each argument.
+_ARRAY = cl_array.Array
+
 _Made = TypeVar("_Made")
 _Record = TypeVar("_Record", bound=programs.Parameters)
 
@@ -197,7 +200,7 @@ class Chain:
         """Enqueue ``groups`` work-groups of a kernel, none being no command; arrays are passed from the start of their buffer."""
         if groups <= 0:
             return
-        passed = [each.base_data if isinstance(each, cl_array.Array) else each for each in arguments]
+        passed = [each.base_data if isinstance(each, _ARRAY) else each for each in arguments]
         self._add(built.enqueue(self.queue, built.sizes(groups), passed, self.wait_for))
 
     def launch_with(self, built: programs.Built, sizes: tuple[tuple[int], tuple[int]], arguments: list[Any]) -> None:

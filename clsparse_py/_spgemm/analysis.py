@@ -17,6 +17,7 @@ from clsparse_py._spgemm.methods.base import Rows
 from clsparse_py.arithmetic import name_of
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain, spread
+from clsparse_py.lowering import run
 from clsparse_py.memory import constants
 from clsparse_py.primitives.either_way import either_way
 from clsparse_py.primitives.radix_sort import enqueue_sort_by_key
@@ -164,8 +165,13 @@ def analyse(
 def _listed(chain: Chain, n_rows: int, bin_: cl_array.Array, n_bins: int) -> cl_array.Array:
     """Enqueue, and return, row numbers in the order of their bins, stably."""
     listed = chain.scratch(n_rows, bin_.dtype)
-    enqueue_sort_by_key(chain, bin_, n_rows, n_bins, n_items=n_rows, sorted_items=listed)
+    run(chain, _enqueue_list, (bin_, listed), n_rows, n_bins)
     return listed
+
+
+def _enqueue_list(chain: Chain, bin_: cl_array.Array, listed: cl_array.Array, n_rows: int, n_bins: int) -> None:
+    """Enqueue the sort of row numbers by their bins."""
+    enqueue_sort_by_key(chain, bin_, n_rows, n_bins, n_items=n_rows, sorted_items=listed)
 
 
 def grouped(chain: Chain, n_rows: int, work: Work, shares: Sequence[tuple[Bin, int]]) -> list[tuple[Bin, Rows]]:

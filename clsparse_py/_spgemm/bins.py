@@ -86,7 +86,10 @@ class Bin:
 
     def takes(self, rows: tuple[int, int, int]) -> bool:
         """Whether it takes rows with so many products, of such a length in A and such a span, -1 if they have any."""
-        return all(mine < 0 or 0 <= other <= mine for mine, other in zip(self.limits, rows, strict=True))
+        # Not in a loop, as bins are looked at while the device waits.
+        (products, length, span), (n, longest, widest) = self.limits, rows
+        held = (products < 0 or 0 <= n <= products) and (length < 0 or 0 <= longest <= length)
+        return held and (span < 0 or 0 <= widest <= span)
 
     def joins(self, other: Bin) -> bool:
         """Whether another takes its rows too, with an accumulator of the same kind."""

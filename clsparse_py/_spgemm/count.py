@@ -28,7 +28,7 @@ from clsparse_py._spgemm.upper_bound import fits, new_loose
 from clsparse_py.arithmetic import name_of
 from clsparse_py.errors import BuildError
 from clsparse_py.index_types import INT32_MAX
-from clsparse_py.primitives.scan import enqueue_scan, summed
+from clsparse_py.primitives.scan import run_scan, summed
 
 __all__ = ["Counted", "SharedOut", "count", "share_out"]
 
@@ -136,7 +136,7 @@ def count(operands: Operands, request: Request, timer: Timer, *, counting_only: 
     if loose is None:
         product = _exact(operands, shared, counts, ("symbolic",) if counting_only else ("symbolic", "numeric"))
     indptr = new_pointers(chain, product, operands.allocator) if indptr is None else indptr
-    enqueue_scan(chain, counts, indptr, product.shape[0], kind="pointers")
+    run_scan(chain, counts, indptr, product.shape[0], kind="pointers")
     nnz = int(chain.read(indptr, 1, product.shape[0])[0])
     timer.ended("symbolic")
     return Counted(product, steps, indptr, nnz, shared.decision.reason._replace(upper_bound=loose is not None), loose)

@@ -28,7 +28,7 @@ Parts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
 #: Entries of a block without neighbours that a work-item moves at a time.
 _ITEMS = 4
 #: Entries of such blocks up to which the kernel moves them, not on CPU devices; and work-groups to a compute unit.
-_MAX_MOVED, _GROUPS_PER_UNIT, _GROUPS_PER_CORE = 1 << 22, 64, 4
+_MAX_MOVED, _GROUPS_PER_UNIT, _GROUPS_PER_CORE = 1 << 25, 64, 4
 #: Blocks up to which a call's commands are recorded.
 _FEW_BLOCKS = 8
 #: Rows of a row of blocks; entries and the first column of each block.

@@ -40,6 +40,8 @@ _WORK_GROUP = 128
 _SPAN = 16
 #: Places to a compute unit up to which tiles are few: about twice as many as run at once.
 _FEW_PLACES = 1 << 16
+#: Counts that Python adds up in less time than NumPy.
+_FEW_COUNTS = 64
 
 
 def combined(operator: str, A: MatrixT, B: Matrix) -> MatrixT:
@@ -67,14 +69,16 @@ def combined(operator: str, A: MatrixT, B: Matrix) -> MatrixT:
     if found is not None:
         data, indices, indptr = found
         return A.assembled(Structure.canonical(queue, A.shape, indices, indptr), data)
-    dtype, with_fp64 = common_dtype(A.dtype, B.dtype)
+    dtype, with_fp64 = common_dtype(A.data.dtype, B.data.dtype)
     if with_fp64 and not describe(arena_of(queue).pool.device).fp64:
         raise DtypeError(f"{A.dtype} and {B.dtype} give {dtype}, which {queue.device.name} lacks; use float32")
-    of_a, of_b = canonical_parts(A, dtype), canonical_parts(B, dtype)
-    index = index_for(max(A.shape[1], of_a[1].size + of_b[1].size), of_a[1].dtype, of_b[1].dtype)
-    parts = *with_index(queue, of_a, index), *with_index(queue, of_b, index)
-    data, indices, indptr = _united(queue, parts, operator, A.shape)
-    return A.assembled(Structure.canonical(queue, A.shape, indices, indptr), data)
+    of_a, of_b, shape = canonical_parts(A, dtype), canonical_parts(B, dtype), A.shape
+    a_index, b_index = of_a[1].dtype, of_b[1].dtype
+    index = index_for(max(shape[1], of_a[1].size + of_b[1].size), a_index, b_index)
+    if a_index != index or b_index != index:
+        of_a, of_b = with_index(queue, of_a, index), with_index(queue, of_b, index)
+    data, indices, indptr = _united(queue, (*of_a, *of_b), operator, shape)
+    return A.assembled(Structure.canonical(queue, shape, indices, indptr), data)
 
 
 def canonical_parts(A: Matrix, dtype: np.dtype[Any]) -> Parts:
@@ -155,11 +159,13 @@ def _by_tiles(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, in
     n_tiles = -(-n_places // tiles.step)
     n_bytes = index.itemsize * (n_tiles + 1)
     with scratch(queue, (3 * n_bytes, n_bytes, 12 * tiles.work_group * max(n_tiles, 1))) as (cuts, counts, marks):
-        starts = array_of(queue, n_tiles + 1, index, counts)
+        starts = array_of(queue, n_tiles + 1, index, counts, None, arena_of(queue).pool.context)
         matrices = a_indptr, a_indices, a_data, b_indptr, b_indices, b_data
         if few:
             chain.launch(marking, n_tiles, index.type(n_rows), np.uint64(n_places), cuts, indptr, *matrices, marks, counts)
-            nnz = int(chain.read(starts, n_tiles, 1).sum())
+            found = chain.read(starts, n_tiles, 1)
+            # NumPy takes microseconds to begin a sum.
+            nnz = sum(found.tolist()) if n_tiles <= _FEW_COUNTS else int(found.sum())
         else:
             _enqueue_cuts(chain, parts, indptr, (n_places, tiles.step, n_tiles), cuts, starts)
             chain.launch(marking, n_tiles, cuts, *matrices, marks, counts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import field, replace
 
 import numpy as np
 from typing_extensions import Self, override
@@ -154,6 +154,8 @@ class RadixScatter(Parameters):
         Whether the values are the entries' positions.
     pointers : bool
         Whether the pass tells where the entries of each key begin.
+    few : bool
+        Whether each work-group adds up the counts of the tiles before its own, of which there are few.
     """
 
     template = "primitives/radix_scatter"
@@ -170,6 +172,7 @@ class RadixScatter(Parameters):
     value_bytes: int
     positions: bool
     pointers: bool
+    few: bool = field(default=False, kw_only=True)
 
     @property
     def match_width(self) -> int:
@@ -221,7 +224,7 @@ class RadixScatter(Parameters):
     def name(self) -> str:
         payload = f"_v{self.value_bytes}{'p' if self.positions else ''}" if self.value_bytes else ""
         role = f"{'first' if self.first else 'next'}{'_last' if self.last else ''}{'_pointers' if self.pointers else ''}"
-        types = f"{self.word}_{self.result}_{self.index}"
+        types = f"{'few_' if self.few else ''}{self.word}_{self.result}_{self.index}"
         return f"radix_scatter_{self.source}_{role}_b{self.bits}_x{self.items}{payload}_{types}_wg{self.work_group}"
 
     @property
@@ -241,6 +244,7 @@ class RadixScatter(Parameters):
             "tile": self.tile,
             "match_width": self.match_width,
             "pool_bytes": self.pool_bytes,
+            "few": self.few,
             "entry_parts": self.parts(self.entry_bytes),
             "value_parts": self.parts(self.value_bytes),
             "source": self.source,

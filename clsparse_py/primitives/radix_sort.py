@@ -41,6 +41,8 @@ __all__ = ["Shape", "enqueue_radix_sort", "enqueue_sort_by_key", "radix_sort", "
 # Bits of a digit, at most: counters of a work-group stay in local memory, those of a chunk near a core's cache.
 _TILE_BITS = 11
 _CHUNK_BITS = 22
+# Tiles of which each work-group adds up the counts, which saves a launch.
+_FEW_TILES = 4
 # Work-items that scan the counts of a digit.
 _STARTS_GROUP = 128
 
@@ -189,10 +191,11 @@ def _together(device: Device, tiles: int, bits: int) -> int:
 def _tiled(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]) -> Callable[[], None]:
     """Build the kernels of a pass by tiles; return a function that enqueues them."""
     types = name_of(index), name_of(each.words.dtype)
+    few = each.n <= _FEW_TILES * shape.work_group * shape.items
     scatter, parameters = chain.build(
         _scatter(
             shape.work_group, chain.device.portability, *types, name_of(each.sorted.dtype), each.bits, shape.items, each.source,
-            each.first, each.last, each.value_bytes, each.positions, each.pointers is not None,
+            each.first, each.last, each.value_bytes, each.positions, each.pointers is not None, few=few,
         )
     )  # fmt: skip
     tiles = -(-each.n // parameters.tile)
@@ -200,14 +203,15 @@ def _tiled(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]) -> Cal
     count, _ = chain.build(_count(shape.work_group, *types, each.bits, parameters.tile, together))
     # Work-items that meet in a loop: one on CPU devices (quirk 4).
     group = 1 if chain.device.is_cpu else min(_STARTS_GROUP, chain.device.max_work_group)
-    starts, _ = chain.build(_starts(group, chain.device.portability, types[0], each.bits))
+    starts = None if few else chain.build(_starts(group, chain.device.portability, types[0], each.bits))[0]
 
     def enqueue() -> None:
         counts = chain.scratch(tiles + 1 << each.bits, index)  # and how many entries have each digit
         n, n_tiles = np.uint64(each.n), np.uint64(tiles)
         digit = np.uint32(each.shift), np.uint64(each.flip), each.words, counts
         chain.launch(count, -(-tiles // together), n, n_tiles, *digit)
-        chain.launch(starts, 1 << each.bits, n_tiles, counts)
+        if starts is not None:
+            chain.launch(starts, 1 << each.bits, n_tiles, counts)
         chain.launch(scatter, tiles, n, *digit, *each.arguments(lower=not each.first))
 
     return enqueue

@@ -34,6 +34,7 @@ __all__ = [
     "enqueue_tiles",
     "exclusive_scan",
     "inclusive_scan",
+    "run_scan",
     "summed",
     "summed_tile",
 ]
@@ -438,8 +439,13 @@ def _scan(a: cl_array.Array, out: Any, kind: str) -> cl_array.Array:
     entries = arguments.values(queue, "a", a, added=True)
     chain = arguments.chain_of(queue, entries, outs=(out,))
     result = arguments.output(chain, "out", out, a.size, sum_dtype(a.dtype), entries, in_place=entries)
-    run(chain, _enqueue_scan, (entries, result.array), a.size, kind)
+    run_scan(chain, entries, result.array, a.size, kind=kind)
     return result.deliver(chain)
+
+
+def run_scan(chain: Chain, source: cl_array.Array, target: cl_array.Array, n: int, *, kind: str) -> None:
+    """Enqueue `enqueue_scan` as `lowering.run` does: worked out once for each length, and repeated in less time."""
+    run(chain, _enqueue_scan, (source, target), n, kind)
 
 
 def _enqueue_scan(chain: Chain, source: cl_array.Array, target: cl_array.Array, n: int, kind: str) -> None:

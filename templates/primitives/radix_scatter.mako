@@ -9,8 +9,8 @@ passes make up; it knows from the pass before where the entries of each lower ke
 Source        Satish, Harris and Garland, "Designing efficient sorting algorithms for manycore GPUs"; the ranks are found by equal
               digits among lanes, as in Adinets and Merrill, "Onesweep"
 Index space   a work-group for each tile of `tile` adjacent entries, `items` to a work-item
-Inputs        starts: of radix_starts, for each digit and tile, and behind them the total of each digit. Entries come by `source`.
-              "rows": as keys; the item of an entry is its row, and indptr has n_rows + 1 valid offsets. "items": as keys and
+Inputs        starts: of radix_starts, for each digit and tile, and behind them the total of each digit; `few`: counts as radix_count
+              made them, of few tiles. Entries come by `source`. "rows": as keys; the item of an entry is its row, and indptr has n_rows + 1 valid offsets. "items": as keys and
               items. "positions": as keys; the item of an entry is its position. "words": as words
 Local memory  `pool_bytes` bytes for exchanged entries, an offset for each of `2 ** bits` digits, a uint for each work-item
 Result        stable, so deterministic
@@ -84,13 +84,29 @@ void ${name}(
     const uint here = (uint)(end - begin);
 
     // A work-item finds where the entries of its digits, two by two, go.
+% if not few:
     global const I *totals = starts + ((ulong)get_num_groups(0) << ${bits});
+% endif
 % for i in range(pairs):
     const uint digit_of_mine_${i} = 2 * (me * ${pairs} + ${i});
     const bool has_${i} = digit_of_mine_${i} < ${digits};
+% if few:
+    I next_${i} = 0, second_${i} = 0, all_${i} = 0, all_second_${i} = 0;
+    if (has_${i}) {
+        for (ulong t = 0; t < get_num_groups(0); ++t) {
+            const I count = starts[(ulong)digit_of_mine_${i} * get_num_groups(0) + t];
+            const I count_of_second = starts[(ulong)(digit_of_mine_${i} + 1) * get_num_groups(0) + t];
+            next_${i} += t < get_group_id(0) ? count : 0;
+            second_${i} += t < get_group_id(0) ? count_of_second : 0;
+            all_${i} += count;
+            all_second_${i} += count_of_second;
+        }
+    }
+% else:
     I next_${i} = has_${i} ? starts[(ulong)digit_of_mine_${i} * get_num_groups(0) + get_group_id(0)] : 0;
     I second_${i} = has_${i} ? starts[(ulong)(digit_of_mine_${i} + 1) * get_num_groups(0) + get_group_id(0)] : 0;
     const I all_${i} = has_${i} ? totals[digit_of_mine_${i}] : 0, all_second_${i} = has_${i} ? totals[digit_of_mine_${i} + 1] : 0;
+% endif
 % endfor
     if (me == 0)
         local_start[${digits}] = ${tile};
