@@ -7,8 +7,8 @@ another one to wait for.
 
 Source        own; the idea of going through the neighbours once is Blelloch, Fineman and Shun's, "Greedy sequential maximal
               independent set and matching are parallel on average"; the set is that of `choose`
-Index space   `first`: work-items that stride over the nodes; `wait`: over those that wait for none; `cover`: a work-group for each
-              node of the set, whose work-items share the paths from it in teams of `lanes`
+Index space   `first`: work-items that stride over the nodes; `wait`: over those that wait for none; `cover`: a work-group for
+              each node of the set, whose work-items share the paths from it in teams of `lanes`
 Inputs        a structure in canonical format; shift and rank: the order, as for `choose`; turn: 0 or 1, in turns
 Output        state; waiting: the first of those that wait for each node, and next: that of the same node after each; from: the
               entry at which a node goes on; ready: who waits for none, and todo: who is to look; counters: the lengths of ready
