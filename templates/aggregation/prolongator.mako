@@ -1,6 +1,7 @@
 <%doc>
 A prolongator smoothed by a step of the Jacobi method, P = (1 - gain D^-1 A) T, for a T of at most one entry a row, such as that
-of one candidate. `make`: rows of P, each in the room of A's row; `pack`: rows moved together; `values`: those of a P that is there.
+of one candidate. `make`: rows of P, each in the room of A's row; `pack`: rows moved together; `values`: those of a P that is
+there.
 
 Source        Vanek, Mandel and Brezina, "Algebraic multigrid by smoothed aggregation for second and fourth order elliptic
               problems"

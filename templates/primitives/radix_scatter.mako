@@ -10,8 +10,8 @@ Source        Satish, Harris and Garland, "Designing efficient sorting algorithm
               digits among lanes, as in Adinets and Merrill, "Onesweep"
 Index space   a work-group for each tile of `tile` adjacent entries, `items` to a work-item
 Inputs        starts: of radix_starts, for each digit and tile, and behind them the total of each digit; `few`: counts of few
-              tiles as radix_count made them. Entries come by `source`. "rows": as keys; the item of an entry is its row, and indptr
-              has n_rows + 1 valid offsets. "items": as keys and items. "positions": as keys; the item of an entry is its
+              tiles as radix_count made them. Entries come by `source`. "rows": as keys; the item of an entry is its row, and
+              indptr has n_rows + 1 valid offsets. "items": as keys and items. "positions": as keys; the item of an entry is its
               position. "words": as words
 Local memory  `pool_bytes` bytes for exchanged entries, an offset for each of `2 ** bits` digits, a uint for each work-item
 Result        stable, so deterministic
