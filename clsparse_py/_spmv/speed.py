@@ -16,7 +16,6 @@ from pyopencl import array as cl_array
 from clsparse_py import cache
 from clsparse_py._spmv.division import Speed
 from clsparse_py._spmv.plan import SpmvPlan
-from clsparse_py._spmv.turns import medians
 from clsparse_py.device import describe
 from clsparse_py.matrix import Matrix, Structure
 from clsparse_py.memory import allocated, free_memory, note_written
@@ -33,6 +32,7 @@ _FEW, _MANY, _MOST = 1 << 8, 1 << 23, 1 << 25
 _LONG = 1e-3
 _ROW = 8  # entries a row
 _SECONDS = 0.1  # that repetitions of one product take, at least three of them
+_TRIES = 8  # of all devices at once
 
 _speeds: dict[str, Speed] = {}
 _together: dict[str, float] = {}
@@ -127,26 +127,26 @@ def measure_together(queues: Sequence[cl.CommandQueue]) -> float:
 
 
 def _measured_together(queues: Sequence[cl.CommandQueue]) -> float:
-    """Let each device do what takes it as long as the others, alone and all at once in turns; return the loss."""
+    """Let each device do what takes it as long as the others, first alone and then all at once; return the loss.
+
+    Least times, as it is kept: a host that is busy for once is not to keep devices apart. Plans try what follows from it.
+    """
     n = min(_MANY, *(describe(queue.device).max_allocation // 16 for queue in queues))
     runs = [_product(queue, n) for queue in queues]
-    shortest = [_shortest(run) for run in runs]
-    often = [max(1, round(2 * max(shortest) / each)) for each in shortest]
-
-    def on(these: Sequence[int]) -> Callable[[], None]:
-        def call() -> None:
-            for at in these:
-                for _ in range(often[at]):
-                    runs[at]()
-                queues[at].flush()
-            for at in these:
-                queues[at].finish()
-
-        return call
-
-    every = range(len(queues))
-    taken, *alone = medians([on(every), *(on([at]) for at in every)], _SECONDS * 2 * len(queues))
-    return min(1.0, max(0.01, max(alone) / taken))
+    alone = [_shortest(run) for run in runs]
+    often = [max(1, round(2 * max(alone) / each)) for each in alone]
+    expected = max(times * each for times, each in zip(often, alone, strict=True))
+    taken = math.inf
+    for _ in range(_TRIES):
+        begin = time.perf_counter()
+        for run, queue, times in zip(runs, queues, often, strict=True):
+            for _ in range(times):
+                run()
+            queue.flush()
+        for queue in queues:
+            queue.finish()
+        taken = min(taken, time.perf_counter() - begin)
+    return min(1.0, max(0.01, expected / taken))
 
 
 class _product:  # noqa: N801 - a function that keeps its operands
