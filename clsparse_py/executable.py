@@ -279,7 +279,8 @@ class Executable:
         arguments, found = _arguments(operands, scale), []
         for launch in self.launches:
             kernel = cl.Kernel(launch.kernel.program, launch.kernel.function_name)
-            own = replace(launch, kernel=kernel, typed=False)
+            # Set once: to tell the types takes longer than PyOpenCL's tries (quirk 36).
+            own = replace(launch, kernel=kernel, typed=True)
             own.set(arguments)
             found.append((own.kernel, (own.global_size, own.local_size)))
         return found

@@ -35,6 +35,8 @@ __all__ = ["MultilevelSolver", "Preconditioner", "cycle_named", "inverted"]
 
 #: Unknowns of the coarsest level at most, whose inverse is a dense matrix.
 _MAX_DENSE = 5000
+#: Times the spacing of numbers: how unlike its transposed the coarsest matrix may be by rounding, and how near to singular it is.
+_ROUNDING = 1000
 
 
 class MultilevelSolver:
@@ -359,8 +361,26 @@ def inverted(A: Any) -> Any:
     dense = A.toarray()
     if not np.isfinite(dense).all():
         raise ValueError("A: has values that are not finite, or too large")
-    found = scipy.linalg.pinv(dense) if n else dense
+    found = _inverse(dense) if n else dense
     return scipy.sparse.csr_array((found.ravel(), np.tile(np.arange(n), n), np.arange(n + 1) * n), shape=(n, n))
+
+
+def _inverse(A: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the pseudoinverse; of a matrix that is positive definite, far from singular, by Cholesky's factors."""
+    scale, eps = np.abs(A).max(), float(np.finfo(A.dtype).eps)
+    if np.abs(A - A.conj().T).max() <= _ROUNDING * eps * scale:
+        try:
+            factor = scipy.linalg.cho_factor(A, lower=True)
+        except np.linalg.LinAlgError:
+            pass
+        else:
+            # The square of their ratio is at most the condition number.
+            pivots = np.diagonal(factor[0]).real
+            if pivots.min() > np.sqrt(_ROUNDING * A.shape[0] * eps) * pivots.max():
+                found: np.ndarray[Any, Any] = scipy.linalg.cho_solve(factor, np.eye(*A.shape, dtype=A.dtype))
+                return found
+    pseudo: np.ndarray[Any, Any] = scipy.linalg.pinv(A)
+    return pseudo
 
 
 def _run(space: Workspace, commands: list[Callable[[], object]]) -> float:
