@@ -287,6 +287,14 @@ def spgemm_plan(
     return SpgemmPlan(A, B, request, workspace)
 
 
+def planned_product(A: MatrixT, B: Matrix) -> tuple[SpgemmPlan[MatrixT], MatrixT]:
+    """Return a plan and its first product, in the time of the product alone."""
+    request = Request()
+    A, B = _checked(A, B, request)
+    plan = SpgemmPlan(A, B, request, Workspace(memory_limit_of(describe(A.queue.device), None)), at_once=True)
+    return plan, plan.taken()
+
+
 def _checked(A: MatrixT, B: Any, request: Request, *, sums: bool = True) -> tuple[MatrixT, Matrix]:
     """Return the operands, checked as the request is; ``sums``: whether the identity of addition is needed."""
     A, B = check_operands(A, B, request.semiring)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from clsparse_py._spgemm.bins import EMPTY, Bins
 from clsparse_py._spgemm.count import Counted, count
-from clsparse_py._spgemm.fill import fill
+from clsparse_py._spgemm.fill import Filled, fill
 from clsparse_py._spgemm.methods.base import Result
 from clsparse_py._spgemm.methods.dense import WINDOWS
 from clsparse_py._spgemm.one_launch import in_one_launch
@@ -18,7 +18,7 @@ from clsparse_py._spgemm.timer import UNTIMED, Timer
 from clsparse_py.matrix import Matrix
 from clsparse_py.workspace import Workspace, counting
 
-__all__ = ["Inspected", "inspected", "multiply"]
+__all__ = ["Inspected", "inspected", "made", "multiply"]
 
 _log = logging.getLogger(__name__)
 
@@ -61,10 +61,7 @@ def multiply(A: Matrix, B: Matrix, request: Request, timer: Timer = UNTIMED, wor
 
 
 def _multiply(A: Matrix, B: Matrix, request: Request, timer: Timer) -> Result:
-    operands, counted = _inspected(A, B, request, timer)
-    C, _ = fill(operands, counted, timer)
-    operands.chain.finish(*C[:3])
-    return C
+    return _made(A, B, request, timer)[1].C
 
 
 def inspected(A: Matrix, B: Matrix, request: Request, *, counting_only: bool = False) -> Inspected:
@@ -83,6 +80,24 @@ def inspected(A: Matrix, B: Matrix, request: Request, *, counting_only: bool = F
         As for `spgemm`.
     """
     return until_built(_inspected, A, B, request._replace(values_later=True), UNTIMED, counting_only)
+
+
+def made(A: Matrix, B: Matrix, request: Request) -> tuple[Inspected, Filled]:
+    """Return the structure of C, and C, which the device may still be writing; rows are counted first only if that is faster.
+
+    Raises
+    ------
+    ValueError, MemoryError, BuildError
+        As for `spgemm`.
+    """
+    return until_built(_made, A, B, request)
+
+
+def _made(A: Matrix, B: Matrix, request: Request, timer: Timer = UNTIMED) -> tuple[Inspected, Filled]:
+    found = _inspected(A, B, request, timer)
+    filled = fill(*found, timer)
+    found.operands.chain.finish(*filled.C[:3])
+    return found, filled
 
 
 def _inspected(A: Matrix, B: Matrix, request: Request, timer: Timer, counting_only: bool = False) -> Inspected:

@@ -12,11 +12,11 @@ from pyopencl import array as cl_array
 
 from clsparse_py._spgemm.count import share_out
 from clsparse_py._spgemm.explanation import BinRows, Explanation
-from clsparse_py._spgemm.fill import new_indices
+from clsparse_py._spgemm.fill import Filled, new_indices
 from clsparse_py._spgemm.methods.base import Product, Result
 from clsparse_py._spgemm.new_arrays import new_part
 from clsparse_py._spgemm.operands import operands_of
-from clsparse_py._spgemm.pipeline import inspected
+from clsparse_py._spgemm.pipeline import inspected, made
 from clsparse_py._spgemm.refused import RefusedError, described, until_built
 from clsparse_py._spgemm.request import Request
 from clsparse_py._spgemm.steps import Step, enqueued, in_windows
@@ -53,23 +53,37 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         The structure of C, which all results share.
     """
 
-    def __init__(self, A: MatrixT, B: Matrix, request: Request, workspace: Workspace | None = None) -> None:
+    def __init__(
+        self, A: MatrixT, B: Matrix, request: Request, workspace: Workspace | None = None, *, at_once: bool = False
+    ) -> None:
         self.queue = A.queue
         self.shape = (A.shape[0], B.shape[1])
         self._request, self._workspace = request, workspace
         self._allocator = A.data.allocator
         self._assembled = type(A).assembled
+        filled: Filled | None = None
         with counting(workspace):
-            operands, counted = inspected(A, B, request)
-        self._indices = new_indices(operands, counted)
+            if at_once:
+                (operands, counted), filled = made(A, B, request)
+            else:
+                operands, counted = inspected(A, B, request)
+        self._indices = new_indices(operands, counted) if filled is None else filled.C.indices
         operands.chain.finish(counted.indptr)
-        self._a, self._b, self._product, self._steps = operands.a, operands.b, counted.product, counted.steps
+        self._a, self._b, self._product = operands.a, operands.b, counted.product
+        self._steps = counted.steps if filled is None else filled.steps
         self.indptr, self.nnz, self.n_products = counted.indptr, counted.nnz, counted.product.n_products
         self._why = f"{counted.reason}{described(operands.chain.device, counted.product.types)}"
         self._structure = Structure.canonical(self.queue, self.shape, self._indices, self.indptr)
         # The first product makes the columns too; until then its lock keeps others waiting.
-        self._has_columns = False
+        self._has_columns = filled is not None
+        self._made = None if filled is None else self._assembled(self._structure, filled.C.data)
         self._first = threading.Lock()
+
+    def taken(self) -> MatrixT:
+        """Return the product that was made with the plan, once, if that was asked for."""
+        found, self._made = self._made, None
+        assert found is not None
+        return found
 
     @property
     def indices(self) -> cl_array.Array:

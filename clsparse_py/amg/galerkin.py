@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from clsparse_py._spgemm import SpgemmPlan, spgemm_estimate, spgemm_plan
+from clsparse_py._spgemm import SpgemmPlan, planned_product, spgemm_estimate, spgemm_plan
 from clsparse_py.base import on_device
 from clsparse_py.csr import csr_array
 from clsparse_py.device import default_queue
@@ -110,11 +110,10 @@ def rap_plan(R: Any, A: Any, P: Any, *, order: Order = "auto") -> RapPlan:
 
 
 def planned_rap(R: csr_array, A: csr_array, P: csr_array) -> tuple[RapPlan, csr_array]:
-    """Return a plan of ``R (A P)`` and the product, of which ``A P`` is made once for both."""
-    first = spgemm_plan(A, P)
-    product = first()
-    last = spgemm_plan(R, product)
-    return RapPlan(first, last, "R(AP)", {}), last()
+    """Return a plan of ``R (A P)`` and the product, each part of which is made once for both."""
+    first, product = planned_product(A, P)
+    last, found = planned_product(R, product)
+    return RapPlan(first, last, "R(AP)", {}), found
 
 
 def _products(X: csr_array, Y: csr_array, other: csr_array, *, left: bool) -> float:
