@@ -446,10 +446,12 @@ def _of_aggregation(device: Device, arithmetic: Arithmetic) -> dict[str, program
     """Return the records of smoothed aggregation, for values of the arithmetic's result, or float32 for integers."""
     group, tile, index = min(128, device.max_work_group), work_group_of(device), arithmetic.index
     dtype = arithmetic.result.name if arithmetic.result.kind in "fc" else "float32"
+    advance = aggregation.Advance.legal(group, index, "first", 7.0)
     prolongator = aggregation.Prolongator(tile, index, dtype, "make")
     return {
-        "aggregation/advance": aggregation.Advance(group, index, "first"),
-        **{f"aggregation/advance:{phase}": aggregation.Advance(group, index, phase) for phase in ("cover", "wait")},
+        "aggregation/advance": advance,
+        **{f"aggregation/advance:{phase}": replace(advance, phase=phase) for phase in ("cover", "wait")},
+        "aggregation/advance:many_lanes": aggregation.Advance.legal(group, index, "wait", 100.0),
         "aggregation/begin": aggregation.Begin(group, index),
         "aggregation/choose": aggregation.Choose(group, index, False),
         "aggregation/choose:serial": aggregation.Choose(1, index, True),

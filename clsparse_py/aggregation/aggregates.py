@@ -116,7 +116,13 @@ def aggregates(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array
     )
     is_cpu = chain.device.is_cpu
     choose, _ = chain.build(Choose(group, name, is_cpu))
-    phases = () if is_cpu else tuple(chain.build(Advance(group, name, phase))[0] for phase in ("first", "cover", "wait"))
+    phases = (
+        ()
+        if is_cpu
+        else tuple(
+            chain.build(Advance.legal(group, name, phase, indices.size / max(n, 1)))[0] for phase in ("first", "cover", "wait")
+        )
+    )
     groups, sizes = spread(chain.device, n, group, 64)
     state, numbers = allocated(queue, "states", n, np.dtype(np.uint32)), chain.scratch(n, index)
     chain.launch(begin, groups, *sizes, indptr, indices, state, numbers)
@@ -163,11 +169,11 @@ def _advanced(
     if n > _NONE:
         return False
     waiting, after = (chain.scratch(n, np.uint32) for _ in range(2))
-    begins, ready, todo = (chain.scratch(n, index) for _ in range(3))
+    ready, todo = (chain.scratch(n, index) for _ in range(2))
     counters = chain.scratch(5, np.uint32)
     chain.fill(waiting, _NONE, n)
     chain.fill(counters, 0, 5)
-    chain.launch(first, launch[0], *launch[1], *graph, state, waiting, after, begins, ready, counters)
+    chain.launch(first, launch[0], *launch[1], *graph, state, waiting, after, ready, counters)
     n_ready, *_, is_asymmetric = chain.read(counters, 5)
     if is_asymmetric:
         return False
@@ -175,7 +181,7 @@ def _advanced(
     steps = []
     for turn in np.arange(2, dtype=np.uint32):
         of_cover = turn, *structure, state, waiting, after, ready, todo, counters
-        of_wait = turn, *graph, state, waiting, after, begins, ready, todo, counters
+        of_wait = turn, *graph, state, waiting, after, ready, todo, counters
         for built, arguments in ((cover, of_cover), (wait, of_wait)):
             passed = [each.base_data if isinstance(each, cl_array.Array) else each for each in arguments]
             steps.append(Bound(chain.queue, built, groups, passed))

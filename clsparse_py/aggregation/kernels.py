@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
-from typing_extensions import override
+from typing_extensions import Self, override
 
 from clsparse_py.krylov.sweep import numbers
 from clsparse_py.records import dataclass
@@ -18,8 +19,10 @@ __all__ = [
 
 #: Neighbours of a node whose aggregates are counted.
 _MOST = 32
-#: Work-items that share the neighbours of a node.
-_LANES = 8
+#: Work-items that share the neighbours of a node, and how many if there are more of them than so many as a mean.
+_LANES, _MANY_LANES, _LONG = 8, 32, 12
+#: Entries that a work-item looks at together.
+_AT_ONCE = 8
 #: Nodes that a work-group lists before it asks for their places, at most; those beyond ask one by one.
 _LISTED = 512
 
@@ -64,14 +67,36 @@ class Choose(OfStructure):
 
 @dataclass(frozen=True)
 class Advance(OfPhase):
-    """Parameters of ``templates/aggregation/advance.mako``. Phases are "first", "cover" and "wait"."""
+    """Parameters of ``templates/aggregation/advance.mako``. Phases are "first", "cover" and "wait".
+
+    Attributes
+    ----------
+    lanes : int
+        Work-items that share the neighbours of a node.
+    """
 
     template = "aggregation/advance"
 
+    lanes: int
+
+    @classmethod
+    def legal(cls, work_group: int, index: str, phase: str, mean: float) -> Advance:
+        """Return the record for rows of ``mean`` entries."""
+        return cls(work_group, index, phase, math.gcd(_MANY_LANES if mean > _LONG else _LANES, work_group))
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{super().name}_{self.lanes}_lanes"
+
     @override
     def arguments(self) -> Mapping[str, object]:
-        lanes = math.gcd(_LANES, self.work_group)
-        return {**super().arguments(), "lanes": lanes, "teams": self.work_group // lanes, "listed": _LISTED}
+        shape = {"lanes": self.lanes, "teams": self.work_group // self.lanes}
+        return {**super().arguments(), **shape, "listed": _LISTED, "at_once": _AT_ONCE}
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        return replace(self, work_group=work_group, lanes=math.gcd(self.lanes, work_group)) if work_group else None
 
 
 @dataclass(frozen=True)

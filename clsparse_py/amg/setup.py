@@ -29,8 +29,10 @@ from clsparse_py.device import default_queue, describe, in_order
 from clsparse_py.elementwise.values import mapped
 from clsparse_py.errors import BuildError
 from clsparse_py.hosted import on_host, queue_in
+from clsparse_py.launch import Chain
 from clsparse_py.linalg.problem import Divided
 from clsparse_py.matrix import Matrix
+from clsparse_py.memory import allocated
 from clsparse_py.transfer import from_host
 
 __all__ = ["Options", "checked_candidates", "improve", "levels_of", "smoothed_aggregation_solver"]
@@ -389,6 +391,11 @@ def _matrix(A: Any) -> tuple[csr_array, int]:
 
 def _candidates(B: Any, A: csr_array, blocksize: int) -> cl_array.Array:
     """Return the candidates on the device, a row for each unknown."""
+    if B is None and blocksize == 1 and A.shape[0]:
+        found, chain = allocated(A.queue, "candidates", (A.shape[0], 1), A.dtype), Chain(A.queue)
+        chain.fill(found, 1, A.shape[0])
+        chain.finish(found)
+        return found
     if B is None:
         B = np.kron(np.ones((A.shape[0] // blocksize, 1)), np.eye(blocksize))
     host = checked_candidates(B, A.shape[0], A.dtype)
