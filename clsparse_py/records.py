@@ -66,7 +66,7 @@ def _init(cls: Any) -> Callable[..., None]:
     known: dict[str, Any] = {"MISSING": MISSING}
     positional: list[str] = []
     by_name: list[str] = []
-    lines = ["own = self.__dict__"]  # in half of the time that `object.__setattr__` takes
+    lines = ["__values = self.__dict__"]  # in half of the time that `object.__setattr__` takes
     for field in fields(cls):
         name = field.name
         value, parameter = name, name
@@ -80,7 +80,7 @@ def _init(cls: Any) -> Callable[..., None]:
         if field.init:
             (by_name if field.kw_only else positional).append(parameter)
         if field.init or field.default_factory is not MISSING:
-            lines.append(f"own[{name!r}] = {value}")
+            lines.append(f"__values[{name!r}] = {value}")
     if hasattr(cls, "__post_init__"):
         lines.append("self.__post_init__()")
     parameters = ", ".join(["self", *positional, *(["*", *by_name] if by_name else [])])

@@ -37,6 +37,7 @@ def classes(dataclass: Callable[..., Any]) -> tuple[type, type, type]:
         work_group: int = 64
         name: str = "none"
         lanes: tuple[int, ...] = ()
+        own: int = 5
 
         def __hash__(self) -> int:
             return 7

@@ -34,8 +34,8 @@ def check(comm: distributed.Communicator) -> None:
         assert (found != S).nnz == 0
     assert y.dot(v) == (S @ x) @ x
     assert (A @ x == S @ x).all()
-    C = (A @ A + A).gather()
-    assert comm.rank != 0 or abs(C - (S @ S + S)).max() == 0
+    C, planned = (A @ A + A).gather(), distributed.spgemm_plan(A, A)(2 * A, A).gather()
+    assert comm.rank != 0 or (abs(C - (S @ S + S)).max() == 0 and abs(planned - 2 * S @ S).max() == 0)
 
 
 def solve(comm: distributed.Communicator, path: Path) -> None:
@@ -53,12 +53,16 @@ def solve(comm: distributed.Communicator, path: Path) -> None:
     for wrong in (np.ones(4), np.ones(50 - comm.rank)):
         with pytest.raises((ValueError, distributed.RankError)):
             clsparse_py.linalg.cg(A, np.ones(50), x0=wrong)
+    with pytest.raises(ValueError, match=r"rtol: is 0\.1 on rank 0 and 0\.2 on rank 1"):
+        clsparse_py.linalg.cg(A, np.ones(50), rtol=(comm.rank + 1) / 10)
     assert np.allclose(A @ x, 1)
     ml = clsparse_py.amg.smoothed_aggregation_solver(A, max_coarse=4)
     assert len(ml.levels) > 1
     x, info = clsparse_py.linalg.cg(A, np.ones(50), M=ml.aspreconditioner(), rtol=1e-10)
     assert info == 0
     assert np.allclose(A @ ml.solve(A @ x, tol=1e-10), 1)
+    ml.refresh(2 * A)
+    assert np.allclose(2 * (A @ ml.solve(np.ones(50), tol=1e-10)), 1)
     with pytest.raises((ValueError, distributed.RankError)):
         ml.solve(np.ones(50), cycle="V" if comm.rank else "X")
     for multiplied in (A, A.T):
