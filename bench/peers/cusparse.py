@@ -49,10 +49,9 @@ def versions() -> dict[str, str]:
 def contestants(operation: str, _queue: cl.CommandQueue) -> list[Contestant]:
     """Return who can compute an operation."""
     if operation == "spmv":
-        operations = _SPMV_OPERATIONS.items() if hasattr(cuda.library("cusparse"), "cusparseSpMVOp") else ()
         return [
             *(_of_spmv(name, _Product, number) for name, number in _SPMV_ALGORITHMS.items()),
-            *(_of_spmv(name, _Operation, number) for name, number in operations),
+            *(_of_spmv(name, _Operation, number) for name, number in _SPMV_OPERATIONS.items()),
         ]
     if operation == "sptrans":
         return [Contestant("cusparse/csr2csc", lambda problem: _prepared(problem, _Conversion(problem)))]
@@ -137,6 +136,8 @@ class _Operation(_Product):
         import cupy
 
         self._descriptor, self._plan, size = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_size_t()
+        if not hasattr(cuda.library("cusparse"), "cusparseSpMVOp"):
+            raise DeclinedError("this cuSPARSE has no SpMVOp")
         x, y = self._vectors
         operands = (NON_TRANSPOSE, self._matrix, x, y, y, self._value_type, self._algorithm)
         call("cusparseSpMVOp_bufferSize", handle(), *operands, ctypes.byref(size))
@@ -151,8 +152,9 @@ class _Operation(_Product):
         return (self._y,)
 
     def __del__(self) -> None:
-        cuda.library("cusparse").cusparseSpMVOp_destroyPlan(self._plan)
-        cuda.library("cusparse").cusparseSpMVOp_destroyDescr(self._descriptor)
+        if self._descriptor:
+            cuda.library("cusparse").cusparseSpMVOp_destroyPlan(self._plan)
+            cuda.library("cusparse").cusparseSpMVOp_destroyDescr(self._descriptor)
         super().__del__()
 
 
