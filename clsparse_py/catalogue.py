@@ -261,6 +261,7 @@ def _of_radix_sort(device: Device, arithmetic: Arithmetic) -> dict[str, programs
             1 if device.is_cpu else min(128, device.max_work_group), device.portability, index, tiles.bits
         ),
         "primitives/radix_scatter": made,
+        "primitives/radix_scatter:few": replace(words, few=True),
         "primitives/radix_scatter:items": replace(made, source="items", result=index, last=True),
         "primitives/radix_scatter:listed": replace(
             made, source="positions", result=index, last=True, value_bytes=0, pointers=False
