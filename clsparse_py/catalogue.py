@@ -16,6 +16,7 @@ from clsparse_py._spmv.features import Features
 from clsparse_py._spmv.kernels import Adaptive, Chunked, Combine, CountFeatures, Subvector, TotalFeatures
 from clsparse_py._spmv.masked import MaskedRows
 from clsparse_py._transpose import buckets
+from clsparse_py._transpose.bucket_chunks import BucketFinish, Nearness
 from clsparse_py._transpose.kernels import AtOnce, Count, Gather, GatherChunked, Insert, Order, Sample, Unpack, tile
 from clsparse_py.aggregation import kernels as aggregation
 from clsparse_py.arithmetic import Arithmetic
@@ -272,6 +273,7 @@ def _of_radix_sort(device: Device, arithmetic: Arithmetic) -> dict[str, programs
         "primitives/radix_chunk_starts": RadixChunkStarts(1, index, "sum"),
         "primitives/radix_chunk_starts:scan": RadixChunkStarts(1, index, "scan"),
         "primitives/radix_chunk_scatter": rows,
+        "primitives/radix_chunk_scatter:highest": replace(rows, last=False, result="uint32", highest=True),
         "primitives/radix_chunk_scatter:listed": replace(rows, source="positions", value_bytes=0),
         "primitives/radix_chunk_scatter:words": replace(rows, source="words", word="uint32", pointers=True),
     }
@@ -294,6 +296,9 @@ def _of_transposition(device: Device, arithmetic: Arithmetic) -> dict[str, progr
         "transpose/unpack": Unpack(group, index, item),
         "primitives/permute": Permute(group, index, item),
         "primitives/add_at": AddAt(group, index, arithmetic.result.name),
+        "transpose/bucket_finish": BucketFinish(1, index, item, "uint32"),
+        "transpose/bucket_finish:wide": BucketFinish(1, index, item, "uint64"),
+        "transpose/nearness": Nearness(1, index),
         "transpose/sample": Sample(group, index),
         **_of_buckets(device, index, item),
     }

@@ -75,13 +75,15 @@ class Structure:
         None before the first transposition by `gather`.
     longest_column : int or None
         Entries of the longest column; None before the first transposition by `atomics`.
+    scattered : bool or None
+        Whether few entries have another one in a near column shortly before them; None before a CPU device transposed it.
     transposed : bool
         Whether it was transposed before.
     """
 
     __slots__ = (
-        "_facts", "_plans", "_vouched", "context", "indices", "indptr", "longest_column", "n_given", "queue", "shape", "symmetry",
-        "transposed",
+        "_facts", "_plans", "_vouched", "context", "indices", "indptr", "longest_column", "n_given", "queue", "scattered",
+        "shape", "symmetry", "transposed",
     )  # fmt: skip
 
     def __init__(
@@ -101,6 +103,7 @@ class Structure:
         self.n_given = int(indices.size)
         self.symmetry: Symmetry | None = None
         self.longest_column: int | None = None
+        self.scattered: bool | None = None
         self.transposed = False
         self._facts = facts
         self._vouched = vouched

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from pyopencl import array as cl_array
 
+from clsparse_py._transpose.bucket_chunks import enqueue_bucket_chunks, is_scattered
 from clsparse_py._transpose.buckets import enqueue_buckets, shape_of
 from clsparse_py._transpose.kernels import Count, Gather, GatherChunked, Insert, Order, Sample, Unpack, tile
 from clsparse_py.arithmetic import name_of
@@ -198,11 +199,14 @@ def _enqueue_gather(
 
 
 def binned(chain: Chain, A: Matrix, values: cl_array.Array | None, moved: cl_array.Array) -> Pattern:
-    """Transpose by a stable sort of the entries by column."""
-    index = A.indices.dtype
+    """Transpose by a stable sort of the entries by column.
+
+    The first transposition of a large structure on a CPU device waits for a look at a sample, whose outcome is kept with it.
+    """
+    index, scattered = A.indices.dtype, is_scattered(chain, A, moved.dtype.itemsize)
     indptr, indices = empty(A, "indptr", A.shape[1] + 1, index), empty(A, "indices", A.nnz, index)
-    run(chain, _enqueue_binned, (A.indptr, A.indices, values, indptr, indices, moved), A.shape, A.nnz)
-    return Pattern(indptr, indices, "takes any matrix")
+    run(chain, _enqueue_binned, (A.indptr, A.indices, values, indptr, indices, moved), A.shape, A.nnz, scattered)
+    return Pattern(indptr, indices, "takes any matrix" + ", by buckets, as columns are scattered" * scattered)
 
 
 def _enqueue_binned(
@@ -215,7 +219,12 @@ def _enqueue_binned(
     moved: cl_array.Array,
     shape: tuple[int, int],
     nnz: int,
+    scattered: bool,
 ) -> None:
+    if scattered:
+        with contextlib.suppress(BuildError):
+            enqueue_bucket_chunks(chain, indptr, indices, values, to_indptr, to_indices, moved, shape, nnz)
+            return
     cut = None if chain.device.is_cpu else shape_of(chain.device, name_of(indices.dtype), _value_bytes(values), shape, nnz)
     if cut is not None:
         with contextlib.suppress(BuildError):

@@ -53,6 +53,10 @@ _WHY_NOT = {
     "atomics": "takes any matrix, but its writes are scattered, and entries of a column wait for each other",
 }
 
+# Of 1024 sampled entries, those that have to be found at once before CPU devices take `gather` unasked: a core that guesses wrong
+# waits.
+_AT_FIRST = 900
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -157,7 +161,7 @@ def attempt(
         No method that takes this matrix builds.
     """
     refused = refusals.avoided(chain.device, _about(A, values))
-    first = (("gather", 0),) if _asks_again(A, strategy) else ()
+    first = (("gather", _AT_FIRST if chain.device.is_cpu else 0),) if _asks_again(A, strategy) else ()
     A.structure.transposed = True
     for method, limit in (*first, *strategy.limits, ("binned", None), ("atomics", None), ("gather", 0)):
         if method not in refused:

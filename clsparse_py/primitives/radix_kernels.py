@@ -336,7 +336,13 @@ class RadixChunkStarts(_Chunked):
 
 @dataclass(frozen=True)
 class RadixChunkScatter(_Chunked):
-    """Parameters of ``templates/primitives/radix_chunk_scatter.mako``; as in `RadixScatter`."""
+    """Parameters of ``templates/primitives/radix_chunk_scatter.mako``; as in `RadixScatter`.
+
+    Attributes
+    ----------
+    highest : bool
+        Whether the digit is the key's highest, so that words keep what is below it in place of what is above.
+    """
 
     template = "primitives/radix_chunk_scatter"
 
@@ -347,12 +353,14 @@ class RadixChunkScatter(_Chunked):
     value_bytes: int
     positions: bool
     pointers: bool
+    highest: bool = False
 
     @property
     @override
     def name(self) -> str:
         payload = f"_v{self.value_bytes}{'p' if self.positions else ''}" if self.value_bytes else ""
-        role = f"{self.source}{'_last' if self.last else ''}{'_pointers' if self.pointers else ''}"
+        flags = {"last": self.last, "pointers": self.pointers, "highest": self.highest}
+        role = "_".join((self.source, *(flag for flag, is_set in flags.items() if is_set)))
         return f"radix_chunk_scatter_{role}{payload}_{self.word}_{self.result}_{self.index}_wg{self.work_group}"
 
     @property
@@ -370,6 +378,7 @@ class RadixChunkScatter(_Chunked):
             "last": self.last,
             "value": _value(self.value_bytes, self.positions),
             "pointers": self.pointers,
+            "highest": self.highest,
         }
 
 

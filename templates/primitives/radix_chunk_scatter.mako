@@ -10,7 +10,8 @@ Source        Zagha and Blelloch, "Radix sort for vector multiprocessors"
 Index space   a work-item for each of n_chunks chunks of per_chunk adjacent entries
 Inputs        cursors: radix_chunk_starts' scan, used up. Entries come by `source`. "rows": as keys; the item of an entry
               is its row, and indptr has n_rows + 1 valid offsets. "items": as keys and items.
-              "positions": as keys; the item of an entry is its position. "words": as words
+              "positions": as keys; the item of an entry is its position. "words": as words. With `highest` the digit is
+              the key's highest, and words keep what is below it
 Local memory  none
 Result        stable, so deterministic
 </%doc>
@@ -18,6 +19,8 @@ Result        stable, so deterministic
     made = source != "words"
     if made and last:
         put = f"({result})item"
+    elif highest:
+        put = f"({result})(word & lower) << item_bits | ({result})item"
     elif made:
         put = f"({result})(word >> bits) << item_bits | ({result})item"
     elif last:
@@ -57,6 +60,9 @@ void ${name}(
     const ulong begin = chunk * per_chunk, end = min(begin + per_chunk, n);
     const ${word} mask = (${word})(((ulong)1 << bits) - 1), flipped = (${word})flip;
     global I *cursor = cursors + (chunk << bits);
+% if highest:
+    const ${word} lower = (${word})(((ulong)1 << shift) - 1);
+% endif
 % if source == "rows":
     // The last row that begins at or before the chunk.
     long row = 0, after = n_rows;
@@ -83,7 +89,7 @@ void ${name}(
 ## A loop over rows and one within it over entries, not one over entries that steps to the next row: quirk 22.
     for (ulong k = begin; k < end; ++row) {
         const I item = (I)row;
-        const ulong row_end = min((ulong)indptr[row + 1], end);
+        const ulong next = indptr[row + 1], row_end = next < end ? next : end;
         for (; k < row_end; ++k) {
 ${move(" " * 12)}\
         }

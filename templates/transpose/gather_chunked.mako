@@ -28,12 +28,12 @@ void ${name}(
     uint faults = 0;
     // The part may begin inside a row.
     for (I row = row_begin - (k < indptr[row_begin] ? 1 : 0); row < row_end; ++row) {
-        const I of_row = indptr[row], row_ends = min(indptr[row + 1], end);
+        const I of_row = indptr[row], next = indptr[row + 1], row_ends = next < end ? next : end;
         for (; k < row_ends; ++k) {
             const I column = indices[k], low = indptr[column], high = indptr[column + 1];
             const I place = mirror_search(indices, low, high, mirror_guess(low, high, k - of_row), row);
             faults |= (place < 0) | (k > of_row && indices[k - 1] >= column) << 1;
-            out[k] = ${"place" if positions else "data[max(place, (I)0)]"};
+            out[k] = ${"place" if positions else "data[place < 0 ? 0 : place]"};
         }
     }
     if (faults)

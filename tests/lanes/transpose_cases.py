@@ -14,6 +14,7 @@ from values import INDEX_TYPES, numbers, same
 
 import clsparse_py
 from clsparse_py import canonical, coordinates, csr_array, transpose, transpose_plan
+from clsparse_py._transpose.bucket_chunks import Nearness, enqueue_bucket_chunks, enqueue_nearness
 from clsparse_py._transpose.buckets import Shape, enqueue_buckets
 from clsparse_py._transpose.kernels import AtOnce
 from clsparse_py._transpose.methods import METHODS, NotSymmetricError
@@ -91,6 +92,25 @@ def in_buckets(dtype: np.dtype[Any], index: type[Any], group: int) -> None:
         same(moved.get(), values[wanted.data] if moves_values else wanted.data.astype(index))
         same(indices.get(), wanted.indices.astype(index))
         same(indptr.get(), wanted.indptr.astype(index))
+
+
+def in_bucket_chunks(dtype: np.dtype[Any], index: type[Any]) -> None:
+    """Transpose values and positions by buckets as CPU devices do, look at a sample, and compare."""
+    for matrix, bits in ((RAGGED, 2), (LONGISH, 1)):
+        values = numbers(matrix.nnz, dtype)
+        wanted = scipy.sparse.csr_array((np.arange(matrix.nnz), matrix.indices, matrix.indptr), shape=matrix.shape).T.tocsr()
+        A = on_device(matrix, values, index)
+        for given, moved in ((A.data, room(A.nnz, dtype)), (None, room(A.nnz, index))):
+            indptr, indices, found = room(A.shape[1] + 1, index), room(A.nnz, index), room(1, np.uint32)
+            chain = chain_on("cpu", A.data, A.indices, A.indptr)
+            enqueue_bucket_chunks(chain, A.indptr, A.indices, given, indptr, indices, moved, A.shape, A.nnz, bits)
+            enqueue_nearness(chain, A.indices, found, A.nnz)
+            chain.finish(moved, indptr, indices, found)
+            same(moved.get(), wanted.data.astype(index) if given is None else values[wanted.data])
+            same(indices.get(), wanted.indices.astype(index))
+            same(indptr.get(), wanted.indptr.astype(index))
+            # All columns are near one another if there are two.
+            assert found.get()[0] == Nearness.SAMPLES or matrix is RAGGED
 
 
 def at_once(dtype: np.dtype[Any], index: type[Any], group: int) -> None:
@@ -224,6 +244,7 @@ def transpose_cases(dtypes: tuple[np.dtype[Any], ...], work_groups: tuple[int, .
             yield partial(whole, (MIRRORED, RAGGED)[i % 2], dtype)
         if i < 2 or not simulated:
             yield partial(at_once, dtype, index, max(work_group, 2))
+            yield partial(in_bucket_chunks, dtype, index)
             yield partial(in_buckets, dtype, index, max(work_group, 8) if simulated else work_group)
         if i < 1 or not simulated:
             yield partial(in_order, dtype, index, work_group)

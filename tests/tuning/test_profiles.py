@@ -113,7 +113,7 @@ def test_what_a_profile_lacks_the_next_one_decides(alone: Path) -> None:
     assert decided(CPU, dtype="complex64").startswith("mine")
     assert decided(CPU, dtype="float32").startswith("generic-cpu")
     assert decided(CPU, "scheme").startswith("generic-cpu")
-    assert profiles.decide(CPU, "transpose", "any", "method", {"nnz": 10}, str).profile == "profile generic-cpu"
+    assert profiles.decide(CPU, "transpose", "any", "method", {"nnz": 10, "mean": 1}, str).profile == "profile generic-cpu"
     with pytest.raises(LookupError, match=r"^no profile decides colour of spmv for int8"):
         profiles.decide(CPU, "spmv", "int8", "colour", {}, str)
 
