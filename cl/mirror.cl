@@ -4,12 +4,12 @@
 //                                                    that is as far from the row's end as (row, column) is from its row's beginning,
 //                                                    which `before` entries precede it. In a stencil's matrix it is, mostly.
 // mirror_search(indices, begin, end, guess, row):    where it stands, looked for at the guess first; -1 where there is none.
-inline __attribute__((always_inline)) I mirror_guess(const I begin, const I end, const I before)
+static inline __attribute__((always_inline)) I mirror_guess(const I begin, const I end, const I before)
 {
     return end - 1 - before > begin ? end - 1 - before : begin;
 }
 
-inline __attribute__((always_inline)) I mirror_search(global const I *indices, I begin, I end, I guess, const I row)
+static inline __attribute__((always_inline)) I mirror_search(global const I *indices, I begin, I end, I guess, const I row)
 {
     // Where the guess is wrong, columns next to one another are guessed to differ by one, as in a dense block; then it is halved.
     bool dense = true;

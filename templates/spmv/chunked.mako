@@ -29,9 +29,11 @@ Result        deterministic: a row is summed in the order that the chunks and th
 % else:
     #define PREFETCH(k)
 % endif
+## Without restrict if it is inlined: that leaves an intrinsic that Oclgrind lacks (quirk 27).
+<% restrict = "restrict " if all else "" %>\
 #define ENTRIES_PARAMETERS \
     ulong k, const ulong end, \
-    global const I *restrict indices, global const A_VALUE *restrict data, global const X_VALUE *restrict x
+    global const I *${restrict}indices, global const A_VALUE *${restrict}data, global const X_VALUE *${restrict}x
 #define MATRIX indices, data, x
 
 // Functions are inlined by order and AT_MOST stands for min: for some compilers both are calls (quirk 41). One that gathers well
