@@ -24,7 +24,7 @@ from clsparse_py.distributed.multigrid import Hierarchy, set_up
 from clsparse_py.distributed.products import entry_by_entry, product
 from clsparse_py.distributed.shared import Distributed
 from clsparse_py.distributed.split import Parts, joined, split
-from clsparse_py.distributed.systems import DividedProblem
+from clsparse_py.distributed.systems import DividedProblem, by_blocks
 from clsparse_py.distributed.transposed import Transposed
 from clsparse_py.distributed.vectors import multiplied, on_device, share_of_norm, vector
 from clsparse_py.errors import class_of
@@ -286,6 +286,11 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
                 error = caught
         self.comm.agree(error)
         return self.scattered(found, self.comm, division=self.rows, columns=self.columns, queue=self.queue)
+
+    @override
+    def by_blocks(self, preconditioner: Callable[[Any], Any]) -> Any:
+        """Return a preconditioner of each rank's own block: `clsparse_py.linalg.jacobi` asks for it."""
+        return by_blocks(self, preconditioner)
 
     @override
     def multigrid(self, B: Any, read: Callable[[], Any]) -> Hierarchy:

@@ -17,6 +17,7 @@ from clsparse_py.krylov import polynomials
 from clsparse_py.krylov.system import Apply
 from clsparse_py.launch import Chain
 from clsparse_py.linalg.operators import DeviceOperator, Diagonal, applied, cast_to
+from clsparse_py.linalg.problem import Divided
 
 __all__ = ["chebyshev", "jacobi"]
 
@@ -52,18 +53,19 @@ def _with_inverse(A: Any) -> tuple[Any, np.ndarray[Any, Any]]:
     return found, 1 / (diagonal if diagonal.dtype.kind in "fc" else diagonal.astype(np.float64))
 
 
-def jacobi(A: Any) -> DeviceOperator:
+def jacobi(A: Any) -> Any:
     """Return the Jacobi preconditioner of a matrix: the inverse of its diagonal.
 
     Parameters
     ----------
     A : sparse array
-        Square; of this package, or of SciPy. Later changes of A go unnoticed.
+        Square; of this package, or of SciPy. Later changes of A go unnoticed. Or a `clsparse_py.distributed.csr_array`.
 
     Returns
     -------
     scipy.sparse.linalg.LinearOperator
-        For ``M`` of the solvers here, which apply it on the device, and of SciPy's.
+        For ``M`` of the solvers here, which apply it on the device, and of SciPy's. Over ranks what
+        `clsparse_py.distributed.by_blocks` returns.
 
     Raises
     ------
@@ -79,6 +81,8 @@ def jacobi(A: Any) -> DeviceOperator:
     >>> info
     0
     """
+    if isinstance(A, Divided):
+        return A.by_blocks(jacobi)  # the diagonal is in them
     found, inverse = _with_inverse(A)
     return Diagonal(found.queue, inverse)
 

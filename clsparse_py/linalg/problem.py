@@ -109,6 +109,10 @@ class Divided(abc.ABC):
         """Return the matrix on every rank, as a `scipy.sparse.csr_array`."""
 
     @abc.abstractmethod
+    def by_blocks(self, preconditioner: Callable[[Any], Any]) -> Any:
+        """Return the preconditioner that a function makes of each rank's block of own rows and columns."""
+
+    @abc.abstractmethod
     def multigrid(self, B: Any, read: Callable[[], Any]) -> Any:
         """Return a hierarchy of smoothed aggregation, of candidates and what reads its options."""
 
