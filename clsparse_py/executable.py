@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import weakref
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from typing_extensions import Self
 
 from clsparse_py.forked import is_forked, use_device
 from clsparse_py.memory import Arena, Pool, arena_of, array_of, forget_ended, note_use, submit, unordered
+from clsparse_py.programs import Built
 from clsparse_py.transfer import Waits
 
 __all__ = ["Executable", "Launch", "Ready"]
@@ -63,9 +65,9 @@ class Ready(NamedTuple):
 
 @dataclass
 class Launch:
-    """A kernel, the arguments that follow the operands, and its index space."""
+    """A built kernel, the arguments that follow the operands, and its index space."""
 
-    kernel: cl.Kernel
+    built: Built
     own: tuple[Any, ...]
     work_items: int
     work_group: int
@@ -75,6 +77,11 @@ class Launch:
     def __post_init__(self) -> None:
         self.global_size = (-(-self.work_items // self.work_group) * self.work_group,)
         self.local_size = (self.work_group,)
+
+    @functools.cached_property
+    def kernel(self) -> cl.Kernel:
+        """The kernel object, which is made once it is needed."""
+        return self.built.kernel()
 
     def set(self, operands: tuple[Any, ...]) -> None:
         """Set all arguments."""
@@ -274,16 +281,10 @@ class Executable:
         self.scale, self.y_offset = scale, y.offset
         return False
 
-    def copies(self, operands: tuple[Any, ...], scale: tuple[Any, ...]) -> list[tuple[cl.Kernel, tuple[tuple[int], tuple[int]]]]:
-        """Return kernels of their own with all arguments set, and their index spaces."""
-        arguments, found = _arguments(operands, scale), []
-        for launch in self.launches:
-            kernel = cl.Kernel(launch.kernel.program, launch.kernel.function_name)
-            # Set once: to tell the types takes longer than PyOpenCL's tries (quirk 36).
-            own = replace(launch, kernel=kernel, typed=True)
-            own.set(arguments)
-            found.append((own.kernel, (own.global_size, own.local_size)))
-        return found
+    def bound(self, operands: tuple[Any, ...], scale: tuple[Any, ...]) -> list[tuple[Built, int, tuple[Any, ...]]]:
+        """Return each launch with all its arguments: the built kernel, work-groups, arguments."""
+        arguments = _arguments(operands, scale)
+        return [(each.built, each.global_size[0] // each.work_group, (*arguments, *each.own)) for each in self.launches]
 
     def __del__(self) -> None:
         # Buffers that are kept here go with the executable, and one on host memory goes at once: not while a kernel uses it.

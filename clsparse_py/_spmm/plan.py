@@ -273,4 +273,4 @@ def _add(executable: Executable, built: programs.Built, groups: int, *own: Any) 
     """Add a launch; ``own`` are the arguments after the operands."""
     arguments = tuple(each.base_data if isinstance(each, cl_array.Array) else each for each in own)
     record = built.parameters
-    executable.launches.append(Launch(built.kernel(), arguments, groups * record.work_group, record.work_group, record.name))
+    executable.launches.append(Launch(built, arguments, groups * record.work_group, record.work_group, record.name))

@@ -62,7 +62,7 @@ class Builder:
         self.executable.keep += [argument for argument in own if isinstance(argument, cl_array.Array)]
         own = tuple(argument.base_data if isinstance(argument, cl_array.Array) else argument for argument in own)
         parameters = built.parameters
-        self.executable.launches.append(Launch(built.kernel(), own, work_items, parameters.work_group, parameters.name))
+        self.executable.launches.append(Launch(built, own, work_items, parameters.work_group, parameters.name))
 
     def _share(self, rows: int, choice: str, built: programs.Built, why: str) -> None:
         self.shares.append(Share(rows, choice, built.parameters.name, why))

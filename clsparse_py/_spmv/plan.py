@@ -24,6 +24,7 @@ from clsparse_py.executable import Executable
 from clsparse_py.matrix import Matrix
 from clsparse_py.memory import note_written
 from clsparse_py.operands import check_matrix, check_scale, dense_operand, result_for
+from clsparse_py.programs import Built
 from clsparse_py.semiring import Semiring, plus_times
 from clsparse_py.set_once import SetOnce
 from clsparse_py.tables import plan_as_html
@@ -245,13 +246,13 @@ class SpmvPlan(SetOnce):
 
     def launches(
         self, A: Matrix, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any
-    ) -> list[tuple[cl.Kernel, tuple[tuple[int], tuple[int]]]]:
-        """Return kernels of their own for a product, with all arguments set, and their index spaces; nothing is checked.
+    ) -> list[tuple[Built, int, tuple[Any, ...]]]:
+        """Return the launches of a product: built kernels, work-groups and all arguments; nothing is checked.
 
         Of several kernels, the later ones read what the earlier ones leave in arrays of this plan.
         """
         executable, scale = self._ready(A, x, y, alpha, beta, plus_times)
-        return executable.copies((A.data, x, y), scale)
+        return executable.bound((A.data, x, y), scale)
 
     def profile(self, A: Matrix, x: cl_array.Array, y: cl_array.Array) -> float:
         """Return the device's time for one product in seconds: the sum over its launches, by the device's own clock.

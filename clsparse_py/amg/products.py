@@ -14,10 +14,9 @@ from clsparse_py._spmm import enqueue_spmm
 from clsparse_py._spmv import kept_plan
 from clsparse_py.csr import csr_array
 from clsparse_py.errors import BuildError
-from clsparse_py.krylov.sweep import AllSum
+from clsparse_py.krylov.sweep import AllSum, Bound
 from clsparse_py.launch import enqueue_fill
 from clsparse_py.linalg.problem import Divided
-from clsparse_py.memory import submit
 from clsparse_py.semiring import plus_times
 
 __all__ = ["Command", "all_sum_of", "own_block", "product", "whole"]
@@ -65,9 +64,7 @@ def product(queue: cl.CommandQueue, A: Any, x: cl_array.Array, y: cl_array.Array
     if len(launches) != 1:
         # They hand partial sums to each other, which belong to one product at a time.
         return functools.partial(plan.execute, A, x, y, alpha=scale[0], beta=scale[1], queue=queue)
-    kernel, sizes = launches[0]
-    # A kernel does not keep the memory of its arguments alive.
-    return functools.partial(_submit, kernel, queue, sizes, (A, x, y))
+    return functools.partial(_run, Bound(queue, *launches[0]), (A, x, y))
 
 
 def _of_ranks(queue: cl.CommandQueue, A: Divided, x: cl_array.Array, y: cl_array.Array, adds: bool) -> Command:
@@ -87,5 +84,5 @@ def _of_ranks(queue: cl.CommandQueue, A: Divided, x: cl_array.Array, y: cl_array
     return enqueue
 
 
-def _submit(kernel: cl.Kernel, queue: cl.CommandQueue, sizes: tuple[tuple[int], tuple[int]], kept: object) -> None:  # noqa: ARG001
-    submit(kernel, cl.enqueue_nd_range_kernel, queue, kernel, *sizes)
+def _run(bound: Bound, kept: object) -> None:  # noqa: ARG001 - the arrays, as long as the command is there
+    bound()
