@@ -1,6 +1,6 @@
 """What pyproject.toml cannot say: what of profiles and templates a wheel leaves out, and what it has in one file.
 
-Profiles come without their evidence, nine tenths of them, and kernels' sources without headers and comments, a third. All of these
+Profiles come without their evidence, nine tenths of them, and kernels' sources without headers and comments, a third. All these
 are there to be read, decide nothing, and stand in the repository and in source distributions.
 """
 
