@@ -108,6 +108,8 @@ class _Step:
     def __init__(self, coarse: cl_array.Array, T: Matrix, omegas: tuple[float, ...], symmetry: str) -> None:
         self.B, self._T, self._omegas, self._symmetry = coarse, T, omegas, symmetry
         self._smoothed: list[SpgemmPlan[csr_array]] = []
+        # Whether P is made without a product of sparse matrices; None: not known yet.
+        self._is_direct: bool | None = None
         self._transposed: Any = None
         self._galerkin: RapPlan | None = None
 
@@ -131,14 +133,21 @@ class _Step:
         A = level.A
         P: csr_array = A.assembled(self._T.structure, self._T.data)
         omegas = self._omegas
-        is_last = len(omegas) == 1
-        if omegas and self.B.shape[1] == 1 and level.longest_row() <= MAX_ROW[describe(queue.device).is_cpu]:
-            # Of one candidate.
+        if self._is_direct is None:
+            few = self.B.shape[1] == 1 and level.longest_row() <= MAX_ROW[describe(queue.device).is_cpu]
+            self._is_direct = bool(omegas) and few
+        if self._is_direct:
             of = queue, A, level.inverse(), omegas[0] / level.rho(), P
-            if is_last and level.P is not None:
+            if len(omegas) == 1 and level.P is not None:
                 level.P.data = smoothed_values(*of, level.P)
                 return level.P  # type: ignore[no-any-return] # a csr_array
-            P, omegas = smoothed_prolongator(*of), omegas[1:]
+            try:
+                P, omegas = smoothed_prolongator(*of), omegas[1:]
+            except MemoryError as error:
+                if level.P is not None:
+                    raise
+                _log.info("a prolongator is made by products: %s", error)
+                self._is_direct = False
         for at, omega in enumerate(omegas):
             smoothing = level.smoothing(omega)
             if at == len(self._smoothed):
