@@ -54,7 +54,7 @@ class Lane:
         # For modules that other tests use, too.
         found = os.pathsep.join(filter(None, (str(HERE.parent), environment.get("PYTHONPATH"))))
         environment = {**environment, "PYTHONPATH": found}
-        done = subprocess.run(command, cwd=HERE, env=environment, capture_output=True, text=True, timeout=1200, check=False)
+        done = subprocess.run(command, cwd=HERE, env=environment, capture_output=True, text=True, timeout=2400, check=False)
         assert done.returncode == 0, f"{words[0]} ended with {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-8000:]}"
         return done
 
