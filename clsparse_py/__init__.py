@@ -28,7 +28,6 @@ from clsparse_py._spgemm import spgemm, spgemm_estimate, spgemm_plan
 from clsparse_py._spmm import spmm, spmm_plan
 from clsparse_py._spmv import spmv, spmv_plan
 from clsparse_py._transpose import transpose, transpose_plan
-from clsparse_py._warmup import warmup
 from clsparse_py.coo import coo_array
 from clsparse_py.csc import csc_array
 from clsparse_py.csr import csr_array
@@ -62,9 +61,10 @@ from clsparse_py.memory import free_memory, memory_info, record_use
 from clsparse_py.semiring import Semiring, max_times, min_plus, or_and, plus_pair, plus_times
 
 if TYPE_CHECKING:
-    # Loaded when they are asked for (`legacy.__getattr__`): what they need of SciPy takes longer to import than the package.
+    # Loaded when they are asked for (`legacy.__getattr__`): few processes use them, and most take longer to import than the rest.
     from clsparse_py import amg, csgraph, distributed, graph, io, linalg
     from clsparse_py._sddmm import sddmm
+    from clsparse_py._warmup import warmup
 del TYPE_CHECKING
 
 __version__ = "0.1.0"
