@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import functools
 import json
+import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ import pyopencl as cl
 import clsparse_py as sp
 from bench import gallery
 from clsparse_py._spmv import speed
-from clsparse_py._spmv.turns import medians
+from clsparse_py._spmv.turns import times_in_turns
 from clsparse_py.cli import find_device
 
 __all__ = ["parts_of", "queue_of", "slowed"]
@@ -93,7 +94,7 @@ def measured(
             calls = {"first": product(S, queues[0], x)[0], "second": product(S, queues[1], x)[0], "shared": shared}
             if whole is not None and times == 1:
                 calls["whole"] = product(S, whole, x)[0]
-            seconds = medians(list(calls.values()), _SECONDS * len(calls))
+            seconds = map(statistics.median, times_in_turns(list(calls.values()), _SECONDS * len(calls)))
             found[str(times)] = {**dict(zip(calls, seconds, strict=True)), "shares": shares}
     return found
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import random
-import statistics
 import time
 from collections.abc import Callable, Sequence
 
-__all__ = ["medians"]
+__all__ = ["times_in_turns"]
 
 #: Rounds that are measured at least.
 _ROUNDS = 5
 
 
-def medians(calls: Sequence[Callable[[], object]], seconds: float) -> list[float]:
-    """Return the median seconds of calls that take turns, after a round that may build kernels.
+def times_in_turns(calls: Sequence[Callable[[], object]], seconds: float) -> list[list[float]]:
+    """Return the seconds of calls that take turns, five or more of each, after a round that may build kernels.
 
     The order changes from round to round, as what runs before a call decides what caches hold and which cores are awake.
 
@@ -36,4 +35,4 @@ def medians(calls: Sequence[Callable[[], object]], seconds: float) -> list[float
             begin = time.perf_counter()
             calls[at]()
             found[at].append(time.perf_counter() - begin)
-    return [statistics.median(each) for each in found]
+    return found
