@@ -13,6 +13,7 @@ import numpy as np
 from pyopencl import array as cl_array
 from typing_extensions import override
 
+from clsparse_py._transpose.kernels import Transposition
 from clsparse_py.arithmetic import OPENCL_TYPES, name_of
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
@@ -99,19 +100,8 @@ def enqueue_nearness(chain: Chain, indices: cl_array.Array, found: cl_array.Arra
     chain.launch(sample, 1, np.uint64(n), indices, found)
 
 
-def enqueue_bucket_chunks(
-    chain: Chain,
-    indptr: cl_array.Array,
-    indices: cl_array.Array,
-    values: cl_array.Array | None,
-    to_indptr: cl_array.Array,
-    to_indices: cl_array.Array,
-    moved: cl_array.Array,
-    shape: tuple[int, int],
-    n: int,
-    bits: int = BITS,
-) -> None:
-    """Enqueue the transposition of a matrix of n entries; without values their positions are moved.
+def enqueue_bucket_chunks(chain: Chain, task: Transposition, bits: int = BITS) -> None:
+    """Enqueue a transposition.
 
     ``bits`` are those of a bucket's number, more if buckets would have more columns than MAX_LOW bits number.
 
@@ -120,7 +110,8 @@ def enqueue_bucket_chunks(
     BuildError
         A kernel is refused; nothing was enqueued.
     """
-    index, value_bytes = name_of(indices.dtype), moved.dtype.itemsize
+    indptr, indices, _, to_indptr, to_indices, moved, shape, n = task
+    index, positions = name_of(indices.dtype), task.values is None
     row_bits, column_bits = (max(1, (length - 1).bit_length()) for length in shape)
     bits = min(max(bits, column_bits - MAX_LOW), column_bits)
     low = column_bits - bits
@@ -129,9 +120,9 @@ def enqueue_bucket_chunks(
     sums_of, _ = chain.build(RadixChunkStarts(1, index, "sum"))
     scan, _ = chain.build(RadixChunkStarts(1, index, "scan"))
     scatter, _ = chain.build(
-        RadixChunkScatter(1, index, index, word, "rows", False, value_bytes, values is None, False, highest=True)
+        RadixChunkScatter(1, index, index, word, "rows", False, moved.dtype.itemsize, positions, False, highest=True)
     )
-    finish, _ = chain.build(BucketFinish(1, index, value_bytes, word))
+    finish, _ = chain.build(BucketFinish(1, index, moved.dtype.itemsize, word))
 
     cores = chain.device.compute_units
     per_chunk = -(-n // cores)
@@ -140,14 +131,13 @@ def enqueue_bucket_chunks(
     bounds = chain.scratch((1 << bits) + 1, indices.dtype)
     words, in_buckets = chain.scratch(n, np.dtype(word)), chain.scratch(n, moved.dtype)
     of_columns = chain.scratch(1 << column_bits, indices.dtype)
-    given = () if values is None else (values,)
     common = np.uint64(n), np.uint64(per_chunk), np.uint64(chunks), np.uint32(low), np.uint32(bits), np.uint64(0)
     scanned = np.uint64(chunks), np.uint32(bits), np.uint64(ranges), counts, sums
     chain.launch(count, chunks, *common, indices, counts)
     chain.launch(sums_of, ranges, *scanned)
     chain.launch(scan, ranges, *scanned, np.uint64(1 << bits), bounds)
     making = np.uint32(row_bits), np.int64(shape[0]), indptr
-    chain.launch(scatter, chunks, *common, indices, counts, *making, *given, words, in_buckets)
+    chain.launch(scatter, chunks, *common, indices, counts, *making, *task.given, words, in_buckets)
     buckets = (shape[1] - 1 >> low) + 1
     sizes = np.uint64(buckets), np.uint32(low), np.uint32(row_bits), np.uint64(shape[1])
     chain.launch(finish, buckets, *sizes, bounds, words, in_buckets, of_columns, to_indptr, to_indices, moved)

@@ -13,6 +13,7 @@ import numpy as np
 from pyopencl import array as cl_array
 
 from clsparse_py._transpose.bucket_kernels import RUN, BucketCount, BucketMove, BucketOrder, BucketScan, BucketSplit, BucketStarts
+from clsparse_py._transpose.kernels import Transposition
 from clsparse_py.arithmetic import name_of
 from clsparse_py.device import RESERVED, Device
 from clsparse_py.launch import Chain
@@ -156,31 +157,20 @@ def kernels_of(device: Device, index: str, value_bytes: int, size: tuple[int, in
     return Kernels(count, move, starts, order, split, BucketScan(group, index, low, portability, skips))
 
 
-def enqueue_buckets(
-    chain: Chain,
-    indptr: cl_array.Array,
-    indices: cl_array.Array,
-    values: cl_array.Array | None,
-    to_indptr: cl_array.Array,
-    to_indices: cl_array.Array,
-    moved: cl_array.Array,
-    size: tuple[int, int],
-    n: int,
-    shape: Shape,
-) -> None:
-    """Enqueue the transposition of a matrix of n entries; without values their positions are moved.
+def enqueue_buckets(chain: Chain, task: Transposition, shape: Shape) -> None:
+    """Enqueue a transposition.
 
     Raises
     ------
     BuildError
         A kernel is refused; nothing was enqueued.
     """
+    indptr, indices, _, to_indptr, to_indices, moved, size, n = task
     n_rows, n_cols = size
-    kernels = kernels_of(chain.device, name_of(indices.dtype), 0 if values is None else values.dtype.itemsize, size, shape)
+    kernels = kernels_of(chain.device, name_of(indices.dtype), task.value_bytes, size, shape)
     built: dict[str, Any] = {each.template: chain.build(each) for each in kernels.all}
     bits, low, row_bits = shape.bits, _bits(n_cols) - shape.bits, _bits(n_rows)
     chunks, buckets = -(-n // kernels.count.chunk), 1 << bits
-    given = () if values is None else (values,)
     counts, bounds = chain.scratch((chunks + 1) * buckets, np.uint32), chain.scratch(3 * (buckets + 1), np.uint32)
     first_rows = chain.scratch(chunks, indptr.dtype)
     entries, rows, columns = np.uint32(n), np.int64(n_rows), np.int64(n_cols)
@@ -194,7 +184,7 @@ def enqueue_buckets(
         starting = built[kernels.starts.template][1]
         groups = buckets // starting.columns + -(-chunks // starting.work_group)
         launch(kernels.starts, groups, np.uint32(chunks), rows, indptr, counts, first_rows)
-    moving = entries, np.uint32(low), np.uint32(row_bits), rows, indptr, indices, counts, first_rows, *given, bounds
+    moving = entries, np.uint32(low), np.uint32(row_bits), rows, indptr, indices, counts, first_rows, *task.given, bounds
     if kernels.order is None:
         launch(kernels.move, chunks, *moving, columns, to_indptr, to_indices, moved)
         return

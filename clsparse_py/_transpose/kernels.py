@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
+from pyopencl import array as cl_array
 from typing_extensions import Self, override
 
 from clsparse_py.device import Device, Portability
@@ -13,7 +14,43 @@ from clsparse_py.primitives.permute import Moving
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
 
-__all__ = ["AtOnce", "Count", "Gather", "GatherChunked", "Insert", "Order", "Sample", "Unpack", "tile"]
+__all__ = ["AtOnce", "Count", "Gather", "GatherChunked", "Insert", "Order", "Sample", "Transposition", "Unpack", "tile"]
+
+
+class Transposition(NamedTuple):
+    """A matrix and the arrays of its transposed, which are written to.
+
+    Attributes
+    ----------
+    indptr, indices : pyopencl.array.Array
+        Of the matrix.
+    values : pyopencl.array.Array or None
+        Of the matrix; if None, positions of entries are moved.
+    to_indptr, to_indices, moved : pyopencl.array.Array
+        Of the transposed; ``moved`` is for its values or positions.
+    shape : tuple of int
+        Of the matrix.
+    nnz : int
+    """
+
+    indptr: cl_array.Array
+    indices: cl_array.Array
+    values: cl_array.Array | None
+    to_indptr: cl_array.Array
+    to_indices: cl_array.Array
+    moved: cl_array.Array
+    shape: tuple[int, int]
+    nnz: int
+
+    @property
+    def given(self) -> tuple[cl_array.Array, ...]:
+        """The values as arguments of a kernel, which has none of them if positions are moved."""
+        return () if self.values is None else (self.values,)
+
+    @property
+    def value_bytes(self) -> int:
+        """Bytes of a value; 0 if positions are moved."""
+        return 0 if self.values is None else self.values.dtype.itemsize
 
 
 @dataclass(frozen=True)

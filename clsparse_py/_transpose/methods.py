@@ -16,7 +16,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py._transpose.bucket_chunks import enqueue_bucket_chunks, is_scattered
 from clsparse_py._transpose.buckets import enqueue_buckets, shape_of
-from clsparse_py._transpose.kernels import Count, Gather, GatherChunked, Insert, Order, Sample, Unpack, tile
+from clsparse_py._transpose.kernels import Count, Gather, GatherChunked, Insert, Order, Sample, Transposition, Unpack, tile
 from clsparse_py.arithmetic import name_of
 from clsparse_py.device import Device
 from clsparse_py.errors import BuildError
@@ -221,14 +221,15 @@ def _enqueue_binned(
     nnz: int,
     scattered: bool,
 ) -> None:
+    task = Transposition(indptr, indices, values, to_indptr, to_indices, moved, shape, nnz)
     if scattered:
         with contextlib.suppress(BuildError):
-            enqueue_bucket_chunks(chain, indptr, indices, values, to_indptr, to_indices, moved, shape, nnz)
+            enqueue_bucket_chunks(chain, task)
             return
-    cut = None if chain.device.is_cpu else shape_of(chain.device, name_of(indices.dtype), _value_bytes(values), shape, nnz)
+    cut = None if chain.device.is_cpu else shape_of(chain.device, name_of(indices.dtype), task.value_bytes, shape, nnz)
     if cut is not None:
         with contextlib.suppress(BuildError):
-            enqueue_buckets(chain, indptr, indices, values, to_indptr, to_indices, moved, shape, nnz, cut)
+            enqueue_buckets(chain, task, cut)
             return
     enqueue_sort_by_key(
         chain, indices, nnz, shape[1], n_items=shape[0], sorted_items=to_indices, indptr=indptr, values=values,

@@ -16,7 +16,7 @@ import clsparse_py
 from clsparse_py import canonical, coordinates, csr_array, transpose, transpose_plan
 from clsparse_py._transpose.bucket_chunks import Nearness, enqueue_bucket_chunks, enqueue_nearness
 from clsparse_py._transpose.buckets import Shape, enqueue_buckets
-from clsparse_py._transpose.kernels import AtOnce
+from clsparse_py._transpose.kernels import AtOnce, Transposition
 from clsparse_py._transpose.methods import METHODS, NotSymmetricError
 from clsparse_py.dense_entries import entries_of
 from clsparse_py.primitives.permute import enqueue_add_at, enqueue_permute
@@ -87,7 +87,7 @@ def in_buckets(dtype: np.dtype[Any], index: type[Any], group: int) -> None:
         indptr, indices = room(A.shape[1] + 1, index), room(A.nnz, index)
         chain = chain_on("gpu", A.data, A.indices, A.indptr)
         given = A.data if moves_values else None
-        enqueue_buckets(chain, A.indptr, A.indices, given, indptr, indices, moved, A.shape, A.nnz, shape)
+        enqueue_buckets(chain, Transposition(A.indptr, A.indices, given, indptr, indices, moved, A.shape, A.nnz), shape)
         chain.finish(moved, indptr, indices)
         same(moved.get(), values[wanted.data] if moves_values else wanted.data.astype(index))
         same(indices.get(), wanted.indices.astype(index))
@@ -103,7 +103,7 @@ def in_bucket_chunks(dtype: np.dtype[Any], index: type[Any]) -> None:
         for given, moved in ((A.data, room(A.nnz, dtype)), (None, room(A.nnz, index))):
             indptr, indices, found = room(A.shape[1] + 1, index), room(A.nnz, index), room(1, np.uint32)
             chain = chain_on("cpu", A.data, A.indices, A.indptr)
-            enqueue_bucket_chunks(chain, A.indptr, A.indices, given, indptr, indices, moved, A.shape, A.nnz, bits)
+            enqueue_bucket_chunks(chain, Transposition(A.indptr, A.indices, given, indptr, indices, moved, A.shape, A.nnz), bits)
             enqueue_nearness(chain, A.indices, found, A.nnz)
             chain.finish(moved, indptr, indices, found)
             same(moved.get(), wanted.data.astype(index) if given is None else values[wanted.data])

@@ -15,6 +15,7 @@ from pyopencl import array as cl_array
 from clsparse_py import csr_array, transpose
 from clsparse_py._transpose import bucket_chunks, methods
 from clsparse_py._transpose.bucket_chunks import enqueue_bucket_chunks
+from clsparse_py._transpose.kernels import Transposition
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 
@@ -51,7 +52,7 @@ def test_scipys_result(
         made = [cl_array.empty(queue, size, index) for size in (n_cols + 1, n)]
         moved = cl_array.empty(queue, n, index if given is None else dtype)
         chain = Chain(queue, data, indices, indptr)
-        enqueue_bucket_chunks(chain, indptr, indices, given, *made, moved, host.shape, n, 1)
+        enqueue_bucket_chunks(chain, Transposition(indptr, indices, given, *made, moved, host.shape, n), 1)
         chain.finish(moved, *made)
         np.testing.assert_array_equal(made[0].get(), wanted.indptr)
         np.testing.assert_array_equal(made[1].get(), wanted.indices)

@@ -17,6 +17,7 @@ from clsparse_py import csr_array, transpose
 from clsparse_py._transpose import methods
 from clsparse_py._transpose.bucket_kernels import RUN
 from clsparse_py._transpose.buckets import Shape, enqueue_buckets, kernels_of, shape_of
+from clsparse_py._transpose.kernels import Transposition
 from clsparse_py.device import RESERVED, Portability, describe
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
@@ -51,7 +52,8 @@ def transposed(
     made = [cl_array.empty(queue, n, kind) for n, kind in ((host.shape[1] + 1, index), (host.nnz, index))]
     moved = cl_array.empty(queue, host.nnz, index if positions else dtype)
     chain = Chain(queue, data, indices, indptr)
-    enqueue_buckets(chain, indptr, indices, None if positions else data, *made, moved, host.shape, host.nnz, shape)
+    task = Transposition(indptr, indices, None if positions else data, *made, moved, host.shape, host.nnz)
+    enqueue_buckets(chain, task, shape)
     chain.finish(moved, *made)
     found = moved.get()
     return made[0].get(), made[1].get(), parts[0][found] if positions else found, parts[0]
