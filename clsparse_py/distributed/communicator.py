@@ -202,6 +202,19 @@ class Communicator(abc.ABC):
                     vars(found)[_AGREED] = True
                     raise found
 
+    @contextmanager
+    def agreeing(self, **facts: Any) -> Iterator[dict[str, Any]]:
+        """Make an exception of the block on one rank an error on all, which may go on after it: `agree` follows the block.
+
+        The block puts more facts that all ranks must have alike into the dict that it is given.
+        """
+        error: Exception | None = None
+        try:
+            yield facts
+        except Exception as caught:
+            error = caught
+        self.agree(error, **facts)
+
     def require_one_version(self) -> None:
         """Check that all ranks run the same version of the package."""
         self.agree(None, clsparse_py_version=__version__)

@@ -102,16 +102,10 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         shape: tuple[int, int] | None = None,
         queue: cl.CommandQueue | None = None,
     ) -> None:
-        error: Exception | None = None
-        S: Any = None
-        try:
+        with comm.agreeing(shape=shape, division=columns) as facts:
             S = _as_scipys(own_rows)
             on = comm.queue if queue is None else queue
-        except Exception as caught:
-            error = caught
-        comm.agree(
-            error, columns=None if S is None else S.shape[1], dtype=None if S is None else S.dtype, shape=shape, division=columns
-        )
+            facts.update(columns=S.shape[1], dtype=S.dtype)
         of_rows = _division_of_rows(comm, S.shape[0], rows)
         found = of_rows.n, int(S.shape[1])
         if shape is not None and tuple(shape) != found:
@@ -156,17 +150,14 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         ValueError, TypeError
             On the root: the matrix or the boundaries are none. Other ranks raise a `RankError`.
         """
-        error, shares, cuts = None, None, None
-        if comm.rank == root:
-            try:
+        shares = None
+        with comm.agreeing():
+            if comm.rank == root:
                 rows = _as_scipys(S)
                 cuts = _divided(division, rows, comm.size)
-                shares = [rows[cuts.part(rank)] for rank in range(comm.size)]
-            except Exception as caught:
-                error = caught
-        comm.agree(error)
+                shares = [(rows[cuts.part(rank)], cuts) for rank in range(comm.size)]
         with comm.together():
-            own, cuts = comm.scatter(None if shares is None else [(each, cuts) for each in shares], root)
+            own, cuts = comm.scatter(shares, root)
         return cls(own, comm, rows=cuts, columns=columns, queue=queue)
 
     @classmethod
@@ -278,13 +269,9 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
 
     def by_root(self, function: Callable[[Any], Any]) -> Self:
         """Return the matrix that a function makes, on rank 0, of the whole one: both of SciPy, and of one shape."""
-        error, found, given = None, None, self.gather()
-        if given is not None:
-            try:
-                found = function(given)
-            except Exception as caught:
-                error = caught
-        self.comm.agree(error)
+        given = self.gather()
+        with self.comm.agreeing():
+            found = None if given is None else function(given)
         return self.scattered(found, self.comm, division=self.rows, columns=self.columns, queue=self.queue)
 
     @override

@@ -81,14 +81,8 @@ def mmread(
     ...     A @ [1.0, 2.0, 3.0, 4.0]
     array([2., 3., 4., 0.])
     """
-    error: Exception | None = None
-    head = None
-    try:
-        head = _head(Path(path))
-    except (OSError, ValueError) as caught:
-        error = caught
-    comm.agree(error, file=head)
-    assert head is not None
+    with comm.agreeing() as facts:
+        facts["file"] = head = _head(Path(path))
     wanted = None
     if not isinstance(division, str):
         cuts = division.boundaries if isinstance(division, Division) else division

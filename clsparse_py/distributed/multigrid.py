@@ -56,15 +56,10 @@ def set_up(A: csr_array, B: Any, read: Callable[[], Options]) -> Hierarchy:
     """
     comm = A.comm
     with comm.together():
-        error: Exception | None = None
-        facts: dict[str, Any] = {}
-        try:
+        with comm.agreeing() as facts:
             options, finest = read(), _finest(A)
             given = _candidates(B, finest)
-            facts = {**dataclasses.asdict(options), "columns of B": given.shape[1]}
-        except Exception as caught:
-            error = caught
-        comm.agree(error, **facts)
+            facts.update(dataclasses.asdict(options), **{"columns of B": given.shape[1]})
         if not comm.max(np.uint8(given.any())):
             comm.agree(ValueError("B: has zeros alone"))
         level = Level(finest, B=from_host(finest.queue, given, copy=True))
@@ -231,12 +226,8 @@ class Hierarchy(Distributed, MultilevelSolver):
         """
         A, comm = self.levels[0].A, self.comm
         with comm.together():
-            error: Exception | None = None
-            try:
+            with comm.agreeing():
                 found = _like(A, values)
-            except Exception as caught:
-                error = caught
-            comm.agree(error)
             self.levels[0].A = found
             assert self._refreshed is not None
             self._refreshed(self.levels)
@@ -258,13 +249,9 @@ class Hierarchy(Distributed, MultilevelSolver):
 
     def _agreed(self, read: Callable[[], tuple[Any, ...]], **facts: Any) -> tuple[Any, ...]:
         """Return options that are read, the same on all ranks; an error of one is an error on all."""
-        error: Exception | None = None
-        found: tuple[Any, ...] = (None,)
-        try:
+        with self.comm.agreeing(**facts) as told:
             found = read()
-        except Exception as caught:
-            error = caught
-        self.comm.agree(error, cycle=found[0], **facts)
+            told["cycle"] = found[0]
         return found
 
     @override

@@ -70,14 +70,10 @@ class SpgemmPlan(Distributed, SetOnce):
         ValueError, TypeError
             On all ranks: one has another structure, division or dtype.
         """
-        error: Exception | None = None
-        try:
+        with self.comm.agreeing():
             for name, given, planned in (("A", A, self._A), ("B", B, self._B)):
                 if given is not None:
                     require_structure(name, given, planned)
-        except Exception as caught:
-            error = caught
-        self.comm.agree(error)
         with self.comm.together():
             return self.product(self._A if A is None else A, self._B if B is None else B)
 

@@ -177,14 +177,9 @@ class DividedProblem(Problem):
     """
 
     def __init__(self, A: Any, b: Any, x0: Any, M: Any, read: Callable[[], Options]) -> None:
-        error: Exception | None = None
-        facts: dict[str, Any] = {}
-        try:
+        with A.comm.agreeing() as facts:
             self.options = read()
-            facts = self.options.facts | self._take(A, b, x0, M)
-        except Exception as caught:
-            error = caught
-        A.comm.agree(error, **facts)
+            facts.update(self.options.facts, **self._take(A, b, x0, M))
 
     def _take(self, A: Any, b: Any, x0: Any, M: Any) -> dict[str, Any]:
         """Take the arguments of this rank, and return what has to be the same on all."""

@@ -64,15 +64,9 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
     def __init__(
         self, own: Any, comm: Communicator, division: Division | None = None, queue: cl.CommandQueue | None = None
     ) -> None:
-        error: Exception | None = None
-        values: Any = None
-        try:
+        with comm.agreeing(division=division) as facts:
             values = on_device(comm.queue if queue is None else queue, own)
-        except Exception as caught:
-            error = caught
-        if values is None:
-            comm.agree(error)
-        comm.agree(error, dtype=values.dtype, columns=values.shape[1:], division=division)
+            facts.update(dtype=values.dtype, columns=values.shape[1:])
         lengths = [int(each) for each in comm.allgather(values.shape[0])]
         if division is None:
             division = Division(np.cumsum([0, *lengths]))
@@ -108,13 +102,8 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
             By default into equal shares.
         root : int
         """
-        error, shares = None, None
-        if comm.rank == root:
-            try:
-                shares = _shares(np.asarray(x), division, comm.size)
-            except Exception as caught:
-                error = caught
-        comm.agree(error)
+        with comm.agreeing():
+            shares = _shares(np.asarray(x), division, comm.size) if comm.rank == root else None
         with comm.together():
             own, cuts = comm.scatter(shares, root)
         return cls(own, comm, cuts)
