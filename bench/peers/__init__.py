@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
-NAMES = ("scipy", "mkl", "numba", "graphblas", "cusparse", "numpy", "cupy", "pyopencl", "pyamg")
+NAMES = ("scipy", "mkl", "numba", "graphblas", "cusparse", "numpy", "cupy", "pyopencl", "pyamg", "amgcl")
 
 
 def load(name: str) -> ModuleType:
