@@ -453,7 +453,7 @@ def _of_aggregation(device: Device, arithmetic: Arithmetic) -> dict[str, program
     group, tile, index = min(128, device.max_work_group), work_group_of(device), arithmetic.index
     dtype = arithmetic.result.name if arithmetic.result.kind in "fc" else "float32"
     advance = aggregation.Advance.legal(group, index, "first", 7.0)
-    prolongator = aggregation.Prolongator(tile, index, dtype, "make")
+    prolongator = aggregation.Prolongator(tile, index, dtype, "make", False)
     return {
         "aggregation/advance": advance,
         **{f"aggregation/advance:{phase}": replace(advance, phase=phase) for phase in ("cover", "wait")},
@@ -461,16 +461,21 @@ def _of_aggregation(device: Device, arithmetic: Arithmetic) -> dict[str, program
         "aggregation/begin": aggregation.Begin(group, index),
         "aggregation/choose": aggregation.Choose(group, index, False),
         "aggregation/choose:serial": aggregation.Choose(1, index, True),
+        "aggregation/inverse": aggregation.Inverse(group, index, dtype),
         "aggregation/join": aggregation.Join(group, index, True),
         "aggregation/join:far": aggregation.Join(group, index, False),
         "aggregation/nodes": aggregation.Nodes(group, index, dtype),
+        "aggregation/norms": aggregation.Norms(1, index, dtype),
         "aggregation/orthonormal": aggregation.Orthonormal(min(64, group), index, dtype),
         "aggregation/prolongator": prolongator,
         **{f"aggregation/prolongator:{phase}": replace(prolongator, phase=phase) for phase in ("pack", "values")},
+        "aggregation/prolongator:make-adjacent": aggregation.Prolongator(1, index, dtype, "make", True),
+        "aggregation/prolongator:pack-adjacent": aggregation.Prolongator(1, index, dtype, "pack", True),
         "aggregation/roots": aggregation.Roots(group, index),
         "aggregation/smoothing": aggregation.Smoothing(tile, index, dtype),
         "aggregation/strength": aggregation.Strength(tile, index, dtype),
         "aggregation/tentative": aggregation.Tentative(group, index, dtype),
+        "aggregation/tentative:normed": aggregation.Tentative(1, index, dtype, normed=True),
     }
 
 

@@ -46,7 +46,7 @@ class Reason(NamedTuple):
 
     def __str__(self) -> str:
         ruling = self.ruling
-        how = "; C allocated by its upper bound, as its products hardly contract" if self.upper_bound else ""
+        how = "; C allocated by its upper bound, not counted first" if self.upper_bound else ""
         bins = "".join(f"; {each}" for each in dict.fromkeys(f"{each.label}, by {each.why}" for each in self.of_bins))
         return (self.text if ruling is None else f"{ruling.label}, by {ruling.why}") + bins + how
 

@@ -25,6 +25,8 @@ __all__ = ["Refined", "are_long", "numeric_bin", "refine", "suits_upper_bound"]
 
 #: Accumulators that can make rows in the room of their upper bound.
 _BY_UPPER_BOUND = (Sort, EscTeam, EscGroup)
+#: Entries of a row of C that are moved in less time than they are counted, on CPU devices: those of products of multigrid.
+_MOVED_ENTRIES = 96
 
 
 class Refined(NamedTuple):
@@ -112,12 +114,14 @@ def suits_upper_bound(limits: Thresholds, n_rows: int, work: Work, bins: Sequenc
 
     If products hardly contract, and rows are so short that what they are made of takes longer to find than they take to move.
     """
-    contracts = work.compression > limits.max_upper_compression
-    if contracts or not 0 < work.n_products <= limits.max_upper_mean * n_rows or max(work.n_products, n_rows) > INT32_MAX:
+    n_products, compression = work.n_products, work.compression
+    if not 0 < n_products <= INT32_MAX or n_rows > INT32_MAX or compression > limits.max_upper_compression:
         return False
-    # Chunks of rows have rooms of their own.
     if len(bins) == 1 and isinstance(bins[0].accumulator, DenseChunked):
-        return True
+        # Chunks of rows have rooms of their own, which hold no gaps: the entries count that are moved.
+        return n_products <= n_rows * max(limits.max_upper_mean, _MOVED_ENTRIES * compression)
+    if n_products > limits.max_upper_mean * n_rows:
+        return False
     return all(isinstance(bin_.accumulator, _BY_UPPER_BOUND) for bin_ in bins)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
-from clsparse_py.aggregation.kernels import Nodes, Smoothing, Strength
+from clsparse_py.aggregation.kernels import Inverse, Nodes, Smoothing, Strength
 from clsparse_py.arithmetic import name_of
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.canonical import with_marked
@@ -19,7 +19,7 @@ from clsparse_py.memory import allocated
 from clsparse_py.reductions.sums import diagonal_on_device
 from clsparse_py.transfer import fetched
 
-__all__ = ["nodes_of", "smoothing_values", "strong_entries"]
+__all__ = ["inverse_diagonal", "nodes_of", "smoothing_values", "strong_entries"]
 
 Parts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
 
@@ -101,6 +101,34 @@ def strong_entries(A: Matrix, theta: float, diagonal: cl_array.Array | None = No
     strong = _strength(A.queue, parts, diagonal_on_device(A) if diagonal is None else diagonal, theta)
     data, indices, indptr = with_marked(A.queue, parts, strong)
     return A.assembled(Structure.canonical(A.queue, A.shape, indices, indptr), data)
+
+
+def _inverse_by_host(queue: cl.CommandQueue, parts: Parts, *, is_sorted: bool) -> cl_array.Array:  # noqa: ARG001 - of the kernel's
+    """Return the result of `_inverse`, computed by NumPy."""
+    data, indices, indptr = (fetched(part, queue) for part in parts)
+    rows, found = _rows(indptr), np.zeros(indptr.size - 1, data.dtype)
+    on = indices == rows
+    np.add.at(found, rows[on], data[on])
+    there = np.abs(found) > 0
+    found[there] = 1 / found[there]
+    return placed(queue, "a diagonal", found)
+
+
+@or_by_host(_inverse_by_host)
+def _inverse(queue: cl.CommandQueue, parts: Parts, *, is_sorted: bool) -> cl_array.Array:
+    data, indices, indptr = parts
+    chain, n = Chain(queue, *parts), indptr.size - 1
+    built, record = chain.build(Inverse(work_group_of(chain.device), name_of(indptr.dtype), name_of(data.dtype)))
+    found = allocated(queue, "a diagonal", n, data.dtype)
+    groups, sizes = spread(chain.device, n, record.work_group, 64)
+    chain.launch(built, groups, *sizes, np.uint32(is_sorted), indptr, indices, data, found)
+    chain.finish(found)
+    return found
+
+
+def inverse_diagonal(queue: cl.CommandQueue, A: Matrix) -> cl_array.Array:
+    """Return the inverse of the diagonal of a matrix, 0 where that is 0 or has no entry."""
+    return _inverse(queue, (A.data, A.indices, A.indptr), is_sorted=A.has_sorted_indices)
 
 
 def _smoothing_by_host(

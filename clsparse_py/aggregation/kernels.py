@@ -14,7 +14,8 @@ from clsparse_py.records import dataclass
 from clsparse_py.structure import OfPhase, OfStructure
 
 __all__ = [
-    "Advance", "Begin", "Choose", "Join", "Nodes", "Orthonormal", "Prolongator", "Roots", "Smoothing", "Strength", "Tentative",
+    "Advance", "Begin", "Choose", "Inverse", "Join", "Nodes", "Norms", "Orthonormal", "Prolongator", "Roots", "Smoothing",
+    "Strength", "Tentative",
 ]  # fmt: skip
 
 #: Neighbours of a node whose aggregates are counted.
@@ -154,6 +155,13 @@ class Nodes(_OfNumbers):
 
 
 @dataclass(frozen=True)
+class Inverse(_OfNumbers):
+    """Parameters of ``templates/aggregation/inverse.mako``."""
+
+    template = "aggregation/inverse"
+
+
+@dataclass(frozen=True)
 class Strength(_OfNumbers):
     """Parameters of ``templates/aggregation/strength.mako``."""
 
@@ -161,10 +169,34 @@ class Strength(_OfNumbers):
 
 
 @dataclass(frozen=True)
+class Norms(_OfNumbers):
+    """Parameters of ``templates/aggregation/norms.mako``; the work-group is one work-item."""
+
+    template = "aggregation/norms"
+
+
+@dataclass(frozen=True)
 class Tentative(_OfNumbers):
-    """Parameters of ``templates/aggregation/tentative.mako``."""
+    """Parameters of ``templates/aggregation/tentative.mako``.
+
+    Attributes
+    ----------
+    normed : bool
+        Whether there is one candidate, whose norms are known.
+    """
 
     template = "aggregation/tentative"
+
+    normed: bool = False
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{super().name}{'_normed' if self.normed else ''}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "normed": self.normed}
 
 
 @dataclass(frozen=True)
@@ -188,17 +220,20 @@ class Prolongator(_OfNumbers):
     Attributes
     ----------
     phase : str
+    adjacent : bool
+        Whether a work-item's rows are adjacent.
     """
 
     template = "aggregation/prolongator"
 
     phase: str
+    adjacent: bool
 
     @property
     @override
     def name(self) -> str:
-        return f"{super().name}_{self.phase}"
+        return f"{super().name}_{self.phase}{'_adjacent' if self.adjacent else ''}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "phase": self.phase}
+        return {**super().arguments(), "phase": self.phase, "adjacent": self.adjacent}

@@ -99,7 +99,8 @@ def _set_values(
 
 
 def _built(chain: Chain, A: Parts, phase: str) -> Any:
-    return chain.build(Prolongator(work_group_of(chain.device), name_of(A[2].dtype), name_of(A[0].dtype), phase))[0]
+    device, adjacent = chain.device, chain.device.is_cpu and phase != "values"
+    return chain.build(Prolongator(work_group_of(device), name_of(A[2].dtype), name_of(A[0].dtype), phase, adjacent))[0]
 
 
 def _of(gain: float, T: Parts) -> tuple[Any, ...]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py._transpose import transpose
 from clsparse_py.aggregation.aggregates import Aggregates
-from clsparse_py.aggregation.kernels import Orthonormal, Tentative
+from clsparse_py.aggregation.kernels import Norms, Orthonormal, Tentative
 from clsparse_py.arithmetic import name_of
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.construct.tiles import work_group_of
@@ -76,25 +78,52 @@ def _tentative(
     chain, index, dtype = Chain(queue, joined, place, candidates), place.dtype, candidates.dtype
     n_rows = joined.size * block
     columns = candidates.size // n_rows
-    group, types = work_group_of(chain.device), (name_of(index), name_of(dtype))
+    nnz = n_joined * block * columns
+    T = (
+        allocated(queue, "values", nnz, dtype),
+        allocated(queue, "indices", nnz, index),
+        allocated(queue, "indptr", n_rows + 1, index),
+    )
+    coarse = allocated(queue, "candidates", n * columns * columns, dtype)
+    of_nodes = joined, place, candidates
+    if columns == 1 and chain.device.is_cpu:
+        _normed(chain, of_nodes, block, T, coarse)
+    else:
+        _orthonormal(chain, of_nodes, (block, columns), T, coarse)
+    chain.finish(*T, coarse)
+    return T, coarse
+
+
+def _normed(chain: Chain, of_nodes: Parts, block: int, T: Parts, norms: cl_array.Array) -> None:
+    """Enqueue the prolongator of one candidate, and its norm in each aggregate, which one work-item adds up."""
+    joined, place, candidate = of_nodes
+    values, indices, indptr = T
+    types = name_of(place.dtype), name_of(candidate.dtype)
+    (norm, _), (fill, record) = chain.build(Norms(1, *types)), chain.build(Tentative(1, *types, normed=True))
+    sizes = np.uint64(joined.size), np.uint64(norms.size), np.uint64(block)
+    chain.launch(norm, 1, *sizes, joined, candidate, norms)
+    groups, rows = spread(chain.device, indptr.size, record.work_group, 64)
+    blocks = np.uint64(block), np.uint64(1)
+    chain.launch(fill, groups, *rows, *blocks, joined, place, candidate, indptr, indices, values, norms)
+
+
+def _orthonormal(chain: Chain, of_nodes: Parts, sizes: tuple[int, int], T: Parts, coarse: cl_array.Array) -> None:
+    """Enqueue the prolongator, and the coarse candidates: columns are made orthonormal for each aggregate's list of nodes."""
+    joined, place, candidates = of_nodes
+    values, indices, indptr = T
+    queue, device, dtype = chain.queue, chain.device, candidates.dtype
+    group, types, blocks = work_group_of(device), (name_of(place.dtype), name_of(dtype)), tuple(map(np.uint64, sizes))
     fill, _ = chain.build(Tentative(group, *types))
     orthonormal, _ = chain.build(Orthonormal(min(64, group), *types))
-    nnz = n_joined * block * columns
-    values, indices = allocated(queue, "values", nnz, dtype), allocated(queue, "indices", nnz, index)
-    indptr, members = allocated(queue, "indptr", n_rows + 1, index), allocated(queue, "members", n_joined, index)
-    coarse = allocated(queue, "candidates", n * columns * columns, dtype)
-    groups, sizes = spread(chain.device, n_rows + 1, group, 64)
-    blocks = np.uint64(block), np.uint64(columns)
-    chain.launch(fill, groups, *sizes, *blocks, joined, place, candidates, indptr, indices, values, members)
+    members, n = allocated(queue, "members", values.size // math.prod(sizes), place.dtype), coarse.size // sizes[1] ** 2
+    groups, rows = spread(device, indptr.size, group, 64)
+    chain.launch(fill, groups, *rows, *blocks, *of_nodes, indptr, indices, values, members)
     chain.finish(members)
-    of = Structure.canonical(queue, (joined.size, n), members, place)
-    lists = transpose(Matrix.assembled(of, members))
-    groups, sizes = spread(chain.device, n, min(64, group), 64)
+    lists = transpose(Matrix.assembled(Structure.canonical(queue, (joined.size, n), members, place), members))
+    groups, rows = spread(device, n, min(64, group), 64)
     tolerance = np.zeros(0, dtype).real.dtype.type(max(_TOLERANCE, 10 * float(np.finfo(dtype).eps)))
-    made = Chain(queue, lists.indptr, lists.indices, values, place)
-    made.launch(orthonormal, groups, *sizes, *blocks, tolerance, lists.indptr, lists.indices, place, values, coarse)
-    made.finish(values, indices, indptr, coarse)
-    return (values, indices, indptr), coarse
+    of_lists = lists.indptr, lists.indices, place
+    chain.launch(orthonormal, groups, *rows, *blocks, tolerance, *of_lists, values, coarse)
 
 
 def tentative_prolongator(

@@ -10,7 +10,7 @@ import numpy as np
 from pyopencl import array as cl_array
 
 from clsparse_py._spmv import kept_plan
-from clsparse_py.aggregation.graph import smoothing_values
+from clsparse_py.aggregation.graph import inverse_diagonal, smoothing_values
 from clsparse_py.amg.products import all_sum_of, own_block, product
 from clsparse_py.amg.smoothers import Smoother
 from clsparse_py.csr import csr_array
@@ -20,8 +20,6 @@ from clsparse_py.krylov.radius import spectral_radius
 from clsparse_py.krylov.sweep import Sweeps
 from clsparse_py.launch import Chain
 from clsparse_py.linalg.problem import Divided
-from clsparse_py.memory import allocated
-from clsparse_py.reductions.sums import diagonal_on_device
 
 __all__ = ["Level"]
 
@@ -73,13 +71,7 @@ class Level:
         """Return the inverse of the diagonal, of this rank's own rows, 0 where that is 0; made at the first call."""
         if self._inverse is None:
             A = own_block(self.A)
-            queue = in_order(A.queue)
-            diagonal = diagonal_on_device(A)
-            self._inverse = allocated(queue, "a diagonal", A.shape[0], A.dtype)
-            chain = Chain(queue, diagonal)
-            if chain.wait_for:
-                queue.finish()
-            Sweeps(chain, A.shape[0], A.dtype, passes.LAYOUT).bind(passes.INVERSE, d=diagonal, inverse=self._inverse)()
+            self._inverse = inverse_diagonal(in_order(A.queue), A)
         return self._inverse
 
     def longest_row(self) -> int:

@@ -28,7 +28,7 @@ from clsparse_py.launch import Chain
 from clsparse_py.linalg.operators import DeviceOperator
 from clsparse_py.linalg.options import Options
 from clsparse_py.linalg.problem import solved
-from clsparse_py.matrix import Matrix, Sparse
+from clsparse_py.matrix import Matrix, Sparse, Structure
 from clsparse_py.placement import place_part, vector
 
 __all__ = ["MultilevelSolver", "Preconditioner", "cycle_named", "inverted"]
@@ -68,7 +68,9 @@ class MultilevelSolver:
     def _inverse(self) -> Any:
         """Return the inverse of the coarsest matrix, which the host makes, on the device."""
         A = self.levels[-1].A
-        return csr_array(inverted(A.get()), queue=A.queue)
+        host = inverted(A.get())
+        indices, indptr, data = (placed(A.queue, "an inverse", part) for part in (host.indices, host.indptr, host.data))
+        return csr_array.assembled(Structure.canonical(A.queue, host.shape, indices, indptr), data)
 
     def __repr__(self) -> str:
         nnz = [level.A.nnz for level in self.levels]
@@ -362,7 +364,9 @@ def inverted(A: Any) -> Any:
     if not np.isfinite(dense).all():
         raise ValueError("A: has values that are not finite, or too large")
     found = _inverse(dense) if n else dense
-    return scipy.sparse.csr_array((found.ravel(), np.tile(np.arange(n), n), np.arange(n + 1) * n), shape=(n, n))
+    columns = np.arange(n, dtype=np.int32)
+    pointers = n * np.arange(n + 1, dtype=np.int32)
+    return scipy.sparse.csr_array((found.ravel(), np.tile(columns, n), pointers), shape=(n, n))
 
 
 def _inverse(A: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from clsparse_py.krylov.sweep import Layout, Pass
 
 __all__ = [
-    "INVERSE", "JACOBI", "JACOBI_BEGIN", "JACOBI_OF_RESIDUAL", "K_CROSS", "K_FIRST", "K_ORTHOGONAL", "K_SECOND", "K_SUMS",
+    "JACOBI", "JACOBI_BEGIN", "JACOBI_OF_RESIDUAL", "K_CROSS", "K_FIRST", "K_ORTHOGONAL", "K_SECOND", "K_SUMS",
     "LAYOUT", "NORM", "PASSES", "POLYNOMIAL_BEGIN", "POLYNOMIAL_END", "POLYNOMIAL_STEP", "RESIDUAL", "RESIDUAL_NORM",
 ]  # fmt: skip
 
@@ -16,11 +16,6 @@ _RR = ("rr", "of_real(square(r))")
 _ALPHA = ("const T alpha = square(pq) > 0 ? quotient(pb, pq) : ZERO;",)
 _CURVATURES = (("pb", "times(conjugate(p), b)"), ("pq", "times(conjugate(p), q)"))
 
-#: A row without a diagonal entry is not smoothed.
-INVERSE = Pass(
-    "amg_inverse", reads=("d",), writes=("inverse",),
-    lines=("inverse = fabs(real_part(d)) > 0 || square(d) > 0 ? quotient(of_real(1), d) : ZERO;",),
-)  # fmt: skip
 NORM = Pass("amg_norm", reads=("r",), sums=(_RR,))
 RESIDUAL = Pass("amg_residual", reads=("b", "q"), writes=("r",), lines=("r = b - q;",))
 RESIDUAL_NORM = Pass("amg_residual_norm", reads=("b", "q"), writes=("r",), lines=("r = b - q;",), sums=(_RR,))
@@ -68,6 +63,6 @@ K_SECOND = Pass(
     "amg_k_second", reads=("p",), updates=("x",), totals=("pb", "pq"), first=_ALPHA, lines=("x += times(alpha, p);",)
 )  # fmt: skip
 PASSES = (
-    INVERSE, NORM, RESIDUAL, RESIDUAL_NORM, JACOBI_BEGIN, JACOBI_OF_RESIDUAL, JACOBI, POLYNOMIAL_BEGIN, POLYNOMIAL_STEP,
+    NORM, RESIDUAL, RESIDUAL_NORM, JACOBI_BEGIN, JACOBI_OF_RESIDUAL, JACOBI, POLYNOMIAL_BEGIN, POLYNOMIAL_STEP,
     POLYNOMIAL_END, K_SUMS, K_FIRST, K_CROSS, K_ORTHOGONAL, K_SECOND,
 )  # fmt: skip

@@ -32,7 +32,7 @@ _SUMS = Pass(
     "radius_sums", reads=("u", "q", "inverse"),
     sums=(
         ("along", "times(conjugate(u), q)"),
-        ("size", "of_real(square(inverse) > 0 ? square(u) / sqrt(square(inverse)) : 0)"),
+        ("size", "of_real(magnitude(inverse) > 0 ? square(u) / magnitude(inverse) : 0)"),
     ),
 )  # fmt: skip
 # u is not of norm 1: nu is its norm, and the number beside the diagonal.

@@ -43,7 +43,8 @@ T quotient(const T a, const T b) { return a / b; }
 T conjugate(const T a) { return a; }
 R real_part(const T a) { return a; }
 T of_real(const R a) { return a; }
-R square(const T a) { return a * a; }"""
+R square(const T a) { return a * a; }
+R magnitude(const T a) { return fabs(a); }"""
 _COMPLEX = """T times(const T a, const T b) { return (T)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x); }
 #define REAL R
 #include "complex_functions.cl"
@@ -51,7 +52,8 @@ T quotient(const T a, const T b) { return times(a, complex_inverse(b)); }
 T conjugate(const T a) { return (T)(a.x, -a.y); }
 R real_part(const T a) { return a.x; }
 T of_real(const R a) { return (T)(a, 0); }
-R square(const T a) { return a.x * a.x + a.y * a.y; }"""
+R square(const T a) { return a.x * a.x + a.y * a.y; }
+R magnitude(const T a) { return sqrt(square(a)); }"""
 
 
 def numbers(dtype: np.dtype[Any]) -> list[str]:
@@ -67,7 +69,7 @@ class Pass:
     """A pass over vectors, as OpenCL C that uses names.
 
     In ``lines``, which are run for each entry, the name of a vector is its entry. ``times``, ``quotient``, ``conjugate``,
-    ``real_part``, ``of_real`` and ``square`` (of the absolute value) serve real and complex numbers T; real ones have type R.
+    ``real_part``, ``of_real``, ``magnitude`` and its ``square`` serve real and complex numbers T; real ones have type R.
 
     Attributes
     ----------

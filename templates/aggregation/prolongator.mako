@@ -1,7 +1,7 @@
 <%doc>
 A prolongator smoothed by a step of the Jacobi method, P = (1 - gain D^-1 A) T, for a T of at most one entry a row, such as that
-of one candidate. `make`: rows of P, each in the room of A's row; `pack`: rows moved together; `values`: those of a P that is
-there.
+of one candidate. `make`: rows of P, each in the room of A's row, or, if a work-item's rows are `adjacent`, one after another in
+the room of all of them; `pack`: rows moved together; `values`: those of a P that is there.
 
 Source        Vanek, Mandel and Brezina, "Algebraic multigrid by smoothed aggregation for second and fourth order elliptic
               problems"
@@ -29,20 +29,28 @@ void ${name}(
 % endif
 {
     const ulong first_row = get_global_id(0) * stride, end = min(n, first_row + span);
+% if phase == "make" and adjacent:
+    I room = indptr[min(first_row, n)];
+% endif
     for (ulong row = first_row; row < end; row += step) {
-        const I first = indptr[row];
 % if phase == "pack":
-        const I begin = pointers[row], length = pointers[row + 1] - begin;
-        for (I k = 0; k < length; ++k) {
-            columns[begin + k] = loose_columns[first + k];
-            sums[begin + k] = loose_sums[first + k];
-        }
+% if adjacent:
+        // All rows at once.
+        const I begin = pointers[row], length = pointers[end] - begin, first = indptr[row];
+        row = end;
 % else:
-        const I stop = indptr[row + 1];
+        const I begin = pointers[row], length = pointers[row + 1] - begin, first = indptr[row];
+% endif
+        for (I k = 0; k < length; ++k)
+            columns[begin + k] = loose_columns[first + k];
+        for (I k = 0; k < length; ++k)
+            sums[begin + k] = loose_sums[first + k];
+% else:
+        const I first = indptr[row], stop = indptr[row + 1];
         const T scale = inverse[row];
         I place = 0;
 % if phase == "make":
-        const I begin = first;
+        const I begin = ${"room" if adjacent else "first"};
         I length = 0;
 % else:
         const I begin = pointers[row], length = pointers[row + 1] - begin;
@@ -76,6 +84,9 @@ void ${name}(
         }
 % if phase == "make":
         counts[row] = length;
+% if adjacent:
+        room += length;
+% endif
 % endif
 % endif
     }

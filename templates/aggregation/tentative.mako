@@ -1,12 +1,13 @@
 <%doc>
 The structure of a tentative prolongator, with the candidates as its values: a block of them for each node in an aggregate.
+`normed`: one candidate, whose norm in each aggregate is there, and becomes 1.
 
 Source        Vanek, Mandel and Brezina, "Algebraic multigrid by smoothed aggregation for second and fourth order elliptic
               problems"
 Index space   work-items that stride over the unknowns and the end, or take adjacent ones: `spread` says which
 Inputs        joined: the aggregate of each node, or -1; place: how many nodes before it joined one; candidates: of n_rows rows.
               A node has `block` unknowns
-Output        indptr, indices, values; members: the aggregates of nodes that joined one
+Output        indptr, indices, values; unless `normed`, members: the aggregates of nodes that joined one
 Local memory  none
 Result        exact
 </%doc>
@@ -14,7 +15,8 @@ kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const ulong n, const ulong stride, const ulong step, const ulong span, const ulong block, const ulong n_columns,
     global const I *restrict joined, global const I *restrict place, global const T *restrict candidates,
-    global I *restrict indptr, global I *restrict indices, global T *restrict values, global I *restrict members)
+    global I *restrict indptr, global I *restrict indices, global T *restrict values,
+    global ${"const T *restrict norms" if normed else "I *restrict members"})
 {
     const ulong begin = get_global_id(0) * stride, end = min(n, begin + span);
     for (ulong row = begin; row < end; row += step) {
@@ -24,12 +26,18 @@ void ${name}(
         const ulong at = ((ulong)place[node] * block + (aggregate < 0 ? 0 : inside)) * n_columns;
         indptr[row] = (I)at;
         if (aggregate >= 0) {
+% if normed:
+            const R norm = real_part(norms[aggregate]);
+            indices[at] = aggregate;
+            values[at] = candidates[row] * (norm > 0 ? 1 / norm : 0);
+% else:
             for (ulong column = 0; column < n_columns; ++column) {
                 indices[at + column] = (I)(aggregate * n_columns + column);
                 values[at + column] = candidates[row * n_columns + column];
             }
             if (inside == 0)
                 members[place[node]] = aggregate;
+% endif
         }
     }
 }
