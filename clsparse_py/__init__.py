@@ -10,7 +10,6 @@ except ModuleNotFoundError as error:
 from scipy.sparse import (
     SparseEfficiencyWarning,
     SparseWarning,
-    bsr_array,
     dia_array,
     dok_array,
     isspmatrix,
@@ -65,6 +64,7 @@ if TYPE_CHECKING:
     from clsparse_py import amg, csgraph, distributed, graph, io, linalg
     from clsparse_py._sddmm import sddmm
     from clsparse_py._warmup import warmup
+    from clsparse_py.bsr import bsr_array
 del TYPE_CHECKING
 
 __version__ = "0.1.0"

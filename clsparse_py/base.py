@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import functools
+import importlib
 import math
 import operator
 import sys
@@ -33,11 +34,13 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from clsparse_py.annotations import SciPySparse
+    from clsparse_py.bsr import bsr_array
     from clsparse_py.coo import coo_array
     from clsparse_py.csc import csc_array
     from clsparse_py.csr import csr_array
 
 __all__ = [
+    "ON_DEVICE",
     "SparseArray",
     "checked_cast",
     "class_of_format",
@@ -48,11 +51,15 @@ __all__ = [
     "with_scipys",
 ]
 
+#: The formats that live on the device.
+ON_DEVICE = ("csr", "csc", "coo", "bsr")
 _CLASSES: dict[tuple[str, bool], Any] = {}
 
 
 def class_of_format(name: str, *, one_dimensional: bool = False) -> Any:
-    """Return the class of a format on the device, "csr", "csc" or "coo"; that of its one-dimensional arrays, if asked for."""
+    """Return the class of a format of `ON_DEVICE`; that of its one-dimensional arrays, if asked for."""
+    if name == "bsr":
+        importlib.import_module("clsparse_py.bsr")  # which few processes use: its class is noted then
     return _CLASSES[name, one_dimensional]
 
 
@@ -60,7 +67,8 @@ def on_device(queue: cl.CommandQueue, value: Any) -> SparseArray:
     """Return a sparse array, ours or SciPy's, as one of ours: of the same format or, if there is none on the device, CSR."""
     if isinstance(value, SparseArray):
         return value
-    found: SparseArray = _CLASSES.get((value.format, value.ndim == 1), _CLASSES["csr", value.ndim == 1])(value, queue=queue)
+    name = value.format if value.format in ON_DEVICE else "csr"
+    found: SparseArray = class_of_format(name, one_dimensional=value.ndim == 1)(value, queue=queue)
     return found
 
 
@@ -153,7 +161,7 @@ def warn_of_fallback(name: str) -> None:
 
 
 class SparseArray(InPlace, Sparse):
-    """Base of `csr_array`, `csc_array` and `coo_array`."""
+    """Base of `csr_array`, `csc_array`, `coo_array` and `bsr_array`."""
 
     _format: ClassVar[str]
     # Before NumPy's and PyOpenCL's arrays.
@@ -222,7 +230,7 @@ class SparseArray(InPlace, Sparse):
 
     @property
     def format(self) -> str:
-        """The name of the format: "csr", "csc" or "coo"."""
+        """The name of the format: "csr", "csc", "coo" or "bsr"."""
         return self._format
 
     @property
@@ -261,8 +269,8 @@ class SparseArray(InPlace, Sparse):
 
         Parameters
         ----------
-        format : {"csr", "csc", "coo", "dia", "bsr", "lil", "dok", "array", "dense"} or None
-            Those from "dia" on are SciPy's classes, on the host; the last two a dense NumPy array.
+        format : {"csr", "csc", "coo", "bsr", "dia", "lil", "dok", "array", "dense"} or None
+            "dia", "lil" and "dok" are SciPy's classes, on the host; the last two a dense NumPy array.
         copy : bool
             True: the result has arrays of its own.
 
@@ -312,10 +320,25 @@ class SparseArray(InPlace, Sparse):
         """Return a `scipy.sparse.dia_array`, made on the host."""
         return self._on_host("todia")()
 
-    def tobsr(self, blocksize: tuple[int, int] | None = None, copy: bool = False) -> Any:  # noqa: ARG002 - always its own
-        """Return a `scipy.sparse.bsr_array`, made on the host, of blocks of a size that SciPy chooses if none is given."""
-        convert = self._on_host("tobsr")
-        return convert() if blocksize is None else convert(blocksize=blocksize)
+    def tobsr(self, blocksize: tuple[int, int] | None = None, copy: bool = False) -> bsr_array:  # noqa: ARG002 - always its own
+        """Return the array as a `bsr_array` on the device: the blocks in which it has entries, sorted, duplicates summed.
+
+        Parameters
+        ----------
+        blocksize : tuple of int, optional
+            Rows and columns of a block. By default the largest of 1, 2, 3, 4 and 6 rows whose blocks are well filled.
+        copy : bool
+            For SciPy's sake.
+
+        Raises
+        ------
+        ValueError, TypeError
+            The blocks do not divide the shape, or the array has one dimension.
+        """
+        if self.ndim == 1:
+            raise ValueError("A: Cannot convert an array of one dimension; bsr_array takes two")
+        found: bsr_array = class_of_format("bsr").of_rows(self._as_csr(), blocksize)
+        return found
 
     def tolil(self, copy: bool = False) -> Any:  # noqa: ARG002 - always its own
         """Return a `scipy.sparse.lil_array`, made on the host."""

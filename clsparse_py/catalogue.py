@@ -20,6 +20,7 @@ from clsparse_py._transpose.bucket_chunks import BucketFinish, Nearness
 from clsparse_py._transpose.kernels import AtOnce, Count, Gather, GatherChunked, Insert, Order, Sample, Unpack, tile
 from clsparse_py.aggregation import kernels as aggregation
 from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.bsr import kernels as bsr
 from clsparse_py.canonical import Begins, Compact, Nonzeros
 from clsparse_py.construct.blocks import BlockAlone, BlockEntries, BlockPair, BlockRows
 from clsparse_py.construct.diagonals import Diagonals
@@ -159,6 +160,7 @@ def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -
         **_of_methods(device, arithmetic),
         **_of_graphs(device, arithmetic),
         **_of_aggregation(device, arithmetic),
+        **_of_blocks(device, arithmetic),
         **_of_triangles(device, arithmetic),
         **of_spgemm(device, arithmetic),
         **by_name,
@@ -476,6 +478,31 @@ def _of_aggregation(device: Device, arithmetic: Arithmetic) -> dict[str, program
         "aggregation/strength": aggregation.Strength(tile, index, dtype),
         "aggregation/tentative": aggregation.Tentative(group, index, dtype),
         "aggregation/tentative:normed": aggregation.Tentative(1, index, dtype, normed=True),
+    }
+
+
+def _of_blocks(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Parameters]:
+    """Return the records of matrices of blocks, of the usual addition and multiplication."""
+    usual = replace(arithmetic, semiring="plus_times")
+    group, index, dtype, portability = (
+        min(64, device.max_work_group),
+        arithmetic.index,
+        arithmetic.a,
+        device.portability.at_most(1),
+    )
+    return {
+        "bsr/columns": bsr.Columns.legal(device, usual, 3, 3, 8, adjacent=True),
+        "bsr/columns:strided": bsr.Columns.legal(device, usual, 3, 3, 8, adjacent=False),
+        "bsr/from_csr": bsr.FromCsr(group, index, dtype, "fill"),
+        "bsr/from_csr:count": bsr.FromCsr(group, index, dtype, "count"),
+        **{f"bsr/gather:{way}": bsr.Gather(group, index, dtype, way) for way in ("moved", "transposed", "summed")},
+        "bsr/gather": bsr.Gather(group, index, dtype, "moved"),
+        "bsr/multiply": bsr.Multiply.legal(device, usual, 3, 3, 3),
+        "bsr/nonzero": bsr.Nonzero(group, index, dtype),
+        "bsr/product": bsr.Product.legal(device, usual, 3, 3, 8.0),
+        "bsr/product_chunked": bsr.ProductChunked(1, usual, portability, 3, 3),
+        "bsr/to_csr": bsr.ToCsr(group, index, dtype, "entries"),
+        "bsr/to_csr:pointers": bsr.ToCsr(group, index, dtype, "pointers"),
     }
 
 

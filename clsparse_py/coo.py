@@ -17,7 +17,7 @@ from clsparse_py.convert import converted, copied
 from clsparse_py.coordinates import placed_coordinates, regrouped, rows_of, sorted_entries
 from clsparse_py.csc import csc_array
 from clsparse_py.csr import csr_array
-from clsparse_py.delegation import Delegating, delegated, result_of
+from clsparse_py.delegation import BY_SCALAR, OF_SUMS, OF_VALUES, Delegating, delegated, result_of
 from clsparse_py.elementwise.operands import is_scalar
 from clsparse_py.forked import use_device
 from clsparse_py.indexing.methods import Indexing
@@ -37,14 +37,6 @@ if TYPE_CHECKING:
 __all__ = ["coo_array"]
 
 _NAMES = {1: ("col",), 2: ("row", "col")}
-#: Operations on stored values, whose result has the same coordinates; all others are those of the CSR form.
-_OF_VALUES = frozenset(("__neg__", "conj", "conjugate", "real", "imag"))
-#: Those before which duplicates are summed.
-_OF_SUMS = frozenset((
-    "__abs__", "__round__", "__pow__", "power", "arcsin", "arcsinh", "arctan", "arctanh", "ceil", "deg2rad", "expm1", "floor",
-    "log1p", "rad2deg", "rint", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
-))  # fmt: skip
-_BY_SCALAR = frozenset(("multiply", "__mul__", "__rmul__", "__truediv__", "__add__", "__radd__", "__sub__", "__rsub__"))
 
 
 class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
@@ -537,8 +529,8 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
     @override
     def _entrywise(self, name: str, *arguments: Any, **named: Any) -> Any:
         """Return the result of an operation on all places: a `coo_array`, if it is one on stored values alone."""
-        of_values = name in _OF_VALUES or (name in _BY_SCALAR and is_scalar(arguments[0]))
-        if not of_values and name not in _OF_SUMS:
+        of_values = name in OF_VALUES or (name in BY_SCALAR and is_scalar(arguments[0]))
+        if not of_values and name not in OF_SUMS:
             is_dense_sum = name in ("__add__", "__radd__") and isinstance(arguments[0], (np.ndarray, cl_array.Array))
             rows = self._csr_beside(arguments[0].dtype) if is_dense_sum else self.tocsr()
             found = result_of(rows, name, *arguments, **named)

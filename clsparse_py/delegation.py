@@ -12,7 +12,7 @@ import scipy.sparse
 from clsparse_py.base import SparseArray, with_scipys
 from clsparse_py.csr import csr_array
 
-__all__ = ["ALONG", "ENTRYWISE", "NO_LISTS", "Delegating", "delegated", "result_of"]
+__all__ = ["ALONG", "BY_SCALAR", "ENTRYWISE", "NO_LISTS", "OF_SUMS", "OF_VALUES", "Delegating", "delegated", "result_of"]
 
 #: Operations on each place, whose operands have places too, or none.
 ENTRYWISE = (
@@ -24,6 +24,14 @@ ENTRYWISE = (
 )  # fmt: skip
 #: Those of a right operand.
 REFLECTED = ("__radd__", "__rsub__", "__rmul__", "__rtruediv__")
+#: Operations on stored values, which leave a structure as it is; and those before which duplicates are summed.
+OF_VALUES = frozenset(("__neg__", "conj", "conjugate", "real", "imag"))
+OF_SUMS = frozenset((
+    "__abs__", "__round__", "__pow__", "power", "arcsin", "arcsinh", "arctan", "arctanh", "ceil", "deg2rad", "expm1", "floor",
+    "log1p", "rad2deg", "rint", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
+))  # fmt: skip
+#: Operations that are on stored values if the other operand is a scalar.
+BY_SCALAR = frozenset(("multiply", "__mul__", "__rmul__", "__truediv__", "__add__", "__radd__", "__sub__", "__rsub__"))
 #: Operators to which a list is no array, as in SciPy.
 NO_LISTS = ("__add__", "__radd__", "__sub__", "__rsub__")
 #: Reductions, whose first argument is an axis.

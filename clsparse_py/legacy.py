@@ -9,8 +9,8 @@ __all__ = ["__getattr__"]
 
 #: Modules that are loaded when they are asked for.
 _LATER = ("amg", "csgraph", "distributed", "graph", "io", "linalg")
-#: Functions whose modules are, too.
-_FUNCTIONS = {"sddmm": "clsparse_py._sddmm", "warmup": "clsparse_py._warmup"}
+#: Functions and classes whose modules are, too.
+_FUNCTIONS = {"bsr_array": "clsparse_py.bsr", "sddmm": "clsparse_py._sddmm", "warmup": "clsparse_py._warmup"}
 #: What each older name of `scipy.sparse` is today, with arguments if these are others.
 _TODAY = {
     "bmat": "block_array",

@@ -23,7 +23,7 @@ TEXTS = sorted(
 )
 #: Names that need no page of their own: modules, SciPy's names, and instances that stand on their class's page.
 WITHOUT_PAGE = re.compile(
-    r"isspmatrix|Sparse\w*Warning|(bsr|dia|dok|lil)_array|plus_\w+|min_plus|max_times|or_and|amg|csgraph|distributed|graph|io|linalg|primitives"
+    r"isspmatrix|Sparse\w*Warning|(dia|dok|lil)_array|plus_\w+|min_plus|max_times|or_and|amg|csgraph|distributed|graph|io|linalg|primitives"
 )
 
 

@@ -29,7 +29,8 @@ def kron(A: Any, B: Any, format: str | None = None) -> Any:
     A, B : sparse or dense arrays
         Of one or two dimensions.
     format : str, optional
-        Of the result. By default "coo" or, if half of B's places or more are stored, "csr", as SciPy's "bsr" lives on the host.
+        Of the result. By default "coo" or, if half of B's places or more are stored, "csr", of which SciPy's "bsr" is made by
+        another step: ``format="bsr"``, with blocks of B's shape.
 
     Returns
     -------
@@ -62,7 +63,8 @@ def kron(A: Any, B: Any, format: str | None = None) -> Any:
     shape = a.shape[0] * b.shape[0], a.shape[1] * b.shape[1]
     empty = not a.nnz or not b.nnz
     if ndim == 2 and not empty and (format in ("csr", "bsr") or (format is None and dense)):
-        return in_format(_of_rows(a, b, shape), format)
+        found = _of_rows(a, b, shape)
+        return found.tobsr(b.shape) if format == "bsr" else found
     if empty:
         # As in SciPy, where a product without entries has the default dtype.
         dtype = np.float64 if describe(queue.device).fp64 else np.result_type(a.dtype, b.dtype)

@@ -7,7 +7,7 @@ from typing import Any
 import pyopencl as cl
 import scipy.sparse
 
-from clsparse_py.base import class_of_format
+from clsparse_py.base import ON_DEVICE, class_of_format
 from clsparse_py.hosted import on_host
 
 __all__ = ["load_npz", "save_npz"]
@@ -52,8 +52,8 @@ def load_npz(file: Any, *, queue: cl.CommandQueue | None = None) -> Any:
 
     Returns
     -------
-    csr_array, csc_array, coo_array, or SciPy's own
-        Of the format that was written; "dia" and "bsr" live on the host.
+    csr_array, csc_array, coo_array, bsr_array, or SciPy's own
+        Of the format that was written; "dia" lives on the host.
 
     Raises
     ------
@@ -70,6 +70,6 @@ def load_npz(file: Any, *, queue: cl.CommandQueue | None = None) -> Any:
     2
     """
     found = scipy.sparse.load_npz(file)
-    if found.format not in ("csr", "csc", "coo"):
+    if found.format not in ON_DEVICE:
         return getattr(scipy.sparse, f"{found.format}_array")(found)
     return class_of_format(found.format, one_dimensional=found.ndim == 1)(found, queue=queue)

@@ -19,7 +19,7 @@ import clsparse_py
 from clsparse_py.base import SparseArray
 from clsparse_py.device import describe
 
-#: SciPy's formats that live on the host, and those that results have in their place.
+#: Formats of SciPy's results, and those that ours have in their place.
 ON_DEVICE = {"dia": "csr", "bsr": "csr"}
 
 
@@ -85,7 +85,10 @@ def agree(name: str, operands: Any, queue: cl.CommandQueue, **named: Any) -> Non
         if getattr(wanted, "dtype", np.dtype(bool)).name in ("float64", "complex128") and not describe(queue.device).fp64:
             return
         found = getattr(clsparse_py, name)(*on_device(operands, queue), **named)
-    if named.get("format") in ("dia", "bsr", "lil", "dok"):
+    if named.get("format") == "bsr":
+        assert (found.format, found.blocksize) == ("bsr", wanted.blocksize)
+        np.testing.assert_array_equal(found.toarray(), wanted.toarray())
+    elif named.get("format") in ("dia", "lil", "dok"):
         assert type(found) is type(wanted)
         np.testing.assert_array_equal(found.toarray(), wanted.toarray())
     else:

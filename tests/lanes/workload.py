@@ -24,6 +24,7 @@ import pyopencl as cl
 import scipy.sparse
 import unoptimised
 from amg_cases import amg_cases
+from bsr_cases import bsr_cases
 from construct_cases import construct_cases
 from elementwise_cases import elementwise_cases
 from graph_cases import graph_cases
@@ -394,6 +395,7 @@ def main() -> None:
     cases += spgemm_cases(axes.dtypes)
     cases += elementwise_cases(axes.dtypes)
     cases += construct_cases(axes.dtypes)
+    cases += bsr_cases(axes.dtypes)
     cases += indexing_cases(axes.dtypes[:2] if simulated else axes.dtypes)
     cases += krylov_cases(axes.dtypes)
     cases += amg_cases(axes.dtypes, simulated=simulated)

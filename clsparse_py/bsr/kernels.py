@@ -1,0 +1,277 @@
+"""A parameter record beside each template of matrices of blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+from typing_extensions import Self, override
+
+from clsparse_py import programs
+from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic
+from clsparse_py.device import Device, Portability
+from clsparse_py.records import dataclass
+from clsparse_py.structure import WithValues
+
+__all__ = ["MOST", "Columns", "FromCsr", "Gather", "Multiply", "Nonzero", "Product", "ProductChunked", "ToCsr"]
+
+#: Entries of a block up to which the kernels of products, which name each of them, are built.
+MOST = 64
+#: Bytes of the longest vectors.
+_VECTOR = 32
+
+
+def vectors_of(arithmetic: Arithmetic, n: int) -> tuple[tuple[int, int], ...]:
+    """Return how ``n`` adjacent values are computed with as vectors: the first value of each vector, and its width.
+
+    They are single values if the arithmetic has no vectors.
+    """
+    longest = _VECTOR // arithmetic.result.itemsize if arithmetic.vector_operations else 1
+    found, begin = [], 0
+    while begin < n:
+        width = min(longest, 1 << (n - begin).bit_length() - 1)
+        found.append((begin, width))
+        begin += width
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class _OfBlocks(programs.Parameters):
+    """Base of the records of products of matrices whose blocks have a size that the kernel knows.
+
+    Attributes
+    ----------
+    arithmetic : Arithmetic
+        Types of both operands' values and of the indices.
+    portability : Portability
+        How loads are hinted.
+    rows, columns : int
+        Of a block.
+    """
+
+    arithmetic: Arithmetic
+    portability: Portability
+    rows: int
+    columns: int
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{self.template.replace('/', '_')}_{self.rows}x{self.columns}_wg{self.work_group}_{self.arithmetic.name}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"{self.portability.defines}\n{self.arithmetic.prelude}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {"work_group": self.work_group, "rows": self.rows, "columns": self.columns}
+
+    def _of_vectors(self) -> dict[str, object]:
+        """Return the arguments of templates that compute with vectors: the type of their values."""
+        return {"value": OPENCL_TYPES[self.arithmetic.result.name]}
+
+
+@dataclass(frozen=True)
+class ProductChunked(_OfBlocks):
+    """Parameters of ``templates/bsr/product_chunked.mako``."""
+
+    template = "bsr/product_chunked"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), **self._of_vectors(), "vectors": vectors_of(self.arithmetic, self.rows * self.columns)}
+
+
+@dataclass(frozen=True)
+class Product(_OfBlocks):
+    """Parameters of ``templates/bsr/product.mako``.
+
+    Attributes
+    ----------
+    slices : int
+        Work-items that share the blocks of a row of a block row, a power of two.
+    """
+
+    template = "bsr/product"
+
+    slices: int
+
+    @classmethod
+    def legal(cls, device: Device, arithmetic: Arithmetic, rows: int, columns: int, mean: float) -> Product:
+        """Return the record for block rows of ``mean`` blocks."""
+        slices = 1
+        while slices < 8 and 2 * slices <= mean:
+            slices *= 2
+        team = rows * slices
+        largest = min(128, device.max_work_group)
+        while team > largest and slices > 1:
+            slices, team = slices // 2, team // 2
+        return cls(max(largest // team, 1) * team, arithmetic, device.portability.at_most(1), rows, columns, slices)
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{super().name}_{self.slices}_slices"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "slices": self.slices, "teams": self.work_group // (self.rows * self.slices)}
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        team = self.rows * self.slices
+        return replace(self, work_group=work_group // team * team) if work_group >= team else None
+
+
+@dataclass(frozen=True)
+class Columns(_OfBlocks):
+    """Parameters of ``templates/bsr/columns.mako``.
+
+    Attributes
+    ----------
+    width : int
+        Adjacent columns of X that a work-item takes together.
+    chunked : bool
+        Whether a work-item takes all columns of many rows, else one row and ``width`` columns.
+    """
+
+    template = "bsr/columns"
+
+    width: int
+    chunked: bool
+
+    @classmethod
+    def legal(cls, device: Device, arithmetic: Arithmetic, rows: int, columns: int, n_columns: int, adjacent: bool) -> Columns:
+        """Return the record for an X of ``n_columns`` columns, which are ``adjacent`` or not."""
+        width = 1
+        if device.is_cpu and adjacent and arithmetic.vector_operations:
+            width = min(_VECTOR // arithmetic.result.itemsize, 1 << max(n_columns, 1).bit_length() - 1)
+        group = 1 if device.is_cpu else min(128, device.max_work_group)
+        return cls(group, arithmetic, device.portability.at_most(1), rows, columns, width, device.is_cpu)
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{super().name}_{self.width}_wide{'_chunked' if self.chunked else ''}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), **self._of_vectors(), "width": self.width, "chunked": self.chunked}
+
+
+@dataclass(frozen=True)
+class Multiply(_OfBlocks):
+    """Parameters of ``templates/bsr/multiply.mako``; ``rows`` and ``columns`` are those of A's blocks.
+
+    Attributes
+    ----------
+    wide : int
+        Columns of a block of B.
+    lanes : bool
+        Whether a team of work-items makes a row of blocks, one for each entry of a block, or one work-item.
+    """
+
+    template = "bsr/multiply"
+
+    wide: int
+    lanes: bool
+
+    @classmethod
+    def legal(cls, device: Device, arithmetic: Arithmetic, rows: int, columns: int, wide: int) -> Multiply:
+        """Return the record for a device."""
+        team = 1 if device.is_cpu else rows * wide
+        group = max(min(64, device.max_work_group) // team, 1) * team
+        return cls(group, arithmetic, device.portability.at_most(1), rows, columns, wide, not device.is_cpu)
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{super().name}_by_{self.wide}{'_lanes' if self.lanes else ''}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "wide": self.wide, "lanes": self.lanes}
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        team = self.rows * self.wide if self.lanes else 1
+        return replace(self, work_group=work_group // team * team) if work_group >= team else None
+
+
+@dataclass(frozen=True)
+class FromCsr(WithValues):
+    """Parameters of ``templates/bsr/from_csr.mako``. Phases are "count" and "fill".
+
+    Attributes
+    ----------
+    phase : str
+    """
+
+    template = "bsr/from_csr"
+
+    phase: str
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"bsr_{super().name}_{self.phase}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "phase": self.phase}
+
+
+@dataclass(frozen=True)
+class ToCsr(WithValues):
+    """Parameters of ``templates/bsr/to_csr.mako``. Phases are "pointers" and "entries"."""
+
+    template = "bsr/to_csr"
+
+    phase: str
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"bsr_{super().name}_{self.phase}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "phase": self.phase}
+
+
+@dataclass(frozen=True)
+class Gather(WithValues):
+    """Parameters of ``templates/bsr/gather.mako``.
+
+    Attributes
+    ----------
+    way : str
+        "moved": each block is one of the source; "transposed": one of the source, transposed; "summed": the sum of several.
+    """
+
+    template = "bsr/gather"
+
+    way: str
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"bsr_{super().name}_{self.way}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "way": self.way}
+
+
+@dataclass(frozen=True)
+class Nonzero(WithValues):
+    """Parameters of ``templates/bsr/nonzero.mako``."""
+
+    template = "bsr/nonzero"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "is_complex": np.dtype(self.dtype).kind == "c"}

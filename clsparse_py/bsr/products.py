@@ -1,0 +1,161 @@
+"""Products of matrices of blocks, with dense operands and with one another, by kernels that know the size of blocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import scipy.sparse
+from pyopencl import array as cl_array
+
+from clsparse_py._spgemm import spgemm
+from clsparse_py.arithmetic import Arithmetic, name_of
+from clsparse_py.bsr.conversion import flat
+from clsparse_py.bsr.kernels import Columns, Multiply, Product, ProductChunked
+from clsparse_py.by_host import or_by_host
+from clsparse_py.convert import with_index
+from clsparse_py.launch import Chain
+from clsparse_py.matrix import Matrix, Structure
+from clsparse_py.memory import allocated
+from clsparse_py.primitives.partition import enqueue_partition
+from clsparse_py.transfer import fetched
+
+__all__ = ["enqueue_product", "product_of_blocks"]
+
+#: Parts to a core.
+_PARTS_PER_CORE = 16
+
+
+def _parts_of(structure: Structure, queue: cl.CommandQueue) -> cl_array.Array:
+    """Return where parts of whole rows and about as many blocks begin, for as many parts as a CPU device takes."""
+
+    def make() -> cl_array.Array:
+        chain = Chain(queue, structure.indptr)
+        n_rows, n = structure.shape[0], int(structure.indices.size)
+        n_parts = max(1, min(n_rows, chain.device.compute_units * _PARTS_PER_CORE))
+        found = [allocated(queue, "ends of parts", n_parts + 1, structure.indptr.dtype) for _ in range(3)]
+        enqueue_partition(chain, structure.indptr, n_rows, n, n_parts, -(-(n + n_rows) // n_parts), found, slack=n)
+        chain.finish(*found)
+        return found[0]
+
+    return structure.kept("parts of block rows", make)
+
+
+def _on_host(queue: cl.CommandQueue, blocks: cl_array.Array, structure: Structure) -> Any:
+    """Return a matrix as SciPy's."""
+    parts = tuple(fetched(each, queue) for each in (blocks, structure.indices, structure.indptr))
+    n, (rows, columns) = structure.shape, blocks.shape[1:]
+    return scipy.sparse.bsr_array(parts, shape=(n[0] * rows, n[1] * columns))
+
+
+def _write(queue: cl.CommandQueue, target: cl_array.Array, values: np.ndarray[Any, Any]) -> None:
+    """Write values of the host to an array that begins its buffer."""
+    chain = Chain(queue, writes=(target,))
+    chain.copy(target, chain.sent(np.ascontiguousarray(values, target.dtype)), target.size)
+    chain.finish(target)
+
+
+def _product_by_host(
+    queue: cl.CommandQueue, blocks: cl_array.Array, structure: Structure, x: cl_array.Array, y: cl_array.Array
+) -> None:
+    """Do the work of `enqueue_product` by SciPy."""
+    _write(queue, y, _on_host(queue, blocks, structure) @ x.get(queue))
+
+
+@or_by_host(_product_by_host)
+def enqueue_product(
+    queue: cl.CommandQueue, blocks: cl_array.Array, structure: Structure, x: cl_array.Array, y: cl_array.Array
+) -> None:
+    """Enqueue ``y = A @ x`` for checked operands: x of one dimension or two, of any strides, and a C-contiguous y, with entries.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+    blocks : pyopencl.array.Array
+        A's values, three-dimensional.
+    structure : Structure
+        Of A's blocks.
+    x, y : pyopencl.array.Array
+    """
+    rows, columns = blocks.shape[1:]
+    indptr, indices = structure.indptr, structure.indices
+    arithmetic = Arithmetic(name_of(blocks.dtype), name_of(x.dtype), name_of(indptr.dtype))
+    parts = (_parts_of(structure, queue),) if Chain(queue).device.is_cpu else ()
+    chain = Chain(queue, blocks, indices, indptr, x, *parts, writes=(y,))
+    device, index, item = chain.device, indptr.dtype.type, x.dtype.itemsize
+    offset = np.uint64(x.offset // item)
+    n_rows = structure.shape[0]
+    n = parts[0].size - 1 if parts else n_rows
+    operands = indptr, indices, blocks, x
+    if x.ndim == 1 and (x.size < 2 or x.strides[0] == item):
+        if parts:
+            built, _ = chain.build(ProductChunked(1, arithmetic, device.portability.at_most(1), rows, columns))
+            chain.launch(built, n, index(n), *parts, *operands, offset, y)
+        else:
+            built, taken = chain.build(Product.legal(device, arithmetic, rows, columns, indices.size / max(n_rows, 1)))
+            teams = taken.work_group // (rows * taken.slices)
+            chain.launch(built, -(-n // teams), index(n), *operands, offset, y)
+    else:
+        n_columns = 1 if x.ndim == 1 else x.shape[1]
+        steps = [step // item for step in (*x.strides, item)[:2]]
+        wide = Columns.legal(device, arithmetic, rows, columns, n_columns, adjacent=steps[1] == 1)
+        built, of_columns = chain.build(wide)
+        groups = n if parts else -(-n * n_columns // of_columns.work_group)
+        chain.launch(built, groups, index(n), np.uint32(n_columns), *map(np.int64, steps), offset, *parts, *operands, y)
+    chain.finish(y)
+
+
+def _multiplied_by_host(
+    queue: cl.CommandQueue, a: cl_array.Array, b: cl_array.Array, c: cl_array.Array, *structures: Structure
+) -> None:
+    """Do the work of `_enqueue_multiply` by SciPy."""
+    found = _on_host(queue, a, structures[0]).astype(c.dtype) @ _on_host(queue, b, structures[1]).astype(c.dtype)
+    found.sort_indices()
+    _write(queue, c, found.data)
+
+
+@or_by_host(_multiplied_by_host)
+def _enqueue_multiply(
+    queue: cl.CommandQueue, a: cl_array.Array, b: cl_array.Array, c: cl_array.Array, *structures: Structure
+) -> None:
+    """Enqueue the values c of a product of blocks a and b, of these structures; c's is that of the product."""
+    arrays = [each for of in structures for each in (of.indptr, of.indices)]
+    chain, index = Chain(queue, a, b, *arrays, writes=(c,)), arrays[0].dtype
+    arithmetic = Arithmetic(name_of(a.dtype), name_of(b.dtype), name_of(index))
+    built, taken = chain.build(Multiply.legal(chain.device, arithmetic, a.shape[1], a.shape[2], b.shape[2]))
+    n_rows, team = structures[0].shape[0], a.shape[1] * b.shape[2] if taken.lanes else 1
+    chain.fill(c, 0, c.size)
+    operands = *arrays[:2], a, *arrays[2:4], b, *arrays[4:], c
+    chain.launch(built, -(-n_rows * team // taken.work_group), index.type(n_rows), *operands)
+    chain.finish(c)
+
+
+def product_of_blocks(
+    queue: cl.CommandQueue, a: tuple[Structure, cl_array.Array], b: tuple[Structure, cl_array.Array]
+) -> tuple[Structure, cl_array.Array]:
+    """Return the structure and the blocks of ``A @ B``: the structure is the product's of both structures.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+    a, b : tuple of Structure and pyopencl.array.Array
+        Valid; B sorted, without duplicates; A has as many columns in a block as B rows.
+    """
+    patterns = [Matrix.assembled(of, flat(queue, values, of.indices.size)) for of, values in (a, b)]
+    structure = spgemm(*patterns).structure
+    (of_a, a_data), (of_b, b_data) = a, b
+    size = structure.indices.size, a_data.shape[1], b_data.shape[2]
+    c = allocated(queue, "data of the product", size, np.result_type(a_data.dtype, b_data.dtype), a_data.allocator)
+    index = structure.indptr.dtype
+    of_a, of_b = (_with_index(queue, each, index) for each in (of_a, of_b))
+    if c.size:
+        _enqueue_multiply(queue, a_data, b_data, c, of_a, of_b, structure)
+    return structure, c
+
+
+def _with_index(queue: cl.CommandQueue, structure: Structure, index: np.dtype[Any]) -> Structure:
+    """Return a structure with indices of a dtype: itself, if it has it."""
+    indptr = structure.indptr
+    _, indices, offsets = with_index(queue, (indptr, structure.indices, indptr), index)
+    return structure if offsets is indptr else structure.copied(queue, indices, offsets)

@@ -1,0 +1,37 @@
+<%doc>
+Blocks that are those of a source in another order; or, by the `way`, these transposed, or sums of several of them.
+
+Source        own
+Index space   a work-item for each row of each new block
+Inputs        a new block has block_rows x block_columns; numbers: of the source's blocks; if they are summed, those from
+              starts[k] to starts[k + 1] - 1 stand for block k
+Local memory  none
+Result        deterministic: blocks are added up in the order of their numbers' places
+</%doc>
+kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
+void ${name}(
+    const ulong n, const I block_rows, const I block_columns, global const I *restrict numbers,
+% if way == "summed":
+    global const I *restrict starts,
+% endif
+    global const V *restrict source, global V *restrict blocks)
+{
+    const ulong i = get_global_id(0);
+    if (i >= n)
+        return;
+    const ulong k = i / block_rows, r = i - k * block_rows, size = (ulong)block_rows * block_columns;
+    global V *restrict target = blocks + i * block_columns;
+% if way == "summed":
+    const I begin = starts[k], end = starts[k + 1];
+    for (I c = 0; c < block_columns; ++c) {
+        V sum = source[numbers[begin] * size + r * block_columns + c];
+        for (I s = begin + 1; s < end; ++s)
+            sum = SUM(sum, source[numbers[s] * size + r * block_columns + c]);
+        target[c] = sum;
+    }
+% else:
+    global const V *restrict block = source + numbers[k] * size;
+    for (I c = 0; c < block_columns; ++c)
+        target[c] = block[${"c * block_rows + r" if way == "transposed" else "r * block_columns + c"}];
+% endif
+}
