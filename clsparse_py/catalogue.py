@@ -256,7 +256,9 @@ def _of_radix_sort(device: Device, arithmetic: Arithmetic) -> dict[str, programs
         first=True, last=False, value_bytes=moved, positions=False, pointers=True,
     )  # fmt: skip
     words = replace(made, word="uint32", result=index, source="words", first=False, last=True)
-    rows = RadixChunkScatter(1, index, index, index, source="rows", last=True, value_bytes=moved, positions=False, pointers=False)
+    rows = RadixChunkScatter(
+        1, index, index, index, source="rows", last=True, value_bytes=moved, positions=False, pointers=False, far=True
+    )
     return {
         "primitives/radix_count": RadixCount(tiles.work_group, index, index, tiles.bits, made.tile, 1),
         "primitives/radix_count:together": RadixCount(tiles.work_group, index, "uint32", tiles.bits, made.tile, 4),
@@ -275,7 +277,7 @@ def _of_radix_sort(device: Device, arithmetic: Arithmetic) -> dict[str, programs
         "primitives/radix_chunk_starts": RadixChunkStarts(1, index, "sum"),
         "primitives/radix_chunk_starts:scan": RadixChunkStarts(1, index, "scan"),
         "primitives/radix_chunk_scatter": rows,
-        "primitives/radix_chunk_scatter:highest": replace(rows, last=False, result="uint32", highest=True),
+        "primitives/radix_chunk_scatter:highest": replace(rows, last=False, result="uint32", highest=True, far=False),
         "primitives/radix_chunk_scatter:listed": replace(rows, source="positions", value_bytes=0),
         "primitives/radix_chunk_scatter:words": replace(rows, source="words", word="uint32", pointers=True),
     }

@@ -21,7 +21,7 @@ from clsparse_py.lowering import run
 from clsparse_py.matrix import Matrix
 from clsparse_py.memory import allocated
 from clsparse_py.primitives.permute import Moving
-from clsparse_py.primitives.radix_kernels import RadixChunkCount, RadixChunkScatter, RadixChunkStarts
+from clsparse_py.primitives.radix_kernels import AHEAD, RadixChunkCount, RadixChunkScatter, RadixChunkStarts
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
 
@@ -71,6 +71,10 @@ class BucketFinish(Moving):
     @override
     def name(self) -> str:
         return f"{super().name}_{self.word}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "ahead": AHEAD}
 
     @property
     @override

@@ -13,6 +13,7 @@ from clsparse_py.programs import Parameters
 from clsparse_py.records import dataclass
 
 __all__ = [
+    "AHEAD",
     "EXCHANGED",
     "MOVED_TYPES",
     "RadixChunkCount",
@@ -27,6 +28,8 @@ __all__ = [
 MOVED_TYPES = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "ulong2"}
 #: Entries that are exchanged at once, in bytes: all in parts where there are more.
 EXCHANGED = 1 << 15
+#: On CPU devices, entries between one that is moved and the one for whose place a cache line is asked.
+AHEAD = 48
 # Counts of adjacent tiles that a work-item adds up at a time.
 _COUNTS = 4
 
@@ -342,6 +345,8 @@ class RadixChunkScatter(_Chunked):
     ----------
     highest : bool
         Whether the digit is the key's highest, so that words keep what is below it in place of what is above.
+    far : bool
+        Whether digits are so many that cache lines are asked for before they are written to.
     """
 
     template = "primitives/radix_chunk_scatter"
@@ -354,12 +359,13 @@ class RadixChunkScatter(_Chunked):
     positions: bool
     pointers: bool
     highest: bool = False
+    far: bool = False
 
     @property
     @override
     def name(self) -> str:
         payload = f"_v{self.value_bytes}{'p' if self.positions else ''}" if self.value_bytes else ""
-        flags = {"last": self.last, "pointers": self.pointers, "highest": self.highest}
+        flags = {"last": self.last, "pointers": self.pointers, "highest": self.highest, "far": self.far}
         role = "_".join((self.source, *(flag for flag, is_set in flags.items() if is_set)))
         return f"radix_chunk_scatter_{role}{payload}_{self.word}_{self.result}_{self.index}_wg{self.work_group}"
 
@@ -379,6 +385,7 @@ class RadixChunkScatter(_Chunked):
             "value": _value(self.value_bytes, self.positions),
             "pointers": self.pointers,
             "highest": self.highest,
+            "ahead": AHEAD if self.far else 0,
         }
 
 

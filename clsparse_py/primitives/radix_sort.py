@@ -41,6 +41,8 @@ __all__ = ["Shape", "enqueue_radix_sort", "enqueue_sort_by_key", "radix_sort", "
 # Bits of a digit, at most: counters of a work-group stay in local memory, those of a chunk near a core's cache.
 _TILE_BITS = 11
 _CHUNK_BITS = 22
+# Digits of which chunks have too many for a line of each to stay in a core's nearest cache.
+_FAR_BITS = 10
 # Tiles of which each work-group adds up the counts, which saves a launch.
 _FEW_TILES = 4
 # Work-items that scan the counts of a digit.
@@ -240,6 +242,7 @@ def _chunked(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]) -> C
             each.value_bytes,
             each.positions,
             tells,
+            far=each.bits >= _FAR_BITS,
         )
     )
 

@@ -11,7 +11,7 @@ Index space   a work-item for each of n_chunks chunks of per_chunk adjacent entr
 Inputs        cursors: radix_chunk_starts' scan, used up. Entries come by `source`. "rows": as keys; the item of an entry
               is its row, and indptr has n_rows + 1 valid offsets. "items": as keys and items.
               "positions": as keys; the item of an entry is its position. "words": as words. With `highest` the digit is
-              the key's highest, and words keep what is below it
+              the key's highest, and words keep what is below it. With `ahead` lines are asked for before they are written to
 Local memory  none
 Result        stable, so deterministic
 </%doc>
@@ -28,6 +28,8 @@ Result        stable, so deterministic
     else:
         put = "word"
 %>
+#include "prefetch.cl"
+
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const ulong n, const ulong per_chunk, const ulong n_chunks, const uint shift, const uint bits, const ulong flip,
@@ -122,6 +124,15 @@ ${move(" " * 8)}\
 % endif
 }
 <%def name="move(indent)">\
+% if ahead:
+#ifdef HAS_PREFETCH
+${indent}const I soon = cursor[((words[k + ${ahead} < end ? k + ${ahead} : k] ^ flipped) >> shift) & mask];
+${indent}PREFETCH_TO_WRITE(sorted + soon)
+% if value:
+${indent}PREFETCH_TO_WRITE(sorted_values + soon)
+% endif
+#endif
+% endif
 ${indent}const ${word} word = words[k];
 ${indent}const I to = cursor[((word ^ flipped) >> shift) & mask]++;
 ${indent}sorted[to] = ${put};

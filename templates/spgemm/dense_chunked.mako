@@ -20,6 +20,7 @@ Local memory  none
 Result        deterministic: products of a column are added in the order of A's row
 </%doc>
 #include "spgemm.cl"
+#include "prefetch.cl"
 #include "unaligned.cl"
 % if listed:
 #include "listed_rows.cl"

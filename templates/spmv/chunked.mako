@@ -20,6 +20,7 @@ Result        deterministic: a row is summed in the order that the chunks and th
             yield width
 %>\
 #include "spmv.cl"
+#include "prefetch.cl"
 #include "unaligned.cl"
 #include "vectors.cl"
 

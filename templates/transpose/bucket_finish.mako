@@ -9,6 +9,8 @@ Inputs        words: entries of a bucket side by side, the column within the buc
 Local memory  none
 Result        stable, so deterministic
 </%doc>
+#include "prefetch.cl"
+
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const ulong n_buckets, const uint low, const uint row_bits, const ulong n_columns, global const I *restrict bounds,
@@ -36,6 +38,11 @@ void ${name}(
         out_indptr[n_columns] = (I)end;
     const W row_mask = ((W)1 << row_bits) - 1;
     for (ulong k = begin; k < end; ++k) {
+#ifdef HAS_PREFETCH
+        const I soon = next[words[k + ${ahead} < end ? k + ${ahead} : k] >> row_bits];
+        PREFETCH_TO_WRITE(rows + soon)
+        PREFETCH_TO_WRITE(out + soon)
+#endif
         const W word = words[k];
         const I to = next[word >> row_bits]++;
         rows[to] = (I)(word & row_mask);
