@@ -465,6 +465,7 @@ def _of_aggregation(device: Device, arithmetic: Arithmetic) -> dict[str, program
         "aggregation/begin": aggregation.Begin(group, index),
         "aggregation/choose": aggregation.Choose(group, index, False),
         "aggregation/choose:serial": aggregation.Choose(1, index, True),
+        "aggregation/dense_inverse": aggregation.DenseInverse(1, index, dtype),
         "aggregation/inverse": aggregation.Inverse(group, index, dtype),
         "aggregation/join": aggregation.Join(group, index, True),
         "aggregation/join:far": aggregation.Join(group, index, False),

@@ -14,8 +14,8 @@ from clsparse_py.records import dataclass
 from clsparse_py.structure import OfPhase, OfStructure
 
 __all__ = [
-    "Advance", "Begin", "Choose", "Inverse", "Join", "Nodes", "Norms", "Orthonormal", "Prolongator", "Roots", "Smoothing",
-    "Strength", "Tentative",
+    "Advance", "Begin", "Choose", "DenseInverse", "Inverse", "Join", "Nodes", "Norms", "Orthonormal", "Prolongator", "Roots",
+    "Smoothing", "Strength", "Tentative",
 ]  # fmt: skip
 
 #: Neighbours of a node whose aggregates are counted.
@@ -159,6 +159,13 @@ class Inverse(_OfNumbers):
     """Parameters of ``templates/aggregation/inverse.mako``."""
 
     template = "aggregation/inverse"
+
+
+@dataclass(frozen=True)
+class DenseInverse(_OfNumbers):
+    """Parameters of ``templates/aggregation/dense_inverse.mako``; the work-group is one work-item."""
+
+    template = "aggregation/dense_inverse"
 
 
 @dataclass(frozen=True)

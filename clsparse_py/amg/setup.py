@@ -43,6 +43,8 @@ _log = logging.getLogger(__name__)
 _OMEGA = 4 / 3
 #: How candidates are improved: on the finest level, as PyAMG does, but by Jacobi's method.
 _IMPROVED = (("jacobi", {"omega": 1.0, "iterations": 4}), None)
+#: Nodes that are inverted in less time than another level takes: of one unknown, and of several.
+_MAX_COARSE = (256, 100)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +62,8 @@ class Options:
         The gain of steps that smooth candidates, and how many.
     presmoother, postsmoother : list
         As the user gives them.
-    max_levels, max_coarse : int
+    max_levels : int
+    max_coarse : int or None
     """
 
     symmetry: str
@@ -70,7 +73,7 @@ class Options:
     presmoother: list[Any]
     postsmoother: list[Any]
     max_levels: int
-    max_coarse: int
+    max_coarse: int | None
 
     @classmethod
     def read(cls, symmetry: Any, named: dict[str, Any], smoothers: dict[str, Any], max_levels: Any, max_coarse: Any) -> Options:
@@ -83,8 +86,8 @@ class Options:
         """
         if symmetry not in ("hermitian", "symmetric"):
             raise ValueError(f"symmetry: must be 'hermitian' or 'symmetric', is {symmetry!r}")
-        max_levels, max_coarse = operator.index(max_levels), operator.index(max_coarse)
-        if max_levels < 1 or max_coarse < 1:
+        max_levels, max_coarse = operator.index(max_levels), None if max_coarse is None else operator.index(max_coarse)
+        if max_levels < 1 or (max_coarse is not None and max_coarse < 1):
             raise ValueError(f"max_levels, max_coarse: must be at least 1, are {max_levels} and {max_coarse}")
         readers: dict[str, Callable[[Any], Any]] = {"strength": _theta, "smooth": _omegas, "improve_candidates": _improvement}
         found: dict[str, list[Any]] = {
@@ -100,6 +103,11 @@ class Options:
         """Return an option that counts for a level."""
         given = getattr(self, name)
         return given[min(level, len(given) - 1)]
+
+    def is_coarse(self, level: Level) -> bool:
+        """Return whether a level has so few nodes that it is the coarsest."""
+        most = _MAX_COARSE[level.blocksize > 1] if self.max_coarse is None else self.max_coarse
+        return bool(level.A.shape[0] // level.blocksize <= most)
 
 
 class _Step:
@@ -166,7 +174,7 @@ def smoothed_aggregation_solver(
     postsmoother: Any = ("jacobi", {"omega": _OMEGA}),
     improve_candidates: Any = _IMPROVED,
     max_levels: int = 10,
-    max_coarse: int = 100,
+    max_coarse: int | None = None,
 ) -> MultilevelSolver:
     """Set up a multigrid hierarchy by smoothed aggregation, on the device.
 
@@ -196,8 +204,9 @@ def smoothed_aggregation_solver(
         steps to ``A B = 0``. By default four on the finest level. `MultilevelSolver.refresh` keeps the candidates.
     max_levels : int
         Levels at most.
-    max_coarse : int
-        Nodes below which a level is not coarsened: it is the coarsest, whose inverse the host makes once.
+    max_coarse : int, optional
+        Nodes up to which a level is not coarsened: it is the coarsest, whose inverse the host makes once. By default 256, or 100
+        of several unknowns.
 
     Returns
     -------
@@ -273,7 +282,7 @@ def levels_of(
         Returns what leads from a level, which has a number, to the next; None if it were no smaller.
     """
     levels, steps = [finest], list[Coarsening]()
-    while len(levels) < options.max_levels and levels[-1].A.shape[0] // levels[-1].blocksize > options.max_coarse:
+    while len(levels) < options.max_levels and not options.is_coarse(levels[-1]):
         step = step_of(levels[-1], len(levels) - 1, options)
         if step is None:
             break

@@ -9,17 +9,16 @@ from typing import Any
 
 import numpy as np
 import pyopencl as cl
-import scipy.linalg
 import scipy.sparse
 from pyopencl import array as cl_array
 from typing_extensions import override
 
 from clsparse_py import linalg
 from clsparse_py.amg import by_host
+from clsparse_py.amg.coarsest import inverse, inverse_values
 from clsparse_py.amg.cycles import CYCLES, Workspace
 from clsparse_py.amg.levels import Level
 from clsparse_py.base import on_device
-from clsparse_py.by_host import placed
 from clsparse_py.csr import csr_array
 from clsparse_py.device import in_order
 from clsparse_py.errors import BuildError
@@ -28,15 +27,10 @@ from clsparse_py.launch import Chain
 from clsparse_py.linalg.operators import DeviceOperator
 from clsparse_py.linalg.options import Options
 from clsparse_py.linalg.problem import solved
-from clsparse_py.matrix import Matrix, Sparse, Structure
+from clsparse_py.matrix import Matrix, Sparse
 from clsparse_py.placement import place_part, vector
 
-__all__ = ["MultilevelSolver", "Preconditioner", "cycle_named", "inverted"]
-
-#: Unknowns of the coarsest level at most, whose inverse is a dense matrix.
-_MAX_DENSE = 5000
-#: Times the spacing of numbers: how unlike its transposed the coarsest matrix may be by rounding, and how near to singular it is.
-_ROUNDING = 1000
+__all__ = ["MultilevelSolver", "Preconditioner", "cycle_named"]
 
 
 class MultilevelSolver:
@@ -66,11 +60,8 @@ class MultilevelSolver:
         self._coarse = self._inverse()
 
     def _inverse(self) -> Any:
-        """Return the inverse of the coarsest matrix, which the host makes, on the device."""
-        A = self.levels[-1].A
-        host = inverted(A.get())
-        indices, indptr, data = (placed(A.queue, "an inverse", part) for part in (host.indices, host.indptr, host.data))
-        return csr_array.assembled(Structure.canonical(A.queue, host.shape, indices, indptr), data)
+        """Return the inverse of the coarsest matrix."""
+        return inverse(self.levels[-1].A)
 
     def __repr__(self) -> str:
         nnz = [level.A.nnz for level in self.levels]
@@ -142,7 +133,7 @@ class MultilevelSolver:
             # The first values are the caller's.
             self.levels[0].A, self._is_own = A.assembled(A.structure, placed_values), True
         refreshed(self.levels)
-        _overwrite(self._coarse, placed(A.queue, "an inverse", inverted(self.levels[-1].A.get()).data))
+        _overwrite(self._coarse, inverse_values(self.levels[-1].A))
         self._workspaces = {key: space for key, space in self._workspaces.items() if space.follows()}
 
     def aspreconditioner(self, cycle: str = "V") -> DeviceOperator:
@@ -347,44 +338,6 @@ def _values_of(given: Any, A: csr_array) -> cl_array.Array:
 def _same(a: cl_array.Array, b: cl_array.Array) -> bool:
     """Return whether two arrays of integers are equal."""
     return a is b or bool(np.array_equal(a.get(), b.get()))
-
-
-def inverted(A: Any) -> Any:
-    """Return the inverse of a coarsest matrix, both of SciPy, with all its entries, zeros too.
-
-    Raises
-    ------
-    ValueError
-        It is too large, or has values that are not finite.
-    """
-    n = A.shape[0]
-    if n > _MAX_DENSE:
-        raise ValueError(f"A: the coarsest level has {n} unknowns, at most {_MAX_DENSE} are inverted; raise max_levels")
-    dense = A.toarray()
-    if not np.isfinite(dense).all():
-        raise ValueError("A: has values that are not finite, or too large")
-    found = _inverse(dense) if n else dense
-    columns = np.arange(n, dtype=np.int32)
-    pointers = n * np.arange(n + 1, dtype=np.int32)
-    return scipy.sparse.csr_array((found.ravel(), np.tile(columns, n), pointers), shape=(n, n))
-
-
-def _inverse(A: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return the pseudoinverse; of a matrix that is positive definite, far from singular, by Cholesky's factors."""
-    scale, eps = np.abs(A).max(), float(np.finfo(A.dtype).eps)
-    if np.abs(A - A.conj().T).max() <= _ROUNDING * eps * scale:
-        try:
-            factor = scipy.linalg.cho_factor(A, lower=True)
-        except np.linalg.LinAlgError:
-            pass
-        else:
-            # The square of their ratio is at most the condition number.
-            pivots = np.diagonal(factor[0]).real
-            if pivots.min() > np.sqrt(_ROUNDING * A.shape[0] * eps) * pivots.max():
-                found: np.ndarray[Any, Any] = scipy.linalg.cho_solve(factor, np.eye(*A.shape, dtype=A.dtype))
-                return found
-    pseudo: np.ndarray[Any, Any] = scipy.linalg.pinv(A)
-    return pseudo
 
 
 def _run(space: Workspace, commands: list[Callable[[], object]]) -> float:

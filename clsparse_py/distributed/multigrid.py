@@ -14,9 +14,10 @@ from clsparse_py.aggregation.aggregates import Aggregates, aggregates
 from clsparse_py.aggregation.graph import nodes_of, strong_entries
 from clsparse_py.aggregation.tentative import tentative_prolongator
 from clsparse_py.amg import by_host
+from clsparse_py.amg.coarsest import inverted
 from clsparse_py.amg.levels import Level
 from clsparse_py.amg.setup import Options, checked_candidates, improve, levels_of
-from clsparse_py.amg.solver import MultilevelSolver, Preconditioner, cycle_named, inverted
+from clsparse_py.amg.solver import MultilevelSolver, Preconditioner, cycle_named
 from clsparse_py.by_host import placed
 from clsparse_py.csr import csr_array as device_array
 from clsparse_py.device import in_order
