@@ -288,10 +288,10 @@ def spgemm_plan(
 
 
 def planned_product(A: MatrixT, B: Matrix) -> tuple[SpgemmPlan[MatrixT], MatrixT]:
-    """Return a plan and its first product, in the time of the product alone."""
+    """Return a plan and its first product, in the time of the product alone: memory is not counted, as for `spgemm`."""
     request = Request()
     A, B = _checked(A, B, request)
-    plan = SpgemmPlan(A, B, request, Workspace(memory_limit_of(describe(A.queue.device), None)), at_once=True)
+    plan = SpgemmPlan(A, B, request, at_once=True)
     return plan, plan.taken()
 
 
