@@ -747,3 +747,25 @@ def test_the_host_indexes_too(queue: cl.CommandQueue, plant: Callable[..., list[
         with pytest.raises(IndexError, match=r"^index out of range: \d+ of 40 are"):
             clsparse_py.csr_array(host[:20, :20], queue=queue)[key]
     assert {name.split("_")[0] for name in asked} >= {"indexing", "positions", "points"}
+
+
+def test_blocks_without_their_kernels(queue: cl.CommandQueue, plant: Callable[..., list[str]]) -> None:
+    asked, host = plant("^bsr_"), matrix().tobsr((3, 2))
+    host = scipy.sparse.bsr_array(
+        (np.vstack((host.data, host.data)), np.tile(host.indices, 2), 2 * host.indptr), shape=host.shape
+    )
+    host.data[::4] = 0
+    A, X = clsparse_py.bsr_array(host, queue=queue), np.arange(180, dtype=np.float32).reshape(60, 3)
+    B = A.copy()
+    B.sum_duplicates()
+    B.eliminate_zeros()
+    of_rows = A.tocsr()
+    assert of_rows.tobsr().blocksize == host.tocsr().tobsr().blocksize
+    for found, wanted in (
+        (A @ X, host @ X), (A @ X[:, 0], host @ X[:, 0]), ((A @ A.T).toarray(), (host @ host.T).toarray()),
+        (B.toarray(), host.toarray()), (of_rows.tobsr((2, 3)).toarray(), host.toarray()),
+        (A.sorted_indices().toarray(), host.toarray()),
+    ):  # fmt: skip
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-4)
+    named = {name.partition("_float32")[0].partition("_3x2")[0] for name in asked}
+    assert {"bsr_gather", "bsr_from_csr", "bsr_to_csr", "bsr_nonzero", "bsr_multiply"} <= named

@@ -11,7 +11,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyopencl as cl
-import scipy.sparse
 from pyopencl import array as cl_array
 
 from clsparse_py._spgemm import SpgemmPlan, spgemm_plan
@@ -181,7 +180,7 @@ def smoothed_aggregation_solver(
     Parameters
     ----------
     A : sparse array
-        n x n, Hermitian: of this package or of SciPy. Of a `bsr_array` of SciPy, the unknowns of a block are those of a node,
+        n x n, Hermitian: of this package or of SciPy. Of a `bsr_array`, the unknowns of a block are those of a node,
         which are aggregated together; the hierarchy itself is in CSR form. Of a `clsparse_py.distributed.csr_array`, whose rows
         and columns are divided alike, all levels are over the same ranks; a rank aggregates its own nodes.
     B : numpy.ndarray or pyopencl.array.Array, optional
@@ -389,7 +388,7 @@ def _omegas(given: Any) -> tuple[float, ...]:
 def _matrix(A: Any) -> tuple[csr_array, int]:
     """Return a matrix on the device, in canonical format and of inexact values, and how many unknowns a node has."""
     blocksize = 1
-    if scipy.sparse.issparse(A) and A.format == "bsr":
+    if getattr(A, "format", None) == "bsr":
         rows, columns = A.blocksize
         if rows != columns:
             raise ValueError(f"A: must have square blocks, has {rows} x {columns}")

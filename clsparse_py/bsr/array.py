@@ -408,10 +408,15 @@ class bsr_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
 
     # ---- products
 
+    @property
+    def has_kernels(self) -> bool:
+        """Whether products with dense operands have kernels for this size of blocks; others go by way of CSR."""
+        rows, columns = self.blocksize
+        return 1 < rows * columns <= MOST
+
     @override
     def _times(self, dense: Any) -> Any:
-        rows, columns = self.blocksize
-        if rows * columns == 1 or rows * columns > MOST:
+        if not self.has_kernels:
             return self._as_csr()._times(dense)
         self.require_valid()
         A: Any = self

@@ -18,6 +18,8 @@ __all__ = ["MOST", "Columns", "FromCsr", "Gather", "Multiply", "Nonzero", "Produ
 
 #: Entries of a block up to which the kernels of products, which name each of them, are built.
 MOST = 64
+#: Bytes of a block up to which lines are asked for ahead, and how many bytes ahead: longer ones are streams of their own.
+_SHORT, _AHEAD = 128, 1024
 #: Bytes of the longest vectors.
 _VECTOR = 32
 
@@ -82,7 +84,9 @@ class ProductChunked(_OfBlocks):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), **self._of_vectors(), "vectors": vectors_of(self.arithmetic, self.rows * self.columns)}
+        n, item = self.rows * self.columns, np.dtype(self.arithmetic.a).itemsize
+        ahead = _AHEAD // item if n * item <= _SHORT else 0
+        return {**super().arguments(), **self._of_vectors(), "vectors": vectors_of(self.arithmetic, n), "ahead": ahead}
 
 
 @dataclass(frozen=True)
@@ -202,7 +206,17 @@ class Multiply(_OfBlocks):
 
 
 @dataclass(frozen=True)
-class FromCsr(WithValues):
+class _OfValues(WithValues):
+    """Base of the records of kernels that take blocks of any size."""
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"bsr_{super().name}"
+
+
+@dataclass(frozen=True)
+class FromCsr(_OfValues):
     """Parameters of ``templates/bsr/from_csr.mako``. Phases are "count" and "fill".
 
     Attributes
@@ -217,7 +231,7 @@ class FromCsr(WithValues):
     @property
     @override
     def name(self) -> str:
-        return f"bsr_{super().name}_{self.phase}"
+        return f"{super().name}_{self.phase}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
@@ -225,7 +239,7 @@ class FromCsr(WithValues):
 
 
 @dataclass(frozen=True)
-class ToCsr(WithValues):
+class ToCsr(_OfValues):
     """Parameters of ``templates/bsr/to_csr.mako``. Phases are "pointers" and "entries"."""
 
     template = "bsr/to_csr"
@@ -235,7 +249,7 @@ class ToCsr(WithValues):
     @property
     @override
     def name(self) -> str:
-        return f"bsr_{super().name}_{self.phase}"
+        return f"{super().name}_{self.phase}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
@@ -243,7 +257,7 @@ class ToCsr(WithValues):
 
 
 @dataclass(frozen=True)
-class Gather(WithValues):
+class Gather(_OfValues):
     """Parameters of ``templates/bsr/gather.mako``.
 
     Attributes
@@ -259,7 +273,7 @@ class Gather(WithValues):
     @property
     @override
     def name(self) -> str:
-        return f"bsr_{super().name}_{self.way}"
+        return f"{super().name}_{self.way}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
@@ -267,7 +281,7 @@ class Gather(WithValues):
 
 
 @dataclass(frozen=True)
-class Nonzero(WithValues):
+class Nonzero(_OfValues):
     """Parameters of ``templates/bsr/nonzero.mako``."""
 
     template = "bsr/nonzero"

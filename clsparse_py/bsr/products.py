@@ -49,10 +49,21 @@ def _on_host(queue: cl.CommandQueue, blocks: cl_array.Array, structure: Structur
     return scipy.sparse.bsr_array(parts, shape=(n[0] * rows, n[1] * columns))
 
 
+def _dense_on_host(queue: cl.CommandQueue, x: cl_array.Array) -> np.ndarray[Any, Any]:
+    """Return a dense operand of any strides."""
+    item = x.dtype.itemsize
+    reach = [(length - 1) * step for length, step in zip(x.shape, x.strides, strict=True)] if x.size else [0]
+    first = x.offset + sum(min(each, 0) for each in reach)
+    n = (x.offset + sum(max(each, 0) for each in reach) - first) // item + 1
+    read = Chain(queue, x).read(x, n if x.size else 0, first // item)
+    return np.ndarray(x.shape, x.dtype, read, x.offset - first, x.strides)
+
+
 def _write(queue: cl.CommandQueue, target: cl_array.Array, values: np.ndarray[Any, Any]) -> None:
-    """Write values of the host to an array that begins its buffer."""
+    """Write values of the host to an array."""
     chain = Chain(queue, writes=(target,))
-    chain.copy(target, chain.sent(np.ascontiguousarray(values, target.dtype)), target.size)
+    begin = target.offset // target.dtype.itemsize
+    chain.copy(target, chain.sent(np.ascontiguousarray(values, target.dtype)), target.size, begin)
     chain.finish(target)
 
 
@@ -60,7 +71,7 @@ def _product_by_host(
     queue: cl.CommandQueue, blocks: cl_array.Array, structure: Structure, x: cl_array.Array, y: cl_array.Array
 ) -> None:
     """Do the work of `enqueue_product` by SciPy."""
-    _write(queue, y, _on_host(queue, blocks, structure) @ x.get(queue))
+    _write(queue, y, _on_host(queue, blocks, structure) @ _dense_on_host(queue, x))
 
 
 @or_by_host(_product_by_host)
@@ -84,25 +95,25 @@ def enqueue_product(
     parts = (_parts_of(structure, queue),) if Chain(queue).device.is_cpu else ()
     chain = Chain(queue, blocks, indices, indptr, x, *parts, writes=(y,))
     device, index, item = chain.device, indptr.dtype.type, x.dtype.itemsize
-    offset = np.uint64(x.offset // item)
+    offset, y_offset = np.uint64(x.offset // item), np.uint64(y.offset // y.dtype.itemsize)
     n_rows = structure.shape[0]
     n = parts[0].size - 1 if parts else n_rows
     operands = indptr, indices, blocks, x
     if x.ndim == 1 and (x.size < 2 or x.strides[0] == item):
         if parts:
             built, _ = chain.build(ProductChunked(1, arithmetic, device.portability.at_most(1), rows, columns))
-            chain.launch(built, n, index(n), *parts, *operands, offset, y)
+            chain.launch(built, n, index(n), *parts, *operands, offset, y, y_offset)
         else:
             built, taken = chain.build(Product.legal(device, arithmetic, rows, columns, indices.size / max(n_rows, 1)))
             teams = taken.work_group // (rows * taken.slices)
-            chain.launch(built, -(-n // teams), index(n), *operands, offset, y)
+            chain.launch(built, -(-n // teams), index(n), *operands, offset, y, y_offset)
     else:
         n_columns = 1 if x.ndim == 1 else x.shape[1]
         steps = [step // item for step in (*x.strides, item)[:2]]
         wide = Columns.legal(device, arithmetic, rows, columns, n_columns, adjacent=steps[1] == 1)
         built, of_columns = chain.build(wide)
         groups = n if parts else -(-n * n_columns // of_columns.work_group)
-        chain.launch(built, groups, index(n), np.uint32(n_columns), *map(np.int64, steps), offset, *parts, *operands, y)
+        chain.launch(built, groups, index(n), np.uint32(n_columns), *map(np.int64, steps), offset, *parts, *operands, y, y_offset)
     chain.finish(y)
 
 

@@ -16,6 +16,8 @@ from typing_extensions import override
 from clsparse_py._spmm import enqueue_spmm
 from clsparse_py._spmv import kept_plan
 from clsparse_py.base import SparseArray, on_device
+from clsparse_py.bsr import bsr_array
+from clsparse_py.bsr.products import enqueue_product
 from clsparse_py.by_host import placed
 from clsparse_py.device import in_order
 from clsparse_py.errors import BuildError
@@ -177,6 +179,10 @@ def _product(A: SparseArray, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Ap
     TypeError
         The array is complex, and the vectors are real.
     """
+    if isinstance(A, bsr_array) and A.has_kernels:
+        blocks = cast_to(A, dtype) if np.result_type(A.dtype, dtype) != dtype else A
+        blocks.require_valid()
+        return lambda x, y: enqueue_product(queue, blocks.data, blocks.structure, x, y)
     rows = _ready(A, dtype)
     plan = kept_plan(rows)
     refused = False

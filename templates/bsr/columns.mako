@@ -6,8 +6,8 @@ rows.
 Source        own
 Index space   `chunked`: n_parts work-items; else one for each block row and column, neighbours having neighbouring columns
 Inputs        part_row, if `chunked`: n_parts + 1, of partition.mako; entry (i, j) of X stands x_offset + i * x_row + j *
-              x_column values into its buffer, x_column being 1 if `width` is more; blocks of a row in any order, duplicates
-              allowed
+              x_column values into its buffer, Y y_offset into its, x_column being 1 if `width` is more; blocks of a row in any
+              order, duplicates allowed
 Local memory  none
 Result        deterministic: a row is summed in the order of its blocks; Y is C-contiguous
 </%doc>
@@ -36,7 +36,7 @@ UNALIGNED(${value}, ${width})
 % endfor
 % endfor
             }
-            global T *restrict target = y + row * ${rows} * n_columns + j;
+            global T *restrict target = y_base + y_offset + row * ${rows} * n_columns + j;
 % for r in range(rows):
 % if wide > 1:
             vstore${wide}(sum_${r}, 0, target + ${r} * (ulong)n_columns);
@@ -52,7 +52,7 @@ void ${name}(
     global const I *restrict part_row,
 % endif
     global const I *restrict indptr, global const I *restrict indices, global const A_VALUE *restrict data,
-    global const X_VALUE *restrict x_base, global T *restrict y)
+    global const X_VALUE *restrict x_base, global T *restrict y_base, const ulong y_offset)
 {
 % if chunked:
     const ulong part = get_global_id(0);

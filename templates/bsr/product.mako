@@ -4,8 +4,8 @@ to a work-group. A work-item sums a row of every `slices`-th block, so that neig
 
 Source        own; a work-item to a row of a block row as in Eberhardt and Hoemmen, IA3 2016
 Index space   ceil(n_rows / `teams`) work-groups
-Inputs        x begins x_offset values into its buffer; blocks of a row in any order, duplicates allowed; block rows may be
-              empty
+Inputs        x and y begin x_offset and y_offset values into their buffers; blocks of a row in any order, duplicates allowed;
+              block rows may be empty
 Local memory  a sum of each work-item, if there are several slices
 Result        deterministic: the sums of slices are added up as a tree
 </%doc>
@@ -17,7 +17,7 @@ Result        deterministic: the sums of slices are added up as a tree
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const I n_rows, global const I *restrict indptr, global const I *restrict indices, global const A_VALUE *restrict data,
-    global const X_VALUE *restrict x_base, const ulong x_offset, global T *restrict y)
+    global const X_VALUE *restrict x_base, const ulong x_offset, global T *restrict y_base, const ulong y_offset)
 {
 % if slices > 1:
     local T sums[${work_group}];
@@ -45,5 +45,5 @@ void ${name}(
         sums[me] = ADD(sums[me], sums[me + ${half * rows}]);
 % endfor
     if (row < n_rows && slice == 0)
-        y[row * ${rows} + r] = ${"sums[me]" if slices > 1 else "sum"};
+        y_base[y_offset + row * ${rows} + r] = ${"sums[me]" if slices > 1 else "sum"};
 }

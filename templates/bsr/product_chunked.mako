@@ -5,8 +5,8 @@ the order in which they are stored, by values of x in that order; at the end of 
 
 Source        own; register blocks as in Im and Yelick's SPARSITY
 Index space   n_parts work-items
-Inputs        part_row: n_parts + 1, of partition.mako; x begins x_offset values into its buffer; blocks of a row in any order,
-              duplicates allowed; block rows may be empty
+Inputs        part_row: n_parts + 1, of partition.mako; x and y begin x_offset and y_offset values into their buffers; blocks of
+              a row in any order, duplicates allowed; block rows may be empty
 Local memory  none
 Result        deterministic: a row is summed in the order of its blocks
 </%doc>
@@ -20,6 +20,9 @@ Result        deterministic: a row is summed in the order of its blocks
         return f"sum_{begin}" if width == 1 else f"sum_{begin}.s{entry - begin:x}"
 %>\
 #include "unaligned.cl"
+% if ahead:
+#include "prefetch.cl"
+% endif
 % for width in sorted({width for _, width in vectors if width > 1}):
 UNALIGNED(${value}, ${width})
 % endfor
@@ -27,12 +30,14 @@ UNALIGNED(${value}, ${width})
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const I n_parts, global const I *restrict part_row, global const I *restrict indptr, global const I *restrict indices,
-    global const A_VALUE *restrict data, global const X_VALUE *restrict x_base, const ulong x_offset, global T *restrict y)
+    global const A_VALUE *restrict data, global const X_VALUE *restrict x_base, const ulong x_offset,
+    global T *restrict y_base, const ulong y_offset)
 {
     const ulong part = get_global_id(0);
     if (part >= n_parts)
         return;
     global const X_VALUE *restrict x = x_base + x_offset;
+    global T *restrict y = y_base + y_offset;
     const ulong row_end = part_row[part + 1];
     ulong row = part_row[part], k = indptr[row];
     for (; row < row_end; ++row) {
@@ -42,6 +47,10 @@ void ${name}(
 % endfor
         for (; k < end; ++k) {
             global const A_VALUE *restrict block = data + k * ${rows * columns};
+% if ahead:
+            PREFETCH_LINE(block + ${ahead})
+            PREFETCH_LINE(indices + k + ${ahead // (rows * columns)})
+% endif
             global const X_VALUE *restrict of_block = x + (ulong)indices[k] * ${columns};
 % for c in range(columns):
             const T x_${c} = LOAD_X(of_block + ${c});

@@ -231,3 +231,16 @@ def test_parts(queue: cl.CommandQueue) -> None:
         B.resize(5, 6)
     with pytest.raises(ValueError, match=r"^axes: "):
         B.transpose((0, 1))
+
+
+def test_solvers_multiply_by_blocks(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    line = scipy.sparse.diags_array([-1.0, 2.5, -1.0], offsets=[-1, 0, 1], shape=(2100, 2100))
+    host = scipy.sparse.kron(line, [[2.0, 1.0], [1.0, 2.0]]).tobsr((2, 2)).astype(np.float32)
+    A, b = sp.bsr_array(host, queue=queue), np.ones(4200, np.float32)
+    ml = sp.amg.smoothed_aggregation_solver(A)
+    assert ml.levels[0].blocksize == 2
+    M = ml.aspreconditioner()
+    monkeypatch.setattr(bsr_array, "_as_csr", None)
+    x, info = sp.linalg.cg(A, b, rtol=1e-5, M=M)
+    assert info == 0
+    np.testing.assert_allclose(host @ x, b, atol=1e-2)
