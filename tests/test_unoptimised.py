@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from platforms import PLATFORMS
-from unoptimised import Choices
+from unoptimised import MOST, Choices
 
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.catalogue import catalogue
@@ -40,6 +40,15 @@ def test_each_choice_is_new_once(record: ProductKernel, other: dict[str, str]) -
     assert choices.has_new(scaled)
     # All of its choices were there, though not together.
     assert not choices.has_new(replace(scaled, arithmetic=arithmetic))
+
+
+def test_few_of_a_template_are_optimised() -> None:
+    choices, device = Choices(), describe(next(iter(PLATFORMS.values())))
+    names = ("float32", "float64", "int32", "int64", "uint8", "complex64")
+    records = [catalogue(device, Arithmetic(name, name))["adaptive"] for name in names]
+    found = [choices.has_new(each) for each in records]
+    assert found == [True] * MOST + [False] * (len(names) - MOST)
+    assert [choices.has_new(each) for each in records] == found
 
 
 def test_templates_are_apart(record: ProductKernel) -> None:

@@ -1,7 +1,8 @@
 """Kernels that compilers for CPUs build unoptimised in tests, in a quarter of the time: those that show them nothing new.
 
 A kernel is optimised if it is the first of its template, in this process, with one of its dtypes, its semiring, or another
-choice that is no number. Kernels that differ from those in sizes, or combine the same choices anew, are not.
+choice that is no number, up to `MOST` of a template. Kernels that differ from those in sizes, or combine the same choices anew,
+are not.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ from clsparse_py import programs
 from clsparse_py.device import describe
 from clsparse_py.programs import Parameters
 
-__all__ = ["Choices", "install"]
+__all__ = ["MOST", "Choices", "install"]
+
+#: Kernels of a template that are optimised, at most: templates of elementwise operations have a hundred choices.
+MOST = 4
 
 
 class Choices:
@@ -25,16 +29,17 @@ class Choices:
 
     def __init__(self) -> None:
         self._seen: dict[str, set[tuple[str, object]]] = {}
-        self._with_new: set[Parameters] = set()
+        self._with_new: dict[str, set[Parameters]] = {}
 
     def has_new(self, parameters: Parameters) -> bool:
-        """Return whether a record is the first of its template with one of its choices; the same whenever it is asked for."""
+        """Return whether a record is among the first of its template with one of its choices; the same whenever it is asked."""
         seen = self._seen.setdefault(parameters.template, set())
+        with_new = self._with_new.setdefault(parameters.template, set())
         new = {*_choices(parameters)} - seen
-        if new:
+        if new and len(with_new) < MOST:
             seen |= new
-            self._with_new.add(parameters)
-        return parameters in self._with_new
+            with_new.add(parameters)
+        return parameters in with_new
 
 
 def _choices(record: object, field: str = "") -> Iterator[tuple[str, object]]:
