@@ -397,7 +397,7 @@ def main() -> None:
     cases += construct_cases(axes.dtypes)
     cases += bsr_cases(axes.dtypes)
     cases += indexing_cases(axes.dtypes[:2] if simulated else axes.dtypes)
-    cases += krylov_cases(axes.dtypes)
+    cases += krylov_cases(axes.dtypes, simulated=simulated)
     cases += amg_cases(axes.dtypes, simulated=simulated)
     cases += mask_cases(axes.dtypes)
     cases += graph_cases(axes.dtypes)
