@@ -88,7 +88,7 @@ def inner() -> Operands:
 
 CASES: dict[str, Callable[[], sp.csr_array | Operands]] = {
     "grid": lambda: grid(60),
-    "ones": lambda: ones(120),
+    "ones": lambda: ones(64),
     "powers": lambda: powers(1000),
     "one-long-row": one_long_row,
     "wide": lambda: wide(3_000_000),
@@ -181,7 +181,7 @@ def test_a_limit_is_kept_or_what_is_needed_is_said(
 def hypersparse(long: int) -> sp.csr_array:
     """Return a matrix hardly a row of which has entries; so many are long."""
     rng = np.random.default_rng(9)
-    lengths = np.zeros(400_000, int)
+    lengths = np.zeros(100_000, int)
     some = rng.choice(lengths.size, 1200, replace=False)
     lengths[some], lengths[some[:long]] = 1, 40
     return rows_of(lengths, 2000, rng, np.float32)
@@ -208,7 +208,7 @@ def test_rows_without_entries_take_little(
             C = spgemm(left, right, method=method)
         assert_same(C, wanted)
         assert C.indptr.dtype == max(left.indptr.dtype, right.indptr.dtype)
-        assert allocations.peak(C) <= 2 * bytes_of(left, right, C) + (1 << 20), method
+        assert allocations.peak(C) <= 2 * bytes_of(left, right, C) + (1 << 18), method
 
 
 @pytest.mark.parametrize("device", DEVICES, ids="-".join)
@@ -326,15 +326,15 @@ def test_copies_count_where_nothing_is_multiplied(queue: cl.CommandQueue) -> Non
     assert spgemm(left, right, memory_limit=least).nnz == 0
 
 
-def test_dense_ones_of_600_rows(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dense_ones_of_300_rows(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each worker has an accumulator: they are as many as the limit holds."""
-    left, right = placed(queue, *(ones(600),) * 2)
+    left, right = placed(queue, *(ones(300),) * 2)
     for limit in (10**5, 10**6):
         with counted(monkeypatch) as allocations:
             C = spgemm(left, right, memory_limit=limit)
         assert 0 < allocations.peak(C) <= limit
-        assert C.nnz == 360_000
-        np.testing.assert_array_equal(C.data.get(), np.full(360_000, 600, np.float32))
+        assert C.nnz == 90_000
+        np.testing.assert_array_equal(C.data.get(), np.full(90_000, 300, np.float32))
 
 
 def test_many_columns_with_few_entries(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
