@@ -36,7 +36,6 @@ from clsparse_py.functions import (
     block_array,
     block_diag,
     diags_array,
-    expand_dims,
     eye_array,
     find,
     get_index_dtype,
@@ -44,19 +43,16 @@ from clsparse_py.functions import (
     issparse,
     kron,
     kronsum,
-    load_npz,
-    permute_dims,
     random_array,
     safely_cast_index_arrays,
-    save_npz,
     sparray,
-    swapaxes,
     tril,
     triu,
     vstack,
 )
 from clsparse_py.legacy import __getattr__ as __getattr__
-from clsparse_py.memory import free_memory, memory_info, record_use
+from clsparse_py.memory import free_memory, memory_info
+from clsparse_py.order import record_use
 from clsparse_py.semiring import Semiring, max_times, min_plus, or_and, plus_pair, plus_times
 
 if TYPE_CHECKING:
@@ -65,6 +61,8 @@ if TYPE_CHECKING:
     from clsparse_py._sddmm import sddmm
     from clsparse_py._warmup import warmup
     from clsparse_py.bsr import bsr_array
+    from clsparse_py.functions.axes import expand_dims, permute_dims, swapaxes
+    from clsparse_py.functions.npz import load_npz, save_npz
 del TYPE_CHECKING
 
 __version__ = "0.1.0"

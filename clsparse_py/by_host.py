@@ -14,7 +14,8 @@ from pyopencl import array as cl_array
 from clsparse_py import refusals
 from clsparse_py.device import describe
 from clsparse_py.errors import BuildError
-from clsparse_py.memory import allocated, arena_of, submit
+from clsparse_py.memory import allocated, submit
+from clsparse_py.pool import arena_of
 
 __all__ = ["or_by_host", "placed", "refused_of"]
 

@@ -20,7 +20,7 @@ import pyopencl as cl
 from clsparse_py import cache, programs, refusals, runtimes, sources, trial
 from clsparse_py.errors import NoDeviceError
 from clsparse_py.forked import use_device
-from clsparse_py.memory import side_queue
+from clsparse_py.pool import side_queue
 from clsparse_py.records import dataclass
 
 __all__ = ["RESERVED", "Device", "Portability", "choose_device", "default_queue", "describe", "devices", "in_order", "unusable"]

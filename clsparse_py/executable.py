@@ -14,7 +14,9 @@ from pyopencl import array as cl_array
 from typing_extensions import Self
 
 from clsparse_py.forked import is_forked, use_device
-from clsparse_py.memory import Arena, Pool, arena_of, array_of, forget_ended, note_use, submit, unordered
+from clsparse_py.memory import array_of, submit
+from clsparse_py.order import forget_ended, note_use, unordered
+from clsparse_py.pool import Arena, Pool, arena_of
 from clsparse_py.programs import Built
 from clsparse_py.transfer import Waits
 

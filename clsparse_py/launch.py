@@ -14,7 +14,9 @@ from pyopencl import array as cl_array
 
 from clsparse_py import programs
 from clsparse_py.device import Device, describe
-from clsparse_py.memory import allocated, arena_of, array_of, note_use, note_written, side_queue, submit, unordered
+from clsparse_py.memory import allocated, array_of, submit
+from clsparse_py.order import note_use, note_written, unordered
+from clsparse_py.pool import arena_of, side_queue
 from clsparse_py.transfer import from_host, in_place, pending
 from clsparse_py.workspace import current
 

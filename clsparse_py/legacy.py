@@ -10,7 +10,16 @@ __all__ = ["__getattr__"]
 #: Modules that are loaded when they are asked for.
 _LATER = ("amg", "csgraph", "distributed", "graph", "io", "linalg")
 #: Functions and classes whose modules are, too.
-_FUNCTIONS = {"bsr_array": "clsparse_py.bsr", "sddmm": "clsparse_py._sddmm", "warmup": "clsparse_py._warmup"}
+_FUNCTIONS = {
+    "bsr_array": "clsparse_py.bsr",
+    "expand_dims": "clsparse_py.functions.axes",
+    "load_npz": "clsparse_py.functions.npz",
+    "permute_dims": "clsparse_py.functions.axes",
+    "save_npz": "clsparse_py.functions.npz",
+    "sddmm": "clsparse_py._sddmm",
+    "swapaxes": "clsparse_py.functions.axes",
+    "warmup": "clsparse_py._warmup",
+}
 #: What each older name of `scipy.sparse` is today, with arguments if these are others.
 _TODAY = {
     "bmat": "block_array",

@@ -11,7 +11,9 @@ from pyopencl import array as cl_array
 from clsparse_py.device import describe
 from clsparse_py.device_array import DeviceArray
 from clsparse_py.forked import is_forked, use_device
-from clsparse_py.memory import allocated, arena_of, forget_ended, on_host_memory, submit, uses_before_writing
+from clsparse_py.memory import allocated, on_host_memory, submit
+from clsparse_py.order import forget_ended, uses_before_writing
+from clsparse_py.pool import arena_of
 
 __all__ = ["Waits", "contexts_match", "fetched", "from_host", "in_place", "on_host", "pending", "to_host"]
 

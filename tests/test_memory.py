@@ -15,6 +15,9 @@ from pyopencl import array as cl_array
 from clsparse_py import csr_array, free_memory, memory, memory_info, programs, record_use, spgemm, spmv, transpose
 from clsparse_py.executable import Executable
 from clsparse_py.launch import Chain
+from clsparse_py.order import _MAX_EVENTS, uses_before_writing
+from clsparse_py.pool import _block_size, arena_of
+from clsparse_py.uses import _MAX_USES
 
 pytestmark = pytest.mark.any_platform
 
@@ -95,9 +98,9 @@ def test_memory_is_used_again_at_once(own: cl.CommandQueue, gate: cl.UserEvent) 
 
 @pytest.mark.parametrize("n_bytes", [1, 255, 257, 4096, 4097, 100_000, (1 << 20) + 1, 3_000_000])
 def test_blocks_waste_an_eighth_at_most(n_bytes: int) -> None:
-    size = memory._block_size(n_bytes)
+    size = _block_size(n_bytes)
     assert n_bytes <= size <= max(n_bytes * 1.125, -(-n_bytes // 256) * 256)
-    assert memory._block_size(size) == size
+    assert _block_size(size) == size
 
 
 def test_views_and_parts_keep_their_memory(own: cl.CommandQueue) -> None:
@@ -157,7 +160,7 @@ def test_arrays_larger_than_the_device_are_refused_at_once(own: cl.CommandQueue,
     """Some drivers have memory for all, and find out when a kernel uses it (quirk 17)."""
     small, large = (10, np.dtype(np.int32)), (1000, np.dtype(np.float32))
     assert [each.size for each in memory.allocated_each(own, "three", (small, large, (0, large[1])))] == [10, 1000, 0]
-    monkeypatch.setattr(memory.arena_of(own).pool, "device_bytes", 3999)
+    monkeypatch.setattr(arena_of(own).pool, "device_bytes", 3999)
     with pytest.raises(MemoryError, match=r"^three: 1,000 entries of float32 need 4,000 bytes; .* has 3,999 in all"):
         memory.allocated_each(own, "three", (small, large))
 
@@ -211,7 +214,7 @@ def test_a_part_of_a_buffer_that_was_let_go_has_uses(own: cl.CommandQueue, other
     part = cl.Buffer(own.context, cl.mem_flags.READ_WRITE, 8192).get_sub_region(4096, 4096)
     array = cl_array.Array(own, 1024, np.float32, data=part)
     record_use(array, other)
-    memory.uses_before_writing(own, array)
+    uses_before_writing(own, array)
 
 
 def test_record_use_refuses_what_it_cannot_record(own: cl.CommandQueue) -> None:
@@ -258,12 +261,12 @@ def test_many_uses_are_put_together(unordered: cl.CommandQueue, gate: cl.UserEve
     held = new(unordered)
     held.add_event(cl.enqueue_marker(unordered, wait_for=[gate]))
     results = [spmv(A, X, out=held) for _ in range(100)]
-    uses = memory.uses_before_writing(unordered, X)
-    assert 0 < len(uses) <= memory._MAX_USES
+    uses = uses_before_writing(unordered, X)
+    assert 0 < len(uses) <= _MAX_USES
     opened(gate)
     unordered.finish()
     np.testing.assert_array_equal(results[-1].get(), 2)
-    assert not memory.uses_before_writing(unordered, X)
+    assert not uses_before_writing(unordered, X)
 
 
 def test_views_and_aliases_learn_of_what_is_written(own: cl.CommandQueue, other: cl.CommandQueue, gate: cl.UserEvent) -> None:
@@ -274,7 +277,7 @@ def test_views_and_aliases_learn_of_what_is_written(own: cl.CommandQueue, other:
     cl.enqueue_barrier(own, wait_for=[gate])
     spmv(A, x, out=y)
     assert view.events is y.events
-    assert len(y.events) <= memory._MAX_EVENTS
+    assert len(y.events) <= _MAX_EVENTS
     doubled = B @ alias  # on the other queue, after it
     opened(gate)
     np.testing.assert_array_equal(doubled.get(), 2)
@@ -305,7 +308,7 @@ def test_what_another_queue_used_is_forgotten_once_it_has_ended(
     runs.clear()
     np.testing.assert_array_equal((A @ x).get(), 1)
     assert not runs
-    assert not memory.arena_of(own).pool.uses
+    assert not arena_of(own).pool.uses
 
 
 # ---- what is kept
@@ -382,7 +385,7 @@ def test_a_queue_takes_its_memory_along(own: cl.CommandQueue) -> None:
     kept = new(first, 1 << 18)
     del kept
     assert memory_info(second).pooled == (1 << 20) + (1 << 18)
-    arena = weakref.ref(memory.arena_of(first))
+    arena = weakref.ref(arena_of(first))
     left.queue = None
     del first
     gc.collect()
@@ -402,7 +405,7 @@ def test_contexts_are_let_go(queue: cl.CommandQueue) -> None:
         y = A @ cl_array.to_device(own, np.ones(300, np.float32))
         products = A @ A, A.T, transpose(A), spgemm(A, A)
         own.finish()
-        pool = weakref.ref(memory.arena_of(own).pool)
+        pool = weakref.ref(arena_of(own).pool)
         watched, handle = weakref.ref(own.context), context.int_ptr
         assert any(key[0] == handle for key in programs._built)
         del A, y, products, own, context

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from pyopencl import array as cl_array
 
 import clsparse_py
-from clsparse_py import coo_array, csr_array, free_memory, memory, memory_info, primitives
+from clsparse_py import coo_array, csr_array, free_memory, memory_info, pool, primitives
 
 pytestmark = pytest.mark.any_platform
 
@@ -126,7 +126,7 @@ class Fails:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
         self.nth, self.once, self.seen = 0, True, 0
-        places = [(memory, "_create")] if what == "allocation" else [(cl, name) for name in COMMANDS]
+        places = [(pool, "_create")] if what == "allocation" else [(cl, name) for name in COMMANDS]
         for owner, name in places:
             monkeypatch.setattr(owner, name, self.counted(getattr(owner, name)))
 

@@ -12,7 +12,7 @@ import pyopencl as cl
 import pytest
 import scipy.sparse as sp
 
-from clsparse_py import csr_array, memory, spmv, zero_copy
+from clsparse_py import csr_array, memory, pool, spmv, zero_copy
 from clsparse_py.device import describe
 
 NAMES = ("data", "indices", "indptr")
@@ -44,13 +44,13 @@ def writable(matrix: Any) -> list[bool]:
 def requested(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, np.ndarray | None]]:
     """Every request that goes through the one door to memory: its bytes, and the host's memory that it is on or copied from."""
     seen: list[tuple[int, np.ndarray | None]] = []
-    create = memory._create
+    create = pool._create
 
     def counted(context: cl.Context, n_bytes: int, host: np.ndarray | None = None, flags: int = 0) -> cl.Buffer:
         seen.append((n_bytes, host))
         return create(context, n_bytes, host, flags)
 
-    monkeypatch.setattr(memory, "_create", counted)
+    monkeypatch.setattr(pool, "_create", counted)
     return seen
 
 

@@ -20,7 +20,8 @@ from clsparse_py.errors import BuildError
 from clsparse_py.executable import Executable, Launch
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix
-from clsparse_py.memory import allocated, note_written
+from clsparse_py.memory import allocated
+from clsparse_py.order import note_written
 from clsparse_py.records import dataclass
 from clsparse_py.semiring import Semiring
 from clsparse_py.set_once import SetOnce

@@ -15,8 +15,8 @@ from clsparse_py.convert import converted
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix
-from clsparse_py.memory import note_written
 from clsparse_py.operands import check_matrix, check_scale, dense_operand, result_for
+from clsparse_py.order import note_written
 from clsparse_py.semiring import Semiring, plus_times
 
 if TYPE_CHECKING:

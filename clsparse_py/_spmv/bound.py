@@ -6,7 +6,7 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py.executable import Executable
-from clsparse_py.memory import note_written
+from clsparse_py.order import note_written
 
 __all__ = ["BoundProduct"]
 

@@ -22,8 +22,8 @@ from clsparse_py.device import Device, describe, in_order
 from clsparse_py.errors import BuildError
 from clsparse_py.executable import Executable
 from clsparse_py.matrix import Matrix
-from clsparse_py.memory import note_written
 from clsparse_py.operands import check_matrix, check_scale, dense_operand, result_for
+from clsparse_py.order import note_written
 from clsparse_py.programs import Built
 from clsparse_py.semiring import Semiring, plus_times
 from clsparse_py.set_once import SetOnce

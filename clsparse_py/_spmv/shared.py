@@ -22,8 +22,9 @@ from clsparse_py.convert import converted
 from clsparse_py.device import describe
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix, Structure
-from clsparse_py.memory import allocated, array_of, note_written
+from clsparse_py.memory import allocated, array_of
 from clsparse_py.operands import check_matrix, check_scale, dense_operand, result_for
+from clsparse_py.order import note_written
 from clsparse_py.primitives.permute import enqueue_permute
 from clsparse_py.records import dataclass
 from clsparse_py.semiring import Semiring, plus_times

@@ -18,7 +18,8 @@ from clsparse_py._spmv.division import Speed
 from clsparse_py._spmv.plan import SpmvPlan
 from clsparse_py.device import describe
 from clsparse_py.matrix import Matrix, Structure
-from clsparse_py.memory import allocated, free_memory, note_written
+from clsparse_py.memory import allocated, free_memory
+from clsparse_py.order import note_written
 from clsparse_py.structure import Facts
 from clsparse_py.transfer import from_host, on_host, to_host
 

@@ -17,7 +17,8 @@ from clsparse_py.distributed.communicator import Communicator
 from clsparse_py.distributed.division import Division
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
-from clsparse_py.memory import allocated, pinned, side_queue, submit
+from clsparse_py.memory import allocated, pinned, submit
+from clsparse_py.pool import side_queue
 from clsparse_py.primitives.permute import enqueue_permute
 
 __all__ = ["Halo"]

@@ -23,7 +23,8 @@ from clsparse_py.launch import Chain
 from clsparse_py.linalg.operators import DeviceOperator, applied, cast_to, is_function
 from clsparse_py.linalg.options import Options
 from clsparse_py.linalg.problem import Divided, Problem, copied, dtype_of_solution
-from clsparse_py.memory import allocated, note_written
+from clsparse_py.memory import allocated
+from clsparse_py.order import note_written
 from clsparse_py.transfer import fetched
 
 __all__ = ["DividedOperator", "DividedProblem", "by_blocks", "own_part", "require_square"]

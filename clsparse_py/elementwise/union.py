@@ -22,7 +22,8 @@ from clsparse_py.errors import DtypeError
 from clsparse_py.index_types import index_for
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix, MatrixT, Structure
-from clsparse_py.memory import allocated, allocated_each, arena_of, array_of, scratch
+from clsparse_py.memory import allocated, allocated_each, array_of, scratch
+from clsparse_py.pool import arena_of
 from clsparse_py.primitives.either_way import either_way
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.programs import Built, note_asked

@@ -1,13 +1,11 @@
-"""The functions around sparse arrays, under SciPy's names; results are on the device."""
+"""The functions around sparse arrays, under SciPy's names; results are on the device. `axes` and `npz` are loaded late."""
 
 from __future__ import annotations
 
-from clsparse_py.functions.axes import expand_dims, permute_dims, swapaxes
 from clsparse_py.functions.diagonals import diags_array, eye_array
 from clsparse_py.functions.index_types import get_index_dtype, safely_cast_index_arrays
 from clsparse_py.functions.kinds import issparse, sparray
 from clsparse_py.functions.kronecker import kron, kronsum
-from clsparse_py.functions.npz import load_npz, save_npz
 from clsparse_py.functions.sampling import random_array
 from clsparse_py.functions.stacking import block_array, block_diag, hstack, vstack
 from clsparse_py.functions.triangles import find, tril, triu
@@ -16,7 +14,6 @@ __all__ = [
     "block_array",
     "block_diag",
     "diags_array",
-    "expand_dims",
     "eye_array",
     "find",
     "get_index_dtype",
@@ -24,13 +21,9 @@ __all__ = [
     "issparse",
     "kron",
     "kronsum",
-    "load_npz",
-    "permute_dims",
     "random_array",
     "safely_cast_index_arrays",
-    "save_npz",
     "sparray",
-    "swapaxes",
     "tril",
     "triu",
     "vstack",

@@ -13,7 +13,8 @@ from pyopencl import array as cl_array
 from clsparse_py.krylov.sweep import AllSum, Bound, Layout, Pass, Sweeps
 from clsparse_py.krylov.system import Apply
 from clsparse_py.launch import Chain
-from clsparse_py.memory import side_queue, submit
+from clsparse_py.memory import submit
+from clsparse_py.pool import side_queue
 
 __all__ = ["LAYOUT", "PASSES", "START", "Basis"]
 

@@ -11,7 +11,8 @@ import pyopencl as cl
 
 from clsparse_py.krylov.sweep import Sweeps
 from clsparse_py.krylov.system import Iterated
-from clsparse_py.memory import side_queue, submit
+from clsparse_py.memory import submit
+from clsparse_py.pool import side_queue
 
 __all__ = ["Iteration", "Watch", "iterate"]
 

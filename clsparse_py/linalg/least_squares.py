@@ -21,7 +21,8 @@ from clsparse_py.krylov.system import LeastSquares
 from clsparse_py.launch import Chain
 from clsparse_py.linalg.operators import adjoint_applied, applied
 from clsparse_py.linalg.problem import copied, dtype_of_solution, place_of_solution, right_side
-from clsparse_py.memory import allocated, note_written
+from clsparse_py.memory import allocated
+from clsparse_py.order import note_written
 from clsparse_py.transfer import fetched
 
 __all__ = ["lsmr", "lsqr"]

@@ -26,7 +26,8 @@ from clsparse_py.krylov.system import System
 from clsparse_py.launch import Chain
 from clsparse_py.linalg.operators import applied, held, is_function
 from clsparse_py.linalg.options import Options
-from clsparse_py.memory import allocated, note_written
+from clsparse_py.memory import allocated
+from clsparse_py.order import note_written
 from clsparse_py.transfer import fetched
 
 if TYPE_CHECKING:

@@ -23,8 +23,9 @@ from clsparse_py.elementwise.values import scaled
 from clsparse_py.errors import DtypeError
 from clsparse_py.launch import Chain, spread
 from clsparse_py.matrix import Matrix
-from clsparse_py.memory import allocated, arena_of
+from clsparse_py.memory import allocated
 from clsparse_py.placement import value_dtype
+from clsparse_py.pool import arena_of
 from clsparse_py.primitives.segmented import enqueue_segmented_sum
 from clsparse_py.records import dataclass
 from clsparse_py.reductions.axes import axis_of, longest_row

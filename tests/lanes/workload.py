@@ -42,7 +42,7 @@ from transpose_cases import transpose_cases
 from values import INDEX_TYPES, numbers, same
 
 import clsparse_py
-from clsparse_py import csr_array, describe, memory, programs, semiring, spmm, spmv, spmv_plan
+from clsparse_py import csr_array, describe, pool, programs, semiring, spmm, spmv, spmv_plan
 from clsparse_py._spmm import plan as spmm_of_plans
 from clsparse_py._spmm.choose import Shape
 from clsparse_py._spmm.choose import choose as choose_shape
@@ -346,7 +346,7 @@ def make_writes_visible() -> None:
     of a buffer initialises other bytes than its own: so the whole buffer is written. Filling a buffer initialises nothing: so it
     is written too.
     """
-    make, create, copy = cl_array.Array.__init__, memory._create, cl.enqueue_copy
+    make, create, copy = cl_array.Array.__init__, pool._create, cl.enqueue_copy
     kept: list[Any] = []
 
     def made(self: cl_array.Array, *args: Any, **named: Any) -> None:
@@ -373,7 +373,7 @@ def make_writes_visible() -> None:
         whole[begin : begin + size] = np.resize(np.frombuffer(pattern, np.uint8), size)
         return copy(queue, to, whole)
 
-    cl_array.Array.__init__, memory._create, cl.enqueue_copy, cl.enqueue_fill_buffer = made, created, copied, filled
+    cl_array.Array.__init__, pool._create, cl.enqueue_copy, cl.enqueue_fill_buffer = made, created, copied, filled
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pyopencl as cl
 import pytest
 
-from clsparse_py.memory import Arena
+from clsparse_py.pool import Arena
 
 __all__ = ["Allocations", "counted"]
 

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from problems import assert_product, device_matrix, pattern_product, random_matrix
 from pyopencl import array as cl_array
 
-from clsparse_py import csr_array, free_memory, memory, memory_info, min_plus, plus_times, spgemm, spgemm_plan
+from clsparse_py import csr_array, free_memory, memory_info, min_plus, plus_times, pool, spgemm, spgemm_plan
 from clsparse_py._spgemm import METHODS, fill
 from clsparse_py.semiring import SEMIRINGS
 
@@ -232,7 +232,7 @@ def test_allocation_of_the_workspace_fails(
     spgemm(left, right, method=method)
     state = {"left": 0}
 
-    given = memory._create
+    given = pool._create
 
     def create(*arguments: Any) -> cl.Buffer:
         if state["left"] == 0:
@@ -243,7 +243,7 @@ def test_allocation_of_the_workspace_fails(
     messages: list[str] = []
     C = None
     with monkeypatch.context() as patch:
-        patch.setattr(memory, "_create", create)
+        patch.setattr(pool, "_create", create)
         while C is None and len(messages) < 100:
             free_memory(queue)
             state["left"] = len(messages)

@@ -1,0 +1,88 @@
+"""Blocks of device memory, and the buffers by which arrays have them: a block goes back to its pool with its last buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pyopencl as cl
+
+from clsparse_py.forked import is_forked
+
+if TYPE_CHECKING:
+    from clsparse_py.pool import Arena
+
+__all__ = ["Block", "Lent", "lent", "wholes"]
+
+_MAPPED = cl.mem_info.MAP_COUNT
+
+
+class Block:
+    """A piece of device memory, either lent to an array or operation, or idle in its arena."""
+
+    __slots__ = ("arena", "buffer", "idle_since", "pointer", "pool", "size")
+
+    def __init__(self, arena: Arena, buffer: cl.Buffer, size: int) -> None:
+        self.buffer, self.size, self.pointer = buffer, size, buffer.int_ptr
+        self.pool, self.arena = arena.pool, arena.itself
+        self.idle_since: int | None = None
+
+    def __del__(self) -> None:
+        self.pool.gone.append((self.size, self.idle_since is not None))
+
+
+#: The block behind each lent buffer, by the identity of the buffer object.
+lent: dict[int, Block] = {}
+#: The whole of each sub-buffer, by the identity of the sub-buffer.
+wholes: dict[int, cl.Buffer] = {}
+#: Buffers that a forked child let go: the driver, whose threads are not in the child, is not asked to release them (quirk 19).
+_unreleased: list[cl.Buffer] = []
+
+
+class Lent(cl.Buffer):
+    """The buffer of a block, for as long as an array or a view has it."""
+
+    # PyOpenCL's buffers have no weak references: only a class with a `__del__` of its own learns when one is let go. An object
+    # made from a handle is given this class in place of `cl.Buffer`, so the class must not have attributes.
+    __slots__ = ()
+
+    def get_sub_region(self, origin: int, size: int, flags: int = 0) -> cl.Buffer:
+        """Return a part of the memory, which keeps the whole."""
+        return _kept_with(self, super().get_sub_region(origin, size, flags))
+
+    def __getitem__(self, part: slice) -> cl.Buffer:
+        return _kept_with(self, super().__getitem__(part))
+
+    def release(self) -> None:
+        """Let go of the memory before the object goes."""
+        self.__del__()
+        super().release()
+
+    def __del__(self, blocks: dict[int, Block] = lent, forked: Callable[[], bool] = is_forked) -> None:
+        if forked():
+            _unreleased.append(self)
+            return
+        block = blocks.pop(id(self), None)
+        # Memory that is mapped to the host may be read there after the array has gone: the mapping keeps it, not the pool.
+        if block is not None and not self.get_info(_MAPPED):
+            pool = block.pool
+            pool.returned.append(block)
+            pool.settle(False)
+
+
+class _Part(cl.Buffer):
+    """A sub-buffer of lent memory."""
+
+    __slots__ = ()
+
+    def __del__(self, wholes: dict[int, cl.Buffer] = wholes, forked: Callable[[], bool] = is_forked) -> None:
+        if forked():
+            _unreleased.append(self)
+            return
+        wholes.pop(id(self), None)
+
+
+def _kept_with(whole: cl.Buffer, part: cl.Buffer) -> cl.Buffer:
+    part.__class__ = _Part
+    wholes[id(part)] = whole
+    return part
