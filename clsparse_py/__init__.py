@@ -41,8 +41,6 @@ from clsparse_py.functions import (
     get_index_dtype,
     hstack,
     issparse,
-    kron,
-    kronsum,
     random_array,
     safely_cast_index_arrays,
     sparray,
@@ -62,6 +60,7 @@ if TYPE_CHECKING:
     from clsparse_py._warmup import warmup
     from clsparse_py.bsr import bsr_array
     from clsparse_py.functions.axes import expand_dims, permute_dims, swapaxes
+    from clsparse_py.functions.kronecker import kron, kronsum
     from clsparse_py.functions.npz import load_npz, save_npz
 del TYPE_CHECKING
 

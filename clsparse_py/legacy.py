@@ -13,6 +13,8 @@ _LATER = ("amg", "csgraph", "distributed", "graph", "io", "linalg")
 _FUNCTIONS = {
     "bsr_array": "clsparse_py.bsr",
     "expand_dims": "clsparse_py.functions.axes",
+    "kron": "clsparse_py.functions.kronecker",
+    "kronsum": "clsparse_py.functions.kronecker",
     "load_npz": "clsparse_py.functions.npz",
     "permute_dims": "clsparse_py.functions.axes",
     "save_npz": "clsparse_py.functions.npz",

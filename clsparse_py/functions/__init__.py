@@ -1,11 +1,10 @@
-"""The functions around sparse arrays, under SciPy's names; results are on the device. `axes` and `npz` are loaded late."""
+"""The functions around sparse arrays, under SciPy's names; results are on the device. `axes`, `kronecker` and `npz` are loaded late."""
 
 from __future__ import annotations
 
 from clsparse_py.functions.diagonals import diags_array, eye_array
 from clsparse_py.functions.index_types import get_index_dtype, safely_cast_index_arrays
 from clsparse_py.functions.kinds import issparse, sparray
-from clsparse_py.functions.kronecker import kron, kronsum
 from clsparse_py.functions.sampling import random_array
 from clsparse_py.functions.stacking import block_array, block_diag, hstack, vstack
 from clsparse_py.functions.triangles import find, tril, triu
@@ -19,8 +18,6 @@ __all__ = [
     "get_index_dtype",
     "hstack",
     "issparse",
-    "kron",
-    "kronsum",
     "random_array",
     "safely_cast_index_arrays",
     "sparray",
