@@ -1,4 +1,4 @@
-"""The functions around sparse arrays, under SciPy's names; results are on the device. `axes`, `kronecker` and `npz` are loaded late."""
+"""The functions around sparse arrays, under SciPy's names; results are on the device. Those of few programs are loaded late."""
 
 from __future__ import annotations
 
