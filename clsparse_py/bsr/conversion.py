@@ -51,6 +51,11 @@ def _group(chain: Chain) -> int:
     return min(_WORK_GROUP, chain.device.max_work_group)
 
 
+def _group_of_rows(chain: Chain) -> int:
+    """Return the work-group of kernels whose work-items take a block row: one on CPU devices, where they are long."""
+    return 1 if chain.device.is_cpu else _group(chain)
+
+
 def _on_host(queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int]) -> Any:
     """Return a matrix of entries or blocks as SciPy's."""
     cls = scipy.sparse.csr_array if parts[0].ndim == 1 else scipy.sparse.bsr_array
@@ -82,7 +87,7 @@ def _pointers(
     data, indices, indptr = parts
     n, index = shape[0] // size[0], indptr.dtype
     pointers = allocated(chain.queue, "indptr", n + 1, index)
-    record = FromCsr(_group(chain), name_of(index), name_of(data.dtype), "count")
+    record = FromCsr(_group_of_rows(chain), name_of(index), name_of(data.dtype), "count")
     _enqueue_over(chain, record, n, *(index.type(each) for each in (n, shape[1], *size)), indptr, indices, places, pointers)
     enqueue_scan(chain, pointers, pointers, n, kind="pointers")
     return pointers, int(chain.read(pointers, 1, n)[0])
@@ -111,7 +116,7 @@ def from_csr(queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int], size:
     """
     data, indices, indptr = parts
     chain, index = Chain(queue, *parts), indptr.dtype
-    record = FromCsr(_group(chain), name_of(index), name_of(data.dtype), "fill")
+    record = FromCsr(_group_of_rows(chain), name_of(index), name_of(data.dtype), "fill")
     chain.build(record)
     places = chain.scratch(shape[0], index)
     pointers, n_blocks = _pointers(chain, parts, shape, size, places)

@@ -175,7 +175,7 @@ class Multiply(_OfBlocks):
     wide : int
         Columns of a block of B.
     lanes : bool
-        Whether a team of work-items makes a row of blocks, one for each entry of a block, or one work-item.
+        Whether a team of work-items makes a row of blocks, one for each entry of a block; else one makes many rows.
     """
 
     template = "bsr/multiply"
@@ -186,8 +186,8 @@ class Multiply(_OfBlocks):
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, rows: int, columns: int, wide: int) -> Multiply:
         """Return the record for a device."""
-        team = 1 if device.is_cpu else rows * wide
-        group = max(min(64, device.max_work_group) // team, 1) * team
+        team = rows * wide
+        group = 1 if device.is_cpu else max(min(64, device.max_work_group) // team, 1) * team
         return cls(group, arithmetic, device.portability.at_most(1), rows, columns, wide, not device.is_cpu)
 
     @property
@@ -197,7 +197,8 @@ class Multiply(_OfBlocks):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "wide": self.wide, "lanes": self.lanes}
+        vectors = vectors_of(self.arithmetic, self.wide)
+        return {**super().arguments(), **self._of_vectors(), "wide": self.wide, "lanes": self.lanes, "vectors": vectors}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:

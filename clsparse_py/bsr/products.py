@@ -37,6 +37,7 @@ def _parts_of(structure: Structure, queue: cl.CommandQueue) -> cl_array.Array:
         found = [allocated(queue, "ends of parts", n_parts + 1, structure.indptr.dtype) for _ in range(3)]
         enqueue_partition(chain, structure.indptr, n_rows, n, n_parts, -(-(n + n_rows) // n_parts), found, slack=n)
         chain.finish(*found)
+        queue.finish()  # once, so that no product has to ask
         return found[0]
 
     return structure.kept("parts of block rows", make)
@@ -89,28 +90,35 @@ def enqueue_product(
         Of A's blocks.
     x, y : pyopencl.array.Array
     """
-    rows, columns = blocks.shape[1:]
+    _, rows, columns = blocks.shape
     indptr, indices = structure.indptr, structure.indices
-    arithmetic = Arithmetic(name_of(blocks.dtype), name_of(x.dtype), name_of(indptr.dtype))
-    parts = (_parts_of(structure, queue),) if Chain(queue).device.is_cpu else ()
-    chain = Chain(queue, blocks, indices, indptr, x, *parts, writes=(y,))
+    chain = Chain(queue, blocks, indices, indptr, x, writes=(y,))
+    parts = (_parts_of(structure, queue),) if chain.device.is_cpu else ()
     device, index, item = chain.device, indptr.dtype.type, x.dtype.itemsize
     offset, y_offset = np.uint64(x.offset // item), np.uint64(y.offset // y.dtype.itemsize)
     n_rows = structure.shape[0]
     n = parts[0].size - 1 if parts else n_rows
     operands = indptr, indices, blocks, x
+    types = blocks.dtype, x.dtype, indptr.dtype
+
+    def arithmetic() -> Arithmetic:
+        return Arithmetic(*map(name_of, types))
+
     if x.ndim == 1 and (x.size < 2 or x.strides[0] == item):
         if parts:
-            built, _ = chain.build(ProductChunked(1, arithmetic, device.portability.at_most(1), rows, columns))
+            what = ProductChunked, types, rows, columns
+            built, _ = chain.build_once(
+                what, lambda: ProductChunked(1, arithmetic(), device.portability.at_most(1), rows, columns)
+            )
             chain.launch(built, n, index(n), *parts, *operands, offset, y, y_offset)
         else:
-            built, taken = chain.build(Product.legal(device, arithmetic, rows, columns, indices.size / max(n_rows, 1)))
+            built, taken = chain.build(Product.legal(device, arithmetic(), rows, columns, indices.size / max(n_rows, 1)))
             teams = taken.work_group // (rows * taken.slices)
             chain.launch(built, -(-n // teams), index(n), *operands, offset, y, y_offset)
     else:
         n_columns = 1 if x.ndim == 1 else x.shape[1]
         steps = [step // item for step in (*x.strides, item)[:2]]
-        wide = Columns.legal(device, arithmetic, rows, columns, n_columns, adjacent=steps[1] == 1)
+        wide = Columns.legal(device, arithmetic(), rows, columns, n_columns, adjacent=steps[1] == 1)
         built, of_columns = chain.build(wide)
         groups = n if parts else -(-n * n_columns // of_columns.work_group)
         chain.launch(built, groups, index(n), np.uint32(n_columns), *map(np.int64, steps), offset, *parts, *operands, y, y_offset)
@@ -134,11 +142,12 @@ def _enqueue_multiply(
     arrays = [each for of in structures for each in (of.indptr, of.indices)]
     chain, index = Chain(queue, a, b, *arrays, writes=(c,)), arrays[0].dtype
     arithmetic = Arithmetic(name_of(a.dtype), name_of(b.dtype), name_of(index))
+    parts = (_parts_of(structures[0], queue),) if chain.device.is_cpu else ()
     built, taken = chain.build(Multiply.legal(chain.device, arithmetic, a.shape[1], a.shape[2], b.shape[2]))
-    n_rows, team = structures[0].shape[0], a.shape[1] * b.shape[2] if taken.lanes else 1
+    n, team = (parts[0].size - 1, 1) if parts else (structures[0].shape[0], a.shape[1] * b.shape[2])
     chain.fill(c, 0, c.size)
     operands = *arrays[:2], a, *arrays[2:4], b, *arrays[4:], c
-    chain.launch(built, -(-n_rows * team // taken.work_group), index.type(n_rows), *operands)
+    chain.launch(built, -(-n * team // taken.work_group), index.type(n), *parts, *operands)
     chain.finish(c)
 
 

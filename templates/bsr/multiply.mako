@@ -1,6 +1,7 @@
 <%doc>
 The values of C = A @ B for matrices of blocks of `rows` x `columns` and `columns` x `wide`, C's structure being known. Each
-product of two blocks is added to C's block of its column, which is found by bisection among those behind the last one.
+product of two blocks is added to C's block of its column, which is found by bisection among those behind the last one; rows of
+blocks are computed with as `vectors` of the type `value`.
 
 Source        own
 Index space   a work-item to a block row of C, or, if `lanes`, one for each entry of a block: entries of a block row are made by
@@ -11,13 +12,26 @@ Result        deterministic: products are added in the order of A's and B's bloc
 </%doc>
 <%
     entries = rows * wide
-    teams = work_group // entries if lanes else work_group
+    teams = work_group // entries
+
+    def type_of(width):
+        return f"{value}{width}" if width > 1 else "T"
 %>\
 #include "first_from.cl"
+% if not lanes:
+#include "unaligned.cl"
+% for width in sorted({width for _, width in vectors if width > 1}):
+UNALIGNED(${value}, ${width})
+% endfor
+% endif
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
+% if lanes:
     const I n_rows,
+% else:
+    const I n_parts, global const I *restrict part_row,
+% endif
     global const I *restrict a_indptr, global const I *restrict a_indices, global const A_VALUE *restrict a_data,
     global const I *restrict b_indptr, global const I *restrict b_indices, global const X_VALUE *restrict b_data,
     global const I *restrict c_indptr, global const I *restrict c_indices, global T *restrict c_data)
@@ -25,11 +39,15 @@ void ${name}(
 % if lanes:
     const uint me = get_local_id(0), team = me / ${entries}, lane = me - team * ${entries}, r = lane / ${wide}, c = lane - r * ${wide};
     const ulong row = get_group_id(0) * ${teams} + team;
-% else:
-    const ulong row = get_global_id(0);
-% endif
     if (row >= n_rows)
         return;
+% else:
+    const ulong part = get_global_id(0);
+    if (part >= n_parts)
+        return;
+    const ulong row_end = part_row[part + 1];
+    for (ulong row = part_row[part]; row < row_end; ++row) {
+% endif
     const I begin = c_indptr[row], end = c_indptr[row + 1], a_end = a_indptr[row + 1];
     for (I k = a_indptr[row]; k < a_end; ++k) {
         const I of_a = a_indices[k], b_end = b_indptr[of_a + 1];
@@ -57,23 +75,32 @@ void ${name}(
 % endfor
             target[lane] = sum;
 % else:
-% for i in range(columns * wide):
-            const T b_${i} = from_x(b[${i}]);
-% endfor
-% for i in range(entries):
-            T sum_${i} = target[${i}];
-% endfor
 % for n in range(columns):
+% for begin, width in vectors:
+            const ${type_of(width)} b_${n}_${begin} = ${f"LOAD_UNALIGNED({value}, {width}, b + {n * wide + begin})" if width > 1 else f"from_x(b[{n * wide + begin}])"};
+% endfor
+% endfor
 % for r in range(rows):
-% for c in range(wide):
-            sum_${r * wide + c} = ADD(sum_${r * wide + c}, MULTIPLY(a_${r * columns + n}, b_${n * wide + c}));
+% for begin, width in vectors:
+            ${type_of(width)} sum_${r}_${begin} = ${f"LOAD_UNALIGNED({value}, {width}, target + {r * wide + begin})" if width > 1 else f"target[{r * wide + begin}]"};
+% for n in range(columns):
+% if width > 1:
+            sum_${r}_${begin} += a_${r * columns + n} * b_${n}_${begin};
+% else:
+            sum_${r}_${begin} = ADD(sum_${r}_${begin}, MULTIPLY(a_${r * columns + n}, b_${n}_${begin}));
+% endif
 % endfor
+% if width > 1:
+            vstore${width}(sum_${r}_${begin}, 0, target + ${r * wide + begin});
+% else:
+            target[${r * wide + begin}] = sum_${r}_${begin};
+% endif
 % endfor
-% endfor
-% for i in range(entries):
-            target[${i}] = sum_${i};
 % endfor
 % endif
         }
     }
+% if not lanes:
+    }
+% endif
 }
