@@ -1,7 +1,7 @@
 """What pyproject.toml cannot say: what of profiles and templates a wheel leaves out, and what it has in one file.
 
-Profiles come without their evidence, nine tenths of them, and kernels' sources without headers and comments, a third. All these
-are there to be read, decide nothing, and stand in the repository and in source distributions.
+Profiles come without their evidence, nine tenths of them, and without white space; kernels' sources without headers and
+comments, a third. All these are there to be read, decide nothing, and stand in the repository and in source distributions.
 """
 
 import json
@@ -11,8 +11,6 @@ from pathlib import Path
 from setuptools import setup
 from setuptools.command.build_py import build_py
 
-# As `profiles.save` writes it: one line for each case.
-_EVIDENCE = re.compile(r'^ "evidence": \[\n.*?^ \]', re.DOTALL | re.MULTILINE)
 # A comment of Mako, which no rendered source holds, and lines that are comments.
 _COMMENT = re.compile(r"<%doc>.*?</%doc>|^[ \t]*(?://|##)[^\n]*\n", re.DOTALL | re.MULTILINE)
 
@@ -25,7 +23,8 @@ class WithoutWhatIsRead(build_py):
         super().run()
         package = Path(self.build_lib, "clsparse_py")
         for profile in (package / "tuning" / "profiles").glob("*.json"):
-            profile.write_text(_EVIDENCE.sub(' "evidence": []', profile.read_text("utf-8")), "utf-8")
+            content = {**json.loads(profile.read_text("utf-8")), "evidence": []}
+            profile.write_text(json.dumps(content, separators=(",", ":"), ensure_ascii=False), "utf-8")
         files = sorted(path for folder in ("cl", "templates") for path in Path(folder).rglob("*.*"))
         packed = {path.as_posix(): _COMMENT.sub("", path.read_text("utf-8")) for path in files}
         (package / "sources.json").write_text(json.dumps(packed, indent=0, ensure_ascii=False), "utf-8")
