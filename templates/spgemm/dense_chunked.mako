@@ -10,7 +10,8 @@ row the columns of the row before: so do neighbours on regular grids, and the un
 Each worker claims chunks of rows until there are none, and has arrays of its own: accumulators, all ZERO between rows; bits, a
 word of 64 columns each; a bit for each word, by which words are found; and the list of a short row.
 
-With `upper_bound`, rows of a chunk are not apart: they follow one another from where the room of its first row begins.
+With `upper_bound`, rows of a chunk are not apart: they follow one another from where the room of its first row begins. If columns
+of a row lie far apart, accumulators would not stay in a cache: then its bits tell the place of each column, which holds the sum.
 
 Source        the dense accumulator of Gustavson (1978); masks as in HSMU-SpGEMM
 Index space   workers, as many as there are arrays for
@@ -73,8 +74,11 @@ void ${name}(
 % endif
 % if not values_only:
     const ulong n_groups = (n_words + 63) / 64;
-    global ulong *restrict bits = all_bits + get_global_id(0) * (n_words + n_groups);
+    global ulong *restrict bits = all_bits + get_global_id(0) * (${2 if upper_bound else 1} * n_words + n_groups);
     global ulong *restrict found = bits + n_words;
+% if upper_bound:
+    global ulong *restrict first_places = found + n_groups;
+% endif
     for (ulong i = 0; i < n_words + n_groups; ++i)
         bits[i] = 0;
 % endif
@@ -188,6 +192,57 @@ ${ahead(False)}\
 % endif
 % if not values_only:
             uint lowest = UINT_MAX, highest = 0;
+% endif
+% if upper_bound:
+            // From the first column of the first of B's rows to the last of the last one, if rows are sorted: that bounds no access.
+            const I head = a_begin < a_end ? b_indptr[a_indices[a_begin]] : 0;
+            const I tail = a_begin < a_end ? b_indptr[a_indices[a_end - 1] + 1] : 0;
+            if (!repeats && head < tail && b_indices[tail - 1] - b_indices[head] >= ${far}) {
+                for (I a = a_begin; a < a_end; ++a) {
+${ahead(True)}\
+                    const I k = a_indices[a];
+                    for (I j = b_indptr[k], end = b_indptr[k + 1]; j < end; ++j) {
+                        const COLUMN column = (COLUMN)b_indices[j];
+                        const uint word = (uint)(column >> 6);
+                        bits[word] |= 1ul << (column & 63);
+                        found[word >> 6] |= 1ul << (word & 63);
+                    }
+                }
+                C_INDEX end = place;
+                for (ulong group = 0; group < n_groups; ++group) {
+                    ulong words = found[group];
+                    if (!words)
+                        continue;
+                    found[group] = 0;
+                    do {
+                        const ulong word = group * 64 + popcount((words & -words) - 1);
+                        words &= words - 1;
+                        ulong mask = bits[word];
+                        first_places[word] = (ulong)end;
+                        do {
+                            c_indices[end] = (C_INDEX)(word * 64 + popcount((mask & -mask) - 1));
+                            c_data[end] = ZERO;
+                            mask &= mask - 1;
+                            ++end;
+                        } while (mask);
+                    } while (words);
+                }
+                for (I a = a_begin; a < a_end; ++a) {
+                    const I k = a_indices[a];
+                    const T factor = from_a(a_data[a]);
+                    for (I j = b_indptr[k], end = b_indptr[k + 1]; j < end; ++j) {
+                        const COLUMN column = (COLUMN)b_indices[j];
+                        const uint word = (uint)(column >> 6);
+                        const ulong to = first_places[word] + popcount(bits[word] & ((1ul << (column & 63)) - 1));
+                        c_data[to] = ADD(c_data[to], MULTIPLY(factor, from_x(b_data[j])));
+                    }
+                }
+                for (C_INDEX done = place; done < end; ++done)
+                    bits[c_indices[done] >> 6] = 0;
+                counts[row] = (uint)(end - place);
+                next_place = end;
+                continue;
+            }
 % endif
             // Rows of B alike that follow one another, of which the last were found.
             uint alike = 1;

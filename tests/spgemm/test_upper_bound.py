@@ -74,7 +74,9 @@ def test_chunks_of_rows(queue: cl.CommandQueue, take_for: Callable[[str], None])
     shifted = sp.diags_array([1.0, 2.0, 3.0], offsets=[-2, 0, 40], shape=(200, 600)).tocsr().astype(np.float32)
     few = sp.csr_array(sp.vstack([rows_of([1, 0, 90, 9, 0, 40] * 300, 600, rng, np.float32), alike, shifted]))
     B = rows_of(rng.integers(0, 20, 600), 9000, rng, np.float32)
-    for left, right in ((A, A), (few, B)):
+    # Columns so far apart that rows of C hold the sums.
+    far = sp.csr_array((B.data, B.indices * 40, B.indptr), shape=(600, 360_000))
+    for left, right in ((A, A), (few, B), (few, far)):
         C, phases = made(queue, left, right)
         assert phases == {"upper_bound", "compact"}
         assert_product(C, left, right)

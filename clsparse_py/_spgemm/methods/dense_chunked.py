@@ -37,6 +37,8 @@ _BLOCK = 4
 _DISTANCE = 12
 #: Entries of a row of B that are not worth masks.
 _FEW = 4
+#: Columns apart of which accumulators would not stay in a core's cache.
+_FAR = 1 << 15
 #: Words of masks of a row that has none: more than three to an entry, so that columns are set one by one.
 _NO_MASKS = 0xFFFFFFFC
 
@@ -74,6 +76,7 @@ class DenseChunkedKernel(OfListed):
             "block": _BLOCK,
             "few": _FEW,
             "distance": _DISTANCE,
+            "far": _FAR,
             "values_only": self.types.phase == "values",
             **phase,
         }
@@ -94,11 +97,16 @@ def workers_on(device: Device) -> int:
     return device.compute_units + 1
 
 
+def _words_of_bits(n_words: int, phase: str) -> int:
+    """Return the words of a worker's bits: those, a bit for each and, for rows of far columns, the place of its first column."""
+    return n_words * (2 if phase == "upper_bound" else 1) + -(-n_words // _BITS)
+
+
 def worker_bytes(n_columns: int, types: KernelTypes) -> int:
     """Return the bytes of a worker's arrays in a phase of a product with so many columns."""
     n_words = -(-n_columns // _BITS)
     value = types.value_bytes
-    bits = 8 * (n_words + -(-n_words // _BITS)) if types.phase != "values" else 0
+    bits = 8 * _words_of_bits(n_words, types.phase) if types.phase != "values" else 0
     return value * (_BITS * n_words + _ROOM) + bits + 8 * _ROOM
 
 
@@ -178,7 +186,7 @@ class DenseChunked:
             for n in (_ROOM, n_words * _BITS):
                 scratch += (chain.scratch(workers * n, types.arithmetic.result),)
         if phase != "values":
-            scratch += chain.scratch(workers * (n_words + -(-n_words // _BITS)), np.uint64), *state.masks
+            scratch += chain.scratch(workers * _words_of_bits(n_words, phase), np.uint64), *state.masks
         chain.launch(built, workers, *rows.where, *product.structure, *results, *chunks, *scratch, state.n_words)
 
     def _workers(self, chain: Chain, product: Product, types: KernelTypes) -> int:
