@@ -288,8 +288,8 @@ def spgemm_plan(
 
 
 def planned_product(A: MatrixT, B: Matrix) -> tuple[SpgemmPlan[MatrixT], MatrixT]:
-    """Return a plan and its first product, in the time of the product alone: memory is not counted, as for `spgemm`."""
-    request = Request()
+    """Return a plan and its first product, in the time of the product alone: rows may have much room; memory is not counted."""
+    request = Request(is_roomy=True)
     A, B = _checked(A, B, request)
     plan = SpgemmPlan(A, B, request, at_once=True)
     return plan, plan.taken()

@@ -70,5 +70,5 @@ def operands_of(A: Matrix, B: Matrix, request: Request) -> Operands:
     chain = Chain(queue, *of_a, a.data) if b is a else Chain(queue, *of_a, a.data, *of_b, b.data)
     kind = kind_of(chain.device, types)
     limit = kind.memory if request.memory_limit is None else int(request.memory_limit)
-    product = Product((m, n), *of_a, a.data, *of_b, b.data, of_a[0], 0, 0, kind, limit, request.deterministic)
+    product = Product((m, n), *of_a, a.data, *of_b, b.data, of_a[0], 0, 0, kind, limit, request.deterministic, request.is_roomy)
     return Operands(a, b, chain, product, refused_of(kind.device, types), A.data.allocator)

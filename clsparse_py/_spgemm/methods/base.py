@@ -41,7 +41,8 @@ class Product(NamedTuple):
         Of the device and the operands' types, of which ``c_index`` is that of C.
     memory_limit : int
         Bytes that the workspace may have at a time, see `free`.
-    deterministic : bool
+    deterministic, is_roomy : bool
+        As asked for.
     """
 
     shape: tuple[int, int]
@@ -57,6 +58,7 @@ class Product(NamedTuple):
     kind: Kind
     memory_limit: int
     deterministic: bool
+    is_roomy: bool = False
 
     @property
     def types(self) -> KernelTypes:
