@@ -34,6 +34,9 @@ from clsparse_py._spmv import plan
 from clsparse_py.device import Device, describe
 from clsparse_py.tuning import profiles
 
+#: `make examples` runs code blocks of pages, in the site's environment, which has all that they import but PyTorch and JAX.
+collect_ignore = [] if exhaustive() else ["test_code_blocks.py"]
+
 hypothesis.settings.register_profile("suite", deadline=None, derandomize="CI" in os.environ, print_blob=True)
 hypothesis.settings.load_profile("suite")
 

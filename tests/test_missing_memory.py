@@ -26,6 +26,13 @@ MODES = tuple(itertools.product((True, False), repeat=2)) if os.environ.get("CLS
 COMMANDS = ("enqueue_nd_range_kernel", "enqueue_copy", "enqueue_fill_buffer")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def what_is_there() -> None:
+    """Spare the garbage collector what earlier tests left, kernels above all: it runs after each planted failure."""
+    gc.collect()
+    gc.freeze()
+
+
 class Operands:
     """Matrices and vectors of a queue, and what they hold."""
 

@@ -41,7 +41,7 @@ def corpus(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     from clsparse_py.tuning import session
     from clsparse_py.tuning.corpus import generated
 
-    few = list(itertools.islice(generated(1000), 26))
+    few = list(itertools.islice(generated(1000), 16))
     monkeypatch.setattr(session, "cases", lambda *_: iter(few))
     return [case.name for case in few]
 
