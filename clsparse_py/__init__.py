@@ -41,7 +41,6 @@ from clsparse_py.functions import (
     get_index_dtype,
     hstack,
     issparse,
-    random_array,
     safely_cast_index_arrays,
     sparray,
     tril,
@@ -62,6 +61,7 @@ if TYPE_CHECKING:
     from clsparse_py.functions.axes import expand_dims, permute_dims, swapaxes
     from clsparse_py.functions.kronecker import kron, kronsum
     from clsparse_py.functions.npz import load_npz, save_npz
+    from clsparse_py.functions.sampling import random_array
 del TYPE_CHECKING
 
 __version__ = "0.1.0"

@@ -17,6 +17,7 @@ _FUNCTIONS = {
     "kronsum": "clsparse_py.functions.kronecker",
     "load_npz": "clsparse_py.functions.npz",
     "permute_dims": "clsparse_py.functions.axes",
+    "random_array": "clsparse_py.functions.sampling",
     "save_npz": "clsparse_py.functions.npz",
     "sddmm": "clsparse_py._sddmm",
     "swapaxes": "clsparse_py.functions.axes",

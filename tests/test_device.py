@@ -14,7 +14,7 @@ import pytest
 import scipy.sparse as sp
 
 import clsparse_py
-from clsparse_py import NoDeviceError, cache, csr_array, default_queue, device, programs, sources, trial
+from clsparse_py import NoDeviceError, cache, capabilities, csr_array, default_queue, device, programs, sources, trial
 from clsparse_py.device import Portability, choose_device, describe, devices, in_order
 
 
@@ -39,14 +39,14 @@ def test_lanes_were_seen_to_exchange(queue: cl.CommandQueue) -> None:
     if "cl_khr_subgroup_shuffle" in queue.device.extensions.split():
         assert found.lanes == "sub_group"
     if found.lane_width > 1:
-        assert device._exchanges(queue.context, queue.device, queue, found)
+        assert capabilities._exchanges(queue.context, queue.device, queue, found)
     # A way that is not there is found not to work, without an error.
     for lanes in ("bpermute", "ptx", "sub_group"):
         if lanes != found.lanes:
-            assert not device._exchanges(queue.context, queue.device, queue, Portability(lanes, 4096 * 1024))
+            assert not capabilities._exchanges(queue.context, queue.device, queue, Portability(lanes, 4096 * 1024))
     if found.lanes == "local":
         wrong = Portability("sub_group", 2)
-        assert not device._exchanges(queue.context, queue.device, queue, wrong)
+        assert not capabilities._exchanges(queue.context, queue.device, queue, wrong)
 
 
 def test_kernels_exchange_lanes_where_the_device_does(queue: cl.CommandQueue) -> None:
@@ -68,18 +68,18 @@ def untried(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("untried")
 def test_probing_is_kept_on_disk(queue: cl.CommandQueue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLSPARSE_CACHE_DIR", str(tmp_path))
-    found = device._probe(queue.device)
+    found = capabilities.probe(queue.device)
     assert list(tmp_path.iterdir())
 
     def refuse(*_: Any) -> None:
         raise AssertionError("probed again")
 
     monkeypatch.setattr(programs, "compile_source", refuse)
-    assert device._probe(queue.device) == found
+    assert capabilities.probe(queue.device) == found
     for path in tmp_path.iterdir():
         path.write_bytes(b"")
     with pytest.raises(AssertionError, match="probed again"):
-        device._probe(queue.device)
+        capabilities.probe(queue.device)
 
 
 @pytest.mark.usefixtures("untried")
@@ -91,7 +91,7 @@ def test_what_another_version_kept_of_probing_is_found_anew(
     # So that probing alone keeps something.
     monkeypatch.setattr(programs, "has_src_build_cache", lambda _: True)
     monkeypatch.setattr(programs.driver_cache, "look_through", lambda: None)
-    found = device._probe(queue.device)
+    found = capabilities.probe(queue.device)
     (path,) = tmp_path.iterdir()
     whole = content = json.loads(cache.read(path.name) or b"")
     if change == "a field less":
@@ -103,7 +103,7 @@ def test_what_another_version_kept_of_probing_is_found_anew(
     else:
         content = [whole]
     cache.write(path.name, json.dumps(content).encode())
-    assert device._probe(queue.device) == found
+    assert capabilities.probe(queue.device) == found
     assert "cannot be used" in caplog.text
     assert json.loads(cache.read(path.name) or b"") == whole
 
@@ -238,14 +238,14 @@ def test_in_order(queue: cl.CommandQueue) -> None:
 
 
 def test_a_query_that_a_driver_does_not_know_has_a_default(queue: cl.CommandQueue) -> None:
-    assert device._query(queue.device, "no_such_thing", 17) == 17
+    assert capabilities.query(queue.device, "no_such_thing", 17) == 17
     assert cache.folder().is_dir()
 
 
 def test_probes_define_what_their_headers_need() -> None:
     """A probe that does not build is no error: the device is taken to lack what it asks for."""
-    probes = [device._lanes_probe_source(Portability("ptx", 32, "ptx", True, "ptx"), 64)]
-    probes += [f"#define LOAD_ONCE_BY_PTX\n{device._LOAD_ONCE_PROBE}", device._MATCH_PROBE]
+    probes = [capabilities._lanes_probe_source(Portability("ptx", 32, "ptx", True, "ptx"), 64)]
+    probes += [f"#define LOAD_ONCE_BY_PTX\n{capabilities._LOAD_ONCE_PROBE}", capabilities._MATCH_PROBE]
     for source in map(sources.expand, probes):
         needed = re.findall(r"#ifndef (\w+)\n\s*#error", source)
         for macro in needed:

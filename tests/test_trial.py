@@ -13,7 +13,7 @@ from pathlib import Path
 import pyopencl as cl
 import pytest
 
-from clsparse_py import NoDeviceError, cli, device, programs, refusals, trial
+from clsparse_py import NoDeviceError, capabilities, cli, device, programs, refusals, trial
 
 pytestmark = [pytest.mark.any_platform]
 
@@ -75,7 +75,7 @@ def tried(
     monkeypatch.delenv("PYOPENCL_CTX", raising=False)
     monkeypatch.setattr(device, "devices", lambda: [queue.device])
     monkeypatch.setattr(cli, "devices", lambda: [queue.device])
-    monkeypatch.setattr(device, "_type_of", lambda _: "cpu")
+    monkeypatch.setattr(capabilities, "type_of", lambda _: "cpu")
     device.unusable.cache_clear()
     device._described.cache_clear()
     programs.forget_refused()
@@ -150,7 +150,7 @@ def test_a_child_starts_none(tried: Callable, monkeypatch: pytest.MonkeyPatch) -
 
 def test_devices_of_other_kinds_have_no_child(tried: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
     there, count = tried("echo begins; kill -SEGV $$")
-    monkeypatch.setattr(device, "_type_of", lambda _: "gpu")
+    monkeypatch.setattr(capabilities, "type_of", lambda _: "gpu")
     assert device.unusable(there) is None
     assert count() == 0
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from clsparse_py.functions.diagonals import diags_array, eye_array
 from clsparse_py.functions.index_types import get_index_dtype, safely_cast_index_arrays
 from clsparse_py.functions.kinds import issparse, sparray
-from clsparse_py.functions.sampling import random_array
 from clsparse_py.functions.stacking import block_array, block_diag, hstack, vstack
 from clsparse_py.functions.triangles import find, tril, triu
 
@@ -18,7 +17,6 @@ __all__ = [
     "get_index_dtype",
     "hstack",
     "issparse",
-    "random_array",
     "safely_cast_index_arrays",
     "sparray",
     "tril",
