@@ -1,6 +1,6 @@
 """What pyproject.toml cannot say: what of profiles and templates a wheel leaves out, and what it has in one file.
 
-Profiles come without their evidence, nine tenths of them, and without white space; kernels' sources without headers and
+Profiles come without their evidence, nine tenths of them, and with little white space; kernels' sources without headers and
 comments, a third. All these are there to be read, decide nothing, and stand in the repository and in source distributions.
 """
 
@@ -24,7 +24,9 @@ class WithoutWhatIsRead(build_py):
         package = Path(self.build_lib, "clsparse_py")
         for profile in (package / "tuning" / "profiles").glob("*.json"):
             content = {**json.loads(profile.read_text("utf-8")), "evidence": []}
-            profile.write_text(json.dumps(content, separators=(",", ":"), ensure_ascii=False), "utf-8")
+            # A line for each member, which `profiles` looks for.
+            members = (f' "{name}": {json.dumps(value, separators=(",", ":"))}' for name, value in content.items())
+            profile.write_text("{\n" + ",\n".join(members) + "\n}\n", "utf-8")
         files = sorted(path for folder in ("cl", "templates") for path in Path(folder).rglob("*.*"))
         packed = {path.as_posix(): _COMMENT.sub("", path.read_text("utf-8")) for path in files}
         (package / "sources.json").write_text(json.dumps(packed, indent=0, ensure_ascii=False), "utf-8")
