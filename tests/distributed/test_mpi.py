@@ -25,6 +25,15 @@ def mpiexec() -> str:
     return str(found)
 
 
+def test_the_demo_by_mpi(queue: cl.CommandQueue) -> None:
+    command = [mpiexec(), "-n", "2", sys.executable, "-m", "clsparse_py.distributed", "demo", "--points", "6", "--repeats", "1"]
+    environment = {**os.environ, "PYOPENCL_CTX": queue.device.platform.name}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "6 x 6 x 6 points over 2 ranks, by MPI" in done.stdout
+    assert done.stdout.count("36 of 1") == 2
+
+
 def test_two_ranks_are_right_and_told_of_a_failure(queue: cl.CommandQueue) -> None:
     program = str(Path(__file__).with_name("mpi_program.py"))
     command = [mpiexec(), "-n", "2", sys.executable, program, queue.device.platform.name]
@@ -33,15 +42,6 @@ def test_two_ranks_are_right_and_told_of_a_failure(queue: cl.CommandQueue) -> No
     # Lines of several ranks may run into one another.
     said = sorted(re.findall(r"rank \d right; (?:rank 1 failed: KeyError: 'wrong'|failed)", done.stdout))
     assert said == ["rank 0 right; rank 1 failed: KeyError: 'wrong'", "rank 1 right; failed"]
-
-
-def test_the_demo_by_mpi(queue: cl.CommandQueue) -> None:
-    command = [mpiexec(), "-n", "2", sys.executable, "-m", "clsparse_py.distributed", "demo", "--points", "6", "--repeats", "1"]
-    environment = {**os.environ, "PYOPENCL_CTX": queue.device.platform.name}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS, env=environment)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "6 x 6 x 6 points over 2 ranks, by MPI" in done.stdout
-    assert done.stdout.count("36 of 1") == 2
 
 
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -101,8 +101,8 @@ def test_all_that_is_declared_sorts(queue: cl.CommandQueue) -> None:
 
 
 def test_all_that_is_declared_for_gpus_sorts() -> None:
-    """On one platform: others take a minute to build all of it."""
-    name = next(iter(PLATFORMS))
+    """On one platform, the last: PoCL takes longer to build all of it."""
+    *_, name = PLATFORMS
     check_declared(queue_on(name), replace(describe(PLATFORMS[name]), type="gpu"))
 
 
