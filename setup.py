@@ -1,7 +1,8 @@
 """What pyproject.toml cannot say: what of profiles and templates a wheel leaves out, and what it has in one file.
 
-Profiles come without their evidence, nine tenths of them, and with little white space; kernels' sources without headers and
-comments, a third. All these are there to be read, decide nothing, and stand in the repository and in source distributions.
+Profiles come without their evidence and scores, nine tenths of them, and with little white space; kernels' sources without
+headers and comments, a third. All these are there to be read, decide nothing, and stand in the repository and in source
+distributions.
 """
 
 import json
@@ -23,7 +24,7 @@ class WithoutWhatIsRead(build_py):
         super().run()
         package = Path(self.build_lib, "clsparse_py")
         for profile in (package / "tuning" / "profiles").glob("*.json"):
-            content = {**json.loads(profile.read_text("utf-8")), "evidence": []}
+            content = {**json.loads(profile.read_text("utf-8")), "evidence": [], "scores": {}}
             # A line for each member, which `profiles` looks for.
             members = (f' "{name}": {json.dumps(value, separators=(",", ":"))}' for name, value in content.items())
             profile.write_text("{\n" + ",\n".join(members) + "\n}\n", "utf-8")

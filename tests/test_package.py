@@ -156,11 +156,11 @@ def test_a_wheel_holds_the_package_alone(distributions: Path, checkout: Path, tm
         assert "<%doc>" not in text
 
 
-def test_profiles_of_a_wheel_lack_their_evidence_alone(distributions: Path, checkout: Path, tmp_path: Path) -> None:
+def test_profiles_of_a_wheel_lack_their_evidence_and_scores_alone(distributions: Path, checkout: Path, tmp_path: Path) -> None:
     folders = (folder / "clsparse_py" / "tuning" / "profiles" for folder in (checkout, installed(distributions, tmp_path)))
     whole, cut = ({path.name: json.loads(path.read_text()) for path in folder.glob("*.json")} for folder in folders)
     assert whole
-    assert cut == {name: {**content, "evidence": []} for name, content in whole.items()}
+    assert cut == {name: {**content, "evidence": [], "scores": {}} for name, content in whole.items()}
 
 
 def test_an_installation_and_a_checkout_use_their_own_sources(distributions: Path, checkout: Path, tmp_path: Path) -> None:
