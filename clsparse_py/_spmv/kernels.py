@@ -305,6 +305,9 @@ class Chunked(ProductKernel):
     UNEVEN_TO: ClassVar[int] = 20
     #: Rows at the beginning of a chunk that tell whether lengths are uneven.
     LOOKED_AT: ClassVar[int] = 256
+    #: How many entries ahead x is asked for, and the bytes of x that a chunk's first entries then have to span.
+    X_AHEAD: ClassVar[int] = 64
+    FAR_BYTES: ClassVar[int] = 1 << 22
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int) -> Chunked:
@@ -337,6 +340,8 @@ class Chunked(ProductKernel):
             "uneven_to": self.UNEVEN_TO,
             "all": self.vectors == "all",
             "looked_at": self.LOOKED_AT,
+            "x_ahead": self.X_AHEAD,
+            "far": self.FAR_BYTES // size,
             # Of a vector that functions take and return: 32 bytes, as cl/column_places.cl says.
             "longest": 32 // size,
             "ahead": self.ahead,

@@ -30,6 +30,16 @@ Result        deterministic: a row is summed in the order that the chunks and th
 % else:
     #define PREFETCH(k)
 % endif
+// If columns lie far apart, x is asked for, too: of a row as many entries further on, by eights.
+% if ahead:
+    #define ASK_FOR_X(k, end) \
+        if ((end) + ${x_ahead + 8} <= n_entries) \
+            for (ulong j = (k) + ${x_ahead}; j < (end) + ${x_ahead}; j += 8) { \
+${" ".join(f"PREFETCH_LINE(x + indices[j + {i}])" for i in range(8))} \
+            }
+% else:
+    #define ASK_FOR_X(k, end)
+% endif
 ## Without restrict if it is inlined: that leaves an intrinsic that Oclgrind lacks (quirk 27).
 <% restrict = "restrict " if all else "" %>\
 #define ENTRIES_PARAMETERS \
@@ -140,6 +150,17 @@ void ${name}(
 % endif
         k = end;
     }
+% if ahead:
+    // Of the chunk's first entries, the columns that they span.
+    const ulong sampled = AT_MOST(k + ${looked_at}, part_end);
+    I lowest = k < part_end ? indices[k] : 0, highest = lowest;
+    for (ulong j = k; j < sampled; ++j) {
+        const I column = indices[j];
+        lowest = column < lowest ? column : lowest;
+        highest = column > highest ? column : highest;
+    }
+    const bool far = highest - lowest >= ${far};
+% endif
     const float mean = row < row_end ? (float)(part_end - k) / (row_end - row) : 0;
 % if vector_widths and not all:
     // Of the chunk's first rows, those whose length is not that of the row before.
@@ -151,22 +172,29 @@ void ${name}(
 % elif all:
     const bool by_vectors = true;
 % endif
+## Rows of columns far apart have loops of their own, so that the others' loops stay as they are.
+% for asks in (True, False) if ahead else (False,):
+<%
+    where = " && far" if asks else ""
+    ask = "ASK_FOR_X(k, end)\n            " if asks else ""
+%>\
 % for width, from_mean in sorted(zip(vector_widths, vectors_from), reverse=True):
-    if (by_vectors && mean >= ${from_mean}f)
+    if (by_vectors && mean >= ${from_mean}f${where})
         // The rows at the matrix's end are left to what follows: reading past them would leave the arrays.
         for (; row < row_end && (ulong)indptr[row + 1] + ${width} <= n_entries; ++row) {
             const ulong next = indptr[row + 1], end = AT_MOST(next, part_end);
-            update(SCALE_ARGUMENTS y + row, row_vectors_${width}(k, end, MATRIX));
+            ${ask}update(SCALE_ARGUMENTS y + row, row_vectors_${width}(k, end, MATRIX));
             k = end;
         }
 % endfor
 % for width, from_mean in sorted(zip(sum_widths, sums_from), reverse=True):
-    if (mean >= ${from_mean}f)
+    if (mean >= ${from_mean}f${where})
         for (; row < row_end; ++row) {
             const ulong next = indptr[row + 1], end = AT_MOST(next, part_end);
-            update(SCALE_ARGUMENTS y + row, row_sum_${width}(k, end, MATRIX));
+            ${ask}update(SCALE_ARGUMENTS y + row, row_sum_${width}(k, end, MATRIX));
             k = end;
         }
+% endfor
 % endfor
 % if not scaled:
     if (mean < 1) {

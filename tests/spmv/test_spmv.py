@@ -55,6 +55,14 @@ def test_one_very_long_row_among_short_ones(queue: cl.CommandQueue, kernel: str 
     check(multiply(csr_array(matrix, queue=queue), x, kernel), expected(host(matrix), x))
 
 
+def test_columns_far_apart(queue: cl.CommandQueue) -> None:
+    rng = np.random.default_rng(3)
+    for longest in (4, 40):
+        matrix = random_csr(rng.integers(0, longest, 3000), 1_500_000, 4)
+        x = random_values(np.float32, matrix.shape[1], rng)
+        check(multiply(csr_array(matrix, queue=queue), x, "chunked"), expected(host(matrix), x))
+
+
 def _arrow(n: int) -> sp.csr_array:
     return sp.csr_array(sp.eye_array(n) + sp.coo_array((np.ones(n), (np.full(n, n // 2), np.arange(n))), shape=(n, n)))
 
