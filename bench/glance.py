@@ -54,6 +54,8 @@ LINES = (
     Line("MKL", "A @ P, Pᵀ @ AP, CPU", "cpu-epyc-intel-amg.json", "amg", "mkl"),
     Line("PyAMG", "multigrid, set-up, CPU", "cpu-epyc-intel-multigrid.json", "multigrid_setup", "pyamg"),
     Line("PyAMG", "multigrid, solution, CPU", "cpu-epyc-intel-multigrid.json", "multigrid_solve", "pyamg"),
+    Line("AMGCL", "multigrid, set-up, CPU", "cpu-epyc-intel-multigrid.json", "multigrid_setup", "amgcl"),
+    Line("AMGCL", "multigrid, solution, CPU", "cpu-epyc-intel-multigrid.json", "multigrid_solve", "amgcl"),
     Line("SciPy", "A @ x, CPU", "cpu-intel.json", "spmv", "scipy"),
     Line("SciPy", "transpose(A), CPU", "cpu-intel-sptrans.json", "sptrans", "scipy"),
     Line("SciPy", "A @ A, CPU", "cpu-spgemm.json", "spgemm", "scipy"),
@@ -66,6 +68,7 @@ _LOOKS = {
     "CuPy": ("#009E73", "s"),
     "MKL": ("#D55E00", "D"),
     "PyAMG": ("#CC79A7", "v"),
+    "AMGCL": ("#56B4E9", "P"),
     "SciPy": ("#E69F00", "^"),
 }
 
