@@ -116,7 +116,9 @@ _TABLE_2: tuple[tuple[str, str, Maker], ...] = (
 #: The same by name alone: the real matrix, and the generated one.
 TABLE_2 = tuple((real, generated) for real, generated, _ in _TABLE_2)
 
-_ALL: dict[str, Maker] = {**_MATRICES, **_QUICK, **_SMALL, **_BINS, **{name: maker for _, name, maker in _TABLE_2}}
+# Sizes of multigrid alone.
+_LARGE: dict[str, Maker] = {"fd3d7_256": lambda _: grids.fd3d7(256)}
+_ALL: dict[str, Maker] = {**_MATRICES, **_QUICK, **_LARGE, **_SMALL, **_BINS, **{name: maker for _, name, maker in _TABLE_2}}
 
 _PAPER_SPGEMM = [
     "fd2d5_1024",
