@@ -115,4 +115,4 @@ def gmres(system: System, restart: int, told: Callable[[float], object] | None, 
         # The next cycle is to bring the preconditioned residual down as far as the residual still has to come.
         most = max(eps, 0.25 * most) if estimate <= bound else min(1.0, 1.5 * most)
         bound = estimate * min(most, limit / norm)
-    return 0 if norm <= limit else maxiter
+    return 0 if norm <= limit and np.isfinite(norm) else maxiter

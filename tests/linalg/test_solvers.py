@@ -149,6 +149,7 @@ def test_systems_without_a_solution_end(wide: cl.CommandQueue, method: str) -> N
     with_nan[3] = np.nan
     assert solver(A, with_nan)[1] > 0
     assert solver(A, b, x0=with_nan)[1] > 0
+    assert solver(A, np.where(np.isnan(with_nan), np.inf, b))[1] > 0
     # Singular, with b outside its range; a zero diagonal; indefinite; NaN in A.
     singular = host.copy()
     singular.data[singular.indptr[5] : singular.indptr[6]] = 0
