@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -11,7 +11,7 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 from typing_extensions import Self, override
 
-from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic, unsupported
+from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic, name_of, unsupported
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.device import Device
 from clsparse_py.elementwise.values import dense_values, require_results
@@ -158,8 +158,6 @@ def sddmm(M: MatrixT, X: cl_array.Array | npt.ArrayLike, Y: cl_array.Array | npt
         raise ValueError(f"Y: must have {n} columns, as M is {m} x {n}, has shape {y.shape} (dimension mismatch)")
     if x.shape[1] != y.shape[0]:
         raise ValueError(f"Y: must have {x.shape[1]} rows, as X has columns, has shape {y.shape} (dimension mismatch)")
-    result = np.result_type(x.dtype, y.dtype)
-    require_results(M.queue, f"{x.dtype} times {y.dtype}", result)
     values = _sampled(M.queue, M.indices, M.indptr, _with_adjacent(M.queue, x, 1), _with_adjacent(M.queue, y, 0))
     return M.assembled(M.structure, values)
 
@@ -168,7 +166,7 @@ def _operand(M: Any, name: str, given: Any) -> cl_array.Array:
     """Return a dense operand on the device."""
     on_device = isinstance(given, cl_array.Array)
     values: Any = given if on_device else np.asarray(given)
-    if values.dtype.name not in OPENCL_TYPES:
+    if name_of(values.dtype) not in OPENCL_TYPES:
         raise unsupported(name, values.dtype)
     if values.ndim != 2:
         raise ValueError(f"{name}: must have 2 dimensions, has {values.ndim} (shape {values.shape})")
@@ -207,33 +205,41 @@ def _sampled(
     queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Array, X: cl_array.Array, Y: cl_array.Array
 ) -> cl_array.Array:
     """Return the products of rows of X and columns of Y, at the places of a structure; values of each are adjacent."""
-    n, (n_rows, n_inner), index = indices.size, X.shape, indptr.dtype
     chain = Chain(queue, indices, indptr, X, Y)
     are_aligned = chain.device.is_cpu or _are_aligned(chain.device, X, Y)
-    kind = Sampled, X.dtype, Y.dtype, index, n_inner, are_aligned
-    built, at_once, dtype = chain.worked_out(kind, lambda: _kernel(chain, *kind[1:]))
-    values = allocated(queue, "values of the sampled product", n, dtype)
-    if not n:
-        return values
-    note_asked((built,))
-    most = _CPU_TURNS if chain.device.is_cpu else _TURNS
-    span = at_once * min(max(n // (at_once * chain.device.compute_units * _GROUPS_PER_UNIT), 1), most)
-    dense = [
-        (each.base_data, np.uint64(each.offset // each.dtype.itemsize), np.uint64(each.strides[axis] // each.dtype.itemsize))
-        for axis, each in enumerate((X, Y))
-    ]
-    sizes = np.uint64(n), index.type(n_rows), np.uint64(n_inner), np.uint64(span)
-    arrays = indptr.base_data, indices.base_data, values.base_data
-    chain.launch_with(built, built.sizes(-(-n // span)), [*sizes, *dense[0], *dense[1], *arrays])
-    chain.finish(values)
+    layouts = ((X.offset, X.strides[0]), (Y.offset, Y.strides[1]))
+    kind = indices.size, indptr.dtype, X.shape, X.dtype, Y.dtype, layouts, are_aligned
+    built, sizes, numbers, dtype = chain.worked_out((_sampled, kind), lambda: _launch(chain, *kind))
+    values = allocated(queue, "values of the sampled product", indices.size, dtype)
+    if sizes is not None:
+        note_asked((built,))
+        dense = X.base_data, *numbers[4:6], Y.base_data, *numbers[6:]
+        chain.launch_with(built, sizes, [*numbers[:4], *dense, indptr.base_data, indices.base_data, values.base_data])
+        chain.finish(values)
     return values
 
 
-def _kernel(
-    chain: Chain, x: np.dtype[Any], y: np.dtype[Any], index: np.dtype[Any], n_inner: int, are_aligned: bool
-) -> tuple[Built, int, np.dtype[Any]]:
-    """Return the built kernel, how many entries a work-group of it takes at a time, and the dtype of the result."""
-    arithmetic = Arithmetic(x.name, y.name, index.name)
+def _launch(
+    chain: Chain,
+    n: int,
+    index: np.dtype[Any],
+    shape: tuple[int, ...],
+    x: np.dtype[Any],
+    y: np.dtype[Any],
+    layouts: Sequence[tuple[int, int]],
+    are_aligned: bool,
+) -> tuple[Built, tuple[tuple[int], tuple[int]] | None, tuple[np.generic, ...], np.dtype[Any]]:
+    """Return the built kernel, its sizes, None if there is nothing to do, its numbers, and the dtype of the result.
+
+    ``layouts`` are the offset and the stride of X's rows, and of Y's columns, in bytes.
+    """
+    arithmetic, n_inner = Arithmetic(x.name, y.name, index.name), shape[1]
+    require_results(chain.queue, f"{x} times {y}", arithmetic.result)
     loads = "vectors" if chain.device.is_cpu else "aligned" if are_aligned else "single"
     built, record = chain.build(Sampled.legal(chain.device, arithmetic, n_inner, loads))
-    return built, record.work_group // record.lanes * record.entries, arithmetic.result
+    at_once = record.work_group // record.lanes * record.entries
+    most = _CPU_TURNS if chain.device.is_cpu else _TURNS
+    span = at_once * min(max(n // (at_once * chain.device.compute_units * _GROUPS_PER_UNIT), 1), most)
+    dense = (np.uint64(number // dtype.itemsize) for each, dtype in zip(layouts, (x, y), strict=True) for number in each)
+    numbers = np.uint64(n), index.type(shape[0]), np.uint64(n_inner), np.uint64(span), *dense
+    return built, built.sizes(-(-n // span)) if n else None, numbers, arithmetic.result

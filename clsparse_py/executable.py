@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import threading
 import weakref
 from dataclasses import dataclass, field
@@ -15,12 +16,13 @@ from typing_extensions import Self
 
 from clsparse_py.forked import is_forked, use_device
 from clsparse_py.memory import array_of, submit
-from clsparse_py.order import forget_ended, note_use, unordered
+from clsparse_py.order import forget_ended, note_use, note_written, unordered
 from clsparse_py.pool import Arena, Pool, arena_of
 from clsparse_py.programs import Built
 from clsparse_py.transfer import Waits
+from clsparse_py.workspace import current
 
-__all__ = ["Executable", "Launch", "Ready"]
+__all__ = ["Checked", "Executable", "Launch", "Ready"]
 
 #: The place of y's memory among a kernel's arguments; see `_arguments`.
 _Y = 3
@@ -185,7 +187,7 @@ class Executable:
         return self.run(queue, operands, scale)[-1]
 
     def renew(
-        self, queue: cl.CommandQueue, data: cl_array.Array, x: cl_array.Array, shape: tuple[int], dtype: np.dtype[Any]
+        self, queue: cl.CommandQueue, data: cl_array.Array, x: cl_array.Array, shape: tuple[int, ...], dtype: np.dtype[Any]
     ) -> cl_array.Array | None:
         """Enqueue the product with a new y, which is returned, if x was checked; None as for `repeat`, or if memory is short."""
         with self.lock:
@@ -193,7 +195,7 @@ class Executable:
             if ready is None:
                 return None
             try:
-                memory = ready.arena.allocate(queue, shape[0] * dtype.itemsize)
+                memory = ready.arena.allocate(queue, math.prod(shape) * dtype.itemsize)
             except cl.Error:
                 return None
             if self.operands[2] is not _GONE:
@@ -292,3 +294,56 @@ class Executable:
         # Buffers that are kept here go with the executable, and one on host memory goes at once: not while a kernel uses it.
         if self.last is not None and not is_forked():
             self.last[1].wait()
+
+
+class Checked(NamedTuple):
+    """A product whose operands were checked, as the executable's arguments are set: alpha, beta, semiring, the result's shape."""
+
+    alpha: Any
+    beta: Any
+    semiring: Any
+    executable: Executable
+    scale: tuple[Any, ...]
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @classmethod
+    def of(
+        cls,
+        executable: Executable,
+        operands: tuple[cl_array.Array, cl_array.Array, cl_array.Array],
+        scale: tuple[Any, ...],
+        alpha: Any,
+        beta: Any,
+        semiring: Any,
+        *,
+        is_new: bool,
+    ) -> Self | None:
+        """Return the product that was just enqueued with A's values, x and y; None if its arguments are set for others by now.
+
+        ``is_new`` says that y was made for the product, and is not known to be apart from what is read.
+        """
+        if any(value is not None and not isinstance(value, (int, float, complex, np.generic)) for value in (alpha, beta)):
+            return None  # it may change
+        known, y = executable.note_checked(operands, scale, is_new=is_new), operands[2]
+        return None if known is None else cls(alpha, beta, semiring, executable, known, y.shape, y.dtype)
+
+    def again(
+        self, queue: cl.CommandQueue, data: cl_array.Array, x: Any, alpha: Any, beta: Any, out: Any, semiring: Any
+    ) -> cl_array.Array | None:
+        """Return the product with these operands, with a new result if ``out`` is None; None if one is another.
+
+        Nothing is checked: operands that are the same objects were.
+        """
+        if alpha is not self.alpha or beta is not self.beta or semiring is not self.semiring:
+            return None
+        if out is None:
+            if x.allocator is not None or current() is not None:
+                return None
+            return self.executable.renew(queue, data, x, self.shape, self.dtype)
+        event = self.executable.repeat(queue, data, x, out, self.scale)
+        if event is None:
+            return None
+        note_written(out, event)
+        out_: cl_array.Array = out
+        return out_

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import Any
 
 __all__ = ["__getattr__"]
@@ -51,7 +52,10 @@ def __getattr__(name: str) -> Any:
     if name in _LATER:
         return importlib.import_module(f"clsparse_py.{name}")
     if name in _FUNCTIONS:
-        return getattr(importlib.import_module(_FUNCTIONS[name]), name)
+        found = getattr(importlib.import_module(_FUNCTIONS[name]), name)
+        # The next time it is there, and this function is not asked.
+        setattr(sys.modules["clsparse_py"], name, found)
+        return found
     today = _TODAY.get(name)
     if today is None:
         raise AttributeError(f"module 'clsparse_py' has no attribute {name!r}")

@@ -289,3 +289,28 @@ def test_a_profile_gives_the_numbers(decided_by: Callable[..., None], caplog: py
         decided_by(device, {}, {"spmm": {"any": {name: {"value": value}}}})
         assert choose(*product)[0] == usual
         assert name in caplog.records[-1].getMessage()
+
+
+def test_known_operands(queue: cl.CommandQueue) -> None:
+    # The second product with the same objects takes the short way, unless one of them has other memory or was replaced.
+    S = sp.random_array((40, 30), density=0.2, format="csr", rng=np.random.default_rng(3))
+    A, X = csr_array(S, queue=queue), np.random.default_rng(4).random((30, 5))
+    x, other, y = cl_array.to_device(queue, X), cl_array.to_device(queue, -X), cl_array.empty(queue, (40, 5), X.dtype)
+    results = [A @ x for _ in range(3)]
+    assert len({result.base_data.int_ptr for result in results}) == 3
+    for scale in (1.0, 2.0):
+        x.set(scale * X)
+        for result in (
+            A @ x,
+            A @ x,
+            spmm(A, x, out=y),
+            spmm(A, x, out=y),
+            spmm(A, x),
+            spmm(A, x, alpha=1.0, beta=0.0, out=y),
+        ):
+            np.testing.assert_allclose(result.get(), S @ (scale * X))
+    np.testing.assert_allclose((A @ other).get(), S @ -X)
+    A.data = 3 * A.data
+    for _ in range(2):
+        np.testing.assert_allclose((A @ other).get(), S @ (-3 * X))
+        np.testing.assert_allclose(results[0].get(), S @ X)

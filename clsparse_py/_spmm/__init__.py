@@ -138,6 +138,11 @@ def spmm(
     array([[3, 2],
            [3, 3]])
     """
+    if plan is None and work_group is None and isinstance(A, Matrix) and len(A.shape) == 2:
+        kept: SpmmPlan | None = A.structure.known(SpmmPlan)
+        again = None if kept is None else kept.again(A, X, alpha, beta, out, semiring)
+        if again is not None:
+            return again
     check_matrix(A)
     _check_work_group(work_group)
     if plan is None:
@@ -153,7 +158,8 @@ def spmm(
     y = result.array
     if y.size:
         item = y.dtype.itemsize
-        plan.enqueue(A, operand, y, (shape[1] * item, item), shape[1], alpha, beta, semiring, work_group)
+        is_new = y is not out if operand is X and work_group is None else None
+        plan.enqueue(A, operand, y, (shape[1] * item, item), shape[1], alpha, beta, semiring, work_group, is_new=is_new)
     return result.deliver()
 
 

@@ -17,7 +17,7 @@ from clsparse_py._spmm.kernels import Combine, Pack, Parts
 from clsparse_py.arithmetic import Arithmetic, name_of
 from clsparse_py.device import Device, describe, in_order
 from clsparse_py.errors import BuildError
-from clsparse_py.executable import Executable, Launch
+from clsparse_py.executable import Checked, Executable, Launch
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix
 from clsparse_py.memory import allocated
@@ -108,6 +108,7 @@ class SpmmPlan(SetOnce):
         # Kernels that are done without, in order.
         self._refused: dict[str, None] = {}
         self._making = threading.Lock()
+        self._last: Checked | None = None
 
     def matches(self, A: Matrix) -> bool:
         """Return whether this plan was made for A's present structure."""
@@ -145,6 +146,8 @@ class SpmmPlan(SetOnce):
         beta: Any,
         semiring: Semiring,
         work_group: int | None = None,
+        *,
+        is_new: bool | None = None,
     ) -> None:
         """Enqueue ``y = alpha * A @ x + beta * y`` with checked operands of any strides; a vector counts as one column.
 
@@ -154,6 +157,8 @@ class SpmmPlan(SetOnce):
             In bytes, from row to row and from column to column of y.
         work_group : int, optional
             In place of the plan's.
+        is_new : bool, optional
+            Whether y was made for the product; given if `again` may repeat it.
         """
         item, x_item = y.dtype.itemsize, x.dtype.itemsize
         x_row, x_column = (stride // x_item for stride in (*x.strides, 0)[:2])
@@ -173,6 +178,15 @@ class SpmmPlan(SetOnce):
             scale = tuple(y.dtype.type(default if given is None else given) for given, default in ((alpha, 1), (beta, 0)))
         # The newest event stands for all before it: it waits for them.
         note_written(y, made.executable.run(queue, (A.data, x, y), scale)[-1])
+        if is_new is not None and made.pack is None:
+            self._last = Checked.of(made.executable, (A.data, x, y), scale, alpha, beta, semiring, is_new=is_new) or self._last
+
+    def again(self, A: Matrix, x: Any, alpha: Any, beta: Any, out: Any, semiring: Semiring) -> cl_array.Array | None:
+        """Return the latest product, as `SpmvPlan.again` does."""
+        last = self._last
+        if last is None or not isinstance(x, cl_array.Array):
+            return None
+        return last.again(x.queue or self.queue, A.data, x, alpha, beta, out, semiring)
 
     def _packed(
         self, built: programs.Built, queue: cl.CommandQueue, x: cl_array.Array, x_row: int, x_column: int

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
@@ -20,31 +19,17 @@ from clsparse_py._spmv.features import Features, Inspected, inspect, inspected_o
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device, describe, in_order
 from clsparse_py.errors import BuildError
-from clsparse_py.executable import Executable
+from clsparse_py.executable import Checked, Executable
 from clsparse_py.matrix import Matrix
 from clsparse_py.operands import check_matrix, check_scale, dense_operand, result_for
-from clsparse_py.order import note_written
 from clsparse_py.programs import Built
 from clsparse_py.semiring import Semiring, plus_times
 from clsparse_py.set_once import SetOnce
 from clsparse_py.tables import plan_as_html
-from clsparse_py.workspace import current
 
 __all__ = ["SpmvPlan"]
 
 _log = logging.getLogger(__name__)
-
-
-class _Checked(NamedTuple):
-    """A kind of product whose operands were checked, as the executable's arguments are set: alpha, beta and semiring."""
-
-    alpha: Any
-    beta: Any
-    semiring: Semiring
-    executable: Executable
-    scale: tuple[Any, ...]
-    shape: tuple[int]
-    dtype: np.dtype[Any]
 
 
 class SpmvPlan(SetOnce):
@@ -83,7 +68,7 @@ class SpmvPlan(SetOnce):
         # Kernels that are done without, in order.
         self._refused: dict[str, None] = {}
         self._making = threading.Lock()
-        self._last: _Checked | None = None
+        self._last: Checked | None = None
 
     @classmethod
     def of(cls, A: Matrix, scheme: str | Scheme, kernel: KernelName | KernelChoice | None) -> SpmvPlan:
@@ -148,11 +133,9 @@ class SpmvPlan(SetOnce):
 
         ``is_new`` says that y was made for the product, and is not known to be apart from what is read.
         """
-        if all(value is None or isinstance(value, (int, float, complex, np.generic)) for value in (alpha, beta)):  # immutable
-            executable, scale = self._ready(A, x, y, alpha, beta, semiring)
-            known = executable.note_checked((A.data, x, y), scale, is_new=is_new)
-            if known is not None:
-                self._last = _Checked(alpha, beta, semiring, executable, known, (self.shape[0],), y.dtype)
+        executable, scale = self._ready(A, x, y, alpha, beta, semiring)
+        known = Checked.of(executable, (A.data, x, y), scale, alpha, beta, semiring, is_new=is_new)
+        self._last = known or self._last
 
     def again(self, A: Matrix, x: Any, alpha: Any, beta: Any, out: Any, semiring: Semiring) -> cl_array.Array | None:
         """Return the product that was remembered, with a new result if ``out`` is None; None if an operand is another.
@@ -160,21 +143,9 @@ class SpmvPlan(SetOnce):
         Nothing is checked: operands that are the same objects were.
         """
         last = self._last
-        if last is None or alpha is not last.alpha or beta is not last.beta or semiring is not last.semiring:
+        if last is None or not isinstance(x, cl_array.Array):
             return None
-        if not isinstance(x, cl_array.Array):
-            return None
-        executable, queue = last.executable, x.queue or self.queue
-        if out is None:
-            if x.allocator is not None or current() is not None:
-                return None
-            return executable.renew(queue, A.data, x, last.shape, last.dtype)
-        event = executable.repeat(queue, A.data, x, out, last.scale)
-        if event is None:
-            return None
-        note_written(out, event)
-        out_: cl_array.Array = out
-        return out_
+        return last.again(x.queue or self.queue, A.data, x, alpha, beta, out, semiring)
 
     def _ready(
         self, A: Matrix, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any, semiring: Semiring
