@@ -179,7 +179,7 @@ def smoothed_aggregation_solver(
 
     Parameters
     ----------
-    A : sparse array
+    A : sparse array or numpy.ndarray
         n x n, Hermitian: of this package or of SciPy. Of a `bsr_array`, the unknowns of a block are those of a node,
         which are aggregated together; the hierarchy itself is in CSR form. Of a `clsparse_py.distributed.csr_array`, whose rows
         and columns are divided alike, all levels are over the same ranks; a rank aggregates its own nodes.
@@ -393,7 +393,7 @@ def _matrix(A: Any) -> tuple[csr_array, int]:
         if rows != columns:
             raise ValueError(f"A: must have square blocks, has {rows} x {columns}")
         blocksize, A = int(rows), A.tocsr()
-    found = on_device(queue_in((A,)) or default_queue(), A).tocsr()
+    found = (on_device(queue_in((A,)) or default_queue(), A) if hasattr(A, "tocsr") else csr_array(A)).tocsr()
     if found.ndim != 2 or found.shape[0] != found.shape[1]:
         raise ValueError(f"A: must be square, has shape {found.shape}")
     if found.dtype.kind not in "fc":

@@ -342,7 +342,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
 
     def __rmatmul__(self, other: Any) -> Any:
         """Return ``x @ A``, by the transposed matrix: of a `vector`, or of NumPy's whole of one or two dimensions."""
-        if isinstance(other, vector) and other.ndim == 2:
+        if (isinstance(other, vector) and other.ndim == 2) or scipy.sparse.issparse(other) or isinstance(other, SparseArray):
             return NotImplemented
         found = self.T @ (other.T if getattr(other, "ndim", 1) == 2 else other)
         return found.T if isinstance(found, np.ndarray) else found

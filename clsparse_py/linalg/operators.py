@@ -120,7 +120,7 @@ def applied(A: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
         return _product(A, queue, dtype)
     if is_function(A):
         return _called(A, queue, dtype)
-    operator = scipy.sparse.linalg.aslinearoperator(A)
+    operator = _operator(A)
     return _called(lambda x: operator.matvec(fetched(x, queue)), queue, dtype)
 
 
@@ -134,8 +134,17 @@ def adjoint_applied(A: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> App
     if isinstance(A, SparseArray):
         turned = cast("Any", A).T.tocsr()
         return _product(turned.conj() if turned.dtype.kind == "c" else turned, queue, dtype)
-    operator = scipy.sparse.linalg.aslinearoperator(A)
+    operator = _operator(A)
     return _called(lambda x: operator.rmatvec(fetched(x, queue)), queue, dtype)
+
+
+def _operator(A: Any) -> scipy.sparse.linalg.LinearOperator:
+    try:
+        return scipy.sparse.linalg.aslinearoperator(A)
+    except TypeError as error:
+        kind = f"{type(A).__module__}.{type(A).__name__}"
+        message = f"A, M: must be matrices of the host or one device, or operators, one is {kind}"
+        raise TypeError(message) from error
 
 
 def held(A: Any, M: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Held | None:

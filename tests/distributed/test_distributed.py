@@ -292,6 +292,11 @@ def test_what_ranks_are_made_of_is_checked(queue: cl.CommandQueue) -> None:
             team.csr_array(np.ones((3, 3)))
         with pytest.raises(ValueError, match='"entries"'):
             team.csr_array(matrix(6), division="columns")
+        for of_one in matrix(6), clsparse_py.csr_array(matrix(6), queue=queue):
+            with pytest.raises(TypeError, match="unsupported operand"):
+                of_one @ A
+        with pytest.raises(TypeError, match="one is clsparse_py"):
+            team.run(clsparse_py.linalg.lsqr, A, np.ones(6))
     with pytest.raises(RuntimeError, match="closed"):
         team.csr_array(matrix(6))
 
