@@ -116,8 +116,8 @@ _TABLE_2: tuple[tuple[str, str, Maker], ...] = (
 #: The same by name alone: the real matrix, and the generated one.
 TABLE_2 = tuple((real, generated) for real, generated, _ in _TABLE_2)
 
-# Sizes of multigrid alone.
-_LARGE: dict[str, Maker] = {"fd3d7_256": lambda _: grids.fd3d7(256)}
+# Sizes of multigrid, and of products over several devices, alone.
+_LARGE: dict[str, Maker] = {"fd3d7_256": lambda _: grids.fd3d7(256), "rmat22": lambda rng: graphs.rmat(rng, 22)}
 _ALL: dict[str, Maker] = {**_MATRICES, **_QUICK, **_LARGE, **_SMALL, **_BINS, **{name: maker for _, name, maker in _TABLE_2}}
 
 _PAPER_SPGEMM = [

@@ -1,0 +1,201 @@
+"""Several devices of one host: ``python -m bench.cards --out FILE`` measures all that is asked of two and four, beside one alone.
+
+Products with 27-point grids and R-MAT graphs, beside their local parts and the model of `bench.halos`; conjugate gradients on
+grids that grow with the devices; ``A @ A``. Over threads of this process and, if there is an ``mpiexec``, over as many processes.
+Devices are those like the default one; ``--ranks`` beyond their number share them, which tells what ranks cost, and no speed-up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+import clsparse_py as sp
+from bench import gallery
+from bench.halos import of_grid
+from clsparse_py import distributed
+from clsparse_py.distributed.places import like_the_default, shared_out
+
+__all__ = ["rows_of_grid"]
+
+Row = dict[str, Any]
+#: Batches of calls, of which the median counts; calls in each; iterations of conjugate gradients.
+_BATCHES, _CALLS, _ITERATIONS = 5, 10, 30
+
+
+def rows_of_grid(shape: tuple[int, int, int], first: int, last: int) -> scipy.sparse.csr_array:
+    """Return some rows of the 27-point matrix of a grid, with all columns; planes are made one after another."""
+    planes, side = shape[0], shape[1] * shape[2]
+    steps = np.array([(z, y, x) for z in (-1, 0, 1) for y in (-1, 0, 1) for x in (-1, 0, 1)])
+    columns, lengths = [], []
+    for begin in range(first, last, side):
+        rows = np.arange(begin, min(begin + side, last), dtype=np.int64)
+        place = rows // side, rows // shape[2] % shape[1], rows % shape[2]
+        inside = np.ones((rows.size, 27), np.bool_)
+        for axis, extent in enumerate((planes, *shape[1:])):
+            moved = place[axis][:, None] + steps[:, axis]
+            inside &= (moved >= 0) & (moved < extent)
+        columns.append((rows[:, None] + steps @ (side, shape[2], 1))[inside].astype(np.int32))
+        lengths.append(inside.sum(axis=1))
+    indptr = np.concatenate([[0], *map(np.asarray, lengths)]).cumsum()
+    found = np.concatenate([np.zeros(0, np.int32), *columns])
+    values = np.full(found.size, -1.0)
+    values[found == np.repeat(np.arange(first, last, dtype=np.int32), np.diff(indptr))] = 26.0
+    return scipy.sparse.csr_array((values, found, indptr), shape=(last - first, planes * side))
+
+
+def _milliseconds(comm: Any, queue: Any, call: Callable[[], object], calls: int = _CALLS) -> float:
+    """Return the median time of a call that all ranks make, back to back in batches that end with a wait for all."""
+    call()
+    found = []
+    for _ in range(_BATCHES):
+        queue.finish()
+        comm.barrier()
+        begin = time.perf_counter()
+        for _ in range(calls):
+            call()
+        queue.finish()
+        comm.barrier()
+        found.append(1e3 * (time.perf_counter() - begin) / calls)
+    return statistics.median(found)
+
+
+def _product(comm: Any, name: str, A: Any) -> Row:
+    """Return the times of ``A @ x`` and of the local part alone, the slowest rank's."""
+    x = distributed.vector(np.ones(A.columns.length(comm.rank)), comm, A.columns)
+    whole, alone = (_milliseconds(comm, A.queue, call) for call in (lambda: A @ x, lambda: A.local @ x.own))
+    halo = comm.max(A.halo.columns.size)
+    return {"what": name, "ms": whole, "local part, ms": float(comm.max(alone)), "largest halo, entries": int(halo)}
+
+
+def _grid(comm: Any, n: int) -> Row:
+    division = distributed.by_rows(n**3, comm.size)
+    own = division.part(comm.rank)
+    A = distributed.csr_array(rows_of_grid((n, n, n), own.start, own.stop), comm, rows=division)
+    row = _product(comm, f"A @ x, 27-point grid of {n}^3", A)
+    return row | {"model, ms": 1e3 * of_grid(n, 27, division, comm.size // 2).seconds}
+
+
+def _iterations(comm: Any, n: int) -> list[Row]:
+    """Return the time of an iteration of conjugate gradients, on a grid with n^3 points for each rank."""
+    shape = n * comm.size, n, n
+    division = distributed.by_rows(n**3 * comm.size, comm.size)
+    own = division.part(comm.rank)
+    A = distributed.csr_array(rows_of_grid(shape, own.start, own.stop), comm, rows=division)
+    b = distributed.vector((np.arange(own.start, own.stop) % 7).astype(np.float64), comm, division)
+    found = []
+    for name, once in (("cg", False), ("cg, one reduction", True)):
+        options = {"rtol": 1e-300, "maxiter": _ITERATIONS, "one_reduction": once}
+        ms = _milliseconds(comm, A.queue, lambda options=options: sp.linalg.cg(A, b, **options), 1)  # type: ignore[misc]
+        found.append({"what": f"{name}, an iteration, 27 points, {n}^3 a rank", "ms": ms / _ITERATIONS, "weak": True})
+    return found
+
+
+def _of_gallery(comm: Any, name: str, *, squared: bool) -> list[Row]:
+    S = gallery.load(name) if comm.rank == 0 else None
+    A = distributed.csr_array.scattered(S, comm)
+    if not squared:
+        return [_product(comm, f"A @ x, {name}", A)]
+    plan = distributed.spgemm_plan(A, A)
+    ways = (("A @ A", lambda: A @ A, 2), ("plan(A, A)", lambda: plan(A, A), 5))
+    return [{"what": f"{way}, {name}", "ms": _milliseconds(comm, A.queue, call, calls)} for way, call, calls in ways]
+
+
+def measured(comm: Any, given: argparse.Namespace) -> list[Row]:
+    """Return all rows of one number of ranks; a case that fails on all ranks is noted."""
+    cases: list[Callable[[], Row | list[Row]]] = [
+        *(lambda n=n: _grid(comm, n) for n in given.points),  # type: ignore[misc]
+        *(lambda n=n: _iterations(comm, n) for n in given.weak),  # type: ignore[misc]
+        *(lambda name=name: _of_gallery(comm, name, squared=True) for name in given.squared),  # type: ignore[misc]
+        *(lambda name=name: _of_gallery(comm, name, squared=False) for name in given.graphs),  # type: ignore[misc]
+    ]
+    rows: list[Row] = []
+    for case in cases:
+        try:
+            found = case()
+        except MemoryError as error:
+            found = {"what": f"MemoryError: {error}", "ms": float("nan")}
+        rows += found if isinstance(found, list) else [found]
+    return [row | {"ranks": comm.size} for row in rows]
+
+
+def _compared(rows: Sequence[Row]) -> str:
+    """Return a table in which each time stands beside that of one rank of the same way."""
+    one = {(row["way"], row["what"]): row["ms"] for row in rows if row["ranks"] == 1}
+    lines = ["| what | way | ranks | ms | times one | local part | model |", "| --- | --- | ---: | ---: | ---: | ---: | ---: |"]
+    for row in rows:
+        alone = one.get((row["way"], row["what"]), float("nan"))
+        local, model = (f"{row[key]:.3f}" if key in row else "" for key in ("local part, ms", "model, ms"))
+        lines.append(
+            f"| {row['what']} | {row['way']} | {row['ranks']} | {row['ms']:.3f} | {alone / row['ms']:.2f} | {local} | {model} |"
+        )
+    return "\n".join(lines)
+
+
+def _by_processes(size: int, arguments: Sequence[str], out: Path) -> list[Row]:
+    """Return what as many processes of MPI measure; none if there is no launcher or it fails, which is said."""
+    if shutil.which("mpiexec") is None:
+        print("no mpiexec: ranks are threads alone")
+        return []
+    part = out.with_suffix(f".{size}.json")
+    command = ["mpiexec", "-n", str(size), sys.executable, "-m", "bench.cards", *arguments, "--one-of-many", str(part)]
+    if subprocess.run(command, check=False).returncode:
+        print(f"mpiexec failed with {size} processes")
+        return []
+    found: list[Row] = json.loads(part.read_text(encoding="utf-8"))
+    part.unlink()
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, print the table, and keep it."""
+    parser = argparse.ArgumentParser(prog="python -m bench.cards", description=__doc__)
+    numbers = {"type": int, "nargs": "*"}
+    parser.add_argument("--ranks", **numbers, help="by default 1, 2, 4, ... up to the number of devices")
+    parser.add_argument("--points", **numbers, default=[200, 256], help="of grids along each axis; by default 200 and 256")
+    parser.add_argument("--weak", **numbers, default=[200], help="of a rank's part of the grids of conjugate gradients; 200")
+    parser.add_argument("--squared", nargs="*", default=["fd3d7_160", "fe3d27_120"], help="matrices of the gallery, for A @ A")
+    parser.add_argument("--graphs", nargs="*", default=["rmat20", "rmat22"], help="matrices of the gallery, for A @ x")
+    parser.add_argument("--ways", nargs="*", choices=["threads", "processes"], default=["threads", "processes"])
+    parser.add_argument("--out", type=Path, default=Path("cards.json"), help="a JSON file; by default cards.json")
+    parser.add_argument("--one-of-many", type=Path, help=argparse.SUPPRESS)
+    said = list(sys.argv[1:] if arguments is None else arguments)
+    given = parser.parse_args(said)
+    if given.one_of_many is not None:
+        comm = distributed.world()
+        try:
+            rows = measured(comm, given)
+        except BaseException:
+            comm.abort()
+            raise
+        if comm.rank == 0:
+            given.one_of_many.write_text(json.dumps([row | {"way": "processes"} for row in rows]), encoding="utf-8")
+        return
+    devices = like_the_default()
+    sizes = given.ranks or [1 << bit for bit in range(len(devices).bit_length())]
+    found: list[Row] = []
+    for size in sizes:
+        if "threads" in given.ways:
+            places = devices[:size] if size <= len(devices) else shared_out(devices, size)
+            with distributed.over(places) as team:
+                found += [row | {"way": "threads"} for row in team.each(measured, given)[0]]
+        if "processes" in given.ways:
+            found += _by_processes(size, said, given.out)
+        report = {"device": devices[0].name.strip(), "devices": len(devices), "version": sp.__version__, "rows": found}
+        given.out.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    print(_compared(found))
+
+
+if __name__ == "__main__":
+    main()
