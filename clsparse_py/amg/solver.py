@@ -100,7 +100,7 @@ class MultilevelSolver:
         Raises
         ------
         ValueError, TypeError
-            Another structure, dtype or number of entries.
+            Another structure, dtype or number of entries. If values are not finite, refresh again with others before you solve.
         RuntimeError
             The hierarchy was taken over from PyAMG, which does not tell how its prolongators were made.
 
