@@ -14,7 +14,7 @@ Examples
 from __future__ import annotations
 
 from clsparse_py.amg.galerkin import RapPlan, rap_plan
-from clsparse_py.amg.interchange import from_pyamg, to_pyamg
+from clsparse_py.amg.interchange import from_pyamg
 from clsparse_py.amg.levels import Level
 from clsparse_py.amg.setup import smoothed_aggregation_solver
 from clsparse_py.amg.smoothers import Smoother
@@ -28,5 +28,4 @@ __all__ = [
     "from_pyamg",
     "rap_plan",
     "smoothed_aggregation_solver",
-    "to_pyamg",
 ]

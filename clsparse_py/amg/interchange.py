@@ -1,4 +1,4 @@
-"""Hierarchies from PyAMG and back."""
+"""Hierarchies from PyAMG."""
 
 from __future__ import annotations
 
@@ -9,15 +9,12 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
-from clsparse_py.amg.by_host import smoothed
 from clsparse_py.amg.levels import Level
-from clsparse_py.amg.products import whole
 from clsparse_py.amg.smoothers import Smoother, smoother_of
 from clsparse_py.amg.solver import MultilevelSolver
 from clsparse_py.csr import csr_array
-from clsparse_py.linalg.problem import Divided
 
-__all__ = ["from_pyamg", "to_pyamg"]
+__all__ = ["from_pyamg"]
 
 #: Coarse solvers of PyAMG that solve exactly, as the inverse here does.
 _EXACT = ("pinv", "lu", "cholesky", "splu")
@@ -90,62 +87,3 @@ def _smoother(at: int, given: Any) -> Smoother | None:
     raise ValueError(
         f"ml: the smoother {shown} of level {at} does not run on the device; smoother=('jacobi', {{'omega': 4 / 3}}) replaces it"
     )
-
-
-def to_pyamg(ml: MultilevelSolver) -> Any:
-    """Return a hierarchy as PyAMG's, with copies of its matrices on the host and the same smoothers.
-
-    Parameters
-    ----------
-    ml : MultilevelSolver
-
-    Returns
-    -------
-    pyamg.multilevel.MultilevelSolver
-        Of a hierarchy over ranks, which all of them have to ask for, whole on each, without candidates.
-
-    Raises
-    ------
-    ImportError
-        PyAMG is not installed.
-
-    Examples
-    --------
-    >>> import clsparse_py as sp
-    >>> A = sp.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(500, 500))
-    >>> ml = sp.amg.to_pyamg(sp.amg.smoothed_aggregation_solver(A))  # doctest: +SKIP
-    """
-    from pyamg.multilevel import MultilevelSolver as OfPyamg
-
-    levels = []
-    for level in ml.levels:
-        made = OfPyamg.Level()
-        made.A = whole(level.A)
-        if level.P is not None and level.R is not None:
-            made.P, made.R = whole(level.P), whole(level.R)
-            made.presmoother, made.postsmoother = (_on_host(each, made.A) for each in (level.presmoother, level.postsmoother))
-        if level.B is not None and not isinstance(level.A, Divided):
-            made.B = level.B.get()
-        levels.append(made)
-    found = OfPyamg(levels, coarse_solver="pinv")
-    found.symmetric_smoothing = all(level.presmoother == level.postsmoother for level in ml.levels[:-1])
-    return found
-
-
-def _on_host(smoother: Smoother | None, A: Any) -> Any:
-    """Return a smoother as a function that PyAMG calls: of a matrix, x, which it writes to, and b."""
-    from pyamg.relaxation import relaxation
-
-    if smoother is None:
-        return lambda A, x, b: None  # noqa: ARG005 - as PyAMG calls it
-    if smoother.scaled and len(smoother.coefficients) == 1:
-        omega = smoother.coefficients[0]
-        keywords = {"iterations": smoother.iterations, "omega": omega if A.dtype.kind == "c" else np.real(omega)}
-        return functools.partial(relaxation.jacobi, **keywords)
-    diagonal = A.diagonal()
-    inverse = np.divide(1, diagonal, out=np.zeros_like(diagonal), where=diagonal != 0) if smoother.scaled else 1
-
-    def polynomial(A: Any, x: Any, b: Any) -> None:
-        x[...] = smoothed(A, inverse, smoother, b, x)
-
-    return polynomial

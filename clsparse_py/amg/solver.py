@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from clsparse_py import linalg
 from clsparse_py.amg import by_host
+from clsparse_py.amg.as_pyamgs import as_pyamgs
 from clsparse_py.amg.coarsest import inverse, inverse_values
 from clsparse_py.amg.cycles import CYCLES, Workspace
 from clsparse_py.amg.levels import Level
@@ -135,6 +136,27 @@ class MultilevelSolver:
         refreshed(self.levels)
         _overwrite(self._coarse, inverse_values(self.levels[-1].A))
         self._workspaces = {key: space for key, space in self._workspaces.items() if space.follows()}
+
+    def to_pyamg(self) -> Any:
+        """Return the hierarchy as PyAMG's, with copies of its matrices on the host and the same smoothers.
+
+        Returns
+        -------
+        pyamg.multilevel.MultilevelSolver
+            Of a hierarchy over ranks, which all of them have to ask for, whole on each, without candidates.
+
+        Raises
+        ------
+        ImportError
+            PyAMG is not installed.
+
+        Examples
+        --------
+        >>> import clsparse_py as sp
+        >>> A = sp.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(500, 500))
+        >>> of_pyamg = sp.amg.smoothed_aggregation_solver(A).to_pyamg()  # doctest: +SKIP
+        """
+        return as_pyamgs(self.levels)
 
     def aspreconditioner(self, cycle: str = "V") -> DeviceOperator:
         """Return one cycle from 0 as an operator: ``M`` of the solvers here, which apply it on the device, and of SciPy's.

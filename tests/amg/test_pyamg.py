@@ -116,7 +116,7 @@ def test_own_hierarchies_need_as_many_iterations(wide: cl.CommandQueue, monkeypa
             counts.append(len(residuals) - 1)
         assert counts[1] <= 1.3 * counts[0] + 1, (name, counts)
         # Back in PyAMG, it is the same method.
-        again = amg.to_pyamg(ours)
+        again = ours.to_pyamg()
         wanted: list[float] = []
         found: list[float] = []
         ours.solve(b, maxiter=4, residuals=wanted)
