@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,6 +16,7 @@ from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic, name_of, unsupporte
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.device import Device
 from clsparse_py.elementwise.values import dense_values, require_results
+from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import MatrixT
 from clsparse_py.memory import allocated
@@ -28,11 +30,15 @@ from clsparse_py.transfer import contexts_match, fetched, from_host
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["Sampled", "sddmm"]
+__all__ = ["Sampled", "SampledByTeams", "sddmm", "vector_items"]
 
 _WORK_GROUP = 128
 #: Lanes to an entry at most, vectors of its rows that each has at least, and entries to a team at a time.
 _LANES, _VECTORS, _ENTRIES = 8, 2, 4
+#: Vectors that a lane has of a row whose length the kernel knows, at most; entries that a work-group notes at a time, about.
+_STEPS, _ROOM = 4, 512
+#: Rows are alike if the longest has at most so many entries, and so many times the mean; teams of larger work-groups take them.
+_LONGEST, _LONGEST_BY_MEAN, _ROWS_GROUP = 512, 2, 256
 #: Bytes that a work-item reads of each row at a time, on CPU devices and on others.
 _CPU_BYTES, _BYTES = 32, 16
 #: Turns of a work-group at most, on CPU devices and on others, and work-groups to a compute unit before it has more than one.
@@ -86,15 +92,82 @@ class Sampled(ProductKernel):
     @override
     def arguments(self) -> Mapping[str, object]:
         shape = {"lanes": self.lanes, "items": self.items, "entries": self.entries, "loads": self.loads}
-        dtypes = {"a_value": self.arithmetic.a, "x_value": self.arithmetic.x, "t_value": self.arithmetic.result.name}
-        types = {name: OPENCL_TYPES[dtype] for name, dtype in dtypes.items()}
-        return {**self._common(), **shape, **types}
+        return {**self._common(), **shape, **_types(self.arithmetic)}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
         lanes = min(self.lanes, 1 << max(min(work_group, lane_width), 1).bit_length() - 1)
         group = work_group // lanes * lanes
         return replace(self, work_group=group, lanes=lanes, portability=self.portability.at_most(lanes)) if group else None
+
+
+@dataclass(frozen=True)
+class SampledByTeams(ProductKernel):
+    """Parameters of ``templates/spmm/sddmm_teams.mako``.
+
+    Attributes
+    ----------
+    lanes, items, entries : int
+        As of `Sampled`.
+    inner : int
+        Values to a row, a multiple of ``items``.
+    by_rows : bool
+        Whether each team takes a row, not work-groups adjacent entries.
+    """
+
+    template = "spmm/sddmm_teams"
+    kind = "sddmm_teams"
+
+    lanes: int
+    items: int
+    entries: int
+    inner: int
+    by_rows: bool
+
+    @classmethod
+    def legal(cls, device: Device, arithmetic: Arithmetic, n_inner: int, *, by_rows: bool) -> Self | None:
+        """Return the record for rows of so many values, which begin at multiples of a vector; None if it does not take them."""
+        items = vector_items(device, arithmetic.result)
+        kinds = {np.dtype(each).kind for each in (arithmetic.a, arithmetic.x)}
+        if items == 1 or n_inner % items or not n_inner or not kinds <= set("iuf"):
+            return None
+        group = 1 if device.is_cpu else 1 << min(_ROWS_GROUP if by_rows else _WORK_GROUP, device.max_work_group).bit_length() - 1
+        lanes, most, vectors = 1, min(group, device.portability.lane_width), n_inner // items
+        while lanes < most and (vectors > _STEPS * lanes or lanes < min(_LANES, vectors)):
+            lanes *= 2
+        if vectors > _STEPS * lanes:
+            return None
+        # Lanes of teams that take rows exchange how many turns each has, in a whole sub-group.
+        width = device.portability.lane_width if by_rows and lanes > 1 else lanes
+        portability = replace(device.portability.at_most(width), load_once="plain")
+        return cls(group, arithmetic, portability, False, lanes, items, _ENTRIES, n_inner, by_rows)
+
+    @property
+    def room(self) -> int:
+        """Entries that a work-group notes at a time."""
+        at_once = self.work_group // self.lanes * self.entries
+        return max(_ROOM // at_once, 1) * at_once
+
+    @property
+    @override
+    def shape_name(self) -> str:
+        return f"x{self.lanes}_n{self.items}_e{self.entries}_k{self.inner}{'_rows' * self.by_rows}_wg{self.work_group}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        shape = {"lanes": self.lanes, "items": self.items, "entries": self.entries, "inner": self.inner}
+        return {**self._common(), **shape, "by_rows": self.by_rows, "room": self.room, **_types(self.arithmetic)}
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        group = work_group // self.lanes * self.lanes
+        return replace(self, work_group=group) if group and self.lanes <= lane_width else None
+
+
+def _types(arithmetic: Arithmetic) -> dict[str, str]:
+    """Return the names of the types of X, Y and the result that vectors are made of."""
+    dtypes = {"a_value": arithmetic.a, "x_value": arithmetic.x, "t_value": arithmetic.result.name}
+    return {name: OPENCL_TYPES[dtype] for name, dtype in dtypes.items()}
 
 
 def vector_items(device: Device, result: np.dtype[Any]) -> int:
@@ -158,7 +231,10 @@ def sddmm(M: MatrixT, X: cl_array.Array | npt.ArrayLike, Y: cl_array.Array | npt
         raise ValueError(f"Y: must have {n} columns, as M is {m} x {n}, has shape {y.shape} (dimension mismatch)")
     if x.shape[1] != y.shape[0]:
         raise ValueError(f"Y: must have {x.shape[1]} rows, as X has columns, has shape {y.shape} (dimension mismatch)")
-    values = _sampled(M.queue, M.indices, M.indptr, _with_adjacent(M.queue, x, 1), _with_adjacent(M.queue, y, 0))
+    longest = None if M.facts is None else M.facts.longest
+    are_alike = longest is not None and longest <= min(_LONGEST, _LONGEST_BY_MEAN * M.nnz / max(m, 1))
+    x, y = _with_adjacent(M.queue, x, 1), _with_adjacent(M.queue, y, 0)
+    values = _sampled(M.queue, M.indices, M.indptr, x, y, are_alike)
     return M.assembled(M.structure, values)
 
 
@@ -189,7 +265,12 @@ def _with_adjacent(queue: cl.CommandQueue, X: cl_array.Array, axis: int) -> cl_a
 
 
 def _sampled_by_host(
-    queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Array, X: cl_array.Array, Y: cl_array.Array
+    queue: cl.CommandQueue,
+    indices: cl_array.Array,
+    indptr: cl_array.Array,
+    X: cl_array.Array,
+    Y: cl_array.Array,
+    are_alike: bool,  # noqa: ARG001 - what is summed is the same
 ) -> cl_array.Array:
     """Return the result of `_sampled`, computed by NumPy."""
     columns, begins = fetched(indices, queue), fetched(indptr, queue)
@@ -202,13 +283,21 @@ def _sampled_by_host(
 
 @or_by_host(_sampled_by_host)
 def _sampled(
-    queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Array, X: cl_array.Array, Y: cl_array.Array
+    queue: cl.CommandQueue,
+    indices: cl_array.Array,
+    indptr: cl_array.Array,
+    X: cl_array.Array,
+    Y: cl_array.Array,
+    are_alike: bool,
 ) -> cl_array.Array:
-    """Return the products of rows of X and columns of Y, at the places of a structure; values of each are adjacent."""
+    """Return the products of rows of X and columns of Y, at the places of a structure; values of each are adjacent.
+
+    ``are_alike`` says that no row of the structure is much longer than others.
+    """
     chain = Chain(queue, indices, indptr, X, Y)
     are_aligned = chain.device.is_cpu or _are_aligned(chain.device, X, Y)
     layouts = ((X.offset, X.strides[0]), (Y.offset, Y.strides[1]))
-    kind = indices.size, indptr.dtype, X.shape, X.dtype, Y.dtype, layouts, are_aligned
+    kind = indices.size, indptr.dtype, X.shape, X.dtype, Y.dtype, layouts, are_aligned, are_alike
     built, sizes, numbers, dtype = chain.worked_out((_sampled, kind), lambda: _launch(chain, *kind))
     values = allocated(queue, "values of the sampled product", indices.size, dtype)
     if sizes is not None:
@@ -228,6 +317,7 @@ def _launch(
     y: np.dtype[Any],
     layouts: Sequence[tuple[int, int]],
     are_aligned: bool,
+    are_alike: bool,
 ) -> tuple[Built, tuple[tuple[int], tuple[int]] | None, tuple[np.generic, ...], np.dtype[Any]]:
     """Return the built kernel, its sizes, None if there is nothing to do, its numbers, and the dtype of the result.
 
@@ -236,10 +326,23 @@ def _launch(
     arithmetic, n_inner = Arithmetic(x.name, y.name, index.name), shape[1]
     require_results(chain.queue, f"{x} times {y}", arithmetic.result)
     loads = "vectors" if chain.device.is_cpu else "aligned" if are_aligned else "single"
-    built, record = chain.build(Sampled.legal(chain.device, arithmetic, n_inner, loads))
+    built, record = _built(chain, arithmetic, n_inner, loads, are_alike)
     at_once = record.work_group // record.lanes * record.entries
     most = _CPU_TURNS if chain.device.is_cpu else _TURNS
     span = at_once * min(max(n // (at_once * chain.device.compute_units * _GROUPS_PER_UNIT), 1), most)
+    by_rows = isinstance(record, SampledByTeams) and record.by_rows
+    groups = -(-shape[0] // (record.work_group // record.lanes)) if by_rows else -(-n // span)
     dense = (np.uint64(number // dtype.itemsize) for each, dtype in zip(layouts, (x, y), strict=True) for number in each)
     numbers = np.uint64(n), index.type(shape[0]), np.uint64(n_inner), np.uint64(span), *dense
-    return built, built.sizes(-(-n // span)) if n else None, numbers, arithmetic.result
+    return built, built.sizes(groups) if n else None, numbers, arithmetic.result
+
+
+def _built(
+    chain: Chain, arithmetic: Arithmetic, n_inner: int, loads: str, are_alike: bool
+) -> tuple[Built, Sampled | SampledByTeams]:
+    """Return the kernel for rows of so many values, and its record."""
+    teams = None if loads != "aligned" else SampledByTeams.legal(chain.device, arithmetic, n_inner, by_rows=are_alike)
+    if teams is not None:
+        with suppress(BuildError):
+            return chain.build(teams)
+    return chain.build(Sampled.legal(chain.device, arithmetic, n_inner, loads))

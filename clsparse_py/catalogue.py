@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from clsparse_py import programs, sources
-from clsparse_py._sddmm import Sampled
+from clsparse_py._sddmm import Sampled, SampledByTeams, vector_items
 from clsparse_py._spgemm.catalogue import of_spgemm
 from clsparse_py._spmm.catalogue import of_spmm
 from clsparse_py._spmv.binning import Binning, ScanCounts
@@ -140,9 +140,7 @@ def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -
         "spmv/features": CountFeatures(1 if device.is_cpu else group, index),
         "spmv/features_total": TotalFeatures(group, index),
         "semirings/check": SemiringCheck(1, arithmetic),
-        "spmm/sddmm": Sampled.legal(device, arithmetic, 64),
-        "spmm/sddmm:aligned": Sampled.legal(device, arithmetic, 64, "aligned"),
-        "spmm/sddmm:vectors": Sampled.legal(device, arithmetic, 64, "vectors"),
+        **_of_sampled(device, arithmetic),
         "spmv/masked_rows": MaskedRows.legal(device, arithmetic, 8),
         "spmv/merge": by_name["merge"],
         "spmv/vector_long": by_name["vector_long"],
@@ -165,6 +163,21 @@ def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -
         **of_spgemm(device, arithmetic),
         **by_name,
     }
+    return found
+
+
+def _of_sampled(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Parameters]:
+    """Return the records of sampled products; teams take no complex numbers, and stand with others then."""
+    found: dict[str, programs.Parameters] = {
+        "spmm/sddmm": Sampled.legal(device, arithmetic, 64),
+        "spmm/sddmm:aligned": Sampled.legal(device, arithmetic, 64, "aligned"),
+        "spmm/sddmm:vectors": Sampled.legal(device, arithmetic, 64, "vectors"),
+    }
+    for each in (arithmetic, Arithmetic("float32", "float32", arithmetic.index)):
+        for way, by_rows in (("", False), (":rows", True)):
+            record = SampledByTeams.legal(device, each, 4 * vector_items(device, each.result), by_rows=by_rows)
+            if record is not None:
+                found.setdefault(f"spmm/sddmm_teams{way}", record)
     return found
 
 

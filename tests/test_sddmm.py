@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from unittest.mock import patch
 
 import numpy as np
@@ -11,6 +12,7 @@ import scipy.sparse
 from pyopencl import array as cl_array
 
 from clsparse_py import csr_array, sddmm
+from clsparse_py.device import describe
 from clsparse_py.errors import BuildError
 
 
@@ -35,6 +37,21 @@ def test_equals_the_product_at_the_places(queue: cl.CommandQueue) -> None:
     refusal = BuildError("refused", log="", parameters=None, source=None)
     with patch("clsparse_py._sddmm.Sampled.legal", side_effect=refusal):
         np.testing.assert_array_equal(sddmm(A, X, Y).toarray(), wanted)
+
+
+def test_teams_of_gpus(queue: cl.CommandQueue) -> None:
+    # As a GPU would have it: a team to a row if rows are alike, or adjacent entries to a work-group.
+    rng = np.random.default_rng(2)
+    uneven = scipy.sparse.random_array((90, 60), density=0.1, rng=rng, format="csr")
+    alike = scipy.sparse.csr_array(scipy.sparse.diags_array(np.ones((3, 60)), offsets=[-1, 0, 7], shape=(60, 60)))
+    long = scipy.sparse.csr_array(scipy.sparse.vstack([uneven, np.ones((10, 60)), scipy.sparse.csr_array((5, 60))]))
+    with patch("clsparse_py.launch.describe", lambda device: replace(describe(device), type="gpu")):
+        for M in (long, alike):
+            X, Z = (rng.integers(-5, 5, (n, 12)).astype(np.float32) for n in M.shape)
+            x, z = cl_array.to_device(queue, X), cl_array.to_device(queue, Z)
+            found = sddmm(csr_array(M, queue=queue), x, z.T).data.get()
+            rows = np.repeat(np.arange(M.shape[0]), np.diff(M.indptr))
+            np.testing.assert_array_equal(found, np.einsum("ek,ek->e", X[rows], Z[M.indices]))
 
 
 def test_gradients_of_spmm(queue: cl.CommandQueue) -> None:

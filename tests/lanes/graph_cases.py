@@ -18,6 +18,7 @@ from clsparse_py import graph, sddmm
 Case = partial[None]
 
 PLACES = random_rows((0, 1, 2, 3, 5, 0, 9, 20, 1, 4, 30, 2), 40)
+ALIKE = random_rows((5, 4, 5, 3, 5, 5, 1, 5, 5), 40)
 
 
 def searched(index: type[Any]) -> None:
@@ -39,12 +40,13 @@ def searched(index: type[Any]) -> None:
     assert abs(graph.pagerank(A).sum() - 1) < 1e-5
 
 
-def sampled(dtype: np.dtype[Any], index: type[Any], k: int) -> None:
+def sampled(dtype: np.dtype[Any], index: type[Any], k: int, places: scipy.sparse.csr_array = PLACES) -> None:
     """Make a product of dense matrices at some places."""
-    X, Y = numbers((12, k), dtype), numbers((40, k), dtype)
-    rows = np.repeat(np.arange(12), np.diff(PLACES.indptr))
-    M = operand(PLACES, np.ones(PLACES.nnz, np.int8), index)
-    same(sddmm(M, placed(X), placed(Y).T).data, (X @ Y.T)[rows, PLACES.indices])
+    n = places.shape[0]
+    X, Y = numbers((n, k), dtype), numbers((40, k), dtype)
+    rows = np.repeat(np.arange(n), np.diff(places.indptr))
+    M = operand(places, np.ones(places.nnz, np.int8), index)
+    same(sddmm(M, placed(X), placed(Y).T).data, (X @ Y.T)[rows, places.indices])
 
 
 def graph_cases(dtypes: tuple[np.dtype[Any], ...]) -> Iterator[Case]:
@@ -53,3 +55,5 @@ def graph_cases(dtypes: tuple[np.dtype[Any], ...]) -> Iterator[Case]:
         yield partial(searched, index)
     for i, dtype in enumerate(dtypes):
         yield partial(sampled, dtype, INDEX_TYPES[i % 2], (3, 16, 37)[i % 3])
+    for index, places in zip(INDEX_TYPES, (PLACES, ALIKE), strict=True):
+        yield partial(sampled, np.dtype(np.float32), index, 12, places)
