@@ -150,24 +150,34 @@ class _Staged:
     ) -> None:
         self._queue, self._side = queue, side_queue(queue)
         self._out, self._in = (_on_host(queue, (n, *more), dtype) for n in sizes)
-        self._came = allocated(self._side, "the halo", (sizes[1], *more), dtype)
+        # The same object each time, and of the queue where it is read: products know their operands by it.
+        self._came = allocated(queue, "the halo", (sizes[1], *more), dtype)
         self._exchange = comm.exchange(
             {rank: self._out[part] for rank, part in leaving.items()}, {rank: self._in[part] for rank, part in coming.items()}
         )
-        self._before: cl.Event | None = None
+        self._before: list[cl.Event] = []
         self._left: cl.Event | None = None
         self._arrived: cl.Event | None = None
 
     def _begin(self, operand: cl_array.Array) -> Chain:
-        """Return a chain on the queue beside, whose commands come after all that are on the operand's queue now."""
+        """Return a chain on the operand's queue, for what is done there before values leave."""
         if operand.queue is not None and operand.queue is not self._queue:
             self._queue.finish()  # where what came before may still be read
             self._queue = operand.queue
-        chain = Chain(self._side, operand)
-        self._before = cl.enqueue_marker(self._queue)
+            self._came = self._came.with_queue(self._queue)
+        return Chain(self._queue, operand)
+
+    def _send(self, chain: Chain, leaving: cl_array.Array | None) -> None:
+        """Enqueue the way of values to the host, beside what the operand's queue does after all that is on it now."""
+        if chain.events and chain._ordered:
+            self._before = chain.events[-1:]
+        else:
+            self._before = [*(chain.wait_for or ()), cl.enqueue_marker(self._queue)]
         self._queue.flush()
-        chain._wait_for = [*(chain._wait_for or ()), self._before]
-        return chain
+        if leaving is not None:
+            named: dict[str, Any] = {"is_blocking": False, "wait_for": self._before}
+            self._left = submit("the halo", cl.enqueue_copy, self._side, self._out, leaving.base_data, **named)
+            self._side.flush()
 
     def finish(self) -> cl_array.Array:
         """Exchange, and return what came, on the device; the main queue waits for it there."""
@@ -179,12 +189,11 @@ class _Staged:
         self._exchange.wait()
         if self._came.size:
             # What came before is read by commands that are before the marker, and not by those that run meanwhile.
-            named: dict[str, Any] = {"is_blocking": False, "wait_for": [self._before]}
+            named: dict[str, Any] = {"is_blocking": False, "wait_for": self._before}
             self._arrived = submit("the halo", cl.enqueue_copy, self._side, self._came.base_data, self._in, **named)
             self._side.flush()
             cl.enqueue_barrier(self._queue, wait_for=[self._arrived])
-        found: cl_array.Array = self._came.with_queue(self._queue)
-        return found
+        return self._came
 
 
 class Fetch(_Staged):
@@ -199,20 +208,18 @@ class Fetch(_Staged):
             places = places[:, None] + np.arange(more[0]) * steps[1]
         wide = places.size and places.max() > np.iinfo(np.int32).max
         self._places = placed(queue, "the halo", places.reshape(-1).astype(np.int64 if wide else np.int32))
-        self._gathered = allocated(self._side, "the halo", self._out.shape, x.dtype)
+        self._gathered = allocated(queue, "the halo", self._out.shape, x.dtype)
 
     def start(self, x: cl_array.Array) -> None:
         """Enqueue gathering what is sent, and its way to the host."""
-        chain = self._begin(x)
+        chain, leaving = self._begin(x), None
         if self._out.size:
             try:
                 enqueue_permute(chain, self._places, x, self._gathered, self._out.size)
+                leaving = self._gathered
             except BuildError:
                 self._out[:] = x.get()[self._sent]
-                return
-            named = {"is_blocking": False, "wait_for": chain.wait_for}
-            self._left = submit("the halo", cl.enqueue_copy, self._side, self._out, self._gathered.base_data, **named)
-            self._side.flush()
+        self._send(chain, leaving)
 
 
 class Return(_Staged):
@@ -225,11 +232,7 @@ class Return(_Staged):
 
     def start(self, sums: cl_array.Array) -> None:
         """Enqueue the way of the sums to the host; they are kept by the caller until `finish` returns."""
-        chain = self._begin(sums)
-        if self._out.size:
-            named = {"is_blocking": False, "wait_for": chain.wait_for}
-            self._left = submit("the halo", cl.enqueue_copy, self._side, self._out, sums.base_data, **named)
-            self._side.flush()
+        self._send(self._begin(sums), sums if self._out.size else None)
 
 
 def _on_host(queue: cl.CommandQueue, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:

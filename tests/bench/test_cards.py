@@ -22,7 +22,9 @@ def test_rows_of_grids_are_the_gallerys() -> None:
         assert np.array_equal(own.data, wanted.data)
 
 
-def test_ranks_of_one_device(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ranks_of_one_device(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_BATCHES", "_CALLS", "_ITERATIONS"):
+        monkeypatch.setattr(cards, name, 2)
     out = tmp_path / "cards.json"
     sizes = ["--points", "6", "--weak", "4", "--squared", "small_10", "--graphs", "small_10"]
     cards.main(["--ranks", "1", "2", "--ways", "threads", "--out", str(out), *sizes])
