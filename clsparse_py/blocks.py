@@ -65,9 +65,7 @@ class Lent(cl.Buffer):
         block = blocks.pop(id(self), None)
         # Memory that is mapped to the host may be read there after the array has gone: the mapping keeps it, not the pool.
         if block is not None and not self.get_info(_MAPPED):
-            pool = block.pool
-            pool.returned.append(block)
-            pool.settle(False)
+            block.pool.take_back(block)
 
 
 class _Part(cl.Buffer):

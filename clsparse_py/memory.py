@@ -186,9 +186,9 @@ class scratch:  # noqa: N801 - used as a with statement, where lower case is the
         if self._workspace is not None:
             self._workspace.let_go(self._held)
         blocks, self._blocks = self._blocks, []
-        pool = self._arena.pool
-        pool.returned.extend(blocks)
-        pool.settle(False)
+        take_back = self._arena.pool.take_back
+        for block in blocks:
+            take_back(block)
 
 
 def on_host_memory(queue: cl.CommandQueue, host: np.ndarray[Any, Any], access: int) -> cl.Buffer:

@@ -26,6 +26,9 @@ __all__ = ["Arena", "MemoryInfo", "Pool", "arena_of", "pools", "side_queue"]
 
 #: By default, memory kept unused is at most this share of the device's memory.
 _SHARE = 0.25
+#: Blocks that were let go wait for the next allocation to be sorted in, up to so many, if each is at most this share of what may
+#: be kept: to sort each in at once takes a lock each time.
+_MAX_WAITING, _SMALL_SHARE = 32, 1 / 64
 #: The size of a block is a multiple of an eighth of the largest power of two in it, which bounds the waste, and of 2**8 bytes.
 _MIN_STEP_BITS = 8
 
@@ -107,6 +110,7 @@ class Pool:
         self.uses = Uses()
         self._cap = _cap(device)
         self._largest_kept = self.largest if self._cap else 0
+        self._small = int(self._cap * _SMALL_SHARE)
         self._arenas: weakref.WeakSet[Arena] = weakref.WeakSet()
         self._lock = threading.Lock()
         self._clock = itertools.count()
@@ -126,9 +130,9 @@ class Pool:
             The driver has no memory, not even after the pool gave back all that it kept unused.
         """
         size = self._rounded(n_bytes) if arena.ordered else n_bytes
-        if self.returned or self.gone:
-            self.settle()
         with self._lock:
+            if self.returned or self.gone:
+                self._sort_in()
             if idle := arena.idle.get(size):
                 return self._lend(idle)
         try:
@@ -147,7 +151,9 @@ class Pool:
         """Return an idle block as `block` does, in less time; None if there is none, or one may be used by commands."""
         size = _block_size(n_bytes)
         with self._lock:
-            if self.returned or self.gone or (self.uses and self.uses.any_running()) or not (idle := arena.idle.get(size)):
+            if self.returned or self.gone:
+                self._sort_in()
+            if (self.uses and self.uses.any_running()) or not (idle := arena.idle.get(size)):
                 return None
             block = idle.pop()
             block.idle_since = None
@@ -179,9 +185,9 @@ class Pool:
     def idle_blocks(self, arena: Arena, sizes: Iterable[int]) -> list[Block]:
         """Return idle blocks that no command uses, one for each of these sizes in order; stop at the first size that has none."""
         found: list[Block] = []
-        if self.returned or self.gone:
-            self.settle()
         with self._lock:
+            if self.returned or self.gone:
+                self._sort_in()
             if self.uses and self.uses.any_running():
                 return found
             for size in sizes:
@@ -202,6 +208,13 @@ class Pool:
                 return at, []
         return 0, self.uses.running(idle[0].pointer)
 
+    def take_back(self, block: Block) -> None:
+        """Take a block that was let go; the garbage collector, which may do so at any time, does not wait."""
+        returned = self.returned
+        returned.append(block)
+        if block.size > self._small or len(returned) > _MAX_WAITING:
+            self.settle(False)
+
     def settle(self, wait: bool = True) -> None:
         """Move returned blocks to their arenas or back to the driver, and bring the counts up to date.
 
@@ -211,22 +224,27 @@ class Pool:
         if not self._lock.acquire(wait):  # by position, which takes half the time
             return
         try:
-            returned = self.returned
-            while returned:
-                block = returned.popleft()
-                arena, size = block.arena(), block.size
-                if arena is not None and arena.ordered and size <= self._cap:
-                    block.idle_since = next(self._clock)
-                    arena.idle[size].append(block)
-                    self._pooled += size
-                del block  # one that is not kept goes back to the driver now
-            while self._pooled > self._cap:
-                self._give_up_one()
-                self._count_gone()
-            if self.gone:
-                self._count_gone()
+            self._sort_in()
         finally:
             self._lock.release()
+
+    def _sort_in(self) -> None:
+        """Do as `settle`, under the lock."""
+        returned, clock, pooled = self.returned, self._clock, 0
+        while returned:
+            block = returned.popleft()
+            arena, size = block.arena(), block.size
+            if arena is not None and arena.ordered and size <= self._cap:
+                block.idle_since = next(clock)
+                arena.idle[size].append(block)
+                pooled += size
+            del block  # one that is not kept goes back to the driver now
+        self._pooled += pooled
+        while self._pooled > self._cap:
+            self._give_up_one()
+            self._count_gone()
+        if self.gone:
+            self._count_gone()
 
     def _count_gone(self) -> None:
         while self.gone:

@@ -167,21 +167,32 @@ class Built:
             kernel = self._idle.pop()
             kernel.set_args(*arguments)
         except IndexError:
-            kernel = self._typed(arguments)
+            kernel = self.typed(arguments)
         try:
             event: cl.Event = cl.enqueue_nd_range_kernel(queue, kernel, *sizes, wait_for=wait_for)
-        except cl.MemoryError:
-            event = submit(kernel, cl.enqueue_nd_range_kernel, queue, kernel, *sizes, wait_for=wait_for)
-        except cl.LogicError as error:
-            if error.code != cl.status_code.INVALID_KERNEL_ARGS:
-                raise
-            # Quirk 18: the kernel may have had shared virtual memory where it is given none now.
-            kernel = self._typed(arguments)
-            event = submit(kernel, cl.enqueue_nd_range_kernel, queue, kernel, *sizes, wait_for=wait_for)
+        except (cl.MemoryError, cl.LogicError) as error:
+            kernel, event = self.again(error, kernel, queue, sizes, arguments, wait_for)
         self._idle.append(kernel)
         return event
 
-    def _typed(self, arguments: Sequence[Any]) -> cl.Kernel:
+    def again(
+        self,
+        error: cl.Error,
+        kernel: cl.Kernel,
+        queue: cl.CommandQueue,
+        sizes: tuple[tuple[int], tuple[int]],
+        arguments: Sequence[Any],
+        wait_for: list[cl.Event] | None,
+    ) -> tuple[cl.Kernel, cl.Event]:
+        """Enqueue a kernel object which an attempt failed with, or another if that may help; return it with the event."""
+        if isinstance(error, cl.LogicError):
+            if error.code != cl.status_code.INVALID_KERNEL_ARGS:
+                raise error
+            # Quirk 18: the kernel may have had shared virtual memory where it is given none now.
+            kernel = self.typed(arguments)
+        return kernel, submit(kernel, cl.enqueue_nd_range_kernel, queue, kernel, *sizes, wait_for=wait_for)
+
+    def typed(self, arguments: Sequence[Any]) -> cl.Kernel:
         """Return a new kernel object with these arguments, which takes others of their types."""
         kernel = cl.Kernel(self.program, self.parameters.name)
         # Without types PyOpenCL tries each argument's (quirk 36).

@@ -74,13 +74,13 @@ def features_of(A: Matrix, value_bytes: int) -> dict[str, float]:
     value_bytes : int
         Bytes of a value; 0 where positions are moved in its place.
     """
-    rows, columns = A.shape
+    (rows, columns), nnz = A.shape, A.nnz
     return {
         "rows": rows,
         "columns": columns,
-        "nnz": A.nnz,
-        "mean": A.nnz / max(rows, 1),
-        "mean_of_columns": A.nnz / max(columns, 1),
+        "nnz": nnz,
+        "mean": nnz / (rows or 1),
+        "mean_of_columns": nnz / (columns or 1),
         "square": float(rows == columns),
         "value_bytes": value_bytes,
     }

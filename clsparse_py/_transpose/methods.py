@@ -21,9 +21,9 @@ from clsparse_py.arithmetic import name_of
 from clsparse_py.device import Device
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
-from clsparse_py.lowering import run
+from clsparse_py.lowering import Lowered, run, worked_out
 from clsparse_py.matrix import Matrix, Symmetry
-from clsparse_py.memory import allocated
+from clsparse_py.memory import allocated, allocated_each
 from clsparse_py.primitives.partition import enqueue_parts
 from clsparse_py.primitives.radix_sort import enqueue_sort_by_key
 from clsparse_py.primitives.scan import enqueue_scan
@@ -38,16 +38,21 @@ __all__ = [
     "Method",
     "NotSymmetricError",
     "Pattern",
+    "arrays_of",
     "atomics",
     "binned",
     "empty",
     "gather",
+    "sorting",
 ]
 
 #: Entries of a row whose order is found by comparing each with each.
 SHORT = 256
 #: Why `gather` does not take a matrix.
 NOT_CANONICAL = "its rows are not sorted, or hold duplicates"
+# What `binned` says of a matrix.
+_ANY = "takes any matrix"
+_SCATTERED = f"{_ANY}, by buckets, as columns are scattered"
 #: On CPU devices, chunks of entries to a core.
 _CHUNKS_PER_CORE = 4
 
@@ -89,6 +94,26 @@ def empty(A: Matrix, what: str, n: int, dtype: Any) -> cl_array.Array:
         return allocated(A.queue, what, n, dtype, A.data.allocator)
     except MemoryError as error:
         raise MemoryError(f"the transposed of a {A.shape[0]} x {A.shape[1]} matrix: {error}") from error
+
+
+def arrays_of(A: Matrix, *sizes: tuple[int, np.dtype[Any]]) -> list[cl_array.Array]:
+    """Return new arrays for ``indptr``, ``indices`` and maybe values of the transposed of A, as `empty` does, in less time."""
+    try:
+        return allocated_each(A.queue, "the transposed", sizes, A.data.allocator)
+    except MemoryError:  # say which
+        return [empty(A, what, *size) for what, size in zip(("indptr", "indices", "values"), sizes, strict=False)]
+
+
+def sorting(chain: Chain, A: Matrix) -> Lowered:
+    """Return the commands of `binned` for A's values, not on a CPU device: its arrays, then those of the transposed.
+
+    Raises
+    ------
+    BuildError
+        A kernel is refused.
+    """
+    index, values = A.indices.dtype, A.data.dtype
+    return worked_out(chain, _enqueue_binned, (index, index, values, index, index, values), A.shape, A.nnz, False)
 
 
 def _value_bytes(values: cl_array.Array | None) -> int:
@@ -203,10 +228,14 @@ def binned(chain: Chain, A: Matrix, values: cl_array.Array | None, moved: cl_arr
 
     The first transposition of a large structure on a CPU device waits for a look at a sample, whose outcome is kept with it.
     """
-    index, scattered = A.indices.dtype, is_scattered(chain, A, moved.dtype.itemsize)
-    indptr, indices = empty(A, "indptr", A.shape[1] + 1, index), empty(A, "indices", A.nnz, index)
-    run(chain, _enqueue_binned, (A.indptr, A.indices, values, indptr, indices, moved), A.shape, A.nnz, scattered)
-    return Pattern(indptr, indices, "takes any matrix" + ", by buckets, as columns are scattered" * scattered)
+    structure, shape = A.structure, A.shape
+    of_rows, of_entries = structure.indptr, structure.indices
+    index, n = of_entries.dtype, of_entries.size
+    scattered = chain.device.is_cpu and is_scattered(chain, A, moved.dtype.itemsize)
+    made = arrays_of(A, (shape[1] + 1, index), (n, index))
+    run(chain, _enqueue_binned, (of_rows, of_entries, values, *made, moved), shape, n, scattered)
+    indptr, indices = made
+    return Pattern(indptr, indices, _SCATTERED if scattered else _ANY)
 
 
 def _enqueue_binned(

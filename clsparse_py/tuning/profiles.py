@@ -331,6 +331,8 @@ def find(device: Device) -> tuple[Profile, ...]:
 
 def forget() -> None:
     """Forget what was read: the next decision reads the files anew, and reports anew."""
+    global forgotten
+    forgotten += 1
     _reported.clear()
     _unusable.clear()
     _rules.clear()
@@ -477,6 +479,9 @@ def decide(
     """
     return rules(device, operation, dtype, question, features, parse).decide(features)
 
+
+#: How often profiles were forgotten: what was worked out by those before is no longer so.
+forgotten = 0
 
 #: Choices that operations derived from profiles, by keys of their own: emptied when files are read anew.
 kept: dict[Any, Any] = {}
