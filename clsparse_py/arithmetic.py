@@ -255,7 +255,7 @@ class Arithmetic:
 
         ``I`` is the index type, ``A_VALUE`` and ``X_VALUE`` are the stored types, ``T`` is that of sums and products.
         ``LOAD_A(p)`` and ``LOAD_INDEX(p)`` go through ``cl/load_once.cl``, ``LOAD_X(p)`` is an ordinary load; each value comes as
-        a T.
+        a T, of ``LOAD_VALUE(p)`` as it is stored.
         """
         a, x, index, result = (np.dtype(each) for each in (self.a, self.x, self.index, self.result))
         add, multiply, identity = self._operations()
@@ -272,7 +272,8 @@ class Arithmetic:
             f"#define LOAD_INDEX(p) {_once(index)}",
             f"T from_a(A_VALUE v) {{ return {self._load(a)}; }}",
             f"T from_x(X_VALUE v) {{ return {self._load(x)}; }}",
-            f"#define LOAD_A(p) from_a({_once(a)})",
+            f"#define LOAD_VALUE(p) {_once(a)}",
+            "#define LOAD_A(p) from_a(LOAD_VALUE(p))",
             "#define LOAD_X(p) from_x(*(p))",
             f"// semiring {self.semiring}",
             *([f"#define ZERO ((T)({identity}))"] if identity else []),

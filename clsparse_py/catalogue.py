@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from clsparse_py._spmm.catalogue import of_spmm
 from clsparse_py._spmv.binning import Binning, ScanCounts
 from clsparse_py._spmv.choose import KERNELS, choose
 from clsparse_py._spmv.features import Features
-from clsparse_py._spmv.kernels import Adaptive, Chunked, Combine, CountFeatures, Subvector, TotalFeatures
+from clsparse_py._spmv.kernels import Adaptive, Chunked, Combine, CountFeatures, Narrow, Streamed, Subvector, TotalFeatures
 from clsparse_py._spmv.masked import MaskedRows
 from clsparse_py._transpose import buckets
 from clsparse_py._transpose.bucket_chunks import BucketFinish, Nearness
@@ -119,6 +120,7 @@ def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -
     choices = {name: choose(_ANY_MATRIX, device, "auto", name).kernels[0][0] for name in KERNELS}
     by_name: dict[str, programs.Parameters] = {name: each.record(device, arithmetic, scaled) for name, each in choices.items()}
     binned = Subvector.legal(device, arithmetic, scaled, lanes=128, work_group=256, unroll=2, binned=True)
+    narrow = cast("Streamed", by_name["narrow"])
     group, index = min(128, device.max_work_group), arithmetic.index
     found: dict[str, programs.Parameters] = {
         "csr/check": Check(group, index),
@@ -143,6 +145,9 @@ def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -
         **_of_sampled(device, arithmetic),
         "spmv/masked_rows": MaskedRows.legal(device, arithmetic, 8),
         "spmv/merge": by_name["merge"],
+        "spmv/narrow": Narrow(min(256, device.max_work_group), index),
+        "spmv/streamed": narrow.wide,
+        "spmv/streamed:narrow": narrow,
         "spmv/vector_long": by_name["vector_long"],
         "spmv/scan_counts": ScanCounts(group, index),
         "spmv/subvector": by_name["subvector8"],

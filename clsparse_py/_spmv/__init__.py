@@ -84,8 +84,9 @@ def spmv_plan(
         "coarse" or "hybrid" with 100 adjacent rows to a virtual row. ``Scheme.parse("coarse-50")``, or the string itself, has
         another granularity, one of `GRANULARITIES` in the paper.
     kernel : str, optional
-        "serial", "subvector2", ..., "subvector128", "vector", "vector_long", "adaptive", "nonzero_split", "merge" or "chunked".
-        The kernel for all rows, one of `KERNELS` or a KernelChoice; by default the profile decides, for each bin.
+        "serial", "subvector2", ..., "subvector128", "vector", "vector_long", "adaptive", "nonzero_split", "narrow", "merge" or
+        "chunked". The kernel for all rows, one of `KERNELS` or a KernelChoice; by default the profile
+        decides, for each bin.
     queues : sequence of pyopencl.CommandQueue, optional
         One of each device that shares the product; devices of other contexts and platforms than A's, too. Rows are divided so
         that all are expected to end at the same time, by two numbers a device: bytes a second, and seconds a launch. `clsparse

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container
+from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -13,12 +14,12 @@ from clsparse_py._spmv.binning import N_BINS, Side, count_bins, list_rows
 from clsparse_py._spmv.choose import PIECE, Decision, KernelChoice, whole_rows
 from clsparse_py._spmv.explanation import Share
 from clsparse_py._spmv.features import Inspected
-from clsparse_py._spmv.kernels import Adaptive, Chunked, Combine, Merge, Subvector
+from clsparse_py._spmv.kernels import Adaptive, Chunked, Combine, Merge, Streamed, Subvector
+from clsparse_py._spmv.narrowing import Narrowing
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.executable import Executable, Launch
 from clsparse_py.launch import Chain
 from clsparse_py.memory import allocated
-from clsparse_py.primitives.partition import enqueue_partition
 from clsparse_py.records import dataclass
 from clsparse_py.transfer import fetched, from_host
 
@@ -51,6 +52,7 @@ class Builder:
         self.index = of.indptr.dtype.type
         self.executable = Executable(keep=[of.indptr, of.indices])
         self.shares: list[Share] = []
+        self.later: Narrowing | None = None
 
     def _built(self, parameters: _Record) -> tuple[programs.Built, _Record]:
         """Return the built kernel and the parameters that it was built with."""
@@ -82,6 +84,9 @@ class Builder:
         if isinstance(asked, Adaptive):
             self._share(self.n_rows, str(choice), self._adaptive(asked), why)
             return
+        if isinstance(asked, Streamed):
+            self._share(self.n_rows, str(choice), self._streamed(asked), why)
+            return
         built, record = self._built(asked)
         if isinstance(record, Merge):
             self._balanced(built, record.capacity, 1, 0)
@@ -112,15 +117,30 @@ class Builder:
             self._balanced(built, record.capacity, 0, 0)
         return built
 
+    def _streamed(self, asked: Streamed) -> programs.Built:
+        """Add the launch of a kernel that stages entries of whole rows, or of CSR-Adaptive if rows may be too long for it.
+
+        Columns in 16 bits are made behind some products: until then, and if they do not fit, it takes those of A.
+        """
+        of, narrow = self.of, asked.for_rows(self.of.features.mean)
+        built, record = self._built(narrow.wide)
+        rest = max(of.features.longest - 1, 0)
+        if 2 * rest >= record.capacity:
+            return self._adaptive(Adaptive.legal(self.device, self.arithmetic, self.scaled, asked.work_group, asked.items))
+        n_parts, (rows, entries, _) = of.cut(record.capacity - rest, 0, rest)
+        self._launch(built, n_parts * record.work_group, rows, entries, of.indptr, of.indices)
+        self.later = Narrowing(of, replace(narrow, lanes=record.lanes))
+        return built
+
     def _balanced(self, built: programs.Built, step: int, row_weight: int, slack: int) -> None:
         """Add the launches of a kernel that takes parts of equal weight, a work-group or a work-item to each."""
         of, index, record = self.of, self.index, built.parameters
-        n_parts, (rows, entries, cuts) = self._cut(step, row_weight, slack)
+        n_parts, (rows, entries, cuts) = of.cut(step, row_weight, slack)
         part_row = fetched(rows)
         even = isinstance(record, Adaptive) and record.parts == "even"
         if not (row_weight or even) and np.diff(part_row).max() > _MAX_ROWS * step:
             # A part with many rows for its entries, empty ones, would take long: rows are made to weigh.
-            n_parts, (rows, entries, cuts) = self._cut(step, 1, slack)
+            n_parts, (rows, entries, cuts) = of.cut(step, 1, slack)
             part_row = fetched(rows)
         partial = allocated(self.queue, "sums of parts", n_parts, self.arithmetic.result)
         structure = (partial, of.indptr, of.indices)
@@ -134,16 +154,6 @@ class Builder:
         cut = np.flatnonzero(fetched(cuts))
         if cut.size:
             self.combine(part_row[cut] - 1, cut, partial)
-
-    def _cut(self, step: int, row_weight: int, slack: int) -> tuple[int, list[cl_array.Array]]:
-        """Return the number of parts, and where they begin: arrays of rows, entries, and whether a row is cut there."""
-        indptr, nnz = self.of.indptr, self.of.features.nnz
-        n_parts = max(1, -(-(nnz + row_weight * self.n_rows) // step))
-        chain = Chain(self.queue, indptr)
-        found = [allocated(self.queue, "ends of parts", n_parts + 1, indptr.dtype) for _ in range(3)]
-        enqueue_partition(chain, indptr, self.n_rows, nnz, n_parts, step, found, row_weight=row_weight, slack=slack)
-        chain.finish(*found)
-        return n_parts, found
 
     def _vector_long(self, choice: KernelChoice, indptr: np.ndarray[Any, Any], rows: np.ndarray[Any, Any]) -> programs.Built:
         """Add the launches for rows that several work-groups share."""

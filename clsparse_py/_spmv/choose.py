@@ -11,7 +11,7 @@ import numpy as np
 
 from clsparse_py._spmv.binning import N_BINS, Scheme
 from clsparse_py._spmv.features import Features
-from clsparse_py._spmv.kernels import Adaptive, Chunked, Merge, Subvector, VectorLong
+from clsparse_py._spmv.kernels import Adaptive, Chunked, Merge, Streamed, Subvector, VectorLong
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device
 from clsparse_py.errors import require_name
@@ -22,7 +22,7 @@ from clsparse_py.tuning.profiles import decide, rules
 __all__ = ["BALANCED", "KERNELS", "Decision", "KernelChoice", "alternatives", "choose", "default_choice", "whole_rows"]
 
 #: Kernels that balance entries by themselves: they take all rows in order.
-BalancedName = Literal["adaptive", "nonzero_split", "merge", "chunked"]
+BalancedName = Literal["adaptive", "nonzero_split", "merge", "chunked", "narrow"]
 BALANCED: tuple[BalancedName, ...] = get_args(BalancedName)
 #: All kernels by name; "subvectorX" takes X work-items to a row, and "vector_long" several work-groups.
 KernelName = Literal[
@@ -57,7 +57,7 @@ class KernelChoice:
     work_group : int
         Work-items in a work-group.
     items : int
-        "adaptive", "nonzero_split" and "merge": entries, or steps on the merge path, to a work-item. "chunked": chunks to a
+        "merge" and those that take entries: entries, or steps on the merge path, to a work-item. "chunked": chunks to a
         compute unit.
     unroll : int
         Entries that a work-item reads ahead in the other kernels.
@@ -130,6 +130,8 @@ class KernelChoice:
             return Chunked.legal(*common)
         if self.name == "vector_long":
             return VectorLong.legal(*common, self.unroll)
+        if self.name == "narrow":
+            return Streamed.legal(*common, self.items)
         return Subvector.legal(device, arithmetic, scaled, self.lanes, self.work_group, self.unroll, binned=False)
 
     def __str__(self) -> str:

@@ -12,6 +12,8 @@ from pyopencl import array as cl_array
 from clsparse_py._spmv.kernels import CountFeatures, RowNumbers, TotalFeatures
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain
+from clsparse_py.memory import allocated
+from clsparse_py.primitives.partition import enqueue_partition
 from clsparse_py.records import dataclass
 
 __all__ = ["Features", "Inspected", "inspect", "inspected_on_host"]
@@ -115,6 +117,16 @@ class Inspected:
     indptr: cl_array.Array
     indices: cl_array.Array
     features: Features
+
+    def cut(self, step: int, row_weight: int, slack: int) -> tuple[int, list[cl_array.Array]]:
+        """Return the number of parts, and where they begin: arrays of rows, entries, and whether a row is cut there."""
+        n_rows, nnz = self.features.n_rows, self.features.nnz
+        n_parts = max(1, -(-(nnz + row_weight * n_rows) // step))
+        chain = Chain(self.queue, self.indptr)
+        found = [allocated(self.queue, "ends of parts", n_parts + 1, self.indptr.dtype) for _ in range(3)]
+        enqueue_partition(chain, self.indptr, n_rows, nnz, n_parts, step, found, row_weight=row_weight, slack=slack)
+        chain.finish(*found)
+        return n_parts, found
 
 
 def inspect(

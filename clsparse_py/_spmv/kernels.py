@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import ClassVar, Literal, NamedTuple, TypeVar
 
+import numpy as np
 from typing_extensions import Self, override
 
 from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic
@@ -21,7 +22,9 @@ __all__ = [
     "Combine",
     "CountFeatures",
     "Merge",
+    "Narrow",
     "RowNumbers",
+    "Streamed",
     "Subvector",
     "TotalFeatures",
     "VectorLong",
@@ -219,6 +222,90 @@ class Adaptive(ProductKernel):
 
 
 @dataclass(frozen=True)
+class Streamed(ProductKernel):
+    """Parameters of ``templates/spmv/streamed.mako``: entries staged in local memory, several work-items to a row.
+
+    Attributes
+    ----------
+    items : int
+        Entries to a work-item; a work-group holds ``work_group * items`` in local memory.
+    lanes : int
+        X: work-items to a row, a power of two that divides ``work_group``. The order of sums is that of X alone.
+    narrow : bool
+        Whether columns come as 16 bits.
+    unroll : int
+        Entries of a row that a work-item asks x for together.
+    """
+
+    template = "spmv/streamed"
+    kind = "spmv_streamed"
+
+    items: int
+    lanes: int = 1
+    narrow: bool = True
+    unroll: int = 4
+
+    @classmethod
+    def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int, items: int) -> Streamed:
+        """Return the legal record nearest to the one asked for: it fits in the local memory."""
+        work_group = max(1, min(work_group, device.max_work_group))
+        return device.fitting(_smaller(cls(work_group, arithmetic, device.portability, scaled, items)), _local_memory)
+
+    def for_rows(self, mean: float) -> Streamed:
+        """Return the record with as many lanes as leave few work-items without a row, by the mean entries of rows."""
+        lanes = min(_power_of_two_at_most(max(1, min(int(mean / self.items), 32))), _power_of_two_dividing(self.work_group))
+        return replace(self, lanes=lanes, unroll=8 if mean >= 12 * lanes else 4)
+
+    @property
+    def wide(self) -> Streamed:
+        """The record that takes columns as they are, and sums in the same order."""
+        return replace(self, narrow=False, items=min(self.items, 4))
+
+    @property
+    def capacity(self) -> int:
+        """Entries that a work-group holds."""
+        return self.work_group * self.items
+
+    @property
+    def needs_box(self) -> bool:
+        """Whether lanes of a row exchange through local memory."""
+        return self.lanes > self.lane_width
+
+    @property
+    def local_memory(self) -> int:
+        """Bytes of local memory of a work-group, at most."""
+        index = 4 if self.arithmetic.index == "int32" else 8
+        box = self.work_group * self.arithmetic.result.itemsize
+        return self.capacity * (np.dtype(self.arithmetic.a).itemsize + index) + box
+
+    @property
+    @override
+    def shape_name(self) -> str:
+        return f"x{self.lanes}_wg{self.work_group}_n{self.items}_u{self.unroll}{'_narrow' if self.narrow else ''}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        own = {"items": self.items, "lanes": self.lanes, "rows": self.work_group // self.lanes, "narrow": self.narrow}
+        return {
+            **self._common(), **own, "unroll": self.unroll, "needs_box": self.needs_box, "position": _position(self.arithmetic),
+        }  # fmt: skip
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        if work_group < 1:
+            return None
+        lanes = min(self.lanes, _power_of_two_dividing(work_group))
+        return replace(self, work_group=work_group, lanes=lanes, portability=self.portability.at_most(lane_width))
+
+
+@dataclass(frozen=True)
+class Narrow(OfStructure):
+    """Parameters of ``templates/spmv/narrow.mako``."""
+
+    template = "spmv/narrow"
+
+
+@dataclass(frozen=True)
 class Merge(ProductKernel):
     """Parameters of ``templates/spmv/merge.mako``: merge-based SpMV.
 
@@ -262,7 +349,7 @@ class Merge(ProductKernel):
         return {**self._common(), "items": self.items}
 
 
-_Staging = TypeVar("_Staging", Adaptive, Merge)
+_Staging = TypeVar("_Staging", Adaptive, Streamed, Merge)
 
 
 _local_memory = operator.attrgetter("local_memory")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from dataclasses import replace
 from typing import Any
 
 import pyopencl as cl
@@ -16,6 +17,7 @@ from clsparse_py._spmv.builder import Builder
 from clsparse_py._spmv.choose import Decision, KernelChoice, KernelName, alternatives, choose
 from clsparse_py._spmv.explanation import Explanation, Share
 from clsparse_py._spmv.features import Features, Inspected, inspect, inspected_on_host
+from clsparse_py._spmv.narrowing import Narrowing
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device, describe, in_order
 from clsparse_py.errors import BuildError
@@ -64,6 +66,9 @@ class SpmvPlan(SetOnce):
         self.inspected = Inspected(self.queue, self.device, self.indptr, self.indices, features)
         self.decision = decision
         self._executables: dict[tuple[str, str, str, bool], Executable] = {}
+        # What will take the place of executables; those of before are kept, as to let one go waits for its last product.
+        self._later: dict[tuple[str, str, str, bool], Narrowing] = {}
+        self._former: list[Executable] = []
         self._shares: list[Share] = []
         # Kernels that are done without, in order.
         self._refused: dict[str, None] = {}
@@ -123,6 +128,8 @@ class SpmvPlan(SetOnce):
         queue: cl.CommandQueue | None = None,
     ) -> list[cl.Event]:
         """Enqueue ``y = alpha * A @ x + beta * y`` and return its events, one a launch. Nothing is checked; see `spmv`."""
+        if self._later:
+            self._renewed()
         executable, scale = self._ready(A, x, y, alpha, beta, semiring)
         return executable.run(queue or x.queue or self.queue, (A.data, x, y), scale)
 
@@ -142,6 +149,8 @@ class SpmvPlan(SetOnce):
 
         Nothing is checked: operands that are the same objects were.
         """
+        if self._later and self._renewed():
+            return None
         last = self._last
         if last is None or not isinstance(x, cl_array.Array):
             return None
@@ -211,7 +220,8 @@ class SpmvPlan(SetOnce):
             )
         with self._making:
             arithmetic = Arithmetic(A.dtype.name, x.dtype.name, self.indptr.dtype.name, semiring.name)
-            executable = self._built(arithmetic, scaled=False).executable
+            builder = self._built(arithmetic, scaled=False)
+            executable = (builder.later and builder.later.at_once()) or builder.executable
             self.queue.finish()
         return BoundProduct(x.queue or self.queue, (A.data, x, out), executable)
 
@@ -246,7 +256,29 @@ class SpmvPlan(SetOnce):
             self.queue.finish()
             self._shares = builder.shares
             self._executables[key] = builder.executable
+            if builder.later is not None:
+                self._later[key] = builder.later
             return builder.executable
+
+    def settle(self, A: Matrix, x: cl_array.Array, y: cl_array.Array) -> None:
+        """Make now what is made behind products of these types else. Waits."""
+        self._ready(A, x, y, None, None, plus_times)
+        self._renewed(at_once=True)
+
+    def _renewed(self, *, at_once: bool = False) -> bool:
+        """Take note of a product; return whether an executable was replaced by one that takes columns in 16 bits."""
+        with self._making:
+            due = [key for key, later in self._later.items() if at_once or later.due()]
+            later = [(key, self._later.pop(key)) for key in due]
+            found = ((key, each.at_once() if at_once else each.executable()) for key, each in later)
+            made = {key: executable for key, executable in found if executable is not None}
+            self._former += [self._executables[key] for key in made]
+            self._executables.update(made)
+            if made:
+                self._last = None
+                built = list(made.values())[-1].launches[0].name
+                self._shares = [replace(share, built=built, why=f"{share.why}; columns in 16 bits") for share in self._shares]
+            return bool(made)
 
     def _built(self, arithmetic: Arithmetic, scaled: bool) -> Builder:
         """Return the launches of the decision or, if one of its kernels is refused, of the next alternative that builds.

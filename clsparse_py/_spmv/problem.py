@@ -110,6 +110,7 @@ class SpmvProblem:
     def run(self, decision: Decision) -> Callable[[], list[cl.Event]]:
         """Return a function that runs the whole product, as decided, once."""
         plan = SpmvPlan(self.A, self.features, decision)
+        plan.settle(self.A, self.x, self.y)
         self._spoil()
         return lambda: plan.execute(self.A, self.x, self.y)
 

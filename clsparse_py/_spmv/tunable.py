@@ -31,7 +31,7 @@ _SINGLE = {
         *("adaptive/64/8", "adaptive/128/4", "adaptive/128/5", "adaptive/128/6", "adaptive/128/8", "adaptive/256/3"),
         *("adaptive/256/4", "adaptive/512/2"),
         *(f"nonzero_split/{shape}" for shape in ("128/4", "256/2", "256/4", "512/2", "1024/2")),
-        *("merge/128/7", "merge/256/5", "vector_long/256/4"),
+        *("narrow/128/6", "narrow/128/8", "narrow/256/6", "merge/128/7", "merge/256/5", "vector_long/256/4"),
     ),
     True: (
         *(f"chunked/1/{chunks}" for chunks in (32, 4, 8, 16, 64, 128)),

@@ -202,6 +202,23 @@ def plan_cases(axes: Axes) -> Iterator[Case]:
         yield partial(product, NOTHING[i % len(NOTHING)], kernel, FLOAT32, scaled=True)
 
 
+def streamed(dtype: np.dtype, index: type[Any], work_group: int) -> None:
+    """Multiply short rows until columns are taken in 16 bits, and compare."""
+    matrix = Matrix(tuple(i % 4 for i in range(60)), 12, "up to three entries a row")
+    a = matrix.values(dtype)
+    A, x = on_device(matrix, a, index), numbers(matrix.n_cols, dtype)
+    plan, operand = spmv_plan(A, kernel=KernelChoice("narrow", work_group, items=4)), cl_array.to_device(A.queue, x)
+    for _ in range(35):
+        same(spmv(A, operand, plan=plan), expected(matrix, a, x, semiring.plus_times))
+        A.queue.finish()
+
+
+def streamed_cases(axes: Axes) -> Iterator[Case]:
+    """The kernels of columns in 16 bits."""
+    for i, dtype in enumerate(axes.dtypes[:3]):
+        yield partial(streamed, dtype, INDEX_TYPES[i % 2], (7, 48, 64)[i])
+
+
 def structure(matrix: Matrix, index: type[Any], work_group: int) -> None:
     """Run the kernels that read the structure alone, and compare with NumPy."""
     A = on_device(matrix, matrix.values(np.dtype(np.float32)), index)
@@ -387,7 +404,14 @@ def main() -> None:
     device = describe(clsparse_py.default_queue().device)
     axes = Axes.of(device.fp64, simulated)
     report = Report(f"{device.platform} {device.driver_version}, {device.name}", device.fp64)
-    cases = [*product_cases(axes), *plan_cases(axes), *structure_cases(axes), *spmm_cases(axes), *view_cases(axes)]
+    cases = [
+        *product_cases(axes),
+        *plan_cases(axes),
+        *structure_cases(axes),
+        *streamed_cases(axes),
+        *spmm_cases(axes),
+        *view_cases(axes),
+    ]
     cases += primitive_cases(axes.dtypes, axes.work_groups)
     cases += radix_cases(axes.dtypes, simulated=simulated)
     cases += segment_cases(axes.dtypes, axes.work_groups)

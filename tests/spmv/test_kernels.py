@@ -17,7 +17,7 @@ from pyopencl import array as cl_array
 from clsparse_py import csr_array, programs, spmm, spmv, spmv_plan
 from clsparse_py._spmv.builder import Builder
 from clsparse_py._spmv.choose import KERNELS, KernelChoice
-from clsparse_py._spmv.kernels import Adaptive, Combine, Merge, Subvector, VectorLong, nearest_work_group
+from clsparse_py._spmv.kernels import Adaptive, Combine, Merge, Streamed, Subvector, VectorLong, nearest_work_group
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device, Portability, describe
 from clsparse_py.semiring import SEMIRINGS, plus_times
@@ -38,6 +38,7 @@ BUILT_AS = {
     "adaptive": "spmv_adaptive_rests",
     "adaptive on short rows": "spmv_adaptive",
     "nonzero_split": "spmv_adaptive_even",
+    "narrow on short rows": "spmv_streamed",
     "merge": "spmv_merge",
     "chunked": "spmv_chunked",
     "fine bins": "spmv_subvector",
@@ -100,7 +101,7 @@ def test_kernel(case: dict[str, Any], lengths: np.ndarray, narrow_lanes: Callabl
         pairs = {"b": (True, True), "i": (2, -3), "f": (-0.5, 2), "c": (0.5 - 2j, 1j)}
         scale = dict(zip(("alpha", "beta"), pairs[dtype.kind], strict=True))
     nonnegative = case["algebra"] == "max_times"
-    if case["kernel"] == "adaptive on short rows":
+    if case["kernel"].endswith("on short rows"):
         lengths = np.minimum(lengths, 1 + work_group * 5 // 8)
     if case["kernel"] == "combine":
         _check_combine(queue, case, dtype, work_group, scale, rng)
@@ -253,7 +254,8 @@ def test_legal_records_keep_within_the_device(work_group: int, most: int) -> Non
 @pytest.mark.parametrize("items", [1, 5, 40])
 def test_balanced_records_fit_in_local_memory(local_memory: int, items: int) -> None:
     device = replace(MADE_UP, local_memory=local_memory)
-    for record in (Adaptive.legal(device, DOUBLE, False, 256, items), Merge.legal(device, DOUBLE, False, 256, items)):
+    for kind in (Adaptive, Merge, Streamed):
+        record = kind.legal(device, DOUBLE, False, 256, items)
         assert record.local_memory <= local_memory
         assert record.capacity >= 1
         # No smaller than it has to be.
@@ -279,8 +281,9 @@ def test_within_gives_the_nearest_legal_record() -> None:
     assert Adaptive.legal(MADE_UP, DOUBLE, False, 256, 2).within(12, 16).lanes == 4
     assert Combine.legal(MADE_UP, DOUBLE, False).within(12, 16).lanes == 4
     assert Merge.legal(MADE_UP, DOUBLE, False, 256, 2).within(0, 16) is None
-    for record in (VectorLong.legal(MADE_UP, DOUBLE, False, 256, 2), Adaptive.legal(MADE_UP, DOUBLE, False, 256, 2)):
-        assert record.within(0, 16) is None
+    for kind in (VectorLong, Adaptive, Streamed):
+        assert kind.legal(MADE_UP, DOUBLE, False, 256, 2).within(0, 16) is None
+    assert Streamed.legal(MADE_UP, DOUBLE, False, 256, 2).for_rows(70).lanes == 32
 
 
 def test_names_tell_records_apart() -> None:
