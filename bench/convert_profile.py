@@ -22,9 +22,10 @@ from clsparse_py.tuning import profiles
 _RETIRED = ("max_products_by_mean", "min_window_entries")
 #: Numbers that were constants, by type of device.
 _CONSTANTS = {
-    "max_hash_products": (512, 512), "hash_items": (2, 8), "max_large_products": (1 << 15, 1 << 15), "large_hash_lanes": (1, 128),
-    "large_hash_items": (2, 4), "max_slots": (2048, 2048), "min_span": (512, 512), "max_span": (4096, 4096),
-    "min_paired_span": (2048, 2048), "span_entries": (64, 64), "span_loads": (2, 2),
+    "max_hash_products": (512, 512), "max_walked_products": (512, 4096), "hash_items": (2, 8),
+    "max_large_products": (1 << 15, 1 << 15), "large_hash_lanes": (1, 128), "large_hash_items": (2, 4), "max_slots": (2048, 2048),
+    "min_span": (512, 512), "max_span": (4096, 4096), "min_paired_span": (2048, 2048), "span_entries": (64, 64),
+    "span_loads": (2, 2),
 }  # fmt: skip
 _NOTE = "SpGEMM's trees over bins decide as its thresholds did, by python -m bench.convert_profile."
 

@@ -16,7 +16,7 @@ from clsparse_py._spgemm.methods.dense_span import DenseSpan
 from clsparse_py._spgemm.methods.dense_windows import DenseParts, DenseWindows
 from clsparse_py._spgemm.methods.esc_kernels import EscCarry, EscContract, EscCount, EscEntries, EscExpand, EscMark, EscRows
 from clsparse_py._spgemm.methods.esc_local import EscGroup, EscItem, EscTeam
-from clsparse_py._spgemm.methods.hash import Hash, hashes, large_hashes
+from clsparse_py._spgemm.methods.hash import Hash, HashRows, hashes, large_hashes
 from clsparse_py._spgemm.methods.merge import Merge, merges
 from clsparse_py._spgemm.methods.sort import Sort
 from clsparse_py._spgemm.one_launch import OneLaunch
@@ -90,9 +90,10 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
         "spgemm/sort:small": Sort(16, 8, columns=1 << 16).record(device, numeric, listed=True),
         "spgemm/sort:local": Sort(8, 8, registers=False).record(device, numeric, listed=True),
         "spgemm/hash": hashes(device, numeric, thresholds, registers=True)[0].record(device, numeric, listed=True),
-        **{f"spgemm/hash:{phase}": Hash(64, 8).record(device, types, listed=True) for phase, types in phases.items()},
+        **{f"spgemm/hash_rows:{phase}": HashRows(64, 8).record(device, types, listed=True) for phase, types in phases.items()},
+        "spgemm/hash_rows": HashRows(4096, 32, contraction=4, columns=1 << 20).record(device, numeric, listed=True),
         **{f"spgemm/hash:even_{phase}": Hash(256, 32, 8).record(device, types, listed=False) for phase, types in phases.items()},
-        "spgemm/hash:atomic": Hash(64, 8, deterministic=False).record(device, numeric, listed=True),
+        "spgemm/hash:atomic": Hash(64, 8, 2, deterministic=False).record(device, numeric, listed=True),
         "spgemm/hash:large": large_hashes(device, numeric, thresholds)[-1].record(device, numeric, listed=True),
         "spgemm/dense_span": DenseSpan(1024).record(device, numeric, listed=False),
         **{f"spgemm/dense_span:{phase}": DenseSpan(1024).record(device, types, listed=True) for phase, types in phases.items()},

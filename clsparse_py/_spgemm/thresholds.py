@@ -87,8 +87,9 @@ class Thresholds:
     merge_item_length: float
     #: Lanes of a team that merges: a power of two.
     max_merge_lanes: float
-    #: Products of the largest bin of "hash" and "reg-hash": a power of two, as for all bins of hashing.
+    #: Products of the largest bin of "reg-hash", and of "hash": powers of two, as for all bins of hashing.
     max_hash_products: float
+    max_walked_products: float
     #: Products that a lane of "reg-hash" fetches at a time; rows have a lane for as many.
     hash_items: float
     #: Products of the largest bin of "large-hash".
@@ -147,6 +148,7 @@ _BOUNDS = {
     "merge_item_length": (1, 64),
     "max_merge_lanes": (1, 64),
     "max_hash_products": (2, 1 << 15),
+    "max_walked_products": (2, 1 << 15),
     "hash_items": (1, 32),
     "max_large_products": (1 << 10, 1 << 15),
     "large_hash_lanes": (1, 1024),
@@ -158,7 +160,8 @@ _BOUNDS = {
     "span_loads": (1, 32),
 }
 _POWERS = (
-    "sort_items", "merge_items", "min_merge_items", "merge_item_length", "max_merge_lanes", "max_hash_products", "hash_items",
+    "sort_items", "merge_items", "min_merge_items", "merge_item_length", "max_merge_lanes", "max_hash_products",
+    "max_walked_products", "hash_items",
     "max_large_products", "large_hash_lanes", "max_slots", "min_span", "max_span",
 )  # fmt: skip
 #: Numbers of earlier profiles, for which trees over bins stand today: they decide nothing.

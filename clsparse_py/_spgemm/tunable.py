@@ -93,6 +93,7 @@ CANDIDATES: dict[str, tuple[float, ...]] = {
     "merge_item_length": (8, 16, 32),
     "max_merge_lanes": (8, 16, 32),
     "max_hash_products": (256, 512, 1024),
+    "max_walked_products": (512, 1024, 2048, 4096, 8192),
     "hash_items": (2, 4, 8, 16),
     "large_hash_lanes": (64, 128, 256),
     "large_hash_items": (2, 4, 8),

@@ -97,15 +97,19 @@ ${indent}X_VALUE b_${u} = (X_VALUE)(0);
 ${load_piece(u, indent)}\
 % endfor
 </%def>\
-<%def name="add_pieces(ahead, indent)">\
+<%def name="add_pieces(ahead, indent, slot_of=None)">\
 ${indent}while (k_0 < n) {
 % for u in range(ahead):
 ${indent}    if (column_${u} != (I)-1) {
-${indent}        const uint slot = (uint)((COLUMN)column_${u} - start);
+% if slot_of and symbolic:
+${indent}        ${slot_of.format(f"column_{u}")};
+% else:
+${indent}        const uint slot = ${slot_of.format(f"column_{u}") if slot_of else f"(uint)((COLUMN)column_{u} - start)"};
+% endif
 % if not symbolic:
 ${indent}        sums[slot] = ADD(sums[slot], MULTIPLY(factors[k_${u}], from_x(b_${u})));
 % endif
-% if not values_only:
+% if not (values_only or slot_of):
 ${indent}        seen[slot] = 1;
 % endif
 ${indent}    }

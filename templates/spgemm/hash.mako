@@ -1,15 +1,14 @@
 <%doc>
 Rows of C by a hash table of columns in local memory for each row, with linear probing; sums stand beside the columns.
 
-Without items the lanes of a row walk one row of B after another; with them its products are shared out evenly over the lanes,
-which fetch `items` at a time into registers before they go to the table. Symbolic: columns that were new are counted. Numeric:
-slots in use are listed, sorted by column (ranked: by counting smaller ones, else bitonically), and written in that order. Values:
-each column of C takes its sum from the table.
+The products of a row are shared out evenly over the lanes, which fetch `items` at a time into registers before they go to the
+table. Symbolic: columns that were new are counted. Numeric: slots in use are listed, sorted by column (ranked: by counting
+smaller ones, else bitonically), and written in that order. Values: each column of C takes its sum from the table.
 
-Source        hash: Nagasaka et al., NSPARSE; reg-hash: Liu et al., Register-Aware SpGEMM, Section 3.3
+Source        Liu et al., Register-Aware SpGEMM, Section 3.3
 Index space   `lanes` work-items to a row, `teams` rows to a work-group
-Inputs        see spgemm.cl; rows with at most `products` products, and with items at most `length` entries of A; in the symbolic
-              phase with at most `slots` products: else rows with more entries of C than that are left out
+Inputs        see spgemm.cl; rows with at most `products` products and `length` entries of A; in the symbolic phase with at most
+              `slots` products: else rows with more entries of C than that are left out
 Local memory  for each row `slots` columns; but in the symbolic phase as many sums and numbers of 16 bits; what lanes exchange
 Result        ordered: deterministic, the products of a column are added in the order of A's row, without atomics on values;
               else sums are added in any order. Columns and counts are exact
@@ -36,16 +35,12 @@ kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(SPGEMM_PARAMETERS)
 {
     local uint tables[${teams * slots}], counters[${teams}];
-% if items:
     local uint boxes[${work_group}];
-% endif
-% if items or not symbolic:
     local PLACE all_places[${teams * n_places}];
-% endif
 % if not symbolic:
     local T all_sums[${teams * slots}];
 % endif
-% if items and ordered and not symbolic:
+% if ordered and not symbolic:
     local T all_terms[${work_group}];
     local ushort all_slots[${work_group}];
     local uint all_masks[${work_group} * TEAM_WORDS];
@@ -68,9 +63,7 @@ void ${name}(SPGEMM_PARAMETERS)
     const I begin = active ? a_indptr[row] : 0;
     const uint length = active ? (uint)(a_indptr[row + 1] - begin) : 0;
     local uint *const table = tables + team * ${slots}, *const counter = counters + team;
-% if items or not symbolic:
     local PLACE *const places = all_places + team * ${n_places};
-% endif
 % if symbolic:
     const uint shift = ${32 - bits}, size = ${slots};
 % else:
@@ -87,7 +80,6 @@ void ${name}(SPGEMM_PARAMETERS)
     if (lane == 0)
         *counter = 0;
     uint n_new = 0;
-% if items:
 % if ordered and not symbolic:
     local T *const terms = all_terms + team * ${lanes};
     local ushort *const slots = all_slots + team * ${lanes};
@@ -137,30 +129,6 @@ void ${name}(SPGEMM_PARAMETERS)
         }
 % endfor
     }
-% else:
-    team_sync();
-    for (uint k = 0; k < length; ++k) {
-        const I of_a = a_indices[begin + k], end = b_indptr[of_a + 1];
-% if not symbolic:
-        const T factor = from_a(a_data[begin + k]);
-% endif
-        for (I at = b_indptr[of_a] + lane; at < end; at += ${lanes}) {
-            const uint slot = put(table, size - 1, shift, (uint)b_indices[at], &n_new);
-% if not symbolic:
-            const T term = MULTIPLY(factor, from_x(b_data[at]));
-% if ordered:
-            sums[slot] = ADD(sums[slot], term);
-% else:
-            add_atomic(sums + slot, term);
-% endif
-% endif
-        }
-% if not symbolic and ordered:
-        // The columns of a row of B differ: lanes meet from one row to the next alone.
-        team_sync();
-% endif
-    }
-% endif
 
 % if symbolic:
     if (n_new)

@@ -19,7 +19,7 @@ from clsparse_py._spgemm.kernels import KernelTypes
 from clsparse_py._spgemm.kind import Kind
 from clsparse_py._spgemm.methods.base import Product, Rows
 from clsparse_py._spgemm.methods.dense_windows import DenseWindowsKernel
-from clsparse_py._spgemm.methods.hash import Hash, HashKernel, LargeHash
+from clsparse_py._spgemm.methods.hash import Hash, HashKernel, HashRows, HashRowsKernel, LargeHash
 from clsparse_py._spgemm.strategy import bins_for
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Portability
@@ -31,7 +31,7 @@ Give = Callable[[Hash], None]
 def give(monkeypatch: pytest.MonkeyPatch) -> Give:
     """Make "hash" give all rows that an accumulator holds to it."""
 
-    def put(accumulator: Hash) -> None:
+    def put(accumulator: Hash | HashRows) -> None:
         bin_ = Bin("hash", accumulator, accumulator.products, accumulator.length)
         monkeypatch.setitem(METHODS, "hash", lambda *_: (bin_,))
 
@@ -40,14 +40,19 @@ def give(monkeypatch: pytest.MonkeyPatch) -> Give:
 
 def made(
     queue: cl.CommandQueue, A: sp.csr_array, B: sp.csr_array, deterministic: bool = True
-) -> tuple[csr_array, set[HashKernel]]:
+) -> tuple[csr_array, set[HashKernel | HashRowsKernel]]:
     """Return a product by "hash", and the kernels of it that ran."""
     with programs.recording() as built:
         C = spgemm(device_matrix(queue, A), device_matrix(queue, B), method="hash", deterministic=deterministic)
-    return C, {each.parameters for each in built if isinstance(each.parameters, HashKernel)}
+    return C, {each.parameters for each in built if isinstance(each.parameters, (HashKernel, HashRowsKernel))}
 
 
-def check(queue: cl.CommandQueue, A: sp.csr_array, B: sp.csr_array) -> set[HashKernel]:
+def table(products: int, lanes: int, items: int) -> Hash | HashRows:
+    """Return an accumulator of "reg-hash", or without items of "hash"."""
+    return Hash(products, lanes, items) if items else HashRows(products, lanes)
+
+
+def check(queue: cl.CommandQueue, A: sp.csr_array, B: sp.csr_array) -> set[HashKernel | HashRowsKernel]:
     """Assert that a product by "hash" is right, new values included, and return the kernels that ran."""
     C, kernels = made(queue, A, B)
     assert_product(C, A, B)
@@ -61,7 +66,7 @@ def check(queue: cl.CommandQueue, A: sp.csr_array, B: sp.csr_array) -> set[HashK
 @pytest.mark.parametrize("work_group", [1, 7, 48, 64, 10**9], ids="wg{}".format)
 @pytest.mark.parametrize(("lanes", "items"), [(4, 0), (1, 2), (16, 2), (64, 1)])
 def test_teams(queue: cl.CommandQueue, give: Give, work_group: int, lanes: int, items: int) -> None:
-    give(Hash(128, lanes, items, work_group))
+    give(Hash(128, lanes, items, work_group) if items else HashRows(128, lanes, work_group=work_group))
     rng = np.random.default_rng(1)
     A, B = random_matrix((70, 50), 5, rng, np.float32), random_matrix((50, 60), 5, rng, np.float32)
     limit = min(work_group, describe(queue.device).max_work_group)
@@ -84,7 +89,7 @@ def test_teams_that_are_no_power_of_two(queue: cl.CommandQueue, give: Give, lane
     ("products", "lanes", "items"), [(2, 1, 0), (2, 1, 2), (64, 4, 0), (64, 8, 2), (128, 16, 2), (1024, 64, 2)]
 )
 def test_full_tables(queue: cl.CommandQueue, give: Give, products: int, lanes: int, items: int) -> None:
-    give(Hash(products, lanes, items))
+    give(table(products, lanes, items))
     rng = np.random.default_rng(3)
     length = 1 << products.bit_length() // 2
     # Every product of a row has a column of its own: as many as the table has slots.
@@ -98,7 +103,7 @@ def test_full_tables(queue: cl.CommandQueue, give: Give, products: int, lanes: i
 
 @pytest.mark.parametrize(("lanes", "items"), [(1, 0), (4, 0), (8, 2)])
 def test_columns_that_collide(queue: cl.CommandQueue, give: Give, lanes: int, items: int) -> None:
-    give(Hash(64, lanes, items))
+    give(table(64, lanes, items))
     columns = np.arange(1 << 20, dtype=np.uint32)
     last = columns[columns * np.uint32(2654435769) >> np.uint32(26) == 63][-64:]
     rng = np.random.default_rng(4)
@@ -116,6 +121,17 @@ def test_columns_that_collide(queue: cl.CommandQueue, give: Give, lanes: int, it
         sp.csr_array(np.concatenate([np.eye(1, 65), np.zeros((1, 65)), np.tile(np.eye(5, 65, 9), (4, 1))]).astype(np.float32)),
         B,
     )
+
+
+def test_tables_sized_by_the_mean_row_leave_fuller_rows_to_windows(queue: cl.CommandQueue, give: Give) -> None:
+    give(HashRows(1024, 32))
+    # Thirty rows of B with the same columns, and forty without any in common: one row of C has 800 entries, others have 20.
+    same, apart = np.tile(np.arange(20), 30), 20 + np.arange(800)
+    B = sp.csr_array((np.arange(1.0, 1401, dtype=np.float32), np.concatenate([same, apart]), np.arange(0, 1401, 20)), (70, 900))
+    columns = [*np.tile(np.arange(30), 100), *np.arange(30, 70), *range(29)]
+    A = sp.csr_array((np.ones(len(columns), np.float32), columns, [*range(0, 3001, 30), 3040, 3040, 3069]), (103, 70))
+    kernels = check(queue, A, B)
+    assert {each.slots for each in kernels if each.types.phase == "numeric"} == {128}
 
 
 @pytest.mark.parametrize("counts", [True, False])
@@ -182,7 +198,7 @@ def test_order_of_sums_is_that_of_the_row_in_every_shape(queue: cl.CommandQueue,
         np.testing.assert_array_equal(each, found[0])
 
 
-@pytest.mark.parametrize(("lanes", "items"), [(1, 0), (8, 0), (8, 2), (48, 2)])
+@pytest.mark.parametrize(("lanes", "items"), [(1, 2), (8, 2), (48, 2)])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "uint8"])
 def test_values_by_atomics(
     queue: cl.CommandQueue, give: Give, lanes: int, items: int, dtype: str, caplog: pytest.LogCaptureFixture
@@ -207,13 +223,13 @@ def test_values_by_atomics(
 def test_kernels_are_foreseen_that_add_values_as_asked(queue: cl.CommandQueue, deterministic: bool) -> None:
     types = KernelTypes("numeric", "int32", arithmetic=Arithmetic("float32", "float32"), c_index="int32")
     product = Product((2, 2), *(None,) * 7, 0, 0, Kind(describe(queue.device), types), 0, deterministic)
-    assert Hash(64, 8).foreseen(product, Rows(1), "numeric").ordered == deterministic
+    assert Hash(64, 8, 2).foreseen(product, Rows(1), "numeric").ordered == deterministic
 
 
 def test_local_memory_is_what_records_say(queue: cl.CommandQueue, give: Give) -> None:
     rng = np.random.default_rng(6)
     A, B = random_matrix((30, 20), 3, rng, np.float32), random_matrix((20, 30), 3, rng, np.float32)
-    for lanes, items, deterministic in ((1, 0, True), (1, 2, True), (8, 2, True), (48, 2, True), (8, 2, False)):
+    for lanes, items, deterministic in ((1, 2, True), (8, 2, True), (48, 2, True), (8, 2, False)):
         give(Hash(64, lanes, items))
         with programs.recording() as built:
             spgemm(device_matrix(queue, A), device_matrix(queue, B), method="hash", deterministic=deterministic)
@@ -252,7 +268,7 @@ def test_lanes_meet_at_barriers_in_loops_of_one_length_alone(queue: cl.CommandQu
         for bin_ in bins_for(method, device, types):
             if bin_.method == method:
                 record = bin_.accumulator.record(device, types, listed=True)
-                assert record.items or record.lanes == 1 or record.team_sync != "barrier"
+                assert isinstance(record, HashKernel) or record.lanes == 1 or record.team_sync != "barrier"
                 assert record.work_group % record.lanes == 0
                 if way in ("ptx", "bpermute") and method != "large-hash":
                     assert record.team_sync == ("none" if record.lanes == 1 else {"ptx": "ptx", "bpermute": "wave"}[way])

@@ -1,17 +1,17 @@
-"""Hashing accumulators: "hash", "reg-hash", which shares products out over the lanes, and "large-hash", a work-group to a row."""
+"""Hashing accumulators: "hash", whose lanes walk rows of B, "reg-hash", which shares products out, and "large-hash"."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from pyopencl import array as cl_array
 from typing_extensions import Self, override
 
 from clsparse_py._spgemm.bins import Bin, Setting
-from clsparse_py._spgemm.kernels import KernelTypes
+from clsparse_py._spgemm.kernels import KernelTypes, RowKernel
 from clsparse_py._spgemm.methods.base import Product, Result, Rows
 from clsparse_py._spgemm.methods.dense_windows import DenseWindows
 from clsparse_py._spgemm.methods.team import Team, varied
@@ -46,7 +46,7 @@ class HashKernel(SynchronisedKernel):
     slots : int
         Of a table, a power of two.
     items : int
-        Products that a lane fetches at a time; 0: the lanes walk one row of B after another.
+        Products that a lane fetches at a time.
     ordered : bool
         Whether values are added in the order of A's row; by atomics else.
     """
@@ -61,14 +61,14 @@ class HashKernel(SynchronisedKernel):
     @property
     def _places(self) -> int:
         """Numbers of 16 bits that a row needs: the first product of each entry of A, later the slots in use."""
-        return max(min(self.products, _LENGTH) + 1 if self.items else 0, self.slots if self.types.value_bytes else 0)
+        return max(min(self.products, _LENGTH) + 1, self.slots if self.types.value_bytes else 0)
 
     @property
     @override
     def row_bytes(self) -> int:
         """Local memory for a row."""
         exchanged = 4 + (self.types.value_bytes + 2 + 4 * -(-self.lanes // 32) if self.types.value_bytes and self.ordered else 0)
-        return self.slots * (4 + self.types.value_bytes) + 2 * self._places + 4 + self.lanes * exchanged * bool(self.items)
+        return self.slots * (4 + self.types.value_bytes) + 2 * self._places + 4 + self.lanes * exchanged
 
     @override
     def arguments(self) -> Mapping[str, object]:
@@ -80,33 +80,154 @@ class HashKernel(SynchronisedKernel):
             "free": self.team_sync != "barrier",
         }
 
+
+@dataclass(frozen=True)
+class HashRowsKernel(SynchronisedKernel):
+    """Parameters of ``templates/spgemm/hash_rows.mako``.
+
+    Attributes
+    ----------
+    products : int
+        Most products of a row, a power of two up to 2^15.
+    slots : int
+        Of a table, a power of two.
+    ahead : int
+        Loads that a lane has in flight.
+    registers : bool
+        Whether entries are sorted in registers: a word of 32 bits holds a column and its slot.
+    """
+
+    template = "spgemm/hash_rows"
+
+    products: int
+    slots: int
+    ahead: int
+    registers: bool
+
+    #: Entries of A's row that are taken at a time, at most; and entries of C in a lane's registers (quirk 6).
+    MAX_ENTRIES: ClassVar[int] = 64
+    MAX_REGISTER_ITEMS: ClassVar[int] = 16
+
+    @property
+    def entries(self) -> int:
+        """Entries of A's row that are taken at a time."""
+        return min(self.MAX_ENTRIES, self.products)
+
+    @property
+    @override
+    def row_bytes(self) -> int:
+        """Local memory for a row."""
+        value = self.types.value_bytes
+        staged = (self.entries + 1) * (self.types.index_bytes + 2) + self.entries * value
+        return self.slots * (4 + value + 2 * bool(value)) + staged + 4 * self.lanes
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        most = self.slots // self.lanes
+        networks = [1 << bit for bit in range(1, min(most, self.MAX_REGISTER_ITEMS).bit_length())]
+        one = 1 < self.lanes == self.lane_width
+        return {
+            **super().arguments(),
+            "bits": self.slots.bit_length() - 1,
+            "entries": self.entries,
+            "lane_width": self.lane_width,
+            # Teams of one sub-group may each take another way.
+            "networks": tuple(networks if one else networks[-1:]),
+            "registers": self.registers and self.lanes <= self.lane_width and (one or 2 <= most <= self.MAX_REGISTER_ITEMS),
+            "many": most > self.MAX_REGISTER_ITEMS,
+        }
+
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
         found = super().within(work_group, lane_width)
-        if found is None or found.items or not found.types.value_bytes or not found.ordered or found.team_sync != "barrier":
-            return found
         # Rows of B are walked in a loop of any length, in which there must be no barrier.
-        return replace(found, lanes=1)
+        return replace(found, lanes=1) if found is not None and found.team_sync == "barrier" else found
 
 
 @dataclass(frozen=True)
-class Hash(Team):
-    """An accumulator with a hash table for each row, for rows with at most ``products`` products.
+class HashRows(Team):
+    """An accumulator with a hash table for each row, whose lanes walk one row of B after another.
 
-    With ``items``, of at most ``length`` entries of A. Columns must not need 64 bits. Values are added in the order of A's row,
-    or by atomics if results need not be deterministic.
+    Attributes
+    ----------
+    products : int
+        Most products of a row.
+    lanes : int
+        Work-items to a row.
+    ahead : int
+        Loads that a lane has in flight.
+    work_group : int
+    contraction : int
+        How many times as many products a row is taken to have as its table with sums has slots; a power of two.
+    columns : int, optional
+        A bound above all columns of B, if not their number.
     """
 
     products: int
     lanes: int
-    items: int = 0
+    ahead: int = 4
+    work_group: int = 128
+    contraction: int = 1
+    columns: int | None = None
+
+    #: Most entries of a row of A.
+    length: ClassVar[int | None] = None
+
+    @override
+    def record(self, device: Device, types: KernelTypes, listed: bool) -> HashRowsKernel:
+        slots = max(self.products // self.contraction, min(self.products, _MIN_SLOTS)) if types.arithmetic else self.products
+        # More columns than these are windows'.
+        while types.arithmetic and slots * (6 + types.value_bytes) > device.local_memory // 2:
+            slots //= 2
+        bits = (slots - 1).bit_length() + (32 if self.columns is None else (self.columns - 1).bit_length())
+        shape = self.lanes, self.products, slots, self.ahead, bits < 32
+        found = HashRowsKernel(self.work_group, types, listed, device.portability, *shape).fitting(device)
+        # Two work-groups are to be resident, if that leaves local memory for a row.
+        rows = max(device.local_memory // 2 // found.row_bytes, 1)
+        return replace(found, work_group=min(found.work_group, found.lanes << rows.bit_length() - 1))
+
+    @override
+    def suited(self, device: Device, product: Product, entries: int | None = None) -> Self:
+        found: Self = varied(self, "columns", product.shape[1])
+        if entries:
+            # Twice as many slots as the mean row would need.
+            found = varied(found, "contraction", 1 << max(product.n_products // (2 * entries), 1).bit_length() - 1)
+        return found
+
+    @override
+    def foreseen(self, product: Product, rows: Rows, phase: str) -> RowKernel | None:
+        return super().foreseen(product, rows, phase) if phase == "symbolic" else None
+
+    @override
+    def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: object, C: Result, phase: str) -> None:
+        super().enqueue_numeric(chain, product, rows, state, C, phase)
+        team = self.suited(chain.device, product, C.data.size)
+        slots = self._built(chain, product, rows, phase, C.data.size)[1].slots
+        if slots < min(team.products, product.shape[1]):
+            DenseWindows(parts=1, min_entries=slots + 1).enqueue_numeric(chain, product, rows, state, C, phase)
+
+    @override
+    def describe(self) -> str:
+        return f"{self.lanes} lanes, {self.ahead} loads each at a time"
+
+
+@dataclass(frozen=True)
+class Hash(Team):
+    """An accumulator with a hash table for each row, for rows with at most ``products`` products and ``length`` entries of A.
+
+    Columns must not need 64 bits. Values are added in the order of A's row, or by atomics if results need not be deterministic.
+    """
+
+    products: int
+    lanes: int
+    items: int
     work_group: int = 128
     deterministic: bool = field(default=True, kw_only=True)
 
     @property
-    def length(self) -> int | None:
+    def length(self) -> int:
         """Most entries of a row of A."""
-        return min(self.products, _LENGTH) if self.items else None
+        return min(self.products, _LENGTH)
 
     def _slots(self, types: KernelTypes) -> int:  # noqa: ARG002 - of any phase
         return self.products
@@ -181,15 +302,16 @@ def _has_atomics(device: Device, types: KernelTypes) -> bool:
     return size == 4 or (size == 8 and device.int64_atomics)
 
 
-def hashes(device: Device, types: KernelTypes, thresholds: Thresholds, *, registers: bool) -> tuple[Hash, ...]:
+def hashes(device: Device, types: KernelTypes, thresholds: Thresholds, *, registers: bool) -> tuple[Hash | HashRows, ...]:
     """Return the accumulators of "hash", or with ``registers`` of "reg-hash": none if columns need 64 bits."""
     if types.wide:
         return ()
-    found, items = [], int(thresholds.hash_items)
-    for products in _doubling(_MIN_PRODUCTS, int(thresholds.max_hash_products)):
+    found: list[Hash | HashRows] = []
+    items, most = int(thresholds.hash_items), thresholds.max_hash_products if registers else thresholds.max_walked_products
+    for products in _doubling(_MIN_PRODUCTS, int(most)):
         # Rows of A and B are about as long as each other.
-        lanes = min(max(products // items, 1), 32) if registers else 1 << (products.bit_length() - 1) // 2
-        found.append(Hash(products, min(lanes, device.resident), items if registers else 0))
+        lanes = min(max(products // items, 1) if registers else 1 << (products.bit_length() - 1) // 2, 32, device.resident)
+        found.append(Hash(products, lanes, items) if registers else HashRows(products, lanes))
     return tuple(each for each in found if each.record(device, types, True).row_bytes <= device.local_memory)
 
 
@@ -216,7 +338,7 @@ def large_hashes(device: Device, types: KernelTypes, thresholds: Thresholds) -> 
     )
 
 
-def _bins(method: str, accumulators: tuple[Hash, ...]) -> tuple[Bin, ...]:
+def _bins(method: str, accumulators: Iterable[Hash | HashRows]) -> tuple[Bin, ...]:
     return tuple(Bin(method, each, each.products, each.length) for each in accumulators)
 
 
