@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
@@ -14,13 +14,15 @@ from typing_extensions import Self, override
 
 from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic, name_of, unsupported
 from clsparse_py.by_host import or_by_host, placed
-from clsparse_py.device import Device
+from clsparse_py.device import Device, describe
 from clsparse_py.elementwise.values import dense_values, require_results
 from clsparse_py.errors import BuildError
+from clsparse_py.executable import Checked, Executable, Launch
 from clsparse_py.launch import Chain
-from clsparse_py.matrix import MatrixT
+from clsparse_py.matrix import Matrix, MatrixT
 from clsparse_py.memory import allocated
 from clsparse_py.operands import check_matrix
+from clsparse_py.order import note_written
 from clsparse_py.overlap import require_inside
 from clsparse_py.product import ProductKernel
 from clsparse_py.programs import Built, note_asked
@@ -43,6 +45,8 @@ _LONGEST, _LONGEST_BY_MEAN, _ROWS_GROUP = 512, 2, 256
 _CPU_BYTES, _BYTES = 32, 16
 #: Turns of a work-group at most, on CPU devices and on others, and work-groups to a compute unit before it has more than one.
 _CPU_TURNS, _TURNS, _GROUPS_PER_UNIT = 1024, 8, 32
+#: Kinds of products whose launches a structure keeps.
+_KINDS = 64
 
 
 @dataclass(frozen=True)
@@ -176,7 +180,9 @@ def vector_items(device: Device, result: np.dtype[Any]) -> int:
 
 
 def _are_aligned(device: Device, X: cl_array.Array, Y: cl_array.Array) -> bool:
-    """Return whether rows of X and columns of Y begin at multiples of what a work-item takes at a time."""
+    """Return whether rows of X and columns of Y begin at multiples of what a work-item of a GPU takes at a time."""
+    if device.is_cpu:
+        return False
     items = vector_items(device, np.result_type(X.dtype, Y.dtype))
     return all(_is_aligned(each, axis, items * each.dtype.itemsize) for axis, each in enumerate((X, Y)))
 
@@ -222,6 +228,12 @@ def sddmm(M: MatrixT, X: cl_array.Array | npt.ArrayLike, Y: cl_array.Array | npt
     array([[1., 0.],
            [3., 4.]])
     """
+    if isinstance(M, Matrix) and isinstance(X, cl_array.Array) and isinstance(Y, cl_array.Array):
+        kept: _Sampling | None = M.structure.known(_Sampling)
+        if kept is not None and kept.last is not None:
+            again = kept.last.again(M.queue, X, Y, None, None, None, None)
+            if again is not None:
+                return M.assembled(M.structure, again)
     check_matrix(M)
     m, n = M.shape
     x, y = _operand(M, "X", X), _operand(M, "Y", Y)
@@ -231,10 +243,7 @@ def sddmm(M: MatrixT, X: cl_array.Array | npt.ArrayLike, Y: cl_array.Array | npt
         raise ValueError(f"Y: must have {n} columns, as M is {m} x {n}, has shape {y.shape} (dimension mismatch)")
     if x.shape[1] != y.shape[0]:
         raise ValueError(f"Y: must have {x.shape[1]} rows, as X has columns, has shape {y.shape} (dimension mismatch)")
-    longest = None if M.facts is None else M.facts.longest
-    are_alike = longest is not None and longest <= min(_LONGEST, _LONGEST_BY_MEAN * M.nnz / max(m, 1))
-    x, y = _with_adjacent(M.queue, x, 1), _with_adjacent(M.queue, y, 0)
-    values = _sampled(M.queue, M.indices, M.indptr, x, y, are_alike)
+    values = _sampled(M.queue, M, M.indices, _with_adjacent(M.queue, x, 1), _with_adjacent(M.queue, y, 0))
     return M.assembled(M.structure, values)
 
 
@@ -264,16 +273,19 @@ def _with_adjacent(queue: cl.CommandQueue, X: cl_array.Array, axis: int) -> cl_a
     return dense_values(queue, X, "positive", X.dtype) if axis else dense_values(queue, X.T, "positive", X.dtype).T
 
 
+class _Sampling:
+    """What a structure keeps of its sampled products: the launches of the latest kinds, and the product before."""
+
+    def __init__(self) -> None:
+        self.kinds: dict[Hashable, tuple[Executable, np.dtype[Any]]] = {}
+        self.last: Checked | None = None
+
+
 def _sampled_by_host(
-    queue: cl.CommandQueue,
-    indices: cl_array.Array,
-    indptr: cl_array.Array,
-    X: cl_array.Array,
-    Y: cl_array.Array,
-    are_alike: bool,  # noqa: ARG001 - what is summed is the same
+    queue: cl.CommandQueue, M: Matrix, indices: cl_array.Array, X: cl_array.Array, Y: cl_array.Array
 ) -> cl_array.Array:
     """Return the result of `_sampled`, computed by NumPy."""
-    columns, begins = fetched(indices, queue), fetched(indptr, queue)
+    columns, begins = fetched(indices, queue), fetched(M.indptr, queue)
     rows = np.repeat(np.arange(begins.size - 1), np.diff(begins))
     x, y = (dense_values(queue, each, "positive", each.dtype).get(queue) for each in (X, Y.T))
     dtype = np.result_type(x, y)
@@ -282,59 +294,50 @@ def _sampled_by_host(
 
 
 @or_by_host(_sampled_by_host)
-def _sampled(
-    queue: cl.CommandQueue,
-    indices: cl_array.Array,
-    indptr: cl_array.Array,
-    X: cl_array.Array,
-    Y: cl_array.Array,
-    are_alike: bool,
-) -> cl_array.Array:
-    """Return the products of rows of X and columns of Y, at the places of a structure; values of each are adjacent.
-
-    ``are_alike`` says that no row of the structure is much longer than others.
-    """
-    chain = Chain(queue, indices, indptr, X, Y)
-    are_aligned = chain.device.is_cpu or _are_aligned(chain.device, X, Y)
-    layouts = ((X.offset, X.strides[0]), (Y.offset, Y.strides[1]))
-    kind = indices.size, indptr.dtype, X.shape, X.dtype, Y.dtype, layouts, are_aligned, are_alike
-    built, sizes, numbers, dtype = chain.worked_out((_sampled, kind), lambda: _launch(chain, *kind))
+def _sampled(queue: cl.CommandQueue, M: Matrix, indices: cl_array.Array, X: cl_array.Array, Y: cl_array.Array) -> cl_array.Array:
+    """Return the products of rows of X and columns of Y, at the places of a matrix; values of each are adjacent."""
+    sampling = M.structure.kept(_Sampling, _Sampling)
+    kind = X.shape, X.dtype, X.offset, X.strides, Y.dtype, Y.strides, _are_aligned(describe(queue.device), X, Y)
+    executable, dtype = sampling.kinds.get(kind) or _made(queue, M, X, Y, sampling.kinds, kind)
     values = allocated(queue, "values of the sampled product", indices.size, dtype)
-    if sizes is not None:
-        note_asked((built,))
-        dense = X.base_data, *numbers[4:6], Y.base_data, *numbers[6:]
-        chain.launch_with(built, sizes, [*numbers[:4], *dense, indptr.base_data, indices.base_data, values.base_data])
-        chain.finish(values)
+    if executable.launches:
+        note_asked([each.built for each in executable.launches])
+        note_written(values, executable.run(queue, (X, Y, values), ())[-1])
+        last = Checked.of(executable, (X, Y, values), (), None, None, None, is_new=True)
+        sampling.last = last or sampling.last
     return values
 
 
-def _launch(
-    chain: Chain,
-    n: int,
-    index: np.dtype[Any],
-    shape: tuple[int, ...],
-    x: np.dtype[Any],
-    y: np.dtype[Any],
-    layouts: Sequence[tuple[int, int]],
-    are_aligned: bool,
-    are_alike: bool,
-) -> tuple[Built, tuple[tuple[int], tuple[int]] | None, tuple[np.generic, ...], np.dtype[Any]]:
-    """Return the built kernel, its sizes, None if there is nothing to do, its numbers, and the dtype of the result.
-
-    ``layouts`` are the offset and the stride of X's rows, and of Y's columns, in bytes.
-    """
-    arithmetic, n_inner = Arithmetic(x.name, y.name, index.name), shape[1]
-    require_results(chain.queue, f"{x} times {y}", arithmetic.result)
-    loads = "vectors" if chain.device.is_cpu else "aligned" if are_aligned else "single"
+def _made(
+    queue: cl.CommandQueue,
+    M: Matrix,
+    X: cl_array.Array,
+    Y: cl_array.Array,
+    kinds: dict[Hashable, tuple[Executable, np.dtype[Any]]],
+    kind: Hashable,
+) -> tuple[Executable, np.dtype[Any]]:
+    """Return the launch of a kind of product, no launch if there is nothing to do, and the dtype of the result; keep both."""
+    n, n_rows, n_inner = M.nnz, *X.shape
+    arithmetic, chain = Arithmetic(X.dtype.name, Y.dtype.name, M.indptr.dtype.name), Chain(queue)
+    require_results(queue, f"{X.dtype} times {Y.dtype}", arithmetic.result)
+    is_cpu, units = chain.device.is_cpu, chain.device.compute_units
+    loads = "vectors" if is_cpu else "aligned" if _are_aligned(chain.device, X, Y) else "single"
+    longest = None if M.facts is None else M.facts.longest
+    are_alike = longest is not None and longest <= min(_LONGEST, _LONGEST_BY_MEAN * n / max(n_rows, 1))
     built, record = _built(chain, arithmetic, n_inner, loads, are_alike)
     at_once = record.work_group // record.lanes * record.entries
-    most = _CPU_TURNS if chain.device.is_cpu else _TURNS
-    span = at_once * min(max(n // (at_once * chain.device.compute_units * _GROUPS_PER_UNIT), 1), most)
+    span = at_once * min(max(n // (at_once * units * _GROUPS_PER_UNIT), 1), _CPU_TURNS if is_cpu else _TURNS)
     by_rows = isinstance(record, SampledByTeams) and record.by_rows
-    groups = -(-shape[0] // (record.work_group // record.lanes)) if by_rows else -(-n // span)
-    dense = (np.uint64(number // dtype.itemsize) for each, dtype in zip(layouts, (x, y), strict=True) for number in each)
-    numbers = np.uint64(n), index.type(shape[0]), np.uint64(n_inner), np.uint64(span), *dense
-    return built, built.sizes(groups) if n else None, numbers, arithmetic.result
+    groups = -(-n_rows // (record.work_group // record.lanes)) if by_rows else -(-n // span)
+    steps = X.offset, X.strides[0], Y.strides[1]
+    dense = (np.uint64(each // dtype.itemsize) for each, dtype in zip(steps, (X.dtype, X.dtype, Y.dtype), strict=True))
+    own = np.uint64(n), M.indptr.dtype.type(n_rows), np.uint64(n_inner), np.uint64(span), *dense, M.indptr.base_data
+    launch = Launch(built, (*own, M.indices.base_data), groups * record.work_group, record.work_group, record.name)
+    executable = Executable(launches=[launch] if n else [], keep=[M.indptr, M.indices])
+    while len(kinds) >= _KINDS:
+        kinds.pop(next(iter(kinds)), None)
+    kinds[kind] = executable, arithmetic.result
+    return kinds[kind]
 
 
 def _built(

@@ -12,7 +12,7 @@ import scipy.sparse
 from pyopencl import array as cl_array
 
 from clsparse_py import csr_array, sddmm
-from clsparse_py.device import describe
+from clsparse_py.device import Device, describe
 from clsparse_py.errors import BuildError
 
 
@@ -41,17 +41,37 @@ def test_equals_the_product_at_the_places(queue: cl.CommandQueue) -> None:
 
 def test_teams_of_gpus(queue: cl.CommandQueue) -> None:
     # As a GPU would have it: a team to a row if rows are alike, or adjacent entries to a work-group.
+    def gpu(device: cl.Device) -> Device:
+        return replace(describe(device), type="gpu")
+
     rng = np.random.default_rng(2)
     uneven = scipy.sparse.random_array((90, 60), density=0.1, rng=rng, format="csr")
     alike = scipy.sparse.csr_array(scipy.sparse.diags_array(np.ones((3, 60)), offsets=[-1, 0, 7], shape=(60, 60)))
     long = scipy.sparse.csr_array(scipy.sparse.vstack([uneven, np.ones((10, 60)), scipy.sparse.csr_array((5, 60))]))
-    with patch("clsparse_py.launch.describe", lambda device: replace(describe(device), type="gpu")):
+    with patch("clsparse_py.launch.describe", gpu), patch("clsparse_py._sddmm.describe", gpu):
         for M in (long, alike):
             X, Z = (rng.integers(-5, 5, (n, 12)).astype(np.float32) for n in M.shape)
             x, z = cl_array.to_device(queue, X), cl_array.to_device(queue, Z)
             found = sddmm(csr_array(M, queue=queue), x, z.T).data.get()
             rows = np.repeat(np.arange(M.shape[0]), np.diff(M.indptr))
             np.testing.assert_array_equal(found, np.einsum("ek,ek->e", X[rows], Z[M.indices]))
+
+
+def test_known_operands(queue: cl.CommandQueue) -> None:
+    # The second call with the same objects takes the short way: it sees what was written to them since, and another structure.
+    rng = np.random.default_rng(5)
+    S = scipy.sparse.random_array((30, 20), density=0.2, rng=rng, format="csr")
+    M, X, Z = csr_array(S, queue=queue), rng.random((30, 6)), rng.random((20, 6))
+    rows = np.repeat(np.arange(30), np.diff(S.indptr))
+    x, y = cl_array.to_device(queue, X), cl_array.to_device(queue, Z).T
+    found = [sddmm(M, x, y) for _ in range(3)]
+    for scale in (2.0, 3.0):
+        x.set(scale * X)
+        for _ in range(2):
+            np.testing.assert_allclose(sddmm(M, x, y).data.get(), scale * np.einsum("ek,ek->e", X[rows], Z[S.indices]))
+    for each in found:
+        np.testing.assert_allclose(each.data.get(), np.einsum("ek,ek->e", X[rows], Z[S.indices]))
+    assert sddmm(M[:4], x[:4], y).shape == (4, 20)
 
 
 def test_gradients_of_spmm(queue: cl.CommandQueue) -> None:

@@ -63,11 +63,12 @@ Result        deterministic: products are always added in the same order
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
-    const ulong n, const I n_rows, const ulong n_inner, const ulong span,
-    global const A_VALUE *restrict x_base, const ulong x_offset, const ulong x_step,
-    global const X_VALUE *restrict y_base, const ulong y_offset, const ulong y_step,
-    global const I *restrict indptr, global const I *restrict columns, global T *restrict values)
+    global const A_VALUE *restrict x_base, global const X_VALUE *restrict y_base, const ulong y_offset,
+    global T *restrict values, const ulong values_offset,
+    const ulong n, const I n_rows, const ulong n_inner, const ulong span, const ulong x_offset, const ulong x_step, const ulong y_step,
+    global const I *restrict indptr, global const I *restrict columns)
 {
+    values += values_offset;
     const uint me = get_local_id(0), lane = me % ${lanes}, team = me / ${lanes};
     x_base += x_offset + lane * ${items};
     y_base += y_offset + lane * ${items};
