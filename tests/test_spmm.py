@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyopencl as cl
@@ -15,6 +16,7 @@ from platforms import PLATFORMS
 from pyopencl import array as cl_array
 
 from clsparse_py import csr_array, or_and, programs, spmm, spmm_plan
+from clsparse_py._spmm import SpmmPlan
 from clsparse_py._spmm import plan as plan_module
 from clsparse_py._spmm.choose import Layout, Pattern, Shape, choose
 from clsparse_py._spmm.kernels import Parts
@@ -263,14 +265,14 @@ def test_the_choice_is_a_function_of_numbers(queue: cl.CommandQueue) -> None:
     assert not choose(*wide, Pattern(10_000, 10_000, 160_000, 900, 10), Layout(True, 16))[0].outer
     assert not choose(*wide, Pattern(10_000, 10_000, 160_000, 16, 90_000), Layout(True, 16))[0].outer
     # Parts that cut no row, if rows are not much longer than parts would be.
-    assert [choose(gpu, single, 32, Pattern(100, 100, 900, longest), Layout(True, 16))[0].step for longest in (9, 100, 300)] == [
+    assert [choose(gpu, single, 32, Pattern(100, 100, 900, longest), Layout(True, 16))[0].step for longest in (20, 100, 300)] == [
         32, 128, 32,
     ]  # fmt: skip
 
 
 def test_a_profile_gives_the_numbers(decided_by: Callable[..., None], caplog: pytest.LogCaptureFixture) -> None:
     device = replace(describe(next(iter(PLATFORMS.values()))), name="made up", type="gpu")
-    product = device, Arithmetic("float32", "float32"), 32, Pattern(100, 100, 900, 9), Layout(True, 16)
+    product = device, Arithmetic("float32", "float32"), 32, Pattern(100, 100, 900, 20), Layout(True, 16)
     usual, _ = choose(*product)
     decided_by(device, {}, {"spmm": {"any": {"unroll": {"value": 2}, "part_of_some": {"value": 64}}}})
     assert choose(*product)[0] == replace(usual, unroll=2, step=64)
@@ -314,3 +316,20 @@ def test_known_operands(queue: cl.CommandQueue) -> None:
     for _ in range(2):
         np.testing.assert_allclose((A @ other).get(), S @ (-3 * X))
         np.testing.assert_allclose(results[0].get(), S @ X)
+
+
+def test_rows_that_are_alike(queue: cl.CommandQueue) -> None:
+    # As a GPU would have it: a team of lanes to each row.
+    def gpu(device: cl.Device) -> Device:
+        return replace(describe(device), type="gpu")
+
+    diagonals = np.arange(1.0, 401.0).reshape(5, 80) % 7 - 3
+    S = sp.csr_array(sp.diags_array(diagonals, offsets=[-9, -1, 0, 1, 9], shape=(80, 80)).astype(np.float32))
+    with patch("clsparse_py._spmm.plan.describe", gpu):
+        A = csr_array(S, queue=queue)
+        for columns in (4, 36):
+            X = np.random.default_rng(columns).integers(-4, 5, (80, columns)).astype(np.float32)
+            x, y = cl_array.to_device(queue, X), cl_array.to_device(queue, np.ones((80, columns), np.float32))
+            np.testing.assert_array_equal((A @ x).get(), S @ X)
+            np.testing.assert_array_equal(spmm(A, x, alpha=2, beta=3, out=y).get(), 2 * (S @ X) + 3)
+            assert "rows are alike" in str(A.structure.known(SpmmPlan).explain())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from clsparse_py import programs
@@ -22,6 +24,7 @@ def of_spmm(device: Device, arithmetic: Arithmetic, scaled: bool) -> dict[str, p
         )
         for columns, layout in ((2, Layout(False, 1)), (3, Layout(True, 1)), (4, Layout(True, 4)), (128, Layout(True, 16)))
     }
+    parts["spmm/parts:rows"] = replace(parts["spmm/parts:128"], staged=False, by_rows=True)
     return {
         "spmm/combine": Combine.legal(device, arithmetic, scaled, 32),
         "spmm/pack": Pack.legal(device, x, 32),

@@ -17,6 +17,11 @@ __all__ = ["Layout", "Pattern", "Shape", "Thresholds", "alternatives", "choose",
 _GPU_VECTOR, _CPU_VECTOR = 16, 32
 
 
+#: Rows are alike if the longest has at most so many entries, and so many times the mean. The work-groups that take them, lanes of
+#: a team before each has a second vector, and the longest row's entries, at most, if few lanes take a row.
+_LONGEST, _LONGEST_BY_MEAN, _ROWS_GROUP, _ROWS_LANES, _ROWS_FEW = 512, 2, 256, 8, 16
+
+
 # Told apart by identity: they are part of what profiles keep.
 @dataclass(frozen=True, eq=False)
 class Thresholds:
@@ -140,6 +145,10 @@ class Pattern:
     longest: int | None = None
     adjacent: int = 0
 
+    def are_alike(self, longest: int) -> bool:
+        """Return whether no row is longer than that, or much longer than others: with a team to each, none waits for long."""
+        return self.longest is not None and self.longest <= min(longest, _LONGEST_BY_MEAN * self.nnz / max(self.n_rows, 1))
+
     @property
     def work(self) -> int:
         """Rows and entries."""
@@ -171,6 +180,8 @@ class Shape:
         Whether a work-group stages its entries in local memory.
     packed : bool
         Whether X is copied first, so that the columns of a row are adjacent.
+    by_rows : bool
+        As of the record; `step` is 0 then.
     """
 
     lanes: int = 1
@@ -183,6 +194,7 @@ class Shape:
     step: int = 0
     staged: bool = False
     packed: bool = False
+    by_rows: bool = False
 
     def __str__(self) -> str:
         columns = f"{self.vectors * self.width} column{'s' * (self.vectors * self.width > 1)} a work-item"
@@ -246,6 +258,12 @@ def _for_lanes(
     if n_columns > cached and pattern.n_cols * n_columns * item > device.cache_bytes > 0 and pattern.is_scattered(limits):
         lanes, vectors, outer = min(int(limits.max_lanes), max(cached // width, 1)), 1, True
         why += ", in blocks as X exceeds the cache and A's columns are scattered"
+    elif (width * item == _GPU_VECTOR or needed == 1) and pattern.are_alike(_LONGEST if lanes > limits.few_lanes else _ROWS_FEW):
+        vectors = 1 if needed <= _ROWS_LANES else 2
+        lanes = min(int(limits.max_lanes), _power_of_two_from(-(-needed // vectors)))
+        why += f"{'; they are apart in X' if packed else ''}; rows are alike"
+        shape = Shape(lanes, vectors, width, True, int(limits.unroll), False, _ROWS_GROUP, packed=packed, by_rows=True)
+        return shape, why
     step, of_rows = _step(limits, pattern, lanes)
     if packed:
         why += "; they are apart in X"

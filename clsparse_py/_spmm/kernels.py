@@ -50,6 +50,8 @@ class Parts(ProductKernel):
         Whether neighbouring work-groups have neighbouring parts, or blocks of columns of the same parts.
     staged : bool
         Whether a work-group stages its entries in local memory.
+    by_rows : bool
+        Whether each row is a part.
     """
 
     template = "spmm/parts"
@@ -62,6 +64,7 @@ class Parts(ProductKernel):
     unroll: int
     outer: bool
     staged: bool
+    by_rows: bool = False
 
     @classmethod
     def of(cls, shape: Shape, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int | None = None) -> Parts:
@@ -84,6 +87,7 @@ class Parts(ProductKernel):
             shape.unroll,
             shape.outer,
             shape.staged,
+            shape.by_rows,
         )
         return replace(record, staged=record.staged and record.local_memory(shape.step) <= device.local_memory)
 
@@ -111,13 +115,13 @@ class Parts(ProductKernel):
         staged = "_staged" if self.staged else ""
         order = "_outer" if self.outer else ""
         vector = f"c{self.vectors}_w{self.width}{'a' if self.aligned and self.width > 1 else ''}"
-        return f"l{self.lanes}_{vector}_u{self.unroll}_wg{self.work_group}{staged}{order}"
+        return f"l{self.lanes}_{vector}_u{self.unroll}_wg{self.work_group}{staged}{order}{'_rows' * self.by_rows}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
         add, multiply = self.arithmetic.vector_operations or ("", "")
         own: dict[str, object] = {"lanes": self.lanes, "vectors": self.vectors, "width": self.width, "aligned": self.aligned}
-        own |= {"unroll": self.unroll, "outer": self.outer, "staged": self.staged}
+        own |= {"unroll": self.unroll, "outer": self.outer, "staged": self.staged, "by_rows": self.by_rows}
         own |= {"value": OPENCL_TYPES[self.arithmetic.result.name], "add": add, "multiply": multiply}
         return {**self._common(), **own}
 

@@ -245,7 +245,7 @@ class SpmmPlan(SetOnce):
         chain, index = Chain(self.queue, self.indptr), self.indptr.dtype.type
         parts, record = chain.build(Parts.of(shape, self.device, arithmetic, kind.scaled, kind.work_group))
         pack = chain.build(Pack.legal(self.device, name_of(kind.x), kind.n_columns))[0] if shape.packed else None
-        found = self._cut(shape.step)
+        found = self._rows() if shape.by_rows else self._cut(shape.step)
         executable = Executable(keep=[self.indptr, self.indices, found])
         partial = found.slot  # of any kind, as no part has a piece
         if found.n_pieces:
@@ -270,6 +270,10 @@ class SpmmPlan(SetOnce):
         # Products may run on other queues.
         self.queue.finish()
         return _Made(shape, why, found, pack, executable)
+
+    def _rows(self) -> Cut:
+        """Return the cut of kernels that take rows, and read no arrays of parts."""
+        return Cut(self.shape[0], 0, self.indptr, self.indptr, self.indptr, None)
 
     def _cut(self, step: int) -> Cut:
         """Return A cut into parts of so many rows and entries; 0 for a part to each row."""

@@ -3,7 +3,7 @@ Y = alpha * A @ X + beta * Y for a dense X of any number of columns and any stri
 whose rows and entries together are as many as those of any other. A work-item keeps the sums of `vectors` vectors of `width`
 adjacent columns; it has the loads of `unroll` entries in flight, whatever rows they belong to, or, with an unroll of 1, sums row
 by row. Blocks of lanes * vectors * width columns are teams of their own. A part's sum of a row that an earlier part began goes to
-partial[part_slot[part]].
+partial[part_slot[part]]. If `by_rows` each row is a part, and `unroll` entries of it are taken at a time.
 
 Source        merge-based SpMM: Yang, Buluc and Owens, Euro-Par 2018, with parts made by partition.mako; rows ending in a team's
               part are written by it alone, as in Merrill and Garland, SC 2016
@@ -78,6 +78,12 @@ void ${name}(
     const uint block = (uint)(get_group_id(0) - run * n_blocks);
 % endif
     const ulong part = run * ${teams} + me / ${lanes};
+% if by_rows:
+    if (part >= n_parts)
+        return;
+    const I begin = indptr[part];
+    const uint n = (uint)(indptr[part + 1] - begin);
+% else:
 % if staged:
     const I staged_begin = part_entry[run * ${teams}];
     const uint n_staged = (uint)(part_entry[min((run + 1) * ${teams}, (ulong)n_parts)] - staged_begin);
@@ -107,6 +113,7 @@ void ${name}(
 #define COLUMN(i) indices[begin + (i)]
 #define VALUE(i) from_a(data[begin + (i)])
 % endif
+% endif
     // A lane behind the last column loads the last ones and writes nothing.
     const uint lane = me % ${lanes};
 % for c in slots:
@@ -114,6 +121,32 @@ void ${name}(
     global const X_VALUE *restrict x_${c} = x_base + x_offset + (long)min(column_${c}, n_columns - ${width}) * x_column;
     TV sum_${c} = (TV)ZERO;
 % endfor
+% if by_rows:
+    for (uint i = 0; i < n; i += ${unroll}) {
+% for u in range(unroll):
+        const uint at_${u} = ${"i" if u == 0 else f"min(i + {u}, n - 1)"};
+        const long from_${u} = (long)indices[begin + at_${u}] * x_row;
+        const T a_${u} = from_a(data[begin + at_${u}]);
+% endfor
+% for u in range(unroll):
+% for c in slots:
+        const TV x_${u}_${c} = LOAD_XV(x_${c} + from_${u});
+% endfor
+% endfor
+% for u in range(unroll):
+        if (${"true" if u == 0 else f"i + {u} < n"}) {
+% for c in slots:
+            sum_${c} = ADD_V(sum_${c}, MULTIPLY_V((TV)a_${u}, x_${u}_${c}));
+% endfor
+        }
+% endfor
+    }
+    global T *restrict y = y_base + y_offset + (long)part * y_row;
+% for c in slots:
+    if (column_${c} < n_columns)
+        update_v(SCALE_ARGUMENTS y + (long)column_${c} * y_column, sum_${c});
+% endfor
+% else:
 
     // The sums of a row go to y, or to the part's place in partial if an earlier part began the row; then comes the next row.
     #define FLUSH \
@@ -178,5 +211,6 @@ void ${name}(
     do {
         FLUSH
     } while (row < row_end);
+% endif
 % endif
 }
