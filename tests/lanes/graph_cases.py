@@ -13,7 +13,7 @@ from scipy.sparse import csgraph
 from spgemm_cases import operand, random_rows
 from values import INDEX_TYPES, numbers, same
 
-from clsparse_py import graph, sddmm
+from clsparse_py import csr_array, graph, sddmm
 
 Case = partial[None]
 
@@ -45,7 +45,8 @@ def sampled(dtype: np.dtype[Any], index: type[Any], k: int, places: scipy.sparse
     n = places.shape[0]
     X, Y = numbers((n, k), dtype), numbers((40, k), dtype)
     rows = np.repeat(np.arange(n), np.diff(places.indptr))
-    M = operand(places, np.ones(places.nnz, np.int8), index)
+    parts = np.ones(places.nnz, np.int8), places.indices.astype(index), places.indptr.astype(index)
+    M = csr_array(tuple(map(placed, parts)), shape=places.shape)
     same(sddmm(M, placed(X), placed(Y).T).data, (X @ Y.T)[rows, places.indices])
 
 
