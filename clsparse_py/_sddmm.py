@@ -96,7 +96,9 @@ class Sampled(ProductKernel):
     @override
     def arguments(self) -> Mapping[str, object]:
         shape = {"lanes": self.lanes, "items": self.items, "entries": self.entries, "loads": self.loads}
-        return {**self._common(), **shape, **_types(self.arithmetic)}
+        dtypes = {"a_value": self.arithmetic.a, "x_value": self.arithmetic.x, "t_value": self.arithmetic.result.name}
+        types = {name: OPENCL_TYPES[dtype] for name, dtype in dtypes.items()}
+        return {**self._common(), **shape, **types}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
@@ -106,13 +108,11 @@ class Sampled(ProductKernel):
 
 
 @dataclass(frozen=True)
-class SampledByTeams(ProductKernel):
+class SampledByTeams(Sampled):
     """Parameters of ``templates/spmm/sddmm_teams.mako``.
 
     Attributes
     ----------
-    lanes, items, entries : int
-        As of `Sampled`.
     inner : int
         Values to a row, a multiple of ``items``.
     by_rows : bool
@@ -122,21 +122,17 @@ class SampledByTeams(ProductKernel):
     template = "spmm/sddmm_teams"
     kind = "sddmm_teams"
 
-    lanes: int
-    items: int
-    entries: int
     inner: int
     by_rows: bool
 
     @classmethod
-    def legal(cls, device: Device, arithmetic: Arithmetic, n_inner: int, *, by_rows: bool) -> Self | None:
+    def of(cls, device: Device, arithmetic: Arithmetic, n_inner: int, *, by_rows: bool) -> Self | None:
         """Return the record for rows of so many values, which begin at multiples of a vector; None if it does not take them."""
-        items = vector_items(device, arithmetic.result)
-        kinds = {np.dtype(each).kind for each in (arithmetic.a, arithmetic.x)}
-        if items == 1 or n_inner % items or not n_inner or not kinds <= set("iuf"):
+        usual = Sampled.legal(device, arithmetic, n_inner, "aligned")
+        if usual.loads == "single" or n_inner % usual.items or not n_inner:
             return None
-        group = 1 if device.is_cpu else 1 << min(_ROWS_GROUP if by_rows else _WORK_GROUP, device.max_work_group).bit_length() - 1
-        lanes, most, vectors = 1, min(group, device.portability.lane_width), n_inner // items
+        group = usual.work_group if device.is_cpu or not by_rows else min(_ROWS_GROUP, device.max_work_group)
+        lanes, most, vectors = 1, min(group, device.portability.lane_width), n_inner // usual.items
         while lanes < most and (vectors > _STEPS * lanes or lanes < min(_LANES, vectors)):
             lanes *= 2
         if vectors > _STEPS * lanes:
@@ -144,34 +140,23 @@ class SampledByTeams(ProductKernel):
         # Lanes of teams that take rows exchange how many turns each has, in a whole sub-group.
         width = device.portability.lane_width if by_rows and lanes > 1 else lanes
         portability = replace(device.portability.at_most(width), load_once="plain")
-        return cls(group, arithmetic, portability, False, lanes, items, _ENTRIES, n_inner, by_rows)
-
-    @property
-    def room(self) -> int:
-        """Entries that a work-group notes at a time."""
-        at_once = self.work_group // self.lanes * self.entries
-        return max(_ROOM // at_once, 1) * at_once
+        return cls(group, arithmetic, portability, False, lanes, usual.items, _ENTRIES, "aligned", n_inner, by_rows)
 
     @property
     @override
     def shape_name(self) -> str:
-        return f"x{self.lanes}_n{self.items}_e{self.entries}_k{self.inner}{'_rows' * self.by_rows}_wg{self.work_group}"
+        return f"{super().shape_name}_k{self.inner}{'_rows' * self.by_rows}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        shape = {"lanes": self.lanes, "items": self.items, "entries": self.entries, "inner": self.inner}
-        return {**self._common(), **shape, "by_rows": self.by_rows, "room": self.room, **_types(self.arithmetic)}
+        at_once = self.work_group // self.lanes * self.entries
+        room = max(_ROOM // at_once, 1) * at_once
+        return {**super().arguments(), "inner": self.inner, "by_rows": self.by_rows, "room": room}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
         group = work_group // self.lanes * self.lanes
         return replace(self, work_group=group) if group and self.lanes <= lane_width else None
-
-
-def _types(arithmetic: Arithmetic) -> dict[str, str]:
-    """Return the names of the types of X, Y and the result that vectors are made of."""
-    dtypes = {"a_value": arithmetic.a, "x_value": arithmetic.x, "t_value": arithmetic.result.name}
-    return {name: OPENCL_TYPES[dtype] for name, dtype in dtypes.items()}
 
 
 def vector_items(device: Device, result: np.dtype[Any]) -> int:
@@ -340,11 +325,9 @@ def _made(
     return kinds[kind]
 
 
-def _built(
-    chain: Chain, arithmetic: Arithmetic, n_inner: int, loads: str, are_alike: bool
-) -> tuple[Built, Sampled | SampledByTeams]:
+def _built(chain: Chain, arithmetic: Arithmetic, n_inner: int, loads: str, are_alike: bool) -> tuple[Built, Sampled]:
     """Return the kernel for rows of so many values, and its record."""
-    teams = None if loads != "aligned" else SampledByTeams.legal(chain.device, arithmetic, n_inner, by_rows=are_alike)
+    teams = None if loads != "aligned" else SampledByTeams.of(chain.device, arithmetic, n_inner, by_rows=are_alike)
     if teams is not None:
         with suppress(BuildError):
             return chain.build(teams)

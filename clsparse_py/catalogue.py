@@ -180,7 +180,7 @@ def _of_sampled(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Pa
     }
     for each in (arithmetic, Arithmetic("float32", "float32", arithmetic.index)):
         for way, by_rows in (("", False), (":rows", True)):
-            record = SampledByTeams.legal(device, each, 4 * vector_items(device, each.result), by_rows=by_rows)
+            record = SampledByTeams.of(device, each, 4 * vector_items(device, each.result), by_rows=by_rows)
             if record is not None:
                 found.setdefault(f"spmm/sddmm_teams{way}", record)
     return found
