@@ -327,7 +327,7 @@ def test_rows_that_are_alike(queue: cl.CommandQueue) -> None:
     S = sp.csr_array(sp.diags_array(diagonals, offsets=[-9, -1, 0, 1, 9], shape=(80, 80)).astype(np.float32))
     with patch("clsparse_py._spmm.plan.describe", gpu):
         A = csr_array(S, queue=queue)
-        for columns in (4, 36):
+        for columns in (4, 20):
             X = np.random.default_rng(columns).integers(-4, 5, (80, columns)).astype(np.float32)
             x, y = cl_array.to_device(queue, X), cl_array.to_device(queue, np.ones((80, columns), np.float32))
             np.testing.assert_array_equal((A @ x).get(), S @ X)

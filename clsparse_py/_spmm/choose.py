@@ -18,7 +18,7 @@ _GPU_VECTOR, _CPU_VECTOR = 16, 32
 
 
 #: Rows are alike if the longest has at most so many entries, and so many times the mean. The work-groups that take them, lanes of
-#: a team before each has a second vector, and the longest row's entries, at most, if few lanes take a row.
+#: a team before each has a second vector, and how many entries are few: a row has no more if few lanes take it, more if many do.
 _LONGEST, _LONGEST_BY_MEAN, _ROWS_GROUP, _ROWS_LANES, _ROWS_FEW = 512, 2, 256, 8, 16
 
 
@@ -258,7 +258,7 @@ def _for_lanes(
     if n_columns > cached and pattern.n_cols * n_columns * item > device.cache_bytes > 0 and pattern.is_scattered(limits):
         lanes, vectors, outer = min(int(limits.max_lanes), max(cached // width, 1)), 1, True
         why += ", in blocks as X exceeds the cache and A's columns are scattered"
-    elif (width * item == _GPU_VECTOR or needed == 1) and pattern.are_alike(_LONGEST if lanes > limits.few_lanes else _ROWS_FEW):
+    elif (width * item == _GPU_VECTOR or needed == 1) and _by_rows(limits, pattern, needed):
         vectors = 1 if needed <= _ROWS_LANES else 2
         lanes = min(int(limits.max_lanes), _power_of_two_from(-(-needed // vectors)))
         why += f"{'; they are apart in X' if packed else ''}; rows are alike"
@@ -270,6 +270,13 @@ def _for_lanes(
     unroll = int(limits.unroll_of_few if lanes <= limits.few_lanes and layout.adjacent else limits.unroll)
     shape = Shape(lanes, vectors, width, True, unroll, outer, 128, step, True, packed)
     return shape, f"{why}; {of_rows}"
+
+
+def _by_rows(limits: Thresholds, pattern: Pattern, needed: int) -> bool:
+    """Return whether a GPU's teams take rows, for rows of Y of so many vectors: not few lanes long ones, nor many short ones."""
+    if needed > _ROWS_LANES and pattern.nnz < _ROWS_FEW * pattern.n_rows:
+        return False
+    return pattern.are_alike(_LONGEST if needed > limits.few_lanes else _ROWS_FEW)
 
 
 def _step(limits: Thresholds, pattern: Pattern, lanes: int) -> tuple[int, str]:
