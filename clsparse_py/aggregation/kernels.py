@@ -9,23 +9,29 @@ from dataclasses import replace
 import numpy as np
 from typing_extensions import Self, override
 
+from clsparse_py.construct.tiles import work_group_of
+from clsparse_py.device import Device
 from clsparse_py.krylov.sweep import numbers
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfPhase, OfStructure
 
 __all__ = [
-    "Advance", "Begin", "Choose", "DenseInverse", "Inverse", "Join", "Nodes", "Norms", "Orthonormal", "Prolongator", "Roots",
-    "Smoothing", "Strength", "Tentative",
+    "MAX_INVERTED", "Advance", "Begin", "Choose", "DenseInverse", "Inverse", "Join", "Nodes", "Norms", "Orthonormal",
+    "Prolongator", "Roots", "Smoothing", "Strength", "Tentative",
 ]  # fmt: skip
 
+#: Unknowns at most that a work-group inverts: threads of the host's LAPACK keep spinning, or wait for cores, for many milliseconds.
+MAX_INVERTED = 256
+#: Bytes of local memory for a row of a prolongator at most, and for those of a work-group.
+_ROOM, _ROOM_OF_GROUP = 384, 24576
 #: Neighbours of a node whose aggregates are counted.
 _MOST = 32
 #: Work-items that share the neighbours of a node, and how many if there are more of them than so many as a mean.
 _LANES, _MANY_LANES, _LONG = 8, 32, 12
 #: Entries that a work-item looks at together.
 _AT_ONCE = 8
-#: Nodes that a work-group lists before it asks for their places, at most; those beyond ask one by one.
-_LISTED = 512
+#: Nodes that a work-group looks at in a round, at most, and rounds of a launch.
+_LISTED, _ROUNDS = 128, 16
 
 
 @dataclass(frozen=True)
@@ -68,7 +74,7 @@ class Choose(OfStructure):
 
 @dataclass(frozen=True)
 class Advance(OfPhase):
-    """Parameters of ``templates/aggregation/advance.mako``. Phases are "first", "cover" and "wait".
+    """Parameters of ``templates/aggregation/advance.mako``. Phases are "first" and "run".
 
     Attributes
     ----------
@@ -93,7 +99,7 @@ class Advance(OfPhase):
     @override
     def arguments(self) -> Mapping[str, object]:
         shape = {"lanes": self.lanes, "teams": self.work_group // self.lanes}
-        return {**super().arguments(), **shape, "listed": _LISTED, "at_once": _AT_ONCE}
+        return {**super().arguments(), **shape, "listed": _LISTED, "rounds": _ROUNDS, "at_once": _AT_ONCE}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
@@ -163,9 +169,14 @@ class Inverse(_OfNumbers):
 
 @dataclass(frozen=True)
 class DenseInverse(_OfNumbers):
-    """Parameters of ``templates/aggregation/dense_inverse.mako``; the work-group is one work-item."""
+    """Parameters of ``templates/aggregation/dense_inverse.mako``; of CPU devices, the work-group is one work-item."""
 
     template = "aggregation/dense_inverse"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        lanes = math.gcd(_MANY_LANES, self.work_group)
+        return {**super().arguments(), "lanes": lanes, "teams": self.work_group // lanes, "most": MAX_INVERTED}
 
 
 @dataclass(frozen=True)
@@ -229,18 +240,31 @@ class Prolongator(_OfNumbers):
     phase : str
     adjacent : bool
         Whether a work-item's rows are adjacent.
+    room : int
+        Entries of a row of P for which a work-item has local memory, at least as many as A's rows have; 0: none.
     """
 
     template = "aggregation/prolongator"
 
     phase: str
     adjacent: bool
+    room: int = 0
+
+    @classmethod
+    def legal(cls, device: Device, index: str, dtype: str, phase: str, longest: int) -> Prolongator:
+        """Return the record for a device, of which the longest row of A has so many entries."""
+        adjacent, group = device.is_cpu and phase != "values", work_group_of(device)
+        room, bytes_of_entry = 1 << max(longest - 1, 0).bit_length(), np.dtype(index).itemsize + np.dtype(dtype).itemsize
+        if device.is_cpu or phase == "pack" or room * bytes_of_entry > _ROOM:
+            return cls(group, index, dtype, phase, adjacent)
+        return cls(min(group, _ROOM_OF_GROUP // (room * bytes_of_entry) // 32 * 32), index, dtype, phase, adjacent, room)
 
     @property
     @override
     def name(self) -> str:
-        return f"{super().name}_{self.phase}{'_adjacent' if self.adjacent else ''}"
+        shape = f"_room{self.room}" if self.room else "_adjacent" if self.adjacent else ""
+        return f"{super().name}_{self.phase}{shape}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "phase": self.phase, "adjacent": self.adjacent}
+        return {**super().arguments(), "phase": self.phase, "adjacent": self.adjacent, "room": self.room}

@@ -9,9 +9,13 @@ Index space   work-items that stride over the rows, or take adjacent ones: `spre
 Inputs        A in canonical format; inverse: that of its diagonal D, 0 for rows that are not smoothed; T: its parts, and whether
               each of its rows has an entry. `pack`: rows in their rooms. `pack`, `values`: the row pointers of P
 Output        `make`: columns that ascend, sums, and how many there are in each row; else P
-Local memory  none
+Local memory  `room` columns and sums for each work-item, which has its row there; none if that is 0
 Result        deterministic
 </%doc>
+<%
+    col, sum = (f"{each}_here[({{}}) * {work_group} + me]" if room else f"{each}[begin + {{}}]" for each in ("columns", "sums"))
+    col, sum = col.format, sum.format
+%>\
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const ulong n, const ulong stride, const ulong step, const ulong span, global const I *restrict indptr,
@@ -28,6 +32,11 @@ void ${name}(
 % endif
 % endif
 {
+% if room and phase != "pack":
+    local I columns_here[${room * work_group}];
+    local T sums_here[${room * work_group}];
+    const uint me = get_local_id(0);
+% endif
     const ulong first_row = get_global_id(0) * stride, end = min(n, first_row + span);
 % if phase == "make" and adjacent:
     I room = indptr[min(first_row, n)];
@@ -54,8 +63,12 @@ void ${name}(
         I length = 0;
 % else:
         const I begin = pointers[row], length = pointers[row + 1] - begin;
-        for (I k = 0; k < length; ++k)
-            sums[begin + k] = ZERO;
+        for (I k = 0; k < length; ++k) {
+% if room:
+            ${col("k")} = columns[begin + k];
+% endif
+            ${sum("k")} = ZERO;
+        }
 % endif
         for (I k = first; k < stop; ++k) {
             const I near = indices[k], at = whole ? near : t_pointers[near];
@@ -64,24 +77,32 @@ void ${name}(
             const I column = t_columns[at];
             const T term = times(of_real(near == (I)row) - times(scale, values[k]) * gain, t_values[at]);
             // Neighbours are in one aggregate as a rule.
-            if (length == 0 || columns[begin + place] != column) {
+            if (length == 0 || ${col("place")} != column) {
                 place = length;
-                while (place > 0 && columns[begin + place - 1] >= column)
+                while (place > 0 && ${col("place - 1")} >= column)
                     --place;
 % if phase == "make":
-                if (place == length || columns[begin + place] != column) {
+                if (place == length || ${col("place")} != column) {
                     for (I after = length; after > place; --after) {
-                        columns[begin + after] = columns[begin + after - 1];
-                        sums[begin + after] = sums[begin + after - 1];
+                        ${col("after")} = ${col("after - 1")};
+                        ${sum("after")} = ${sum("after - 1")};
                     }
-                    columns[begin + place] = column;
-                    sums[begin + place] = ZERO;
+                    ${col("place")} = column;
+                    ${sum("place")} = ZERO;
                     ++length;
                 }
 % endif
             }
-            sums[begin + place] += term;
+            ${sum("place")} += term;
         }
+% if room:
+        for (I k = 0; k < length; ++k) {
+% if phase == "make":
+            columns[begin + k] = ${col("k")};
+% endif
+            sums[begin + k] = ${sum("k")};
+        }
+% endif
 % if phase == "make":
         counts[row] = length;
 % if adjacent:
