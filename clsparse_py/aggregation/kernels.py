@@ -80,16 +80,21 @@ class Advance(OfPhase):
     ----------
     lanes : int
         Work-items that share the neighbours of a node.
+    listed, rounds : int
+        Nodes that a work-group looks at in a round, at most, and rounds of a launch.
     """
 
     template = "aggregation/advance"
 
     lanes: int
+    listed: int
+    rounds: int
 
     @classmethod
     def legal(cls, work_group: int, index: str, phase: str, mean: float) -> Advance:
         """Return the record for rows of ``mean`` entries."""
-        return cls(work_group, index, phase, math.gcd(_MANY_LANES if mean > _LONG else _LANES, work_group))
+        lanes = math.gcd(_MANY_LANES if mean > _LONG else _LANES, work_group)
+        return cls(work_group, index, phase, lanes, _LISTED, _ROUNDS)
 
     @property
     @override
@@ -99,7 +104,7 @@ class Advance(OfPhase):
     @override
     def arguments(self) -> Mapping[str, object]:
         shape = {"lanes": self.lanes, "teams": self.work_group // self.lanes}
-        return {**super().arguments(), **shape, "listed": _LISTED, "rounds": _ROUNDS, "at_once": _AT_ONCE}
+        return {**super().arguments(), **shape, "listed": self.listed, "rounds": self.rounds, "at_once": _AT_ONCE}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
