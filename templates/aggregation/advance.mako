@@ -137,7 +137,7 @@ ${look(lambda other: f"max(found, {other})")}\
             if (found)
                 atomic_max(latest + at, found);
         }
-        barrier(CLK_LOCAL_MEM_FENCE);
+        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
         for (uint at = me; at < n_now; at += ${work_group}) {
             const I node = nodes[at];
             const uint found = latest[at];
@@ -169,7 +169,7 @@ ${look(lambda other: f"max(found, {other})")}\
                     rest[atomic_inc(counter)] = node;
             }
         }
-        barrier(CLK_LOCAL_MEM_FENCE);
+        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
         // The rows of the roots' neighbours one after another, so many at a time.
         uint before = 0;
         for (uint at = 0; at < n_roots; ++at) {
@@ -197,7 +197,7 @@ ${look(lambda other: f"max(found, {other})")}\
                 }
             }
         }
-        barrier(CLK_LOCAL_MEM_FENCE);
+        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
         if (me == 0)
             n_roots = 0;
     }

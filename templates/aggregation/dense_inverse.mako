@@ -91,7 +91,7 @@ void ${name}(
         const ulong end = k < n && least > 0 ? n : 0;
         for (ulong row = me; row < end; row += ${work_group})
             of_k[row] = row < k ? conjugate(inverse[k * n + row]) : inverse[row * n + k];
-        barrier(CLK_LOCAL_MEM_FENCE);
+        barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
         for (ulong row = team; row < end; row += ${teams}) {
             global T *of_row = inverse + row * n;
             const T factor = of_k[row] * (1 / pivot);
