@@ -24,7 +24,7 @@ __all__ = ["Aggregates", "aggregates"]
 #: A block of the order of nodes reaches over so many times the mean distance to a node's first neighbour: on a grid, so many
 #: lines at least. Longer blocks make better aggregates, and take more steps.
 _LINES = 128
-#: Launches between two looks at how many nodes look for another, by threes; steps for all nodes between two at how many are undecided.
+#: Launches between two reads of how many nodes look, by threes; where all nodes take steps, these between two reads.
 _LAUNCHES, _STEPS = 9, 64
 #: Stands for no node among those that wait for one.
 _NONE = 0xFFFFFFFF
@@ -119,9 +119,7 @@ def aggregates(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array
     phases = (
         ()
         if is_cpu
-        else tuple(
-            chain.build(Advance.legal(group, name, phase, indices.size / max(n, 1)))[0] for phase in ("first", "run")
-        )
+        else tuple(chain.build(Advance.legal(group, name, phase, indices.size / max(n, 1)))[0] for phase in ("first", "run"))
     )
     groups, sizes = spread(chain.device, n, group, 64)
     state, numbers = allocated(queue, "states", n, np.dtype(np.uint32)), chain.scratch(n, index)
@@ -177,7 +175,8 @@ def _advanced(
     if is_asymmetric:
         return False
     groups = min(chain.device.compute_units * _GROUPS_PER_UNIT, n)
-    arrays = [each.base_data if isinstance(each, cl_array.Array) else each for each in (*graph, state, waiting, after, lists, counters)]
+    arguments = *graph, state, waiting, after, lists, counters
+    arrays = [each.base_data if isinstance(each, cl_array.Array) else each for each in arguments]
     steps = [Bound(chain.queue, run, groups, (turn, np.uint64(n), *arrays)) for turn in np.arange(3, dtype=np.uint32)]
     while left[0]:
         for _ in range(_LAUNCHES // 3):

@@ -20,7 +20,7 @@ __all__ = [
     "Prolongator", "Roots", "Smoothing", "Strength", "Tentative",
 ]  # fmt: skip
 
-#: Unknowns at most that a work-group inverts: threads of the host's LAPACK keep spinning, or wait for cores, for many milliseconds.
+#: Unknowns at most that a work-group inverts: threads of the host's LAPACK spin, or wait for cores, for milliseconds.
 MAX_INVERTED = 256
 #: Bytes of local memory for a row of a prolongator at most, and for those of a work-group.
 _ROOM, _ROOM_OF_GROUP = 384, 24576

@@ -204,7 +204,7 @@ def smoothed_aggregation_solver(
     max_levels : int
         Levels at most.
     max_coarse : int, optional
-        Nodes up to which a level is not coarsened: it is the coarsest, whose inverse the host makes once. By default 256, or 100
+        Nodes up to which a level is not coarsened: it is the coarsest, whose inverse is made once. By default 256, or 100
         of several unknowns.
 
     Returns
