@@ -171,18 +171,18 @@ def _advanced(
     chain.fill(waiting, _NONE, n)
     chain.fill(counters, 0, 4)
     chain.launch(first, launch[0], *launch[1], *graph, state, waiting, after, lists, counters)
-    *left, is_asymmetric = chain.read(counters, 4)
+    n_left, *_, is_asymmetric = chain.read(counters, 4)
     if is_asymmetric:
         return False
     groups = min(chain.device.compute_units * _GROUPS_PER_UNIT, n)
     arguments = *graph, state, waiting, after, lists, counters
     arrays = [each.base_data if isinstance(each, cl_array.Array) else each for each in arguments]
     steps = [Bound(chain.queue, run, groups, (turn, np.uint64(n), *arrays)) for turn in np.arange(3, dtype=np.uint32)]
-    while left[0]:
+    while n_left:
         for _ in range(_LAUNCHES // 3):
             for step in steps:
                 step()
-        left = chain.read(counters, 1)
+        (n_left,) = chain.read(counters, 1)
     return True
 
 
