@@ -521,7 +521,7 @@ def _of_blocks(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Par
         "bsr/from_csr:count": bsr.FromCsr(group, index, dtype, "count"),
         **{f"bsr/gather:{way}": bsr.Gather(group, index, dtype, way) for way in ("moved", "transposed", "summed")},
         "bsr/gather": bsr.Gather(group, index, dtype, "moved"),
-        "bsr/multiply": bsr.Multiply.legal(device, usual, 3, 3, 3),
+        "bsr/multiply": bsr.Multiply.legal(device, usual, 3, 3, 3, 5.0),
         "bsr/nonzero": bsr.Nonzero(group, index, dtype),
         "bsr/product": bsr.Product.legal(device, usual, 3, 3, 8.0),
         "bsr/product_chunked": bsr.ProductChunked(1, usual, portability, 3, 3),

@@ -20,6 +20,8 @@ __all__ = ["MOST", "Columns", "FromCsr", "Gather", "Multiply", "Nonzero", "Produ
 MOST = 64
 #: Bytes of a block up to which lines are asked for ahead, and how many bytes ahead: longer ones are streams of their own.
 _SHORT, _AHEAD = 128, 1024
+#: Work-items that make a row of blocks of a product, at most.
+_TEAMS = 256
 #: Bytes of the longest vectors.
 _VECTOR = 32
 
@@ -175,7 +177,7 @@ class Multiply(_OfBlocks):
     wide : int
         Columns of a block of B.
     lanes : bool
-        Whether a team of work-items makes a row of blocks, one for each entry of a block; else one makes many rows.
+        Whether a work-group makes a row of blocks, in teams of a work-item for each entry of a block; else one makes many rows.
     """
 
     template = "bsr/multiply"
@@ -184,10 +186,12 @@ class Multiply(_OfBlocks):
     lanes: bool
 
     @classmethod
-    def legal(cls, device: Device, arithmetic: Arithmetic, rows: int, columns: int, wide: int) -> Multiply:
-        """Return the record for a device."""
-        team = rows * wide
-        group = 1 if device.is_cpu else max(min(64, device.max_work_group) // team, 1) * team
+    def legal(cls, device: Device, arithmetic: Arithmetic, rows: int, columns: int, wide: int, mean: float) -> Multiply:
+        """Return the record for rows of B of ``mean`` blocks."""
+        team, teams = rows * wide, 1
+        while teams < mean and 2 * teams * team <= min(_TEAMS, device.max_work_group):
+            teams *= 2
+        group = 1 if device.is_cpu else teams * team
         return cls(group, arithmetic, device.portability.at_most(1), rows, columns, wide, not device.is_cpu)
 
     @property

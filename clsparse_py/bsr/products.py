@@ -143,11 +143,14 @@ def _enqueue_multiply(
     chain, index = Chain(queue, a, b, *arrays, writes=(c,)), arrays[0].dtype
     arithmetic = Arithmetic(name_of(a.dtype), name_of(b.dtype), name_of(index))
     parts = (_parts_of(structures[0], queue),) if chain.device.is_cpu else ()
-    built, taken = chain.build(Multiply.legal(chain.device, arithmetic, a.shape[1], a.shape[2], b.shape[2]))
-    n, team = (parts[0].size - 1, 1) if parts else (structures[0].shape[0], a.shape[1] * b.shape[2])
+    mean = structures[1].indices.size / max(structures[1].shape[0], 1)
+    built, _ = chain.build(Multiply.legal(chain.device, arithmetic, a.shape[1], a.shape[2], b.shape[2], mean))
     chain.fill(c, 0, c.size)
     operands = *arrays[:2], a, *arrays[2:4], b, *arrays[4:], c
-    chain.launch(built, -(-n * team // taken.work_group), index.type(n), *parts, *operands)
+    if parts:
+        chain.launch(built, parts[0].size - 1, index.type(parts[0].size - 1), *parts, *operands)
+    else:
+        chain.launch(built, structures[0].shape[0], *operands)
     chain.finish(c)
 
 
