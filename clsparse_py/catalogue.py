@@ -474,12 +474,12 @@ def _of_aggregation(device: Device, arithmetic: Arithmetic) -> dict[str, program
     """Return the records of smoothed aggregation, for values of the arithmetic's result, or float32 for integers."""
     group, tile, index = min(128, device.max_work_group), work_group_of(device), arithmetic.index
     dtype = arithmetic.result.name if arithmetic.result.kind in "fc" else "float32"
-    advance = aggregation.Advance.legal(group, index, "first", 7.0)
+    advance = aggregation.Advance.legal(device, index, "first", 7.0)
     prolongator = aggregation.Prolongator(tile, index, dtype, "make", False)
     return {
         "aggregation/advance": advance,
         "aggregation/advance:run": replace(advance, phase="run"),
-        "aggregation/advance:many_lanes": aggregation.Advance.legal(group, index, "run", 100.0),
+        "aggregation/advance:many_lanes": aggregation.Advance.legal(device, index, "run", 100.0),
         "aggregation/begin": aggregation.Begin(group, index),
         "aggregation/choose": aggregation.Choose(group, index, False),
         "aggregation/choose:serial": aggregation.Choose(1, index, True),

@@ -28,8 +28,8 @@ _LINES = 128
 _LAUNCHES, _STEPS = 9, 64
 #: Stands for no node among those that wait for one.
 _NONE = 0xFFFFFFFF
-#: Work-groups to a compute unit for the nodes of a step.
-_GROUPS_PER_UNIT = 16
+#: Work-items to a compute unit that look.
+_ITEMS_PER_UNIT = 2048
 
 
 class Aggregates(NamedTuple):
@@ -116,11 +116,8 @@ def aggregates(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array
     )
     is_cpu = chain.device.is_cpu
     choose, _ = chain.build(Choose(group, name, is_cpu))
-    phases = (
-        ()
-        if is_cpu
-        else tuple(chain.build(Advance.legal(group, name, phase, indices.size / max(n, 1)))[0] for phase in ("first", "run"))
-    )
+    mean = indices.size / max(n, 1)
+    phases = () if is_cpu else tuple(chain.build(Advance.legal(chain.device, name, phase, mean)) for phase in ("first", "run"))
     groups, sizes = spread(chain.device, n, group, 64)
     state, numbers = allocated(queue, "states", n, np.dtype(np.uint32)), chain.scratch(n, index)
     chain.launch(begin, groups, *sizes, indptr, indices, state, numbers)
@@ -156,13 +153,17 @@ class _Graph(NamedTuple):
 
 
 def _advanced(
-    chain: Chain, phases: tuple[Built, ...], launch: tuple[int, tuple[np.uint64, ...]], graph: _Graph, state: cl_array.Array
+    chain: Chain,
+    phases: tuple[tuple[Built, Advance], ...],
+    launch: tuple[int, tuple[np.uint64, ...]],
+    graph: _Graph,
+    state: cl_array.Array,
 ) -> bool:
     """Find which nodes are in the set, by steps for those that are decided in them, and return True; waits.
 
     False: the graph is not symmetric, or has more nodes than are told apart; nothing is decided.
     """
-    first, run = phases
+    (first, _), (run, record) = phases
     n, index = state.size, graph.indptr.dtype
     if n >= _NONE - 1:
         return False
@@ -174,7 +175,7 @@ def _advanced(
     n_left, *_, is_asymmetric = chain.read(counters, 4)
     if is_asymmetric:
         return False
-    groups = min(chain.device.compute_units * _GROUPS_PER_UNIT, n)
+    groups = min(chain.device.compute_units * _ITEMS_PER_UNIT // record.work_group, n)
     arguments = *graph, state, waiting, after, lists, counters
     arrays = [each.base_data if isinstance(each, cl_array.Array) else each for each in arguments]
     steps = [Bound(chain.queue, run, groups, (turn, np.uint64(n), *arrays)) for turn in np.arange(3, dtype=np.uint32)]

@@ -22,16 +22,16 @@ __all__ = [
 
 #: Unknowns at most that a work-group inverts: threads of the host's LAPACK spin, or wait for cores, for milliseconds.
 MAX_INVERTED = 256
-#: Bytes of local memory for a row of a prolongator at most, and for those of a work-group.
-_ROOM, _ROOM_OF_GROUP = 384, 24576
+#: Entries of a row of a prolongator for which a work-item has local memory, and bytes of this for a work-group, at most.
+_ROOM, _LOCAL = 16, 24576
 #: Neighbours of a node whose aggregates are counted.
 _MOST = 32
-#: Work-items that share the neighbours of a node, and how many if there are more of them than so many as a mean.
-_LANES, _MANY_LANES, _LONG = 8, 32, 12
+#: Work-items that share the neighbours of a node; if there are more of them than so many as a mean: how many, and a work-group.
+_LANES, _MANY_LANES, _LONG, _GROUP_OF_LONG = 8, 32, 12, 512
 #: Entries that a work-item looks at together.
 _AT_ONCE = 8
 #: Nodes that a work-group looks at in a round, at most, and rounds of a launch.
-_LISTED, _ROUNDS = 128, 16
+_LISTED, _ROUNDS = 32, 4
 
 
 @dataclass(frozen=True)
@@ -91,10 +91,11 @@ class Advance(OfPhase):
     rounds: int
 
     @classmethod
-    def legal(cls, work_group: int, index: str, phase: str, mean: float) -> Advance:
+    def legal(cls, device: Device, index: str, phase: str, mean: float) -> Advance:
         """Return the record for rows of ``mean`` entries."""
-        lanes = math.gcd(_MANY_LANES if mean > _LONG else _LANES, work_group)
-        return cls(work_group, index, phase, lanes, _LISTED, _ROUNDS)
+        is_long = mean > _LONG
+        group = min(_GROUP_OF_LONG, device.max_work_group) if is_long and phase == "run" else work_group_of(device)
+        return cls(group, index, phase, math.gcd(_MANY_LANES if is_long else _LANES, group), _LISTED, _ROUNDS)
 
     @property
     @override
@@ -246,7 +247,7 @@ class Prolongator(_OfNumbers):
     adjacent : bool
         Whether a work-item's rows are adjacent.
     room : int
-        Entries of a row of P for which a work-item has local memory, at least as many as A's rows have; 0: none.
+        Entries of a row of P for which a work-item has local memory; 0: none.
     """
 
     template = "aggregation/prolongator"
@@ -257,12 +258,13 @@ class Prolongator(_OfNumbers):
 
     @classmethod
     def legal(cls, device: Device, index: str, dtype: str, phase: str, longest: int) -> Prolongator:
-        """Return the record for a device, of which the longest row of A has so many entries."""
+        """Return the record for an A of which no row has more entries than the longest."""
         adjacent, group = device.is_cpu and phase != "values", work_group_of(device)
-        room, bytes_of_entry = 1 << max(longest - 1, 0).bit_length(), np.dtype(index).itemsize + np.dtype(dtype).itemsize
-        if device.is_cpu or phase == "pack" or room * bytes_of_entry > _ROOM:
+        if device.is_cpu or phase == "pack":
             return cls(group, index, dtype, phase, adjacent)
-        return cls(min(group, _ROOM_OF_GROUP // (room * bytes_of_entry) // 32 * 32), index, dtype, phase, adjacent, room)
+        room = 8 if longest <= 8 else _ROOM
+        fit = _LOCAL // (room * (np.dtype(index).itemsize + np.dtype(dtype).itemsize)) // 32 * 32
+        return cls(min(group, fit), index, dtype, phase, adjacent, room)
 
     @property
     @override

@@ -153,7 +153,7 @@ ${look(lambda other: f"max(found, {other})")}\
                 continue;
             }
             volatile global uint *list = waiting + (found - 1);
-            uint head = atomic_or(list, 0u);
+            uint head = *list;
             // In a list only once the list goes on behind it: what an atomic function returns has been done.
             while (head != CLOSED && atomic_xchg(next + node, head) != CLOSED) {
                 const uint was = atomic_cmpxchg(list, head, (uint)node);
@@ -178,10 +178,8 @@ ${look(lambda other: f"max(found, {other})")}\
             before += (uint)(stop - firsts[at]);
             for (; k < stop; k += ${teams}) {
                 const I near = indices[k], first = indptr[near], last = indptr[near + 1];
-                // The first of the team takes the neighbour itself, too.
-                for (I m = first + (I)lane - ${lanes}; near != node && m < last; m += ${lanes}) {
-                    if (m < first && lane != 0)
-                        continue;
+                // The neighbour itself stands before the first of its row.
+                for (I m = first - 1 + (I)lane; near != node && m < last; m += ${lanes}) {
                     const I other = m < first ? near : indices[m];
                     if (other == node || (other == near && m >= first) || atomic_cmpxchg(state + other, 1u, 0u) != 1)
                         continue;
@@ -192,7 +190,7 @@ ${look(lambda other: f"max(found, {other})")}\
                             others[place] = (I)who;
                         else
                             rest[atomic_inc(counter)] = (I)who;
-                        who = atomic_or(next + who, 0u);
+                        who = next[who];
                     }
                 }
             }
