@@ -12,7 +12,7 @@ from pyopencl import array as cl_array
 from clsparse_py._spgemm import spgemm
 from clsparse_py.arithmetic import Arithmetic, name_of
 from clsparse_py.bsr.conversion import flat
-from clsparse_py.bsr.kernels import Columns, Multiply, Product, ProductChunked
+from clsparse_py.bsr.kernels import MOST, Columns, Multiply, Product, ProductChunked
 from clsparse_py.by_host import or_by_host
 from clsparse_py.convert import with_index
 from clsparse_py.launch import Chain
@@ -112,14 +112,18 @@ def enqueue_product(
             )
             chain.launch(built, n, index(n), *parts, *operands, offset, y, y_offset)
         else:
-            built, taken = chain.build(Product.legal(device, arithmetic(), rows, columns, indices.size / max(n_rows, 1)))
-            teams = taken.work_group // (rows * taken.slices)
+            slices = Product.slices_of(rows, columns, indices.size / max(n_rows, 1))
+            built, taken = chain.build_once(
+                (Product, types, rows, columns, slices), lambda: Product.legal(device, arithmetic(), rows, columns, slices)
+            )
+            teams = taken.work_group // (rows * columns * slices)
             chain.launch(built, -(-n // teams), index(n), *operands, offset, y, y_offset)
     else:
         n_columns = 1 if x.ndim == 1 else x.shape[1]
         steps = [step // item for step in (*x.strides, item)[:2]]
-        wide = Columns.legal(device, arithmetic(), rows, columns, n_columns, adjacent=steps[1] == 1)
-        built, of_columns = chain.build(wide)
+        # Vectors have no more values.
+        kind = rows, columns, min(n_columns, MOST), steps[1] == 1
+        built, of_columns = chain.build_once((Columns, types, *kind), lambda: Columns.legal(device, arithmetic(), *kind))
         groups = n if parts else -(-n * n_columns // of_columns.work_group)
         chain.launch(built, groups, index(n), np.uint32(n_columns), *map(np.int64, steps), offset, *parts, *operands, y, y_offset)
     chain.finish(y)
