@@ -478,8 +478,8 @@ def _of_aggregation(device: Device, arithmetic: Arithmetic) -> dict[str, program
     prolongator = aggregation.Prolongator(tile, index, dtype, "make", False)
     return {
         "aggregation/advance": advance,
-        "aggregation/advance:run": replace(advance, phase="run"),
-        "aggregation/advance:many_lanes": aggregation.Advance.legal(device, index, "run", 100.0),
+        "aggregation/advance:step": replace(advance, phase="step"),
+        "aggregation/advance:many_lanes": aggregation.Advance.legal(device, index, "step", 100.0),
         "aggregation/begin": aggregation.Begin(group, index),
         "aggregation/choose": aggregation.Choose(group, index, False),
         "aggregation/choose:serial": aggregation.Choose(1, index, True),

@@ -25,7 +25,7 @@ __all__ = ["Aggregates", "aggregates"]
 #: lines at least. Longer blocks make better aggregates, and take more steps.
 _LINES = 128
 #: Launches between two reads of how many nodes look, by threes; where all nodes take steps, these between two reads.
-_LAUNCHES, _STEPS = 9, 64
+_LAUNCHES, _STEPS = 24, 64
 #: Stands for no node among those that wait for one.
 _NONE = 0xFFFFFFFF
 #: Work-items to a compute unit that look.
@@ -117,7 +117,7 @@ def aggregates(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array
     is_cpu = chain.device.is_cpu
     choose, _ = chain.build(Choose(group, name, is_cpu))
     mean = indices.size / max(n, 1)
-    phases = () if is_cpu else tuple(chain.build(Advance.legal(chain.device, name, phase, mean)) for phase in ("first", "run"))
+    phases = () if is_cpu else tuple(chain.build(Advance.legal(chain.device, name, phase, mean)) for phase in ("first", "step"))
     groups, sizes = spread(chain.device, n, group, 64)
     state, numbers = allocated(queue, "states", n, np.dtype(np.uint32)), chain.scratch(n, index)
     chain.launch(begin, groups, *sizes, indptr, indices, state, numbers)
@@ -163,7 +163,7 @@ def _advanced(
 
     False: the graph is not symmetric, or has more nodes than are told apart; nothing is decided.
     """
-    (first, _), (run, record) = phases
+    (first, _), (step, record) = phases
     n, index = state.size, graph.indptr.dtype
     if n >= _NONE - 1:
         return False
@@ -178,11 +178,11 @@ def _advanced(
     groups = min(chain.device.compute_units * _ITEMS_PER_UNIT // record.work_group, n)
     arguments = *graph, state, waiting, after, lists, counters
     arrays = [each.base_data if isinstance(each, cl_array.Array) else each for each in arguments]
-    steps = [Bound(chain.queue, run, groups, (turn, np.uint64(n), *arrays)) for turn in np.arange(3, dtype=np.uint32)]
+    steps = [Bound(chain.queue, step, groups, (turn, np.uint64(n), *arrays)) for turn in np.arange(3, dtype=np.uint32)]
     while n_left:
         for _ in range(_LAUNCHES // 3):
-            for step in steps:
-                step()
+            for each in steps:
+                each()
         (n_left,) = chain.read(counters, 1)
     return True
 

@@ -27,11 +27,11 @@ _ROOM, _LOCAL = 16, 24576
 #: Neighbours of a node whose aggregates are counted.
 _MOST = 32
 #: Work-items that share the neighbours of a node; if there are more of them than so many as a mean: how many, and a work-group.
-_LANES, _MANY_LANES, _LONG, _GROUP_OF_LONG = 8, 32, 12, 512
+_LANES, _MANY_LANES, _LONG, _GROUP_OF_LONG = 8, 32, 12, 1024
 #: Entries that a work-item looks at together.
 _AT_ONCE = 8
-#: Nodes that a work-group looks at in a round, at most, and rounds of a launch.
-_LISTED, _ROUNDS = 32, 4
+#: Nodes that a work-group looks at in a step, at most, and those that it lists for the next.
+_LISTED, _WOKEN = 64, 256
 
 
 @dataclass(frozen=True)
@@ -74,28 +74,28 @@ class Choose(OfStructure):
 
 @dataclass(frozen=True)
 class Advance(OfPhase):
-    """Parameters of ``templates/aggregation/advance.mako``. Phases are "first" and "run".
+    """Parameters of ``templates/aggregation/advance.mako``. Phases are "first" and "step".
 
     Attributes
     ----------
     lanes : int
         Work-items that share the neighbours of a node.
-    listed, rounds : int
-        Nodes that a work-group looks at in a round, at most, and rounds of a launch.
+    listed, woken : int
+        Nodes that a work-group lists, at most, that are to look in a step, and in the next.
     """
 
     template = "aggregation/advance"
 
     lanes: int
     listed: int
-    rounds: int
+    woken: int
 
     @classmethod
     def legal(cls, device: Device, index: str, phase: str, mean: float) -> Advance:
         """Return the record for rows of ``mean`` entries."""
         is_long = mean > _LONG
-        group = min(_GROUP_OF_LONG, device.max_work_group) if is_long and phase == "run" else work_group_of(device)
-        return cls(group, index, phase, math.gcd(_MANY_LANES if is_long else _LANES, group), _LISTED, _ROUNDS)
+        group = min(_GROUP_OF_LONG, device.max_work_group) if is_long and phase == "step" else work_group_of(device)
+        return cls(group, index, phase, math.gcd(_MANY_LANES if is_long else _LANES, group), _LISTED, _WOKEN)
 
     @property
     @override
@@ -105,7 +105,7 @@ class Advance(OfPhase):
     @override
     def arguments(self) -> Mapping[str, object]:
         shape = {"lanes": self.lanes, "teams": self.work_group // self.lanes}
-        return {**super().arguments(), **shape, "listed": self.listed, "rounds": self.rounds, "at_once": _AT_ONCE}
+        return {**super().arguments(), **shape, "listed": self.listed, "woken": self.woken, "at_once": _AT_ONCE}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:

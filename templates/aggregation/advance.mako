@@ -1,8 +1,8 @@
 <%doc>
 The set of `choose` for a symmetric graph: only nodes are looked at that may be decided. A node waits for one that comes before it within
 two edges and is undecided; once that is decided, it looks for another one, the last of them by number. `first`: all nodes look for
-one to wait for, and whether the graph is symmetric. `run`: a work-group takes nodes that are to look. Those that find none are in the
-set, nodes within two edges of them are not, and who waited for these looks again: so many rounds, then it is for the next launch.
+one to wait for, and whether the graph is symmetric. `step`: a work-group takes nodes that are to look. Those that find none are in the
+set, nodes within two edges of them are not, and who waited for these is to look in the next step.
 
 No work-group waits for another one. The list of who waits for a node is closed when that is decided: who comes late looks again.
 States that are not up to date do no harm: they change once, from 1, and a node is taken into the set only if all before it,
@@ -10,12 +10,12 @@ within two edges, were seen to be 0.
 
 Source        own; a node that waits for one at a time is from Blelloch, Fineman and Shun, "Greedy sequential maximal independent
               set and matching are parallel on average"; the set is that of `choose`
-Index space   `first`: work-items that stride over the nodes; `run`: work-groups that stride over the nodes that look, whose
+Index space   `first`: work-items that stride over the nodes; `step`: work-groups that stride over the nodes that look, whose
               work-items share the neighbours of a node, and the paths from it, in teams of `lanes`
 Inputs        a structure in canonical format; shift and rank: the order, as for `choose`; turn: 0, 1, 2, in turns
 Output        state; waiting: the first of those that wait for each node, and next: that of the same node after each; lists: three of n
               nodes, of which one has who is to look; counters: the lengths of these, and whether an edge lacks its mirror image
-Local memory  `run`: 5 numbers and 2 words for each of `listed` nodes, and a few
+Local memory  `step`: 4 numbers and a word for each of `listed` nodes, `woken` numbers, and a few
 Result        exact; lists are in any order
 </%doc>
 #define NONE 0xffffffffu
@@ -27,7 +27,7 @@ Result        exact; lists are in any order
             const uint of_near = rank[near >> shift], is_near = state[near];
             if (is_near == 1 && (of_near < own || (of_near == own && near < node)))
                 found = ${better("(uint)near + 1")};
-% if phase == "run":
+% if phase == "step":
             if (is_near == 2)
                 found = NONE;
 % endif
@@ -42,7 +42,7 @@ Result        exact; lists are in any order
 % for u in range(at_once):
                 if (is_${u} == 1 && (rank_${u} < own || (rank_${u} == own && far_${u} < node)))
                     found = ${better(f"(uint)far_{u} + 1")};
-% if phase == "run":
+% if phase == "step":
                 if (is_${u} == 2)
                     found = NONE;
 % endif
@@ -92,118 +92,103 @@ ${look(lambda other: other)}\
 % else:
 void ${name}(
     const uint turn, const ulong n, const uint shift, global const uint *restrict rank, global const I *restrict indptr,
-    global const I *restrict indices, volatile global uint *restrict state, volatile global uint *restrict waiting,
-    volatile global uint *restrict next, global I *restrict lists, volatile global uint *restrict counters)
+    global const I *restrict indices, volatile global uint *states, volatile global uint *restrict waiting,
+    volatile global uint *restrict next, global I *lists, volatile global uint *restrict counters)
 {
-    local I looks[2 * ${listed}], roots[${listed}], firsts[${listed}], stops[${listed}];
-    local uint latest[${listed}], n_looks[2], n_roots, begin;
-    const uint me = get_local_id(0), lane = me % ${lanes}, team = me / ${lanes};
-    const uint end = counters[turn], after = turn == 2 ? 0 : turn + 1, groups = get_num_groups(0);
+    local I looks[${listed}], roots[${listed}], firsts[${listed}], stops[${listed}], woken[${woken}];
+    local uint latest[${listed}], n_roots, n_woken, begin;
+    const uint me = get_local_id(0), lane = me % ${lanes}, team = me / ${lanes}, group = get_group_id(0), groups = get_num_groups(0);
+    const uint end = counters[turn], after = turn == 2 ? 0 : turn + 1;
     global const I *todo = lists + turn * n;
     global I *rest = lists + after * n;
+    global const uint *state = (global const uint *)states;
     volatile global uint *counter = counters + after;
+    const uint n_mine = end > group ? (end - group - 1) / groups + 1 : 0, n_looks = min(n_mine, ${listed}u);
     // Whose length was read by the launch before.
     if (get_global_id(0) == 0)
         counters[3 - turn - after] = 0;
-    if (me < 2)
-        n_looks[me] = 0;
-    if (me == 0)
+    if (me == 0) {
         n_roots = 0;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (ulong at = get_group_id(0) + (ulong)me * groups; at < end; at += (ulong)groups * ${work_group}) {
-        const uint place = atomic_inc(n_looks);
-        if (place < ${listed})
-            looks[place] = todo[at];
-        else
-            rest[atomic_inc(counter)] = todo[at];
+        n_woken = 0;
+    }
+    for (uint at = me; at < n_mine; at += ${work_group}) {
+        const I node = todo[group + (ulong)at * groups];
+        if (at < ${listed}) {
+            looks[at] = node;
+            latest[at] = 0;
+        } else
+            rest[atomic_inc(counter)] = node;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint round = 0; round < ${rounds}; ++round) {
-        const uint now = round % 2, then = 1 - now, n_now = min(n_looks[now], ${listed}u);
-        local const I *nodes = looks + now * ${listed};
-        local I *others = looks + then * ${listed};
-        for (uint at = me; at < n_now; at += ${work_group})
-            latest[at] = 0;
-        if (me == 0)
-            n_looks[then] = 0;
-        barrier(CLK_LOCAL_MEM_FENCE);
-        for (uint at = team; at < n_now; at += ${teams}) {
-            const I node = nodes[at], first = indptr[node], stop = indptr[node + 1];
-            const uint own = rank[node >> shift];
-            uint found = state[node] == 1 ? 0 : NONE;
-            for (I k = first + lane; found != NONE && k < stop; k += ${lanes}) {
+    for (uint at = team; at < n_looks; at += ${teams}) {
+        const I node = looks[at], first = indptr[node], stop = indptr[node + 1];
+        const uint own = rank[node >> shift];
+        uint found = state[node] == 1 ? 0 : NONE;
+        for (I k = first + lane; found != NONE && k < stop; k += ${lanes}) {
 ${look(lambda other: f"max(found, {other})")}\
-            }
-            if (found)
-                atomic_max(latest + at, found);
         }
-        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-        for (uint at = me; at < n_now; at += ${work_group}) {
-            const I node = nodes[at];
-            const uint found = latest[at];
-            // Near a node of the set, by which it is decided.
-            if (found == NONE)
-                continue;
-            if (found == 0) {
-                const uint place = atomic_inc(&n_roots);
-                atomic_xchg(state + node, 2u);
-                roots[place] = node;
-                firsts[place] = indptr[node];
-                stops[place] = indptr[node + 1];
-                continue;
-            }
-            volatile global uint *list = waiting + (found - 1);
-            uint head = *list;
-            // In a list only once the list goes on behind it: what an atomic function returns has been done.
-            while (head != CLOSED && atomic_xchg(next + node, head) != CLOSED) {
-                const uint was = atomic_cmpxchg(list, head, (uint)node);
-                if (was == head)
-                    break;
-                head = was;
-            }
-            if (head == CLOSED) {
-                const uint place = atomic_inc(n_looks + then);
-                if (place < ${listed})
-                    others[place] = node;
-                else
-                    rest[atomic_inc(counter)] = node;
-            }
+        if (found)
+            atomic_max(latest + at, found);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+    for (uint at = me; at < n_looks; at += ${work_group}) {
+        const I node = looks[at];
+        const uint found = latest[at];
+        // Near a node of the set, by which it is decided.
+        if (found == NONE)
+            continue;
+        if (found == 0) {
+            const uint place = atomic_inc(&n_roots);
+            atomic_xchg(states + node, 2u);
+            roots[place] = node;
+            firsts[place] = indptr[node];
+            stops[place] = indptr[node + 1];
+            continue;
         }
-        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-        // The rows of the roots' neighbours one after another, so many at a time.
-        uint before = 0;
-        for (uint at = 0; at < n_roots; ++at) {
-            const I node = roots[at], stop = stops[at];
-            I k = firsts[at] + (I)((team + ${teams} - before % ${teams}) % ${teams});
-            before += (uint)(stop - firsts[at]);
-            for (; k < stop; k += ${teams}) {
-                const I near = indices[k], first = indptr[near], last = indptr[near + 1];
-                // The neighbour itself stands before the first of its row.
-                for (I m = first - 1 + (I)lane; near != node && m < last; m += ${lanes}) {
-                    const I other = m < first ? near : indices[m];
-                    if (other == node || (other == near && m >= first) || atomic_cmpxchg(state + other, 1u, 0u) != 1)
-                        continue;
-                    uint who = atomic_xchg(waiting + other, CLOSED);
-                    while (who != NONE) {
-                        const uint place = atomic_inc(n_looks + then);
-                        if (place < ${listed})
-                            others[place] = (I)who;
-                        else
-                            rest[atomic_inc(counter)] = (I)who;
-                        who = next[who];
-                    }
+        volatile global uint *list = waiting + (found - 1);
+        uint head = *list;
+        // In a list only once the list goes on behind it: what an atomic function returns has been done.
+        while (head != CLOSED && atomic_xchg(next + node, head) != CLOSED) {
+            const uint was = atomic_cmpxchg(list, head, (uint)node);
+            if (was == head)
+                break;
+            head = was;
+        }
+        if (head == CLOSED)
+            rest[atomic_inc(counter)] = node;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+    // The rows of the roots' neighbours one after another, so many at a time.
+    uint before = 0;
+    for (uint at = 0; at < n_roots; ++at) {
+        const I node = roots[at], stop = stops[at];
+        I k = firsts[at] + (I)((team + ${teams} - before % ${teams}) % ${teams});
+        before += (uint)(stop - firsts[at]);
+        for (; k < stop; k += ${teams}) {
+            const I near = indices[k], first = indptr[near], last = indptr[near + 1];
+            // The neighbour itself stands before the first of its row.
+            for (I m = first - 1 + (I)lane; near != node && m < last; m += ${lanes}) {
+                const I other = m < first ? near : indices[m];
+                if (other == node || (other == near && m >= first) || atomic_cmpxchg(states + other, 1u, 0u) != 1)
+                    continue;
+                uint who = atomic_xchg(waiting + other, CLOSED);
+                while (who != NONE) {
+                    const uint place = atomic_inc(&n_woken);
+                    if (place < ${woken})
+                        woken[place] = (I)who;
+                    else
+                        rest[atomic_inc(counter)] = (I)who;
+                    who = next[who];
                 }
             }
         }
-        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-        if (me == 0)
-            n_roots = 0;
     }
-    const uint n_left = min(n_looks[${rounds % 2}], ${listed}u);
-    if (me == 0 && n_left)
-        begin = atomic_add(counter, n_left);
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint at = me; at < n_left; at += ${work_group})
-        rest[begin + at] = looks[${rounds % 2 * listed} + at];
+    const uint n_listed = min(n_woken, ${woken}u);
+    if (me == 0 && n_listed)
+        begin = atomic_add(counter, n_listed);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint at = me; at < n_listed; at += ${work_group})
+        rest[begin + at] = woken[at];
 }
 % endif

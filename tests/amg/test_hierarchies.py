@@ -293,9 +293,9 @@ def test_aggregates_are_the_same_everywhere(
     for kind in ("cpu", "gpu", "gpu"):
         take_for(kind)
         if len(found) == 2 * len(cases):
-            # More nodes look than a work-group lists, and the last round's list is the other one.
+            # More nodes look than a work-group lists.
             monkeypatch.setattr("clsparse_py.aggregation.kernels._LISTED", 4)
-            monkeypatch.setattr("clsparse_py.aggregation.kernels._ROUNDS", 3)
+            monkeypatch.setattr("clsparse_py.aggregation.kernels._WOKEN", 3)
         for case in cases:
             A = clsparse_py.csr_array(scipy.sparse.csr_array(case, dtype=np.float32), queue=queue)
             found.append(aggregates(queue, A.indices, A.indptr))
