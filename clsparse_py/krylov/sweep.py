@@ -266,6 +266,8 @@ class Sweeps:
     Attributes
     ----------
     scalars, sums : pyopencl.array.Array
+    shared : bool
+        Whether ranks share vectors.
     begun : list of set
         The sums of each part that passes began, and that are not added up over all ranks yet.
     """
@@ -274,7 +276,7 @@ class Sweeps:
         self, chain: Chain, n: int, dtype: np.dtype[Any], layout: Layout, parts: int = 1, all_sum: AllSum | None = None
     ) -> None:
         self.chain, self.n, self.dtype, self.layout, self.parts = chain, n, dtype, layout, parts
-        self._all_sum = all_sum
+        self._all_sum, self.shared = all_sum, all_sum is not None
         self.begun: list[set[str]] = [set() for _ in range(parts)]
         device = chain.device
         self._device = device
