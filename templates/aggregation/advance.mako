@@ -1,8 +1,8 @@
 <%doc>
-The set of `choose` for a symmetric graph: only nodes are looked at that may be decided. A node waits for one that comes before it within
-two edges and is undecided; once that is decided, it looks for another one, the last of them by number. `first`: all nodes look for
-one to wait for, and whether the graph is symmetric. `step`: a work-group takes nodes that are to look. Those that find none are in the
-set, nodes within two edges of them are not, and who waited for these is to look in the next step.
+The set of `choose` for a symmetric graph: only nodes are looked at that may be decided. A node waits for one that comes before
+it within two edges and is undecided; once that is decided, it looks for another one, the last of them by number. `first`: all
+nodes look for one to wait for, and whether the graph is symmetric. `step`: a work-group takes nodes that are to look. Those that
+find none are in the set, nodes within two edges of them are not, and who waited for these is to look in the next step.
 
 No work-group waits for another one. The list of who waits for a node is closed when that is decided: who comes late looks again.
 States that are not up to date do no harm: they change once, from 1, and a node is taken into the set only if all before it,
@@ -13,8 +13,9 @@ Source        own; a node that waits for one at a time is from Blelloch, Fineman
 Index space   `first`: work-items that stride over the nodes; `step`: work-groups that stride over the nodes that look, whose
               work-items share the neighbours of a node, and the paths from it, in teams of `lanes`
 Inputs        a structure in canonical format; shift and rank: the order, as for `choose`; turn: 0, 1, 2, in turns
-Output        state; waiting: the first of those that wait for each node, and next: that of the same node after each; lists: three of n
-              nodes, of which one has who is to look; counters: the lengths of these, and whether an edge lacks its mirror image
+Output        state; waiting: the first of those that wait for each node, and next: that of the same node after each; lists:
+              three of n nodes, of which one has who is to look; counters: the lengths of these, and whether an edge lacks its
+              mirror image
 Local memory  `step`: 4 numbers and a word for each of `listed` nodes, `woken` numbers, and a few
 Result        exact; lists are in any order
 </%doc>
@@ -97,7 +98,8 @@ void ${name}(
 {
     local I looks[${listed}], roots[${listed}], firsts[${listed}], stops[${listed}], woken[${woken}];
     local uint latest[${listed}], n_roots, n_woken, begin;
-    const uint me = get_local_id(0), lane = me % ${lanes}, team = me / ${lanes}, group = get_group_id(0), groups = get_num_groups(0);
+    const uint me = get_local_id(0), lane = me % ${lanes}, team = me / ${lanes};
+    const uint group = get_group_id(0), groups = get_num_groups(0);
     const uint end = counters[turn], after = turn == 2 ? 0 : turn + 1;
     global const I *todo = lists + turn * n;
     global I *rest = lists + after * n;

@@ -15,7 +15,8 @@ Result        deterministic
 <%
     def names(here):
         """Return a row's columns and sums by place, in local memory or not."""
-        return [(f"{each}_here[({{}}) * {work_group} + me]" if here else f"{each}[begin + {{}}]").format for each in ("columns", "sums")]
+        place = f"_here[({{}}) * {work_group} + me]" if here else "[begin + {}]"
+        return [f"{each}{place}".format for each in ("columns", "sums")]
 %>\
 <%def name="row_of(here)">\
 <% col, sum = names(here) %>\

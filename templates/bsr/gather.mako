@@ -2,7 +2,8 @@
 Blocks that are those of a source in another order; or, by the `way`, these transposed, or sums of several of them.
 
 Source        own
-Index space   a work-item for each row of each new block; or, if `entries`, a work-group to `at_once` new blocks, neighbours having neighbouring entries
+Index space   a work-item for each row of each new block; or, if `entries`, a work-group to `at_once` new blocks, neighbours
+              having neighbouring entries
 Inputs        a new block has block_rows x block_columns; numbers: of the source's blocks; if they are summed, those from
               starts[k] to starts[k + 1] - 1 stand for block k
 Local memory  none
@@ -21,7 +22,8 @@ void ${name}(
     const uint size = (uint)(block_rows * block_columns), end = (uint)min(n - first, (ulong)${at_once}) * size;
     for (uint at = get_local_id(0); at < end; at += ${work_group}) {
         const uint k = at / size, e = at - k * size, r = e / (uint)block_columns, c = e - r * (uint)block_columns;
-        blocks[first * size + at] = source[numbers[first + k] * (ulong)size + ${"c * (uint)block_rows + r" if way == "transposed" else "e"}];
+        global const V *restrict block = source + numbers[first + k] * (ulong)size;
+        blocks[first * size + at] = block[${"c * (uint)block_rows + r" if way == "transposed" else "e"}];
     }
 % else:
     const ulong i = get_global_id(0);

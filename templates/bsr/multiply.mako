@@ -4,8 +4,8 @@ product of two blocks is added to C's block of its column, which is found by bis
 blocks are computed with as `vectors` of the type `value`.
 
 Source        own
-Index space   a work-item to chunks of block rows of C, or, if `lanes`, a work-group to each: teams of a work-item for each entry of a
-              block take the blocks of a row of B, whose products stand in different blocks of C
+Index space   a work-item to chunks of block rows of C; or, if `lanes`, a work-group to each block row: teams of a work-item for
+              each entry of a block take the blocks of a row of B, whose products stand in different blocks of C
 Inputs        B's and C's block rows sorted, without duplicates; C's values zeros
 Local memory  none
 Result        deterministic: products are added in the order of A's and B's blocks
