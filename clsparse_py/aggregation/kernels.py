@@ -27,7 +27,7 @@ _ROOM, _LOCAL = 16, 24576
 #: Neighbours of a node whose aggregates are counted.
 _MOST = 32
 #: Work-items that share the neighbours of a node; if there are more of them than so many as a mean: how many, and a work-group.
-_LANES, _MANY_LANES, _LONG, _GROUP_OF_LONG = 8, 32, 12, 1024
+_LANES, _MANY_LANES, _LONG, _GROUP_OF_LONG = 8, 32, 12, 512
 #: Entries that a work-item looks at together.
 _AT_ONCE = 8
 #: Nodes that a work-group looks at in a step, at most, and those that it lists for the next.
