@@ -29,10 +29,16 @@
             before = OPERATION; \
         }
 #endif
+#if defined(LANES_BY_PTX)
+// What lanes tell from their number would fill registers from one scan to the next.
+#define OWN_NUMBER uint me; asm volatile("mov.u32 %0, %1;" : "=r"(me) : "r"((uint)get_local_id(0)));
+#else
+#define OWN_NUMBER const uint me = get_local_id(0);
+#endif
 #define GROUP_SCAN(NAME, T, LANES_XOR, OPERATION) \
     T group_scan_##NAME(local T *box, const T mine) \
     { \
-        const uint me = get_local_id(0); \
+        OWN_NUMBER \
         T before = 0, total = mine; \
         for (uint step = 1; step < LANE_WIDTH; step *= 2) { \
             const T x = LANES_XOR(total, step), y = before; \

@@ -4,23 +4,35 @@
 //
 // lanes_fence():        writes to local memory by lanes before it are visible to the others after it.
 // lanes_match(box, x):  which lanes call it with the same x: bit i for lane i; a lanes_fence too. box holds a uint for each
-//                       work-item, and is used again only after another lanes_fence.
+//                       work-item, and is used again only after another lanes_fence. x has MATCH_BITS bits.
+// computed_now(x), computed_now_64(x): x, a variable of so many bits, is computed here and kept, not what it is made of: for
+//                       compilers that compute as late as they can, and run out of registers.
 //
 // The whole work-group has to call them: where the device has no instruction of its own they go through local memory, with barriers.
-#ifndef MATCH_WIDTH
-    #error "match.cl needs MATCH_WIDTH: how many work-items are lanes of one another"
+#if !defined(MATCH_WIDTH) || !defined(MATCH_BITS)
+    #error "match.cl needs MATCH_WIDTH, how many work-items are lanes of one another, and MATCH_BITS, how many bits values have"
 #endif
 #if defined(MATCH_BY_PTX)
     #define lanes_fence() asm volatile("bar.warp.sync 0xffffffff;" ::: "memory")
+    #define computed_now(x) { uint now; asm volatile("mov.u32 %0, %1;" : "=r"(now) : "r"(x)); x = now; }
+    #define computed_now_64(x) { ulong now; asm volatile("mov.u64 %0, %1;" : "=l"(now) : "l"(x)); x = now; }
     uint lanes_match(local uint *box, uint x)
     {
-        uint same;
+        // A vote for each bit: the instruction that compares all takes longer the more values there are.
+        uint same = 0xffffffff;
         lanes_fence();
-        asm volatile("match.any.sync.b32 %0, %1, 0xffffffff;" : "=r"(same) : "r"(x));
+        for (uint bit = 0; bit < MATCH_BITS; ++bit) {
+            const uint mine = x >> bit & 1;
+            uint votes;
+            asm volatile("{.reg .pred p; setp.ne.u32 p, %1, 0; vote.sync.ballot.b32 %0, p, 0xffffffff;}" : "=r"(votes) : "r"(mine));
+            same &= votes ^ (mine - 1);
+        }
         return same;
     }
 #else
     #define lanes_fence() barrier(CLK_LOCAL_MEM_FENCE)
+    #define computed_now(x)
+    #define computed_now_64(x)
     uint lanes_match(local uint *box, uint x)
     {
         const uint me = get_local_id(0), first = me / MATCH_WIDTH * MATCH_WIDTH;

@@ -2,7 +2,8 @@
 //
 // PREFETCH_LINE(p)        asks for the cache line of p; nothing where the compiler has no such thing.
 // PREFETCH_TO_WRITE(p)    asks for it to be written to. Stores reach a cache in order: without, each waits for its line alone.
-// HAS_PREFETCH            defined where they do something.
+// HAS_PREFETCH            defined where these two do something.
+// PREFETCH_TO_SHARED(p)   asks for it in the cache that all work-groups share, which takes no register meanwhile.
 // Compilers that are known to take it: others end the process over it, which no probe survives (quirk 23).
 #if defined(__x86_64__) || defined(__aarch64__) || defined(__INTEL_CLANG_COMPILER)
     #define HAS_PREFETCH
@@ -11,4 +12,9 @@
 #else
     #define PREFETCH_LINE(p)
     #define PREFETCH_TO_WRITE(p)
+#endif
+#if defined(MATCH_BY_PTX)
+    #define PREFETCH_TO_SHARED(p) asm volatile("prefetch.global.L2 [%0];" : : "l"(p));
+#else
+    #define PREFETCH_TO_SHARED(p)
 #endif

@@ -93,6 +93,7 @@ kernel void probe_load_once(global const uint *a, global const ulong *b, global 
 _MATCH_PROBE = """
 #define WORK_GROUP 64
 #define MATCH_WIDTH 32
+#define MATCH_BITS 3
 #define MATCH_BY_PTX
 #include "match.cl"
 kernel __attribute__((reqd_work_group_size(64, 1, 1)))

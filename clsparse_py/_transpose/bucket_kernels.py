@@ -16,8 +16,12 @@ from clsparse_py.structure import OfStructure
 
 __all__ = ["RUN", "BucketCount", "BucketMove", "BucketOrder", "BucketScan", "BucketSplit", "BucketStarts"]
 
+# Bytes of a line of a cache.
+_LINE = 128
 # Loads in flight of a work-item that reads adjacent to others.
 _UNROLL = 8
+# Rows of which a work-item looks up at once where they begin.
+_ROW_UNROLL = 4
 #: Parts of a bucket that are counted by one work-group, so that few counts are left to scan.
 RUN = 8
 # Buckets that a work-group of bucket_starts scans, so that it reads whole sectors.
@@ -54,30 +58,9 @@ class BucketCount(_OfDigits):
     ----------
     chunk : int
         Entries of a chunk.
-    small : bool
-        Whether chunks are so few that the kernels after it add their counts up.
     """
 
     template = "transpose/bucket_count"
-
-    chunk: int
-    small: bool
-
-    @property
-    @override
-    def name(self) -> str:
-        return f"{super().name}_n{self.chunk}{'_small' if self.small else ''}"
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "chunk": self.chunk, "small": self.small}
-
-
-@dataclass(frozen=True)
-class BucketStarts(_OfDigits):
-    """Parameters of ``templates/transpose/bucket_starts.mako``; as in `BucketCount`."""
-
-    template = "transpose/bucket_starts"
 
     chunk: int
 
@@ -86,6 +69,17 @@ class BucketStarts(_OfDigits):
     def name(self) -> str:
         return f"{super().name}_n{self.chunk}"
 
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "chunk": self.chunk, "row_unroll": _ROW_UNROLL}
+
+
+@dataclass(frozen=True)
+class BucketStarts(_OfDigits):
+    """Parameters of ``templates/transpose/bucket_starts.mako``."""
+
+    template = "transpose/bucket_starts"
+
     @property
     def columns(self) -> int:
         """Adjacent buckets that a work-group takes: a power of two, as their number is."""
@@ -93,7 +87,7 @@ class BucketStarts(_OfDigits):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "columns": self.columns, "segments": self.work_group // self.columns, "chunk": self.chunk}
+        return {**super().arguments(), "columns": self.columns, "segments": self.work_group // self.columns}
 
 
 @dataclass(frozen=True)
@@ -198,6 +192,11 @@ class _Ranking(Moving):
     small: bool
 
     @property
+    def skips(self) -> bool:
+        """Whether work-groups with nothing to do pass over barriers, as on CPU devices that is not trusted."""
+        return self.portability.match == "ptx"
+
+    @property
     def match_width(self) -> int:
         """Lanes of which equal digits are found at once."""
         if self.portability.match == "ptx" and self.work_group % 32 == 0:
@@ -256,7 +255,9 @@ class _Ranking(Moving):
     @property
     @override
     def prelude(self) -> str:
-        match = f"{self.portability.defines}\n" + "#define MATCH_BY_PTX\n" * (self.match_width == 32)
+        match = f"{self.portability.defines}\n#define MATCH_BITS {self.bits}\n" + "#define MATCH_BY_PTX\n" * (
+            self.match_width == 32
+        )
         word = f"typedef {self.word} W;  // words: a column within its bucket, above a row"
         return f"{match}#define MATCH_WIDTH {self.match_width}\n{super().prelude}\n{word}"
 
@@ -272,6 +273,9 @@ class _Ranking(Moving):
             "value_parts": self.parts(self._sizes[2]),
             "run": RUN,
             "small": self.small,
+            "line": _LINE // self._sizes[2],
+            "skips": self.skips,
+            "word": self.word,
         }
 
     @override
@@ -290,8 +294,6 @@ class BucketMove(_Ranking):
 
     Attributes
     ----------
-    tiles : int
-        Tiles of a chunk.
     capacity : int
         Entries of a part of a bucket.
     last : bool
@@ -300,7 +302,6 @@ class BucketMove(_Ranking):
 
     template = "transpose/bucket_move"
 
-    tiles: int
     capacity: int
     last: bool
 
@@ -312,40 +313,27 @@ class BucketMove(_Ranking):
     @property
     @override
     def name(self) -> str:
-        return f"{super().name}_t{self.tiles}_c{self.capacity}{'_last' if self.last else ''}"
+        return f"{super().name}_c{self.capacity}{'_last' if self.last else ''}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
         return {
             **super().arguments(),
             "positions": not self.value_bytes,
-            "tiles": self.tiles,
             "capacity": self.capacity,
             "last": self.last,
-            "row_unroll": 4,
+            "row_unroll": _ROW_UNROLL,
+            "row_type": "ulong" if self.index == "int64" else "uint",
             "entry_parts": self.parts(self._sizes[0]),
         }
 
 
 @dataclass(frozen=True)
 class BucketOrder(_Ranking):
-    """Parameters of ``templates/transpose/bucket_order.mako``.
-
-    Attributes
-    ----------
-    skips : bool
-        As in `BucketSplit`.
-    """
+    """Parameters of ``templates/transpose/bucket_order.mako``."""
 
     template = "transpose/bucket_order"
 
-    skips: bool
-
-    @property
-    @override
-    def name(self) -> str:
-        return f"{super().name}{'_skips' if self.skips else ''}"
-
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "skips": self.skips, "row_parts": self.parts(self._sizes[1])}
+        return {**super().arguments(), "row_parts": self.parts(self._sizes[1])}

@@ -44,8 +44,6 @@ class Shape:
     ----------
     move_group, move_items : int
         Work-items of a work-group that moves entries to buckets, and entries of a tile to each.
-    tiles : int
-        Tiles of a chunk.
     order_group, order_items : int
         Work-items of a work-group that puts a bucket in order, and entries to each.
     bits : int
@@ -56,7 +54,6 @@ class Shape:
 
     move_group: int
     move_items: int
-    tiles: int
     order_group: int
     order_items: int
     bits: int
@@ -81,7 +78,7 @@ def shape_of(device: Device, index: str, value_bytes: int, size: tuple[int, int]
     for group, items in _TILES:
         bits = _bits_of_bucket(column_bits, size[1], n, group * items)
         small = n <= _SMALL and column_bits - min(bits, _SMALL_BITS) <= _MODERATE_BITS and group >= 1 << _SMALL_BITS
-        shape = Shape(group, items, 1, group, items, min(bits, _SMALL_BITS) if small else bits, small)
+        shape = Shape(group, items, group, items, min(bits, _SMALL_BITS) if small else bits, small)
         kernels = kernels_of(device, index, value_bytes, size, shape)
         if group <= device.max_work_group and kernels.fit and kernels.local_memory + RESERVED <= device.local_memory:
             return shape
@@ -142,15 +139,15 @@ def kernels_of(device: Device, index: str, value_bytes: int, size: tuple[int, in
     word = "ulong" if (index == "int64" if last else low + row_bits > 32) else "uint"
     group, items = shape.move_group, shape.move_items
     small = shape.small
-    move = BucketMove(group, index, value_bytes, portability, bits, items, word, small, shape.tiles, shape.capacity, last)
-    count = BucketCount(group, index, bits, move.tile * move.tiles, small)
-    starts = None if small else BucketStarts(min(_STARTS_GROUP, device.max_work_group), index, bits, count.chunk)
+    move = BucketMove(group, index, value_bytes, portability, bits, items, word, small, shape.capacity, last)
+    count = BucketCount(group, index, bits, move.tile)
+    starts = None if small else BucketStarts(min(_STARTS_GROUP, device.max_work_group), index, bits)
     if last:
         return Kernels(count, move, starts, None, None, None)
     # Where lanes are many, a work-group with nothing to do ends at once; on CPU devices an end before a barrier is not trusted.
     skips = portability.match == "ptx"
     moved_bytes = value_bytes or np.dtype(index).itemsize
-    order = BucketOrder(shape.order_group, index, moved_bytes, portability, low, shape.order_items, word, small, skips)
+    order = BucketOrder(shape.order_group, index, moved_bytes, portability, low, shape.order_items, word, small)
     if small:
         return Kernels(count, move, None, order, None, None)
     split = BucketSplit(group, index, low, shape.capacity, word, skips)
@@ -178,12 +175,9 @@ def enqueue_buckets(chain: Chain, task: Transposition, shape: Shape) -> None:
     def launch(record: Parameters, groups: int, *arguments: Any) -> None:
         chain.launch(built[record.template][0], groups, *arguments)
 
-    by_row = (rows, indptr, first_rows) if shape.small else ()
-    launch(kernels.count, chunks, entries, np.uint32(low), *by_row, indices, counts)
+    launch(kernels.count, chunks, entries, np.uint32(low), rows, indptr, indices, first_rows, counts)
     if kernels.starts is not None:
-        starting = built[kernels.starts.template][1]
-        groups = buckets // starting.columns + -(-chunks // starting.work_group)
-        launch(kernels.starts, groups, np.uint32(chunks), rows, indptr, counts, first_rows)
+        launch(kernels.starts, buckets // built[kernels.starts.template][1].columns, np.uint32(chunks), counts)
     moving = entries, np.uint32(low), np.uint32(row_bits), rows, indptr, indices, counts, first_rows, *task.given, bounds
     if kernels.order is None:
         launch(kernels.move, chunks, *moving, columns, to_indptr, to_indices, moved)

@@ -56,6 +56,8 @@ class RadixCount(Parameters):
         Of a digit.
     tile, tiles : int
         Entries of a tile, and tiles that a work-group takes.
+    few : bool
+        As in `RadixScatter`.
     """
 
     template = "primitives/radix_count"
@@ -65,11 +67,13 @@ class RadixCount(Parameters):
     bits: int
     tile: int
     tiles: int
+    few: bool = field(default=False, kw_only=True)
 
     @property
     @override
     def name(self) -> str:
-        return f"radix_count_b{self.bits}_n{self.tile}x{self.tiles}_{self.word}_{self.index}_wg{self.work_group}"
+        few = "few_" if self.few else ""
+        return f"radix_count_{few}b{self.bits}_n{self.tile}x{self.tiles}_{self.word}_{self.index}_wg{self.work_group}"
 
     @property
     @override
@@ -84,6 +88,7 @@ class RadixCount(Parameters):
             "bits": self.bits,
             "tile": self.tile,
             "tiles": self.tiles,
+            "few": self.few,
             "unroll": 8,
         }
 
@@ -201,7 +206,8 @@ class RadixScatter(Parameters):
         counters = 2 * (self.work_group // self.match_width << self.bits)
         exchanged = min(self.tile * max(self.entry_bytes, self.value_bytes), EXCHANGED)
         scanned = 8 * self.work_group if _is_wide(self.index) else 0
-        return -(-max(marks, counters, 2 * self.tile, exchanged, scanned) // 16) * 16
+        sums = 2 * np.dtype(self.index).itemsize * max(self.work_group, 1 << self.bits) if self.few else 0
+        return -(-max(marks, counters, 2 * self.tile, exchanged, scanned, sums) // 16) * 16
 
     def parts(self, size: int) -> int:
         """In how many equal parts, a power of two, a tile of entries of so many bytes is exchanged."""
@@ -233,7 +239,9 @@ class RadixScatter(Parameters):
     @property
     @override
     def prelude(self) -> str:
-        match = f"{self.portability.defines}\n" + "#define MATCH_BY_PTX\n" * (self.match_width == 32)
+        match = f"{self.portability.defines}\n#define MATCH_BITS {self.bits}\n" + "#define MATCH_BY_PTX\n" * (
+            self.match_width == 32
+        )
         return f"{match}#define MATCH_WIDTH {self.match_width}\n{_prelude(self.index, self.value_bytes)}"
 
     @override

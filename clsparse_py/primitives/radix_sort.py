@@ -43,8 +43,6 @@ _TILE_BITS = 11
 _CHUNK_BITS = 22
 # Digits of which chunks have too many for a line of each to stay in a core's nearest cache.
 _FAR_BITS = 10
-# Tiles of which each work-group adds up the counts, which saves a launch.
-_FEW_TILES = 4
 # Work-items that scan the counts of a digit.
 _STARTS_GROUP = 128
 
@@ -65,6 +63,8 @@ class Shape:
         Of a digit, at most.
     chunks : int
         Chunks of a pass, at most.
+    counts : int
+        Counts of tiles that work-groups read, at most, if each adds up those of all tiles, which saves a launch.
     """
 
     chunked: bool
@@ -72,6 +72,7 @@ class Shape:
     items: int
     bits: int
     chunks: int
+    counts: int = 1 << 22
 
     @classmethod
     def defaults(cls, device: Device, n: int) -> tuple[Shape, ...]:
@@ -83,14 +84,26 @@ class Shape:
         bits = min(max((8 * n // device.compute_units).bit_length(), 8), _CHUNK_BITS)
         return (cls(True, 1, 1, bits, device.compute_units),)
 
-    def narrowed(self, bits: int) -> Shape:
-        """Return the shape for digits of so many bits: with fewer of them, a quarter of a tile already has runs of four entries.
+    def narrowed(self, bits: int, n: int, value_bytes: int) -> Shape:
+        """Return the shape for n entries and digits of so many bits: with fewer of them, part of a tile has runs of four entries.
 
-        More tiles are resident at a time then.
+        More tiles are resident at a time then, but their counts are soon too many to be added up again and again.
         """
         if self.items <= 8 or bits >= _TILE_BITS - 1:
             return self
-        return replace(self, items=self.items // 2, work_group=max(self.work_group // 2, min(self.work_group, 256)))
+        half = replace(self, items=self.items // 2)
+        if half.is_few(n, bits):
+            return half
+        if self.is_few(n, bits):
+            return self
+        if value_bytes:
+            return half
+        return replace(half, work_group=max(self.work_group // 2, min(self.work_group, 256)))
+
+    def is_few(self, n: int, bits: int) -> bool:
+        """Return whether each work-group adds up the counts of all tiles."""
+        tiles = -(-n // (self.work_group * self.items))
+        return tiles * tiles << bits <= self.counts
 
     @functools.lru_cache(maxsize=256)  # noqa: B019 - a shape is a small value, and the same few are asked for again and again
     def legal(self, device: Device, index: str, value_bytes: int, *, pointers: bool, word_bytes: int) -> Shape:
@@ -193,7 +206,7 @@ def _together(device: Device, tiles: int, bits: int) -> int:
 def _tiled(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]) -> Callable[[], None]:
     """Build the kernels of a pass by tiles; return a function that enqueues them."""
     types = name_of(index), name_of(each.words.dtype)
-    few = each.n <= _FEW_TILES * shape.work_group * shape.items
+    few = shape.is_few(each.n, each.bits)
     scatter, parameters = chain.build(
         _scatter(
             shape.work_group, chain.device.portability, *types, name_of(each.sorted.dtype), each.bits, shape.items, each.source,
@@ -201,8 +214,8 @@ def _tiled(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]) -> Cal
         )
     )  # fmt: skip
     tiles = -(-each.n // parameters.tile)
-    together = _together(chain.device, tiles, each.bits)
-    count, _ = chain.build(_count(shape.work_group, *types, each.bits, parameters.tile, together))
+    together = 1 if few else _together(chain.device, tiles, each.bits)
+    count, _ = chain.build(_count(shape.work_group, *types, each.bits, parameters.tile, together, few=few))
     # Work-items that meet in a loop: one on CPU devices (quirk 4).
     group = 1 if chain.device.is_cpu else min(_STARTS_GROUP, chain.device.max_work_group)
     starts = None if few else chain.build(_starts(group, chain.device.portability, types[0], each.bits))[0]
@@ -285,7 +298,7 @@ def _cut_by_key(
         cut = min(cuts, key=lambda each: -(-total // each.bits))
         digits = _digits(total, cut.bits)
         if total - digits[0] + item_bits <= 8 * word_bytes or len(digits) == 1:
-            return cut if shape else cut.narrowed(digits[0]), digits, np.dtype(f"uint{8 * word_bytes}")
+            return cut if shape else cut.narrowed(digits[0], n, value_bytes), digits, np.dtype(f"uint{8 * word_bytes}")
     raise ValueError(f"keys and items: {n_keys} keys and {n_items} items do not fit in 64 bits")
 
 
@@ -441,7 +454,7 @@ def _cut(
     wanted = shape or Shape.defaults(device, n)[0]
     cut = wanted.legal(device, name_of(index), value_bytes, pointers=False, word_bytes=word_bytes)
     digits = _digits(bits, cut.bits)
-    return index, cut if shape else cut.narrowed(digits[0]), digits
+    return index, cut if shape else cut.narrowed(digits[0], n, value_bytes), digits
 
 
 def scratch_bytes(device: Device, n: int, bits: int, key_bytes: int, value_bytes: int) -> int:

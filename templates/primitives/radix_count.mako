@@ -1,5 +1,6 @@
 <%doc>
-How many entries of each tile have each digit: counts[digit * n_tiles + tile]. The first part of a pass of a radix sort.
+How many entries of each tile have each digit: counts[digit * n_tiles + tile], with `few` counts[tile * 2 ** bits + digit]. The
+first part of a pass of a radix sort.
 
 Source        Satish, Harris and Garland, "Designing efficient sorting algorithms for manycore GPUs" (the radix sort that Dalton
               et al. use)
@@ -39,6 +40,10 @@ void ${name}(
     for (uint i = me; i < ${tiles * 2 ** bits}; i += ${work_group}) {
         const uint digit = i / ${tiles}, tile = i % ${tiles};
         if (first + tile < n_tiles)
+% if few:
+            counts[((first + tile) << ${bits}) + digit] = found[${2 ** bits} * tile + digit];
+% else:
             counts[digit * n_tiles + first + tile] = found[${2 ** bits} * tile + digit];
+% endif
     }
 }

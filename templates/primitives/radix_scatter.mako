@@ -24,6 +24,7 @@ Result        stable, so deterministic
     teams = work_group // match_width
     pairs = -(-digits // 2 // work_group)
     lower_keys = pointers and not first
+    slices = max(1, work_group // digits)
     def padded(place):
         return f"{place} + {place} / {items}"
     moved_type = result if made else word
@@ -83,9 +84,28 @@ void ${name}(
     const ulong begin = (ulong)get_group_id(0) * ${tile};
     const I end = (I)min(begin + ${tile}, n);
     const uint here = (uint)(end - begin);
+    const int behind_mine = (int)here - (int)mine, behind_me = (int)here - (int)me;
 
     // A work-item finds where the entries of its digits, two by two, go.
-% if not few:
+% if few:
+    // Few tiles: each work-group adds their counts up by itself, `slices` work-items to a digit.
+    local I *earlier = (local I *)pool, *together = earlier + ${slices * digits};
+    for (uint at = me; at < ${slices * digits}; at += ${work_group}) {
+        I before = 0, sum = 0;
+        for (uint t = at / ${digits}; t < get_num_groups(0); t += ${8 * slices}) {
+% for i in range(8):
+            const I count_${i} = t + ${i * slices} < get_num_groups(0) ? starts[((ulong)(t + ${i * slices}) << ${bits}) + at % ${digits}] : 0;
+% endfor
+% for i in range(8):
+            before += t + ${i * slices} < get_group_id(0) ? count_${i} : 0;
+            sum += count_${i};
+% endfor
+        }
+        earlier[at] = before;
+        together[at] = sum;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+% else:
     global const I *totals = starts + ((ulong)get_num_groups(0) << ${bits});
 % endif
 % for i in range(pairs):
@@ -93,15 +113,11 @@ void ${name}(
     const bool has_${i} = digit_of_mine_${i} < ${digits};
 % if few:
     I next_${i} = 0, second_${i} = 0, all_${i} = 0, all_second_${i} = 0;
-    if (has_${i}) {
-        for (ulong t = 0; t < get_num_groups(0); ++t) {
-            const I count = starts[(ulong)digit_of_mine_${i} * get_num_groups(0) + t];
-            const I count_of_second = starts[(ulong)(digit_of_mine_${i} + 1) * get_num_groups(0) + t];
-            next_${i} += t < get_group_id(0) ? count : 0;
-            second_${i} += t < get_group_id(0) ? count_of_second : 0;
-            all_${i} += count;
-            all_second_${i} += count_of_second;
-        }
+    for (uint slice = 0; slice < (has_${i} ? ${slices} : 0); ++slice) {
+        next_${i} += earlier[slice * ${digits} + digit_of_mine_${i}];
+        second_${i} += earlier[slice * ${digits} + digit_of_mine_${i} + 1];
+        all_${i} += together[slice * ${digits} + digit_of_mine_${i}];
+        all_second_${i} += together[slice * ${digits} + digit_of_mine_${i} + 1];
     }
 % else:
     I next_${i} = has_${i} ? starts[(ulong)digit_of_mine_${i} * get_num_groups(0) + get_group_id(0)] : 0;
@@ -109,18 +125,19 @@ void ${name}(
     const I all_${i} = has_${i} ? totals[digit_of_mine_${i}] : 0, all_second_${i} = has_${i} ? totals[digit_of_mine_${i} + 1] : 0;
 % endif
 % endfor
+% if few:
+    barrier(CLK_LOCAL_MEM_FENCE);
+% endif
     if (me == 0)
         local_start[${digits}] = ${tile};
+    global const ${word} *words_here = words + begin + mine;
 % for i in range(items):
-    const uint place_${i} = mine + ${i * match_width};
-    const bool present_${i} = place_${i} < here;
-    const ${word} word_${i} = present_${i} ? words[begin + place_${i}] : 0;
     // Entries that are not there come last in the tile, and get the last digit.
-    const uint digit_${i} = present_${i} ? (uint)((word_${i} ^ flipped) >> shift) & ${digits - 1} : ${digits - 1};
+    const ${word} word_${i} = behind_mine > ${i * match_width} ? words_here[${i * match_width}] : (${word})~flipped;
 % if source == "items":
-    const I item_${i} = present_${i} ? items[begin + place_${i}] : 0;
+    const I item_${i} = behind_mine > ${i * match_width} ? items[begin + mine + ${i * match_width}] : 0;
 % elif source == "positions":
-    const I item_${i} = (I)(begin + place_${i});
+    const I item_${i} = (I)(begin + mine + ${i * match_width});
 % endif
 % endfor
 
@@ -158,7 +175,7 @@ void ${name}(
 % endfor
     barrier(CLK_LOCAL_MEM_FENCE);
 % for i in range(items):
-    const I item_${i} = (I)(first_row + marks[${padded(f"place_{i}")}]);
+    const I item_${i} = (I)(first_row + marks[${padded(f"(mine + {i * match_width})")}]);
 % endfor
     barrier(CLK_LOCAL_MEM_FENCE);
 % endif
@@ -175,18 +192,20 @@ void ${name}(
     // Count the digits of each team, and how many equal ones stand before each entry in its team.
     local ushort *counters = (local ushort *)pool;
     local uint *two = (local uint *)pool;
-    for (uint i = me; i < ${teams * digits // 2}; i += ${work_group})
-        two[i] = 0;
+    for (uint i = me; i < ${-(-teams * digits // 8)}; i += ${work_group})
+        pool[i] = (ulong2)(0);
     barrier(CLK_LOCAL_MEM_FENCE);
+    // The digit of an entry, and above it its rank.
 % for i in range(items):
-    uint to_${i};
+    uint to_${i} = (uint)((word_${i} ^ flipped) >> shift) & ${digits - 1};
     {
-        const uint same = lanes_match(box, digit_${i});
-        const uint before = popcount(same & ((1u << lane) - 1)), known = counters[team * ${digits} + digit_${i}];
+        const uint same = lanes_match(box, to_${i});
+        const uint before = popcount(same & ((1u << lane) - 1)), known = counters[team * ${digits} + to_${i}];
         lanes_fence();
         if (before == 0)
-            counters[team * ${digits} + digit_${i}] = (ushort)(known + popcount(same));
-        to_${i} = known + before;
+            counters[team * ${digits} + to_${i}] = (ushort)(known + popcount(same));
+        to_${i} |= (known + before) << 16;
+        computed_now(to_${i})
     }
 % endfor
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -196,6 +215,7 @@ void ${name}(
 % for i in range(pairs):
     uint total_${i} = 0;
     if (has_${i}) {
+        #pragma unroll 8
         for (uint t = 0; t < ${teams}; ++t)
             total_${i} += two[t * ${digits // 2} + me * ${pairs} + ${i}];
         start += (total_${i} & 0xffff) + (total_${i} >> 16);
@@ -206,6 +226,7 @@ void ${name}(
     if (has_${i}) {
         const uint first = total_${i} & 0xffff, last = total_${i} >> 16;
         uint both = start | (start + first) << 16;
+        #pragma unroll 8
         for (uint t = 0; t < ${teams}; ++t) {
             const uint count = two[t * ${digits // 2} + me * ${pairs} + ${i}];
             two[t * ${digits // 2} + me * ${pairs} + ${i}] = both;
@@ -220,13 +241,12 @@ void ${name}(
 % endfor
     barrier(CLK_LOCAL_MEM_FENCE);
 % for i in range(items):
-    to_${i} += counters[team * ${digits} + digit_${i}];
-% endfor
-% if value == "given":
-% for i in range(items):
-    const V value_${i} = values[present_${i} ? begin + place_${i} : 0];
-% endfor
+% if made:
+    const uint digit_${i} = to_${i} & 0xffff;
 % endif
+    to_${i} = (to_${i} >> 16) + counters[team * ${digits} + (to_${i} & 0xffff)];
+    computed_now(to_${i})
+% endfor
     barrier(CLK_LOCAL_MEM_FENCE);
 
     // Exchange in local memory, part by part, so that what goes to one digit leaves side by side.
@@ -256,7 +276,7 @@ void ${name}(
 % if not made:
     const I at_${i} = offset[(uint)((moved_${i} ^ flipped) >> shift) & ${digits - 1}] + (I)(${i * work_group} + me);
 % endif
-    if (${i * work_group} + me < here)
+    if (behind_me > ${i * work_group})
         sorted[at_${i}] = ${f"({result})(moved_{i} & kept)" if last and not made else f"moved_{i}"};
 % endfor
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -269,11 +289,11 @@ void ${name}(
 % if parts > 1:
     if (to_${i} / ${tile // parts} == ${part})
 % endif
-        carried[to_${i} % ${tile // parts}] = ${f"value_{i}" if value == "given" else f"(V)(begin + place_{i})"};
+        carried[to_${i} % ${tile // parts}] = ${f"values[behind_mine > {i * match_width} ? begin + mine + {i * match_width} : 0]" if value == "given" else f"(V)(begin + mine + {i * match_width})"};
 % endfor
     barrier(CLK_LOCAL_MEM_FENCE);
 % for i in range(items // parts * part, items // parts * (part + 1)):
-    if (${i * work_group} + me < here)
+    if (behind_me > ${i * work_group})
         sorted_values[at_${i}] = carried[(${i * work_group} + me) % ${tile // parts}];
 % endfor
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -296,7 +316,7 @@ void ${name}(
     local ushort *place_at = (local ushort *)pool;
     if (low < low_end) {
 % for i in range(items):
-        place_at[to_${i}] = (ushort)place_${i};
+        place_at[to_${i}] = (ushort)(mine + ${i * match_width});
 % endfor
     }
     barrier(CLK_LOCAL_MEM_FENCE);

@@ -13,80 +13,89 @@ Local memory  `pool_bytes` bytes for exchanged entries, a digit for each, an off
 Result        stable, so deterministic
 </%doc>
 <%def name="ranks(items, digits, teams, pairs, work_group)">
-        // Count the digits of each team, and how many equal ones stand before each entry in its team.
-        local ushort *counters = (local ushort *)pool;
-        local uint *two = (local uint *)pool;
-        for (uint i = me; i < ${teams * digits // 2}; i += ${work_group})
-            two[i] = 0;
-        barrier(CLK_LOCAL_MEM_FENCE);
+    // Count the digits of each team, and how many equal ones stand before each entry in its team.
+    local ushort *counters = (local ushort *)pool;
+    local uint *two = (local uint *)pool;
+    for (uint i = me; i < ${-(-teams * digits // 8)}; i += ${work_group})
+        pool[i] = (ulong2)(0);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    // The digit of an entry, and above it its rank.
 % for i in range(items):
-        uint to_${i};
-        {
-            const uint same = lanes_match(box, digit_${i});
-            const uint before = popcount(same & ((1u << lane) - 1)), known = counters[team * ${digits} + digit_${i}];
-            lanes_fence();
-            if (before == 0)
-                counters[team * ${digits} + digit_${i}] = (ushort)(known + popcount(same));
-            to_${i} = known + before;
-        }
+    uint to_${i} = digit_${i};
+    {
+        const uint same = lanes_match(box, to_${i});
+        const uint before = popcount(same & ((1u << lane) - 1)), known = counters[team * ${digits} + to_${i}];
+        lanes_fence();
+        if (before == 0)
+            counters[team * ${digits} + to_${i}] = (ushort)(known + popcount(same));
+        to_${i} |= (known + before) << 16;
+        computed_now(to_${i})
+    }
 % endfor
-        barrier(CLK_LOCAL_MEM_FENCE);
+    barrier(CLK_LOCAL_MEM_FENCE);
 
-        // Where each digit of each team begins in the tile: two digits at a time, as the counts of a tile fit in 16 bits.
-        uint start = 0;
+    // Where each digit of each team begins in the tile: two digits at a time, as the counts of a tile fit in 16 bits.
+    uint start = 0;
 % for i in range(pairs):
-        uint total_${i} = 0;
-        if (has_${i}) {
-            for (uint t = 0; t < ${teams}; ++t)
-                total_${i} += two[t * ${digits // 2} + me * ${pairs} + ${i}];
-        }
-        const uint first_${i} = total_${i} & 0xffff, last_${i} = total_${i} >> 16;
-        start += first_${i} + last_${i};
+    uint total_${i} = 0;
+    if (has_${i}) {
+        #pragma unroll 8
+        for (uint t = 0; t < ${teams}; ++t)
+            total_${i} += two[t * ${digits // 2} + me * ${pairs} + ${i}];
+    }
+    const uint first_${i} = total_${i} & 0xffff, last_${i} = total_${i} >> 16;
+    start += first_${i} + last_${i};
 % endfor
-        start = group_scan_add(box, start);
+    start = group_scan_add(box, start);
 % for i in range(pairs):
-        const uint start_${i} = start;
-        if (has_${i}) {
-            uint both = start | (start + first_${i}) << 16;
-            for (uint t = 0; t < ${teams}; ++t) {
-                const uint count = two[t * ${digits // 2} + me * ${pairs} + ${i}];
-                two[t * ${digits // 2} + me * ${pairs} + ${i}] = both;
-                both += count;
-            }
+    const uint start_${i} = start;
+    if (has_${i}) {
+        uint both = start | (start + first_${i}) << 16;
+        #pragma unroll 8
+        for (uint t = 0; t < ${teams}; ++t) {
+            const uint count = two[t * ${digits // 2} + me * ${pairs} + ${i}];
+            two[t * ${digits // 2} + me * ${pairs} + ${i}] = both;
+            both += count;
         }
-        start += first_${i} + last_${i};
+    }
+    start += first_${i} + last_${i};
 % endfor
 </%def>\
 <%def name="placed(items, digits)">
-        // Where each entry goes within the tile, and the digit of what is there then.
+    // Where each entry goes within the tile, and the digit of what is there then.
 % for i in range(items):
-        to_${i} += counters[team * ${digits} + digit_${i}];
-        digit_at[to_${i}] = (ushort)digit_${i};
+    {
+        const uint digit = to_${i} & 0xffff;
+        to_${i} = (to_${i} >> 16) + counters[team * ${digits} + digit];
+        computed_now(to_${i})
+        digit_at[to_${i}] = (ushort)digit;
+    }
 % endfor
-        barrier(CLK_LOCAL_MEM_FENCE);
+    barrier(CLK_LOCAL_MEM_FENCE);
 </%def>\
 <%def name="exchange(type, target, source, items, work_group, match_width, tile, parts)">
-        // Through local memory, part by part, so that what goes to one digit leaves side by side.
-        {
-            local ${type} *exchanged = (local ${type} *)pool;
+    // Through local memory, part by part, so that what goes to one digit leaves side by side.
+    {
+        local ${type} *exchanged = (local ${type} *)pool;
 % for part in range(parts):
 % for i in range(items):
-            if (mine + ${i * match_width} < here${f" && to_{i} / {tile // parts} == {part}" if parts > 1 else ""})
-                exchanged[to_${i} % ${tile // parts}] = ${source.format(i * match_width, i)};
+        if (behind_mine > ${i * match_width}${f" && to_{i} / {tile // parts} == {part}" if parts > 1 else ""})
+            exchanged[to_${i} % ${tile // parts}] = ${source.format(i * match_width, i)};
 % endfor
-            barrier(CLK_LOCAL_MEM_FENCE);
+        barrier(CLK_LOCAL_MEM_FENCE);
 % for i in range(items // parts * part, items // parts * (part + 1)):
-            if (${i * work_group} + me < here)
-                ${target}[offset[digit_at[${i * work_group} + me]] + (${i * work_group} + me)]
-                    = exchanged[(${i * work_group} + me) % ${tile // parts}];
+        if (behind_me > ${i * work_group})
+            ${target}[offset[digit_at[${i * work_group} + me]] + (${i * work_group} + me)]
+                = exchanged[(${i * work_group} + me) % ${tile // parts}];
 % endfor
-            barrier(CLK_LOCAL_MEM_FENCE);
+        barrier(CLK_LOCAL_MEM_FENCE);
 % endfor
-        }
+    }
 </%def>\
 #include "match.cl"
 #include "group_scan.cl"
 #include "bucket_part.cl"
+#include "prefetch.cl"
 <%
     digits = 2 ** bits
     teams = work_group // match_width
@@ -118,10 +127,20 @@ void ${name}(
 % endif
     const uint begin = of_bucket + (some ? (part - parts_before) * ${tile} : 0);
     const uint here = some ? min(end - begin, ${tile}u) : 0;
+    const int behind_mine = (int)here - (int)mine, behind_me = (int)here - (int)me;
 % if skips:
     if (here == 0 && !(some && whole))
         return;
 % endif
+    global const W *words_here = moved + ((ulong)begin + mine);
+    global const V *values_here = moved_values + ((ulong)begin + mine);
+% for i in range(items):
+    // Entries that are not there come last in the tile, and get the last digit.
+    const W word_${i} = behind_mine > ${i * match_width} ? words_here[${i * match_width}] : (W)${digits - 1} << row_bits;
+% endfor
+    if (me * ${line}u < here) {
+        PREFETCH_TO_SHARED(moved_values + ((ulong)begin + me * ${line}u))
+    }
 % for i in range(pairs):
     const uint digit_of_mine_${i} = 2 * (me * ${pairs} + ${i});
     const bool has_${i} = digit_of_mine_${i} < ${digits};
@@ -179,11 +198,7 @@ void ${name}(
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 % endif
-    global const W *words_here = moved + ((ulong)begin + mine);
-    global const V *values_here = moved_values + ((ulong)begin + mine);
 % for i in range(items):
-    // Entries that are not there come last in the tile, and get the last digit.
-    const W word_${i} = mine + ${i * match_width} < here ? words_here[${i * match_width}] : (W)${digits - 1} << row_bits;
     const uint digit_${i} = (uint)(word_${i} >> row_bits);
 % endfor
 ${ranks(items, digits, teams, pairs, work_group)}

@@ -21,7 +21,10 @@ from clsparse_py.primitives.radix_sort import Shape, enqueue_sort_by_key
 Case = partial[None]
 
 #: Few digits, so that there are several passes, and few entries to a work-item, so that there are several tiles.
-SHAPES = [Shape(False, group, 3, 4, 0) for group in (1, 7, 48, 64, 256)] + [Shape(True, group, 1, 4, 5) for group in (1, 7)]
+SHAPES = [
+    *(Shape(False, group, 3, 4, 0, counts) for group, counts in ((1, 1 << 22), (7, 0), (48, 1 << 22), (64, 0), (256, 1 << 22))),
+    *(Shape(True, group, 1, 4, 5) for group in (1, 7)),
+]
 MATRICES = ((40, 30, 300), (300, 5, 200), (6, 700, 150), (1, 1, 1), (50, 60, 0))
 
 

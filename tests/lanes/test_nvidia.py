@@ -29,7 +29,7 @@ ARCHITECTURES = ("sm_75", "sm_80", "sm_90") if exhaustive() else ("sm_90",)
 TARGET = "nvptx64-nvidia-nvcl"
 DEVICE = gpu("nvidia", Portability("ptx", 32, "ptx", match="ptx"), local_memory=48 << 10)
 #: What kernels say in PTX: exchange between lanes, equal values among them, loads of what is read once.
-INSTRUCTIONS = ("shfl.sync.bfly.b32", "match.any.sync.b32", "ld.global.nc.L1::no_allocate")
+INSTRUCTIONS = ("shfl.sync.bfly.b32", "vote.sync.ballot.b32", "ld.global.nc.L1::no_allocate")
 
 #: What clang takes and ptxas has to refuse.
 REFUSED = {

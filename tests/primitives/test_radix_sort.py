@@ -138,8 +138,14 @@ AXES = {
     "platform": list(PLATFORMS),
     "shape": [
         *(
-            Shape(False, group, items, bits, 0)
-            for group, items, bits in [(1, 5, 2), (7, 3, 4), (48, 2, 3), (64, 4, 5), (256, 16, 8)]
+            Shape(False, group, items, bits, 0, counts)
+            for group, items, bits, counts in [
+                (1, 5, 2, 0),
+                (7, 3, 4, 1 << 30),
+                (48, 2, 3, 0),
+                (64, 4, 5, 1 << 30),
+                (256, 16, 8, 0),
+            ]
         ),
         Shape(False, 1 << 20, 8, 7, 0),
         Shape(True, 1, 1, 22, 1),

@@ -24,10 +24,9 @@ from clsparse_py.launch import Chain
 
 #: 32 work-items, 128 entries to a tile and to a part of a bucket.
 STEPS = {
-    "two steps": Shape(32, 4, 1, 32, 4, 5),
-    "chunks of tiles": Shape(32, 4, 3, 32, 4, 4),
-    "counts added up": Shape(32, 4, 1, 32, 4, 5, small=True),
-    "one step": Shape(32, 4, 1, 32, 4, 9),
+    "two steps": Shape(32, 4, 32, 4, 5),
+    "counts added up": Shape(32, 4, 32, 4, 5, small=True),
+    "one step": Shape(32, 4, 32, 4, 9),
 }
 
 
@@ -81,7 +80,7 @@ def test_steps(queue: cl.CommandQueue, name: str) -> None:
 def test_words_of_64_bits(queue: cl.CommandQueue) -> None:
     """A column within a bucket of 2048 and one of five million rows do not fit in 32 bits."""
     host = uneven(5_000_000, 30_000, 900)
-    shape = Shape(32, 4, 1, 32, 4, 4)
+    shape = Shape(32, 4, 32, 4, 4)
     assert kernels_of(describe(queue.device), "int32", 4, host.shape, shape).move.word == "ulong"
     check(transposed(queue, host, shape, "float32", np.int32, positions=False), host)
 
