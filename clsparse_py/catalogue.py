@@ -475,16 +475,17 @@ def _of_aggregation(device: Device, arithmetic: Arithmetic) -> dict[str, program
     """Return the records of smoothed aggregation, for values of the arithmetic's result, or float32 for integers."""
     group, tile, index = min(128, device.max_work_group), work_group_of(device), arithmetic.index
     dtype = arithmetic.result.name if arithmetic.result.kind in "fc" else "float32"
-    advance = aggregation.Advance.legal(group, index, "first", 7.0)
+    advance = aggregation.Advance.legal(device, index, "first", 7.0)
     prolongator = aggregation.Prolongator(tile, index, dtype, "make", False)
     return {
         "aggregation/advance": advance,
-        **{f"aggregation/advance:{phase}": replace(advance, phase=phase) for phase in ("cover", "wait")},
-        "aggregation/advance:many_lanes": aggregation.Advance.legal(group, index, "wait", 100.0),
+        "aggregation/advance:step": replace(advance, phase="step"),
+        "aggregation/advance:many_lanes": aggregation.Advance.legal(device, index, "step", 100.0),
         "aggregation/begin": aggregation.Begin(group, index),
         "aggregation/choose": aggregation.Choose(group, index, False),
         "aggregation/choose:serial": aggregation.Choose(1, index, True),
         "aggregation/dense_inverse": aggregation.DenseInverse(1, index, dtype),
+        "aggregation/dense_inverse:group": aggregation.DenseInverse(group, index, dtype),
         "aggregation/inverse": aggregation.Inverse(group, index, dtype),
         "aggregation/join": aggregation.Join(group, index, True),
         "aggregation/join:far": aggregation.Join(group, index, False),
@@ -493,6 +494,8 @@ def _of_aggregation(device: Device, arithmetic: Arithmetic) -> dict[str, program
         "aggregation/orthonormal": aggregation.Orthonormal(min(64, group), index, dtype),
         "aggregation/prolongator": prolongator,
         **{f"aggregation/prolongator:{phase}": replace(prolongator, phase=phase) for phase in ("pack", "values")},
+        "aggregation/prolongator:make-room": aggregation.Prolongator(min(64, tile), index, dtype, "make", False, 8),
+        "aggregation/prolongator:values-room": aggregation.Prolongator(min(64, tile), index, dtype, "values", False, 8),
         "aggregation/prolongator:make-adjacent": aggregation.Prolongator(1, index, dtype, "make", True),
         "aggregation/prolongator:pack-adjacent": aggregation.Prolongator(1, index, dtype, "pack", True),
         "aggregation/roots": aggregation.Roots(group, index),
@@ -517,11 +520,12 @@ def _of_blocks(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Par
         "bsr/columns:strided": bsr.Columns.legal(device, usual, 3, 3, 8, adjacent=False),
         "bsr/from_csr": bsr.FromCsr(group, index, dtype, "fill"),
         "bsr/from_csr:count": bsr.FromCsr(group, index, dtype, "count"),
-        **{f"bsr/gather:{way}": bsr.Gather(group, index, dtype, way) for way in ("moved", "transposed", "summed")},
-        "bsr/gather": bsr.Gather(group, index, dtype, "moved"),
-        "bsr/multiply": bsr.Multiply.legal(device, usual, 3, 3, 3),
+        **{f"bsr/gather:{way}": bsr.Gather(group, index, dtype, way, False) for way in ("moved", "transposed", "summed")},
+        **{f"bsr/gather:{way}_entries": bsr.Gather(group, index, dtype, way, True) for way in ("moved", "transposed")},
+        "bsr/gather": bsr.Gather(group, index, dtype, "moved", False),
+        "bsr/multiply": bsr.Multiply.legal(device, usual, 3, 3, 3, 5.0),
         "bsr/nonzero": bsr.Nonzero(group, index, dtype),
-        "bsr/product": bsr.Product.legal(device, usual, 3, 3, 8.0),
+        "bsr/product": bsr.Product.legal(device, usual, 3, 3, 4),
         "bsr/product_chunked": bsr.ProductChunked(1, usual, portability, 3, 3),
         "bsr/to_csr": bsr.ToCsr(group, index, dtype, "entries"),
         "bsr/to_csr:pointers": bsr.ToCsr(group, index, dtype, "pointers"),

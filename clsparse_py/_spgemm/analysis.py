@@ -128,7 +128,7 @@ def analyse(
     work_group : int, optional
         Work-items in a work-group, if not those that suit the device.
     uneven : bool
-        Whether several bins are likely to have rows: then these are listed already while the host waits.
+        Whether several bins are likely to have rows: then these are listed while the host waits.
     """
     n_rows, device = shape[0], chain.device
     a_indptr = structure[0]
@@ -142,12 +142,12 @@ def analyse(
     if record.long:
         groups, sizes = min(-(-n_rows * record.lanes // record.work_group), 16 * device.compute_units), sizes[:1]
     chain.launch(built, groups, *sizes, np.uint64(shape[1]), *as_data, *structure, products, bin_, found)
-    numbers = chain.read_later(found, n_found)
     listed: list[cl_array.Array] = []
     if uneven:
         # Without memory for it rows may need no list.
         suffices(lambda: listed.append(_listed(chain, n_rows, bin_, len(bins))))
-    numbers_found = numbers().tolist()
+    # After the list, as a read that blocks takes less time than to wait for the event of one that does not.
+    numbers_found: list[int] = chain.read(found, n_found).tolist()
     all_rows, taken = Found(*numbers_found[: len(Found._fields)]), tuple(numbers_found[len(Found._fields) :])
     return Work(
         products,

@@ -233,8 +233,6 @@ class Streamed(ProductKernel):
         X: work-items to a row, a power of two that divides ``work_group``. The order of sums is that of X alone.
     narrow : bool
         Whether columns come as 16 bits.
-    unroll : int
-        Entries of a row that a work-item asks x for together.
     """
 
     template = "spmv/streamed"
@@ -243,7 +241,6 @@ class Streamed(ProductKernel):
     items: int
     lanes: int = 1
     narrow: bool = True
-    unroll: int = 4
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int, items: int) -> Streamed:
@@ -254,7 +251,7 @@ class Streamed(ProductKernel):
     def for_rows(self, mean: float) -> Streamed:
         """Return the record with as many lanes as leave few work-items without a row, by the mean entries of rows."""
         lanes = min(_power_of_two_at_most(max(1, min(int(mean / self.items), 32))), _power_of_two_dividing(self.work_group))
-        return replace(self, lanes=lanes, unroll=8 if mean >= 12 * lanes else 4)
+        return replace(self, lanes=lanes)
 
     @property
     def wide(self) -> Streamed:
@@ -281,14 +278,12 @@ class Streamed(ProductKernel):
     @property
     @override
     def shape_name(self) -> str:
-        return f"x{self.lanes}_wg{self.work_group}_n{self.items}_u{self.unroll}{'_narrow' if self.narrow else ''}"
+        return f"x{self.lanes}_wg{self.work_group}_n{self.items}{'_narrow' if self.narrow else ''}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
         own = {"items": self.items, "lanes": self.lanes, "rows": self.work_group // self.lanes, "narrow": self.narrow}
-        return {
-            **self._common(), **own, "unroll": self.unroll, "needs_box": self.needs_box, "position": _position(self.arithmetic),
-        }  # fmt: skip
+        return {**self._common(), **own, "needs_box": self.needs_box, "position": _position(self.arithmetic)}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:

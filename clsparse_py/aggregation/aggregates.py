@@ -24,12 +24,12 @@ __all__ = ["Aggregates", "aggregates"]
 #: A block of the order of nodes reaches over so many times the mean distance to a node's first neighbour: on a grid, so many
 #: lines at least. Longer blocks make better aggregates, and take more steps.
 _LINES = 128
-#: Steps between two looks at how many nodes are undecided; even.
-_STEPS = 64
+#: Launches between two reads of how many nodes look, by threes; where all nodes take steps, these between two reads.
+_LAUNCHES, _STEPS = 24, 64
 #: Stands for no node among those that wait for one.
 _NONE = 0xFFFFFFFF
-#: Work-groups to a compute unit for the nodes of a step.
-_GROUPS_PER_UNIT = 16
+#: Work-items to a compute unit that look.
+_ITEMS_PER_UNIT = 2048
 
 
 class Aggregates(NamedTuple):
@@ -116,13 +116,8 @@ def aggregates(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array
     )
     is_cpu = chain.device.is_cpu
     choose, _ = chain.build(Choose(group, name, is_cpu))
-    phases = (
-        ()
-        if is_cpu
-        else tuple(
-            chain.build(Advance.legal(group, name, phase, indices.size / max(n, 1)))[0] for phase in ("first", "cover", "wait")
-        )
-    )
+    mean = indices.size / max(n, 1)
+    phases = () if is_cpu else tuple(chain.build(Advance.legal(chain.device, name, phase, mean)) for phase in ("first", "step"))
     groups, sizes = spread(chain.device, n, group, 64)
     state, numbers = allocated(queue, "states", n, np.dtype(np.uint32)), chain.scratch(n, index)
     chain.launch(begin, groups, *sizes, indptr, indices, state, numbers)
@@ -158,38 +153,37 @@ class _Graph(NamedTuple):
 
 
 def _advanced(
-    chain: Chain, phases: tuple[Built, ...], launch: tuple[int, tuple[np.uint64, ...]], graph: _Graph, state: cl_array.Array
+    chain: Chain,
+    phases: tuple[tuple[Built, Advance], ...],
+    launch: tuple[int, tuple[np.uint64, ...]],
+    graph: _Graph,
+    state: cl_array.Array,
 ) -> bool:
     """Find which nodes are in the set, by steps for those that are decided in them, and return True; waits.
 
     False: the graph is not symmetric, or has more nodes than are told apart; nothing is decided.
     """
-    first, cover, wait = phases
+    (first, _), (step, record) = phases
     n, index = state.size, graph.indptr.dtype
-    if n > _NONE:
+    if n >= _NONE - 1:
         return False
     waiting, after = (chain.scratch(n, np.uint32) for _ in range(2))
-    ready, todo = (chain.scratch(n, index) for _ in range(2))
-    counters = chain.scratch(5, np.uint32)
+    lists, counters = chain.scratch(3 * n, index), chain.scratch(4, np.uint32)
     chain.fill(waiting, _NONE, n)
-    chain.fill(counters, 0, 5)
-    chain.launch(first, launch[0], *launch[1], *graph, state, waiting, after, ready, counters)
-    n_ready, *_, is_asymmetric = chain.read(counters, 5)
+    chain.fill(counters, 0, 4)
+    chain.launch(first, launch[0], *launch[1], *graph, state, waiting, after, lists, counters)
+    n_left, *_, is_asymmetric = chain.read(counters, 4)
     if is_asymmetric:
         return False
-    groups, structure = min(chain.device.compute_units * _GROUPS_PER_UNIT, n), (graph.indptr, graph.indices)
-    steps = []
-    for turn in np.arange(2, dtype=np.uint32):
-        of_cover = turn, *structure, state, waiting, after, ready, todo, counters
-        of_wait = turn, *graph, state, waiting, after, ready, todo, counters
-        for built, arguments in ((cover, of_cover), (wait, of_wait)):
-            passed = [each.base_data if isinstance(each, cl_array.Array) else each for each in arguments]
-            steps.append(Bound(chain.queue, built, groups, passed))
-    while n_ready:
-        for _ in range(_STEPS // 2):
-            for step in steps:
-                step()
-        (n_ready,) = chain.read(counters, 1)
+    groups = min(chain.device.compute_units * _ITEMS_PER_UNIT // record.work_group, n)
+    arguments = *graph, state, waiting, after, lists, counters
+    arrays = [each.base_data if isinstance(each, cl_array.Array) else each for each in arguments]
+    steps = [Bound(chain.queue, step, groups, (turn, np.uint64(n), *arrays)) for turn in np.arange(3, dtype=np.uint32)]
+    while n_left:
+        for _ in range(_LAUNCHES // 3):
+            for each in steps:
+                each()
+        (n_left,) = chain.read(counters, 1)
     return True
 
 

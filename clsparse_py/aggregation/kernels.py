@@ -9,23 +9,29 @@ from dataclasses import replace
 import numpy as np
 from typing_extensions import Self, override
 
+from clsparse_py.construct.tiles import work_group_of
+from clsparse_py.device import Device
 from clsparse_py.krylov.sweep import numbers
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfPhase, OfStructure
 
 __all__ = [
-    "Advance", "Begin", "Choose", "DenseInverse", "Inverse", "Join", "Nodes", "Norms", "Orthonormal", "Prolongator", "Roots",
-    "Smoothing", "Strength", "Tentative",
+    "MAX_INVERTED", "Advance", "Begin", "Choose", "DenseInverse", "Inverse", "Join", "Nodes", "Norms", "Orthonormal",
+    "Prolongator", "Roots", "Smoothing", "Strength", "Tentative",
 ]  # fmt: skip
 
+#: Unknowns at most that a work-group inverts: threads of the host's LAPACK spin, or wait for cores, for milliseconds.
+MAX_INVERTED = 256
+#: Entries of a row of a prolongator for which a work-item has local memory, and bytes of this for a work-group, at most.
+_ROOM, _LOCAL = 16, 24576
 #: Neighbours of a node whose aggregates are counted.
 _MOST = 32
-#: Work-items that share the neighbours of a node, and how many if there are more of them than so many as a mean.
-_LANES, _MANY_LANES, _LONG = 8, 32, 12
+#: Work-items that share the neighbours of a node; if there are more of them than so many as a mean: how many, and a work-group.
+_LANES, _MANY_LANES, _LONG, _GROUP_OF_LONG = 8, 32, 12, 512
 #: Entries that a work-item looks at together.
 _AT_ONCE = 8
-#: Nodes that a work-group lists before it asks for their places, at most; those beyond ask one by one.
-_LISTED = 512
+#: Nodes that a work-group looks at in a step, at most, and those that it lists for the next.
+_LISTED, _WOKEN = 64, 256
 
 
 @dataclass(frozen=True)
@@ -68,22 +74,28 @@ class Choose(OfStructure):
 
 @dataclass(frozen=True)
 class Advance(OfPhase):
-    """Parameters of ``templates/aggregation/advance.mako``. Phases are "first", "cover" and "wait".
+    """Parameters of ``templates/aggregation/advance.mako``. Phases are "first" and "step".
 
     Attributes
     ----------
     lanes : int
         Work-items that share the neighbours of a node.
+    listed, woken : int
+        Nodes that a work-group lists, at most, that are to look in a step, and in the next.
     """
 
     template = "aggregation/advance"
 
     lanes: int
+    listed: int
+    woken: int
 
     @classmethod
-    def legal(cls, work_group: int, index: str, phase: str, mean: float) -> Advance:
+    def legal(cls, device: Device, index: str, phase: str, mean: float) -> Advance:
         """Return the record for rows of ``mean`` entries."""
-        return cls(work_group, index, phase, math.gcd(_MANY_LANES if mean > _LONG else _LANES, work_group))
+        is_long = mean > _LONG
+        group = min(_GROUP_OF_LONG, device.max_work_group) if is_long and phase == "step" else work_group_of(device)
+        return cls(group, index, phase, math.gcd(_MANY_LANES if is_long else _LANES, group), _LISTED, _WOKEN)
 
     @property
     @override
@@ -93,7 +105,7 @@ class Advance(OfPhase):
     @override
     def arguments(self) -> Mapping[str, object]:
         shape = {"lanes": self.lanes, "teams": self.work_group // self.lanes}
-        return {**super().arguments(), **shape, "listed": _LISTED, "at_once": _AT_ONCE}
+        return {**super().arguments(), **shape, "listed": self.listed, "woken": self.woken, "at_once": _AT_ONCE}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
@@ -163,9 +175,14 @@ class Inverse(_OfNumbers):
 
 @dataclass(frozen=True)
 class DenseInverse(_OfNumbers):
-    """Parameters of ``templates/aggregation/dense_inverse.mako``; the work-group is one work-item."""
+    """Parameters of ``templates/aggregation/dense_inverse.mako``; of CPU devices, the work-group is one work-item."""
 
     template = "aggregation/dense_inverse"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        lanes = math.gcd(_MANY_LANES, self.work_group)
+        return {**super().arguments(), "lanes": lanes, "teams": self.work_group // lanes, "most": MAX_INVERTED}
 
 
 @dataclass(frozen=True)
@@ -229,18 +246,32 @@ class Prolongator(_OfNumbers):
     phase : str
     adjacent : bool
         Whether a work-item's rows are adjacent.
+    room : int
+        Entries of a row of P for which a work-item has local memory; 0: none.
     """
 
     template = "aggregation/prolongator"
 
     phase: str
     adjacent: bool
+    room: int = 0
+
+    @classmethod
+    def legal(cls, device: Device, index: str, dtype: str, phase: str, longest: int) -> Prolongator:
+        """Return the record for an A of which no row has more entries than the longest."""
+        adjacent, group = device.is_cpu and phase != "values", work_group_of(device)
+        if device.is_cpu or phase == "pack":
+            return cls(group, index, dtype, phase, adjacent)
+        room = 8 if longest <= 8 else _ROOM
+        fit = _LOCAL // (room * (np.dtype(index).itemsize + np.dtype(dtype).itemsize)) // 32 * 32
+        return cls(min(group, fit), index, dtype, phase, adjacent, room)
 
     @property
     @override
     def name(self) -> str:
-        return f"{super().name}_{self.phase}{'_adjacent' if self.adjacent else ''}"
+        shape = f"_room{self.room}" if self.room else "_adjacent" if self.adjacent else ""
+        return f"{super().name}_{self.phase}{shape}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "phase": self.phase, "adjacent": self.adjacent}
+        return {**super().arguments(), "phase": self.phase, "adjacent": self.adjacent, "room": self.room}

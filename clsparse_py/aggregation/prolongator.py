@@ -11,11 +11,11 @@ from pyopencl import array as cl_array
 from clsparse_py.aggregation.kernels import Prolongator
 from clsparse_py.arithmetic import name_of
 from clsparse_py.by_host import or_by_host, placed
-from clsparse_py.construct.tiles import work_group_of
 from clsparse_py.launch import Chain, spread
 from clsparse_py.matrix import Matrix, MatrixT, Structure
 from clsparse_py.memory import allocated, submit
 from clsparse_py.primitives.scan import enqueue_scan
+from clsparse_py.programs import Built
 from clsparse_py.transfer import fetched
 
 __all__ = ["MAX_ROW", "smoothed_prolongator", "smoothed_values"]
@@ -41,7 +41,15 @@ def _on_host(queue: cl.CommandQueue, A: Parts, inverse: cl_array.Array, gain: fl
     return sums, (places % max(n, 1)).astype(indptr.dtype), found.astype(indptr.dtype)
 
 
-def _made_by_host(queue: cl.CommandQueue, A: Parts, inverse: cl_array.Array, gain: float, T: Parts, n: int) -> Parts:
+def _made_by_host(
+    queue: cl.CommandQueue,
+    A: Parts,
+    inverse: cl_array.Array,
+    gain: float,
+    T: Parts,
+    n: int,
+    longest: int,  # noqa: ARG001 - of the kernels
+) -> Parts:
     """Return the result of `_made`, computed by NumPy."""
     values, columns, pointers = _on_host(queue, A, inverse, gain, T, n)
     return placed(queue, "values", values), placed(queue, "indices", columns), placed(queue, "indptr", pointers)
@@ -55,24 +63,33 @@ def _made(
     gain: float,
     T: Parts,
     n: int,  # noqa: ARG001 - of the host
+    longest: int,
 ) -> Parts:
     """Return the values, columns and row pointers of P, which has n columns."""
     chain, (data, indices, indptr) = Chain(queue, *A, inverse, *T), A
     index, n_rows = indptr.dtype, indptr.size - 1
-    make, pack = (_built(chain, A, phase) for phase in ("make", "pack"))
-    groups, sizes = spread(chain.device, n_rows, work_group_of(chain.device), 64)
+    (make, sizes), (pack, sizes_of_pack) = (_built(chain, A, phase, longest) for phase in ("make", "pack"))
     counts, columns, sums = (chain.scratch(*each) for each in ((n_rows, index), (data.size, index), (data.size, data.dtype)))
-    chain.launch(make, groups, *sizes, indptr, indices, data, inverse, *_of(gain, T), counts, columns, sums)
+    chain.launch(make, *sizes, indptr, indices, data, inverse, *_of(gain, T), counts, columns, sums)
     pointers = allocated(queue, "indptr", n_rows + 1, index)
     enqueue_scan(chain, counts, pointers, n_rows, kind="pointers")
     nnz = int(chain.read(pointers, 1, n_rows)[0])
     found = allocated(queue, "values", nnz, data.dtype), allocated(queue, "indices", nnz, index)
-    chain.launch(pack, groups, *sizes, indptr, columns, sums, pointers, found[1], found[0])
+    chain.launch(pack, *sizes_of_pack, indptr, columns, sums, pointers, found[1], found[0])
     chain.finish(*found, pointers)
     return *found, pointers
 
 
-def _values_by_host(queue: cl.CommandQueue, A: Parts, inverse: cl_array.Array, gain: float, T: Parts, P: Parts, n: int) -> None:
+def _values_by_host(
+    queue: cl.CommandQueue,
+    A: Parts,
+    inverse: cl_array.Array,
+    gain: float,
+    T: Parts,
+    P: Parts,
+    n: int,
+    longest: int,  # noqa: ARG001 - of the kernels
+) -> None:
     """Do as `_set_values`, by NumPy."""
     values, _, _ = _on_host(queue, A, inverse, gain, T, n)
     submit("values", cl.enqueue_copy, queue, P[0].base_data, values, is_blocking=True)
@@ -87,20 +104,23 @@ def _set_values(
     T: Parts,
     P: Parts,
     n: int,  # noqa: ARG001 - of the host
+    longest: int,
 ) -> None:
     """Overwrite the values of P, which has n columns."""
     data, indices, indptr = A
     sums, columns, pointers = P
     chain = Chain(queue, *A, inverse, *T, columns, pointers, writes=(sums,))
-    groups, sizes = spread(chain.device, indptr.size - 1, work_group_of(chain.device), 64)
-    built = _built(chain, A, "values")
-    chain.launch(built, groups, *sizes, indptr, indices, data, inverse, *_of(gain, T), pointers, columns, sums)
+    built, sizes = _built(chain, A, "values", longest)
+    chain.launch(built, *sizes, indptr, indices, data, inverse, *_of(gain, T), pointers, columns, sums)
     chain.finish(sums)
 
 
-def _built(chain: Chain, A: Parts, phase: str) -> Any:
-    device, adjacent = chain.device, chain.device.is_cpu and phase != "values"
-    return chain.build(Prolongator(work_group_of(device), name_of(A[2].dtype), name_of(A[0].dtype), phase, adjacent))[0]
+def _built(chain: Chain, A: Parts, phase: str, longest: int) -> tuple[Built, tuple[Any, ...]]:
+    """Return a kernel, work-groups, and the arguments that say how they share the rows."""
+    types = name_of(A[2].dtype), name_of(A[0].dtype)
+    built, record = chain.build(Prolongator.legal(chain.device, *types, phase, longest))
+    groups, sizes = spread(chain.device, A[2].size - 1, record.work_group, 64)
+    return built, (groups, *sizes)
 
 
 def _of(gain: float, T: Parts) -> tuple[Any, ...]:
@@ -114,7 +134,9 @@ def _parts(A: Matrix) -> Parts:
     return A.data, A.indices, A.indptr
 
 
-def smoothed_prolongator(queue: cl.CommandQueue, A: MatrixT, inverse: cl_array.Array, gain: float, T: Matrix) -> MatrixT:
+def smoothed_prolongator(
+    queue: cl.CommandQueue, A: MatrixT, inverse: cl_array.Array, gain: float, T: Matrix, longest: int
+) -> MatrixT:
     """Return ``P = (1 - gain D^-1 A) T``, of A's class; waits.
 
     Parameters
@@ -128,14 +150,16 @@ def smoothed_prolongator(queue: cl.CommandQueue, A: MatrixT, inverse: cl_array.A
     gain : float
     T : Matrix
         n rows of at most one entry each, of A's dtypes.
+    longest : int
+        Entries of A's longest row.
     """
-    values, columns, pointers = _made(queue, _parts(A), inverse, gain, _parts(T), T.shape[1])
+    values, columns, pointers = _made(queue, _parts(A), inverse, gain, _parts(T), T.shape[1], longest)
     return A.assembled(Structure.canonical(queue, T.shape, columns, pointers), values)
 
 
 def smoothed_values(
-    queue: cl.CommandQueue, A: Matrix, inverse: cl_array.Array, gain: float, T: Matrix, P: Matrix
+    queue: cl.CommandQueue, A: Matrix, inverse: cl_array.Array, gain: float, T: Matrix, longest: int, P: Matrix
 ) -> cl_array.Array:
     """Overwrite the values of an earlier result of `smoothed_prolongator` by those for others of A, and return them."""
-    _set_values(queue, _parts(A), inverse, gain, _parts(T), _parts(P), T.shape[1])
+    _set_values(queue, _parts(A), inverse, gain, _parts(T), _parts(P), T.shape[1], longest)
     return P.data

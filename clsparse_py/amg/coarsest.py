@@ -1,4 +1,4 @@
-"""The inverse of the coarsest level's matrix, made once for a set-up: by a work-item of a CPU device, else by the host."""
+"""The inverse of the coarsest level's matrix, made once for a set-up: by one work-group, else by the host."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import scipy.linalg
 import scipy.sparse
 from pyopencl import array as cl_array
 
-from clsparse_py.aggregation.kernels import DenseInverse
+from clsparse_py.aggregation.kernels import MAX_INVERTED, DenseInverse
 from clsparse_py.arithmetic import name_of
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.csr import csr_array
@@ -23,8 +23,8 @@ __all__ = ["inverse", "inverse_values", "inverted"]
 
 #: Unknowns of the coarsest level at most, whose inverse is a dense matrix.
 _MAX_DENSE = 5000
-#: Unknowns at most that a work-item inverts: threads of the host's LAPACK keep spinning, which slows later commands.
-_MAX_BY_ITEM = 256
+#: Work-items that invert together, on devices that are no CPUs.
+_WORK_GROUP = 1024
 #: Times the spacing of numbers: how unlike its transposed the coarsest matrix may be by rounding, and how near to singular it is.
 _ROUNDING = 1000
 
@@ -46,23 +46,24 @@ def inverse(A: csr_array) -> csr_array:
 
 def inverse_values(A: csr_array) -> cl_array.Array:
     """Return the values of `inverse`, row by row."""
-    found = _by_item(in_order(A.queue), (A.data, A.indices, A.indptr))
+    found = _by_group(in_order(A.queue), (A.data, A.indices, A.indptr))
     return placed(A.queue, "an inverse", inverted(A.get()).data) if found is None else found
 
 
-def _not_by_item(queue: cl.CommandQueue, parts: Parts) -> cl_array.Array | None:  # noqa: ARG001 - of the kernel's
+def _not_by_group(queue: cl.CommandQueue, parts: Parts) -> cl_array.Array | None:  # noqa: ARG001 - of the kernel's
     """Leave the inverse to LAPACK."""
     return None
 
 
-@or_by_host(_not_by_item)
-def _by_item(queue: cl.CommandQueue, parts: Parts) -> cl_array.Array | None:
-    """Return the values of the inverse, on a CPU device; None unless A is small, Hermitian and positive definite."""
+@or_by_host(_not_by_group)
+def _by_group(queue: cl.CommandQueue, parts: Parts) -> cl_array.Array | None:
+    """Return the values of the inverse; None unless A is small, Hermitian and positive definite."""
     data, indices, indptr = parts
     chain, n, dtype = Chain(queue, *parts), indptr.size - 1, data.dtype
-    if not (chain.device.is_cpu and 0 < n <= _MAX_BY_ITEM):
+    if not 0 < n <= MAX_INVERTED:
         return None
-    built, _ = chain.build(DenseInverse(1, name_of(indptr.dtype), name_of(dtype)))
+    group = 1 if chain.device.is_cpu else min(_WORK_GROUP, chain.device.max_work_group)
+    built, _ = chain.build(DenseInverse(group, name_of(indptr.dtype), name_of(dtype)))
     found = allocated(queue, "an inverse", n * n, dtype)
     told = chain.scratch(4, np.zeros(0, dtype).real.dtype)
     chain.launch(built, 1, np.uint64(n), indptr, indices, data, found, chain.scratch(n, dtype), told)

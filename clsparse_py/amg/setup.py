@@ -144,7 +144,7 @@ class _Step:
             few = self.B.shape[1] == 1 and level.longest_row() <= MAX_ROW[describe(queue.device).is_cpu]
             self._is_direct = bool(omegas) and few
         if self._is_direct:
-            of = queue, A, level.inverse(), omegas[0] / level.rho(), P
+            of = queue, A, level.inverse(), omegas[0] / level.rho(), P, level.longest_row()
             if len(omegas) == 1 and level.P is not None:
                 level.P.data = smoothed_values(*of, level.P)
                 return level.P  # type: ignore[no-any-return] # a csr_array
@@ -204,7 +204,7 @@ def smoothed_aggregation_solver(
     max_levels : int
         Levels at most.
     max_coarse : int, optional
-        Nodes up to which a level is not coarsened: it is the coarsest, whose inverse the host makes once. By default 256, or 100
+        Nodes up to which a level is not coarsened: it is the coarsest, whose inverse is made once. By default 256, or 100
         of several unknowns.
 
     Returns

@@ -11,7 +11,7 @@ import scipy.sparse
 from pyopencl import array as cl_array
 
 from clsparse_py.arithmetic import name_of
-from clsparse_py.bsr.kernels import FromCsr, Gather, Nonzero, ToCsr
+from clsparse_py.bsr.kernels import AT_ONCE, MOST, FromCsr, Gather, Nonzero, ToCsr
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.convert import with_index
 from clsparse_py.coordinates import rows_of
@@ -217,8 +217,10 @@ def gathered(
     made = allocated(queue, "data", (n, *size), blocks.dtype, blocks.allocator)
     operands = (numbers,) if starts is None else (numbers, starts)
     chain, index = Chain(queue, blocks, *operands), numbers.dtype
-    record, n_rows = Gather(_group(chain), name_of(index), name_of(blocks.dtype), way), n * size[0]
-    _enqueue_over(chain, record, n_rows, np.uint64(n_rows), *map(index.type, size), *operands, blocks, made)
+    entries = not chain.device.is_cpu and starts is None and size[0] * size[1] <= MOST
+    built, record = chain.build(Gather(_group(chain), name_of(index), name_of(blocks.dtype), way, entries))
+    of_group, items = (AT_ONCE, n) if entries else (record.work_group, n * size[0])
+    chain.launch(built, -(-items // of_group), np.uint64(items), *map(index.type, size), *operands, blocks, made)
     chain.finish(made)
     return made
 

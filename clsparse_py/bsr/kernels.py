@@ -14,12 +14,18 @@ from clsparse_py.device import Device, Portability
 from clsparse_py.records import dataclass
 from clsparse_py.structure import WithValues
 
-__all__ = ["MOST", "Columns", "FromCsr", "Gather", "Multiply", "Nonzero", "Product", "ProductChunked", "ToCsr"]
+__all__ = ["AT_ONCE", "MOST", "Columns", "FromCsr", "Gather", "Multiply", "Nonzero", "Product", "ProductChunked", "ToCsr"]
 
 #: Entries of a block up to which the kernels of products, which name each of them, are built.
 MOST = 64
 #: Bytes of a block up to which lines are asked for ahead, and how many bytes ahead: longer ones are streams of their own.
 _SHORT, _AHEAD = 128, 1024
+#: Blocks that a work-group takes, if its work-items take entries.
+AT_ONCE = 32
+#: Work-items that sum a row of blocks, unless a block has more entries.
+_TEAM = 48
+#: Work-items that make a row of blocks of a product, at most.
+_TEAMS = 256
 #: Bytes of the longest vectors.
 _VECTOR = 32
 
@@ -96,24 +102,33 @@ class Product(_OfBlocks):
     Attributes
     ----------
     slices : int
-        Work-items that share the blocks of a row of a block row, a power of two.
+        Blocks of a row that are taken at once.
     """
 
     template = "bsr/product"
 
     slices: int
 
-    @classmethod
-    def legal(cls, device: Device, arithmetic: Arithmetic, rows: int, columns: int, mean: float) -> Product:
-        """Return the record for block rows of ``mean`` blocks."""
+    @staticmethod
+    def slices_of(rows: int, columns: int, mean: float) -> int:
+        """Return how many blocks are taken at once of rows of ``mean`` blocks."""
         slices = 1
-        while slices < 8 and 2 * slices <= mean:
+        while 2 * slices <= mean and 2 * slices * rows * columns <= _TEAM:
             slices *= 2
-        team = rows * slices
-        largest = min(128, device.max_work_group)
-        while team > largest and slices > 1:
-            slices, team = slices // 2, team // 2
-        return cls(max(largest // team, 1) * team, arithmetic, device.portability.at_most(1), rows, columns, slices)
+        return slices
+
+    @classmethod
+    def legal(cls, device: Device, arithmetic: Arithmetic, rows: int, columns: int, slices: int) -> Product:
+        """Return the record for a device."""
+        team = rows * columns * slices
+        return cls(
+            max(min(128, device.max_work_group) // team, 1) * team,
+            arithmetic,
+            device.portability.at_most(1),
+            rows,
+            columns,
+            slices,
+        )
 
     @property
     @override
@@ -122,11 +137,12 @@ class Product(_OfBlocks):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "slices": self.slices, "teams": self.work_group // (self.rows * self.slices)}
+        team = self.rows * self.columns * self.slices
+        return {**super().arguments(), "slices": self.slices, "teams": self.work_group // team}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        team = self.rows * self.slices
+        team = self.rows * self.columns * self.slices
         return replace(self, work_group=work_group // team * team) if work_group >= team else None
 
 
@@ -175,7 +191,7 @@ class Multiply(_OfBlocks):
     wide : int
         Columns of a block of B.
     lanes : bool
-        Whether a team of work-items makes a row of blocks, one for each entry of a block; else one makes many rows.
+        Whether a work-group makes a row of blocks, in teams of a work-item for each entry of a block; else one makes many rows.
     """
 
     template = "bsr/multiply"
@@ -184,10 +200,12 @@ class Multiply(_OfBlocks):
     lanes: bool
 
     @classmethod
-    def legal(cls, device: Device, arithmetic: Arithmetic, rows: int, columns: int, wide: int) -> Multiply:
-        """Return the record for a device."""
-        team = rows * wide
-        group = 1 if device.is_cpu else max(min(64, device.max_work_group) // team, 1) * team
+    def legal(cls, device: Device, arithmetic: Arithmetic, rows: int, columns: int, wide: int, mean: float) -> Multiply:
+        """Return the record for rows of B of ``mean`` blocks."""
+        team, teams = rows * wide, 1
+        while teams < mean and 2 * teams * team <= min(_TEAMS, device.max_work_group):
+            teams *= 2
+        group = 1 if device.is_cpu else teams * team
         return cls(group, arithmetic, device.portability.at_most(1), rows, columns, wide, not device.is_cpu)
 
     @property
@@ -265,20 +283,23 @@ class Gather(_OfValues):
     ----------
     way : str
         "moved": each block is one of the source; "transposed": one of the source, transposed; "summed": the sum of several.
+    entries : bool
+        Whether a work-item takes entries of some blocks, not a row of one; not if they are summed.
     """
 
     template = "bsr/gather"
 
     way: str
+    entries: bool
 
     @property
     @override
     def name(self) -> str:
-        return f"{super().name}_{self.way}"
+        return f"{super().name}_{self.way}{'_entries' if self.entries else ''}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "way": self.way}
+        return {**super().arguments(), "way": self.way, "entries": self.entries, "at_once": AT_ONCE}
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from pyopencl import array as cl_array
 from clsparse_py._spgemm import spgemm
 from clsparse_py.arithmetic import Arithmetic, name_of
 from clsparse_py.bsr.conversion import flat
-from clsparse_py.bsr.kernels import Columns, Multiply, Product, ProductChunked
+from clsparse_py.bsr.kernels import MOST, Columns, Multiply, Product, ProductChunked
 from clsparse_py.by_host import or_by_host
 from clsparse_py.convert import with_index
 from clsparse_py.launch import Chain
@@ -112,14 +112,18 @@ def enqueue_product(
             )
             chain.launch(built, n, index(n), *parts, *operands, offset, y, y_offset)
         else:
-            built, taken = chain.build(Product.legal(device, arithmetic(), rows, columns, indices.size / max(n_rows, 1)))
-            teams = taken.work_group // (rows * taken.slices)
+            slices = Product.slices_of(rows, columns, indices.size / max(n_rows, 1))
+            built, taken = chain.build_once(
+                (Product, types, rows, columns, slices), lambda: Product.legal(device, arithmetic(), rows, columns, slices)
+            )
+            teams = taken.work_group // (rows * columns * slices)
             chain.launch(built, -(-n // teams), index(n), *operands, offset, y, y_offset)
     else:
         n_columns = 1 if x.ndim == 1 else x.shape[1]
         steps = [step // item for step in (*x.strides, item)[:2]]
-        wide = Columns.legal(device, arithmetic(), rows, columns, n_columns, adjacent=steps[1] == 1)
-        built, of_columns = chain.build(wide)
+        # Vectors have no more values.
+        kind = rows, columns, min(n_columns, MOST), steps[1] == 1
+        built, of_columns = chain.build_once((Columns, types, *kind), lambda: Columns.legal(device, arithmetic(), *kind))
         groups = n if parts else -(-n * n_columns // of_columns.work_group)
         chain.launch(built, groups, index(n), np.uint32(n_columns), *map(np.int64, steps), offset, *parts, *operands, y, y_offset)
     chain.finish(y)
@@ -143,11 +147,14 @@ def _enqueue_multiply(
     chain, index = Chain(queue, a, b, *arrays, writes=(c,)), arrays[0].dtype
     arithmetic = Arithmetic(name_of(a.dtype), name_of(b.dtype), name_of(index))
     parts = (_parts_of(structures[0], queue),) if chain.device.is_cpu else ()
-    built, taken = chain.build(Multiply.legal(chain.device, arithmetic, a.shape[1], a.shape[2], b.shape[2]))
-    n, team = (parts[0].size - 1, 1) if parts else (structures[0].shape[0], a.shape[1] * b.shape[2])
+    mean = structures[1].indices.size / max(structures[1].shape[0], 1)
+    built, _ = chain.build(Multiply.legal(chain.device, arithmetic, a.shape[1], a.shape[2], b.shape[2], mean))
     chain.fill(c, 0, c.size)
     operands = *arrays[:2], a, *arrays[2:4], b, *arrays[4:], c
-    chain.launch(built, -(-n * team // taken.work_group), index.type(n), *parts, *operands)
+    if parts:
+        chain.launch(built, parts[0].size - 1, index.type(parts[0].size - 1), *parts, *operands)
+    else:
+        chain.launch(built, structures[0].shape[0], *operands)
     chain.finish(c)
 
 

@@ -29,8 +29,8 @@ __all__ = ["AllSum", "Bound", "Layout", "Pass", "SharedPass", "Sweep", "Sweeps",
 AllSum: TypeAlias = Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]
 
 #: Work-items in a work-group, work-groups to a compute unit at most, and entries that a work-item has in flight, on GPUs:
-#: within a few per cent of the best of eight on an H200, by its clock and the wall's.
-_WORK_GROUP, _GROUPS_PER_UNIT, _UNROLL = 256, 4, 8
+#: of some twenty on an H200 the best for conjugate gradients, by 2 to 4 %.
+_WORK_GROUP, _GROUPS_PER_UNIT, _UNROLL = 512, 2, 4
 #: Words of 32 bits that the entries of a work-item in flight take at most.
 _REGISTERS = 32
 #: Work-groups, of one work-item, to a compute unit of a CPU device, and entries that a work-item has in flight there.
@@ -266,6 +266,8 @@ class Sweeps:
     Attributes
     ----------
     scalars, sums : pyopencl.array.Array
+    shared : bool
+        Whether ranks share vectors.
     begun : list of set
         The sums of each part that passes began, and that are not added up over all ranks yet.
     """
@@ -274,7 +276,7 @@ class Sweeps:
         self, chain: Chain, n: int, dtype: np.dtype[Any], layout: Layout, parts: int = 1, all_sum: AllSum | None = None
     ) -> None:
         self.chain, self.n, self.dtype, self.layout, self.parts = chain, n, dtype, layout, parts
-        self._all_sum = all_sum
+        self._all_sum, self.shared = all_sum, all_sum is not None
         self.begun: list[set[str]] = [set() for _ in range(parts)]
         device = chain.device
         self._device = device

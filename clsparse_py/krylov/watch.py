@@ -17,14 +17,20 @@ from clsparse_py.pool import side_queue
 __all__ = ["Iteration", "Watch", "iterate"]
 
 
+#: Iterations between two looks that the host did not have to wait for, at most: and one for so many so far.
+_MOST, _ITERATIONS = 8, 16
+
+
 class Watch:
-    """Scalars that a pass tells the host, which are read every few iterations, and waited for an iteration later.
+    """Scalars that a pass tells the host, which are read every few iterations, and waited for a look later.
+
+    If the host never waits, it is what takes the time: it looks less often then, but not if ranks have to look together.
 
     Parameters
     ----------
     sweeps : Sweeps
     every : int
-        How many iterations pass between two looks.
+        How many iterations pass between two looks at least.
 
     Attributes
     ----------
@@ -37,6 +43,7 @@ class Watch:
         # Between two kernels of a queue, a GPU takes some 30 us for a read. On CPU devices another queue takes longer.
         self._reading = self._queue if sweeps.chain.device.is_cpu else side_queue(self._queue)
         self._read: tuple[cl.Event, np.ndarray[Any, Any]] | None = None
+        self._next = self._step = every
         self.turn = 0
 
     def late(self, iterations: int, told: cl.Event) -> np.ndarray[Any, Any] | None:
@@ -44,15 +51,18 @@ class Watch:
 
         None if there was none, or if it is not yet time to look.
         """
-        if not iterations or iterations % self._every:
+        if iterations < self._next:
             return None
         before, self._read = self._read, self._enqueued(told)
         self.turn = 1 - self.turn
-        if before is None:
-            return None
-        event, host = before
-        event.wait()
-        return host
+        if before is not None:
+            event, host = before
+            is_late = event.command_execution_status == cl.command_execution_status.COMPLETE
+            most = self._every if self._sweeps.shared else max(min(_MOST, iterations // _ITERATIONS), self._every)
+            self._step = min(self._step + 1, most) if is_late else self._every
+            event.wait()
+        self._next = iterations + self._step
+        return None if before is None else host
 
     def now(self, told: cl.Event) -> np.ndarray[Any, Any]:
         """Return what was told by a command, which is waited for; nothing is being read from then on."""

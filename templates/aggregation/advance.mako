@@ -1,28 +1,37 @@
 <%doc>
-The set of `choose` for a symmetric graph, in steps that touch only nodes which are decided in them and nodes that wait for these.
-A node waits for one that comes before it within two edges and is undecided; once that is decided, it looks for another one, the
-last of them by number. `first`: all nodes look for one to wait for, and whether the graph is symmetric. `cover`: nodes that wait
-for none are in the set; nodes within two edges of them are not. `wait`: who waited for these looks again.
+The set of `choose` for a symmetric graph: only nodes are looked at that may be decided. A node waits for one that comes before
+it within two edges and is undecided; once that is decided, it looks for another one, the last of them by number. `first`: all
+nodes look for one to wait for, and whether the graph is symmetric. `step`: a work-group takes nodes that are to look. Those that
+find none are in the set, nodes within two edges of them are not, and who waited for these is to look in the next step.
+
+No work-group waits for another one. The list of who waits for a node is closed when that is decided: who comes late looks again.
+States that are not up to date do no harm: they change once, from 1, and a node is taken into the set only if all before it,
+within two edges, were seen to be 0.
 
 Source        own; a node that waits for one at a time is from Blelloch, Fineman and Shun, "Greedy sequential maximal independent
               set and matching are parallel on average"; the set is that of `choose`
-Index space   `first`: work-items that stride over the nodes; `cover`: a work-group for each node of the set, whose work-items
-              share the paths from it in teams of `lanes`; `wait`: such a team for each node that looks
-Inputs        a structure in canonical format; shift and rank: the order, as for `choose`; turn: 0 or 1, in turns
-Output        state; waiting: the first of those that wait for each node, and next: that of the same node after each; ready: who
-              waits for none, and todo: who is to look; counters: the lengths of ready and of todo, each for both turns, and
-              whether an edge lacks its mirror image
-Local memory  `cover`: listed + 2 numbers; `wait`: one for each team
+Index space   `first`: work-items that stride over the nodes; `step`: work-groups that stride over the nodes that look, whose
+              work-items share the neighbours of a node, and the paths from it, in teams of `lanes`
+Inputs        a structure in canonical format; shift and rank: the order, as for `choose`; turn: 0, 1, 2, in turns
+Output        state; waiting: the first of those that wait for each node, and next: that of the same node after each; lists:
+              three of n nodes, of which one has who is to look; counters: the lengths of these, and whether an edge lacks its
+              mirror image
+Local memory  `step`: 4 numbers and a word for each of `listed` nodes, `woken` numbers, and a few
 Result        exact; lists are in any order
 </%doc>
 #define NONE 0xffffffffu
+#define CLOSED 0xfffffffeu
 <%def name="look(better)">\
             const I near = indices[k], last = indptr[near + 1];
             if (near == node)
                 continue;
-            const uint of_near = rank[near >> shift];
-            if (state[near] == 1 && (of_near < own || (of_near == own && near < node)))
-                found = ${better("near")};
+            const uint of_near = rank[near >> shift], is_near = state[near];
+            if (is_near == 1 && (of_near < own || (of_near == own && near < node)))
+                found = ${better("(uint)near + 1")};
+% if phase == "step":
+            if (is_near == 2)
+                found = NONE;
+% endif
             // To the end of the row, and several at a time, so that no load waits for another.
             for (I m = indptr[near]; m < last; m += ${at_once}) {
 % for u in range(at_once):
@@ -33,63 +42,20 @@ Result        exact; lists are in any order
 % endfor
 % for u in range(at_once):
                 if (is_${u} == 1 && (rank_${u} < own || (rank_${u} == own && far_${u} < node)))
-                    found = ${better(f"far_{u}")};
+                    found = ${better(f"(uint)far_{u} + 1")};
+% if phase == "step":
+                if (is_${u} == 2)
+                    found = NONE;
+% endif
 % endfor
             }
 </%def>\
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
-% if phase == "cover":
-void ${name}(
-    const uint turn, global const I *restrict indptr, global const I *restrict indices, volatile global uint *restrict state,
-    global const uint *restrict waiting, global const uint *restrict next, global const I *restrict ready,
-    global I *restrict todo, volatile global uint *restrict counters)
-{
-    local uint n_listed, begin;
-    local I listed[${listed}];
-    const uint me = get_local_id(0), lane = me % ${lanes}, team = me / ${lanes}, n = counters[turn];
-    volatile global uint *counter = counters + 2 + turn;
-    if (get_global_id(0) == 0)
-        counters[1 - turn] = 0;
-    for (uint at = get_group_id(0); at < n; at += get_num_groups(0)) {
-        const I node = ready[at], stop = indptr[node + 1];
-        if (me == 0) {
-            atomic_xchg(state + node, 2u);
-            n_listed = 0;
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        for (I k = indptr[node] + team; k < stop; k += ${teams}) {
-            const I near = indices[k], first = indptr[near], last = indptr[near + 1];
-            // The first of the team takes the neighbour itself, too.
-            for (I m = first + (I)lane - ${lanes}; near != node && m < last; m += ${lanes}) {
-                if (m < first && lane != 0)
-                    continue;
-                const I other = m < first ? near : indices[m];
-                if (other == node || (other == near && m >= first) || atomic_cmpxchg(state + other, 1u, 0u) != 1)
-                    continue;
-                for (uint who = waiting[other]; who != NONE; who = next[who]) {
-                    const uint place = atomic_inc(&n_listed);
-                    if (place < ${listed})
-                        listed[place] = (I)who;
-                    else
-                        todo[atomic_inc(counter)] = (I)who;
-                }
-            }
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        const uint here = min(n_listed, ${listed}u);
-        if (me == 0 && here)
-            begin = atomic_add(counter, here);
-        barrier(CLK_LOCAL_MEM_FENCE);
-        for (uint place = me; place < here; place += ${work_group})
-            todo[begin + place] = listed[place];
-        barrier(CLK_LOCAL_MEM_FENCE);
-    }
-}
-% elif phase == "first":
+% if phase == "first":
 void ${name}(
     const ulong n, const ulong stride, const ulong step, const ulong span, const uint shift, global const uint *restrict rank,
     global const I *restrict indptr, global const I *restrict indices, global const uint *restrict state,
-    volatile global uint *restrict waiting, global uint *restrict next, global I *restrict ready,
+    volatile global uint *restrict waiting, global uint *restrict next, global I *restrict lists,
     volatile global uint *restrict counters)
 {
     const ulong begin = get_global_id(0) * stride, end = min(n, begin + span);
@@ -109,59 +75,122 @@ void ${name}(
             is_mirrored = low < last && indices[low] == node;
         }
         if (!is_mirrored)
-            atomic_or(counters + 4, 1u);
+            atomic_or(counters + 3, 1u);
         if (state[node] != 1)
             continue;
         const uint own = rank[node >> shift];
         uint found = 0;
         // All are undecided: one is soon found.
         for (I k = stop - 1; k >= first && !found; --k) {
-${look(lambda other: f"(uint){other} + 1")}\
+${look(lambda other: other)}\
         }
         if (found)
             next[node] = atomic_xchg(waiting + (found - 1), (uint)node);
         else
-            ready[atomic_inc(counters)] = node;
+            lists[atomic_inc(counters)] = node;
     }
 }
 % else:
 void ${name}(
-    const uint turn, const uint shift, global const uint *restrict rank, global const I *restrict indptr,
-    global const I *restrict indices, global const uint *restrict state, volatile global uint *restrict waiting,
-    global uint *restrict next, global I *restrict ready, global const I *restrict todo, volatile global uint *restrict counters)
+    const uint turn, const ulong n, const uint shift, global const uint *restrict rank, global const I *restrict indptr,
+    global const I *restrict indices, volatile global uint *states, volatile global uint *restrict waiting,
+    volatile global uint *restrict next, global I *lists, volatile global uint *restrict counters)
 {
-    local uint latest[${teams}];
-    const uint me = get_local_id(0), lane = me % ${lanes}, team = me / ${lanes}, end = counters[2 + turn];
-    volatile global uint *counter = counters + 1 - turn;
+    local I looks[${listed}], roots[${listed}], firsts[${listed}], stops[${listed}], woken[${woken}];
+    local uint latest[${listed}], n_roots, n_woken, begin;
+    const uint me = get_local_id(0), lane = me % ${lanes}, team = me / ${lanes};
+    const uint group = get_group_id(0), groups = get_num_groups(0);
+    const uint end = counters[turn], after = turn == 2 ? 0 : turn + 1;
+    global const I *todo = lists + turn * n;
+    global I *rest = lists + after * n;
+    global const uint *state = (global const uint *)states;
+    volatile global uint *counter = counters + after;
+    const uint n_mine = end > group ? (end - group - 1) / groups + 1 : 0, n_looks = min(n_mine, ${listed}u);
+    // Whose length was read by the launch before.
     if (get_global_id(0) == 0)
-        counters[3 - turn] = 0;
-    if (lane == 0)
-        latest[team] = 0;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (ulong begin = get_group_id(0) * ${teams}; begin < end; begin += get_num_groups(0) * ${teams}) {
-        const bool has_node = begin + team < end;
-        const I node = has_node ? todo[begin + team] : 0;
-        const bool looks = has_node && state[node] == 1;
-        if (looks) {
-            const I stop = indptr[node + 1];
-            const uint own = rank[node >> shift];
-            uint found = 0;
-            for (I k = indptr[node] + lane; k < stop; k += ${lanes}) {
-${look(lambda other: f"max(found, (uint){other} + 1)")}\
-            }
-            if (found)
-                atomic_max(latest + team, found);
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (looks && lane == 0) {
-            const uint found = latest[team];
-            latest[team] = 0;
-            if (found)
-                next[node] = atomic_xchg(waiting + (found - 1), (uint)node);
-            else
-                ready[atomic_inc(counter)] = node;
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
+        counters[3 - turn - after] = 0;
+    if (me == 0) {
+        n_roots = 0;
+        n_woken = 0;
     }
+    for (uint at = me; at < n_mine; at += ${work_group}) {
+        const I node = todo[group + (ulong)at * groups];
+        if (at < ${listed}) {
+            looks[at] = node;
+            latest[at] = 0;
+        } else
+            rest[atomic_inc(counter)] = node;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint at = team; at < n_looks; at += ${teams}) {
+        const I node = looks[at], first = indptr[node], stop = indptr[node + 1];
+        const uint own = rank[node >> shift];
+        uint found = state[node] == 1 ? 0 : NONE;
+        for (I k = first + lane; found != NONE && k < stop; k += ${lanes}) {
+${look(lambda other: f"max(found, {other})")}\
+        }
+        if (found)
+            atomic_max(latest + at, found);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+    for (uint at = me; at < n_looks; at += ${work_group}) {
+        const I node = looks[at];
+        const uint found = latest[at];
+        // Near a node of the set, by which it is decided.
+        if (found == NONE)
+            continue;
+        if (found == 0) {
+            const uint place = atomic_inc(&n_roots);
+            atomic_xchg(states + node, 2u);
+            roots[place] = node;
+            firsts[place] = indptr[node];
+            stops[place] = indptr[node + 1];
+            continue;
+        }
+        volatile global uint *list = waiting + (found - 1);
+        uint head = *list;
+        // In a list only once the list goes on behind it: what an atomic function returns has been done.
+        while (head != CLOSED && atomic_xchg(next + node, head) != CLOSED) {
+            const uint was = atomic_cmpxchg(list, head, (uint)node);
+            if (was == head)
+                break;
+            head = was;
+        }
+        if (head == CLOSED)
+            rest[atomic_inc(counter)] = node;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+    // The rows of the roots' neighbours one after another, so many at a time.
+    uint before = 0;
+    for (uint at = 0; at < n_roots; ++at) {
+        const I node = roots[at], stop = stops[at];
+        I k = firsts[at] + (I)((team + ${teams} - before % ${teams}) % ${teams});
+        before += (uint)(stop - firsts[at]);
+        for (; k < stop; k += ${teams}) {
+            const I near = indices[k], first = indptr[near], last = indptr[near + 1];
+            // The neighbour itself stands before the first of its row.
+            for (I m = first - 1 + (I)lane; near != node && m < last; m += ${lanes}) {
+                const I other = m < first ? near : indices[m];
+                if (other == node || (other == near && m >= first) || atomic_cmpxchg(states + other, 1u, 0u) != 1)
+                    continue;
+                uint who = atomic_xchg(waiting + other, CLOSED);
+                while (who != NONE) {
+                    const uint place = atomic_inc(&n_woken);
+                    if (place < ${woken})
+                        woken[place] = (I)who;
+                    else
+                        rest[atomic_inc(counter)] = (I)who;
+                    who = next[who];
+                }
+            }
+        }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const uint n_listed = min(n_woken, ${woken}u);
+    if (me == 0 && n_listed)
+        begin = atomic_add(counter, n_listed);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint at = me; at < n_listed; at += ${work_group})
+        rest[begin + at] = woken[at];
 }
 % endif

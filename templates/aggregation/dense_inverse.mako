@@ -3,17 +3,18 @@ The inverse of a Hermitian positive definite matrix, as a dense one: its lower t
 mirrored.
 
 Source        Goodnight, "A tutorial on the SWEEP operator"
-Index space   one work-item
+Index space   one work-group, on CPU devices of one work-item; rows are shared by teams of lanes
 Inputs        a structure in canonical format, of n rows; column: room for n entries
 Output        inverse: n x n, row by row; told: the least and the largest pivot, the largest entry of the matrix and of what it
               differs by from its conjugate transpose. The inverse counts if the least pivot is well above 0
-Local memory  none
+Local memory  none of one work-item; else a column of most numbers, and one for each work-item
 Result        deterministic
 </%doc>
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const ulong n, global const I *restrict indptr, global const I *restrict indices, global const T *restrict values,
     global T *restrict inverse, global T *restrict column, global R *restrict told)
+% if work_group == 1:
 {
     R least = INFINITY, most = 0, largest = 0, difference = 0;
     for (ulong at = 0; at < n * n; ++at)
@@ -61,3 +62,64 @@ void ${name}(
     told[2] = largest;
     told[3] = difference;
 }
+% else:
+{
+    local T of_k[${most}];
+    local R box[${work_group}];
+    const uint me = get_local_id(0), lane = me % ${lanes}, team = me / ${lanes};
+    R least = INFINITY, most = 0, largest = 0, difference = 0;
+    for (ulong at = me; at < n * n; at += ${work_group})
+        inverse[at] = ZERO;
+    barrier(CLK_GLOBAL_MEM_FENCE);
+    for (ulong row = team; row < n; row += ${teams})
+        for (I k = indptr[row] + lane; k < indptr[row + 1]; k += ${lanes})
+            inverse[row * n + indices[k]] = values[k];
+    barrier(CLK_GLOBAL_MEM_FENCE);
+    for (ulong row = team; row < n; row += ${teams})
+        for (ulong j = lane; j <= row; j += ${lanes}) {
+            largest = fmax(largest, magnitude(inverse[row * n + j]));
+            difference = fmax(difference, magnitude(inverse[row * n + j] - conjugate(inverse[j * n + row])));
+        }
+    for (uint k = 0; k < ${most}; ++k) {
+        barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
+        const R pivot = k < n ? real_part(inverse[k * n + k]) : 1;
+        if (k < n) {
+            // No number is less than the least one any more.
+            least = pivot > 0 ? fmin(least, pivot) : -INFINITY;
+            most = fmax(most, pivot);
+        }
+        const ulong end = k < n && least > 0 ? n : 0;
+        for (ulong row = me; row < end; row += ${work_group})
+            of_k[row] = row < k ? conjugate(inverse[k * n + row]) : inverse[row * n + k];
+        barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
+        for (ulong row = team; row < end; row += ${teams}) {
+            global T *of_row = inverse + row * n;
+            const T factor = of_k[row] * (1 / pivot);
+            for (ulong j = lane; j <= row; j += ${lanes}) {
+                const T swept = of_row[j] - times(factor, conjugate(of_k[j]));
+                of_row[j] = row == k ? j == k ? of_real(-1 / pivot) : conjugate(of_k[j]) * (1 / pivot) : j == k ? factor : swept;
+            }
+        }
+    }
+    // The sweeps leave the inverse with the other sign.
+    for (ulong row = team; row < n; row += ${teams})
+        for (ulong j = lane; j <= row; j += ${lanes}) {
+            const T entry = -inverse[row * n + j];
+            inverse[row * n + j] = entry;
+            inverse[j * n + row] = conjugate(entry);
+        }
+% for of, at in (("largest", 2), ("difference", 3)):
+    barrier(CLK_LOCAL_MEM_FENCE);
+    box[me] = ${of};
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint other = 1; me == 0 && other < ${work_group}; ++other)
+        ${of} = fmax(${of}, box[other]);
+    if (me == 0)
+        told[${at}] = ${of};
+% endfor
+    if (me == 0) {
+        told[0] = least;
+        told[1] = most;
+    }
+}
+% endif

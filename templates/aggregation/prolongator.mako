@@ -9,9 +9,64 @@ Index space   work-items that stride over the rows, or take adjacent ones: `spre
 Inputs        A in canonical format; inverse: that of its diagonal D, 0 for rows that are not smoothed; T: its parts, and whether
               each of its rows has an entry. `pack`: rows in their rooms. `pack`, `values`: the row pointers of P
 Output        `make`: columns that ascend, sums, and how many there are in each row; else P
-Local memory  none
+Local memory  `room` columns and sums for each work-item, which has its row there, if it has no more; none if that is 0
 Result        deterministic
 </%doc>
+<%
+    def names(here):
+        """Return a row's columns and sums by place, in local memory or not."""
+        place = f"_here[({{}}) * {work_group} + me]" if here else "[begin + {}]"
+        return [f"{each}{place}".format for each in ("columns", "sums")]
+%>\
+<%def name="row_of(here)">\
+<% col, sum = names(here) %>\
+% if phase == "values":
+        for (I k = 0; k < length; ++k) {
+% if here:
+            ${col("k")} = columns[begin + k];
+% endif
+            ${sum("k")} = ZERO;
+        }
+% endif
+        for (I k = first; k < stop; ++k) {
+            const I near = indices[k], at = whole ? near : t_pointers[near];
+            if (!whole && t_pointers[near + 1] == at)
+                continue;
+            const I column = t_columns[at];
+            const T term = times(of_real(near == (I)row) - times(scale, values[k]) * gain, t_values[at]);
+            // Neighbours are in one aggregate as a rule.
+            if (length == 0 || ${col("place")} != column) {
+                place = length;
+                while (place > 0 && ${col("place - 1")} >= column)
+                    --place;
+% if phase == "make":
+                if (place == length || ${col("place")} != column) {
+% if here:
+                    fits = length < ${room};
+                    if (!fits)
+                        break;
+% endif
+                    for (I after = length; after > place; --after) {
+                        ${col("after")} = ${col("after - 1")};
+                        ${sum("after")} = ${sum("after - 1")};
+                    }
+                    ${col("place")} = column;
+                    ${sum("place")} = ZERO;
+                    ++length;
+                }
+% endif
+            }
+            ${sum("place")} += term;
+        }
+% if here:
+        for (I k = 0; fits && k < length; ++k) {
+% if phase == "make":
+            columns[begin + k] = ${col("k")};
+% endif
+            sums[begin + k] = ${sum("k")};
+        }
+% endif
+</%def>\
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const ulong n, const ulong stride, const ulong step, const ulong span, global const I *restrict indptr,
@@ -28,6 +83,11 @@ void ${name}(
 % endif
 % endif
 {
+% if room and phase != "pack":
+    local I columns_here[${room * work_group}];
+    local T sums_here[${room * work_group}];
+    const uint me = get_local_id(0);
+% endif
     const ulong first_row = get_global_id(0) * stride, end = min(n, first_row + span);
 % if phase == "make" and adjacent:
     I room = indptr[min(first_row, n)];
@@ -54,34 +114,22 @@ void ${name}(
         I length = 0;
 % else:
         const I begin = pointers[row], length = pointers[row + 1] - begin;
-        for (I k = 0; k < length; ++k)
-            sums[begin + k] = ZERO;
 % endif
-        for (I k = first; k < stop; ++k) {
-            const I near = indices[k], at = whole ? near : t_pointers[near];
-            if (!whole && t_pointers[near + 1] == at)
-                continue;
-            const I column = t_columns[at];
-            const T term = times(of_real(near == (I)row) - times(scale, values[k]) * gain, t_values[at]);
-            // Neighbours are in one aggregate as a rule.
-            if (length == 0 || columns[begin + place] != column) {
-                place = length;
-                while (place > 0 && columns[begin + place - 1] >= column)
-                    --place;
-% if phase == "make":
-                if (place == length || columns[begin + place] != column) {
-                    for (I after = length; after > place; --after) {
-                        columns[begin + after] = columns[begin + after - 1];
-                        sums[begin + after] = sums[begin + after - 1];
-                    }
-                    columns[begin + place] = column;
-                    sums[begin + place] = ZERO;
-                    ++length;
-                }
-% endif
-            }
-            sums[begin + place] += term;
+% if room:
+        bool fits = ${"true" if phase == "make" else f"length <= {room}"};
+        if (fits) {
+${row_of(True)}\
         }
+        if (!fits) {
+            place = 0;
+% if phase == "make":
+            length = 0;
+% endif
+${row_of(False)}\
+        }
+% else:
+${row_of(False)}\
+% endif
 % if phase == "make":
         counts[row] = length;
 % if adjacent:

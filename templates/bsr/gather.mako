@@ -2,7 +2,8 @@
 Blocks that are those of a source in another order; or, by the `way`, these transposed, or sums of several of them.
 
 Source        own
-Index space   a work-item for each row of each new block
+Index space   a work-item for each row of each new block; or, if `entries`, a work-group to `at_once` new blocks, neighbours
+              having neighbouring entries
 Inputs        a new block has block_rows x block_columns; numbers: of the source's blocks; if they are summed, those from
               starts[k] to starts[k + 1] - 1 stand for block k
 Local memory  none
@@ -16,6 +17,15 @@ void ${name}(
 % endif
     global const V *restrict source, global V *restrict blocks)
 {
+% if entries:
+    const ulong first = get_group_id(0) * (ulong)${at_once};
+    const uint size = (uint)(block_rows * block_columns), end = (uint)min(n - first, (ulong)${at_once}) * size;
+    for (uint at = get_local_id(0); at < end; at += ${work_group}) {
+        const uint k = at / size, e = at - k * size, r = e / (uint)block_columns, c = e - r * (uint)block_columns;
+        global const V *restrict block = source + numbers[first + k] * (ulong)size;
+        blocks[first * size + at] = block[${"c * (uint)block_rows + r" if way == "transposed" else "e"}];
+    }
+% else:
     const ulong i = get_global_id(0);
     if (i >= n)
         return;
@@ -33,5 +43,6 @@ void ${name}(
     global const V *restrict block = source + numbers[k] * size;
     for (I c = 0; c < block_columns; ++c)
         target[c] = block[${"c * block_rows + r" if way == "transposed" else "r * block_columns + c"}];
+% endif
 % endif
 }

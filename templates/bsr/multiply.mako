@@ -4,8 +4,8 @@ product of two blocks is added to C's block of its column, which is found by bis
 blocks are computed with as `vectors` of the type `value`.
 
 Source        own
-Index space   a work-item to a block row of C, or, if `lanes`, one for each entry of a block: entries of a block row are made by
-              the same one
+Index space   a work-item to chunks of block rows of C; or, if `lanes`, a work-group to each block row: teams of a work-item for
+              each entry of a block take the blocks of a row of B, whose products stand in different blocks of C
 Inputs        B's and C's block rows sorted, without duplicates; C's values zeros
 Local memory  none
 Result        deterministic: products are added in the order of A's and B's blocks
@@ -27,9 +27,7 @@ UNALIGNED(${value}, ${width})
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
-% if lanes:
-    const I n_rows,
-% else:
+% if not lanes:
     const I n_parts, global const I *restrict part_row,
 % endif
     global const I *restrict a_indptr, global const I *restrict a_indices, global const A_VALUE *restrict a_data,
@@ -38,9 +36,7 @@ void ${name}(
 {
 % if lanes:
     const uint me = get_local_id(0), team = me / ${entries}, lane = me - team * ${entries}, r = lane / ${wide}, c = lane - r * ${wide};
-    const ulong row = get_group_id(0) * ${teams} + team;
-    if (row >= n_rows)
-        return;
+    const ulong row = get_group_id(0);
 % else:
     const ulong part = get_global_id(0);
     if (part >= n_parts)
@@ -62,7 +58,7 @@ void ${name}(
 % endfor
 % endif
         I place = begin;
-        for (I q = b_indptr[of_a]; q < b_end; ++q, ++place) {
+        for (I q = b_indptr[of_a]${" + team" if lanes else ""}; q < b_end; ${f"q += {teams}" if lanes else "++q"}, ++place) {
             const I column = b_indices[q];
             if (c_indices[place] != column)
                 place = first_from(c_indices, place + 1, end, column);
@@ -99,6 +95,10 @@ void ${name}(
 % endfor
 % endif
         }
+% if lanes:
+        // The next block's products are added to what these left.
+        barrier(CLK_GLOBAL_MEM_FENCE);
+% endif
     }
 % if not lanes:
     }

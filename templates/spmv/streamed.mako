@@ -11,7 +11,10 @@ Local memory  work_group * items * (sizeof(A_VALUE) + sizeof(I), or 2 for narrow
               exceeds the lane width
 Result        deterministic: a row is always summed in the same order, whether columns are narrow or not
 </%doc>
-<% capacity = work_group * items %>
+<%
+    capacity = work_group * items
+    ahead = 4  # entries of a row that a work-item asks x for together
+%>
 #define MAX_LANES ${lanes}
 #include "lanes_t.cl"
 #include "spmv.cl"
@@ -59,19 +62,17 @@ ${stage("if (me + {} < count)")}
     // The same number of rounds for every lane, as the exchange may have barriers.
     for (uint i = 0; i < n_rounds; ++i) {
         T sum = ZERO;
-        uint k = from + lane;
-% if unroll > 1:
-        for (; k + ${(unroll - 1) * lanes} < to; k += ${unroll * lanes}) {
-% for u in range(unroll):
-            const T x_${u} = LOAD_X(x + places[k + ${u * lanes}]);
+        for (uint k = from + lane; k < to; k += ${ahead * lanes}) {
+% for u in range(ahead):
+            T x_${u} = ZERO;
+            if (k + ${u * lanes} < to)
+                x_${u} = LOAD_X(x + places[k + ${u * lanes}]);
 % endfor
-% for u in range(unroll):
-            sum = ADD(sum, MULTIPLY(from_a(values[k + ${u * lanes}]), x_${u}));
+% for u in range(ahead):
+            if (k + ${u * lanes} < to)
+                sum = ADD(sum, MULTIPLY(from_a(values[k + ${u * lanes}]), x_${u}));
 % endfor
         }
-% endif
-        for (; k < to; k += ${lanes})
-            sum = ADD(sum, MULTIPLY(from_a(values[k]), LOAD_X(x + places[k])));
         sum = lanes_reduce(box, sum, ${lanes});
         if (row < row_end && lane == 0)
             update(SCALE_ARGUMENTS y + row, sum);
