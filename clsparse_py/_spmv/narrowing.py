@@ -63,7 +63,7 @@ class Narrowing:
         rest = max(of.features.longest - 1, 0)
         if record.lanes != self._record.lanes or 2 * rest >= record.capacity:  # the driver allowed fewer work-items
             return
-        n_parts, (rows, entries, _) = of.cut(record.capacity - rest, 0, rest)
+        n_parts, (rows, entries, cuts) = of.cut(record.capacity - rest, 0, rest)
         chain = Chain(queue, of.indices, entries)
         kernel, _ = chain.build(Narrow(min(256, of.device.max_work_group), of.indices.dtype.name))
         columns = allocated(queue, "columns in 16 bits", of.features.nnz, np.dtype(np.uint16))
@@ -76,7 +76,7 @@ class Narrowing:
         parts = rows, entries, of.indptr, columns, lowest
         own = tuple(each.base_data for each in parts)
         launch = Launch(built, own, n_parts * record.work_group, record.work_group, record.name)
-        self._executable = Executable([launch], [of.indptr, of.indices, *parts])
+        self._executable = Executable([launch], [of.indptr, of.indices, *parts, cuts, too_wide])
 
     def at_once(self) -> Executable | None:
         """Make the columns, and return as `executable` does. Waits."""

@@ -17,19 +17,18 @@ void ${name}(
     const uint me = get_local_id(0);
     const ulong part = get_group_id(0);
     const ulong begin = part_entry[part], end = part_entry[part + 1];
-    I low = 0, high = 0;
-    if (begin < end)
-        low = high = indices[begin];
+    I low = begin < end ? indices[begin] : 0, high = low;
     for (ulong k = begin + me; k < end; k += ${work_group}) {
-        low = min(low, indices[k]);
-        high = max(high, indices[k]);
+        const I column = indices[k];
+        low = column < low ? column : low;
+        high = column > high ? column : high;
     }
     lows[me] = low;
     highs[me] = high;
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint i = 0; i < ${work_group}; ++i) {
-        low = min(low, lows[i]);
-        high = max(high, highs[i]);
+        low = lows[i] < low ? lows[i] : low;
+        high = highs[i] > high ? highs[i] : high;
     }
     for (ulong k = begin + me; k < end; k += ${work_group})
         columns[k] = (ushort)(indices[k] - low);
