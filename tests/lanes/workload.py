@@ -407,10 +407,11 @@ def main() -> None:
         *product_cases(axes),
         *plan_cases(axes),
         *structure_cases(axes),
-        *streamed_cases(axes),
         *spmm_cases(axes),
         *view_cases(axes),
     ]
+    # Oclgrind 21.10 takes memory that one kernel wrote and another reads for unwritten, if buffers were let go before.
+    cases += [] if simulated else streamed_cases(axes)
     cases += primitive_cases(axes.dtypes, axes.work_groups)
     cases += radix_cases(axes.dtypes, simulated=simulated)
     cases += segment_cases(axes.dtypes, axes.work_groups)
