@@ -38,6 +38,7 @@ class Line:
 
 LINES = (
     Line("cuSPARSE", "A @ x, H100", "h100.json", "spmv", "cusparse/best"),
+    Line("cuSPARSE", "A @ x, H200, also SpMVOp", "h200-spmvop.json", "spmv", "cusparse/best"),
     Line("cuSPARSE", "transpose(A), H200", "h200-sptrans.json", "sptrans", "cusparse/csr2csc"),
     Line("cuSPARSE", "A @ A, H200", "h200-spgemm.json", "spgemm", "cusparse/spgemm"),
     Line("cuSPARSE", "A @ P, Pᵀ @ AP, H100", "h100-amg.json", "amg", "cusparse/spgemm"),
@@ -56,6 +57,8 @@ LINES = (
     Line("PyAMG", "multigrid, solution, CPU", "cpu-epyc-intel-multigrid.json", "multigrid_solve", "pyamg"),
     Line("AMGCL", "multigrid, set-up, CPU", "cpu-epyc-intel-multigrid.json", "multigrid_setup", "amgcl"),
     Line("AMGCL", "multigrid, solution, CPU", "cpu-epyc-intel-multigrid.json", "multigrid_solve", "amgcl"),
+    Line("AMGCL", "multigrid, set-up, H200", "h200-multigrid.json", "multigrid_setup", "amgcl"),
+    Line("AMGCL", "multigrid, solution, H200", "h200-multigrid.json", "multigrid_solve", "amgcl"),
     Line("SciPy", "A @ x, CPU", "cpu-intel.json", "spmv", "scipy"),
     Line("SciPy", "transpose(A), CPU", "cpu-intel-sptrans.json", "sptrans", "scipy"),
     Line("SciPy", "A @ A, CPU", "cpu-spgemm.json", "spgemm", "scipy"),
