@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import logging
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -18,6 +18,8 @@ from clsparse_py.launch import Chain
 from clsparse_py.memory import allocated
 
 __all__ = ["Narrowing"]
+
+_log = logging.getLogger(__name__)
 
 #: Columns are made behind this product. To make them takes the device as long as one product, which some ten repay, but to load
 #: their kernels, once a process, takes the host milliseconds.
@@ -52,8 +54,10 @@ class Narrowing:
 
     def _try(self) -> None:
         """Do as `_make`, if kernels build and memory suffices."""
-        with contextlib.suppress(BuildError, MemoryError):
+        try:
             self._make()
+        except (BuildError, MemoryError) as error:
+            _log.info("columns are not made narrow, A's own are taken: %s", error)
 
     def _make(self) -> None:
         """Enqueue the columns, and the read of whether they fit."""
