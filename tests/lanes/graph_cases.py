@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import scipy.sparse
@@ -13,7 +15,7 @@ from scipy.sparse import csgraph
 from spgemm_cases import operand, random_rows
 from values import INDEX_TYPES, numbers, same
 
-from clsparse_py import csr_array, graph, sddmm
+from clsparse_py import csr_array, describe, graph, sddmm
 
 Case = partial[None]
 
@@ -40,8 +42,19 @@ def searched(index: type[Any]) -> None:
     assert abs(graph.pagerank(A).sum() - 1) < 1e-5
 
 
-def sampled(dtype: np.dtype[Any], index: type[Any], k: int, places: scipy.sparse.csr_array = PLACES) -> None:
+def sampled(dtype: np.dtype[Any], index: type[Any], k: int) -> None:
     """Make a product of dense matrices at some places."""
+    sampled_at(PLACES, dtype, index, k)
+
+
+def sampled_by_teams(index: type[Any], places: scipy.sparse.csr_array) -> None:
+    """Do as `sampled`, by the kernel of GPUs that knows how many values a row has."""
+    with patch("clsparse_py.launch.describe", lambda device: replace(describe(device), type="gpu")):
+        sampled_at(places, np.dtype(np.float32), index, 12)
+
+
+def sampled_at(places: scipy.sparse.csr_array, dtype: np.dtype[Any], index: type[Any], k: int) -> None:
+    """Make a product of dense matrices at given places."""
     n = places.shape[0]
     X, Y = numbers((n, k), dtype), numbers((40, k), dtype)
     rows = np.repeat(np.arange(n), np.diff(places.indptr))
@@ -57,4 +70,4 @@ def graph_cases(dtypes: tuple[np.dtype[Any], ...]) -> Iterator[Case]:
     for i, dtype in enumerate(dtypes):
         yield partial(sampled, dtype, INDEX_TYPES[i % 2], (3, 16, 37)[i % 3])
     for index, places in zip(INDEX_TYPES, (PLACES, ALIKE), strict=True):
-        yield partial(sampled, np.dtype(np.float32), index, 12, places)
+        yield partial(sampled_by_teams, index, places)
