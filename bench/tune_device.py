@@ -64,6 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             device,
             console,
             operations=parsed.operations,
+            questions=parsed.questions,
             dtypes=parsed.dtypes,
             minutes=parsed.budget,
             corpus=parsed.corpus,

@@ -448,6 +448,7 @@ def _names(text: str) -> tuple[str, ...]:
 def add_tune_options(command: argparse.ArgumentParser) -> None:
     """Add the options of ``clsparse tune`` but for the device."""
     command.add_argument("--operations", type=_names, default=(), metavar="A,B", help="tune only these, such as spmv,spgemm")
+    command.add_argument("--questions", type=_names, default=(), metavar="A,B", help="ask only these, such as single,strategy")
     command.add_argument("--dtypes", type=_names, default=(), metavar="A,B", help="tune only for these, such as float64")
     command.add_argument("--budget", type=_minutes, metavar="MINUTES", help="that measuring may take (8.5, on a CPU 18)")
     command.add_argument("--corpus", type=Path, metavar="DIR", help="measure with the matrices in this folder, too")

@@ -50,6 +50,7 @@ _METHODS = {
         ("dense-span {} reg-hash large-hash long-rows", (0,)),
         ("{} reg-hash large-hash long-rows", (0,)),
         ("reg-sort dense-span {} esc-local", (0, 256)),
+        ("reg-sort dense-span {} hash esc-local", (0,)),
         ("reg-sort {} esc-local", (0,)),
         ("esc-local", (0,)),
     ),
@@ -106,7 +107,7 @@ CANDIDATES: dict[str, tuple[float, ...]] = {
 }
 #: What may make a bin instead of what the strategy gives.
 _CHOICES = {
-    True: (GIVEN, LAST, "reg-merge:together", "reg-hash", "large-hash", "dense-windows", "esc-local", "esc"),
+    True: (GIVEN, LAST, "reg-merge:together", "hash", "reg-hash", "large-hash", "dense-windows", "esc-local", "esc"),
     False: (GIVEN, LAST, "reg-merge:together", "hash", "dense", "dense-windows", "esc"),
 }
 #: Bins of a product that are measured, and the share of the work that each has to have.

@@ -27,11 +27,19 @@ _SINGLE = {
     False: (
         *("serial/128/2", "serial/256/2", "serial/512/4", "subvector2/128/1", "subvector2/128/2", "subvector2/256/4"),
         *(f"subvector{width}/128/{unroll}" for width in (4, 8, 16, 32) for unroll in (2, 4)),
-        *("subvector16/256/1", "subvector32/256/2", "subvector64/256/2", "subvector128/256/2", "vector/128/2", "vector/256/4"),
+        *(
+            "subvector8/256/1",
+            "subvector16/256/1",
+            "subvector32/256/2",
+            "subvector64/256/2",
+            "subvector128/256/2",
+            "vector/128/2",
+            "vector/256/4",
+        ),
         *("adaptive/64/8", "adaptive/128/4", "adaptive/128/5", "adaptive/128/6", "adaptive/128/8", "adaptive/256/3"),
-        *("adaptive/256/4", "adaptive/512/2"),
+        *("adaptive/256/4", "adaptive/512/2", "adaptive/1024/3", "adaptive/1024/4"),
         *(f"nonzero_split/{shape}" for shape in ("128/4", "256/2", "256/4", "512/2", "1024/2")),
-        *("narrow/128/6", "narrow/128/8", "narrow/256/6", "merge/128/7", "merge/256/5", "vector_long/256/4"),
+        *("narrow/128/5", "narrow/128/6", "narrow/128/8", "narrow/256/6", "merge/128/7", "merge/256/5", "vector_long/256/4"),
     ),
     True: (
         *(f"chunked/1/{chunks}" for chunks in (32, 4, 8, 16, 64, 128)),
@@ -42,7 +50,10 @@ _SINGLE = {
 #: Kernels for the rows of a bin. Those of one work-group and unrolling share a launch, so there is one shape, but of cut rows.
 _BIN = {
     False: ("serial/256/2", *(f"subvector{1 << k}/256/2" for k in range(1, 8)), "vector/256/2", "vector_long/256/4"),
-    True: ("serial/256/2", "subvector4/256/2", "subvector16/256/2", "vector/256/2", "vector_long/256/4"),
+    True: (
+        *("serial/256/2", "subvector4/256/2", "subvector16/256/2", "subvector64/256/2", "vector/256/2"),
+        "vector_long/256/4",
+    ),
 }
 #: The granularities at which classes of bins are measured.
 _MEASURED = "fine", "coarse-100"

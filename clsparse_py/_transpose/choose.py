@@ -14,7 +14,9 @@ __all__ = ["STRATEGIES", "Strategy", "features_of", "parse"]
 #: the longest row of the transposed before `atomics` moves anything.
 STRATEGIES = (
     "gather:900 binned",
+    "gather:1024 binned",
     "gather:0 binned",
+    "gather:100 binned",
     "gather:500 binned",
     "gather:0 atomics:256 binned",
     "gather:900 atomics:256 binned",

@@ -48,7 +48,17 @@ from clsparse_py.tuning import profiles
 if TYPE_CHECKING:
     from clsparse_py.annotations import Values
 
-__all__ = ["Explanation", "Permutation", "TransposePlan", "Verdict", "attempt", "permutation", "run", "transposed"]
+__all__ = [
+    "Explanation",
+    "Permutation",
+    "TransposePlan",
+    "Verdict",
+    "attempt",
+    "permutation",
+    "run",
+    "sorted_unasked",
+    "transposed",
+]
 
 _WHY_NOT = {
     "gather": "takes symmetric patterns, whose mirror images it has to search",
@@ -261,7 +271,7 @@ def _structure(A: Matrix, indptr: cl_array.Array, indices: cl_array.Array) -> St
 
 def transposed(A: MatrixT, method: str) -> MatrixT:
     """Return the transposed matrix, with no permutation kept."""
-    made = transposed_at_once(A, A.data) or _sorted_unasked(A) if method == "auto" else None
+    made = transposed_at_once(A, A.data) or sorted_unasked(A) if method == "auto" else None
     if made is not None:
         return A.assembled(_structure(A, made.indptr, made.indices), made.moved)
     data = empty(A, "values", A.nnz, A.data.dtype)
@@ -269,10 +279,16 @@ def transposed(A: MatrixT, method: str) -> MatrixT:
     return A.assembled(_structure(A, pattern.indptr, pattern.indices), data)
 
 
-def _sorted_unasked(A: Matrix) -> Made | None:
+def sorted_unasked(A: Matrix, strategy: Strategy | None = None) -> Made | None:
     """Return what `run` makes of a structure that was not transposed before, in half of the host's time.
 
     None where it is not by a sort alone: on CPU devices, where the strategy tries other methods first, or a kernel is refused.
+
+    Parameters
+    ----------
+    A : Matrix
+    strategy : Strategy, optional
+        In place of the one of the device's profile.
     """
     structure, data = A.structure, A.data
     indptr, indices = structure.indptr, structure.indices
@@ -283,8 +299,8 @@ def _sorted_unasked(A: Matrix) -> Made | None:
     if chain.device.is_cpu:
         return None
     index, of_values = indices.dtype, data.dtype
-    kind = _sorted_unasked, profiles.forgotten, structure.shape, n, index, of_values
-    commands = chain.worked_out(kind, lambda: _commands(chain, A))
+    kind = sorted_unasked, profiles.forgotten, structure.shape, n, index, of_values, strategy
+    commands = chain.worked_out(kind, lambda: _commands(chain, A, strategy))
     if not commands:
         return None
     made = Made(*arrays_of(A, (structure.shape[1] + 1, index), (n, index), (n, of_values)))
@@ -294,10 +310,11 @@ def _sorted_unasked(A: Matrix) -> Made | None:
     return made
 
 
-def _commands(chain: Chain, A: Matrix) -> tuple[Lowered, ...]:
-    """Return the commands of `_sorted_unasked`; none where it is not to be taken."""
-    features = features_of(A, A.dtype.itemsize)
-    strategy = profiles.decide(chain.device, "transpose", "any", "method", features, parse).value
+def _commands(chain: Chain, A: Matrix, strategy: Strategy | None) -> tuple[Lowered, ...]:
+    """Return the commands of `sorted_unasked`; none where it is not to be taken."""
+    if strategy is None:
+        features = features_of(A, A.dtype.itemsize)
+        strategy = profiles.decide(chain.device, "transpose", "any", "method", features, parse).value
     if strategy.limits or refusals.avoided(chain.device, _about(A, A.data)):
         return ()
     try:

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pyopencl as cl
-from pyopencl import array as cl_array
 from typing_extensions import override
 
+from clsparse_py._transpose.at_once import Made, transposed_at_once
 from clsparse_py._transpose.choose import STRATEGIES, Strategy, features_of, parse
-from clsparse_py._transpose.methods import Pattern, empty
-from clsparse_py._transpose.plan import attempt
+from clsparse_py._transpose.methods import empty
+from clsparse_py._transpose.plan import attempt, sorted_unasked
 from clsparse_py.csr import csr_array
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain
@@ -36,15 +36,15 @@ class TransposeProblem:
     host : scipy.sparse.csr_array
     A : csr_array
         The same on the device.
-    found : tuple of (Pattern, pyopencl.array.Array), optional
-        The structure and the values that the last run made.
+    found : Made, optional
+        What the last run made.
     """
 
     name: str
     queue: cl.CommandQueue
     host: Any
     A: csr_array
-    found: tuple[Pattern, cl_array.Array] | None = None
+    found: Made | None = None
 
     @functools.cached_property
     def wanted(self) -> Any:
@@ -60,7 +60,10 @@ class SpTransTunable(Tunable[TransposeProblem]):
     waits = True
     parameters = (
         Parameter(
-            "gather", ("never", 0, 500, 900), 0, "sampled entries of 1024 that it has to find at the first place it looks at"
+            "gather",
+            ("never", 0, 100, 500, 900, 1024),
+            0,
+            "sampled entries of 1024 that it has to find at the first place it looks at",
         ),
         Parameter("atomics", ("never", 256, 4096), "never", "entries that a row of the transposed may have, at most"),
     )
@@ -84,11 +87,14 @@ class SpTransTunable(Tunable[TransposeProblem]):
         MemoryError
             The device has no room for it.
         ValueError
-            There is nothing to move.
+            There is nothing to move, or so little that no method is chosen.
         """
         if not matrix.nnz:
             raise ValueError(f"{name}: has no entries")
-        return TransposeProblem(name, queue, matrix, csr_array(matrix, queue=queue))
+        A = csr_array(matrix, queue=queue)
+        if transposed_at_once(A, A.data) is not None:
+            raise ValueError(f"{name}: is so small that one launch transposes it, whatever is chosen")
+        return TransposeProblem(name, queue, matrix, A)
 
     @override
     def configurations(self, device: Device, dtype: str, question: str) -> tuple[str, ...]:
@@ -113,18 +119,22 @@ class SpTransTunable(Tunable[TransposeProblem]):
 
     @override
     def prepare(self, problem: TransposeProblem, question: str, label: str) -> Callable[[], list[cl.Event]]:
-        """Return a function that transposes the matrix by a strategy. Its first call builds kernels."""
+        """Return a function that transposes the matrix by a strategy, as a plain call does. Its first call builds kernels."""
         A, strategy = problem.A, parse(label)
-        moved = empty(A, "values", A.nnz, A.data.dtype)
 
         def transpose() -> list[cl.Event]:
-            chain = Chain(problem.queue, A.data, A.indices, A.indptr)
+            problem.found = None  # its memory is free for the next
             # Of a structure that was not transposed before: nothing that the last run found out is known.
             fresh = Matrix.assembled(A.structure.copied(A.queue, A.indices, A.indptr), A.data)
-            pattern, *_ = attempt(chain, fresh, A.data, moved, strategy, {})
-            chain.finish(moved)
-            problem.found = pattern, moved
-            return chain.events
+            made = sorted_unasked(fresh, strategy)
+            if made is None:
+                moved = empty(A, "values", A.nnz, A.data.dtype)
+                chain = Chain(problem.queue, A.data, A.indices, A.indptr)
+                pattern, _ = attempt(chain, fresh, A.data, moved, strategy, {})
+                chain.finish(moved)
+                made = Made(pattern.indptr, pattern.indices, moved)
+            problem.found = made
+            return list(made.moved.events)
 
         transpose()
         return transpose
@@ -140,6 +150,6 @@ class SpTransTunable(Tunable[TransposeProblem]):
         if problem.found is None:
             return False
         problem.queue.finish()
-        (pattern, moved), wanted = problem.found, problem.wanted
-        pairs = ((pattern.indptr, wanted.indptr), (pattern.indices, wanted.indices), (moved, wanted.data))
+        made, wanted = problem.found, problem.wanted
+        pairs = ((made.indptr, wanted.indptr), (made.indices, wanted.indices), (made.moved, wanted.data))
         return all(np.array_equal(found.get(), expected) for found, expected in pairs)

@@ -219,7 +219,7 @@ def profile_of(
     outcomes : mapping
         Of `train`.
     base : mapping or None
-        The profile that it replaces: operations that were not tuned now are taken from there.
+        The profile that it replaces: answers to questions that were not asked now are taken from there.
     head : mapping
         Its name, and what made it, see `made_by`.
     """
@@ -238,11 +238,15 @@ def profile_of(
             told = features_of(answer.tree) | features_of(answer.trained) | set(_TOLD)
             evidence += _evidence([each for each in outcome.observations if each.question == question], told)
     if base is not None:
-        kept = {operation: trees for operation, trees in base.get("operations", {}).items() if operation not in operations}
-        evidence += [each for each in base.get("evidence", []) if each["operation"] in kept]
-        scores |= {operation: each for operation, each in base.get("scores", {}).items() if operation in kept}
-        thresholds |= {operation: each for operation, each in base.get("thresholds", {}).items() if operation in kept}
-        operations |= kept
+        asked = {(*key, question) for key, outcome in outcomes.items() for question in outcome.answers}
+        evidence += [
+            each for each in base.get("evidence", []) if tuple(map(each.get, ("operation", "dtype", "question"))) not in asked
+        ]
+        for part, of_base in ((operations, "operations"), (thresholds, "thresholds"), (scores, "scores")):
+            for operation, by_dtype in base.get(of_base, {}).items():
+                for dtype, answers in by_dtype.items():
+                    of_dtype = part.setdefault(operation, {}).setdefault(dtype, {})
+                    of_dtype.update({name: each for name, each in answers.items() if name not in of_dtype})
     return {
         "schema": profiles.SCHEMA,
         "name": head["name"],

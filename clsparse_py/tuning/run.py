@@ -41,6 +41,7 @@ def tune(
     console: Console,
     *,
     operations: Sequence[str] = (),
+    questions: Sequence[str] = (),
     dtypes: Sequence[str] = (),
     minutes: float | None = None,
     corpus: Path | None = None,
@@ -61,7 +62,7 @@ def tune(
     device : pyopencl.Device
     console : rich.console.Console
         Takes what there is to say.
-    operations, dtypes : sequence of str
+    operations, questions, dtypes : sequence of str
         What to tune; all where it is empty.
     minutes : float, optional
         That measuring may take.
@@ -87,7 +88,7 @@ def tune(
     Raises
     ------
     ValueError
-        An unknown operation or dtype, a folder without matrices, or a budget that is no time.
+        An unknown operation, question or dtype, a folder without matrices, or a budget that is no time.
     """
     chosen = _chosen(operations)
     _require(["sklearn"] + (["matplotlib"] if report is not None else []))
@@ -95,6 +96,9 @@ def tune(
     seconds = default_budget(described) if minutes is None else minutes * 60
     if not seconds > 0:
         raise ValueError(f"budget: must be positive, is {minutes} minutes")
+    unknown = [each for each in questions if not any(each in tunable.questions for tunable in chosen.values())]
+    if unknown:
+        raise ValueError(f"questions: {', '.join(unknown)} is not what any of {', '.join(chosen)} asks")
     unknown = [each for each in dtypes if not any(each in tunable.dtypes(described) for tunable in chosen.values())]
     if unknown:
         raise ValueError(f"dtypes: {', '.join(unknown)} is not what any of {', '.join(chosen)} is tuned for on this device")
@@ -103,8 +107,9 @@ def tune(
     if report is not None and report.exists() and not report.is_dir():
         raise ValueError(f"report: {report} is no folder")
     more = (*held_out, *(from_folder(corpus) if corpus is not None else ()))
-    options = Options(seconds, tuple(dtypes), more, exhaustive, largest)
-    words = [("--operations", ",".join(operations)), ("--dtypes", ",".join(dtypes)), ("--corpus", corpus.name if corpus else "")]
+    options = Options(seconds, tuple(dtypes), more, exhaustive, largest, tuple(questions))
+    words = [("--operations", ",".join(operations)), ("--questions", ",".join(questions)), ("--dtypes", ",".join(dtypes))]
+    words += [("--corpus", corpus.name if corpus else "")]
     words += [("--budget", f"{minutes:g}" if minutes is not None else ""), ("--largest", str(largest or ""))]
     said = " ".join([command, *(f"{name} {value}" for name, value in words if value), *(["--exhaustive"] if exhaustive else [])])
     path = path_for(described)

@@ -52,6 +52,8 @@ class Options:
         Whether to measure all that could win, not the promising alone.
     largest : int or None
         Most nonzeros of a generated matrix; what device and operations allow where it is None.
+    questions : tuple of str
+        Only these of each operation; all where it is empty.
     """
 
     seconds: float
@@ -59,6 +61,7 @@ class Options:
     more: tuple[Case, ...] = ()
     exhaustive: bool = False
     largest: int | None = None
+    questions: tuple[str, ...] = ()
 
 
 class Observer(Protocol):
@@ -82,6 +85,7 @@ class _Course:
     ----------
     tunable : Tunable
     dtypes : tuple of str
+    questions : tuple of str
     cases : iterator of Case
         Those not yet done.
     spent : float
@@ -92,6 +96,7 @@ class _Course:
 
     tunable: Tunable[Any]
     dtypes: tuple[str, ...]
+    questions: tuple[str, ...]
     cases: Iterator[Case]
     spent: float = 0.0
     costs: dict[int, float] = field(default_factory=dict)
@@ -99,7 +104,7 @@ class _Course:
     @property
     def behind(self) -> float:
         """The time that the operation had, relative to what it should get; the one with the least is next."""
-        return self.spent / (len(self.dtypes) * (1 + len(self.tunable.questions)))
+        return self.spent / (len(self.dtypes) * (1 + len(self.questions)))
 
     def dtypes_for(self, case: Case) -> tuple[str, ...]:
         """Return the dtypes to measure a matrix with."""
@@ -177,7 +182,8 @@ class Session:
             The device does not answer any more. Measurements are kept.
         """
         self._deadline = time.monotonic() + self.options.seconds
-        courses = [course for tunable in self._tunables.values() if (course := self._course(tunable)).dtypes]
+        courses = [self._course(tunable) for tunable in self._tunables.values()]
+        courses = [course for course in courses if course.dtypes and course.questions]
         matrices = _Matrices(self.device)
         coming = self._next(courses)
         done = 0
@@ -219,7 +225,8 @@ class Session:
     def _course(self, tunable: Tunable[Any]) -> _Course:
         dtypes = tuple(each for each in tunable.dtypes(self.device) if each in ("any", *(self.options.dtypes or (each,))))
         largest = min(tunable.largest(self.device), self.options.largest or tunable.largest(self.device))
-        course = _Course(tunable, dtypes, iter(()))
+        questions = tuple(each for each in tunable.questions if each in (self.options.questions or (each,)))
+        course = _Course(tunable, dtypes, questions, iter(()))
         course.cases = (
             case
             for case in cases(self.device, self.options.more, largest)
@@ -254,22 +261,24 @@ class Session:
             values = dtype if dtype != "any" else self._any_dtype(case)
             try:
                 problem = tunable.problem(self.queue, case.name, with_values(matrix, values), dtype)
-                self._questions(tunable, dtype, case, problem)
+                self._questions(course, dtype, case, problem)
             except (ValueError, TypeError, MemoryError, BuildError, cl.Error) as error:
                 self.clock.check()
                 self._skip(course, case, (dtype,), str(error))
                 continue
-            self.checkpoint.finish(tunable.operation, dtype, case.name)
+            if course.questions == tunable.questions:
+                self.checkpoint.finish(tunable.operation, dtype, case.name)
 
     def _any_dtype(self, case: Case) -> str:
         """Return the dtype of values that make no difference but by their size: one or the other, by the case's name."""
         return "float64" if self.device.fp64 and sum(case.name.encode()) % 2 else "float32"
 
-    def _questions(self, tunable: Tunable[Any], dtype: str, case: Case, problem: Any) -> None:
-        """Measure all of an operation's questions on a problem, but those that an earlier run measured."""
+    def _questions(self, course: _Course, dtype: str, case: Case, problem: Any) -> None:
+        """Measure an operation's questions on a problem, but those that an earlier run measured."""
+        tunable = course.tunable
         kept = {each.key: each for each in self.checkpoint.of(tunable.operation, dtype, case.name)}
         measured: dict[str, list[tuple[Mapping[str, float], Mapping[str, float]]]] = {}
-        for question in tunable.questions:
+        for question in course.questions:
             of_question = measured.setdefault(question, [])
             for number, subject in enumerate(tunable.subjects(problem, question)):
                 observation = kept.get((tunable.operation, dtype, question, case.name, number))

@@ -134,9 +134,7 @@ def test_defaults_are_among_the_configurations() -> None:
         for question in TUNABLE.questions:
             tree = profiles.load(f"generic-{device_type}").tree("spmv", "float64", question)
             assert tree is not None
-            assert {leaf.label for leaf in trees.leaves(tree)} <= {
-                *TUNABLE.configurations(device, "float64", question), "subvector64/256/2",
-            }  # fmt: skip
+            assert {leaf.label for leaf in trees.leaves(tree)} <= {*TUNABLE.configurations(device, "float64", question)}
     for parameter in TUNABLE.parameters:
         assert parameter.meaning
         assert parameter.default in parameter.values

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +13,10 @@ from hypothesis import strategies as st
 from test_profiles import CPU, GPU
 
 from clsparse_py.arithmetic import Arithmetic
-from clsparse_py.device import choose_device, describe
+from clsparse_py.device import Portability, choose_device, describe
 from clsparse_py.primitives.segments import Elements
+from clsparse_py.tuning import profiles
+from clsparse_py.tuning import tree as trees
 from clsparse_py.tuning.labels import number
 from clsparse_py.tuning.tunable import Tunable, tunables
 
@@ -89,6 +92,19 @@ def test_all_that_is_declared_is_parsed(operation: str, question: str) -> None:
         for dtype in tunable.dtypes(device):
             for label in tunable.configurations(device, dtype, question):
                 shaped(tunable, question, tunable.parse(question, label))
+
+
+@pytest.mark.parametrize("path", profiles.shipped(), ids=lambda path: path.stem)
+def test_what_shipped_profiles_take_is_what_the_search_tries(path: Path) -> None:
+    """What is put into a tree by hand is to be found, or found to be worse, by the next run of the command."""
+    profile = profiles.read(path, shipped=True)
+    # A GPU whose lanes find equal values, as teams that share a table do.
+    device = CPU if profile.device["type"] == "cpu" else replace(GPU, portability=Portability("ptx", 32, "ptx", match="ptx"))
+    for operation, question in QUESTIONS:
+        for dtype in TUNABLES[operation].dtypes(device):
+            tree = profile.tree(operation, dtype, question)
+            tried = TUNABLES[operation].configurations(device, dtype, question)
+            assert {leaf.label for leaf in trees.leaves(tree)} <= {*tried} if tree else True, (operation, dtype, question)
 
 
 HOSTILE = [

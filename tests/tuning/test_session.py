@@ -281,6 +281,7 @@ def test_other_operations_of_a_profile_are_kept(queue: cl.CommandQueue, monkeypa
     ("options", "message"),
     [
         ({"operations": ["flying"]}, "flying cannot be tuned; there are made-up"),
+        ({"questions": ["why"]}, "questions: why is not what any of made-up asks"),
         ({"minutes": 0}, "budget: must be positive"),
         ({"corpus": Path("no-such-folder")}, "no-such-folder is no folder"),
     ],
@@ -420,3 +421,21 @@ def test_a_run_descends_and_its_profile_tells_what_made_it(queue: cl.CommandQueu
     again = profiles.find(describe(queue.device))[0]
     assert again.thresholds("made-up", "float32") == {"fills": 4, "off": 0}
     assert "went on from" in again.content["made"]["note"]
+
+
+def test_a_question_may_be_asked_alone_and_answers_to_others_stay(
+    queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert tuned(queue, Descending(), monkeypatch, questions=["method"])[0] == 0
+    profile = profiles.find(describe(queue.device))[0]
+    assert profile.tree("made-up", "float32", "method").label == "fill/1"
+    assert not profile.thresholds("made-up", "float32")
+    # What is not asked is not done: the next run asks it of the same matrices.
+    assert not [case for _, _, case in Checkpoint(path_for(describe(queue.device))).done if not case.startswith("hubs")]
+    assert tuned(queue, Descending(), monkeypatch, questions=["numbers"], fresh=True)[0] == 0
+    again = profiles.find(describe(queue.device))[0]
+    assert again.content["made"]["command"] == "clsparse tune --questions numbers --budget 1"
+    assert again.tree("made-up", "float32", "method") == profile.tree("made-up", "float32", "method")
+    assert again.thresholds("made-up", "float32") == {"fills": 4, "off": 0}
+    assert {each["question"] for each in again.content["evidence"]} == {"method", "numbers"}
+    assert set(again.content["scores"]["made-up"]["float32"]) >= {"method", "numbers"}
