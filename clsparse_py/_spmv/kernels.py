@@ -388,8 +388,8 @@ class Chunked(ProductKernel):
     #: Rows at the beginning of a chunk that tell whether lengths are uneven.
     LOOKED_AT: ClassVar[int] = 256
     #: How many entries ahead x is asked for, and the bytes of x that a chunk's first entries then have to span.
-    X_AHEAD: ClassVar[int] = 64
-    FAR_BYTES: ClassVar[int] = 1 << 22
+    X_AHEAD: ClassVar[int] = 256
+    FAR_BYTES: ClassVar[int] = 1 << 20
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int) -> Chunked:

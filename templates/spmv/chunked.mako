@@ -18,6 +18,9 @@ Result        deterministic: a row is summed in the order that the chunks and th
         while width > 1:
             width //= 2
             yield width
+
+    # Whether x of later entries is asked for.
+    ways = (True, False) if ahead else (False,)
 %>\
 #include "spmv.cl"
 #include "prefetch.cl"
@@ -30,15 +33,9 @@ Result        deterministic: a row is summed in the order that the chunks and th
 % else:
     #define PREFETCH(k)
 % endif
-// If columns lie far apart, x is asked for, too: of a row as many entries further on, by eights.
 % if ahead:
-    #define ASK_FOR_X(k, end) \
-        if ((end) + ${x_ahead + 8} <= n_entries) \
-            for (ulong j = (k) + ${x_ahead}; j < (end) + ${x_ahead}; j += 8) { \
-${" ".join(f"PREFETCH_LINE(x + indices[j + {i}])" for i in range(8))} \
-            }
-% else:
-    #define ASK_FOR_X(k, end)
+    // If columns lie far apart, x is asked for, too.
+    #define ASK_FOR_X(k) PREFETCH_TO_SECOND(x + indices[(k) + ${x_ahead}])
 % endif
 ## Without restrict if it is inlined: that leaves an intrinsic that Oclgrind lacks (quirk 27).
 <% restrict = "restrict " if all else "" %>\
@@ -61,20 +58,29 @@ ROW_SUM row_sum_1(ENTRIES_PARAMETERS)
         sum = ADD(sum, MULTIPLY(from_a(data[k]), LOAD_X(x + indices[k])));
     return sum;
 }
+% for asks in ways:
+<% way = "_asking" if asks else "" %>\
 % for width in sum_widths:
 
-// The same by ${width} sums.
-ROW_SUM row_sum_${width}(ENTRIES_PARAMETERS)
+// The same by ${width} sums${", and x of later entries is asked for" if asks else ""}.
+ROW_SUM row_sum_${width}${way}(ENTRIES_PARAMETERS)
 {
     T ${", ".join(f"sum_{i} = ZERO" for i in range(width))};
     for (; k + ${width} <= end; k += ${width}) {
         PREFETCH(k)
 % for i in range(width):
+% if asks:
+        ASK_FOR_X(k + ${i})
+% endif
         sum_${i} = ADD(sum_${i}, MULTIPLY(from_a(data[k + ${i}]), LOAD_X(x + indices[k + ${i}])));
 % endfor
     }
-    for (; k < end; ++k)
+    for (; k < end; ++k) {
+% if asks:
+        ASK_FOR_X(k)
+% endif
         sum_0 = ADD(sum_0, MULTIPLY(from_a(data[k]), LOAD_X(x + indices[k])));
+    }
 % for half in halves(width):
 % for i in range(half):
     sum_${i} = ADD(sum_${i}, sum_${i + half});
@@ -82,6 +88,7 @@ ROW_SUM row_sum_${width}(ENTRIES_PARAMETERS)
 % endfor
     return sum_0;
 }
+% endfor
 % endfor
 % for n in sorted({min(width, longest) for width in vector_widths}):
 
@@ -91,13 +98,15 @@ UNALIGNED(${type}, ${n})
 ${value}${n} add_${n}(const ${value}${n} a, const ${value}${n} b) { return ${add}; }
 ${value}${n} multiply_${n}(const ${value}${n} a, const ${value}${n} b) { return ${multiply}; }
 % endfor
+% for asks in ways:
+<% way = "_asking" if asks else "" %>\
 % for width in vector_widths:
 <%
     n = min(width, longest)
     parts = range(0, width, n)
 %>
 // The same by vectors, ${width} at a time; reads, and ignores, what follows up to entry end + ${width - 1}.
-ROW_SUM row_vectors_${width}(ENTRIES_PARAMETERS)
+ROW_SUM row_vectors_${width}${way}(ENTRIES_PARAMETERS)
 {
     const ${mask}${n} numbers = (${mask}${n})(${", ".join(str(i) for i in range(n))});
 % for part in parts:
@@ -105,6 +114,11 @@ ROW_SUM row_vectors_${width}(ENTRIES_PARAMETERS)
 % endfor
     for (; k < end; k += ${width}) {
         PREFETCH(k)
+% if asks:
+% for i in range(width):
+        ASK_FOR_X(k + ${i})
+% endfor
+% endif
         const ${mask}${n} left = (${mask}${n})AT_MOST(end - k, ${width});
 % for part in parts:
         const ${index}${n} column_${part} = LOAD_UNALIGNED(${index}, ${n}, indices + k + ${part});
@@ -123,6 +137,7 @@ ROW_SUM row_vectors_${width}(ENTRIES_PARAMETERS)
 % endif
     return ADD(ADD(four.s0, four.s2), ADD(four.s1, four.s3));
 }
+% endfor
 % endfor
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
@@ -173,25 +188,25 @@ void ${name}(
     const bool by_vectors = true;
 % endif
 ## Rows of columns far apart have loops of their own, so that the others' loops stay as they are.
-% for asks in (True, False) if ahead else (False,):
+% for asks in ways:
 <%
-    where = " && far" if asks else ""
-    ask = "ASK_FOR_X(k, end)\n            " if asks else ""
+    where, way = (" && far", "_asking") if asks else ("", "")
+    room = x_ahead if asks else 0
 %>\
 % for width, from_mean in sorted(zip(vector_widths, vectors_from), reverse=True):
     if (by_vectors && mean >= ${from_mean}f${where})
         // The rows at the matrix's end are left to what follows: reading past them would leave the arrays.
-        for (; row < row_end && (ulong)indptr[row + 1] + ${width} <= n_entries; ++row) {
+        for (; row < row_end && (ulong)indptr[row + 1] + ${width + room} <= n_entries; ++row) {
             const ulong next = indptr[row + 1], end = AT_MOST(next, part_end);
-            ${ask}update(SCALE_ARGUMENTS y + row, row_vectors_${width}(k, end, MATRIX));
+            update(SCALE_ARGUMENTS y + row, row_vectors_${width}${way}(k, end, MATRIX));
             k = end;
         }
 % endfor
 % for width, from_mean in sorted(zip(sum_widths, sums_from), reverse=True):
     if (mean >= ${from_mean}f${where})
-        for (; row < row_end; ++row) {
+        for (; row < row_end${f" && (ulong)indptr[row + 1] + {room} <= n_entries" if asks else ""}; ++row) {
             const ulong next = indptr[row + 1], end = AT_MOST(next, part_end);
-            ${ask}update(SCALE_ARGUMENTS y + row, row_sum_${width}(k, end, MATRIX));
+            update(SCALE_ARGUMENTS y + row, row_sum_${width}${way}(k, end, MATRIX));
             k = end;
         }
 % endfor
