@@ -12,9 +12,10 @@ from clsparse_py.forked import is_forked
 if TYPE_CHECKING:
     from clsparse_py.pool import Arena
 
-__all__ = ["Block", "Lent", "lent", "wholes"]
+__all__ = ["MAPPED", "Block", "Lent", "lent", "wholes"]
 
-_MAPPED = cl.mem_info.MAP_COUNT
+#: What a buffer is asked for how often it is mapped to the host.
+MAPPED = cl.mem_info.MAP_COUNT
 
 
 class Block:
@@ -55,6 +56,10 @@ class Lent(cl.Buffer):
 
     def release(self) -> None:
         """Let go of the memory before the object goes."""
+        block = lent.get(id(self))
+        arena = None if block is None else block.arena()
+        if arena is not None:
+            arena.lose_sight()  # it is not to be lent again
         self.__del__()
         super().release()
 
@@ -64,7 +69,7 @@ class Lent(cl.Buffer):
             return
         block = blocks.pop(id(self), None)
         # Memory that is mapped to the host may be read there after the array has gone: the mapping keeps it, not the pool.
-        if block is not None and not self.get_info(_MAPPED):
+        if block is not None and not self.get_info(MAPPED):
             block.pool.take_back(block)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 import threading
 import weakref
 from dataclasses import dataclass, field
@@ -14,11 +13,13 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 from typing_extensions import Self
 
+from clsparse_py import forked
 from clsparse_py.forked import is_forked, use_device
-from clsparse_py.memory import array_of, submit
+from clsparse_py.memory import array_with, attributes_of, submit
 from clsparse_py.order import forget_ended, note_use, note_written, unordered
 from clsparse_py.pool import Arena, Pool, arena_of
 from clsparse_py.programs import Built
+from clsparse_py.semiring import plus_times
 from clsparse_py.transfer import Waits
 from clsparse_py.workspace import current
 
@@ -123,19 +124,22 @@ class Executable:
     waits: Waits = field(default_factory=Waits)
     queue: cl.CommandQueue | None = None
     noted: tuple[int, ...] = ()
-    last: tuple[cl.CommandQueue, cl.Event] | None = None
-    # What `repeat` and `renew` need; set by `run` if nothing but the queue's order has to be kept for this product.
+    # The queue and the event of the command before.
+    last: cl.CommandQueue | None = None
+    event: cl.Event | None = None
+    # What `Checked` and bound products need; set by `run` if nothing but the queue's order has to be kept for this product.
     ready: Ready | None = None
     # Whether values and x, and y, as the arguments are set, were checked by who had the product run.
-    checked: tuple[bool, bool] = (False, False)
+    are_checked: bool = False
+    y_is_checked: bool = False
 
     def run(self, queue: cl.CommandQueue, operands: tuple[Any, ...], scale: tuple[Any, ...]) -> list[cl.Event]:
         """Enqueue a product and return an event for each command."""
         with self.lock:
-            data, x, y = operands
-            repeated = self._again(queue, data, x, y, scale) if len(self.launches) == 1 else None
-            if repeated is not None:
-                return [repeated]
+            if len(self.launches) == 1 and scale is self.scale and queue is self.queue and self.has(*operands):
+                ready = self.ready
+                if ready is not None and self.is_ordered(ready, *operands):
+                    return [self.enqueue(ready)]
             for each in operands[:2]:
                 if each.events:  # to ask once whether they have ended spares looking at them in each product
                     forget_ended(each)
@@ -149,9 +153,9 @@ class Executable:
             if not same_y or queue is not former:
                 self.noted = unordered(queue, *operands, *self.keep[:2])
             self.queue = queue
-            if len(self.launches) > 1 and self.last is not None and not (ordered and self.last[0] is queue):
-                self.last[0].flush()  # OpenCL asks for it where one queue waits for another
-                wait_for = [*(wait_for or ()), self.last[1]]
+            if len(self.launches) > 1 and self.last is not None and not (ordered and self.last is queue):
+                self.last.flush()  # OpenCL asks for it where one queue waits for another
+                wait_for = [*(wait_for or ()), *([] if self.event is None else [self.event])]
             events: list[cl.Event] = []
             for launch in self.launches:
                 event = submit(
@@ -159,7 +163,7 @@ class Executable:
                     wait_for,
                 )  # fmt: skip
                 events.append(event)
-                self.last = queue, event
+                self.last, self.event = queue, event
                 if self.noted:
                     note_use(queue, self.noted, event)
                 wait_for = None if ordered else [event]
@@ -169,46 +173,8 @@ class Executable:
                 self.ready = Ready(queue, arena_of(queue), arena_of(queue).pool, commands)
             return events
 
-    def repeat(
-        self, queue: cl.CommandQueue, data: cl_array.Array, x: cl_array.Array, y: cl_array.Array, scale: tuple[Any, ...]
-    ) -> cl.Event | None:
-        """Enqueue the product that the arguments are set for, if it has these operands, and they were checked; else None."""
-        operands = data, x, y
-        with self.lock:
-            if not self.checked[1]:
-                return None
-            event = self._again(queue, data, x, y, scale)
-            if event is not None:
-                return event
-            if scale is not self.scale or any(
-                of() is not each or of.memory is not each.base_data for of, each in zip(self.operands, operands, strict=True)
-            ):
-                return None
-        return self.run(queue, operands, scale)[-1]
-
-    def renew(
-        self, queue: cl.CommandQueue, data: cl_array.Array, x: cl_array.Array, shape: tuple[int, ...], dtype: np.dtype[Any]
-    ) -> cl_array.Array | None:
-        """Enqueue the product with a new y, which is returned, if x was checked; None as for `repeat`, or if memory is short."""
-        with self.lock:
-            ready = self._ready_for(queue, data, x, ()) if self.checked[0] and not self.y_offset else None
-            if ready is None:
-                return None
-            try:
-                memory = ready.arena.allocate(queue, math.prod(shape) * dtype.itemsize)
-            except cl.Error:
-                return None
-            if self.operands[2] is not _GONE:
-                self.operands = (*self.operands[:2], _GONE)
-            for kernel, _, _ in ready.commands:
-                kernel.set_arg(_Y, memory)
-            event = self.enqueue(ready)
-        y = array_of(queue, shape, dtype, memory, None, ready.pool.context)
-        y.events = [event]
-        return y
-
     def note_checked(self, operands: tuple[Any, ...], scale: tuple[Any, ...], *, is_new: bool) -> tuple[Any, ...] | None:
-        """Take note that operands were checked, if the arguments are set for them, and return the scale, as `repeat` knows it.
+        """Take note that operands were checked, if the arguments are set for them, and return the scale, as it is set.
 
         ``is_new`` says that y was made for the product. None if the arguments are set for others by now.
         """
@@ -216,38 +182,38 @@ class Executable:
             of_data, of_x, of_y = self.operands
             if of_data() is not operands[0] or of_x() is not operands[1] or self.scale != scale:
                 return None
-            self.checked = True, not is_new and of_y() is operands[2]
+            self.are_checked, self.y_is_checked = True, not is_new and of_y() is operands[2]
             return self.scale
 
-    def _again(
-        self, queue: cl.CommandQueue, data: cl_array.Array, x: cl_array.Array, y: cl_array.Array, scale: tuple[Any, ...]
-    ) -> cl.Event | None:
-        """Enqueue the product that the arguments are set for, if nothing but the queue's order has to be kept; else None.
+    def has(self, data: cl_array.Array, x: cl_array.Array, y: cl_array.Array) -> bool:
+        """Return whether the arguments are set for these arrays, and for the memory that they have."""
+        of_data, of_x, of_y = self.operands
+        return (
+            y is not None
+            and x is not None
+            and of_y() is y
+            and of_x() is x
+            and of_data() is data
+            and of_y.memory is y.base_data
+            and of_x.memory is x.base_data
+            and of_data.memory is data.base_data
+        )
 
-        It is on the queue of before, whose order covers all its arrays, and no event is noted for them but this queue's own, for
-        y that of the product before.
+    def is_ordered(self, ready: Ready, data: cl_array.Array, x: cl_array.Array, y: cl_array.Array | None = None) -> bool:
+        """Return whether nothing but the queue's order has to be kept for a product on the queue of before.
+
+        That order covers all its arrays, and no event is noted for them but this queue's own, for y that of the product before.
         """
-        of_y = self.operands[2]
-        if of_y() is not y or of_y.memory is not y.base_data:
-            return None
-        if y.events and (self.last is None or y.events != [self.last[1]]):
-            return None
-        ready = self._ready_for(queue, data, x, scale)
-        return None if ready is None else self.enqueue(ready)
-
-    def _ready_for(self, queue: cl.CommandQueue, data: cl_array.Array, x: cl_array.Array, scale: tuple[Any, ...]) -> Ready | None:
-        """Return what the next product with these operands needs if it may be enqueued as the one before, but for y."""
-        ready = self.ready
-        if ready is None or queue is not ready[0] or ready[2].has_uses() or scale is not self.scale:
-            return None
-        of_data, of_x, _ = self.operands
-        if of_data() is not data or of_x() is not x or of_data.memory is not data.base_data or of_x.memory is not x.base_data:
-            return None
-        return None if (data.events or x.events) and not self.waits.knows(data.events + x.events) else ready
+        if y is not None and (events := y.events) and (events[0] is not self.event or len(events) > 1):
+            return False
+        if (data.events or x.events) and not self.waits.knows(data.events + x.events):
+            return False
+        return not (ready[2].uses and ready[2].has_uses())
 
     def enqueue(self, ready: Ready) -> cl.Event:
         """Enqueue the launches on a queue in order, with the arguments that are set, and return the event of the last."""
-        use_device()
+        if forked.forked:
+            use_device()
         queue, _, _, commands = ready
         for kernel, global_size, local_size in commands:
             # As `submit` does, which takes longer.
@@ -255,7 +221,7 @@ class Executable:
                 event: cl.Event = cl.enqueue_nd_range_kernel(queue, kernel, global_size, local_size)
             except cl.MemoryError:  # noqa: PERF203 - a try block costs nothing if nothing is raised
                 event = submit(kernel, cl.enqueue_nd_range_kernel, queue, kernel, global_size, local_size)
-        self.last = queue, event
+        self.event = event
         return event
 
     def _set(self, operands: tuple[Any, ...], scale: tuple[Any, ...]) -> bool:
@@ -273,12 +239,12 @@ class Executable:
             if of_y.memory is y.base_data and of_y() is y:
                 return True
             # All products of `A @ x` with one x differ in y's memory alone, which begins where that of before did.
-            self.operands, self.checked = (of_data, of_x, _GONE), (self.checked[0], False)
+            self.operands, self.y_is_checked = (of_data, of_x, _GONE), False
             for launch in self.launches:
                 launch.kernel.set_arg(_Y, y.base_data)
         else:
             arguments = _arguments(operands, scale)
-            self.operands, self.checked = (_GONE,) * 3, (False, False)
+            self.operands, self.are_checked, self.y_is_checked = (_GONE,) * 3, False, False
             for launch in self.launches:
                 launch.set(arguments)
         self.operands = tuple(map(_Operand, operands))
@@ -292,20 +258,33 @@ class Executable:
 
     def __del__(self) -> None:
         # Buffers that are kept here go with the executable, and one on host memory goes at once: not while a kernel uses it.
-        if self.last is not None and not is_forked():
-            self.last[1].wait()
+        if self.event is not None and not is_forked():
+            self.event.wait()
 
 
-class Checked(NamedTuple):
-    """A product whose operands were checked, as the executable's arguments are set: alpha, beta, semiring, the result's shape."""
+class Checked:
+    """A product whose operands were checked, as the executable's arguments are set.
 
-    alpha: Any
-    beta: Any
-    semiring: Any
-    executable: Executable
-    scale: tuple[Any, ...]
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
+    Attributes
+    ----------
+    alpha, beta : scalar or None
+    semiring : Semiring or None
+    executable : Executable
+    scale : tuple
+        Alpha and beta, as they are set.
+    is_plain : bool
+        Whether it has neither alpha nor beta, and adds products up.
+    """
+
+    # As slots, which take less time to read than the fields of a tuple.
+    __slots__ = ("_attributes", "_n_bytes", "alpha", "beta", "executable", "is_plain", "scale", "semiring")
+
+    def __init__(
+        self, alpha: Any, beta: Any, semiring: Any, executable: Executable, scale: tuple[Any, ...], y: cl_array.Array
+    ) -> None:
+        self.alpha, self.beta, self.semiring, self.executable, self.scale = alpha, beta, semiring, executable, scale
+        self.is_plain = alpha is None and beta is None and semiring is plus_times
+        self._attributes, self._n_bytes = attributes_of(y.shape, y.dtype), y.nbytes
 
     @classmethod
     def of(
@@ -325,25 +304,68 @@ class Checked(NamedTuple):
         """
         if any(value is not None and not isinstance(value, (int, float, complex, np.generic)) for value in (alpha, beta)):
             return None  # it may change
-        known, y = executable.note_checked(operands, scale, is_new=is_new), operands[2]
-        return None if known is None else cls(alpha, beta, semiring, executable, known, y.shape, y.dtype)
+        known = executable.note_checked(operands, scale, is_new=is_new)
+        return None if known is None else cls(alpha, beta, semiring, executable, known, operands[2])
 
     def again(
-        self, queue: cl.CommandQueue, data: cl_array.Array, x: Any, alpha: Any, beta: Any, out: Any, semiring: Any
+        self, queue: cl.CommandQueue | None, data: cl_array.Array, x: Any, alpha: Any, beta: Any, out: Any, semiring: Any
     ) -> cl_array.Array | None:
         """Return the product with these operands, with a new result if ``out`` is None; None if one is another.
 
-        Nothing is checked: operands that are the same objects were.
+        Nothing is checked: operands that are the same objects were. ``queue`` is A's, for an x that has none.
         """
         if alpha is not self.alpha or beta is not self.beta or semiring is not self.semiring:
             return None
         if out is None:
-            if x.allocator is not None or current() is not None:
+            return self.renewed(queue, data, x)
+        executable = self.executable
+        with executable.lock:
+            if not executable.y_is_checked or executable.scale is not self.scale or not executable.has(data, x, out):
                 return None
-            return self.executable.renew(queue, data, x, self.shape, self.dtype)
-        event = self.executable.repeat(queue, data, x, out, self.scale)
+            ready, on = executable.ready, x.queue or queue
+            if on is None:
+                return None
+            at_once = ready is not None and ready[0] is on and executable.is_ordered(ready, data, x, out)
+            event = executable.enqueue(ready) if ready is not None and at_once else None
         if event is None:
-            return None
+            event = executable.run(on, (data, x, out), self.scale)[-1]
         note_written(out, event)
-        out_: cl_array.Array = out
-        return out_
+        found: cl_array.Array = out
+        return found
+
+    def renewed(self, queue: cl.CommandQueue | None, data: cl_array.Array, x: Any) -> cl_array.Array | None:
+        """Return the product with a new result, as `again` does; None also if there is no memory at hand."""
+        executable = self.executable
+        with executable.lock:
+            of_data, of_x, of_y = executable.operands
+            if (
+                of_x() is not x
+                or of_data() is not data
+                or x is None
+                or of_x.memory is not x.base_data
+                or of_data.memory is not data.base_data
+                or executable.scale is not self.scale
+                or not executable.are_checked
+            ):
+                return None
+            ready = executable.ready
+            if (
+                ready is None
+                or ready[0] is not (x.queue or queue)
+                or x.allocator is not None
+                or executable.y_offset
+                or current() is not None
+                or not executable.is_ordered(ready, data, x)
+            ):
+                return None
+            queue, arena, pool, commands = ready
+            try:
+                memory = arena.allocate(queue, self._n_bytes)
+            except cl.Error:
+                return None
+            if of_y is not _GONE:
+                executable.operands, executable.y_is_checked = (of_data, of_x, _GONE), False
+            for kernel, _, _ in commands:
+                kernel.set_arg(_Y, memory)
+            event = executable.enqueue(ready)
+        return array_with(self._attributes, queue, pool.context, memory, event)

@@ -7,12 +7,13 @@ import os
 __all__ = ["is_forked", "use_device"]
 
 _used = False
-_forked = False
+#: Whether devices cannot be used; `is_forked` for those who read it in less time than a call takes.
+forked = False
 
 
 def _in_child() -> None:
-    global _forked
-    _forked = _used
+    global forked
+    forked = _used
 
 
 def use_device() -> None:
@@ -24,7 +25,7 @@ def use_device() -> None:
         The process was forked from one that had used a device.
     """
     global _used
-    if _forked:
+    if forked:
         raise RuntimeError(
             "device: this process was forked from one that had used OpenCL, which does not work in forks; start processes with "
             'multiprocessing.get_context("spawn"), or fork before the first use of a device'
@@ -34,7 +35,7 @@ def use_device() -> None:
 
 def is_forked() -> bool:
     """Return whether devices cannot be used, and what runs on them cannot be waited for."""
-    return _forked
+    return forked
 
 
 if hasattr(os, "register_at_fork"):  # Windows has no fork

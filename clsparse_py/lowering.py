@@ -18,10 +18,12 @@ from pyopencl import array as cl_array
 from typing_extensions import override
 
 from clsparse_py import programs
+from clsparse_py.device import describe
 from clsparse_py.launch import Chain, Command, enqueue_copy, enqueue_fill
 from clsparse_py.memory import scratch
+from clsparse_py.pool import Arena
 
-__all__ = ["Lowered", "lower", "run", "worked_out"]
+__all__ = ["Lowered", "known", "lower", "run", "worked_out"]
 
 
 class _Operand(cl_array.Array):
@@ -53,7 +55,7 @@ class _Launch:
         except IndexError:
             kernel = self._built.typed(self._pick(table))
         try:
-            event: cl.Event = cl.enqueue_nd_range_kernel(queue, kernel, *self._sizes, wait_for=wait_for)
+            event: cl.Event = cl.enqueue_nd_range_kernel(queue, kernel, *self._sizes, None, wait_for)
         except (cl.MemoryError, cl.LogicError) as error:
             kernel, event = self._built.again(error, kernel, queue, self._sizes, self._pick(table), wait_for)
         self._idle.append(kernel)
@@ -215,6 +217,27 @@ class Lowered:
                 table[place] = blocks[block]
             chain.repeat(self._commands, table)
 
+    def enqueue_at_rest(self, arena: Arena, queue: cl.CommandQueue, arrays: tuple[cl_array.Array, ...]) -> cl.Event:
+        """Enqueue the recorded commands, one at least, on a queue with arrays of which nothing is to be waited for.
+
+        ``arena`` is what `launch.at_rest` returned for those that are read. Returns the event of the last command.
+        """
+        programs.note_asked(self.kernels)
+        table: list[Any] = [array.base_data for array in arrays]
+        table += self._constants
+        if self._sizes:
+            try:
+                blocks = [arena.allocate(queue, size) for size in self._sizes]
+            except cl.Error:
+                chain = Chain(queue, *arrays)  # which says what is missing
+                self.enqueue(chain, arrays)
+                return chain.events[-1]
+            for place, block in self._blocks:
+                table[place] = blocks[block]
+        for command in self._commands:
+            event = command.enqueue(queue, table, None)
+        return event
+
 
 def lower(chain: Chain, enqueue: Callable[..., None], dtypes: tuple[np.dtype[Any] | None, ...], *kind: Hashable) -> Lowered:
     """Return the commands of ``enqueue(chain, *arrays, *kind)`` for arrays of these dtypes; `run` says what it may do."""
@@ -242,6 +265,15 @@ def run(chain: Chain, enqueue: Callable[..., None], arrays: tuple[cl_array.Array
         return
     dtypes = tuple([None if array is None else array.dtype for array in arrays])
     worked_out(chain, enqueue, dtypes, *kind).enqueue(chain, arrays)
+
+
+def known(
+    arena: Arena, enqueue: Callable[..., None], dtypes: tuple[np.dtype[Any] | None, ...], *kind: Hashable
+) -> Lowered | None:
+    """Return the commands of `run` for the queues of an arena, if a call of that kind was made before."""
+    pool = arena.pool
+    found: Lowered | None = programs.known(pool.context, pool.device, (enqueue, describe(pool.device), dtypes, kind))
+    return found
 
 
 def worked_out(chain: Chain, enqueue: Callable[..., None], dtypes: tuple[np.dtype[Any] | None, ...], *kind: Hashable) -> Lowered:

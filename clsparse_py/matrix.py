@@ -97,7 +97,8 @@ class Structure:
         vouched: bool = True,
     ) -> None:
         self.queue = queue
-        self.context: cl.Context = queue.context  # kept, as the queue may not keep it: quirk 9
+        # Kept, as the queue may not keep it: quirk 9. Arrays are not asked by a driver.
+        self.context: cl.Context = indptr.context or queue.context
         self.shape = shape
         self.indices, self.indptr = indices, indptr
         self.n_given = int(indices.size)
@@ -176,6 +177,8 @@ class Matrix:
     _structure: Structure
     _data: cl_array.Array
     _version: int
+    #: The last product `A @ x` (`executable.Checked`), which one with the same operands repeats.
+    _last_product: Any = None
 
     @classmethod
     def assembled(cls, structure: Structure, data: cl_array.Array) -> Self:
@@ -192,6 +195,7 @@ class Matrix:
     def _become(self, structure: Structure, data: cl_array.Array) -> None:
         """Take other parts."""
         self._structure, self._data = structure, data
+        self._last_product = None
         self._version += 1
 
     @property

@@ -93,10 +93,10 @@ def note_written(array: cl_array.Array, event: cl.Event) -> None:
     The list of events is replaced, not changed, as other threads may be about to wait for its events. But if views or arrays
     `with_queue` share the list, it grows in place, as they have to learn of the command.
     """
-    if _references(array) == _ALONE:
+    events = array.events
+    if sys.getrefcount(events) == _ALONE:  # as `_references` finds it, without the call
         array.events = [event]
         return
-    events = array.events
     events.append(event)
     if len(events) > _MAX_EVENTS:
         # The newest event waits for the others. They stay alive until the next call, as a thread may be about to wait for them.

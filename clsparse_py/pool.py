@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import os
+import sys
 import threading
 import weakref
 from collections import defaultdict, deque
@@ -19,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyopencl as cl
 
-from clsparse_py.blocks import Block, Lent, lent
+from clsparse_py.blocks import MAPPED, Block, Lent, lent
 from clsparse_py.uses import Uses, flush
 
 __all__ = ["Arena", "MemoryInfo", "Pool", "arena_of", "pools", "side_queue"]
@@ -29,6 +30,9 @@ _SHARE = 0.25
 #: Blocks that were let go wait for the next allocation to be sorted in, up to so many, if each is at most this share of what may
 #: be kept: to sort each in at once takes a lock each time.
 _MAX_WAITING, _SMALL_SHARE = 32, 1 / 64
+#: Of each size, the last buffers of small blocks are kept in view, so many of so many sizes: one whose array is gone is lent
+#: again as it is. To make a buffer of a block, and to sort the block in, takes as long as a launch.
+_MAX_IN_VIEW, _MAX_SIZES = 4, 8
 #: The size of a block is a multiple of an eighth of the largest power of two in it, which bounds the waste, and of 2**8 bytes.
 _MIN_STEP_BITS = 8
 
@@ -131,8 +135,8 @@ class Pool:
         """
         size = self._rounded(n_bytes) if arena.ordered else n_bytes
         with self._lock:
-            if self.returned or self.gone:
-                self._sort_in()
+            if self.returned or self.gone or self.uses:
+                self._sort_in(everything=bool(self.uses))
             if idle := arena.idle.get(size):
                 return self._lend(idle)
         try:
@@ -144,24 +148,28 @@ class Pool:
         block = Block(arena, buffer, size)
         with self._lock:
             self._total += size
-            self._peak = max(self._peak, self._total - self._pooled)
+            self._note_peak()
             return block, self.uses.running(block.pointer) if self.uses else []
 
     def idle_block(self, arena: Arena, n_bytes: int) -> Block | None:
         """Return an idle block as `block` does, in less time; None if there is none, or one may be used by commands."""
         size = _block_size(n_bytes)
         with self._lock:
-            if self.returned or self.gone:
-                self._sort_in()
+            if self.returned or self.gone or self.uses:
+                self._sort_in(everything=bool(self.uses))
             if (self.uses and self.uses.any_running()) or not (idle := arena.idle.get(size)):
                 return None
             block = idle.pop()
             block.idle_since = None
             self._pooled -= size
-            used = self._total - self._pooled
-            if used > self._peak:
-                self._peak = used
+            self._note_peak()
             return block
+
+    def _note_peak(self) -> None:
+        """Bring the peak up to date, under the lock, after memory was lent."""
+        if self._total - self._pooled > self._peak:
+            self._sort_in(everything=True)  # what was let go since is not used
+            self._peak = max(self._peak, self._total - self._pooled)
 
     def _rounded(self, n_bytes: int) -> int:
         """Return the size of the block for so many bytes, on a queue in order."""
@@ -177,9 +185,7 @@ class Pool:
             block, events = idle.pop(), []
         block.idle_since = None
         self._pooled -= block.size
-        used = self._total - self._pooled
-        if used > self._peak:
-            self._peak = used
+        self._note_peak()
         return block, events
 
     def idle_blocks(self, arena: Arena, sizes: Iterable[int]) -> list[Block]:
@@ -198,7 +204,7 @@ class Pool:
                 block.idle_since = None
                 self._pooled -= block.size
                 found.append(block)
-            self._peak = max(self._peak, self._total - self._pooled)
+            self._note_peak()
         return found
 
     def _first_free(self, idle: list[Block]) -> tuple[int, list[cl.Event]]:
@@ -207,6 +213,10 @@ class Pool:
             if not self.uses.running(idle[at].pointer):
                 return at, []
         return 0, self.uses.running(idle[0].pointer)
+
+    def is_small(self, block: Block) -> bool:
+        """Return whether some blocks of that size may be kept in addition to those that are sorted in."""
+        return block.size <= self._small
 
     def take_back(self, block: Block) -> None:
         """Take a block that was let go; the garbage collector, which may do so at any time, does not wait."""
@@ -224,13 +234,16 @@ class Pool:
         if not self._lock.acquire(wait):  # by position, which takes half the time
             return
         try:
-            self._sort_in()
+            self._sort_in(everything=True)
         finally:
             self._lock.release()
 
-    def _sort_in(self) -> None:
-        """Do as `settle`, under the lock."""
+    def _sort_in(self, *, everything: bool = False) -> None:
+        """Do as `settle`, under the lock; with ``everything`` also blocks whose buffers are kept in view and no array has."""
         returned, clock, pooled = self.returned, self._clock, 0
+        if everything:
+            for each in self._arenas:
+                each.lose_sight()
         while returned:
             block = returned.popleft()
             arena, size = block.arena(), block.size
@@ -325,6 +338,8 @@ class Arena:
         Whether the queue keeps its commands in order.
     idle : dict of int to list of blocks
         Idle blocks of each size, the one that is idle for longest first.
+    in_view : dict of int to deque of pyopencl.Buffer
+        The last buffers that were lent, by the size of their blocks, and that are lent again as they are if no array has them.
     counters : deque of pyopencl.Buffer
         Counters that `launch.Chain.counters` keeps at zero. Buffers, not arrays, as arrays would keep the queue.
     side_queue : pyopencl.CommandQueue or None
@@ -337,19 +352,44 @@ class Arena:
     def __init__(self, pool: Pool, ordered: bool) -> None:
         self.pool, self.ordered = pool, ordered
         self.idle: defaultdict[int, list[Block]] = defaultdict(list)
+        self.in_view: dict[int, deque[cl.Buffer]] = {}
         self.counters: deque[cl.Buffer] = deque()
         self.side_queue: cl.CommandQueue | None = None
         self.former: list[cl.Event] = []
         self.itself = weakref.ref(self)
 
+    def lose_sight(self) -> None:
+        """Keep no buffer in view: those that nothing has go back to the pool, and others will."""
+        for buffers in tuple(self.in_view.values()):
+            buffers.clear()
+
     def allocate(self, queue: cl.CommandQueue, n_bytes: int) -> cl.Buffer:
         """Return memory for the next commands of the arena's queue; raises as `Pool.block`."""
-        block = self.pool.idle_block(self, n_bytes) or self.block(queue, n_bytes)
+        pool = self.pool
+        in_view = self.in_view.get(_block_size(n_bytes))
+        if in_view and not pool.uses:
+            for _ in (0, 1):  # to look at all takes longer than to make another one
+                try:
+                    first = in_view.popleft()  # so that no other thread finds it
+                except IndexError:
+                    break
+                in_use = sys.getrefcount(first) > _ALONE or first.get_info(MAPPED)
+                in_view.append(first)
+                if not in_use:
+                    return first
+        block = pool.idle_block(self, n_bytes) or self.block(queue, n_bytes)
         made: Any = cl.Buffer.from_int_ptr(block.pointer, True)
         made.__class__ = Lent
         lent[id(made)] = block
-        buffer: cl.Buffer = made
-        return buffer
+        if self.ordered and pool.is_small(block):
+            if in_view is None:
+                if len(self.in_view) >= _MAX_SIZES:
+                    self.in_view = {}
+                in_view = self.in_view.setdefault(block.size, deque())
+            if len(in_view) < _MAX_IN_VIEW:
+                in_view.append(made)
+        found: cl.Buffer = made
+        return found
 
     def block(self, queue: cl.CommandQueue, n_bytes: int) -> Block:
         """Return a block for the next commands of the arena's queue; raises as `Pool.block`."""
@@ -358,6 +398,16 @@ class Arena:
             flush(events)
             cl.enqueue_barrier(queue, wait_for=events)
         return block
+
+
+def _references(buffers: deque[Any]) -> int:
+    """Return the number of references to the first of some objects, once it is taken from them, with those of this function."""
+    first = buffers.popleft()
+    return sys.getrefcount(first)
+
+
+#: The number for an object that nobody else has, as `Arena.allocate` finds it.
+_ALONE = _references(deque([object()]))
 
 
 _pools: weakref.WeakValueDictionary[tuple[int, int], Pool] = weakref.WeakValueDictionary()

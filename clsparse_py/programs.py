@@ -42,6 +42,7 @@ __all__ = [
     "compile_source",
     "forget_refused",
     "identity",
+    "known",
     "note_asked",
     "recording",
     "refused",
@@ -474,6 +475,11 @@ def worked_out(context: cl.Context, device: cl.Device, what: Hashable, work_out:
                 _worked_out.pop(next(iter(_worked_out)), None)
             _worked_out[key] = found
     return found
+
+
+def known(context: cl.Context, device: cl.Device, what: Hashable) -> Any:
+    """Return what `worked_out` keeps under ``what``; None if there is nothing."""
+    return _worked_out.get((_handle_of(context), device.int_ptr, what))
 
 
 def note_asked(kernels: Iterable[Built]) -> None:

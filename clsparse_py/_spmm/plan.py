@@ -186,7 +186,7 @@ class SpmmPlan(SetOnce):
         last = self._last
         if last is None or not isinstance(x, cl_array.Array):
             return None
-        return last.again(x.queue or self.queue, A.data, x, alpha, beta, out, semiring)
+        return last.again(self.queue, A.data, x, alpha, beta, out, semiring)
 
     def _packed(
         self, built: programs.Built, queue: cl.CommandQueue, x: cl_array.Array, x_row: int, x_column: int

@@ -13,6 +13,7 @@ from clsparse_py._spmv.explanation import Explanation
 from clsparse_py._spmv.plan import SpmvPlan
 from clsparse_py.convert import converted
 from clsparse_py.errors import BuildError
+from clsparse_py.executable import Checked
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix
 from clsparse_py.operands import check_matrix, check_scale, dense_operand, result_for
@@ -217,15 +218,16 @@ def spmv(
     >>> sp.spmv(A, np.ones(2), mask=[False, True])
     array([0., 3.])
     """
-    if plan is None and mask is None and not complement and isinstance(A, Matrix) and len(A.shape) == 2:
-        kept: SpmvPlan | None = A.structure.known(SpmvPlan)
-        again = None if kept is None else kept.again(A, x, alpha, beta, out, semiring)
+    last: Checked | None = getattr(A, "_last_product", None)
+    if last is not None and plan is None and mask is None and not complement:
+        again = last.again(None, A._data, x, alpha, beta, out, semiring)
         if again is not None:
             return again
     check_matrix(A)
     if mask is not None or complement:
         _require_plain(mask, alpha, beta, plan)
         return _spmv_of_rows(A, x, out, semiring, mask, complement)
+    is_kept = plan is None
     if plan is None:
         plan = kept_plan(A)
     elif not isinstance(plan, SpmvPlan):
@@ -236,6 +238,8 @@ def spmv(
     elif not plan.matches(A):
         raise ValueError(_OF_ANOTHER)
     if (again := plan.again(A, x, alpha, beta, out, semiring)) is not None:
+        if is_kept:
+            A._last_product = plan.last
         return again
     operand, on_device = dense_operand(A, "x", x, ndim=1)
     dtype = check_scale(A, operand, alpha, beta, out, semiring)
@@ -252,6 +256,8 @@ def spmv(
             note_written(y, plan.execute(A, operand, y, alpha=alpha, beta=beta, semiring=semiring)[-1])
             if operand is x:
                 plan.remember(A, x, y, alpha, beta, semiring, is_new=y is not out)
+                if is_kept:
+                    A._last_product = plan.last
         except BuildError:
             # The kernel of SpMM is another one; the plan has tried all of its own.
             enqueue_spmm(A, operand, y, (y.dtype.itemsize, 0), 1, alpha, beta, semiring)

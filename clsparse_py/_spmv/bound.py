@@ -29,7 +29,6 @@ class BoundProduct:
         self._queue, self._operands, self._executable = queue, operands, executable
         self._memory = tuple(each.base_data for each in operands)
         self._sizes = tuple(each.size for each in operands)
-        self._event: cl.Event | None = None
         self.out = operands[2]
 
     def __call__(self) -> cl_array.Array:
@@ -41,22 +40,18 @@ class BoundProduct:
             An array has other memory, or another size, than when the product was bound to it.
         """
         executable, (data, x, y), (of_data, of_x, of_y) = self._executable, self._operands, self._memory
+        n_data, n_x, n_y = self._sizes
         if y.base_data is not of_y or x.base_data is not of_x or data.base_data is not of_data:
             self._refuse()
-        if (data.size, x.size, y.size) != self._sizes:
+        if y.size != n_y or x.size != n_x or data.size != n_data:
             self._refuse()
         ready = executable.ready
-        # Nothing but the queue's order has to be kept, as for `Executable.repeat`, and no argument is ever set to anything else.
-        if (
-            ready is None
-            or ready[2].has_uses()
-            or (y.events and (len(y.events) > 1 or y.events[0] is not self._event))
-            or ((data.events or x.events) and not executable.waits.knows(data.events + x.events))
-        ):
-            self._event = event = executable.run(self._queue, self._operands, ())[-1]
+        # No argument is ever set to anything else.
+        if ready is None or not executable.is_ordered(ready, data, x, y):
+            event = executable.run(self._queue, self._operands, ())[-1]
         else:
             with executable.lock:
-                self._event = event = executable.enqueue(ready)
+                event = executable.enqueue(ready)
         note_written(y, event)
         return y
 

@@ -154,7 +154,12 @@ class SpmvPlan(SetOnce):
         last = self._last
         if last is None or not isinstance(x, cl_array.Array):
             return None
-        return last.again(x.queue or self.queue, A.data, x, alpha, beta, out, semiring)
+        return last.again(self.queue, A.data, x, alpha, beta, out, semiring)
+
+    @property
+    def last(self) -> Checked | None:
+        """The product that was remembered; None while products are counted, behind some of which others take their place."""
+        return None if self._later else self._last
 
     def _ready(
         self, A: Matrix, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any, semiring: Semiring

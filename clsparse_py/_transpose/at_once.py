@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,10 +11,11 @@ from pyopencl import array as cl_array
 from clsparse_py._transpose.kernels import AtOnce
 from clsparse_py.arithmetic import name_of
 from clsparse_py.errors import BuildError
-from clsparse_py.launch import Chain
+from clsparse_py.launch import Chain, at_rest
+from clsparse_py.lowering import Lowered, lower
 from clsparse_py.matrix import Matrix
 from clsparse_py.memory import allocated_each
-from clsparse_py.programs import Built, note_asked
+from clsparse_py.programs import Built, known
 
 __all__ = ["Made", "transposed_at_once"]
 
@@ -43,34 +45,46 @@ def transposed_at_once(A: Matrix, values: cl_array.Array | None) -> Made | None:
         return None
     index, of_values = indptr.dtype, () if values is None else (values,)
     moved_type = index if values is None else values.dtype
-    queue = structure.queue
-    chain = Chain(queue, indptr, indices, *of_values)
-    kind = AtOnce, index, 0 if values is None else moved_type.itemsize, n_rows, n_columns, nnz
-    built, sizes, numbers = chain.worked_out(kind, lambda: _call(chain, *kind[1:]))
-    if not built:
+    queue, read = structure.queue, (indptr, indices, *of_values)
+    kind = AtOnce, index, None if values is None else moved_type, n_rows, n_columns, nnz
+    arena = at_rest(queue, *read)
+    commands: tuple[Lowered, ...] | None = known(arena.pool.context, arena.pool.device, kind) if arena is not None else None
+    chain = None
+    if commands is None:
+        chain = Chain(queue, *read)
+        commands = chain.worked_out(kind, functools.partial(_commands, chain, *kind[1:]))
+    if not commands:
         return None
-    note_asked(built)
     wanted = (n_columns + 1, index), (nnz, index), (nnz, moved_type)
     made = Made(*allocated_each(queue, "the transposed", wanted, A.data.allocator))
-    arrays = [each.base_data for each in (indptr, indices, *of_values, *made)]
-    chain.launch_with(built[0], sizes, [*numbers, *arrays])
-    chain.finish(*made)
+    if chain is None and arena is not None:
+        event = commands[0].enqueue_at_rest(arena, queue, (*read, *made))
+        for each in made:
+            each.events = [event]
+    else:
+        chain = chain or Chain(queue, *read)
+        commands[0].enqueue(chain, (*read, *made))
+        chain.finish(*made)
     return made
 
 
-class _Call(NamedTuple):
-    """What calls on matrices of one shape, dtypes and number of entries share: the kernel or none, and its first arguments."""
+def _commands(
+    chain: Chain, index: np.dtype[Any], of_values: np.dtype[Any] | None, n_rows: int, n_columns: int, nnz: int
+) -> tuple[Lowered, ...]:
+    """Return what calls on matrices of one shape, dtypes and number of entries repeat.
 
-    built: tuple[Built, ...]
-    sizes: tuple[tuple[int], tuple[int]]
-    numbers: tuple[np.uint32, ...]
-
-
-def _call(chain: Chain, index: np.dtype[Any], value_bytes: int, n_rows: int, n_columns: int, nnz: int) -> _Call:
-    """Return it; without a kernel if that is refused, or has not the room."""
-    numbers = np.uint32(n_rows), np.uint32(n_columns), np.uint32(nnz)
+    Nothing if the kernel is refused, or has not the room.
+    """
+    item = 0 if of_values is None else of_values.itemsize
     try:
-        built, record = chain.build(AtOnce.legal(chain.device, name_of(index), value_bytes))
+        built, record = chain.build(AtOnce.legal(chain.device, name_of(index), item))
     except BuildError:
-        return _Call((), ((0,), (0,)), numbers)
-    return _Call((built,) if n_rows + n_columns + nnz <= record.places else (), built.sizes(1), numbers)
+        return ()
+    if n_rows + n_columns + nnz > record.places:
+        return ()
+    read, moved = (index, index, *(() if of_values is None else (of_values,))), of_values or index
+    return (lower(chain, functools.partial(_enqueue, built, n_rows, n_columns, nnz), (*read, index, index, moved)),)
+
+
+def _enqueue(built: Built, n_rows: int, n_columns: int, nnz: int, chain: Chain, *arrays: cl_array.Array) -> None:
+    chain.launch(built, 1, np.uint32(n_rows), np.uint32(n_columns), np.uint32(nnz), *arrays)

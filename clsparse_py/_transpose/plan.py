@@ -261,12 +261,13 @@ def _facts(nnz: int, canonical: bool) -> Facts:
 
 def _structure(A: Matrix, indptr: cl_array.Array, indices: cl_array.Array) -> Structure:
     """Return the structure of the transposed: A's own if the pattern is symmetric."""
-    if indices is A.indices:
-        return A.structure
-    known = A.facts
+    of = A.structure
+    if indices is of.indices:
+        return of
+    known, (n_rows, n_columns) = of.facts, of.shape
     # If A's rows are not sorted, whether they hold duplicates is not known.
-    facts = _facts(A.nnz, known.canonical) if known is not None and known.sorted else None
-    return Structure(A.queue, A.shape[::-1], indices, indptr, facts)
+    facts = _facts(indices.size, known.canonical) if known is not None and known.sorted else None
+    return Structure(of.queue, (n_columns, n_rows), indices, indptr, facts)
 
 
 def transposed(A: MatrixT, method: str) -> MatrixT:

@@ -17,8 +17,9 @@ from typing_extensions import override
 
 from clsparse_py.arithmetic import name_of
 from clsparse_py.device import Device
-from clsparse_py.launch import Chain
-from clsparse_py.lowering import run
+from clsparse_py.launch import Chain, at_rest
+from clsparse_py.lowering import known, run
+from clsparse_py.memory import allocated_each
 from clsparse_py.primitives import arguments
 from clsparse_py.primitives.addition import Addition, Tiles, fitting, sum_dtype
 from clsparse_py.primitives.either_way import either_way
@@ -435,12 +436,30 @@ def inclusive_scan(a: cl_array.Array, *, out: cl_array.Array | None = None) -> c
 
 
 def _scan(a: cl_array.Array, out: Any, kind: str) -> cl_array.Array:
+    if out is None and (found := _again(a, kind)) is not None:
+        return found
     queue = arguments.queue_of(a=a)
     entries = arguments.values(queue, "a", a, added=True)
     chain = arguments.chain_of(queue, entries, outs=(out,))
     result = arguments.output(chain, "out", out, a.size, sum_dtype(a.dtype), entries, in_place=entries)
     run_scan(chain, entries, result.array, a.size, kind=kind)
     return result.deliver(chain)
+
+
+def _again(a: Any, kind: str) -> cl_array.Array | None:
+    """Return a scan as one before, of an array that has nothing to wait for and nothing to refuse; None of any other."""
+    if not isinstance(a, cl_array.Array) or a.queue is None or len(a.shape) != 1 or a.offset or a.allocator is not None:
+        return None
+    dtype, (n,), target = a.dtype, a.shape, sum_dtype(a.dtype)
+    memory: Any = a.base_data
+    if a.strides != (dtype.itemsize,) or memory is None or (arena := at_rest(a.queue, a)) is None:
+        return None
+    commands = known(arena, _enqueue_scan, (dtype, target), n, kind)
+    if commands is None or memory.size < n * dtype.itemsize:
+        return None
+    (result,) = allocated_each(a.queue, "the result", ((n, target),))
+    result.events = [commands.enqueue_at_rest(arena, a.queue, (a, result))]
+    return result
 
 
 def run_scan(chain: Chain, source: cl_array.Array, target: cl_array.Array, n: int, *, kind: str) -> None:
