@@ -141,7 +141,7 @@ class MaskedTunable(Tunable[MaskedProblem]):
 
     @override
     def default(self, device: Device, dtype: str, question: str, features: Mapping[str, float]) -> str:
-        """Return the accumulator of the shipped profile for a device of this type."""
+        """Return the accumulator of the closest shipped profile."""
         label = default(device, self.operation, dtype, question, features).label
         return label if label in self.configurations(device, dtype, question) else "chunked:search"
 

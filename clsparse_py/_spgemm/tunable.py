@@ -296,7 +296,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
 
     @override
     def thresholds(self, device: Device, dtype: str, question: str) -> Mapping[str, float]:
-        """Return the thresholds of the shipped profile for a device of this type."""
+        """Return the thresholds of the closest shipped profiles."""
         return default_thresholds(device, self.operation, dtype, made).items()
 
     def _changed(self, device: Device, dtype: str, label: str) -> Thresholds:
@@ -422,7 +422,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
 
     @override
     def default(self, device: Device, dtype: str, question: str, features: Mapping[str, float]) -> str:
-        """Return the answer of the shipped profile for a device of this type, or that no threshold is changed."""
+        """Return the answer of the closest shipped profile, or that no threshold is changed."""
         if question == "thresholds":
             return descent.UNTUNED
         return default(device, self.operation, dtype, question, features, parse_choice if question == "bin" else parse).label

@@ -190,7 +190,7 @@ class SpmvTunable(Tunable[Subject]):
 
     @override
     def default(self, device: Device, dtype: str, question: str, features: Mapping[str, float]) -> str:
-        """Return the label that the shipped profile for a device of this type chooses."""
+        """Return the label that the closest shipped profile chooses."""
         return default(device, self.operation, dtype, question, features).label
 
     @override

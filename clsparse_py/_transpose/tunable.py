@@ -141,7 +141,7 @@ class SpTransTunable(Tunable[TransposeProblem]):
 
     @override
     def default(self, device: Device, dtype: str, question: str, features: Mapping[str, float]) -> str:
-        """Return the strategy of the shipped profile for a device of this type."""
+        """Return the strategy of the closest shipped profile."""
         return default(device, self.operation, dtype, question, features).label
 
     @override

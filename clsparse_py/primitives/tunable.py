@@ -191,7 +191,7 @@ class SegmentedSortTunable(Tunable[SortProblem]):
 
     @override
     def default(self, device: Device, dtype: str, question: str, features: Mapping[str, float]) -> str:
-        """Return the shape of the shipped profile for a device of this type."""
+        """Return the shape of the closest shipped profile."""
         return default(device, self.operation, dtype, question, features).label
 
     @override

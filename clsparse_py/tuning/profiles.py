@@ -526,13 +526,13 @@ def _together(profiles: tuple[Profile, ...], operation: str, dtype: str, make: C
 
 
 def default_thresholds(device: Device, operation: str, dtype: str, make: Callable[[Mapping[str, float]], T]) -> T:
-    """Return the thresholds of a device that was never tuned: those of the shipped profile for its type."""
-    return _together(_generic(device), operation, dtype, make)
+    """Return the thresholds of a device that was never tuned: each of the closest shipped profile that has it."""
+    return _together(_of_package(device), operation, dtype, make)
 
 
-def _generic(device: Device) -> tuple[Profile, ...]:
-    """Return the shipped profiles that decide on a device that was never tuned."""
-    return tuple(profile for profile in find(device) if profile.shipped and "name" not in profile.device)
+def _of_package(device: Device) -> tuple[Profile, ...]:
+    """Return the shipped profiles, which decide on a device that was never tuned."""
+    return tuple(profile for profile in find(device) if profile.shipped)
 
 
 def default(
@@ -543,8 +543,8 @@ def default(
     features: Mapping[str, float],
     parse: Callable[[str], Any] = str,
 ) -> Ruling[Any]:
-    """Decide as on a device that was never tuned: by the shipped profile for its type."""
-    return _first(_generic(device), operation, dtype, question, features, parse).decide(features)
+    """Decide as on a device that was never tuned: by the closest shipped profile that answers a question."""
+    return _first(_of_package(device), operation, dtype, question, features, parse).decide(features)
 
 
 def name_for(device: Device) -> str:

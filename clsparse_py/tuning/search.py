@@ -60,7 +60,7 @@ _ROUNDS = (
 )
 
 #: Where verifying a result takes longer than this, in seconds, only those are verified that could win.
-_QUICKLY_VERIFIED = 0.02
+_QUICKLY_VERIFIED = 0.005
 #: Differences below are never more than noise.
 _LEAST_NOISE = 0.01
 

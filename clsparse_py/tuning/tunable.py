@@ -168,7 +168,7 @@ class Tunable(Protocol[Problem]):
         """
 
     def default(self, device: Device, dtype: str, question: str, features: Mapping[str, float]) -> str:
-        """Return the label that is chosen untuned, by the shipped profile for a device of this type."""
+        """Return the label that is chosen untuned, by the closest shipped profile."""
 
     def verify(self, subject: Problem) -> bool:
         """Return whether the last run on this subject gave the right result. Waits."""

@@ -43,7 +43,12 @@ def test_what_is_no_label(label: str) -> None:
 
 def made_up(kind: str) -> Device:
     return replace(
-        describe(next(iter(PLATFORMS.values()))), name="made up", type=kind, max_work_group=1024, local_memory=48 << 10
+        describe(next(iter(PLATFORMS.values()))),
+        name="made up",
+        platform="made up",
+        type=kind,
+        max_work_group=1024,
+        local_memory=48 << 10,
     )
 
 

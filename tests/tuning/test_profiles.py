@@ -137,10 +137,17 @@ def test_a_ruling_tells_profile_path_and_note() -> None:
     assert str(ruling) == "b where mean > 4 (as it is long)"
 
 
-def test_untuned_is_what_the_type_gets() -> None:
+def test_untuned_is_what_the_closest_shipped_profile_says(alone: Path) -> None:
     profiles.save(made("mine", CPU))
     assert profiles.default(CPU, "spmv", "float64", "single", FEATURES).label == "chunked/1/4"
     assert profiles.default(replace(GPU, type="custom"), "spmv", "float64", "scheme", FEATURES).profile == "profile generic-gpu"
+    thresholds = {"spgemm": {"any": {"sort_items": {"value": 2}}}}
+    profiles.save({**made("core", CPU, "serial/16/4"), "thresholds": thresholds}, alone / "core.json")
+    assert profiles.default(CPU, "spmv", "float64", "single", FEATURES).label == "serial/16/4"
+    before, now = (
+        profiles.default_thresholds(each, "spgemm", "float64", dict) for each in (replace(CPU, name="x", platform="y"), CPU)
+    )
+    assert now == {**before, "sort_items": 2} != before
 
 
 SPLIT = {"feature": "mean", "at_most": 1, "then": {"take": "a"}, "else": {"take": "b"}}
