@@ -76,7 +76,7 @@ def wide(columns: int) -> Operands:
 def tall() -> Operands:
     """Return a product most of whose rows are empty."""
     rng = np.random.default_rng(4)
-    some = (np.arange(20_000) % 50 == 0).astype(int)
+    some = (np.arange(6_000) % 50 == 0).astype(int)
     return rows_of(some, 30, rng, np.float32), rows_of(np.full(30, 5), 40, rng, np.float32)
 
 
@@ -87,11 +87,11 @@ def inner() -> Operands:
 
 
 CASES: dict[str, Callable[[], sp.csr_array | Operands]] = {
-    "grid": lambda: grid(60),
+    "grid": lambda: grid(40),
     "ones": lambda: ones(64),
     "powers": lambda: powers(1000),
     "one-long-row": one_long_row,
-    "wide": lambda: wide(3_000_000),
+    "wide": lambda: wide(1_000_000),
     "tall": tall,
     "empty": lambda: (sp.csr_array((50, 40), dtype=np.float32), sp.csr_array((40, 30), dtype=np.float32)),
     "inner": inner,

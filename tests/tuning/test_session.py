@@ -20,7 +20,7 @@ from rich.console import Console
 
 from clsparse_py.device import Device, describe
 from clsparse_py.errors import ProfileError
-from clsparse_py.tuning import clock, descent, profiles, run, search
+from clsparse_py.tuning import clock, descent, profiles, run, search, training
 from clsparse_py.tuning.checkpoint import Checkpoint, path_for
 
 pytestmark = pytest.mark.any_platform
@@ -44,6 +44,12 @@ def corpus(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     few = list(itertools.islice(generated(1000), 16))
     monkeypatch.setattr(session, "cases", lambda *_: iter(few))
     return [case.name for case in few]
+
+
+@pytest.fixture(autouse=True)
+def small_forests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How well trees are trained is not asked here."""
+    monkeypatch.setattr(training, "_FOREST", 6)
 
 
 def tuned(queue: cl.CommandQueue, made_up: MadeUp, monkeypatch: pytest.MonkeyPatch, **options: Any) -> tuple[int, str]:
@@ -381,10 +387,10 @@ class Descending(MadeUp):
     descents = ("numbers",)
 
     def thresholds(self, device: Device, dtype: str, question: str) -> Mapping[str, float]:  # noqa: ARG002
-        return {"fills": 64, "off": 0}
+        return {"fills": 24, "off": 0}
 
     def around(self, device: Device, dtype: str, subject: Any, question: str, label: str) -> tuple[str, ...]:  # noqa: ARG002
-        candidates = {"fills": (4, 16, 64), "off": (1, 2)}
+        candidates = {"fills": (2, 8, 24), "off": (1, 2)}
         return tuple(descent.neighbours(label, self.thresholds(device, dtype, question), candidates))
 
     def parse(self, question: str, label: str) -> object:
@@ -395,7 +401,7 @@ class Descending(MadeUp):
 
     def prepare(self, subject: Any, question: str, label: str) -> Callable[[], list[cl.Event]]:
         if question == "numbers":
-            label = f"fill/{int(descent.changes_of(label).get('fills', 64))}"
+            label = f"fill/{int(descent.changes_of(label).get('fills', 24))}"
         return super().prepare(subject, question, label)
 
 
@@ -404,22 +410,22 @@ def test_a_run_descends_and_its_profile_tells_what_made_it(queue: cl.CommandQueu
     assert code == 0, said
     profile = profiles.find(describe(queue.device))[0]
     numbers = profile.content["thresholds"]["made-up"]["float32"]
-    assert numbers["fills"]["value"] == 4
+    assert numbers["fills"]["value"] == 2
     assert numbers["fills"]["gain"] > 1
     assert numbers["fills"]["cases"] >= 3
     assert numbers["off"]["note"]
-    assert profile.thresholds("made-up", "float32") == {"fills": 4, "off": 0}
+    assert profile.thresholds("made-up", "float32") == {"fills": 2, "off": 0}
     assert set(profile.operations["made-up"]["float32"]) == {"method"}
     made = profile.content["made"]
     assert (made["command"], made["commit"]) == ("clsparse tune --budget 1 --largest 300", "abc")
     assert len(made["corpus"]) == 16
     assert 0 < made["minutes"] <= 1.5
     measured = [each for each in profile.content["evidence"] if each["question"] == "numbers"]
-    assert any("fills=4" in each["times"] for each in measured)
+    assert any("fills=2" in each["times"] for each in measured)
     # The same again: what is there is enough, and the profile says that it comes from earlier runs.
     assert tuned(queue, Descending(), monkeypatch)[0] == 0
     again = profiles.find(describe(queue.device))[0]
-    assert again.thresholds("made-up", "float32") == {"fills": 4, "off": 0}
+    assert again.thresholds("made-up", "float32") == {"fills": 2, "off": 0}
     assert "went on from" in again.content["made"]["note"]
 
 
@@ -436,6 +442,6 @@ def test_a_question_may_be_asked_alone_and_answers_to_others_stay(
     again = profiles.find(describe(queue.device))[0]
     assert again.content["made"]["command"] == "clsparse tune --questions numbers --budget 1"
     assert again.tree("made-up", "float32", "method") == profile.tree("made-up", "float32", "method")
-    assert again.thresholds("made-up", "float32") == {"fills": 4, "off": 0}
+    assert again.thresholds("made-up", "float32") == {"fills": 2, "off": 0}
     assert {each["question"] for each in again.content["evidence"]} == {"method", "numbers"}
     assert set(again.content["scores"]["made-up"]["float32"]) >= {"method", "numbers"}
