@@ -12,7 +12,7 @@ from clsparse_py.forked import is_forked
 if TYPE_CHECKING:
     from clsparse_py.pool import Arena
 
-__all__ = ["MAPPED", "Block", "Lent", "lent", "wholes"]
+__all__ = ["MAPPED", "Block", "Lent", "is_released", "lent", "wholes"]
 
 #: What a buffer is asked for how often it is mapped to the host.
 MAPPED = cl.mem_info.MAP_COUNT
@@ -60,6 +60,8 @@ class Lent(cl.Buffer):
         arena = None if block is None else block.arena()
         if arena is not None:
             arena.lose_sight()  # it is not to be lent again
+        if block is not None:
+            block.pool.n_released += 1
         self.__del__()
         super().release()
 
@@ -83,6 +85,11 @@ class _Part(cl.Buffer):
             _unreleased.append(self)
             return
         wholes.pop(id(self), None)
+
+
+def is_released(memory: object) -> bool:
+    """Return whether memory that was lent was released by hand: nothing may be asked of it, as it is another array's by now."""
+    return memory.__class__ is Lent and id(memory) not in lent
 
 
 def _kept_with(whole: cl.Buffer, part: cl.Buffer) -> cl.Buffer:

@@ -32,14 +32,15 @@ _Y = 3
 class _Operand(weakref.ref[Any]):
     """An array that arguments are set for, and its memory: kept as long as the array is, so that no other is taken for it."""
 
-    __slots__ = ("memory",)
+    __slots__ = ("memory", "shape")
 
     memory: Any
+    shape: tuple[int, ...] | None
 
     def __new__(cls, array: cl_array.Array) -> Self:
         """Return a reference that lets go of the memory when the array goes."""
         made = super().__new__(cls, array, _let_go)
-        made.memory = array.base_data
+        made.memory, made.shape = array.base_data, array.shape
         return made
 
 
@@ -51,6 +52,7 @@ class _Gone:
     """Stands for an operand that is gone."""
 
     memory: Any = None
+    shape: tuple[int, ...] | None = None
 
     def __call__(self) -> None:
         return None
@@ -66,6 +68,7 @@ class Ready(NamedTuple):
     arena: Arena
     pool: Pool
     commands: tuple[tuple[cl.Kernel, tuple[int], tuple[int]], ...]
+    n_released: int
 
 
 @dataclass
@@ -170,7 +173,8 @@ class Executable:
             self.waits.made(event)
             if ordered and not self.noted:
                 commands = tuple((each.kernel, each.global_size, each.local_size) for each in self.launches)
-                self.ready = Ready(queue, arena_of(queue), arena_of(queue).pool, commands)
+                arena = arena_of(queue)
+                self.ready = Ready(queue, arena, arena.pool, commands, arena.pool.n_released)
             return events
 
     def note_checked(self, operands: tuple[Any, ...], scale: tuple[Any, ...], *, is_new: bool) -> tuple[Any, ...] | None:
@@ -197,6 +201,9 @@ class Executable:
             and of_y.memory is y.base_data
             and of_x.memory is x.base_data
             and of_data.memory is data.base_data
+            and of_y.shape is y.shape
+            and of_x.shape is x.shape
+            and of_data.shape is data.shape
         )
 
     def is_ordered(self, ready: Ready, data: cl_array.Array, x: cl_array.Array, y: cl_array.Array | None = None) -> bool:
@@ -208,13 +215,14 @@ class Executable:
             return False
         if (data.events or x.events) and not self.waits.knows(data.events + x.events):
             return False
-        return not (ready[2].uses and ready[2].has_uses())
+        pool = ready[2]
+        return not (pool.uses and pool.has_uses()) and pool.n_released == ready[4]
 
     def enqueue(self, ready: Ready) -> cl.Event:
         """Enqueue the launches on a queue in order, with the arguments that are set, and return the event of the last."""
         if forked.forked:
             use_device()
-        queue, _, _, commands = ready
+        queue, _, _, commands, _ = ready
         for kernel, global_size, local_size in commands:
             # As `submit` does, which takes longer.
             try:
@@ -323,7 +331,7 @@ class Checked:
             if not executable.y_is_checked or executable.scale is not self.scale or not executable.has(data, x, out):
                 return None
             ready, on = executable.ready, x.queue or queue
-            if on is None:
+            if on is None or (ready is not None and ready[2].n_released != ready[4]):
                 return None
             at_once = ready is not None and ready[0] is on and executable.is_ordered(ready, data, x, out)
             event = executable.enqueue(ready) if ready is not None and at_once else None
@@ -344,6 +352,8 @@ class Checked:
                 or x is None
                 or of_x.memory is not x.base_data
                 or of_data.memory is not data.base_data
+                or of_x.shape is not x.shape
+                or of_data.shape is not data.shape
                 or executable.scale is not self.scale
                 or not executable.are_checked
             ):
@@ -358,7 +368,7 @@ class Checked:
                 or not executable.is_ordered(ready, data, x)
             ):
                 return None
-            queue, arena, pool, commands = ready
+            queue, arena, pool, commands, _ = ready
             try:
                 memory = arena.allocate(queue, self._n_bytes)
             except cl.Error:

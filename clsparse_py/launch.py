@@ -13,7 +13,7 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py import forked, programs
-from clsparse_py.blocks import lent, wholes
+from clsparse_py.blocks import Lent, lent, wholes
 from clsparse_py.device import Device, describe
 from clsparse_py.forked import use_device
 from clsparse_py.memory import allocated, array_of, submit
@@ -109,7 +109,10 @@ def at_rest(queue: cl.CommandQueue, *arrays: cl_array.Array) -> Arena | None:
             if array.events:
                 return None
         block = lent.get(id(array.base_data))
-        if (block.arena is not own) if block is not None else (array.queue is not queue or id(array.base_data) in wholes):
+        if block is not None:
+            if block.arena is not own:
+                return None
+        elif array.queue is not queue or array.base_data.__class__ is Lent or id(array.base_data) in wholes:
             return None
     return arena
 

@@ -12,6 +12,7 @@ import scipy.sparse
 from pyopencl import array as cl_array
 from typing_extensions import Self, TypeVar
 
+from clsparse_py.blocks import is_released
 from clsparse_py.records import dataclass
 from clsparse_py.structure import Facts, check_structure
 
@@ -276,8 +277,10 @@ class Matrix:
         self._require_values()
 
     def _require_values(self) -> None:
-        """Cut off the values of entries behind the last row, and check that each entry has a value."""
+        """Cut off the values of entries behind the last row, and check that each entry has a value, in memory that is there."""
         structure, n = self._structure, self._structure.indices.size
+        if is_released(self._data.base_data):
+            raise ValueError("data: its memory was released")
         if self._data.size != n:
             if self._data.size != structure.n_given:
                 raise ValueError(f"data: must have the {n} entries of indices, has {self._data.size}")

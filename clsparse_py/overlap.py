@@ -9,6 +9,8 @@ import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
+from clsparse_py.blocks import is_released
+
 __all__ = ["overlap", "require_apart", "require_inside", "require_writable", "whole_of"]
 
 _ASSOCIATED, _FLAGS, _OFFSET = cl.mem_info.ASSOCIATED_MEMOBJECT, cl.mem_info.FLAGS, cl.mem_info.OFFSET
@@ -76,11 +78,13 @@ def require_inside(name: str, array: cl_array.Array) -> None:
     Raises
     ------
     ValueError
-        It does not, or has entries and no buffer.
+        It does not, or has entries and no buffer, or one that was released.
     """
     if not array.size:
         return
     memory: Any = array.base_data
+    if is_released(memory):
+        raise ValueError(f"{name}: its memory was released")
     if array.strides == (array.dtype.itemsize,):  # nearly always, and then there is less to reckon
         begin, end = array.offset, array.offset + array.nbytes
     else:

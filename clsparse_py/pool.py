@@ -102,6 +102,8 @@ class Pool:
         Blocks that were given back to the driver but are still in the counts: the size of each, and whether it was idle.
     uses : Uses
         Of memory, by commands outside of the order of its own queue. Changed under the pool's lock.
+    n_released : int
+        How often memory was released by hand: who keeps arrays has to look at them again.
     """
 
     def __init__(self, context: cl.Context, device: cl.Device) -> None:
@@ -112,6 +114,7 @@ class Pool:
         self.returned: deque[Block] = deque()
         self.gone: deque[tuple[int, bool]] = deque()
         self.uses = Uses()
+        self.n_released = 0
         self._cap = _cap(device)
         self._largest_kept = self.largest if self._cap else 0
         self._small = int(self._cap * _SMALL_SHARE)

@@ -19,8 +19,10 @@ __all__ = ["Waits", "contexts_match", "fetched", "from_host", "in_place", "on_ho
 
 
 def contexts_match(array: cl_array.Array, context: cl.Context) -> bool:
-    """Return whether an array lives in a context."""
-    return array.context is context or bool(array.context == context)
+    """Return whether an array lives in a context, and so does its queue, which may be set."""
+    if array.context is not context and array.context != context:
+        return False
+    return array.queue is None or bool(arena_of(array.queue).pool.context == context)
 
 
 class _Lent(np.ndarray):

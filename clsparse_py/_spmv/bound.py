@@ -7,6 +7,8 @@ from pyopencl import array as cl_array
 
 from clsparse_py.executable import Executable
 from clsparse_py.order import note_written
+from clsparse_py.overlap import require_inside
+from clsparse_py.pool import arena_of
 
 __all__ = ["BoundProduct"]
 
@@ -28,7 +30,11 @@ class BoundProduct:
     def __init__(self, queue: cl.CommandQueue, operands: _Operands, executable: Executable) -> None:
         self._queue, self._operands, self._executable = queue, operands, executable
         self._memory = tuple(each.base_data for each in operands)
-        self._sizes = tuple(each.size for each in operands)
+        self._shapes = tuple(each.shape for each in operands)
+        # Memory of others stays if it is released by hand. That of the pool does not.
+        self._kept = [cl.Buffer.from_int_ptr(each.int_ptr, True) for each in self._memory if each.__class__ is cl.Buffer]
+        self._n_released = -1
+        self._pool = arena_of(queue).pool
         self.out = operands[2]
 
     def __call__(self) -> cl_array.Array:
@@ -37,14 +43,20 @@ class BoundProduct:
         Raises
         ------
         ValueError
-            An array has other memory, or another size, than when the product was bound to it.
+            An array has other memory, or another shape, than when the product was bound to it, or its memory was released.
         """
         executable, (data, x, y), (of_data, of_x, of_y) = self._executable, self._operands, self._memory
-        n_data, n_x, n_y = self._sizes
-        if y.base_data is not of_y or x.base_data is not of_x or data.base_data is not of_data:
-            self._refuse()
-        if y.size != n_y or x.size != n_x or data.size != n_data:
-            self._refuse()
+        shape_of_data, shape_of_x, shape_of_y = self._shapes
+        if (
+            y.base_data is not of_y
+            or x.base_data is not of_x
+            or data.base_data is not of_data
+            or y.shape is not shape_of_y
+            or x.shape is not shape_of_x
+            or data.shape is not shape_of_data
+            or self._pool.n_released != self._n_released
+        ):
+            self._look()
         ready = executable.ready
         # No argument is ever set to anything else.
         if ready is None or not executable.is_ordered(ready, data, x, y):
@@ -55,10 +67,13 @@ class BoundProduct:
         note_written(y, event)
         return y
 
-    def _refuse(self) -> None:
-        """Raise the error of arrays that are not as they were."""
-        for name, array, memory, size in zip(("A.data", "x", "out"), self._operands, self._memory, self._sizes, strict=True):
+    def _look(self) -> None:
+        """Raise an error if an array is not as it was."""
+        n_released = self._pool.n_released
+        for name, array, memory, shape in zip(("A.data", "x", "out"), self._operands, self._memory, self._shapes, strict=True):
             if array.base_data is not memory:
                 raise ValueError(f"{name}: has other memory than when the product was bound to it; bind it again")
-            if array.size != size:
-                raise ValueError(f"{name}: had {size} entries when the product was bound to it, has {array.size}; bind it again")
+            if array.shape != shape:
+                raise ValueError(f"{name}: had shape {shape} when the product was bound to it, has {array.shape}; bind it again")
+            require_inside(name, array)
+        self._n_released = n_released

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from products import random_csr
 from pyopencl import array as cl_array
 
-from clsparse_py import csr_array, memory_info, min_plus, spmv, spmv_plan
+from clsparse_py import csr_array, memory, memory_info, min_plus, spmv, spmv_plan
 from clsparse_py._spmv.choose import KernelChoice
 
 pytestmark = pytest.mark.any_platform
@@ -33,6 +33,13 @@ def host() -> sp.csr_array:
 def vectors(queue: cl.CommandQueue) -> tuple[cl_array.Array, cl_array.Array]:
     x = np.random.default_rng(1).integers(1, 5, SHAPE[1]).astype(np.float32)
     return cl_array.to_device(queue, x), cl_array.zeros(queue, SHAPE[0], np.float32)
+
+
+def lent(queue: cl.CommandQueue, values: np.ndarray[Any, Any]) -> cl_array.Array:
+    """Return an array in memory of the pool, as results are."""
+    array = memory.allocated(queue, "a test", values.size, values.dtype)
+    array.set(values)
+    return array
 
 
 @pytest.mark.parametrize("properties", ["in order", "out of order"])
@@ -114,8 +121,75 @@ def test_arrays_that_are_others_by_now(queue: cl.CommandQueue, host: sp.csr_arra
         run()
     x.base_data = held
     y.shape, y.size = (SHAPE[0] - 1,), SHAPE[0] - 1
-    with pytest.raises(ValueError, match=r"^out: had 300 entries when the product was bound to it, has 299"):
+    with pytest.raises(ValueError, match=r"^out: had shape \(300,\) when the product was bound to it, has \(299,\)"):
         run()
+
+
+def test_known_arrays_that_were_resized(queue: cl.CommandQueue, host: sp.csr_array) -> None:
+    A, (x, y) = csr_array(host, queue=queue), vectors(queue)
+    for _ in range(3):
+        spmv(A, x, out=y)
+    y.shape, y.size = (SHAPE[0] - 1,), SHAPE[0] - 1
+    with pytest.raises(ValueError, match=r"^out: must have shape \(300,\), has \(299,\)"):
+        spmv(A, x, out=y)
+    for _ in range(3):
+        A @ x
+    x.shape, x.size = (SHAPE[1] - 1,), SHAPE[1] - 1
+    with pytest.raises(ValueError, match=r"^x: must have 200 rows"):
+        A @ x
+
+
+@pytest.mark.parametrize("of_the_pool", [True, False])
+def test_memory_that_was_released(queue: cl.CommandQueue, host: sp.csr_array, of_the_pool: bool) -> None:
+    wanted = host @ np.ones(SHAPE[1], np.float32)
+    for name in ("x", "out", "A.data"):
+        A = csr_array(host, queue=queue)
+        arrays = {"x": np.ones(SHAPE[1], np.float32), "out": np.zeros(SHAPE[0], np.float32), "A.data": host.data}
+        if of_the_pool:
+            of = {each: lent(queue, values) for each, values in arrays.items()}
+        else:
+            of = {each: cl_array.to_device(queue, values) for each, values in arrays.items()}
+        A.data, x, y = of["A.data"], of["x"], of["out"]
+        run = spmv_plan(A).bind(A, x, y)
+        for _ in range(3):
+            run()
+            spmv(A, x, out=y)
+            A @ x
+        np.testing.assert_array_equal(y.get(), wanted)
+        buffer: Any = of[name].base_data
+        buffer.release()
+        if of_the_pool:
+            # It is another array's by now.
+            other = lent(queue, arrays[name])
+            with pytest.raises(ValueError, match=rf"^{name}: its memory was released"):
+                run()
+            with pytest.raises(ValueError, match=rf"^{name.removeprefix('A.')}: its memory was released"):
+                spmv(A, x, out=y)
+            if name != "out":
+                with pytest.raises(ValueError, match=rf"^{name.removeprefix('A.')}: its memory was released"):
+                    A @ x
+            del other
+        else:
+            run()  # which keeps it
+
+
+def test_arrays_on_another_queue(queue: cl.CommandQueue, host: sp.csr_array) -> None:
+    A, (x, y) = csr_array(host, queue=queue), vectors(queue)
+    run, other, wanted = spmv_plan(A).bind(A, x, y), cl.CommandQueue(queue.context, queue.device), host @ x.get()
+    for of_x, of_y in ((other, queue), (other, other), (queue, other), (queue, queue)):
+        for _ in range(3):
+            run()
+            spmv(A, x, out=y)
+            z = A @ x
+        np.testing.assert_array_equal(y.get(), wanted)
+        np.testing.assert_array_equal(z.get(), wanted)
+        x.queue, y.queue = of_x, of_y
+        x.fill(2)
+        wanted = host @ np.full(SHAPE[1], 2, np.float32)
+    context = cl.Context([queue.device])
+    x.queue = cl.CommandQueue(context)
+    with pytest.raises(ValueError, match=r"^x: lives in another context than A"):
+        A @ x
 
 
 def test_new_memory_of_known_arrays(queue: cl.CommandQueue, host: sp.csr_array) -> None:
