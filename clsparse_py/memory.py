@@ -16,6 +16,7 @@ from clsparse_py.pool import Arena, MemoryInfo, Pool, arena_of, pools
 from clsparse_py.workspace import current
 
 __all__ = [
+    "Shapes",
     "allocated",
     "allocated_each",
     "array_of",
@@ -152,6 +153,30 @@ def allocated_each(
             return found
         found.clear()
     return [allocated(queue, what, n, dtype, allocator) for n, dtype in sizes]
+
+
+class Shapes:
+    """Sizes of arrays of one dimension that calls of a kind return; to make them takes less time than by `allocated_each`."""
+
+    __slots__ = ("_each",)
+
+    def __init__(self, *sizes: tuple[int, np.dtype[Any]]) -> None:
+        self._each = tuple((n * dtype.itemsize, attributes_of((n,), dtype)) for n, dtype in sizes)
+
+    def new(self, queue: cl.CommandQueue, arena: Arena) -> list[cl_array.Array] | None:
+        """Return new arrays in the pool's memory; None if there is not as much."""
+        found: list[cl_array.Array] = []
+        allocate, context = arena.allocate, arena.pool.context
+        try:
+            for n_bytes, attributes in self._each:
+                memory = allocate(queue, n_bytes) if n_bytes else None
+                made = _new(DeviceArray)  # as `array_with` does, without the call
+                made.__dict__ = own = attributes.copy()
+                own["queue"], own["context"], own["base_data"], own["events"] = queue, context, memory, []
+                found.append(made)
+        except cl.Error:
+            return None
+        return found
 
 
 def shorten(array: cl_array.Array, n: int) -> None:

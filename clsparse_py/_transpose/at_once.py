@@ -14,7 +14,7 @@ from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain, at_rest
 from clsparse_py.lowering import Lowered, lower
 from clsparse_py.matrix import Matrix
-from clsparse_py.memory import allocated_each
+from clsparse_py.memory import Shapes, allocated_each
 from clsparse_py.programs import Built, known
 
 __all__ = ["Made", "transposed_at_once"]
@@ -48,42 +48,47 @@ def transposed_at_once(A: Matrix, values: cl_array.Array | None) -> Made | None:
     queue, read = structure.queue, (indptr, indices, *of_values)
     kind = AtOnce, index, None if values is None else moved_type, n_rows, n_columns, nnz
     arena = at_rest(queue, *read)
-    commands: tuple[Lowered, ...] | None = known(arena.pool.context, arena.pool.device, kind) if arena is not None else None
-    chain = None
-    if commands is None:
-        chain = Chain(queue, *read)
-        commands = chain.worked_out(kind, functools.partial(_commands, chain, *kind[1:]))
-    if not commands:
+    call: _Call | None = known(arena.pool.context, arena.pool.device, kind) if arena is not None else None
+    if call is not None and arena is not None and A.data.allocator is None and call.commands:
+        new = call.results.new(queue, arena)
+        if new is not None:
+            made = Made(*new)
+            event = call.commands[0].enqueue_at_rest(arena, queue, (*read, *made))
+            for each in made:
+                each.events = [event]
+            return made
+    chain = Chain(queue, *read)
+    call = chain.worked_out(kind, functools.partial(_call, chain, *kind[1:]))
+    if not call.commands:
         return None
     wanted = (n_columns + 1, index), (nnz, index), (nnz, moved_type)
     made = Made(*allocated_each(queue, "the transposed", wanted, A.data.allocator))
-    if chain is None and arena is not None:
-        event = commands[0].enqueue_at_rest(arena, queue, (*read, *made))
-        for each in made:
-            each.events = [event]
-    else:
-        chain = chain or Chain(queue, *read)
-        commands[0].enqueue(chain, (*read, *made))
-        chain.finish(*made)
+    call.commands[0].enqueue(chain, (*read, *made))
+    chain.finish(*made)
     return made
 
 
-def _commands(
-    chain: Chain, index: np.dtype[Any], of_values: np.dtype[Any] | None, n_rows: int, n_columns: int, nnz: int
-) -> tuple[Lowered, ...]:
-    """Return what calls on matrices of one shape, dtypes and number of entries repeat.
+class _Call(NamedTuple):
+    """What calls on matrices of one shape, dtypes and number of entries repeat: commands, or none where the kernel is refused."""
 
-    Nothing if the kernel is refused, or has not the room.
-    """
-    item = 0 if of_values is None else of_values.itemsize
+    commands: tuple[Lowered, ...]
+    results: Shapes
+
+
+def _call(chain: Chain, index: np.dtype[Any], of_values: np.dtype[Any] | None, n_rows: int, n_columns: int, nnz: int) -> _Call:
+    """Return it; without commands also if the kernel has not the room."""
+    item, moved = 0 if of_values is None else of_values.itemsize, of_values or index
+    results = Shapes((n_columns + 1, index), (nnz, index), (nnz, moved))
     try:
         built, record = chain.build(AtOnce.legal(chain.device, name_of(index), item))
     except BuildError:
-        return ()
+        return _Call((), results)
     if n_rows + n_columns + nnz > record.places:
-        return ()
-    read, moved = (index, index, *(() if of_values is None else (of_values,))), of_values or index
-    return (lower(chain, functools.partial(_enqueue, built, n_rows, n_columns, nnz), (*read, index, index, moved)),)
+        return _Call((), results)
+    read = index, index, *(() if of_values is None else (of_values,))
+    return _Call(
+        (lower(chain, functools.partial(_enqueue, built, n_rows, n_columns, nnz), (*read, index, index, moved)),), results
+    )
 
 
 def _enqueue(built: Built, n_rows: int, n_columns: int, nnz: int, chain: Chain, *arrays: cl_array.Array) -> None:

@@ -137,10 +137,9 @@ def aggregates(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array
     has_joined = chain.scratch(n, index)
     chain.launch(far, groups, *sizes, indptr, indices, before, joined, has_joined)
     enqueue_scan(chain, has_joined, place, n, kind="pointers")
-    n_joined = chain.read_later(place, 1, n)
-    n_aggregates = int(chain.read(number, 1, n)[0])
+    n_aggregates, n_joined = (int(chain.read(each, 1, n)[0]) for each in (number, place))
     chain.finish(joined, place)
-    return Aggregates(joined, place, n_aggregates, int(n_joined()[0]))
+    return Aggregates(joined, place, n_aggregates, n_joined)
 
 
 class _Graph(NamedTuple):

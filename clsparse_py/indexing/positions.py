@@ -57,13 +57,13 @@ class Placed:
         return Placed(converted(queue, "index", self.positions, index), None, self.axis, self.length)
 
     def checked_by(self, chain: Chain) -> Callable[[], None]:
-        """Enqueue the read that tells whether all indices were in range."""
-        if self.outside is None:
+        """Return a function that reads whether all indices were in range, after other reads or in place of one."""
+        outside = self.outside
+        if outside is None:
             return _in_range
-        read = chain.read_later(self.outside, self.outside.size)
 
         def check() -> None:
-            if n_outside := int(read().sum()):
+            if n_outside := int(chain.read(outside, outside.size).sum()):
                 raise IndexError(
                     f"index out of range: {n_outside} of {self.size} are; axis {self.axis} has {self.length} positions"
                 )

@@ -33,6 +33,9 @@ __all__ = [
 ]
 
 
+#: Elements up to which numbers are read by a read that blocks: the host has nothing else to do by then.
+_FEW = 1 << 17
+
 #: The rows of counts behind those of the classes, with given runs and without; of those in `_MAXIMA` the largest count.
 _TOTALS = {
     True: ("merged_tiles", "cut_tiles", "rounds", "decreasing", "runs_decrease", "max_rounds"),
@@ -204,7 +207,9 @@ def inspect_segments(
     n_runs = 0 if run_ptr is None else run_ptr.size - 1
     arrays = first_runs, run_ptr, segments.bounds, lists, tiles_of, plan
     run(chain, _enqueue_inspection, arrays, segments.n, n, n_runs, record)
-    return Inspection(lists, tiles_of, plan, record, chain.read_later(plan, record.lists_at))
+    # A read that blocks takes less time than to wait for an event, but it comes behind all commands that there are by then.
+    read = functools.partial(chain.read, plan, record.lists_at) if n <= _FEW else chain.read_later(plan, record.lists_at)
+    return Inspection(lists, tiles_of, plan, record, read)
 
 
 @functools.lru_cache(maxsize=64)

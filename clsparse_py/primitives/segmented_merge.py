@@ -6,6 +6,7 @@ Ji et al., "Segmented merge: a new primitive for parallel sparse matrix computat
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
@@ -225,13 +226,13 @@ def enqueue_segmented_merge(
 def _count_falls(
     chain: Chain, run_ptr: cl_array.Array, keys: cl_array.Array, n: int, runs: Runs, elements: Elements
 ) -> Callable[[], np.ndarray[Any, Any]]:
-    """Enqueue counting keys below the one before them in their sub-segment; return a function that waits for the counts."""
+    """Enqueue counting keys below the one before them in their sub-segment; return a function that reads the counts."""
     group, n_runs = min(128, chain.device.max_work_group), run_ptr.size - 1
     built, record = chain.build(MergeUnsorted(group, name_of(run_ptr.dtype), runs, elements))
     groups = max(1, min(-(-max(n, n_runs) // record.work_group), 8 * chain.device.compute_units))
     falls = chain.scratch(groups, np.int64)
     chain.launch(built, groups, np.int64(n), np.int64(n_runs), run_ptr, keys, falls)
-    return chain.read_later(falls, groups)
+    return functools.partial(chain.read, falls, groups)
 
 
 def _enqueue_pairs(
