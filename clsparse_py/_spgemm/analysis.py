@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-import itertools
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
-from clsparse_py._spgemm.bins import Bin, Bins
+from clsparse_py._spgemm.bins import Bins
 from clsparse_py._spgemm.kernels import Analysis, Found
-from clsparse_py._spgemm.methods.base import Rows
 from clsparse_py.arithmetic import name_of
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain, spread
@@ -23,7 +21,7 @@ from clsparse_py.primitives.either_way import either_way
 from clsparse_py.primitives.radix_sort import enqueue_sort_by_key
 from clsparse_py.workspace import suffices
 
-__all__ = ["Work", "analyse", "grouped"]
+__all__ = ["Analysed", "Work", "analyse"]
 
 #: Entries to a lane above which the whole work-group counts a row's products.
 _LONG = 32
@@ -31,16 +29,11 @@ _LONG = 32
 _NO_LIMIT = (1 << 32) - 1
 
 
-@dataclasses.dataclass
-class Work:
-    """The work of a product, as `analyse` finds it.
+class Work(NamedTuple):
+    """The work of a product: what is decided by it is decided once for products that have the same.
 
     Attributes
     ----------
-    products : pyopencl.array.Array
-        uint32: the intermediate products of each row; 2^32 - 1 where there are more, with which no accumulator expands a row.
-    bin : pyopencl.array.Array or None
-        Of the index type: the number of the bin that takes it; None once rows are shared out.
     n_products : int
         Of all rows.
     max_products, longest_row : int
@@ -52,19 +45,38 @@ class Work:
         before count as if they had no entries, as their columns are known without effort.
     taken : tuple of int
         Rows of each bin.
-    listed : pyopencl.array.Array or None
-        Row numbers, bin by bin, where they were sorted while the host waited.
     """
 
-    products: cl_array.Array
-    bin: cl_array.Array | None
     n_products: int
     max_products: int
     longest_row: int
     bound: int
     compression: float
     taken: tuple[int, ...]
-    listed: cl_array.Array | None = None
+
+
+class Analysed(NamedTuple):
+    """A product that `analyse` inspected.
+
+    Attributes
+    ----------
+    work : Work
+    products : pyopencl.array.Array
+        uint32: the intermediate products of each row; 2^32 - 1 where there are more, with which no accumulator expands a row.
+    bin : pyopencl.array.Array
+        Of the index type: the number of the bin that takes it.
+    listed : pyopencl.array.Array or None
+        Row numbers, bin by bin, where they were sorted while the host waited.
+    """
+
+    work: Work
+    products: cl_array.Array
+    bin: cl_array.Array
+    listed: cl_array.Array | None
+
+    def list_of(self, chain: Chain, n_rows: int) -> cl_array.Array:
+        """Return row numbers in the order of their bins, stably; they are sorted if they were not."""
+        return _listed(chain, n_rows, self.bin, len(self.work.taken)) if self.listed is None else self.listed
 
 
 def _lanes(mean_length: float, most: int) -> int:
@@ -110,7 +122,7 @@ def analyse(
     work_group: int | None = None,
     *,
     uneven: bool = False,
-) -> Work:
+) -> Analysed:
     """Count the intermediate products of each row, and find the bin that takes it. Waits for the device once.
 
     Parameters
@@ -149,17 +161,15 @@ def analyse(
     # After the list, as a read that blocks takes less time than to wait for the event of one that does not.
     numbers_found: list[int] = chain.read(found, n_found).tolist()
     all_rows, taken = Found(*numbers_found[: len(Found._fields)]), tuple(numbers_found[len(Found._fields) :])
-    return Work(
-        products,
-        bin_,
+    work = Work(
         (all_rows.products_high << 32) + all_rows.products_low,
         all_rows.max_products,
         all_rows.longest_row,
         (all_rows.bound_high << 32) + all_rows.bound_low,
         all_rows.sampled / max(all_rows.sampled_entries, 1) if all_rows.sampled else 1.0,
         taken,
-        *listed,
     )
+    return Analysed(work, products, bin_, listed[0] if listed else None)
 
 
 def _listed(chain: Chain, n_rows: int, bin_: cl_array.Array, n_bins: int) -> cl_array.Array:
@@ -172,27 +182,3 @@ def _listed(chain: Chain, n_rows: int, bin_: cl_array.Array, n_bins: int) -> cl_
 def _enqueue_list(chain: Chain, bin_: cl_array.Array, listed: cl_array.Array, n_rows: int, n_bins: int) -> None:
     """Enqueue the sort of row numbers by their bins."""
     enqueue_sort_by_key(chain, bin_, n_rows, n_bins, n_items=n_rows, sorted_items=listed)
-
-
-def grouped(chain: Chain, n_rows: int, work: Work, shares: Sequence[tuple[Bin, int]]) -> list[tuple[Bin, Rows]]:
-    """Return the rows of each bin that has some; they are listed unless one bin takes all.
-
-    Parameters
-    ----------
-    chain : Chain
-    n_rows : int
-    work : Work
-    shares : sequence of (Bin, int)
-        Bins in their order with their numbers of rows, of which the first is for rows without products: where it costs less to
-        visit them than to sort them out, another bin takes them too. The order of rows is kept within each.
-    """
-    n_empty = shares[0][1]
-    for bin_, n in shares:
-        if n == n_rows or (bin_.takes_empty and 0 < n == n_rows - n_empty):
-            return [(bin_, Rows(n_rows, n_empty=n_rows - n))]
-    listed = work.listed
-    if listed is None:
-        assert work.bin is not None  # rows are shared out once
-        listed = _listed(chain, n_rows, work.bin, len(work.taken))
-    firsts = itertools.accumulate((n for _, n in shares), initial=0)
-    return [(bin_, Rows(n, first, listed)) for (bin_, n), first in zip(shares, firsts, strict=False) if n]

@@ -11,14 +11,14 @@ import numpy as np
 from pyopencl import array as cl_array
 
 from clsparse_py._spgemm.all_rows import staged_entries
-from clsparse_py._spgemm.analysis import Work, analyse, grouped
-from clsparse_py._spgemm.decide import Decision, Reason, Speculation, decide, speculation_for
+from clsparse_py._spgemm.analysis import Work, analyse
+from clsparse_py._spgemm.decide import Reason, Speculation
 from clsparse_py._spgemm.features import Features
 from clsparse_py._spgemm.kind import kind_of
 from clsparse_py._spgemm.methods.base import Product, Result, Rows
 from clsparse_py._spgemm.new_arrays import new_counts, new_pointers
 from clsparse_py._spgemm.operands import Operands
-from clsparse_py._spgemm.refine import numeric_bin, refine, suits_upper_bound
+from clsparse_py._spgemm.refine import Course, Shares, numeric_bin
 from clsparse_py._spgemm.refused import UPPER_BOUND, RefusedError
 from clsparse_py._spgemm.request import Request
 from clsparse_py._spgemm.speculation import speculate
@@ -73,27 +73,18 @@ class SharedOut(NamedTuple):
         With the products of its rows.
     steps : list of Step
     work : Work
-    decision : Decision
+    shares : Shares
     """
 
     product: Product
     steps: list[Step]
     work: Work
-    decision: Decision
-
-    @property
-    def n_empty(self) -> int:
-        """Rows without products."""
-        return self.work.taken[0]
+    shares: Shares
 
     @property
     def may_skip_counting(self) -> bool:
         """Whether C is allocated by its upper bound, and its rows are made without being counted first."""
-        product, work = self.product, self.work
-        if not self.decision.may_skip_counting:
-            return False
-        bins = [step.bin for step in self.steps]
-        return suits_upper_bound(product.kind.thresholds, product.shape[0], work, bins) and fits(product, work, bins)
+        return self.shares.suits_upper_bound and fits(self.product, self.work, [step.bin for step in self.steps])
 
 
 def count(operands: Operands, request: Request, timer: Timer, *, counting_only: bool = False) -> Counted:
@@ -115,18 +106,17 @@ def count(operands: Operands, request: Request, timer: Timer, *, counting_only: 
     if not (operands.a.nnz and operands.b.nnz):
         return _without_products(operands, timer)
     timer.ended("analysis")
-    features = operands.features
-    speculation = speculation_for(operands.product.kind, features, operands.refused) if request.is_auto else None
-    if speculation is not None:
-        counted = _speculative(operands, features, speculation)
+    course = operands.course(request)
+    if course.speculation is not None:
+        counted = _speculative(operands, course.features, course.speculation)
         timer.ended("symbolic")
         if counted is not None:
             return counted
-    shared = share_out(operands, features, request)
+    shared = share_out(operands, course)
     chain, product, steps = operands.chain, shared.product, shared.steps
     # Only now: listing rows may have needed this memory.
     counts, indptr = new_counts(chain, product, operands.allocator)
-    if shared.n_empty:
+    if shared.work.taken[0]:  # rows without products
         chain.fill(counts, 0, product.shape[0])
     timer.ended("analysis")
     loose: Result | None = None
@@ -139,7 +129,7 @@ def count(operands: Operands, request: Request, timer: Timer, *, counting_only: 
     run_scan(chain, counts, indptr, product.shape[0], kind="pointers")
     nnz = int(chain.read(indptr, 1, product.shape[0])[0])
     timer.ended("symbolic")
-    return Counted(product, steps, indptr, nnz, shared.decision.reason._replace(upper_bound=loose is not None), loose)
+    return Counted(product, steps, indptr, nnz, shared.shares.reason._replace(upper_bound=loose is not None), loose)
 
 
 def _without_products(operands: Operands, timer: Timer) -> Counted:
@@ -174,15 +164,14 @@ def _speculative(operands: Operands, features: Features, speculation: Speculatio
     return Counted(product, steps, found.indptr, found.nnz, _SPECULATED)
 
 
-def share_out(operands: Operands, features: Features, request: Request, c_index: np.dtype[Any] | None = None) -> SharedOut:
+def share_out(operands: Operands, course: Course, c_index: np.dtype[Any] | None = None) -> SharedOut:
     """Analyse a product, and share its rows out among bins. Waits for the device once.
 
     Parameters
     ----------
     operands : Operands
-    features : Features
+    course : Course
         Of the product.
-    request : Request
     c_index : numpy.dtype, optional
         Of C's indices if C is there; by default one that C's upper bound fits in.
 
@@ -191,23 +180,20 @@ def share_out(operands: Operands, features: Features, request: Request, c_index:
     RefusedError
         A kernel is refused that some rows need.
     """
-    chain, product = operands.chain, operands.product
+    chain, product, decision = operands.chain, operands.product, course.decision
     (m, n), kind = product.shape, product.kind
-    decision = decide(kind, features, request, operands.budget, operands.refused)
-    work = analyse(chain, (m, n), operands.a.nnz, product.structure, decision.bins, uneven=decision.is_uneven)
-    shares, rulings = refine(kind, features, decision, work, operands.budget, operands.refused)
-    if rulings:
-        decision = decision._replace(reason=decision.reason._replace(of_bins=rulings))
+    found = analyse(chain, (m, n), operands.a.nnz, product.structure, decision.bins, uneven=decision.is_uneven)
+    work, products = found.work, found.products
+    shares = course.shares(work)
     if c_index is None:
         c_index = kind.c_index if max(work.bound, m, n) <= INT32_MAX else np.dtype(np.int64)
     if c_index != kind.c_index:
         kind = kind_of(kind.device, replace(kind.types, c_index=name_of(c_index)))
-    product = product._replace(kind=kind, products=work.products, n_products=work.n_products, bound=work.bound)
-    each = grouped(chain, m, work, shares)
+    product = product.analysed(kind, products, work.n_products, work.bound)
+    listed = found.list_of(chain, m) if shares.is_listed else None
     # The lists of rows are made, and the numbers of bins are not needed any more.
-    work.bin = None
-    steps = [prepared(chain, product, bin_, rows) for bin_, rows in each if bin_.accumulator is not None]
-    return SharedOut(product, steps, work, decision)
+    del found
+    return SharedOut(product, [prepared(chain, product, part, listed) for part in shares.parts], work, shares)
 
 
 def _by_upper_bound(operands: Operands, shared: SharedOut, counts: cl_array.Array) -> Result | None:

@@ -144,7 +144,7 @@ def spgemm_estimate(A: Matrix, B: Matrix | SciPySparse, *, exact: bool = False) 
     if left.nnz and right.nnz:
         parts = left.indptr, left.indices, right.indptr, right.indices
         structure = [with_index(A.queue, part, index) for part in parts]
-        work = analyse(Chain(A.queue, *structure), shape, left.nnz, structure, bins)
+        work = analyse(Chain(A.queue, *structure), shape, left.nnz, structure, bins).work
     n_products, bound = (work.n_products, work.bound) if work else (0, 0)
     taken = work.taken if work else (m, *(0 for _ in CLASSES))
     nnz = _counted(left, right) if exact and work else bound

@@ -63,13 +63,16 @@ class Kind:
 
     def once(self, find: Callable[..., T], *arguments: Hashable) -> T:
         """Return the result of a function for this kind and some arguments; it is called once and its result kept."""
-        key = find, arguments
+        return self.kept((find, arguments), lambda: find(self, *arguments))
+
+    def kept(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return what ``make`` makes when it is first asked for by a key."""
         kept = self._kept
         found: T = kept.get(key, _NOTHING)
         if found is _NOTHING:
             if len(kept) >= _MAX_KEPT:
                 kept.clear()
-            found = kept[key] = find(self, *arguments)
+            found = kept[key] = make()
         return found
 
 

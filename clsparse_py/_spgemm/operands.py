@@ -12,6 +12,7 @@ from clsparse_py._spgemm.canonical_values import CanonicalOperand
 from clsparse_py._spgemm.features import Budget, Features
 from clsparse_py._spgemm.kind import kind_of
 from clsparse_py._spgemm.methods.base import Product, workspace_bound
+from clsparse_py._spgemm.refine import Course
 from clsparse_py._spgemm.refused import refused_of
 from clsparse_py._spgemm.request import Request
 from clsparse_py.errors import BuildError
@@ -55,6 +56,16 @@ class Operands(NamedTuple):
         """What the product may take."""
         product = self.product
         return Budget(product.memory_limit, workspace_bound(*product.structure, product.a_data, product.b_data))
+
+    def course(self, request: Request) -> Course:
+        """Return the course of the product: the one that is kept, if nothing but its features decides."""
+        product, features = self.product, self.features
+        kind = product.kind
+        if not request.is_open or request.choices or self.refused:
+            return Course(kind, features, request, self.budget, self.refused)
+        # By the thresholds, too, which are others once profiles are read anew.
+        key = Course, kind.thresholds, features, product.memory_limit, request.may_skip_counting
+        return kind.kept(key, lambda: Course(kind, features, request, self.budget, self.refused))
 
 
 def operands_of(A: Matrix, B: Matrix, request: Request) -> Operands:

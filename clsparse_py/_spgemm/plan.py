@@ -162,8 +162,8 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         product, steps, why = self._product, self._steps, self._why
         try:
             operands = operands_of(A, B, self._request)
-            shared = share_out(operands, operands.features, self._request, self.indptr.dtype)
-            product, steps, why = shared.product, shared.steps, str(shared.decision.reason)
+            shared = share_out(operands, operands.course(self._request), self.indptr.dtype)
+            product, steps, why = shared.product, shared.steps, str(shared.shares.reason)
         except MemoryError as error:
             _log.info("rows are not shared out anew: %s", error)
             steps = in_windows(product, steps)

@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
-from typing import NamedTuple
+import itertools
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
 
 from clsparse_py._spgemm.all_rows import alone, compresses, is_light, max_item_length, small, staged_entries
 from clsparse_py._spgemm.analysis import Work
 from clsparse_py._spgemm.bin_choice import chosen
 from clsparse_py._spgemm.bins import EMPTY, Bin
 from clsparse_py._spgemm.choice import Choice
-from clsparse_py._spgemm.decide import Decision, Speculation
+from clsparse_py._spgemm.decide import Decision, Reason, Speculation, decide, speculation_for
 from clsparse_py._spgemm.features import Budget, Features
 from clsparse_py._spgemm.kind import Kind
+from clsparse_py._spgemm.methods.base import Rows
 from clsparse_py._spgemm.methods.dense_chunked import DenseChunked
 from clsparse_py._spgemm.methods.esc_local import EscGroup, EscTeam
 from clsparse_py._spgemm.methods.sort import Sort
+from clsparse_py._spgemm.request import Request
 from clsparse_py._spgemm.speculation import Speculated
 from clsparse_py._spgemm.thresholds import Thresholds
 from clsparse_py.index_types import INT32_MAX
 from clsparse_py.tuning.profiles import Ruling
 
-__all__ = ["Refined", "are_long", "numeric_bin", "refine", "suits_upper_bound"]
+__all__ = ["Course", "Part", "Refined", "Shares", "are_long", "numeric_bin", "refine", "suits_upper_bound"]
 
 #: Accumulators that can make rows in the room of their upper bound.
 _BY_UPPER_BOUND = (Sort, EscTeam, EscGroup)
 #: Entries of a row of C that are moved in less time than they are counted, on CPU devices: those of products of multigrid.
 _MOVED_ENTRIES = 96
+#: Of how many products with the same features the shares are kept.
+_MAX_KEPT = 16
 
 
 class Refined(NamedTuple):
@@ -137,3 +143,102 @@ def numeric_bin(thresholds: Thresholds, speculation: Speculation, found: Specula
         return alone(thresholds, found.longest_row, 0, inputs) or speculation.bin
     compresses = found.n_products >= thresholds.min_merged_compression * found.nnz
     return speculation.bin if compresses or found.n_products <= thresholds.max_small_products else None
+
+
+class Part(NamedTuple):
+    """The rows of a bin, which has some.
+
+    Attributes
+    ----------
+    bin : Bin
+    rows : Rows
+        Without their list, if they are listed.
+    is_long : bool
+        Whether they are few and each takes long: those of other bins are made at the same time.
+    """
+
+    bin: Bin
+    rows: Rows
+    is_long: bool
+
+
+class Shares(NamedTuple):
+    """How the rows of a product are shared out among bins.
+
+    Attributes
+    ----------
+    parts : tuple of Part
+        Those with products.
+    is_listed : bool
+        Whether rows are listed by bins; one bin takes all of them else.
+    reason : Reason
+    suits_upper_bound : bool
+        Whether C is allocated by its upper bound if there is memory, and its rows are made without being counted first.
+    """
+
+    parts: tuple[Part, ...]
+    is_listed: bool
+    reason: Reason
+    suits_upper_bound: bool
+
+
+class Course:
+    """The course of products with some features: what is decided before their analysis, and after it by what it found.
+
+    To decide takes the host longer than to launch kernels, and depends on nothing else: so a course is kept, and each decision is
+    worked out when it is first asked for.
+
+    Attributes
+    ----------
+    features : Features
+    speculation : Speculation or None
+    """
+
+    def __init__(self, kind: Kind, features: Features, request: Request, budget: Budget, refused: Mapping[Any, object]) -> None:
+        self.features = features
+        self.speculation = speculation_for(kind, features, refused) if request.is_auto else None
+        self._kind, self._request, self._budget, self._refused = kind, request, budget, refused
+        self._shares: dict[Work, Shares] = {}
+
+    @cached_property
+    def decision(self) -> Decision:
+        """The bins among which the analysis shares rows out."""
+        return decide(self._kind, self.features, self._request, self._budget, self._refused)
+
+    def shares(self, work: Work) -> Shares:
+        """Return how rows are shared out by their work."""
+        found = self._shares.get(work)
+        if found is None:
+            if len(self._shares) >= _MAX_KEPT:
+                self._shares.clear()
+            found = self._shares[work] = self._shared(work)
+        return found
+
+    def _shared(self, work: Work) -> Shares:
+        kind, decision, n_rows = self._kind, self.decision, self.features.shape[0]
+        shares, rulings = refine(kind, self.features, decision, work, self._budget, self._refused)
+        placed, is_listed = _placed(n_rows, shares)
+        made = [(bin_, rows) for bin_, rows in placed if bin_.accumulator is not None]
+        parts = tuple(Part(bin_, rows, are_long(kind, bin_, rows.n, n_rows)) for bin_, rows in made)
+        bins = [each.bin for each in parts]
+        loose = decision.may_skip_counting and suits_upper_bound(kind.thresholds, n_rows, work, bins)
+        reason = decision.reason._replace(of_bins=rulings) if rulings else decision.reason
+        return Shares(parts, is_listed, reason, loose)
+
+
+def _placed(n_rows: int, shares: Sequence[tuple[Bin, int]]) -> tuple[list[tuple[Bin, Rows]], bool]:
+    """Return the rows of each bin that has some, and whether they are listed: not if one bin takes all.
+
+    Parameters
+    ----------
+    n_rows : int
+    shares : sequence of (Bin, int)
+        Bins in their order with their numbers of rows, of which the first is for rows without products: where it costs less to
+        visit them than to sort them out, another bin takes them too. The order of rows is kept within each.
+    """
+    n_empty = shares[0][1]
+    for bin_, n in shares:
+        if n == n_rows or (bin_.takes_empty and 0 < n == n_rows - n_empty):
+            return [(bin_, Rows(n_rows, n_empty=n_rows - n))], False
+    firsts = itertools.accumulate((n for _, n in shares), initial=0)
+    return [(bin_, Rows(n, first)) for (bin_, n), first in zip(shares, firsts, strict=False) if n], True

@@ -13,7 +13,7 @@ from clsparse_py._spgemm.kernels import RowKernel
 from clsparse_py._spgemm.methods.base import Accumulator, Product, Result, Rows
 from clsparse_py._spgemm.methods.dense import WINDOWS
 from clsparse_py._spgemm.methods.team import Team
-from clsparse_py._spgemm.refine import are_long
+from clsparse_py._spgemm.refine import Part
 from clsparse_py._spgemm.refused import RefusedError
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
@@ -35,7 +35,7 @@ class Step(NamedTuple):
     long: bool = False
 
 
-def prepared(chain: Chain, product: Product, bin_: Bin, rows: Rows) -> Step:
+def prepared(chain: Chain, product: Product, part: Part, listed: cl_array.Array | None) -> Step:
     """Return the step of a bin's rows.
 
     Raises
@@ -43,12 +43,15 @@ def prepared(chain: Chain, product: Product, bin_: Bin, rows: Rows) -> Step:
     RefusedError
         A kernel of the accumulator is refused.
     """
+    bin_, rows, is_long = part
     assert bin_.accumulator is not None  # rows without products have no step
+    if listed is not None:
+        rows = Rows(rows.n, rows.first, listed)
     try:
         state = bin_.accumulator.prepare(chain, product, rows)
     except BuildError as error:
         raise RefusedError(chain.device, product.types, bin_.accumulator, error) from error
-    return Step(bin_, rows, state, are_long(product.kind, bin_, rows.n, product.shape[0]))
+    return Step(bin_, rows, state, is_long)
 
 
 def foreseen(product: Product, steps: Sequence[Step], phases: Sequence[str]) -> Iterator[RowKernel]:

@@ -260,7 +260,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
             if speculation_for(kind, features, refused) is not None:
                 return ()
             decision = decide(kind, features, request, operands.budget, refused)
-            work = analyse(operands.chain, product.shape, operands.a.nnz, product.structure, decision.bins)
+            work = analyse(operands.chain, product.shape, operands.a.nnz, product.structure, decision.bins).work
             operands.chain.finish()
 
             def shares(choices: Mapping[int, Choice]) -> object:
@@ -347,7 +347,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
             work = works.get(bins.limits)
             if work is None:
                 chain = operands.chain
-                work = works[bins.limits] = analyse(chain, product.shape, operands.a.nnz, product.structure, bins)
+                work = works[bins.limits] = analyse(chain, product.shape, operands.a.nnz, product.structure, bins).work
                 chain.finish()
             shares = refine(kind, features, decision, work, operands.budget, refused).shares
             each = [(bin_, rows) for bin_, rows in shares if rows]

@@ -63,10 +63,11 @@ def test_analysis(
     products, bins, bounds = taken_by(A, B)
     np.testing.assert_array_equal(found.products.get()[:300], products)
     np.testing.assert_array_equal(found.bin.get()[:300], bins)
-    assert (found.n_products, found.max_products) == (products.sum(), products.max())
-    assert (found.longest_row, found.bound) == (lengths.max(), bounds.sum())
-    assert found.taken == tuple(np.bincount(bins, minlength=len(BINS)))
-    assert 1 <= found.compression <= 12
+    work = found.work
+    assert (work.n_products, work.max_products) == (products.sum(), products.max())
+    assert (work.longest_row, work.bound) == (lengths.max(), bounds.sum())
+    assert work.taken == tuple(np.bincount(bins, minlength=len(BINS)))
+    assert 1 <= work.compression <= 12
 
 
 def test_one_kernel_serves_all_rules(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,7 +87,7 @@ def test_one_kernel_serves_all_rules(queue: cl.CommandQueue, monkeypatch: pytest
     most = Bins((EMPTY, *(Bin("", None, max_products=n) for n in many), Bin("", None)))
     with programs.recording() as asked:
         found = [analyse(Chain(queue, *structure), (300, 300), A.nnz, structure, bins) for bins in (few, most, few, most)]
-    taken = [each.taken for each in found]
+    taken = [each.work.taken for each in found]
     assert len({each for each in asked if isinstance(each.parameters, Analysis)}) == 1
     # The limits of bins are copied once, not in each call.
     assert len(copied) == 2
@@ -105,7 +106,7 @@ def test_a_sample_tells_how_much_compresses(queue: cl.CommandQueue, take_for: Ca
     left, right = (device_matrix(queue, sp.csr_array(each)) for each in (A, B))
     take_for("gpu")
     structure = left.indptr, left.indices, right.indptr, right.indices
-    assert analyse(Chain(queue, *structure), (100, 900), A.nnz, structure, BINS).compression == copies
+    assert analyse(Chain(queue, *structure), (100, 900), A.nnz, structure, BINS).work.compression == copies
 
 
 @pytest.mark.parametrize("wrong", ["nothing", "a long row of A", "a long row of B", "many products"])

@@ -5,12 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
 from made_up_products import PLENTY, TYPES, device, kind_on
-from pyopencl import array as cl_array
 
 from clsparse_py._spgemm.analysis import Work
 from clsparse_py._spgemm.bin_choice import NAMES, BinFeatures, ProductFeatures, chosen, takers
@@ -35,9 +34,8 @@ Share = tuple[Any, int]
 
 def work(taken: dict[int, int], n_bins: int, n_products: int, most: int, longest: int = 100, compression: float = 1.0) -> Work:
     """What an analysis would have found."""
-    nothing = cast("cl_array.Array", None)
     rows = tuple(taken.get(number, 0) for number in range(n_bins))
-    return Work(nothing, nothing, n_products, most, longest, n_products, compression, rows)
+    return Work(n_products, most, longest, n_products, compression, rows)
 
 
 def by_rules(kind: Kind, features: Features, bins: Bins, found: Work) -> list[Share]:
@@ -154,7 +152,7 @@ def test_bins_are_made_together_or_handed_on(by_tree: Callable[[object], Kind]) 
     shares = refine(kind, product(), Decision(bins, Reason(""), True), found, PLENTY).shares
     assert [(bin_.accumulator, n) for bin_, n in shares[1:]] == [(Hash(8, 1, 8), 2 * 10**5), (bins[-1].accumulator, 7)]
     # The longest row of A is in one of them, as far as is known.
-    found.longest_row = 100
+    found = found._replace(longest_row=100)
     assert refine(kind, product(), Decision(bins, Reason(""), True), found, PLENTY).shares[1][0].accumulator == Hash(128, 16, 8)
     last, given = Choice("last"), Choice("given")
     for choices, n in (({1: last, 3: last}, 2 * 10**5 + 7), ({1: last, 3: given}, 7), ({1: given, 3: last}, 10**5 + 7)):

@@ -16,7 +16,8 @@ from clsparse_py._spgemm.features import Features
 from clsparse_py._spgemm.methods.esc import Esc
 from clsparse_py._spgemm.methods.merge import Merge
 from clsparse_py._spgemm.methods.sort import Sort
-from clsparse_py._spgemm.refine import are_long, numeric_bin, refine, suits_upper_bound
+from clsparse_py._spgemm.refine import Course, are_long, numeric_bin, refine, suits_upper_bound
+from clsparse_py._spgemm.request import Request
 from clsparse_py._spgemm.speculation import Speculated
 from clsparse_py._spgemm.strategy import bins_for, parse
 
@@ -60,8 +61,7 @@ def test_what_a_guess_found_settles_the_numeric_phase(heads: int, n_products: in
 
 def work(taken: dict[int, int], n_bins: int, n_products: int, most: int, compression: float = 1.0) -> Work:
     """What an analysis would have found."""
-    nothing = cast("cl_array.Array", None)
-    return Work(nothing, nothing, n_products, most, 100, n_products, compression, tuple(taken.get(i, 0) for i in range(n_bins)))
+    return Work(n_products, most, 100, n_products, compression, tuple(taken.get(i, 0) for i in range(n_bins)))
 
 
 def product(nnz: int, n_columns: int) -> Features:
@@ -79,7 +79,7 @@ def in_the_end(bins: Bins, found: Work, of: Features, *, is_auto: bool = True) -
 def test_one_bin_takes_all_rows_of_a_small_product() -> None:
     bins = bins_for("auto", device("gpu"), TYPES, 100)
     found = work({0: 10, 3: 40, 5: 50}, len(bins), 1000, 30)
-    found.longest_row = 6
+    found = found._replace(longest_row=6)
     (empty, n_empty), (bin_, n) = refine(kind_on("gpu"), square(100, 3), Decision(bins, Reason(""), True), found, PLENTY).shares
     assert (empty, n_empty, n) == (EMPTY, 10, 90)
     assert bin_.accumulator == Merge(1, 8)
@@ -93,7 +93,7 @@ def test_a_named_method_keeps_its_bins_unless_rows_are_short_and_merged() -> Non
     for method, short in (("hash", False), ("reg-merge", True)):
         bins = bins_for(method, device("gpu"), TYPES, 10**6)
         found = work({1: 10, 2: 90}, len(bins), 10**6, 200)
-        found.longest_row = 5
+        found = found._replace(longest_row=5)
         found_shares = refine(kind_on("gpu"), square(100, 3), Decision(bins, Reason("")), found, PLENTY).shares
         shares = [(bin_, n) for bin_, n in found_shares if n]
         merged = alone(limits(), 5, 200, 0)
@@ -168,3 +168,24 @@ def test_windows_take_what_is_dense_in_them() -> None:
     found = work({len(bins) - 1: 10**4}, len(bins), 10**8, 10**6)
     assert in_the_end(bins, found, product(10**6, 10**4)) == {"dense None": 10**4}
     assert in_the_end(bins, found, product(10**6, 10**6)) == {"esc None": 10**4}
+
+
+def test_what_was_decided_for_the_same_work_is_not_decided_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    kind, of = kind_on("gpu"), square(10**5, 40)
+    course = Course(kind, of, Request(), PLENTY, {})
+    bins, last = course.decision.bins, len(course.decision.bins) - 1
+    few, many = (work({0: 10**5 - n, 1: n}, last + 1, 10**6, 512) for n in (10**4, 10**5))
+    listed = course.shares(few)
+    assert listed.is_listed
+    assert [(part.bin, part.rows.n, part.rows.first) for part in listed.parts] == [(bins[1], 10**4, 10**5 - 10**4)]
+    # Other work with the same features is shared out otherwise.
+    whole = course.shares(many)
+    assert not whole.is_listed
+    assert [part.rows.n for part in whole.parts] == [10**5]
+    monkeypatch.setitem(Course._shared.__globals__, "refine", None)
+    assert course.shares(few._replace()) is listed
+    # What is kept does not grow without end.
+    monkeypatch.undo()
+    for n in range(100):
+        course.shares(work({1: 10**5}, last + 1, 10**6 + n, 512))
+    assert len(course._shares) < 100
