@@ -10,7 +10,7 @@ import scipy.sparse
 from pyopencl import array as cl_array
 from typing_extensions import Self, override
 
-from clsparse_py._spgemm import spgemm
+from clsparse_py._spgemm import plain_product, spgemm
 from clsparse_py._spmm import SpmmPlan, kept_spmm_plan, spmm
 from clsparse_py._spmv import SpmvPlan, kept_plan, spmv
 from clsparse_py._transpose import Permutation, TransposePlan, permutation, transpose
@@ -485,7 +485,7 @@ class csr_array(Elementwise, Reductions, Indexing, SparseArray, one_dimensional=
     def _times_sparse(self, other: SparseArray) -> Any:
         if other.ndim == 1:
             return _as_vector(spgemm(self, other.tocsr().as_column()))
-        return spgemm(self, other._as_csr())
+        return plain_product(self, other._as_csr())
 
     # Of a sparse array of SciPy at the left the result has the format that SciPy gives it.
 

@@ -195,7 +195,7 @@ class Chain:
             return found
         kept = arena_of(self.queue).counters
         try:
-            found = array_of(self.queue, _COUNTERS, np.dtype(np.uint32), kept.pop())
+            found = array_of(self.queue, _COUNTERS, _ZERO.dtype, kept.pop(), context=self._context)
         except IndexError:
             found = self.scratch(_COUNTERS, np.uint32)
             self.fill(found, 0, _COUNTERS)
@@ -230,11 +230,17 @@ class Chain:
         if groups <= 0:
             return
         passed = [each.base_data if isinstance(each, _ARRAY) else each for each in arguments]
-        self._add(built.enqueue(self.queue, built.sizes(groups), passed, self.wait_for))
+        self.launch_with(built, built.sizes(groups), passed)
 
     def launch_with(self, built: programs.Built, sizes: tuple[tuple[int], tuple[int]], arguments: list[Any]) -> None:
         """Do as `launch`, in less time: with sizes of `Built.sizes`, and arrays given by their memory."""
-        self._add(built.enqueue(self.queue, sizes, arguments, self.wait_for))
+        # As `wait_for` and `_add` have it.
+        events = self.events
+        wait_for = self._wait_for if not events else None if self._ordered else events[-1:]
+        event = built.enqueue(self.queue, sizes, arguments, wait_for)
+        events.append(event)
+        if self._noted:
+            note_use(self.queue, self._noted, event)
 
     def repeat(self, commands: Iterable[Command], table: list[Any]) -> None:
         """Enqueue commands that were noted down; their arguments stand in a table."""

@@ -78,7 +78,7 @@ def array_with(
 
 
 def allocated(
-    queue: cl.CommandQueue, what: str, shape: int | tuple[int, ...], dtype: Any, allocator: Any = None
+    queue: cl.CommandQueue, what: object, shape: int | tuple[int, ...], dtype: Any, allocator: Any = None
 ) -> cl_array.Array:
     """Return a new C-contiguous device array, whose memory commands on the queue may use.
 
@@ -86,8 +86,8 @@ def allocated(
     ----------
     queue : pyopencl.CommandQueue
         The queue of the first command that uses the array.
-    what : str
-        Name of what needs the memory, for the error.
+    what : object
+        What needs the memory: its ``str`` names it in the error.
     shape : int or tuple of int
     dtype : dtype
     allocator : callable, optional

@@ -8,6 +8,7 @@ from clsparse_py._spgemm.arguments import check_limits, check_operands, memory_l
 from clsparse_py._spgemm.estimate import Estimate, spgemm_estimate
 from clsparse_py._spgemm.explanation import Explanation
 from clsparse_py._spgemm.least import min_bytes
+from clsparse_py._spgemm.methods.base import Result
 from clsparse_py._spgemm.pipeline import multiply
 from clsparse_py._spgemm.plan import SpgemmPlan
 from clsparse_py._spgemm.registry import METHODS, Method
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["METHODS", "Estimate", "Explanation", "Method", "SpgemmPlan", "spgemm", "spgemm_estimate", "spgemm_plan"]
 
 _METHODS = get_args(Method)
+#: What ``A @ B`` asks for.
+_PLAIN = Request()
 
 
 @overload
@@ -188,9 +191,20 @@ def spgemm(
             product = written(A, B, request, write, timer)
         return (product, timer.seconds) if profile else product
     # Counting memory takes time, which a single product without a limit spares.
-    C = multiply(A, B, request, timer, None if memory_limit is None else Workspace(memory_limit))
-    product = A.assembled(Structure.canonical(A.queue, (A.shape[0], B.shape[1]), C.indices, C.indptr), C.data)
+    product = _assembled(A, B, multiply(A, B, request, timer, None if memory_limit is None else Workspace(memory_limit)))
     return (product, timer.seconds) if profile else product
+
+
+def plain_product(A: MatrixT, B: Matrix) -> MatrixT:
+    """Return ``A @ B`` as `spgemm` does if nothing else is asked for: what is asked for need not be checked."""
+    A, B = check_operands(A, B, plus_times)
+    return _assembled(A, B, multiply(A, B, _PLAIN))
+
+
+def _assembled(A: MatrixT, B: Matrix, C: Result) -> MatrixT:
+    structure = A.structure
+    queue, shape = structure.queue, (structure.shape[0], B.shape[1])
+    return A.assembled(Structure.canonical(queue, shape, C.indices, C.indptr), C.data)
 
 
 @overload

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyopencl as cl
@@ -19,14 +19,18 @@ from clsparse_py.lowering import run
 from clsparse_py.memory import constants
 from clsparse_py.primitives.either_way import either_way
 from clsparse_py.primitives.radix_sort import enqueue_sort_by_key
+from clsparse_py.programs import Built, note_asked
 from clsparse_py.workspace import suffices
 
-__all__ = ["Analysed", "Work", "analyse"]
+__all__ = ["Analysed", "Analysing", "Work", "analyse", "enqueue_analysis"]
 
 #: Entries to a lane above which the whole work-group counts a row's products.
 _LONG = 32
 #: The largest number that the kernel compares with.
 _NO_LIMIT = (1 << 32) - 1
+#: Numbers that are found of all rows.
+_N_FOUND = len(Found._fields)
+_UINT32 = np.dtype(np.uint32)
 
 
 class Work(NamedTuple):
@@ -112,8 +116,59 @@ def _as_data(chain: Chain, bins: Bins) -> tuple[cl.Buffer, np.uint32, np.uint32]
     return constants(chain.queue, numbers), np.uint32(len(bins)), np.uint32(spanless)
 
 
+class _Launch(NamedTuple):
+    """A launch of the kernel: what stays the same for matrices of the same size.
+
+    Attributes
+    ----------
+    built : Built
+    groups : int
+    sizes : tuple
+        The kernel's first arguments: sizes, and the bins.
+    """
+
+    built: Built
+    groups: int
+    sizes: tuple[Any, ...]
+
+
+def _launch(chain: Chain, shape: tuple[int, int], nnz: int, index: np.dtype[Any], bins: Bins, work_group: int | None) -> _Launch:
+    """Return the launch for a product of some size."""
+    n_rows, device = shape[0], chain.device
+    lanes = _lanes(nnz / n_rows, min(device.portability.lane_width, device.resident))
+    built, record = chain.build(_record(device, name_of(index), lanes, work_group))
+    groups, sizes = spread(device, n_rows, record.work_group)
+    if record.long:
+        groups, sizes = min(-(-n_rows * record.lanes // record.work_group), 16 * device.compute_units), sizes[:1]
+    as_data = chain.worked_out(bins, lambda: _as_data(chain, bins))
+    return _Launch(built, groups, (*sizes, np.uint64(shape[1]), *as_data))
+
+
+class Analysing:
+    """An analysis whose commands are enqueued."""
+
+    def __init__(self, chain: Chain, arrays: tuple[cl_array.Array, ...], n_bins: int, listed: cl_array.Array | None) -> None:
+        self._chain, self._arrays, self._n_bins, self._listed = chain, arrays, n_bins, listed
+
+    def found(self) -> Analysed:
+        """Wait for the device, and return what was found."""
+        products, bin_, found = self._arrays
+        # A read that blocks takes less time than to wait for the event of one that does not.
+        numbers: list[int] = self._chain.read(found, _N_FOUND + self._n_bins).tolist()
+        all_rows = Found(*numbers[:_N_FOUND])
+        work = Work(
+            (all_rows.products_high << 32) + all_rows.products_low,
+            all_rows.max_products,
+            all_rows.longest_row,
+            (all_rows.bound_high << 32) + all_rows.bound_low,
+            all_rows.sampled / max(all_rows.sampled_entries, 1) if all_rows.sampled else 1.0,
+            tuple(numbers[_N_FOUND:]),
+        )
+        return Analysed(work, products, bin_, self._listed)
+
+
 @either_way
-def analyse(
+def enqueue_analysis(
     chain: Chain,
     shape: tuple[int, int],
     nnz: int,
@@ -122,8 +177,8 @@ def analyse(
     work_group: int | None = None,
     *,
     uneven: bool = False,
-) -> Analysed:
-    """Count the intermediate products of each row, and find the bin that takes it. Waits for the device once.
+) -> Analysing:
+    """Enqueue the count of the intermediate products of each row, and the search for the bin that takes it.
 
     Parameters
     ----------
@@ -140,36 +195,39 @@ def analyse(
     work_group : int, optional
         Work-items in a work-group, if not those that suit the device.
     uneven : bool
-        Whether several bins are likely to have rows: then these are listed while the host waits.
+        Whether several bins are likely to have rows: then these are listed at once.
     """
-    n_rows, device = shape[0], chain.device
-    a_indptr = structure[0]
-    lanes = _lanes(nnz / n_rows, min(device.portability.lane_width, device.resident))
-    built, record = chain.build(_record(device, name_of(a_indptr.dtype), lanes, work_group))
-    as_data = chain.worked_out(bins, lambda: _as_data(chain, bins))
-    products, bin_ = chain.scratch(n_rows, np.uint32), chain.scratch(n_rows, a_indptr.dtype)
-    n_found = len(Found._fields) + len(bins)
-    found = chain.counters(n_found)
-    groups, sizes = spread(device, n_rows, record.work_group)
-    if record.long:
-        groups, sizes = min(-(-n_rows * record.lanes // record.work_group), 16 * device.compute_units), sizes[:1]
-    chain.launch(built, groups, *sizes, np.uint64(shape[1]), *as_data, *structure, products, bin_, found)
+    n_rows, index = shape[0], structure[0].dtype
+    kind = bins, chain.device, shape, nnz, index, work_group
+    launch = chain.worked_out(kind, lambda: _launch(chain, shape, nnz, index, bins, work_group))
+    note_asked(launch[:1])
+    built, groups, sizes = launch
+    products, bin_ = chain.scratch(n_rows, _UINT32), chain.scratch(n_rows, index)
+    found = chain.counters(_N_FOUND + len(bins))
+    chain.launch(built, groups, *sizes, *structure, products, bin_, found)
     listed: list[cl_array.Array] = []
     if uneven:
         # Without memory for it rows may need no list.
         suffices(lambda: listed.append(_listed(chain, n_rows, bin_, len(bins))))
-    # After the list, as a read that blocks takes less time than to wait for the event of one that does not.
-    numbers_found: list[int] = chain.read(found, n_found).tolist()
-    all_rows, taken = Found(*numbers_found[: len(Found._fields)]), tuple(numbers_found[len(Found._fields) :])
-    work = Work(
-        (all_rows.products_high << 32) + all_rows.products_low,
-        all_rows.max_products,
-        all_rows.longest_row,
-        (all_rows.bound_high << 32) + all_rows.bound_low,
-        all_rows.sampled / max(all_rows.sampled_entries, 1) if all_rows.sampled else 1.0,
-        taken,
-    )
-    return Analysed(work, products, bin_, listed[0] if listed else None)
+    return Analysing(chain, (products, bin_, found), len(bins), listed[0] if listed else None)
+
+
+def analyse(
+    chain: Chain,
+    shape: tuple[int, int],
+    nnz: int,
+    structure: Sequence[cl_array.Array],
+    bins: Bins,
+    work_group: int | None = None,
+) -> Analysed:
+    """Count the intermediate products of each row, and find the bin that takes it. Waits for the device once.
+
+    Parameters
+    ----------
+    chain, shape, nnz, structure, bins, work_group
+        As for `enqueue_analysis`.
+    """
+    return enqueue_analysis(chain, shape, nnz, structure, bins, work_group).found()
 
 
 def _listed(chain: Chain, n_rows: int, bin_: cl_array.Array, n_bins: int) -> cl_array.Array:

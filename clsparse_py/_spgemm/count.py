@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ import numpy as np
 from pyopencl import array as cl_array
 
 from clsparse_py._spgemm.all_rows import staged_entries
-from clsparse_py._spgemm.analysis import Work, analyse
+from clsparse_py._spgemm.analysis import Work, enqueue_analysis
 from clsparse_py._spgemm.decide import Reason, Speculation
 from clsparse_py._spgemm.features import Features
 from clsparse_py._spgemm.kind import kind_of
@@ -29,6 +29,7 @@ from clsparse_py.arithmetic import name_of
 from clsparse_py.errors import BuildError
 from clsparse_py.index_types import INT32_MAX
 from clsparse_py.primitives.scan import run_scan, summed
+from clsparse_py.workspace import current
 
 __all__ = ["Counted", "SharedOut", "count", "share_out"]
 
@@ -112,10 +113,17 @@ def count(operands: Operands, request: Request, timer: Timer, *, counting_only: 
         timer.ended("symbolic")
         if counted is not None:
             return counted
-    shared = share_out(operands, course)
-    chain, product, steps = operands.chain, shared.product, shared.steps
-    # Only now: listing rows may have needed this memory.
-    counts, indptr = new_counts(chain, product, operands.allocator)
+    chain, kind, allocator = operands.chain, operands.product.kind, operands.allocator
+    early: list[tuple[cl_array.Array, cl_array.Array | None]] = []
+
+    def meanwhile() -> None:
+        # Where memory is counted, listing rows may need this memory first.
+        if current() is None:
+            early.append(new_counts(chain, operands.product, allocator))
+
+    shared = share_out(operands, course, meanwhile=meanwhile)
+    product, steps = shared.product, shared.steps
+    counts, indptr = early[0] if early and product.kind is kind else new_counts(chain, product, allocator)
     if shared.work.taken[0]:  # rows without products
         chain.fill(counts, 0, product.shape[0])
     timer.ended("analysis")
@@ -159,12 +167,17 @@ def _speculative(operands: Operands, features: Features, speculation: Speculatio
     bin_ = numeric_bin(kind.thresholds, speculation, found, staged_entries(kind, features))
     if bin_ is None or bin_.accumulator in operands.refused:
         return None
-    product = product._replace(n_products=found.n_products, bound=found.n_products)
+    product = product.analysed(kind, product.products, found.n_products, found.n_products)
     steps = (Step(bin_, Rows(product.shape[0], n_empty=found.n_empty), None),)
     return Counted(product, steps, found.indptr, found.nnz, _SPECULATED)
 
 
-def share_out(operands: Operands, course: Course, c_index: np.dtype[Any] | None = None) -> SharedOut:
+def share_out(
+    operands: Operands,
+    course: Course,
+    c_index: np.dtype[Any] | None = None,
+    meanwhile: Callable[[], None] = lambda: None,
+) -> SharedOut:
     """Analyse a product, and share its rows out among bins. Waits for the device once.
 
     Parameters
@@ -174,6 +187,8 @@ def share_out(operands: Operands, course: Course, c_index: np.dtype[Any] | None 
         Of the product.
     c_index : numpy.dtype, optional
         Of C's indices if C is there; by default one that C's upper bound fits in.
+    meanwhile : callable, optional
+        Called before the host waits.
 
     Raises
     ------
@@ -182,7 +197,10 @@ def share_out(operands: Operands, course: Course, c_index: np.dtype[Any] | None 
     """
     chain, product, decision = operands.chain, operands.product, course.decision
     (m, n), kind = product.shape, product.kind
-    found = analyse(chain, (m, n), operands.a.nnz, product.structure, decision.bins, uneven=decision.is_uneven)
+    analysing = enqueue_analysis(chain, (m, n), operands.a.nnz, product.structure, decision.bins, uneven=decision.is_uneven)
+    meanwhile()
+    found = analysing.found()
+    del analysing
     work, products = found.work, found.products
     shares = course.shares(work)
     if c_index is None:
@@ -227,7 +245,6 @@ def _exact(operands: Operands, shared: SharedOut, counts: cl_array.Array, phases
 
 def _build_together(operands: Operands, shared: SharedOut, phases: tuple[str, ...]) -> None:
     """Build the kernels of some phases at the same time."""
-    product, steps = shared.product, shared.steps
-    accumulators = tuple((step.bin.accumulator, step.rows.listed is None) for step in steps)
-    what = product.types, product.deterministic, phases, accumulators
+    product, steps, shares = shared.product, shared.steps, shared.shares
+    what = product.types, product.deterministic, phases, shares.is_listed, shares.accumulators
     operands.chain.build_together(what, lambda: foreseen(product, steps, phases))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from pyopencl import array as cl_array
+from typing_extensions import override
 
 from clsparse_py._spgemm.methods.base import Product
 from clsparse_py.launch import Chain
@@ -18,9 +19,20 @@ __all__ = ["COUNT", "new_counts", "new_part", "new_pointers"]
 COUNT = np.dtype(np.uint32)
 
 
+class _Part(NamedTuple):
+    """The name of an array of C, put into words if memory is missing for it."""
+
+    part: str
+    shape: tuple[int, int]
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.part} of the {self.shape[0]} x {self.shape[1]} product"
+
+
 def new_part(chain: Chain, part: str, shape: tuple[int, int], n: int, dtype: Any, allocator: Any) -> cl_array.Array:
     """Return a new array for C: a result, which is no workspace."""
-    what = f"{part} of the {shape[0]} x {shape[1]} product"
+    what = _Part(part, shape)
     if current() is None:
         return allocated(chain.queue, what, n, dtype, allocator)
     with counting(None):
@@ -41,4 +53,4 @@ def new_counts(chain: Chain, product: Product, allocator: Any) -> tuple[cl_array
     if product.kind.c_index.itemsize > COUNT.itemsize:
         return chain.scratch(m, COUNT), None
     indptr = new_pointers(chain, product, allocator)
-    return array_of(chain.queue, m, COUNT, indptr.base_data), indptr
+    return array_of(chain.queue, m, COUNT, indptr.base_data, context=indptr.context), indptr

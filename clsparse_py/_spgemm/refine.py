@@ -15,7 +15,7 @@ from clsparse_py._spgemm.choice import Choice
 from clsparse_py._spgemm.decide import Decision, Reason, Speculation, decide, speculation_for
 from clsparse_py._spgemm.features import Budget, Features
 from clsparse_py._spgemm.kind import Kind
-from clsparse_py._spgemm.methods.base import Rows
+from clsparse_py._spgemm.methods.base import Accumulator, Rows
 from clsparse_py._spgemm.methods.dense_chunked import DenseChunked
 from clsparse_py._spgemm.methods.esc_local import EscGroup, EscTeam
 from clsparse_py._spgemm.methods.sort import Sort
@@ -169,6 +169,8 @@ class Shares(NamedTuple):
     ----------
     parts : tuple of Part
         Those with products.
+    accumulators : tuple
+        Of the parts.
     is_listed : bool
         Whether rows are listed by bins; one bin takes all of them else.
     reason : Reason
@@ -177,6 +179,7 @@ class Shares(NamedTuple):
     """
 
     parts: tuple[Part, ...]
+    accumulators: tuple[Accumulator | None, ...]
     is_listed: bool
     reason: Reason
     suits_upper_bound: bool
@@ -223,7 +226,7 @@ class Course:
         bins = [each.bin for each in parts]
         loose = decision.may_skip_counting and suits_upper_bound(kind.thresholds, n_rows, work, bins)
         reason = decision.reason._replace(of_bins=rulings) if rulings else decision.reason
-        return Shares(parts, is_listed, reason, loose)
+        return Shares(parts, tuple(bin_.accumulator for bin_ in bins), is_listed, reason, loose)
 
 
 def _placed(n_rows: int, shares: Sequence[tuple[Bin, int]]) -> tuple[list[tuple[Bin, Rows]], bool]:
