@@ -13,9 +13,8 @@ from pyopencl import array as cl_array
 from clsparse_py._spgemm.all_rows import staged_entries
 from clsparse_py._spgemm.analysis import Work, enqueue_analysis
 from clsparse_py._spgemm.decide import Reason, Speculation
-from clsparse_py._spgemm.features import Features
 from clsparse_py._spgemm.kind import kind_of
-from clsparse_py._spgemm.methods.base import Product, Result, Rows
+from clsparse_py._spgemm.methods.base import Product, Result
 from clsparse_py._spgemm.new_arrays import new_counts, new_pointers
 from clsparse_py._spgemm.operands import Operands
 from clsparse_py._spgemm.refine import Course, Shares, numeric_bin
@@ -34,8 +33,6 @@ from clsparse_py.workspace import current
 __all__ = ["Counted", "SharedOut", "count", "share_out"]
 
 _log = logging.getLogger(__name__)
-
-_SPECULATED = Reason("rows of A are short or alike: made as they come, with no analysis")
 
 
 @dataclass
@@ -109,7 +106,7 @@ def count(operands: Operands, request: Request, timer: Timer, *, counting_only: 
     timer.ended("analysis")
     course = operands.course(request)
     if course.speculation is not None:
-        counted = _speculative(operands, course.features, course.speculation)
+        counted = _speculative(operands, course, course.speculation)
         timer.ended("symbolic")
         if counted is not None:
             return counted
@@ -149,7 +146,7 @@ def _without_products(operands: Operands, timer: Timer) -> Counted:
     return Counted(product, (), indptr, 0, Reason("there are no products"))
 
 
-def _speculative(operands: Operands, features: Features, speculation: Speculation) -> Counted | None:
+def _speculative(operands: Operands, course: Course, speculation: Speculation) -> Counted | None:
     """Return the structure of a product by one symbolic kernel for all rows; None if rows are to be analysed after all."""
     chain, product, device = operands.chain, operands.product, operands.chain.device
     try:
@@ -164,12 +161,14 @@ def _speculative(operands: Operands, features: Features, speculation: Speculatio
     if found is None:
         return None
     kind = product.kind
-    bin_ = numeric_bin(kind.thresholds, speculation, found, staged_entries(kind, features))
+    bin_ = numeric_bin(kind.thresholds, speculation, found, staged_entries(kind, course.features))
     if bin_ is None or bin_.accumulator in operands.refused:
         return None
     product = product.analysed(kind, product.products, found.n_products, found.n_products)
-    steps = (Step(bin_, Rows(product.shape[0], n_empty=found.n_empty), None),)
-    return Counted(product, steps, found.indptr, found.nnz, _SPECULATED)
+    shares = course.alone(bin_, found.n_empty)
+    (part,) = shares.parts
+    steps = (Step(bin_, part.rows, None, shares=shares),)
+    return Counted(product, steps, found.indptr, found.nnz, shares.reason)
 
 
 def share_out(
@@ -211,7 +210,7 @@ def share_out(
     listed = found.list_of(chain, m) if shares.is_listed else None
     # The lists of rows are made, and the numbers of bins are not needed any more.
     del found
-    return SharedOut(product, [prepared(chain, product, part, listed) for part in shares.parts], work, shares)
+    return SharedOut(product, [prepared(chain, product, shares, part, listed) for part in shares.parts], work, shares)
 
 
 def _by_upper_bound(operands: Operands, shared: SharedOut, counts: cl_array.Array) -> Result | None:

@@ -23,6 +23,7 @@ from clsparse_py._spgemm.request import Request
 from clsparse_py._spgemm.speculation import Speculated
 from clsparse_py._spgemm.thresholds import Thresholds
 from clsparse_py.index_types import INT32_MAX
+from clsparse_py.records import dataclass
 from clsparse_py.tuning.profiles import Ruling
 
 __all__ = ["Course", "Part", "Refined", "Shares", "are_long", "numeric_bin", "refine", "suits_upper_bound"]
@@ -31,6 +32,7 @@ __all__ = ["Course", "Part", "Refined", "Shares", "are_long", "numeric_bin", "re
 _BY_UPPER_BOUND = (Sort, EscTeam, EscGroup)
 #: Entries of a row of C that are moved in less time than they are counted, on CPU devices: those of products of multigrid.
 _MOVED_ENTRIES = 96
+_SPECULATED = Reason("rows of A are short or alike: made as they come, with no analysis")
 #: Of how many products with the same features the shares are kept.
 _MAX_KEPT = 16
 
@@ -162,7 +164,9 @@ class Part(NamedTuple):
     is_long: bool
 
 
-class Shares(NamedTuple):
+# Told apart by identity: what is worked out for products that are alike is kept by them.
+@dataclass(frozen=True, eq=False)
+class Shares:
     """How the rows of a product are shared out among bins.
 
     Attributes
@@ -201,7 +205,7 @@ class Course:
         self.features = features
         self.speculation = speculation_for(kind, features, refused) if request.is_auto else None
         self._kind, self._request, self._budget, self._refused = kind, request, budget, refused
-        self._shares: dict[Work, Shares] = {}
+        self._shares: dict[Work | tuple[Bin, int], Shares] = {}
 
     @cached_property
     def decision(self) -> Decision:
@@ -210,12 +214,22 @@ class Course:
 
     def shares(self, work: Work) -> Shares:
         """Return how rows are shared out by their work."""
-        found = self._shares.get(work)
-        if found is None:
-            if len(self._shares) >= _MAX_KEPT:
-                self._shares.clear()
-            found = self._shares[work] = self._shared(work)
-        return found
+        return self._shares.get(work) or self._kept(work, self._shared(work))
+
+    def alone(self, bin_: Bin, n_empty: int) -> Shares:
+        """Return the shares if one bin takes all rows, some of which have no products, by a speculation that held."""
+        key = bin_, n_empty
+        return self._shares.get(key) or self._kept(key, self._of_one(bin_, n_empty))
+
+    def _kept(self, key: Work | tuple[Bin, int], made: Shares) -> Shares:
+        if len(self._shares) >= _MAX_KEPT:
+            self._shares.clear()
+        self._shares[key] = made
+        return made
+
+    def _of_one(self, bin_: Bin, n_empty: int) -> Shares:
+        part = Part(bin_, Rows(self.features.shape[0], n_empty=n_empty), False)
+        return Shares((part,), (bin_.accumulator,), False, _SPECULATED, False)
 
     def _shared(self, work: Work) -> Shares:
         kind, decision, n_rows = self._kind, self.decision, self.features.shape[0]

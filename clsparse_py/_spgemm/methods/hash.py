@@ -14,7 +14,7 @@ from clsparse_py._spgemm.bins import Bin, Setting
 from clsparse_py._spgemm.kernels import KernelTypes, RowKernel
 from clsparse_py._spgemm.methods.base import Product, Result, Rows
 from clsparse_py._spgemm.methods.dense_windows import DenseWindows
-from clsparse_py._spgemm.methods.team import Team, varied
+from clsparse_py._spgemm.methods.team import Team, TeamLaunch, varied
 from clsparse_py._spgemm.methods.team_sync import SynchronisedKernel
 from clsparse_py._spgemm.thresholds import Thresholds
 from clsparse_py.device import Device
@@ -199,12 +199,21 @@ class HashRows(Team):
         return super().foreseen(product, rows, phase) if phase == "symbolic" else None
 
     @override
+    def launch(self, chain: Chain, product: Product, rows: Rows, phase: str, entries: int | None = None) -> TeamLaunch | None:
+        windows = self._slots(chain, product, rows, phase, entries)
+        return None if windows else super().launch(chain, product, rows, phase, entries)
+
+    @override
     def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: object, C: Result, phase: str) -> None:
         super().enqueue_numeric(chain, product, rows, state, C, phase)
-        team = self.suited(chain.device, product, C.data.size)
-        slots = self._built(chain, product, rows, phase, C.data.size)[1].slots
-        if slots < min(team.products, product.shape[1]):
+        slots = self._slots(chain, product, rows, phase, C.data.size)
+        if slots:
             DenseWindows(parts=1, min_entries=slots + 1).enqueue_numeric(chain, product, rows, state, C, phase)
+
+    def _slots(self, chain: Chain, product: Product, rows: Rows, phase: str, entries: int | None) -> int:
+        """Return how many entries of C a table holds, if rows with more of them may be left to windows; else 0."""
+        slots: int = self._built(chain, product, rows, phase, entries)[1].slots
+        return slots if phase != "symbolic" and slots < min(self.products, product.shape[1]) else 0
 
     @override
     def describe(self) -> str:
@@ -246,6 +255,11 @@ class Hash(Team):
         return suited
 
     @override
+    def launch(self, chain: Chain, product: Product, rows: Rows, phase: str, entries: int | None = None) -> TeamLaunch | None:
+        # Where values are added in order all the same, that is logged.
+        return super().launch(chain, product, rows, phase, entries) if product.deterministic else None
+
+    @override
     def _enqueue(self, chain: Chain, product: Product, rows: Rows, phase: str, *results: Any, entries: int | None = None) -> None:
         types = product.types.of(phase)
         if types.arithmetic and not product.deterministic and not _has_atomics(chain.device, types):
@@ -276,6 +290,10 @@ class LargeHash(Hash):
     def _windows(self) -> DenseWindows:
         # In one part: a table of columns does not tell how many of a row's entries lie in each part.
         return DenseWindows(parts=1)
+
+    @override
+    def launch(self, chain: Chain, product: Product, rows: Rows, phase: str, entries: int | None = None) -> TeamLaunch | None:
+        return None  # rows with many entries go through windows
 
     @override
     def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: object, counts: cl_array.Array) -> None:
