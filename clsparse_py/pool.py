@@ -32,7 +32,7 @@ _SHARE = 0.25
 _MAX_WAITING, _SMALL_SHARE = 32, 1 / 64
 #: Of each size, the last buffers of small blocks are kept in view, so many of so many sizes: one whose array is gone is lent
 #: again as it is. To make a buffer of a block, and to sort the block in, takes as long as a launch.
-_MAX_IN_VIEW, _MAX_SIZES = 4, 8
+_MAX_IN_VIEW, _MAX_SIZES = 6, 8
 #: The size of a block is a multiple of an eighth of the largest power of two in it, which bounds the waste, and of 2**8 bytes.
 _MIN_STEP_BITS = 8
 
@@ -122,6 +122,8 @@ class Pool:
         self._lock = threading.Lock()
         self._clock = itertools.count()
         self._total = self._pooled = self._peak = 0
+        # How much seemed to be in use when it was last told from what is kept in view.
+        self._looked_at = 0
 
     def add(self, arena: Arena) -> None:
         """Add the arena of another queue."""
@@ -170,9 +172,11 @@ class Pool:
 
     def _note_peak(self) -> None:
         """Bring the peak up to date, under the lock, after memory was lent."""
-        if self._total - self._pooled > self._peak:
-            self._sort_in(everything=True)  # what was let go since is not used
-            self._peak = max(self._peak, self._total - self._pooled)
+        used = self._total - self._pooled
+        if used > self._peak and used > self._looked_at:
+            # To look at what is kept in view, and was let go, takes less time than to lose sight of it and lend other memory.
+            self._peak = max(self._peak, used - sum(each.free_in_view() for each in self._arenas))
+            self._looked_at = used
 
     def _rounded(self, n_bytes: int) -> int:
         """Return the size of the block for so many bytes, on a queue in order."""
@@ -245,6 +249,7 @@ class Pool:
         """Do as `settle`, under the lock; with ``everything`` also blocks whose buffers are kept in view and no array has."""
         returned, clock, pooled = self.returned, self._clock, 0
         if everything:
+            self._looked_at = 0
             for each in self._arenas:
                 each.lose_sight()
         while returned:
@@ -361,6 +366,13 @@ class Arena:
         self.former: list[cl.Event] = []
         self.itself = weakref.ref(self)
 
+    def free_in_view(self) -> int:
+        """Return the bytes of buffers in view that no array has, nor the host unless they are mapped."""
+        found = 0
+        for size, buffers in tuple(self.in_view.items()):
+            found += size * _counts(buffers).count(_IN_VIEW)
+        return found
+
     def lose_sight(self) -> None:
         """Keep no buffer in view: those that nothing has go back to the pool, and others will."""
         for buffers in tuple(self.in_view.values()):
@@ -371,7 +383,7 @@ class Arena:
         pool = self.pool
         in_view = self.in_view.get(_block_size(n_bytes))
         if in_view and not pool.uses:
-            for _ in (0, 1):  # to look at all takes longer than to make another one
+            for _ in range(len(in_view)):  # to look at each takes a tenth of the time to make another one
                 try:
                     first = in_view.popleft()  # so that no other thread finds it
                 except IndexError:
@@ -409,8 +421,13 @@ def _references(buffers: deque[Any]) -> int:
     return sys.getrefcount(first)
 
 
-#: The number for an object that nobody else has, as `Arena.allocate` finds it.
-_ALONE = _references(deque([object()]))
+def _counts(buffers: deque[Any]) -> list[int]:
+    """Return the number of references to each of some objects, with those of this function."""
+    return [*map(sys.getrefcount, tuple(buffers))]
+
+
+#: The numbers for an object that nobody else has, as `Arena.allocate` and `Arena.free_in_view` find them.
+_ALONE, (_IN_VIEW,) = _references(deque([object()])), _counts(deque([object()]))
 
 
 _pools: weakref.WeakValueDictionary[tuple[int, int], Pool] = weakref.WeakValueDictionary()
