@@ -156,7 +156,7 @@ def _launches(
 ) -> Sequence[TeamLaunch | None]:
     """Return the launch that makes each step's rows in a phase; None if its accumulator is to enqueue them.
 
-    Worked out once for products that are alike: that takes longer than to launch.
+    They are worked out for the second of products that are alike: that takes longer than to launch.
 
     Raises
     ------
@@ -164,7 +164,9 @@ def _launches(
         A kernel is refused.
     """
     shares = steps[0].shares if steps else None
-    if shares is None:
+    if shares is None or (phase, entries) not in shares.met:
+        if shares is not None:
+            shares.met.add((phase, entries))
         return (None,) * len(steps)
     key = shares, phase, entries, product.kind, product.deterministic
     found = chain.worked_out(key, lambda: _new_launches(chain, product, steps, phase, entries))
