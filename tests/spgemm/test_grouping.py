@@ -1,4 +1,4 @@
-"""Rows without products: they are not sorted out where one bin takes all others."""
+"""The rows of bins: those without products are not sorted out where one bin takes all others. What like products share."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 import pytest
+import scipy.sparse as sp
 from problems import assert_product, device_matrix, rows_of
 
 from clsparse_py import programs
 from clsparse_py._spgemm import METHODS, spgemm_plan
+from clsparse_py._spgemm.refine import Course
 
 
 @pytest.mark.parametrize("method", ["auto", *METHODS])
@@ -22,6 +24,32 @@ def test_rows_without_products(queue: cl.CommandQueue, method: str) -> None:
     plan = spgemm_plan(device_matrix(queue, A), device_matrix(queue, B), method=method)
     assert_product(plan(), A, B)
     assert sum(each.n_rows for each in plan.explain().bins) == np.count_nonzero(np.diff(A.indptr))
+
+
+def test_products_that_are_alike_share_decisions_and_launches(
+    queue: cl.CommandQueue, take_for: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same rows in another order: all numbers are the same, and the rows of each bin are others."""
+    rng = np.random.default_rng(0)
+    A = rows_of(np.repeat([0, 1, 9, 40, 100], 400), 10_000, rng, np.float32)
+    other = sp.csr_array(A[rng.permutation(A.shape[0])])
+    B = sp.csr_array(sp.kron(sp.eye_array(10_000), np.ones((1, 2))), dtype=np.float32)
+    take_for("gpu")
+    left, right = [device_matrix(queue, each) for each in (A, other)], device_matrix(queue, B)
+    refined: list[Any] = []
+
+    def counted(*given: Any) -> Any:
+        refined.append(given)
+        return refine(*given)
+
+    refine = Course._shared.__globals__["refine"]
+    monkeypatch.setitem(Course._shared.__globals__, "refine", counted)
+    for values in (1, 2, 3, 4):
+        for host, on_device in zip((A, other), left, strict=True):
+            assert_product(on_device * np.float32(values) @ right, host * np.float32(values), B)
+    assert len(refined) == 1
+    plans = [spgemm_plan(each, right) for each in left]
+    assert len({id(step.shares) for plan in plans for step in plan._steps}) == 1
 
 
 @pytest.mark.parametrize("method", ["reg-sort", "sort", "merge"])
