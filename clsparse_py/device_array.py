@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, NoReturn
 
 import numpy as np
 from pyopencl import array as cl_array
@@ -52,19 +52,37 @@ class DeviceArray(cl_array.Array):
             return function.__wrapped__(*arguments, **options)  # type: ignore[attr-defined] # NumPy's own, of Python
         raise _refusal(function.__name__)
 
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """Refuse a method that NumPy's arrays have."""
-            if name.startswith("_") or not hasattr(np.ndarray, name):
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
-            raise AttributeError(f"{name}: {_REASON}", name=name, obj=self)
+    def __dir__(self) -> list[str]:
+        """Return the names of what is there."""
+        return [name for name in super().__dir__() if name not in _REFUSED]
 
 
 _REASON = (
     "this array is on a device, where NumPy does not compute; array.get() returns its values as a NumPy array, "
     "A.get() a sparse array of the device as SciPy's"
 )
+
+
+class _Refused:
+    """A method of NumPy's arrays that arrays of the device have not."""
+
+    # A `__getattr__` of the class would make Python take six times as long for each attribute that there is.
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, array: object, owner: type | None = None) -> NoReturn:
+        raise AttributeError(f"{self._name}: {_REASON}", name=self._name, obj=array)
+
+
+def _refused() -> frozenset[str]:
+    """Return the names of what NumPy's arrays have, and PyOpenCL's neither as a class nor as an instance."""
+    there = {*vars(DeviceArray(None, (0,), np.dtype(np.int8), "C", None, None, 0, (1,), None, None, True, 0, None, None))}
+    return frozenset(name for name in dir(np.ndarray) if name[0] != "_" and name not in there and not hasattr(DeviceArray, name))
+
+
+_REFUSED = _refused()
+for _name in _REFUSED:
+    setattr(DeviceArray, _name, _Refused(_name))
 
 
 def _refuse_marks(index: object) -> None:

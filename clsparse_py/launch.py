@@ -108,11 +108,12 @@ def at_rest(queue: cl.CommandQueue, *arrays: cl_array.Array) -> Arena | None:
             forget_ended(array)
             if array.events:
                 return None
-        block = lent.get(id(array.base_data))
+        data: Any = array.base_data
+        block = lent.get(id(data))
         if block is not None:
             if block.arena is not own:
                 return None
-        elif array.queue is not queue or array.base_data.__class__ is Lent or id(array.base_data) in wholes:
+        elif array.queue is not queue or data.__class__ is Lent or id(data) in wholes:
             return None
     return arena
 

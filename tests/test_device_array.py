@@ -46,3 +46,15 @@ def test_masks_are_refused_as_pyopencl_takes_them_for_positions(queue: cl.Comman
     A.data = values
     np.testing.assert_array_equal(A.toarray(), [[1, 0], [-4, 4]])
     np.testing.assert_array_equal(A.data[cl_array.to_device(queue, np.array([2, 1], np.int32))].get(), [4, -4])
+
+
+def test_methods_of_numpys_arrays_say_how_to_get_the_values(queue: cl.CommandQueue) -> None:
+    values = csr_array(np.array([[1, 0], [2, 3]], np.float32), queue=queue).data
+    for name in ("sort", "argsort", "tolist", "cumsum", "itemsize"):
+        assert not hasattr(values, name)
+        assert name not in dir(values)
+        with pytest.raises(AttributeError, match=rf"^{name}: this array is on a device.*array.get\(\).*A.get\(\)"):
+            getattr(values, name)
+    with pytest.raises(AttributeError, match="'DeviceArray' object has no attribute 'sorts'"):
+        values.sorts  # noqa: B018 - as a user would
+    assert {"get", "shape", "base_data"} <= {*dir(values)}

@@ -58,8 +58,14 @@ class BoundProduct:
         ):
             self._look()
         ready = executable.ready
-        # No argument is ever set to anything else.
-        if ready is None or not executable.is_ordered(ready, data, x, y):
+        # No argument is ever set to anything else. `Executable.is_ordered` knows more, which takes another call.
+        if (
+            ready is None
+            or data.events
+            or x.events
+            or ready[2].uses
+            or (y.events and (y.events[0] is not executable.event or len(y.events) > 1))
+        ):
             event = executable.run(self._queue, self._operands, ())[-1]
         else:
             with executable.lock:
