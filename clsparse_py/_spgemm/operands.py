@@ -58,13 +58,14 @@ class Operands(NamedTuple):
         return Budget(product.memory_limit, workspace_bound(*product.structure, product.a_data, product.b_data))
 
     def course(self, request: Request) -> Course:
-        """Return the course of the product: the one that is kept, if nothing but its features decides."""
-        product, features = self.product, self.features
+        """Return the course of the product: the one that is kept, unless a method or bins were named."""
+        product, features, choices = self.product, self.features, request.choices
         kind = product.kind
-        if not request.is_open or request.choices or self.refused:
+        if not request.is_auto or self.refused:
             return Course(kind, features, request, self.budget, self.refused)
-        # By the thresholds, too, which are others once profiles are read anew.
-        key = Course, kind.thresholds, features, product.memory_limit, request.may_skip_counting
+        # By the thresholds, too, which are others once profiles are read anew; strategies and choices are the tuner's.
+        given = request.strategy, choices and tuple(choices.items())
+        key = Course, kind.thresholds, features, product.memory_limit, request.may_skip_counting, given
         return kind.kept(key, lambda: Course(kind, features, request, self.budget, self.refused))
 
 

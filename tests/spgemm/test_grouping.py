@@ -11,9 +11,12 @@ import pytest
 import scipy.sparse as sp
 from problems import assert_product, device_matrix, rows_of
 
-from clsparse_py import programs
+from clsparse_py import csr_array, programs
 from clsparse_py._spgemm import METHODS, spgemm_plan
+from clsparse_py._spgemm.pipeline import multiply
 from clsparse_py._spgemm.refine import Course
+from clsparse_py._spgemm.request import Request
+from clsparse_py._spgemm.strategy import parse
 
 
 @pytest.mark.parametrize("method", ["auto", *METHODS])
@@ -50,6 +53,13 @@ def test_products_that_are_alike_share_decisions_and_launches(
     assert len(refined) == 1
     plans = [spgemm_plan(each, right) for each in left]
     assert len({id(step.shares) for plan in plans for step in plan._steps}) == 1
+    # Those by a strategy that the tuner asks for do, too, and none with those by another.
+    refined.clear()
+    for label, n_refined in (("esc-local", 1), ("reg-sort esc-local", 2), ("esc-local", 2)):
+        for _ in range(2):
+            C = multiply(left[0], right, Request(strategy=parse(label)))
+            assert_product(csr_array((C.data, C.indices, C.indptr), shape=(A.shape[0], B.shape[1])), A, B)
+        assert len(refined) == n_refined
 
 
 @pytest.mark.parametrize("method", ["reg-sort", "sort", "merge"])
