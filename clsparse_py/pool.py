@@ -241,7 +241,7 @@ class Pool:
         if not self._lock.acquire(wait):  # by position, which takes half the time
             return
         try:
-            self._sort_in(everything=True)
+            self._sort_in(everything=wait)
         finally:
             self._lock.release()
 
