@@ -15,7 +15,7 @@ from oracle import check, expected, host, random_structure, random_values
 from platforms import PLATFORMS
 from pyopencl import array as cl_array
 
-from clsparse_py import csr_array, or_and, programs, spmm, spmm_plan
+from clsparse_py import csr_array, or_and, programs, spmm, spmm_plan, transpose
 from clsparse_py._spmm import SpmmPlan
 from clsparse_py._spmm import plan as plan_module
 from clsparse_py._spmm.choose import Layout, Pattern, Shape, choose
@@ -333,3 +333,32 @@ def test_rows_that_are_alike(queue: cl.CommandQueue) -> None:
             np.testing.assert_array_equal((A @ x).get(), S @ X)
             np.testing.assert_array_equal(spmm(A, x, alpha=2, beta=3, out=y).get(), 2 * (S @ X) + 3)
             assert "rows are alike" in str(A.structure.known(SpmmPlan).explain())
+
+
+def test_no_columns(queue: cl.CommandQueue) -> None:
+    matrix = random_csr(70, 50, 0)
+    A, X = csr_array(matrix, queue=queue), np.ones((50, 4), np.float32)
+    on_device = cl_array.to_device(queue, X)
+    for _ in range(2):
+        assert (A @ X[:, :0]).shape == (70, 0)
+        for none in (on_device[:, :0], cl_array.empty(queue, (50, 0), np.float32)):
+            found = A @ none
+            assert (found.shape, found.dtype) == ((70, 0), np.float32)
+            assert found.get().size == 0
+            out = cl_array.empty(queue, (70, 0), np.float32)
+            assert spmm(A, none, out=out) is out
+    with pytest.raises(ValueError, match=r"^X: must have 50 rows, as A is 70 x 50, has shape \(49, 0\)"):
+        A @ np.ones((49, 0), np.float32)
+
+
+def test_values_behind_the_last_row_are_not_read(queue: cl.CommandQueue) -> None:
+    matrix = random_csr(70, 50, 0)
+    data = np.append(matrix.data, np.full(5, np.nan)).astype(np.float32)
+    parts = data, np.append(matrix.indices, np.zeros(5)).astype(np.int32), matrix.indptr
+    A, dense = csr_array(parts, shape=matrix.shape, queue=queue), matrix.toarray()
+    np.testing.assert_allclose(A @ np.ones((50, 3), np.float32), dense @ np.ones((50, 3)), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(A.T @ np.ones((70, 3), np.float32), dense.T @ np.ones((70, 3)), rtol=1e-5, atol=1e-5)
+    A = csr_array(parts, shape=matrix.shape, queue=queue)
+    np.testing.assert_array_equal(transpose(A).toarray(), dense.T)
+    A = csr_array(parts, shape=matrix.shape, queue=queue)
+    np.testing.assert_allclose((transpose(A) @ A).toarray(), dense.T @ dense, rtol=1e-4, atol=1e-4)
