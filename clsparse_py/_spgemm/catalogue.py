@@ -20,6 +20,7 @@ from clsparse_py._spgemm.methods.hash import Hash, HashRows, hashes, large_hashe
 from clsparse_py._spgemm.methods.merge import Merge, merges
 from clsparse_py._spgemm.methods.sort import Sort
 from clsparse_py._spgemm.one_launch import OneLaunch
+from clsparse_py._spgemm.product_list import ListedProducts, ListKernel
 from clsparse_py._spgemm.thresholds import thresholds_of
 from clsparse_py._spgemm.upper_bound import Compaction, CompactionChunked
 from clsparse_py.arithmetic import Arithmetic
@@ -100,6 +101,14 @@ def of_spgemm(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Para
         "spgemm/dense_windows": DenseWindows().record(device, numeric, listed=False),
         **{f"spgemm/dense_windows:{phase}": DenseWindows().record(device, types, listed=True) for phase, types in phases.items()},
         "spgemm/dense_parts": DenseParts(group, arithmetic.index, True),
+        **{
+            f"spgemm/product_list:{phase}": ListKernel(group, phases["values"], phase, 8 if phase == "places" else 0)
+            for phase in ("lengths", "places", "tiles")
+        },
+        "spgemm/product_list": ListKernel(group, phases["values"], "factors", place="uint"),
+        "spgemm/product_list:near": ListKernel(group, phases["values"], "factors", place="ushort"),
+        "spgemm/listed_products": ListedProducts(group, phases["values"], 8, "uint"),
+        "spgemm/listed_products:near": ListedProducts(group, phases["values"], 4, "ushort"),
     }
     # If lanes exchange nothing, some records are those of other templates.
     return {name: record for name, record in found.items() if record.template == name.partition(":")[0]}

@@ -21,6 +21,7 @@ from clsparse_py._spgemm.refused import RefusedError, described, until_built
 from clsparse_py._spgemm.request import Request
 from clsparse_py._spgemm.steps import Step, enqueued, in_windows
 from clsparse_py.device import describe
+from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix, MatrixT, Structure
 from clsparse_py.operands import values_of_result
@@ -29,6 +30,7 @@ from clsparse_py.tables import plan_as_html
 from clsparse_py.workspace import Workspace, counting
 
 if TYPE_CHECKING:
+    from clsparse_py._spgemm.product_list import ProductList
     from clsparse_py.annotations import Values
 
 __all__ = ["SpgemmPlan"]
@@ -76,6 +78,9 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         self._structure = Structure.canonical(self.queue, self.shape, self._indices, self.indptr)
         # The first product makes the columns too; until then its lock keeps others waiting.
         self._has_columns = filled is not None
+        # The second product may make a list of products for all after it, which others wait for, too.
+        self._list: ProductList | None = None
+        self._may_list = operands.chain.device.resident > 1
         self._made = None if filled is None else self._assembled(self._structure, filled.C.data)
         self._first = threading.Lock()
 
@@ -131,8 +136,15 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         writes = () if out is None else (self._target(out, left, right),)
         chain = Chain(self.queue, left, right, *self._product.structure, self._indices, self.indptr, writes=writes)
         data = new_part(chain, "values", self.shape, self.nnz, self._dtype, self._allocator) if out is None else out.data
+        if self._has_columns and self._may_list:
+            self._make_list(chain)
         try:
-            self._enqueue(chain, self._product, self._steps, (left, right, data), "values" if self._has_columns else "numeric")
+            if self._list is None:
+                phase = "values" if self._has_columns else "numeric"
+                self._enqueue(chain, self._product, self._steps, (left, right, data), phase)
+            else:
+                self._list.enqueue(chain, left, right, data)
+                chain.finish(data)
         except RefusedError as refusal:
             # Another product may have met it since this one was planned.
             if not refusal.is_known:
@@ -152,6 +164,22 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         C = Result(self.indptr, self._indices, data)
         self._steps = enqueued(chain, product._replace(a_data=left, b_data=right), steps, C, phase)
         chain.finish(data) if phase == "values" else chain.finish(self._indices, data)
+
+    def _make_list(self, chain: Chain) -> None:
+        """Make a list of the products if new values take less time by it and memory is there for it; they do without it else."""
+        with self._first:
+            if not self._may_list:
+                return
+            with counting(self._workspace):
+                # Loaded when it is asked for, as few processes use it.
+                from clsparse_py._spgemm.product_list import is_worth_it, product_list
+
+                if is_worth_it(self._product, self._steps, self.nnz):
+                    try:
+                        self._list = product_list(chain, self._product, self.indptr, self._indices)
+                    except (BuildError, MemoryError) as error:
+                        _log.info("the place of each product is looked for at each call: %s", error)
+            self._may_list = False
 
     def _make_anew(self, left: cl_array.Array, right: cl_array.Array, data: cl_array.Array) -> None:
         """Make C by other accumulators, as a kernel of one that was planned is refused, and keep to them. Waits.
@@ -194,10 +222,11 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
             if bin_.accumulator is not None
         )
         nnz_a = self._a.matrix.nnz
+        why = self._why if self._list is None else f"{self._why}; new values by a list of products"
         c_bytes = self.indptr.nbytes + self._indices.nbytes + self.nnz * self._dtype.itemsize
         used = (None, None) if self._workspace is None else (self._workspace.peak, self._workspace.held)
         sizes = self.shape, nnz_a, self.n_products, self.nnz
-        return Explanation(self._request.method, bins, *sizes, self._why, c_bytes, *used)
+        return Explanation(self._request.method, bins, *sizes, why, c_bytes, *used)
 
     def __repr__(self) -> str:
         rows, columns = self.shape

@@ -1,0 +1,175 @@
+"""A list of the products of C = A @ B, in the order of C's entries: where the factors of each stand.
+
+A plan keeps one, so that new values take neither search nor sort. Made once, by a sort of all products, it pays where rows are
+made by accumulators that look for the place of each product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from pyopencl import array as cl_array
+
+from clsparse_py._spgemm.kernels import OfProduct
+from clsparse_py._spgemm.methods.base import Accumulator, Product
+from clsparse_py._spgemm.methods.dense_span import DenseSpan
+from clsparse_py._spgemm.methods.merge import Merge
+from clsparse_py._spgemm.steps import Step
+from clsparse_py.index_types import INT32_MAX
+from clsparse_py.launch import Chain
+from clsparse_py.primitives.radix_sort import enqueue_sort_by_key
+from clsparse_py.primitives.scan import enqueue_scan
+from clsparse_py.records import dataclass
+
+__all__ = ["ListKernel", "ListedProducts", "ProductList", "is_worth_it", "product_list"]
+
+#: Bytes that a product takes while the list is made, and that it takes of the list, at most.
+_MADE_BYTES, _KEPT_BYTES = 28, 10
+#: The shares of the memory that may be taken for these.
+_MADE_SHARE, _KEPT_SHARE = 2, 8
+#: Work-items of a work-group; products of each, fewer where an entry has less than so many: more tiles are resident then.
+_GROUP, _ITEMS, _FEW_ITEMS, _FEW_PRODUCTS = 128, 8, 4, 2
+
+
+@dataclass(frozen=True)
+class ListKernel(OfProduct):
+    """Parameters of ``templates/spgemm/product_list.mako``.
+
+    Attributes
+    ----------
+    phase : str
+        Name of the phase, as the template has it.
+    items : int
+        Products of a work-item in the phase "places".
+    place : str
+        The OpenCL type of a place in A within a tile, in the phase "factors".
+    """
+
+    template = "spgemm/product_list"
+
+    phase: str
+    items: int = 0
+    place: str = ""
+
+
+@dataclass(frozen=True)
+class ListedProducts(OfProduct):
+    """Parameters of ``templates/spgemm/listed_products.mako``.
+
+    Attributes
+    ----------
+    items : int
+        Products of a work-item in a tile.
+    place : str
+        As in `ListKernel`.
+    """
+
+    template = "spgemm/listed_products"
+
+    items: int
+    place: str
+
+    #: Into how many parts a tile's room is cut, of which an entry that begins in the others may take the last one.
+    PARTS: ClassVar[int] = 8
+
+    @property
+    def window(self) -> int:
+        """Products among which the first ones of a tile's entries are."""
+        room = self.work_group * self.items
+        return room - room // self.PARTS
+
+    @property
+    def local_bytes(self) -> int:
+        """Bytes of local memory of a work-group."""
+        return self.work_group * (self.items + 1) * self.types.value_bytes
+
+
+@dataclass(frozen=True, eq=False)
+class ProductList:
+    """Where the factors of each product stand.
+
+    Attributes
+    ----------
+    kernel : ListedProducts
+    n_tiles : int
+    arrays : tuple of pyopencl.array.Array
+        The kernel's first arguments.
+    """
+
+    kernel: ListedProducts
+    n_tiles: int
+    arrays: tuple[cl_array.Array, ...]
+
+    def enqueue(self, chain: Chain, a_data: cl_array.Array, b_data: cl_array.Array, c_data: cl_array.Array) -> None:
+        """Enqueue C's values."""
+        built, _ = chain.build(self.kernel)
+        chain.launch(built, self.n_tiles, *self.arrays, a_data, b_data, c_data)
+
+
+def is_worth_it(product: Product, steps: Sequence[Step], nnz: int) -> bool:
+    """Return whether new values take less time by a list, and memory is there for it.
+
+    Not if most rows are merged by a work-item each, or have a sum for each column that they span: these read B's rows side by
+    side.
+    """
+    n = product.n_products
+    if not 0 < n <= INT32_MAX or max(nnz, product.a_indices.size, product.b_indices.size) > INT32_MAX:
+        return False
+    if _MADE_BYTES * n > product.free // _MADE_SHARE or _KEPT_BYTES * n > product.free // _KEPT_SHARE:
+        return False
+    looking = sum(step.rows.n - step.rows.n_empty for step in steps if not _reads_side_by_side(step.bin.accumulator))
+    return 2 * looking > sum(step.rows.n - step.rows.n_empty for step in steps)
+
+
+def _reads_side_by_side(accumulator: Accumulator | None) -> bool:
+    return isinstance(accumulator, DenseSpan) or (isinstance(accumulator, Merge) and accumulator.lanes == 1)
+
+
+def product_list(chain: Chain, product: Product, indptr: cl_array.Array, indices: cl_array.Array) -> ProductList:
+    """Return the list of a product's C, whose structure is given. Waits for the device once.
+
+    Raises
+    ------
+    MemoryError, BuildError
+    """
+    types, n, n_rows = product.types.of("values"), product.n_products, np.uint64(product.shape[0])
+    nnz_of_a, nnz = product.a_indices.size, indices.size
+
+    def launch(phase: str, n_items: int, *arguments: Any, items: int = 0, place: str = "") -> None:
+        built, record = chain.build(ListKernel(min(_GROUP, chain.device.max_work_group), types, phase, items, place))
+        chain.launch(built, -(-n_items // (record.work_group * max(items, 1))), *arguments)
+
+    entry_products = chain.scratch(nnz_of_a + 1, np.int32)
+    launch("lengths", nnz_of_a, np.uint32(nnz_of_a), product.a_indices, product.b_indptr, entry_products)
+    enqueue_scan(chain, entry_products, entry_products, nnz_of_a, kind="pointers")
+    places = chain.scratch(n, np.int32)
+    sizes = np.uint32(n), np.uint32(nnz_of_a), n_rows
+    launch("places", n, *sizes, entry_products, *product.structure, indptr, indices, places, items=_ITEMS)
+    numbers, first = chain.scratch(n, np.int32), chain.scratch(nnz + 1, np.int32)
+    enqueue_sort_by_key(chain, places, n, nnz, n_items=n, sorted_items=numbers, pointers=first)
+    del places
+
+    kernel = _listed(chain, product, _FEW_ITEMS if n < _FEW_PRODUCTS * nnz else _ITEMS)
+    n_tiles = -(-n // kernel.window)
+    tiles = tuple(chain.scratch(n_tiles + 1, np.uint32) for _ in range(3))
+    widest = chain.counters(1)
+    numbers_of = np.uint32(n_tiles), np.uint32(kernel.window), np.uint32(nnz), n_rows
+    launch("tiles", n_tiles + 1, *numbers_of, first, product.a_indptr, indptr, *tiles, widest)
+    if int(chain.read(widest, 1)[0]) > np.iinfo(np.uint16).max:
+        kernel = replace(kernel, place="uint")
+    a_places, b_places = chain.scratch(n, np.uint16 if kernel.place == "ushort" else np.uint32), chain.scratch(n, np.uint32)
+    begins = chain.scratch(nnz, np.uint16)
+    of_products = entry_products, product.a_indices, product.b_indptr, numbers, first
+    built, _ = chain.build(ListKernel(kernel.work_group, types, "factors", place=kernel.place))
+    chain.launch(built, n_tiles, np.uint32(nnz_of_a), *of_products, *tiles, a_places, b_places, begins)
+    return ProductList(kernel, n_tiles, (*tiles, a_places, b_places, begins))
+
+
+def _listed(chain: Chain, product: Product, items: int) -> ListedProducts:
+    """Return the record of the kernel that makes values: built, as tiles are as large as its work-groups."""
+    group, types = min(_GROUP, chain.device.max_work_group), product.types.of("values")
+    asked = (ListedProducts(group, types, items >> halvings, "ushort") for halvings in range(items.bit_length()))
+    return chain.build(chain.device.fitting(asked, lambda each: each.local_bytes))[1]
