@@ -8,8 +8,9 @@ Values: each column of C takes its sum.
 
 Source        Nagasaka et al., NSPARSE; rows of B loaded ahead as in dense_span.mako
 Index space   `lanes` work-items to a row, `teams` rows to a work-group
-Inputs        see spgemm.cl; rows with at most `products` products, and in the symbolic phase `slots`: else rows with more
-              entries of C than that are left out
+Inputs        see spgemm.cl; rows with at most `products` products. Those with more entries of C than `slots` are left out:
+              in the symbolic phase, where others may be too, their counts become UINT_MAX. So are those with less than
+              `min_entries`, by their counts in the symbolic phase
 Local memory  for each row `slots` columns; but in the symbolic phase as many sums and numbers of 16 bits; where `entries` rows of
               B lie with the values of A; what lanes exchange
 Result        deterministic: the products of a column are added in the order of A's row
@@ -63,6 +64,26 @@ uint put(local uint *table, const uint last, const uint shift, const uint column
             return slot;
     }
 }
+% if symbolic and slots < products:
+
+// Count a column if it is new, and return whether it was found, or put in its place, in a few steps.
+bool put_soon(local uint *table, const uint last, const uint shift, const uint column, uint *n_new)
+{
+    uint slot = column * 2654435769u >> shift;
+    for (uint tries = 0; tries < ${tries}; ++tries, slot = (slot + 1) & last) {
+        uint seen = ((volatile local uint *)table)[slot];
+        if (seen == NO_COLUMN) {
+            seen = atomic_cmpxchg((volatile local uint *)table + slot, NO_COLUMN, column);
+            *n_new += seen == NO_COLUMN;
+            if (seen == NO_COLUMN)
+                return true;
+        }
+        if (seen == column)
+            return true;
+    }
+    return false;
+}
+% endif
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(SPGEMM_PARAMETERS)
@@ -83,13 +104,20 @@ void ${name}(SPGEMM_PARAMETERS)
 % if not symbolic:
     const C_INDEX place = active ? c_indptr[row] : 0;
     uint n_columns = active ? (uint)(c_indptr[row + 1] - place) : 0;
-% if slots < products:
-    // Others make the rows whose columns the table does not hold.
-    if (n_columns > ${slots}) {
+% if slots < products or min_entries:
+    // Others make the rows whose columns the table does not hold, or a smaller one.
+    if (${" || ".join(([f"n_columns > {slots}"] if slots < products else []) + ([f"n_columns < {min_entries}"] if min_entries else []))}) {
         active = false;
         n_columns = 0;
     }
 % endif
+% elif min_entries:
+    active = active && counts[row] >= ${min_entries};
+% endif
+% if min_entries and one:
+    // Teams of one sub-group may each take another way, and most have no such row.
+    if (!active)
+        return;
 % endif
     const I begin = active ? a_indptr[row] : 0;
     const uint length = active ? (uint)(a_indptr[row + 1] - begin) : 0;
@@ -110,6 +138,9 @@ void ${name}(SPGEMM_PARAMETERS)
 % endif
     }
     uint n_new = 0;
+% if symbolic and slots < products:
+    bool left_out = false;
+% endif
     for (uint part = 0; part < length; part += ${entries}) {
         const uint n = min(length - part, ${entries}u);
 ${spans.stage(False, " " * 8)}\
@@ -120,10 +151,18 @@ ${spans.stage(False, " " * 8)}\
         }
         team_sync();
 ${spans.begin_pieces(ahead, " " * 8)}\
-${spans.add_pieces(ahead, " " * 8, "put(table, size - 1, shift, (uint){}, &n_new)")}\
+<% put = "put(table, size - 1, shift, (uint){}, &n_new)" %>\
+${spans.add_pieces(ahead, " " * 8, f"left_out = left_out || !{put.replace('put', 'put_soon')}" if symbolic and slots < products else put)}\
     }
 % if symbolic:
+% if slots < products:
+    // Both sums in a word: there are at most 2^15 columns.
+    n_new |= (uint)left_out << 16;
     n_new += team_scan(box, n_new);
+    n_new = n_new >> 16 ? UINT_MAX : n_new;
+% else:
+    n_new += team_scan(box, n_new);
+% endif
     if (active && lane == ${lanes - 1})
         counts[row] = n_new;
 % elif values_only:

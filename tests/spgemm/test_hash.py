@@ -123,15 +123,47 @@ def test_columns_that_collide(queue: cl.CommandQueue, give: Give, lanes: int, it
     )
 
 
-def test_tables_sized_by_the_mean_row_leave_fuller_rows_to_windows(queue: cl.CommandQueue, give: Give) -> None:
-    give(HashRows(1024, 32))
+@pytest.mark.parametrize("lanes", [1, 32])
+def test_tables_sized_by_the_mean_row_leave_fuller_rows_to_larger_ones(queue: cl.CommandQueue, give: Give, lanes: int) -> None:
+    give(HashRows(1024, lanes))
     # Thirty rows of B with the same columns, and forty without any in common: one row of C has 800 entries, others have 20.
     same, apart = np.tile(np.arange(20), 30), 20 + np.arange(800)
     B = sp.csr_array((np.arange(1.0, 1401, dtype=np.float32), np.concatenate([same, apart]), np.arange(0, 1401, 20)), (70, 900))
     columns = [*np.tile(np.arange(30), 100), *np.arange(30, 70), *range(29)]
     A = sp.csr_array((np.ones(len(columns), np.float32), columns, [*range(0, 3001, 30), 3040, 3040, 3069]), (103, 70))
     kernels = check(queue, A, B)
-    assert {each.slots for each in kernels if each.types.phase == "numeric"} == {128}
+    assert {(each.slots, each.min_entries) for each in kernels if each.types.phase == "numeric"} == {(128, 0), (1024, 129)}
+
+
+@pytest.mark.parametrize("lanes", [1, 32])
+def test_rows_of_more_entries_than_any_table_has_slots(
+    queue: cl.CommandQueue, give: Give, monkeypatch: pytest.MonkeyPatch, lanes: int
+) -> None:
+    """A table that counts leaves out what it does not hold, another counts it; what no table holds with sums is windows'."""
+
+    def described(device: cl.Device) -> object:
+        return replace(describe(device), local_memory=32 << 10)
+
+    monkeypatch.setattr("clsparse_py.launch.describe", described)
+    give(HashRows(4096, lanes))
+    rng = np.random.default_rng(5)
+    same = np.sort(rng.choice(6000, 60, replace=False))
+    rows = [np.sort(rng.choice(6000, 90, replace=False)) for _ in range(45)] + [same] * 60
+    B = sp.csr_array(
+        (rng.random(90 * 45 + 3600).astype(np.float32), np.concatenate(rows), np.cumsum([0, *map(len, rows)])), (105, 6000)
+    )
+    # Rows of C with nearly 3,000 entries, about 1,000 and 1,024, and many with 60.
+    lists = [range(45), range(20), range(12), range(13), *[range(45, 105)] * 150, range(0), range(40)]
+    indptr = np.cumsum([0, *map(len, lists)])
+    A = sp.csr_array(
+        (rng.random(indptr[-1]).astype(np.float32), np.concatenate([*map(list, lists)]).astype(int), indptr), (156, 105)
+    )
+    kernels = check(queue, A, B)
+    assert {(each.slots, each.min_entries) for each in kernels if each.types.phase == "symbolic"} == {(1024, 0), (4096, 1025)}
+    numeric = sorted((each.slots, each.min_entries) for each in kernels if each.types.phase == "numeric")
+    assert len(numeric) == 2
+    assert numeric[1][1] == numeric[0][0] + 1
+    assert numeric[1][0] < 4096
 
 
 @pytest.mark.parametrize("counts", [True, False])

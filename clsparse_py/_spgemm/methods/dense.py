@@ -14,7 +14,7 @@ CHUNKED = Bin("dense", DenseChunked(), takes_empty=True, as_wide=True)
 #: Any row, with no workspace.
 WINDOWS = Bin("dense", DenseWindows(entries=1), takes_empty=True)
 #: Rows whose windows have many entries.
-FILLED = Bin("dense", DenseWindows())
+FILLED = Bin("dense", DenseWindows(ahead=8))
 
 
 def dense(on: Setting) -> tuple[Bin, ...]:

@@ -31,6 +31,8 @@ _MIN_PRODUCTS, _MIN_MANY = 2, 1024
 _MIN_SLOTS = 128
 #: Most entries of A of a row whose products are shared out: a kernel has a place for the first product of each.
 _LENGTH = 1024
+#: Bytes of local memory beside a table that local memory is left for, at most.
+_STAGED = 4 << 10
 #: Slots up to which sorting by counting smaller ones is quicker than a network.
 _RANKED = 64
 
@@ -95,6 +97,8 @@ class HashRowsKernel(SynchronisedKernel):
         Loads that a lane has in flight.
     registers : bool
         Whether entries are sorted in registers: a word of 32 bits holds a column and its slot.
+    min_entries : int
+        Fewest entries of a row of C that is made, or counted anew.
     """
 
     template = "spgemm/hash_rows"
@@ -103,10 +107,13 @@ class HashRowsKernel(SynchronisedKernel):
     slots: int
     ahead: int
     registers: bool
+    min_entries: int
 
     #: Entries of A's row that are taken at a time, at most; and entries of C in a lane's registers (quirk 6).
     MAX_ENTRIES: ClassVar[int] = 64
     MAX_REGISTER_ITEMS: ClassVar[int] = 16
+    #: Slots that are looked at for a column that is counted, at most, if a larger table may count the row.
+    TRIES: ClassVar[int] = 64
 
     @property
     def entries(self) -> int:
@@ -135,6 +142,8 @@ class HashRowsKernel(SynchronisedKernel):
             "networks": tuple(networks if one else networks[-1:]),
             "registers": self.registers and self.lanes <= self.lane_width and (one or 2 <= most <= self.MAX_REGISTER_ITEMS),
             "many": most > self.MAX_REGISTER_ITEMS,
+            "one": one,
+            "tries": self.TRIES,
         }
 
     @override
@@ -161,26 +170,36 @@ class HashRows(Team):
         How many times as many products a row is taken to have as its table with sums has slots; a power of two.
     columns : int, optional
         A bound above all columns of B, if not their number.
+    min_entries : int
+        Fewest entries of a row of C that is made, or counted anew: those that a smaller table leaves out. This one is as large as
+        local memory allows.
     """
 
     products: int
     lanes: int
-    ahead: int = 4
-    work_group: int = 128
+    ahead: int = 2
+    work_group: int = 64
     contraction: int = 1
     columns: int | None = None
+    min_entries: int = 0
 
     #: Most entries of a row of A.
     length: ClassVar[int | None] = None
+    #: Slots of a table that counts, at most, if no smaller one leaves rows out: several have room in local memory then.
+    MAX_COUNTED: ClassVar[int] = 1024
 
     @override
     def record(self, device: Device, types: KernelTypes, listed: bool) -> HashRowsKernel:
-        slots = max(self.products // self.contraction, min(self.products, _MIN_SLOTS)) if types.arithmetic else self.products
-        # More columns than these are windows'.
-        while types.arithmetic and slots * (6 + types.value_bytes) > device.local_memory // 2:
-            slots //= 2
+        if types.arithmetic:
+            slots = max(self.products // self.contraction, min(self.products, _MIN_SLOTS))
+            room = device.local_memory - _STAGED if self.min_entries else device.local_memory // 2
+            # More columns than these are windows'.
+            while slots * (6 + types.value_bytes) > room:
+                slots //= 2
+        else:
+            slots = self.products if self.min_entries else min(self.products, self.MAX_COUNTED)
         bits = (slots - 1).bit_length() + (32 if self.columns is None else (self.columns - 1).bit_length())
-        shape = self.lanes, self.products, slots, self.ahead, bits < 32
+        shape = self.lanes, self.products, slots, self.ahead, bits < 32, self.min_entries
         found = HashRowsKernel(self.work_group, types, listed, device.portability, *shape).fitting(device)
         # Two work-groups are to be resident, if that leaves local memory for a row.
         rows = max(device.local_memory // 2 // found.row_bytes, 1)
@@ -189,9 +208,9 @@ class HashRows(Team):
     @override
     def suited(self, device: Device, product: Product, entries: int | None = None) -> Self:
         found: Self = varied(self, "columns", product.shape[1])
-        if entries:
-            # Twice as many slots as the mean row would need.
-            found = varied(found, "contraction", 1 << max(product.n_products // (2 * entries), 1).bit_length() - 1)
+        if entries and not self.min_entries:
+            # Half as many slots again as the mean row would need.
+            found = varied(found, "contraction", 1 << max(2 * product.n_products // (3 * entries), 1).bit_length() - 1)
         return found
 
     @override
@@ -200,20 +219,34 @@ class HashRows(Team):
 
     @override
     def launch(self, chain: Chain, product: Product, rows: Rows, phase: str, entries: int | None = None) -> TeamLaunch | None:
-        windows = self._slots(chain, product, rows, phase, entries)
-        return None if windows else super().launch(chain, product, rows, phase, entries)
+        leaves_rows = self._slots(chain, product, rows, phase, entries)
+        return None if leaves_rows else super().launch(chain, product, rows, phase, entries)
+
+    @override
+    def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: object, counts: cl_array.Array) -> None:
+        super().enqueue_symbolic(chain, product, rows, state, counts)
+        slots = self._slots(chain, product, rows, "symbolic")
+        if slots:
+            varied(self, "min_entries", slots + 1)._enqueue(chain, product, rows, "symbolic", counts)
 
     @override
     def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: object, C: Result, phase: str) -> None:
         super().enqueue_numeric(chain, product, rows, state, C, phase)
         slots = self._slots(chain, product, rows, phase, C.data.size)
+        if not slots:
+            return
+        fuller = varied(self, "min_entries", slots + 1)
+        if fuller._built(chain, product, rows, phase)[1].slots > slots:
+            Team.enqueue_numeric(fuller, chain, product, rows, state, C, phase)
+            slots = fuller._slots(chain, product, rows, phase)
         if slots:
             DenseWindows(parts=1, min_entries=slots + 1).enqueue_numeric(chain, product, rows, state, C, phase)
 
-    def _slots(self, chain: Chain, product: Product, rows: Rows, phase: str, entries: int | None) -> int:
-        """Return how many entries of C a table holds, if rows with more of them may be left to windows; else 0."""
+    def _slots(self, chain: Chain, product: Product, rows: Rows, phase: str, entries: int | None = None) -> int:
+        """Return how many entries of C a table holds, if rows may be left to another one or to windows; else 0."""
         slots: int = self._built(chain, product, rows, phase, entries)[1].slots
-        return slots if phase != "symbolic" and slots < min(self.products, product.shape[1]) else 0
+        # Where columns are counted, even if B has no more of them: in a table that is nearly full they are looked for in vain.
+        return slots if slots < (self.products if phase == "symbolic" else min(self.products, product.shape[1])) else 0
 
     @override
     def describe(self) -> str:
