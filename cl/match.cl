@@ -5,6 +5,7 @@
 // lanes_fence():        writes to local memory by lanes before it are visible to the others after it.
 // lanes_match(box, x):  which lanes call it with the same x: bit i for lane i; a lanes_fence too. box holds a uint for each
 //                       work-item, and is used again only after another lanes_fence. x has MATCH_BITS bits.
+// lanes_any(x):         whether x holds in a lane. Only with MATCH_BY_PTX, whose compiler then sees that lanes agree.
 // computed_now(x), computed_now_64(x): x, a variable of so many bits, is computed here and kept, not what it is made of: for
 //                       compilers that compute as late as they can, and run out of registers.
 //
@@ -16,6 +17,12 @@
     #define lanes_fence() asm volatile("bar.warp.sync 0xffffffff;" ::: "memory")
     #define computed_now(x) { uint now; asm volatile("mov.u32 %0, %1;" : "=r"(now) : "r"(x)); x = now; }
     #define computed_now_64(x) { ulong now; asm volatile("mov.u64 %0, %1;" : "=l"(now) : "l"(x)); x = now; }
+    bool lanes_any(const bool x)
+    {
+        uint votes;
+        asm volatile("{.reg .pred p; setp.ne.u32 p, %1, 0; vote.sync.ballot.b32 %0, p, 0xffffffff;}" : "=r"(votes) : "r"((uint)x));
+        return votes != 0;
+    }
     uint lanes_match(local uint *box, uint x)
     {
         // A vote for each bit: the instruction that compares all takes longer the more values there are.

@@ -140,14 +140,17 @@ class Builder:
         even = isinstance(record, Adaptive) and record.parts == "even"
         if not (row_weight or even) and np.diff(part_row).max() > _MAX_ROWS * step:
             # A part with many rows for its entries, empty ones, would take long: rows are made to weigh.
-            n_parts, (rows, entries, cuts) = of.cut(step, 1, slack)
+            row_weight = 1
+            n_parts, (rows, entries, cuts) = of.cut(step, row_weight, slack)
             part_row = fetched(rows)
         partial = allocated(self.queue, "sums of parts", n_parts, self.arithmetic.result)
         structure = (partial, of.indptr, of.indices)
         if isinstance(record, Chunked):
             self._launch(built, n_parts, index(n_parts), index(of.features.nnz), rows, entries, *structure)
         elif isinstance(record, Adaptive):
-            self._launch(built, n_parts * record.work_group, index(of.features.nnz), rows, entries, cuts, *structure)
+            # Where rows weigh nothing, parts begin at multiples of the step or behind a row's rest: loads need not wait to know.
+            steps = (np.uint32(0 if row_weight else step),) if record.parts == "rests" else ()
+            self._launch(built, n_parts * record.work_group, index(of.features.nnz), *steps, rows, entries, cuts, *structure)
         else:
             self._launch(built, n_parts * record.work_group, rows, entries, *structure)
         # A cut row's number is one below the row of the parts that begin inside it; its later pieces are those parts.

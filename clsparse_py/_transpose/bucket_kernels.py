@@ -14,7 +14,7 @@ from clsparse_py.primitives.radix_kernels import EXCHANGED
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
 
-__all__ = ["RUN", "BucketCount", "BucketMove", "BucketOrder", "BucketScan", "BucketSplit", "BucketStarts"]
+__all__ = ["ALONE", "RUN", "BucketCount", "BucketMove", "BucketOrder", "BucketSplit", "BucketStarts"]
 
 # Bytes of a line of a cache.
 _LINE = 128
@@ -22,8 +22,12 @@ _LINE = 128
 _UNROLL = 8
 # Rows of which a work-item looks up at once where they begin.
 _ROW_UNROLL = 4
-#: Parts of a bucket that are counted by one work-group, so that few counts are left to scan.
+#: Parts of a bucket that are counted by one work-group, so that few counts are left to add up, at least.
 RUN = 8
+# Runs of such parts that a bucket has, at most.
+_MAX_RUNS = 64
+#: Parts of a bucket up to which each counts the columns of the whole bucket, so that they need no run.
+ALONE = 3
 # Buckets that a work-group of bucket_starts scans, so that it reads whole sectors.
 _ADJACENT = 16
 
@@ -100,6 +104,8 @@ class BucketSplit(_OfDigits):
         Entries of a part.
     word : str
         OpenCL's name of the type of words.
+    record : bool
+        As in `BucketOrder`.
     skips : bool
         Whether work-groups with nothing to do end at once.
     """
@@ -108,63 +114,38 @@ class BucketSplit(_OfDigits):
 
     tile: int
     word: str
+    record: bool
     skips: bool
 
     @property
     @override
     def name(self) -> str:
-        return f"{super().name}_n{self.tile}_{self.word}{'_skips' if self.skips else ''}"
+        return f"{super().name}_n{self.tile}_{self.word}{'_record' if self.record else ''}{'_skips' if self.skips else ''}"
 
     @property
     @override
     def prelude(self) -> str:
-        return f"{super().prelude}\ntypedef {self.word} W;  // words: a column within its bucket, above a row"
+        word = f"typedef {self.word} W;  // words: a column within its bucket, above a row"
+        return f"{_runs()}\n{super().prelude}\n{word}\n{_records(self.record)}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "tile": self.tile, "skips": self.skips, "run": RUN}
+        return {**super().arguments(), "tile": self.tile, "skips": self.skips}
 
 
-@dataclass(frozen=True)
-class BucketScan(_OfDigits):
-    """Parameters of ``templates/transpose/bucket_scan.mako``.
+def _runs() -> str:
+    """Return the OpenCL C of how many parts of a bucket are a run: so many that it has no more than `_MAX_RUNS` runs."""
+    return f"#define RUN_OF(parts) max({RUN}u, ((parts) + {_MAX_RUNS - 1}) / {_MAX_RUNS})"
 
-    Attributes
-    ----------
-    portability : Portability
-        How lanes exchange values.
-    skips : bool
-        As in `BucketSplit`.
-    """
 
-    template = "transpose/bucket_scan"
-
-    portability: Portability
-    skips: bool
-
-    @property
-    @override
-    def lane_width(self) -> int:
-        return self.portability.lane_width
-
-    @property
-    @override
-    def name(self) -> str:
-        return f"{super().name}{'_skips' if self.skips else ''}"
-
-    @property
-    @override
-    def prelude(self) -> str:
-        return f"{self.portability.defines}\n{super().prelude}"
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        columns = min(1 << self.bits, 1 << self.work_group.bit_length() - 1)
-        return {**super().arguments(), "columns": columns, "segments": self.work_group // columns, "skips": self.skips}
-
-    @override
-    def within(self, work_group: int, lane_width: int) -> Self | None:
-        return replace(self, work_group=work_group, portability=self.portability.at_most(lane_width)) if work_group else None
+def _records(record: bool) -> str:
+    """Return the OpenCL C of what is moved at once: a word, or below a value in 64 bits."""
+    if not record:
+        return "typedef W R;\n#define WORD_OF(r) (r)"
+    return (
+        "typedef ulong R;  // a value, above a word\n#define WORD_OF(r) ((W)(r))\n#define VALUE_OF(r) ((V)((r) >> 32))\n"
+        "#define RECORD(word, value) ((ulong)(uint)(value) << 32 | (word))"
+    )
 
 
 @dataclass(frozen=True)
@@ -182,7 +163,7 @@ class _Ranking(Moving):
     word : str
         OpenCL's name of the type of words.
     small : bool
-        As in `BucketCount`.
+        As in `Shape`.
     """
 
     portability: Portability
@@ -225,11 +206,21 @@ class _Ranking(Moving):
         return 8 if self.word == "ulong" else 4, index, self.value_bytes or index
 
     @property
+    def record(self) -> bool:
+        """Whether a word and its value are one number between two steps: so many stores fewer, of runs twice as long."""
+        return self._sizes[0] == 4 and self._sizes[2] <= 4
+
+    @property
+    def _record_bytes(self) -> int:
+        """Bytes of what is moved at once: a word, or a record."""
+        return 8 if self.record else self._sizes[0]
+
+    @property
     def pool_bytes(self) -> int:
         """Local memory that the steps of the kernel use one after another."""
         counters = 2 * (self.work_group // self.match_width << self.bits)
         exchanged = min(self.tile * max(self._sizes), EXCHANGED)
-        sums = 8 * max(self.work_group, 1 << self.bits) if self.small else 0
+        sums = 8 * max(self.work_group, 1 << self.bits)
         return -(-max(self._marks, counters, exchanged, sums) // 16) * 16
 
     def parts(self, size: int) -> int:
@@ -240,7 +231,11 @@ class _Ranking(Moving):
     def legal(self) -> bool:
         """Whether counts fit 16 bits, sums of small matrices a work-group, and entries can be exchanged in parts."""
         adds_up = not self.small or self.work_group >= 1 << self.bits
-        return adds_up and self.tile < 1 << 15 and all(self.items % self.parts(size) == 0 for size in self._sizes)
+        return (
+            adds_up
+            and self.tile < 1 << 15
+            and all(self.items % self.parts(size) == 0 for size in (*self._sizes, self._record_bytes))
+        )
 
     @property
     def local_memory(self) -> int:
@@ -255,11 +250,11 @@ class _Ranking(Moving):
     @property
     @override
     def prelude(self) -> str:
-        match = f"{self.portability.defines}\n#define MATCH_BITS {self.bits}\n" + "#define MATCH_BY_PTX\n" * (
+        match = f"{self.portability.defines}\n{_runs()}\n#define MATCH_BITS {self.bits}\n" + "#define MATCH_BY_PTX\n" * (
             self.match_width == 32
         )
         word = f"typedef {self.word} W;  // words: a column within its bucket, above a row"
-        return f"{match}#define MATCH_WIDTH {self.match_width}\n{super().prelude}\n{word}"
+        return f"{match}#define MATCH_WIDTH {self.match_width}\n{super().prelude}\n{word}\n{_records(self.record)}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
@@ -270,8 +265,10 @@ class _Ranking(Moving):
             "tile": self.tile,
             "match_width": self.match_width,
             "pool_bytes": self.pool_bytes,
+            "alone": ALONE,
+            "record": self.record,
+            "record_parts": self.parts(self._record_bytes),
             "value_parts": self.parts(self._sizes[2]),
-            "run": RUN,
             "small": self.small,
             "line": _LINE // self._sizes[2],
             "skips": self.skips,
@@ -307,6 +304,11 @@ class BucketMove(_Ranking):
 
     @property
     @override
+    def record(self) -> bool:
+        return super().record and not self.last
+
+    @property
+    @override
     def _marks(self) -> int:
         return 4 * (self.tile + self.work_group)
 
@@ -324,7 +326,6 @@ class BucketMove(_Ranking):
             "last": self.last,
             "row_unroll": _ROW_UNROLL,
             "row_type": "ulong" if self.index == "int64" else "uint",
-            "entry_parts": self.parts(self._sizes[0]),
         }
 
 
@@ -336,4 +337,5 @@ class BucketOrder(_Ranking):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "row_parts": self.parts(self._sizes[1])}
+        # A team whose lanes exchange by themselves can be passed over alone.
+        return {**super().arguments(), "row_parts": self.parts(self._sizes[1]), "apart": self.skips and self.match_width == 32}

@@ -1,7 +1,7 @@
 """SpTRANS by buckets of columns: entries are moved once to buckets of adjacent columns, and each bucket is put in order.
 
-A bucket that one work-group holds is finished in local memory. Longer ones are cut into parts, whose columns are counted and
-scanned first. The host waits for nothing. For devices with local memory of their own.
+A bucket that one work-group holds is finished in local memory. Longer ones are cut into parts, whose columns are counted first.
+The host waits for nothing. For devices with local memory of their own.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from pyopencl import array as cl_array
 
-from clsparse_py._transpose.bucket_kernels import RUN, BucketCount, BucketMove, BucketOrder, BucketScan, BucketSplit, BucketStarts
+from clsparse_py._transpose.bucket_kernels import ALONE, RUN, BucketCount, BucketMove, BucketOrder, BucketSplit, BucketStarts
 from clsparse_py._transpose.kernels import Transposition
 from clsparse_py.arithmetic import name_of
 from clsparse_py.device import RESERVED, Device
@@ -24,16 +24,14 @@ __all__ = ["MAX_BITS", "Kernels", "Shape", "enqueue_buckets", "kernels_of", "sha
 
 #: Bits of the number of a bucket, and of a column within one, at most: counters stay in local memory.
 MAX_BITS = 11
-# Bits of a digit for which the largest tiles fit, and the fewest of a bucket's number.
-_MODERATE_BITS, _FEWEST_BITS = 10, 4
+# Bits of a digit for which the largest tiles fit.
+_MODERATE_BITS = 10
 # Work-items of a work-group, and entries to each, best first.
 _TILES = ((512, 8), (256, 8), (128, 16))
 # Entries up to which launches take longer than to add counts up again and again, and bits of the number of a bucket then.
 _SMALL, _SMALL_BITS = 3 << 18, 7
 # Work-items that scan the counts of buckets.
 _STARTS_GROUP = 512
-# The share of a part's capacity that the mean bucket fills, at most.
-_FILL = 0.75
 
 
 @dataclass(frozen=True)
@@ -76,7 +74,7 @@ def shape_of(device: Device, index: str, value_bytes: int, size: tuple[int, int]
     if column_bits > 2 * MAX_BITS or n >= 1 << 32 or device.portability.match != "ptx":
         return None
     for group, items in _TILES:
-        bits = _bits_of_bucket(column_bits, size[1], n, group * items)
+        bits = _bits_of_bucket(column_bits)
         small = n <= _SMALL and column_bits - min(bits, _SMALL_BITS) <= _MODERATE_BITS and group >= 1 << _SMALL_BITS
         shape = Shape(group, items, group, items, min(bits, _SMALL_BITS) if small else bits, small)
         kernels = kernels_of(device, index, value_bytes, size, shape)
@@ -90,15 +88,12 @@ def _bits(n: int) -> int:
     return max(1, (n - 1).bit_length())
 
 
-def _bits_of_bucket(column_bits: int, n_cols: int, n: int, capacity: int) -> int:
-    """Return the bits of a bucket's number: as few as leave buckets of one part, if a moderate number does."""
+def _bits_of_bucket(column_bits: int) -> int:
+    """Return the bits of a bucket's number: half of a column's, as entries of few buckets leave a tile in longer runs."""
     if column_bits <= _MODERATE_BITS:
         return column_bits
     within = _MODERATE_BITS if column_bits <= 2 * _MODERATE_BITS else MAX_BITS
-    fewest = max(column_bits - within, _FEWEST_BITS)
-    most = max(fewest, _MODERATE_BITS)
-    few = (bits for bits in range(fewest, most) if n / (n_cols >> column_bits - bits) <= _FILL * capacity)
-    return next(few, most)
+    return max(column_bits - within, -(-column_bits // 2))
 
 
 @dataclass(frozen=True)
@@ -113,12 +108,11 @@ class Kernels:
     starts: BucketStarts | None
     order: BucketOrder | None
     split: BucketSplit | None
-    scan: BucketScan | None
 
     @property
     def all(self) -> tuple[Parameters, ...]:
         """Those that are launched."""
-        every = self.count, self.move, self.starts, self.order, self.split, self.scan
+        every = self.count, self.move, self.starts, self.order, self.split
         return tuple(each for each in every if each is not None)
 
     @property
@@ -143,15 +137,14 @@ def kernels_of(device: Device, index: str, value_bytes: int, size: tuple[int, in
     count = BucketCount(group, index, bits, move.tile)
     starts = None if small else BucketStarts(min(_STARTS_GROUP, device.max_work_group), index, bits)
     if last:
-        return Kernels(count, move, starts, None, None, None)
+        return Kernels(count, move, starts, None, None)
     # Where lanes are many, a work-group with nothing to do ends at once; on CPU devices an end before a barrier is not trusted.
     skips = portability.match == "ptx"
     moved_bytes = value_bytes or np.dtype(index).itemsize
     order = BucketOrder(shape.order_group, index, moved_bytes, portability, low, shape.order_items, word, small)
     if small:
-        return Kernels(count, move, None, order, None, None)
-    split = BucketSplit(group, index, low, shape.capacity, word, skips)
-    return Kernels(count, move, starts, order, split, BucketScan(group, index, low, portability, skips))
+        return Kernels(count, move, None, order, None)
+    return Kernels(count, move, starts, order, BucketSplit(group, index, low, shape.capacity, word, order.record, skips))
 
 
 def enqueue_buckets(chain: Chain, task: Transposition, shape: Shape) -> None:
@@ -182,17 +175,16 @@ def enqueue_buckets(chain: Chain, task: Transposition, shape: Shape) -> None:
     if kernels.order is None:
         launch(kernels.move, chunks, *moving, columns, to_indptr, to_indices, moved)
         return
-    words = chain.scratch(n, np.uint64 if kernels.order.word == "ulong" else np.uint32)
-    in_buckets = chain.scratch(n, moved.dtype)
-    launch(kernels.move, chunks, *moving, words, in_buckets)
+    order = kernels.order
+    words = chain.scratch(n, np.uint64 if order.record or order.word == "ulong" else np.uint32)
+    in_buckets = () if order.record else (chain.scratch(n, moved.dtype),)
+    launch(kernels.move, chunks, *moving, words, *in_buckets)
     # As many parts and runs as there can be: a bucket of several parts has more than fit one.
     several = n // shape.capacity
-    parts, runs = buckets + several, 2 * several // RUN + min(buckets, several)
+    parts, runs = buckets + several, 2 * several // RUN + min(buckets, several // ALONE)
     wide = np.uint32(buckets), np.uint32(row_bits)
     of_several: tuple[cl_array.Array, ...] = ()
-    if kernels.split is not None and kernels.scan is not None:
+    if kernels.split is not None:
         of_several = chain.scratch(parts << low, np.uint32), chain.scratch(runs << low, np.uint32)
         launch(kernels.split, runs, *wide, bounds, words, *of_several)
-        # Where no bucket can have several parts, there is nothing to scan.
-        launch(kernels.scan, buckets if several else 0, wide[0], columns, bounds, of_several[1], to_indptr)
-    launch(kernels.order, parts, entries, *wide, columns, bounds, *of_several, words, in_buckets, to_indptr, to_indices, moved)
+    launch(kernels.order, parts, entries, *wide, columns, bounds, *of_several, words, *in_buckets, to_indptr, to_indices, moved)

@@ -3,15 +3,16 @@ y[row] = alpha * A[row] @ x + beta * y[row], a work-group to a part: work_group 
 stream, their products staged in local memory, and rows summed from there; a short row by one work-item, a longer one by X.
 A part's sum of a row that an earlier part began goes to partial[part].
 
-Parts are "staged", all their entries; or with "rests": what follows work_group * items entries is the rest of the part's last
-row, of which each work-item stages one sum; or "even": work_group * items entries each, whatever rows they cut, so that no load
-has to wait for the answer where a part begins.
+Parts are "staged", all their entries; or with "rests": what follows the part's `step` entries is the rest of its last row, of
+which each work-item stages one sum; or "even": work_group * items entries each, whatever rows they cut. Loads of these two need
+not wait for the answer where a part begins and ends: "rests" loads what an earlier part's row takes, too, and leaves it.
 
 Source        CSR-Adaptive: Greathouse and Daga, SC 2014 (CSR-Stream), and Daga and Greathouse, HiPC 2015 (its longer rows);
               the parts are made in parallel by partition.mako
 Index space   n_parts work-groups
 Inputs        part_row, part_entry: n_parts + 1 each, and part_cut, of partition.mako, with a step of at most work_group * items,
-              and for even parts just that, row_weight 0 and slack 0; columns in any order, duplicates allowed; rows may be empty
+              and for even parts just that, row_weight 0 and slack 0; for rests step is 0 if rows weigh;
+              columns in any order, duplicates allowed; rows may be empty
 Local memory  work_group * items * sizeof(T) and a queue of longer rows; work_group * sizeof(T) for rests, and where X exceeds the
               lane width
 Result        deterministic: a row is summed in the order that the parts give
@@ -20,6 +21,7 @@ Result        deterministic: a row is summed in the order that the parts give
     capacity = work_group * items
     room = capacity + (work_group if parts == "rests" else 0)
     ahead = 4  # entries of a rest that a work-item reads together
+    base = "base" if parts == "rests" else "begin"  # the entry that is staged first
     early = parts != "even"  # whether row ends are loaded with the entries: large parts have registers for those alone
 %>
 #define MAX_LANES ${lanes}
@@ -27,13 +29,17 @@ Result        deterministic: a row is summed in the order that the parts give
 #include "spmv.cl"
 
 // Where the staged values of a row, whose entries are those from k and up to k, begin and end.
-#define STAGED_FROM(k) ((uint)(max(k, begin) - begin))
-#define STAGED_TO(k) ((uint)min((k) - begin, (I)count))
+#define STAGED_FROM(k) ((uint)(max(k, begin) - ${base}))
+#define STAGED_TO(k) ((uint)min((k) - ${base}, (I)count))
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     SPMV_OPERANDS
-    const I n_entries, global const I *restrict part_row, global const I *restrict part_entry, global const I *restrict part_cut,
+    const I n_entries,
+% if parts == "rests":
+    const uint step,
+% endif
+    global const I *restrict part_row, global const I *restrict part_entry, global const I *restrict part_cut,
     global T *restrict partial, global const I *restrict indptr, global const I *restrict indices)
 {
     local T products[${room}];
@@ -52,8 +58,11 @@ void ${name}(
     const I begin = (I)(part * ${capacity});
     const uint count = (uint)min(n_entries - begin, (I)${capacity});
 % elif parts == "rests":
-    const I begin = part_entry[part];
-    const uint total = (uint)(part_entry[part + 1] - begin), count = min(total, ${room}u);
+    const I begin = part_entry[part], behind = part_entry[part + 1];
+    const I base = step ? (I)(part * step) : begin;
+    const uint here = (uint)min(step ? n_entries - base : behind - base, (I)(step ? step : ${capacity}u));
+    // A part that a row of an earlier one covers is empty.
+    const uint total = begin < behind ? (uint)(behind - base) : 0, count = min(total, here + ${work_group});
 % else:
     const I begin = part_entry[part];
     const uint count = (uint)(part_entry[part + 1] - begin);
@@ -69,20 +78,24 @@ void ${name}(
 % endif
 
     // All of the part's loads are in flight before the first is used.
-    if (count >= ${capacity}) {
-${stage("", parts == "rests")}
-    } else {
-${stage("if (me + {} < count)", False)}
-    }
 % if parts == "rests":
-    if (total > ${capacity}) {
-        for (uint k = ${capacity + work_group} + me; k < total; k += ${ahead * work_group}) {
+${stage("me + {} < here")}
+% else:
+    if (count >= ${capacity}) {
+${stage("true")}
+    } else {
+${stage("me + {} < count")}
+    }
+% endif
+% if parts == "rests":
+    if (total > here) {
+        for (uint k = here + ${work_group} + me; k < total; k += ${ahead * work_group}) {
 % for u in range(ahead):
             I column_${u} = 0;
             T a_${u} = ZERO;
             if (k + ${u * work_group} < total) {
-                column_${u} = LOAD_INDEX(indices + begin + (k + ${u * work_group}));
-                a_${u} = LOAD_A(data + begin + (k + ${u * work_group}));
+                column_${u} = LOAD_INDEX(indices + base + (k + ${u * work_group}));
+                a_${u} = LOAD_A(data + base + (k + ${u * work_group}));
             }
 % endfor
 % for u in range(ahead):
@@ -90,7 +103,7 @@ ${stage("if (me + {} < count)", False)}
                 rest = ADD(rest, MULTIPLY(a_${u}, LOAD_X(x + column_${u})));
 % endfor
         }
-        products[${capacity} + me] = rest;
+        products[here + me] = rest;
     }
 % endif
     if (me == 0)
@@ -142,16 +155,23 @@ ${stage("if (me + {} < count)", False)}
         }
     }
 }
-<%def name="stage(guard, rest)">
-% for u in range(items + rest):
-<% guarded = guard.format(u * work_group) if u < items else f"if (me + {capacity} < total)" %>\
+<%def name="stage(is_there)">
+% for u in range(items):
         I column_${u} = 0;
         T a_${u} = ZERO;
-        ${guarded} {
-            column_${u} = LOAD_INDEX(indices + begin + (me + ${u * work_group}));
-            a_${u} = LOAD_A(data + begin + (me + ${u * work_group}));
+        if (${is_there.format(u * work_group)}) {
+            column_${u} = LOAD_INDEX(indices + ${base} + (me + ${u * work_group}));
+            a_${u} = LOAD_A(data + ${base} + (me + ${u * work_group}));
         }
 % endfor
+% if parts == "rests":
+        I column_of_rest = 0;
+        T a_of_rest = ZERO;
+        if (me + here < total) {
+            column_of_rest = LOAD_INDEX(indices + base + (me + here));
+            a_of_rest = LOAD_A(data + base + (me + here));
+        }
+% endif
 % if parts == "staged":
         row_from = indptr[min(row, row_end)];
         row_to = indptr[min(row + 1, row_end)];
@@ -162,11 +182,11 @@ ${stage("if (me + {} < count)", False)}
         }
 % endif
 % for u in range(items):
-        ${guard.format(u * work_group)}
+        if (${is_there.format(u * work_group)}${f" && base + (I)(me + {u * work_group}) >= begin" if parts == "rests" else ""})
             products[me + ${u * work_group}] = MULTIPLY(a_${u}, LOAD_X(x + column_${u}));
 % endfor
-% if rest:
-        if (me + ${capacity} < total)
-            rest = MULTIPLY(a_${items}, LOAD_X(x + column_${items}));
+% if parts == "rests":
+        if (me + here < total)
+            rest = MULTIPLY(a_of_rest, LOAD_X(x + column_of_rest));
 % endif
 </%def>

@@ -11,8 +11,8 @@ Index space   a work-group for each tile of `tile` adjacent entries, `items` to 
 Inputs        starts: of bucket_starts or, with `small`, of bucket_count; rows: of bucket_count; indptr has n_rows + 1 valid
               offsets
 Output        bounds: where each of `2 ** bits` buckets begins, and the end; behind them how many parts of `capacity` entries
-              those before it take, each at least one, and the sum; behind them how many runs of `run` parts those before it
-              take, none for a bucket of one part, and the sum
+              those before it take, each at least one, and the sum; behind them how many runs of parts (RUN_OF) those
+              before it take, none for a bucket of up to `alone` parts, and the sum
 Local memory  `pool_bytes` bytes for exchanged entries, a bucket for each, an offset for each bucket, a uint for each work-item
 Result        stable, so deterministic
 </%doc>
@@ -39,7 +39,7 @@ void ${name}(
 % if last:
     const long n_cols, global I *restrict pointers,
 % endif
-    global W *restrict moved, global V *restrict moved_values)
+    global R *restrict moved${"" if record else ", global V *restrict moved_values"})
 {
     local ulong2 pool[${pool_bytes // 16}];
     local uint offset[${digits}];
@@ -120,8 +120,9 @@ void ${name}(
 % for i in range(pairs):
         const uint parts_${i} = max((all_${i} + ${capacity - 1}) / ${capacity}, 1u);
         const uint parts_second_${i} = max((all_second_${i} + ${capacity - 1}) / ${capacity}, 1u);
-        const uint runs_${i} = has_${i} && parts_${i} > 1 ? (parts_${i} + ${run - 1}) / ${run} : 0;
-        const uint runs_second_${i} = has_${i} && parts_second_${i} > 1 ? (parts_second_${i} + ${run - 1}) / ${run} : 0;
+        const uint run_${i} = RUN_OF(parts_${i}), run_second_${i} = RUN_OF(parts_second_${i});
+        const uint runs_${i} = has_${i} && parts_${i} > ${alone} ? (parts_${i} + run_${i} - 1) / run_${i} : 0;
+        const uint runs_second_${i} = has_${i} && parts_second_${i} > ${alone} ? (parts_second_${i} + run_second_${i} - 1) / run_second_${i} : 0;
 % endfor
         uint lower = group_scan_add(box, ${" + ".join(f"all_{i} + all_second_{i}" for i in range(pairs))});
         uint parts = group_scan_add(box, ${" + ".join(f"has_{i} * (parts_{i} + parts_second_{i})" for i in range(pairs))});
@@ -210,6 +211,11 @@ ${order.ranks(items, digits, teams, pairs, work_group)}
 % endfor
     barrier(CLK_LOCAL_MEM_FENCE);
 ${order.placed(items, digits)}
-${order.exchange("W", "moved", "entry_{1}", items, work_group, match_width, tile, entry_parts)}
-${order.exchange("V", "moved_values", "(V)(begin + mine + {0})" if positions else "values_here[{0}]", items, work_group, match_width, tile, value_parts)}
+<% value = "(V)(begin + mine + {0})" if positions else "values_here[{0}]" %>\
+% if record:
+${order.exchange("R", "moved", f"RECORD(entry_{{1}}, {value})", items, work_group, match_width, tile, record_parts)}
+% else:
+${order.exchange("W", "moved", "entry_{1}", items, work_group, match_width, tile, record_parts)}
+${order.exchange("V", "moved_values", value, items, work_group, match_width, tile, value_parts)}
+% endif
 }

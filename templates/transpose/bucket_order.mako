@@ -1,18 +1,17 @@
 <%doc>
-Put the entries of each bucket in order of their columns: a bucket of up to `tile` entries by one work-group, which also tells
-where each column begins; longer ones by parts, whose entries bucket_scan told where to go. With `small` each part counts its
-whole bucket.
+Put the entries of each bucket in order of their columns, and tell where each column begins: a bucket of up to `tile` entries by
+one work-group, longer ones by parts. Each part counts the columns of its whole bucket, if that has up to `alone` parts, or with
+`small`; else it adds up what bucket_split counted.
 
 Source        the last pass of a radix sort by the highest digit first; ranks as in bucket_move
 Index space   a work-group for each part of a bucket, of `tile` entries, `items` to a work-item; those beyond do nothing
-Inputs        bounds, moved: of bucket_move; starts[part * 2 ** bits + column], of bucket_split, and of_runs,
-              of bucket_scan, for buckets of several parts
-Output        pointers: where each column of buckets of one part begins
+Inputs        bounds, moved: of bucket_move; starts[part * 2 ** bits + column] and of_runs, of bucket_split, for buckets of more
+              parts
 Local memory  `pool_bytes` bytes for exchanged entries, a digit for each, an offset for each of `2 ** bits` columns, a uint for
               each work-item
 Result        stable, so deterministic
 </%doc>
-<%def name="ranks(items, digits, teams, pairs, work_group)">
+<%def name="ranks(items, digits, teams, pairs, work_group, apart=False)">
     // Count the digits of each team, and how many equal ones stand before each entry in its team.
     local ushort *counters = (local ushort *)pool;
     local uint *two = (local uint *)pool;
@@ -22,6 +21,14 @@ Result        stable, so deterministic
     // The digit of an entry, and above it its rank.
 % for i in range(items):
     uint to_${i} = digit_${i};
+% endfor
+% if apart:
+    // Buckets are seldom full: teams that have no entry pass over this, and over what depends on it.
+    const bool are_there = lanes_any(behind_mine > 0);
+    if (are_there)
+% endif
+    {
+% for i in range(items):
     {
         const uint same = lanes_match(box, to_${i});
         const uint before = popcount(same & ((1u << lane) - 1)), known = counters[team * ${digits} + to_${i}];
@@ -32,6 +39,7 @@ Result        stable, so deterministic
         computed_now(to_${i})
     }
 % endfor
+    }
     barrier(CLK_LOCAL_MEM_FENCE);
 
     // Where each digit of each team begins in the tile: two digits at a time, as the counts of a tile fit in 16 bits.
@@ -61,8 +69,12 @@ Result        stable, so deterministic
     start += first_${i} + last_${i};
 % endfor
 </%def>\
-<%def name="placed(items, digits)">
+<%def name="placed(items, digits, apart=False)">
     // Where each entry goes within the tile, and the digit of what is there then.
+% if apart:
+    if (are_there)
+% endif
+    {
 % for i in range(items):
     {
         const uint digit = to_${i} & 0xffff;
@@ -71,9 +83,10 @@ Result        stable, so deterministic
         digit_at[to_${i}] = (ushort)digit;
     }
 % endfor
+    }
     barrier(CLK_LOCAL_MEM_FENCE);
 </%def>\
-<%def name="exchange(type, target, source, items, work_group, match_width, tile, parts)">
+<%def name="exchange(type, target, source, items, work_group, match_width, tile, parts, begin='')">
     // Through local memory, part by part, so that what goes to one digit leaves side by side.
     {
         local ${type} *exchanged = (local ${type} *)pool;
@@ -85,7 +98,7 @@ Result        stable, so deterministic
         barrier(CLK_LOCAL_MEM_FENCE);
 % for i in range(items // parts * part, items // parts * (part + 1)):
         if (behind_me > ${i * work_group})
-            ${target}[offset[digit_at[${i * work_group} + me]] + (${i * work_group} + me)]
+            ${target}[(${begin}offset[digit_at[${i * work_group} + me]]) + (${i * work_group} + me)]
                 = exchanged[(${i * work_group} + me) % ${tile // parts}];
 % endfor
         barrier(CLK_LOCAL_MEM_FENCE);
@@ -107,7 +120,10 @@ void ${name}(
 % if not small:
     global const uint *restrict starts, global const uint *restrict of_runs,
 % endif
-    global const W *restrict moved, global const V *restrict moved_values,
+    global const R *restrict moved,
+% if not record:
+    global const V *restrict moved_values,
+% endif
     global I *restrict pointers, global I *restrict rows, global V *restrict values)
 {
     local ulong2 pool[${pool_bytes // 16}];
@@ -122,9 +138,6 @@ void ${name}(
     const uint of_bucket = bounds[bucket], end = bounds[bucket + 1];
     const bool whole = end - of_bucket <= ${tile};
     const uint parts_before = bounds[n_buckets + 1 + bucket];
-% if not small:
-    const ulong run = (ulong)(bounds[2 * n_buckets + 2 + bucket] + (part - parts_before) / ${run}) << ${bits};
-% endif
     const uint begin = of_bucket + (some ? (part - parts_before) * ${tile} : 0);
     const uint here = some ? min(end - begin, ${tile}u) : 0;
     const int behind_mine = (int)here - (int)mine, behind_me = (int)here - (int)me;
@@ -132,61 +145,99 @@ void ${name}(
     if (here == 0 && !(some && whole))
         return;
 % endif
-    global const W *words_here = moved + ((ulong)begin + mine);
+    global const R *words_here = moved + ((ulong)begin + mine);
+% if not record:
     global const V *values_here = moved_values + ((ulong)begin + mine);
+% endif
 % for i in range(items):
     // Entries that are not there come last in the tile, and get the last digit.
-    const W word_${i} = behind_mine > ${i * match_width} ? words_here[${i * match_width}] : (W)${digits - 1} << row_bits;
+    const W word_${i} = behind_mine > ${i * match_width} ? WORD_OF(words_here[${i * match_width}]) : (W)${digits - 1} << row_bits;
 % endfor
+% if not record:
     if (me * ${line}u < here) {
         PREFETCH_TO_SHARED(moved_values + ((ulong)begin + me * ${line}u))
     }
+% endif
 % for i in range(pairs):
     const uint digit_of_mine_${i} = 2 * (me * ${pairs} + ${i});
     const bool has_${i} = digit_of_mine_${i} < ${digits};
     uint next_${i} = begin, second_${i} = begin;
-% if not small:
-    if (has_${i} && some && !whole) {
-        next_${i} = starts[((ulong)part << ${bits}) + digit_of_mine_${i}] + of_runs[run + digit_of_mine_${i}];
-        second_${i} = starts[((ulong)part << ${bits}) + digit_of_mine_${i} + 1] + of_runs[run + digit_of_mine_${i} + 1];
-    }
+% endfor
+    // Of a bucket of several parts: how many entries each column has in parts before this one, and in all.
+    const uint n_parts = bounds[n_buckets + 2 + bucket] - parts_before;
+    const bool several = some && !whole, counts = several${"" if small else f" && n_parts <= {alone}"};
+% if skips:
+    if (several)
 % endif
-% endfor
-% if small:
-    // The columns of the whole bucket are counted, and those of the parts before this one.
     {
-        local uint *before = (local uint *)pool, *all = before + ${digits};
-        for (uint i = me; i < ${2 * digits}; i += ${work_group})
-            before[i] = 0;
-        barrier(CLK_LOCAL_MEM_FENCE);
-        uint k = (some && !whole ? of_bucket : end) + me;
-        for (; k + ${3 * work_group} < end; k += ${4 * work_group}) {
+% for i in range(pairs):
+        uint before_${i} = 0, before_second_${i} = 0, all_${i} = 0, all_second_${i} = 0;
+% endfor
+% if skips and not small:
+        if (counts)
+% endif
+        {
+            local uint *before = (local uint *)pool, *all = before + ${digits};
+            for (uint i = me; i < ${2 * digits}; i += ${work_group})
+                before[i] = 0;
+            barrier(CLK_LOCAL_MEM_FENCE);
+            uint k = (counts ? of_bucket : end) + me;
+            for (; k + ${3 * work_group} < end; k += ${4 * work_group}) {
 % for i in range(4):
-            const W word_${i} = moved[k + ${i * work_group}];
+                const W word_${i} = WORD_OF(moved[k + ${i * work_group}]);
 % endfor
 % for i in range(4):
-            atomic_inc(all + (uint)(word_${i} >> row_bits));
-            if (k + ${i * work_group} < begin)
-                atomic_inc(before + (uint)(word_${i} >> row_bits));
+                atomic_inc(all + (uint)(word_${i} >> row_bits));
+                if (k + ${i * work_group} < begin)
+                    atomic_inc(before + (uint)(word_${i} >> row_bits));
+% endfor
+            }
+            for (; k < end; k += ${work_group}) {
+                const uint digit = (uint)(WORD_OF(moved[k]) >> row_bits);
+                atomic_inc(all + digit);
+                if (k < begin)
+                    atomic_inc(before + digit);
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
+% for i in range(pairs):
+            if (has_${i}) {
+                before_${i} = before[digit_of_mine_${i}];
+                before_second_${i} = before[digit_of_mine_${i} + 1];
+                all_${i} = all[digit_of_mine_${i}];
+                all_second_${i} = all[digit_of_mine_${i} + 1];
+            }
 % endfor
         }
-        for (; k < end; k += ${work_group}) {
-            const uint digit = (uint)(moved[k] >> row_bits);
-            atomic_inc(all + digit);
-            if (k < begin)
-                atomic_inc(before + digit);
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        uint lower = 0;
+% if not small:
+        if (several && !counts) {
+            const uint first_run = bounds[2 * n_buckets + 2 + bucket], behind_runs = bounds[2 * n_buckets + 3 + bucket];
+            const uint run = first_run + (part - parts_before) / RUN_OF(n_parts);
 % for i in range(pairs):
-        const uint all_${i} = has_${i} ? all[digit_of_mine_${i}] : 0, all_second_${i} = has_${i} ? all[digit_of_mine_${i} + 1] : 0;
-        lower += all_${i} + all_second_${i};
+            if (has_${i}) {
+                for (uint r = first_run; r < behind_runs; r += 4) {
+% for u in range(4):
+                    const bool has_run_${u} = r + ${u} < behind_runs;
+                    const uint one_${u} = has_run_${u} ? of_runs[((ulong)(r + ${u}) << ${bits}) + digit_of_mine_${i}] : 0;
+                    const uint second_${u} = has_run_${u} ? of_runs[((ulong)(r + ${u}) << ${bits}) + digit_of_mine_${i} + 1] : 0;
 % endfor
-        lower = of_bucket + group_scan_add(box, lower);
+% for u in range(4):
+                    before_${i} += r + ${u} < run ? one_${u} : 0;
+                    before_second_${i} += r + ${u} < run ? second_${u} : 0;
+                    all_${i} += one_${u};
+                    all_second_${i} += second_${u};
+% endfor
+                }
+                before_${i} += starts[((ulong)part << ${bits}) + digit_of_mine_${i}];
+                before_second_${i} += starts[((ulong)part << ${bits}) + digit_of_mine_${i} + 1];
+            }
+% endfor
+        }
+% endif
+        uint lower = of_bucket + group_scan_add(box, ${" + ".join(f"all_{i} + all_second_{i}" for i in range(pairs))});
 % for i in range(pairs):
-        if (has_${i} && some && !whole) {
-            next_${i} = lower + before[digit_of_mine_${i}];
-            second_${i} = lower + all_${i} + before[digit_of_mine_${i} + 1];
+        if (has_${i} && several) {
+            next_${i} = lower + before_${i};
+            second_${i} = lower + all_${i} + before_second_${i};
             const long column = ((long)bucket << ${bits}) + digit_of_mine_${i};
             if (begin == of_bucket && column < n_cols)
                 pointers[column] = (I)lower;
@@ -197,11 +248,10 @@ void ${name}(
 % endfor
         barrier(CLK_LOCAL_MEM_FENCE);
     }
-% endif
 % for i in range(items):
     const uint digit_${i} = (uint)(word_${i} >> row_bits);
 % endfor
-${ranks(items, digits, teams, pairs, work_group)}
+${ranks(items, digits, teams, pairs, work_group, apart)}
 % for i in range(pairs):
     if (has_${i}) {
         // A bucket in one part keeps its place.
@@ -217,7 +267,8 @@ ${ranks(items, digits, teams, pairs, work_group)}
     if (part == 0 && me == 0)
         pointers[n_cols] = (I)n;
     barrier(CLK_LOCAL_MEM_FENCE);
-${placed(items, digits)}
-${exchange("I", "rows", "(I)(word_{1} & (((W)1 << row_bits) - 1))", items, work_group, match_width, tile, row_parts)}
-${exchange("V", "values", "values_here[{0}]", items, work_group, match_width, tile, value_parts)}
+${placed(items, digits, apart)}
+<% value = "VALUE_OF(words_here[{0}])" if record else "values_here[{0}]" %>\
+${exchange("I", "rows", "(I)(word_{1} & (((W)1 << row_bits) - 1))", items, work_group, match_width, tile, row_parts, "whole ? begin : ")}
+${exchange("V", "values", value, items, work_group, match_width, tile, value_parts, "whole ? begin : ")}
 }

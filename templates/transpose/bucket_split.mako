@@ -13,7 +13,7 @@ Result        exact
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
-    const uint n_buckets, const uint row_bits, global const uint *restrict bounds, global const W *restrict moved,
+    const uint n_buckets, const uint row_bits, global const uint *restrict bounds, global const R *restrict moved,
     global uint *restrict starts, global uint *restrict of_runs)
 {
     local uint counts[${2 ** bits}];
@@ -26,12 +26,13 @@ void ${name}(
         return;
 % endif
     const uint bucket = bucket_of_part(&found, runs_before, n_buckets, run);
-    const uint first = parts_before[bucket] + (run - runs_before[bucket]) * ${run}, end_of_bucket = bounds[bucket + 1];
+    const uint in_run = RUN_OF(parts_before[bucket + 1] - parts_before[bucket]);
+    const uint first = parts_before[bucket] + (run - runs_before[bucket]) * in_run, end_of_bucket = bounds[bucket + 1];
     const uint begin = bounds[bucket] + (first - parts_before[bucket]) * ${tile};
     for (uint i = me; i < ${2 ** bits}; i += ${work_group})
         counts[i] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint turn = 0; turn < ${run}; ++turn) {
+    for (uint turn = 0; turn < in_run; ++turn) {
         const uint part = first + turn, end = some ? min(end_of_bucket, begin + (turn + 1) * ${tile}) : 0;
         const bool is_there = some && part < parts_before[bucket + 1];
         for (uint i = me; i < (is_there ? ${2 ** bits} : 0); i += ${work_group})
@@ -40,14 +41,14 @@ void ${name}(
         uint k = begin + turn * ${tile} + me;
         for (; k + ${(unroll - 1) * work_group} < end; k += ${unroll * work_group}) {
 % for i in range(unroll):
-            const W word_${i} = moved[k + ${i * work_group}];
+            const W word_${i} = WORD_OF(moved[k + ${i * work_group}]);
 % endfor
 % for i in range(unroll):
             atomic_inc(counts + (uint)(word_${i} >> row_bits));
 % endfor
         }
         for (; k < end; k += ${work_group})
-            atomic_inc(counts + (uint)(moved[k] >> row_bits));
+            atomic_inc(counts + (uint)(WORD_OF(moved[k]) >> row_bits));
         barrier(CLK_LOCAL_MEM_FENCE);
     }
     for (uint i = me; i < (some ? ${2 ** bits} : 0); i += ${work_group})

@@ -15,7 +15,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py import csr_array, transpose
 from clsparse_py._transpose import methods
-from clsparse_py._transpose.bucket_kernels import RUN
+from clsparse_py._transpose.bucket_kernels import ALONE, RUN
 from clsparse_py._transpose.buckets import Shape, enqueue_buckets, kernels_of, shape_of
 from clsparse_py._transpose.kernels import Transposition
 from clsparse_py.device import RESERVED, Portability, describe
@@ -25,6 +25,7 @@ from clsparse_py.launch import Chain
 #: 32 work-items, 128 entries to a tile and to a part of a bucket.
 STEPS = {
     "two steps": Shape(32, 4, 32, 4, 5),
+    "values apart": Shape(32, 4, 32, 4, 6),
     "counts added up": Shape(32, 4, 32, 4, 5, small=True),
     "one step": Shape(32, 4, 32, 4, 9),
 }
@@ -70,10 +71,19 @@ def check(found: tuple[np.ndarray, ...], host: sp.csr_array) -> None:
 @pytest.mark.parametrize("name", STEPS)
 def test_steps(queue: cl.CommandQueue, name: str) -> None:
     at = list(STEPS).index(name)
-    dtype, index = ("float32", "int16", "complex64", "uint8")[at], (np.int32, np.int64)[at % 2]
-    longest = np.bincount(UNEVEN.indices >> 4).max()
-    assert longest > 2 * RUN * STEPS[name].capacity  # parts, and runs of them, of one bucket
+    dtype, index = ("float32", "complex64", "int16", "uint8")[at], (np.int32, np.int64)[at % 2]
+    parts = np.bincount(UNEVEN.indices >> 4) / STEPS[name].capacity
+    assert parts.max() > 2 * RUN  # counted in runs
+    assert np.any((parts > 1) & (parts <= ALONE - 1))  # counted by each part
     check(transposed(queue, UNEVEN, STEPS[name], dtype, index, positions=name == "counts added up"), UNEVEN)
+
+
+@pytest.mark.any_platform
+def test_a_bucket_of_many_runs(queue: cl.CommandQueue) -> None:
+    """Runs are longer where a bucket would have more than 64 of them."""
+    host = uneven(90, 14, 80_000)
+    assert np.bincount(host.indices >> 3)[0] > 64 * RUN * 128
+    check(transposed(queue, host, Shape(32, 4, 32, 4, 1), "float32", np.int32, positions=False), host)
 
 
 @pytest.mark.any_platform
