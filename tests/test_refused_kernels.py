@@ -12,6 +12,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,13 @@ import pyopencl as cl
 import pytest
 import scipy.sparse
 from platforms import PLATFORMS
+from pyopencl import array as cl_array
 
 import clsparse_py
 from clsparse_py import BuildError, cli, programs, refusals
 from clsparse_py._spmv.features import inspected_on_host
 from clsparse_py.convert import Convert, converted
+from clsparse_py.device import describe
 from clsparse_py.primitives.radix_sort import Shape
 from clsparse_py.refusals import Refusal
 from clsparse_py.structure import check_structure
@@ -573,6 +576,22 @@ def test_simpler_kernels_of_many_columns_where_others_are_refused(
     if not asked:
         pytest.skip("this device is given the simplest kernel, or one without a partition")
     assert asked[0] in plan.explain().rule
+
+
+@pytest.mark.parametrize("pattern", ["spmm_same", "spmm_parts_.*_r3"])
+def test_rows_stay_apart_where_what_computes_them_together_is_refused(
+    queue: cl.CommandQueue, plant: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch, pattern: str
+) -> None:
+    monkeypatch.setattr("clsparse_py._spmm.plan.describe", lambda device: replace(describe(device), type="gpu"))
+    asked, host = plant(pattern), scipy.sparse.csr_array(scipy.sparse.kron(scipy.sparse.eye_array(20), np.ones((3, 3)), "csr"))
+    host = host.astype(np.float32)
+    X = np.arange(60.0 * 32, dtype=np.float32).reshape(60, 32)
+    A = clsparse_py.csr_array(host, queue=queue)
+    x = cl_array.to_device(queue, X)
+    for _ in range(24):
+        np.testing.assert_array_equal((A @ x).get(), host @ X)
+    assert asked
+    assert "a team for each row" in A.spmm_plan().explain().products[0].kernel
 
 
 #: Primitives, and the kernels that are refused of them on a kind of device: some of them after others were built.

@@ -19,6 +19,7 @@ from clsparse_py import csr_array, or_and, programs, spmm, spmm_plan, transpose
 from clsparse_py._spmm import SpmmPlan
 from clsparse_py._spmm import plan as plan_module
 from clsparse_py._spmm.choose import Layout, Pattern, Shape, choose
+from clsparse_py._spmm.cuts import grouped
 from clsparse_py._spmm.kernels import Parts
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device, describe
@@ -362,3 +363,107 @@ def test_values_behind_the_last_row_are_not_read(queue: cl.CommandQueue) -> None
     np.testing.assert_array_equal(transpose(A).toarray(), dense.T)
     A = csr_array(parts, shape=matrix.shape, queue=queue)
     np.testing.assert_allclose((transpose(A) @ A).toarray(), dense.T @ dense, rtol=1e-4, atol=1e-4)
+
+
+def meshlike(index: Any = np.int32) -> sp.csr_array:
+    """Return a matrix of nodes of three, whose rows have the same columns; some rows are empty, and there is a row more."""
+    nodes = sp.diags_array([1.0] * 9, offsets=[-10, -9, -8, -1, 0, 1, 8, 9, 10], shape=(66, 66))
+    S = sp.csr_array(sp.vstack([sp.kron(nodes, np.ones((3, 3))), np.ones((1, 198)) * (np.arange(198) < 20)]))
+    empty = np.isin(np.repeat(np.arange(199), np.diff(S.indptr)), [0, 4, 5, 6, 7, 100, 197])
+    S.data = np.random.default_rng(5).integers(1, 5, S.nnz).astype(np.float32)
+    S.data[empty] = 0
+    S.eliminate_zeros()
+    return sp.csr_array((S.data, S.indices.astype(index), S.indptr.astype(index)), shape=S.shape)
+
+
+def as_gpu(device: cl.Device) -> Device:
+    return replace(describe(device), type="gpu")
+
+
+def repeated(A: Any, x: cl_array.Array, **options: Any) -> list[np.ndarray[Any, Any]]:
+    """Return products as on a GPU, between which it is found which rows have the same columns."""
+    with patch("clsparse_py._spmm.plan.describe", as_gpu):
+        return [spmm(A, x, **options).get() for _ in range(24)]
+
+
+def kernels(A: Any) -> list[str]:
+    return [each.kernel for each in A.spmm_plan().explain().products]
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_rows_computed_together(queue: cl.CommandQueue, index: Any) -> None:
+    S = meshlike(index)
+    A = csr_array(S, queue=queue)
+    # All columns of a team, fewer and more; and rows of X that are apart.
+    for columns in (32, 36, 64, 128, 260):
+        X = np.random.default_rng(columns).integers(-4, 5, (198, columns)).astype(np.float32)
+        wide = np.full((200, columns + 8), np.nan, np.float32)
+        wide[1:199, 4:-4] = X
+        for x in (cl_array.to_device(queue, X), cl_array.to_device(queue, wide)[1:199, 4:-4]):
+            for each in repeated(A, x):
+                np.testing.assert_array_equal(each, S @ X)
+    assert all("3 rows together" in each for each in kernels(A)), kernels(A)
+    # Columns that are apart, other values, and alpha and beta.
+    A.data = A.data * 2
+    out = cl_array.to_device(queue, np.ones((199, 260), np.float32))
+    np.testing.assert_array_equal((A @ cl_array.to_device(queue, np.asfortranarray(X))).get(), 2 * (S @ X))
+    np.testing.assert_array_equal(spmm(A, cl_array.to_device(queue, X), alpha=2, beta=3, out=out).get(), 4 * (S @ X) + 3)
+    assert all("3 rows together" in each for each in kernels(A)), kernels(A)
+
+
+def test_rows_computed_together_give_the_same_bits(queue: cl.CommandQueue) -> None:
+    S, rng = meshlike(), np.random.default_rng(2)
+    S.data = rng.normal(size=S.nnz).astype(np.float32)
+    for columns in (24, 64):
+        x = cl_array.to_device(queue, rng.normal(size=(198, columns)).astype(np.float32))
+        first, *others = repeated(csr_array(S, queue=queue), x)
+        for other in others:
+            np.testing.assert_array_equal(first, other)
+
+
+def test_unsorted_rows_and_duplicates_computed_together(queue: cl.CommandQueue) -> None:
+    # Pairs of rows with the same columns in the same order, and in another.
+    rng = np.random.default_rng(7)
+    columns = rng.integers(0, 30, (35, 9))
+    indices = np.repeat(columns, 2, axis=0)
+    indices[1::10] = indices[1::10, ::-1]
+    S = sp.csr_array(
+        (rng.integers(-4, 5, indices.size).astype(np.float32), indices.ravel(), np.arange(0, 631, 9)), shape=(70, 30)
+    )
+    A, X = csr_array(S, queue=queue), rng.integers(-4, 5, (30, 32)).astype(np.float32)
+    for each in repeated(A, cl_array.to_device(queue, X)):
+        np.testing.assert_array_equal(each, S @ X)
+    assert "2 rows together" in kernels(A)[0]
+
+
+def test_of_rows_computed_together_each_has_its_own_values(queue: cl.CommandQueue) -> None:
+    # Of a group with a row less than others, and where X is NaN but not read.
+    S = sp.csr_array(sp.kron(sp.eye_array(40), np.ones((3, 3))))[:119].astype(np.float32)
+    S.data[3:6], S.data[-1] = np.inf, np.nan
+    x = np.ones((130, 32), np.float32)
+    x[120:] = np.nan
+    A = csr_array(sp.csr_array((S.data, S.indices, S.indptr), shape=(119, 130)), queue=queue)
+    for each in repeated(A, cl_array.to_device(queue, x)):
+        assert np.isinf(each[1]).all()
+        assert np.isnan(each[118]).all()
+        np.testing.assert_array_equal(np.delete(each, [1, 118], axis=0), np.full((117, 32), 3))
+    assert "3 rows together" in kernels(A)[0]
+
+
+def test_rows_with_other_columns_stay_apart(queue: cl.CommandQueue) -> None:
+    rng = np.random.default_rng(3)
+    S = sp.csr_array((np.ones(1600, np.float32), rng.integers(0, 5000, 1600), np.arange(0, 1601, 8)), shape=(200, 5000))
+    A, X = csr_array(S, queue=queue), rng.integers(-4, 5, (5000, 32)).astype(np.float32)
+    for each in repeated(A, cl_array.to_device(queue, X)):
+        np.testing.assert_array_equal(each, S @ X)
+    assert "a team for each row" in kernels(A)[0]
+
+
+def test_groups_of_rows() -> None:
+    for lengths, wanted in (([3] * 5, 3), ([4, 4, 8], 4), ([6, 6, 3], 3), ([2, 2, 2, 1], 2), ([1] * 9, 1), ([1] * 9 + [2], 1)):
+        ends = np.cumsum(lengths)
+        rows, first = grouped(ends - lengths, int(ends[-1]))
+        assert rows == wanted
+        assert np.isin(ends, first).all()
+        assert first[0] == 0
+        assert 1 <= np.diff(first).min() <= np.diff(first).max() <= rows

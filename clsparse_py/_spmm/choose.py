@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import NamedTuple
 
 from clsparse_py.arithmetic import Arithmetic
@@ -11,15 +11,19 @@ from clsparse_py.device import Device
 from clsparse_py.records import dataclass
 from clsparse_py.tuning import profiles
 
-__all__ = ["Layout", "Pattern", "Shape", "Thresholds", "alternatives", "choose", "made", "thresholds_of"]
+__all__ = ["Layout", "Pattern", "Shape", "Thresholds", "alternatives", "choose", "made", "thresholds_of", "together"]
 
 #: Bytes of the widest vector that a work-item of a GPU loads at once, and of the widest that a function may take (quirk 3).
 _GPU_VECTOR, _CPU_VECTOR = 16, 32
 
 
 #: Rows are alike if the longest has at most so many entries, and so many times the mean. The work-groups that take them, lanes of
-#: a team before each has a second vector, and how many entries are few: a row has no more if few lanes take it, more if many do.
-_LONGEST, _LONGEST_BY_MEAN, _ROWS_GROUP, _ROWS_LANES, _ROWS_FEW = 512, 2, 256, 8, 16
+#: a team before each has a second vector, and how many entries are few: a row has no more if few lanes take it, more if many do
+#: (fewer will do if the team has no lane to spare).
+_LONGEST, _LONGEST_BY_MEAN, _ROWS_GROUP, _ROWS_LANES, _ROWS_FEW, _ROWS_SHORT = 512, 2, 256, 8, 16, 6
+#: Entries whose loads a team of twice so many lanes has in flight, where it takes a row; of rows that are taken together those of
+#: few lanes and of more; and how many lanes are few.
+_ROWS_UNROLL, _TOGETHER_UNROLL_OF_FEW, _TOGETHER_UNROLL, _TOGETHER_FEW = 2, 8, 4, 4
 
 
 # Told apart by identity: they are part of what profiles keep.
@@ -180,8 +184,8 @@ class Shape:
         Whether a work-group stages its entries in local memory.
     packed : bool
         Whether X is copied first, so that the columns of a row are adjacent.
-    by_rows : bool
-        As of the record; `step` is 0 then.
+    rows : int
+        As of the record; `step` is 0 if this is not.
     """
 
     lanes: int = 1
@@ -194,12 +198,14 @@ class Shape:
     step: int = 0
     staged: bool = False
     packed: bool = False
-    by_rows: bool = False
+    rows: int = 0
 
     def __str__(self) -> str:
         columns = f"{self.vectors * self.width} column{'s' * (self.vectors * self.width > 1)} a work-item"
         team = f", {self.lanes} lanes" if self.lanes > 1 else ""
         parts = f"parts of {self.step} rows and entries" if self.step else "a part for each row"
+        if self.rows:
+            parts = f"{self.rows} rows together" if self.rows > 1 else "a team for each row"
         return f"{columns}{team}, {parts}{', staged' if self.staged else ''}{', X packed' if self.packed else ''}"
 
 
@@ -258,12 +264,15 @@ def _for_lanes(
     if n_columns > cached and pattern.n_cols * n_columns * item > device.cache_bytes > 0 and pattern.is_scattered(limits):
         lanes, vectors, outer = min(int(limits.max_lanes), max(cached // width, 1)), 1, True
         why += ", in blocks as X exceeds the cache and A's columns are scattered"
-    elif (width * item == _GPU_VECTOR or needed == 1) and _by_rows(limits, pattern, needed):
-        vectors = 1 if needed <= _ROWS_LANES else 2
-        lanes = min(int(limits.max_lanes), _power_of_two_from(-(-needed // vectors)))
+    by_rows = (width * item == _GPU_VECTOR or needed == 1) and _by_rows(limits, pattern, needed)
+    if by_rows and (not outer or lanes <= _ROWS_LANES):
+        unroll = int(limits.unroll)
+        if not outer:
+            vectors = 1 if needed <= _ROWS_LANES else 2
+            lanes = min(int(limits.max_lanes), _power_of_two_from(-(-needed // vectors)))
+            unroll = _ROWS_UNROLL if lanes == 2 * _ROWS_LANES else unroll
         why += f"{'; they are apart in X' if packed else ''}; rows are alike"
-        shape = Shape(lanes, vectors, width, True, int(limits.unroll), False, _ROWS_GROUP, packed=packed, by_rows=True)
-        return shape, why
+        return Shape(lanes, vectors, width, True, unroll, outer, _ROWS_GROUP, packed=packed, rows=1), why
     step, of_rows = _step(limits, pattern, lanes)
     if packed:
         why += "; they are apart in X"
@@ -272,9 +281,17 @@ def _for_lanes(
     return shape, f"{why}; {of_rows}"
 
 
+def together(shape: Shape, rows: int) -> Shape:
+    """Return the shape that takes so many rows together, at most, in place of one."""
+    unroll = _TOGETHER_UNROLL_OF_FEW if shape.lanes <= _TOGETHER_FEW else _TOGETHER_UNROLL
+    return replace(shape, rows=rows, unroll=unroll)
+
+
 def _by_rows(limits: Thresholds, pattern: Pattern, needed: int) -> bool:
     """Return whether a GPU's teams take rows, for rows of Y of so many vectors: not few lanes long ones, nor many short ones."""
-    if needed > _ROWS_LANES and pattern.nnz < _ROWS_FEW * pattern.n_rows:
+    # A team of a power of two lanes, with two vectors each, has no lane to spare.
+    fills = needed.bit_count() == 1
+    if needed > _ROWS_LANES and pattern.nnz < (_ROWS_SHORT if fills else _ROWS_FEW) * pattern.n_rows:
         return False
     return pattern.are_alike(_LONGEST if needed > limits.few_lanes else _ROWS_FEW)
 

@@ -14,8 +14,9 @@ from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic
 from clsparse_py.device import Device
 from clsparse_py.product import ProductKernel
 from clsparse_py.records import dataclass
+from clsparse_py.structure import OfStructure
 
-__all__ = ["Combine", "Pack", "Parts", "slack_of"]
+__all__ = ["Combine", "Pack", "Parts", "Same", "slack_of"]
 
 #: Values of a tile of X that is packed, and its columns at most: 128 bytes of float32.
 _PACKED, _PACKED_COLUMNS = 1024, 32
@@ -50,8 +51,10 @@ class Parts(ProductKernel):
         Whether neighbouring work-groups have neighbouring parts, or blocks of columns of the same parts.
     staged : bool
         Whether a work-group stages its entries in local memory.
-    by_rows : bool
-        Whether each row is a part.
+    rows : int
+        Adjacent rows with the same columns that are a part, at most; 0 if parts are of rows and entries.
+    exact : bool
+        Whether a team has all columns, which are adjacent, and 32 bits hold the distance of rows of X.
     """
 
     template = "spmm/parts"
@@ -64,7 +67,8 @@ class Parts(ProductKernel):
     unroll: int
     outer: bool
     staged: bool
-    by_rows: bool = False
+    rows: int = 0
+    exact: bool = False
 
     @classmethod
     def of(cls, shape: Shape, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int | None = None) -> Parts:
@@ -87,9 +91,13 @@ class Parts(ProductKernel):
             shape.unroll,
             shape.outer,
             shape.staged,
-            shape.by_rows,
+            shape.rows,
         )
         return replace(record, staged=record.staged and record.local_memory(shape.step) <= device.local_memory)
+
+    def suited(self, n_columns: int, x_row: int, *, adjacent: bool) -> Self:
+        """Return the record for so many columns, adjacent or not, of an X whose rows are so many values apart."""
+        return replace(self, exact=self.rows > 0 and adjacent and n_columns == self.columns and -(1 << 31) <= x_row < 1 << 31)
 
     @property
     def teams(self) -> int:
@@ -115,13 +123,15 @@ class Parts(ProductKernel):
         staged = "_staged" if self.staged else ""
         order = "_outer" if self.outer else ""
         vector = f"c{self.vectors}_w{self.width}{'a' if self.aligned and self.width > 1 else ''}"
-        return f"l{self.lanes}_{vector}_u{self.unroll}_wg{self.work_group}{staged}{order}{'_rows' * self.by_rows}"
+        rows = f"{f'_r{self.rows}' if self.rows else ''}{'_exact' * self.exact}"
+        return f"l{self.lanes}_{vector}_u{self.unroll}_wg{self.work_group}{staged}{order}{rows}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
         add, multiply = self.arithmetic.vector_operations or ("", "")
         own: dict[str, object] = {"lanes": self.lanes, "vectors": self.vectors, "width": self.width, "aligned": self.aligned}
-        own |= {"unroll": self.unroll, "outer": self.outer, "staged": self.staged, "by_rows": self.by_rows}
+        own |= {"unroll": self.unroll, "outer": self.outer, "staged": self.staged, "rows": self.rows}
+        own |= {"exact": self.exact}
         own |= {"value": OPENCL_TYPES[self.arithmetic.result.name], "add": add, "multiply": multiply}
         return {**self._common(), **own}
 
@@ -130,7 +140,8 @@ class Parts(ProductKernel):
         if work_group < 1:
             return None
         work_group = _power_of_two_at_most(work_group)
-        return replace(self, work_group=work_group, lanes=min(self.lanes, work_group))
+        lanes = min(self.lanes, work_group)
+        return replace(self, work_group=work_group, lanes=lanes, exact=self.exact and lanes == self.lanes)
 
 
 @dataclass(frozen=True)
@@ -174,6 +185,13 @@ class Combine(ProductKernel):
             return None
         work_group = _power_of_two_at_most(work_group)
         return replace(self, work_group=work_group, columns=min(self.columns, work_group))
+
+
+@dataclass(frozen=True)
+class Same(OfStructure):
+    """Parameters of ``templates/spmm/same.mako``."""
+
+    template = "spmm/same"
 
 
 @dataclass(frozen=True)

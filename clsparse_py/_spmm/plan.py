@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,8 +11,8 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py import programs, refusals
-from clsparse_py._spmm.choose import Layout, Pattern, Shape, alternatives, choose
-from clsparse_py._spmm.cuts import Cut, cut, rows_as_parts
+from clsparse_py._spmm.choose import Layout, Pattern, Shape, alternatives, choose, together
+from clsparse_py._spmm.cuts import Cut, Together, cut, rows_as_parts
 from clsparse_py._spmm.explanation import Explanation, Product
 from clsparse_py._spmm.kernels import Combine, Pack, Parts
 from clsparse_py.arithmetic import Arithmetic, name_of
@@ -61,6 +62,8 @@ class _Made:
         The kernel that copies X; None if X stays where it is.
     executable : Executable
         The launches after that: of the parts, and of what adds later pieces of rows.
+    awaits : bool
+        Whether launches that take several rows together may take the place of these.
     """
 
     shape: Shape
@@ -68,6 +71,7 @@ class _Made:
     cut: Cut
     pack: programs.Built | None
     executable: Executable
+    awaits: bool = False
 
 
 #: Kinds of products whose launches a plan keeps, the latest ones: each has memory of its own for pieces of rows.
@@ -104,6 +108,11 @@ class SpmmPlan(SetOnce):
         self.indptr, self.indices = A.indptr, A.indices
         self.work_group = work_group
         self._cuts: dict[int, Cut] = {}
+        # Rows with the same columns, whether the latest product awaits them, and the latest launches whose place was taken: to
+        # let them go waits for their last product.
+        self._together = Together(self.queue, A.shape[0], A.indptr, A.indices)
+        self._awaits = False
+        self._former: _Made | None = None
         self._made: dict[_Kind, _Made] = {}
         # Kernels that are done without, in order.
         self._refused: dict[str, None] = {}
@@ -170,6 +179,8 @@ class SpmmPlan(SetOnce):
         work_group = work_group or self.work_group
         kind = _Kind(A.data.dtype, x.dtype, semiring.name, scaled, n_columns, layout, strides, work_group)
         made = self._made.get(kind) or self._make(kind)
+        if made.awaits:
+            made = self._renewed(kind, made)
         queue = x.queue or A.queue
         if made.pack is not None:
             x = self._packed(made.pack, queue, x, x_row, x_column)
@@ -179,6 +190,7 @@ class SpmmPlan(SetOnce):
         # The newest event stands for all before it: it waits for them.
         note_written(y, made.executable.run(queue, (A.data, x, y), scale)[-1])
         if is_new is not None and made.pack is None:
+            self._awaits = made.awaits
             self._last = Checked.of(made.executable, (A.data, x, y), scale, alpha, beta, semiring, is_new=is_new) or self._last
 
     def again(self, A: Matrix, x: Any, alpha: Any, beta: Any, out: Any, semiring: Semiring) -> cl_array.Array | None:
@@ -186,6 +198,10 @@ class SpmmPlan(SetOnce):
         last = self._last
         if last is None or not isinstance(x, cl_array.Array):
             return None
+        if self._awaits:
+            with self._making:
+                if self._together.due():
+                    return None
         return last.again(self.queue, A.data, x, alpha, beta, out, semiring)
 
     def _packed(
@@ -215,6 +231,20 @@ class SpmmPlan(SetOnce):
                 self._made[kind] = made
             return made
 
+    def _renewed(self, kind: _Kind, made: _Made) -> _Made:
+        """Take note of a product, and return its launches: others once it is known whether rows are computed together."""
+        with self._making:
+            if not self._together.due():
+                return made
+            groups = self._together.groups
+            found = groups and self._attempt(kind, self._arithmetic(kind), together(made.shape, groups.rows), made.why, [])
+            self._former, self._last = made, None
+            self._made[kind] = found = found or replace(made, awaits=False)
+            return found
+
+    def _arithmetic(self, kind: _Kind) -> Arithmetic:
+        return Arithmetic(name_of(kind.a), name_of(kind.x), name_of(self.indptr.dtype), kind.semiring)
+
     def _built(self, kind: _Kind) -> _Made:
         """Return the launches of the shape that is chosen or, if one of its kernels is refused, of the next one that builds.
 
@@ -223,10 +253,13 @@ class SpmmPlan(SetOnce):
         BuildError
             None does; of the kernel that was chosen.
         """
-        arithmetic = Arithmetic(name_of(kind.a), name_of(kind.x), name_of(self.indptr.dtype), kind.semiring)
+        arithmetic = self._arithmetic(kind)
         chosen, why = choose(self.device, arithmetic, kind.n_columns, self.pattern, kind.layout)
         refused: list[BuildError] = []
-        for shape in alternatives(chosen):
+        shapes = [*alternatives(chosen)]
+        if chosen.rows and self._together.due() and (groups := self._together.groups) is not None:
+            shapes.insert(0, together(chosen, groups.rows))
+        for shape in shapes:
             if (found := self._attempt(kind, arithmetic, shape, why, refused)) is not None:
                 return found
         raise refused[0]
@@ -243,37 +276,48 @@ class SpmmPlan(SetOnce):
     def _of(self, kind: _Kind, arithmetic: Arithmetic, shape: Shape, why: str) -> _Made:
         """Return the launches of a shape."""
         chain, index = Chain(self.queue, self.indptr), self.indptr.dtype.type
-        parts, record = chain.build(Parts.of(shape, self.device, arithmetic, kind.scaled, kind.work_group))
+        x_row, x_column = (kind.n_columns, 1) if shape.packed else kind.strides[:2]
+        asked = Parts.of(shape, self.device, arithmetic, kind.scaled, kind.work_group)
+        adjacent = kind.n_columns == 1 or (x_column == 1 and kind.strides[3] == 1)
+        parts, record = chain.build(asked.suited(kind.n_columns, x_row, adjacent=adjacent))
         pack = chain.build(Pack.legal(self.device, name_of(kind.x), kind.n_columns))[0] if shape.packed else None
-        found = self._rows() if shape.by_rows else self._cut(shape.step)
-        executable = Executable(keep=[self.indptr, self.indices, found])
-        partial = found.slot  # of any kind, as no part has a piece
-        if found.n_pieces:
-            partial = allocated(self.queue, "sums of parts", found.n_pieces * kind.n_columns, arithmetic.result)
-            executable.keep.append(partial)
+        found, arrays = self._rows(shape.rows) if shape.rows else self._parts(shape, record, kind.n_columns)
+        executable = Executable(keep=[self.indptr, self.indices, found, *arrays])
         n_blocks, n_columns = -(-kind.n_columns // record.columns), np.uint32(kind.n_columns)
-        x_strides, y_strides = tuple(map(np.int64, kind.strides[:2])), tuple(map(np.int64, kind.strides[2:]))
-        if shape.packed:
-            x_strides = np.int64(kind.n_columns), np.int64(1)
+        y_strides = tuple(map(np.int64, kind.strides[2:]))
+        layout: tuple[Any, ...] = np.int64(x_row), np.int64(x_column), *y_strides, n_columns, np.uint32(n_blocks)
+        if record.exact:
+            layout = np.int32(x_row), y_strides[0]
         items = (self.indptr.dtype.itemsize, arithmetic.result.itemsize) if record.staged else ()
-        staged = [cl.LocalMemory(record.room(shape.step) * item) for item in items]
+        staged = (cl.LocalMemory(record.room(shape.step) * item) for item in items)
         _add(
-            executable, parts, -(-found.n_parts // record.teams) * n_blocks, *x_strides, *y_strides, n_columns,
-            np.uint32(n_blocks), index(found.n_parts), found.row, found.entry, found.slot, partial, *staged,
+            executable, parts, -(-found.n_parts // record.teams) * n_blocks, *layout, index(found.n_parts), *arrays, *staged,
             self.indptr, self.indices,
         )  # fmt: skip
         if (rows := found.cut_rows) is not None:
             combine, of = chain.build(Combine.legal(self.device, arithmetic, kind.scaled, kind.n_columns))
             numbers = index(rows.n_long), index(rows.n)
             groups = of.groups(kind.n_columns, rows.n_long, rows.n)
-            _add(executable, combine, groups, *y_strides, n_columns, *numbers, rows.rows, rows.first, rows.last, partial)
-        # Products may run on other queues.
-        self.queue.finish()
-        return _Made(shape, why, found, pack, executable)
+            _add(executable, combine, groups, *y_strides, n_columns, *numbers, rows.rows, rows.first, rows.last, arrays[-1])
+        if shape.rows < 2:
+            # Products may run on other queues. Groups of rows are looked for, and awaited, after this.
+            self.queue.finish()
+        return _Made(shape, why, found, pack, executable, shape.rows == 1)
 
-    def _rows(self) -> Cut:
-        """Return the cut of kernels that take rows, and read no arrays of parts."""
-        return Cut(self.shape[0], 0, self.indptr, self.indptr, self.indptr, None)
+    def _rows(self, rows: int) -> tuple[Cut, tuple[cl_array.Array, ...]]:
+        """Return rows as parts, or groups of so many, and the kernel's own arrays."""
+        groups = self._together.groups
+        if rows == 1 or groups is None:
+            return Cut(self.shape[0], 0, self.indptr, self.indptr, self.indptr, None), ()
+        return Cut(groups.n, 0, groups.first, self.indptr, self.indptr, None), (groups.first,)
+
+    def _parts(self, shape: Shape, record: Parts, n_columns: int) -> tuple[Cut, tuple[cl_array.Array, ...]]:
+        """Return A cut into parts, and the kernel's own arrays."""
+        found = self._cut(shape.step)
+        partial = found.slot  # of any kind, as no part has a piece
+        if found.n_pieces:
+            partial = allocated(self.queue, "sums of parts", found.n_pieces * n_columns, record.arithmetic.result)
+        return found, (found.row, found.entry, found.slot, partial)
 
     def _cut(self, step: int) -> Cut:
         """Return A cut into parts of so many rows and entries; 0 for a part to each row."""

@@ -3,7 +3,9 @@ Y = alpha * A @ X + beta * Y for a dense X of any number of columns and any stri
 whose rows and entries together are as many as those of any other. A work-item keeps the sums of `vectors` vectors of `width`
 adjacent columns; it has the loads of `unroll` entries in flight, whatever rows they belong to, or, with an unroll of 1, sums row
 by row. Blocks of lanes * vectors * width columns are teams of their own. A part's sum of a row that an earlier part began goes to
-partial[part_slot[part]]. If `by_rows` each row is a part, and `unroll` entries of it are taken at a time.
+partial[part_slot[part]]. If `rows` is not 0 each row is a part, and `unroll` entries of it are taken at a time; of more than one,
+so many adjacent rows at most that have the same columns: what is loaded of a row of X then serves all of them. If `exact` a block
+has all columns, adjacent in X and Y, and rows of X are less than 2^31 values apart.
 
 Source        merge-based SpMM: Yang, Buluc and Owens, Euro-Par 2018, with parts made by partition.mako; rows ending in a team's
               part are written by it alone, as in Merrill and Garland, SC 2016
@@ -11,14 +13,14 @@ Index space   ceil(n_parts / teams of a work-group) * n_blocks work-groups; neig
               or, if `outer`, parts of the same block
 Inputs        x begins x_offset entries into its buffer, its entry (i, j) is i * x_row + j * x_column further; the same for y;
               vectors of more than one column need adjacent columns, a multiple of width of them and, if `aligned`, addresses of
-              vectors; part_row, part_entry: n_parts + 1 each, of partition.mako with row_weight 1, or a part to a row; columns in
-              any order, duplicates allowed; rows may be empty
+              vectors; part_row, part_entry: n_parts + 1 each, of partition.mako with row_weight 1, or a part to a row; with
+              `rows` part_row, the first row of each; columns in any order, duplicates allowed; rows may be empty
 Local memory  if `staged`, the columns and values of a work-group's entries, which come as arguments; else none
-Result        deterministic: the parts give the order in which a row is summed
+Result        deterministic: the parts give the order in which a row is summed, or it is the row's own, whatever `rows` is
 </%doc>
 <%
     teams = work_group // lanes
-    slots = range(vectors)
+    slots, members = range(vectors), range(max(rows, 1))
 %>
 #include "spmv.cl"
 % if width == 1:
@@ -60,16 +62,27 @@ void update_v(SCALE_PARAMETERS global T *y, const TV sum)
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     SPMV_OPERANDS
+% if exact:
+    const int x_row, const long y_row,
+% else:
     const long x_row, const long x_column, const long y_row, const long y_column, const uint n_columns, const uint n_blocks,
-    const I n_parts, global const I *restrict part_row, global const I *restrict part_entry, global const I *restrict part_slot,
+% endif
+    const I n_parts,
+% if rows > 1:
+    global const I *restrict part_row,
+% elif not rows:
+    global const I *restrict part_row, global const I *restrict part_entry, global const I *restrict part_slot,
     global T *restrict partial,
+% endif
 % if staged:
     local I *restrict staged_columns, local T *restrict staged_values,
 % endif
     global const I *restrict indptr, global const I *restrict indices)
 {
     const uint me = get_local_id(0);
-% if outer:
+% if exact:
+    const ulong run = get_group_id(0);
+% elif outer:
     const ulong n_runs = ((ulong)n_parts + ${teams - 1}) / ${teams};
     const uint block = (uint)(get_group_id(0) / n_runs);
     const ulong run = get_group_id(0) - block * n_runs;
@@ -78,11 +91,22 @@ void ${name}(
     const uint block = (uint)(get_group_id(0) - run * n_blocks);
 % endif
     const ulong part = run * ${teams} + me / ${lanes};
-% if by_rows:
+% if rows:
     if (part >= n_parts)
         return;
-    const I begin = indptr[part];
-    const uint n = (uint)(indptr[part + 1] - begin);
+% if rows > 1:
+    const I row = part_row[part];
+    const uint n_rows = (uint)(part_row[part + 1] - row);
+% else:
+    const ulong row = part;
+% endif
+    const I begin = indptr[row];
+    const uint n = (uint)(indptr[row + 1] - begin);
+    // Where the entries of each row are from those of the first on; of a row that is not there the first's are taken.
+    const I own_0 = 0;
+% for r in members[1:]:
+    const I own_${r} = ${r} < n_rows ? (I)n * ${r} : 0;
+% endfor
 % else:
 % if staged:
     const I staged_begin = part_entry[run * ${teams}];
@@ -114,37 +138,65 @@ void ${name}(
 #define VALUE(i) from_a(data[begin + (i)])
 % endif
 % endif
+% if exact:
+    global const X_VALUE *restrict x_begin = x_base + x_offset + me % ${lanes} * ${width};
+    global T *restrict y = y_base + y_offset + (long)row * y_row + me % ${lanes} * ${width};
+#define X(c) (x_begin + (c) * ${lanes * width})
+#define Y(c) (y + (c) * ${lanes * width})
+#define IS_THERE(c) true
+% else:
     // A lane behind the last column loads the last ones and writes nothing.
     const uint lane = me % ${lanes};
 % for c in slots:
     const uint column_${c} = block * ${lanes * vectors * width} + (lane + ${c * lanes}) * ${width};
     global const X_VALUE *restrict x_${c} = x_base + x_offset + (long)min(column_${c}, n_columns - ${width}) * x_column;
-    TV sum_${c} = (TV)ZERO;
 % endfor
-% if by_rows:
+% if rows:
+    global T *restrict y = y_base + y_offset + (long)row * y_row;
+#define X(c) x_##c
+#define Y(c) (y + (long)column_##c * y_column)
+#define IS_THERE(c) (column_##c < n_columns)
+% endif
+% endif
+% for c in slots:
+% for r in members:
+    TV sum_${r}_${c} = (TV)ZERO;
+% endfor
+% endfor
+% if rows:
     for (uint i = 0; i < n; i += ${unroll}) {
 % for u in range(unroll):
-        const uint at_${u} = ${"i" if u == 0 else f"min(i + {u}, n - 1)"};
-        const long from_${u} = (long)indices[begin + at_${u}] * x_row;
-        const T a_${u} = from_a(data[begin + at_${u}]);
+        const I at_${u} = begin + ${"i" if u == 0 else f"min(i + {u}, n - 1)"};
+        const long from_${u} = (long)indices[at_${u}] * x_row;
+% for r in members:
+        const T a_${u}_${r} = from_a(data[at_${u} + own_${r}]);
+% endfor
 % endfor
 % for u in range(unroll):
 % for c in slots:
-        const TV x_${u}_${c} = LOAD_XV(x_${c} + from_${u});
+        const TV x_${u}_${c} = LOAD_XV(X(${c}) + from_${u});
 % endfor
 % endfor
 % for u in range(unroll):
         if (${"true" if u == 0 else f"i + {u} < n"}) {
+% for r in members:
 % for c in slots:
-            sum_${c} = ADD_V(sum_${c}, MULTIPLY_V((TV)a_${u}, x_${u}_${c}));
+            sum_${r}_${c} = ADD_V(sum_${r}_${c}, MULTIPLY_V((TV)a_${u}_${r}, x_${u}_${c}));
+% endfor
 % endfor
         }
 % endfor
     }
-    global T *restrict y = y_base + y_offset + (long)part * y_row;
+% for r in members:
+% if r:
+    if (${r} >= n_rows)
+        return;
+    y += y_row;
+% endif
 % for c in slots:
-    if (column_${c} < n_columns)
-        update_v(SCALE_ARGUMENTS y + (long)column_${c} * y_column, sum_${c});
+    if (IS_THERE(${c}))
+        update_v(SCALE_ARGUMENTS Y(${c}), sum_${r}_${c});
+% endfor
 % endfor
 % else:
 
@@ -153,18 +205,18 @@ void ${name}(
         if (is_rest) { \
 % for c in slots:
             if (column_${c} < n_columns) \
-                STORE_YV(partial + (ulong)part_slot[part] * n_columns + column_${c}, sum_${c}); \
+                STORE_YV(partial + (ulong)part_slot[part] * n_columns + column_${c}, sum_0_${c}); \
 % endfor
             is_rest = false; \
         } else { \
             global T *restrict y = y_base + y_offset + (long)row * y_row; \
 % for c in slots:
             if (column_${c} < n_columns) \
-                update_v(SCALE_ARGUMENTS y + (long)column_${c} * y_column, sum_${c}); \
+                update_v(SCALE_ARGUMENTS y + (long)column_${c} * y_column, sum_0_${c}); \
 % endfor
         } \
 % for c in slots:
-        sum_${c} = (TV)ZERO; \
+        sum_0_${c} = (TV)ZERO; \
 % endfor
         ++row;
     // Where the row ends, counted from the part's first entry; no further than the part.
@@ -176,7 +228,7 @@ void ${name}(
             const long from = (long)COLUMN(i) * x_row;
             const T a = VALUE(i);
 % for c in slots:
-            sum_${c} = ADD_V(sum_${c}, MULTIPLY_V((TV)a, LOAD_XV(x_${c} + from)));
+            sum_0_${c} = ADD_V(sum_0_${c}, MULTIPLY_V((TV)a, LOAD_XV(x_${c} + from)));
 % endfor
         }
         FLUSH
@@ -203,7 +255,7 @@ void ${name}(
                 until = (uint)min(indptr[row + 1] - begin, (I)n);
             }
 % for c in slots:
-            sum_${c} = ADD_V(sum_${c}, MULTIPLY_V((TV)a_${u}, x_${u}_${c}));
+            sum_0_${c} = ADD_V(sum_0_${c}, MULTIPLY_V((TV)a_${u}, x_${u}_${c}));
 % endfor
         }
 % endfor

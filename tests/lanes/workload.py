@@ -43,6 +43,7 @@ from values import INDEX_TYPES, numbers, same
 
 import clsparse_py
 from clsparse_py import csr_array, describe, pool, programs, semiring, spmm, spmv, spmv_plan
+from clsparse_py._spmm import cuts as spmm_cuts
 from clsparse_py._spmm import plan as spmm_of_plans
 from clsparse_py._spmm.choose import Shape
 from clsparse_py._spmm.choose import choose as choose_shape
@@ -288,8 +289,28 @@ def teams(dtype: str, n_columns: int, order: Literal["C", "F"]) -> None:
         many_columns(np.dtype(dtype), n_columns, order, 32, np.int32, dtype == "float32", CUT)
 
 
+def together(index: type[Any]) -> None:
+    """Multiply with a dense matrix as on a GPU: rows one by one, and then those with the same columns together."""
+    S = scipy.sparse.csr_array(
+        np.kron(np.eye(6, dtype=np.int32), np.ones((3, 4), np.int32))[:17] * np.arange(1, 25), dtype=FLOAT32
+    )
+    A = csr_array((S.data, S.indices.astype(index), S.indptr.astype(index)), shape=S.shape)
+    with (
+        mock.patch.object(spmm_of_plans, "describe", lambda device: replace(describe(device), type="gpu")),
+        mock.patch.object(spmm_cuts, "_BEHIND", 1),
+    ):
+        for n_columns in (32, 20):
+            X = numbers((24, n_columns), FLOAT32)
+            X_device = cl_array.to_device(A.queue, X)
+            for _ in range(4):
+                same(spmm(A, X_device), S @ X)
+    assert all("3 rows together" in each.kernel for each in A.spmm_plan().explain().products)
+
+
 def spmm_cases(axes: Axes) -> Iterator[Case]:
     """Products with several columns in either order, and with a vector of any stride."""
+    for index in INDEX_TYPES:
+        yield partial(together, index)
     for dtype, n_columns, order in (("float32", 8, "C"), ("int32", 6, "F"), ("float32", 3, "C")):
         yield partial(teams, dtype, n_columns, order)
     for i, dtype in enumerate(axes.dtypes):
