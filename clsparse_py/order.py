@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
@@ -77,16 +78,6 @@ def uses_before_writing(queue: cl.CommandQueue, *arrays: cl_array.Array) -> list
     return events
 
 
-def _references(array: Any) -> int:
-    """Return the number of references to an array's list of events, with those of this function."""
-    events = array.events
-    return sys.getrefcount(events)
-
-
-#: The number for a list that only its array holds.
-_ALONE = _references(SimpleNamespace(events=[]))
-
-
 def note_written(array: cl_array.Array, event: cl.Event) -> None:
     """Note that a command writes to an array, after all earlier writes.
 
@@ -94,7 +85,7 @@ def note_written(array: cl_array.Array, event: cl.Event) -> None:
     `with_queue` share the list, it grows in place, as they have to learn of the command.
     """
     events = array.events
-    if sys.getrefcount(events) == _ALONE:  # as `_references` finds it, without the call
+    if sys.getrefcount(events) == _alone:
         array.events = [event]
         return
     events.append(event)
@@ -104,11 +95,33 @@ def note_written(array: cl_array.Array, event: cl.Event) -> None:
         arena_of(array.queue).former, events[:-1] = events[:-1], []
 
 
+def _has_alone(array: Any) -> bool:
+    """Return whether no other array has the list of events of an array."""
+    events = array.events
+    return sys.getrefcount(events) == _has_it_alone
+
+
+def _written() -> object:
+    """Return the events of an array that was written to: a list if its own were found to be its alone."""
+    array: Any = SimpleNamespace(events=deque())
+    note_written(array, array)
+    return array.events
+
+
+#: The references to a list that only its array holds, as `note_written` and `_has_alone` find them: versions of Python count
+#: differently, and depending on the code.
+_alone = _has_it_alone = 0
+while not isinstance(_written(), list):
+    _alone += 1
+while not _has_alone(SimpleNamespace(events=[])):
+    _has_it_alone += 1
+
+
 def forget_ended(array: cl_array.Array) -> None:
     """Forget the events of an array if all have ended; not if other arrays share the list, as they learn of writes by it."""
     if not array.events or any(event.command_execution_status != _COMPLETE for event in tuple(array.events)):
         return
-    if _references(array) == _ALONE:
+    if _has_alone(array):
         array.events = []
 
 

@@ -384,13 +384,8 @@ class Arena:
         in_view = self.in_view.get(_block_size(n_bytes))
         if in_view and not pool.uses:
             for _ in range(len(in_view)):  # to look at each takes a tenth of the time to make another one
-                try:
-                    first = in_view.popleft()  # so that no other thread finds it
-                except IndexError:
-                    break
-                in_use = sys.getrefcount(first) > _ALONE or first.get_info(MAPPED)
-                in_view.append(first)
-                if not in_use:
+                first: cl.Buffer | None = _unused(in_view)
+                if first is not None and not first.get_info(MAPPED):
                     return first
         block = pool.idle_block(self, n_bytes) or self.block(queue, n_bytes)
         made: Any = cl.Buffer.from_int_ptr(block.pointer, True)
@@ -415,10 +410,15 @@ class Arena:
         return block
 
 
-def _references(buffers: deque[Any]) -> int:
-    """Return the number of references to the first of some objects, once it is taken from them, with those of this function."""
-    first = buffers.popleft()
-    return sys.getrefcount(first)
+def _unused(objects: deque[Any]) -> Any:
+    """Return the first of some objects if nobody else has it, else None; it becomes the last."""
+    try:
+        first = objects.popleft()  # so that no other thread finds it
+    except IndexError:
+        return None
+    is_unused = sys.getrefcount(first) == _alone
+    objects.append(first)
+    return first if is_unused else None
 
 
 def _counts(buffers: deque[Any]) -> list[int]:
@@ -426,8 +426,11 @@ def _counts(buffers: deque[Any]) -> list[int]:
     return [*map(sys.getrefcount, tuple(buffers))]
 
 
-#: The numbers for an object that nobody else has, as `Arena.allocate` and `Arena.free_in_view` find them.
-_ALONE, (_IN_VIEW,) = _references(deque([object()])), _counts(deque([object()]))
+#: The numbers for an object that nobody else has, as `_unused` and `_counts` find them: versions of Python count differently, and
+#: depending on the code.
+_alone, (_IN_VIEW,) = 0, _counts(deque([object()]))
+while _unused(deque([object()])) is None:
+    _alone += 1
 
 
 _pools: weakref.WeakValueDictionary[tuple[int, int], Pool] = weakref.WeakValueDictionary()
