@@ -78,9 +78,10 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         self._structure = Structure.canonical(self.queue, self.shape, self._indices, self.indptr)
         # The first product makes the columns too; until then its lock keeps others waiting.
         self._has_columns = filled is not None
-        # The second product may make a list of products for all after it, which others wait for, too.
+        # A later product may make a list of products for all after it, which others wait for, too: after so many more, of which
+        # the next one asks if it is -1; None: there is a list, or there will be none.
         self._list: ProductList | None = None
-        self._may_list = operands.chain.device.resident > 1
+        self._before_list: int | None = -1 if operands.chain.device.resident > 1 else None
         self._made = None if filled is None else self._assembled(self._structure, filled.C.data)
         self._first = threading.Lock()
 
@@ -107,6 +108,8 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
 
     def __call__(self, a_data: Values | None = None, b_data: Values | None = None, *, out: MatrixT | None = None) -> MatrixT:
         """Return the product of some values, which is not waited for: no analysis and, from the second product on, no read.
+
+        But for one product on a GPU, which makes a list for those after it.
 
         Parameters
         ----------
@@ -136,8 +139,8 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         writes = () if out is None else (self._target(out, left, right),)
         chain = Chain(self.queue, left, right, *self._product.structure, self._indices, self.indptr, writes=writes)
         data = new_part(chain, "values", self.shape, self.nnz, self._dtype, self._allocator) if out is None else out.data
-        if self._has_columns and self._may_list:
-            self._make_list(chain)
+        if self._has_columns and self._before_list is not None:
+            self._come_to_list(chain)
         try:
             if self._list is None:
                 phase = "values" if self._has_columns else "numeric"
@@ -165,21 +168,24 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         self._steps = enqueued(chain, product._replace(a_data=left, b_data=right), steps, C, phase)
         chain.finish(data) if phase == "values" else chain.finish(self._indices, data)
 
-    def _make_list(self, chain: Chain) -> None:
-        """Make a list of the products if new values take less time by it and memory is there for it; they do without it else."""
+    def _come_to_list(self, chain: Chain) -> None:
+        """Make a list of the products if that pays by now, and memory is there for it."""
         with self._first:
-            if not self._may_list:
+            if self._before_list is None:
                 return
             with counting(self._workspace):
                 # Loaded when it is asked for, as few processes use it.
-                from clsparse_py._spgemm.product_list import is_worth_it, product_list
+                from clsparse_py._spgemm.product_list import product_list, products_before
 
-                if is_worth_it(self._product, self._steps, self.nnz):
+                if self._before_list < 0:
+                    self._before_list = products_before(self._product, self._steps, self.nnz)
+                if self._before_list == 0:
                     try:
                         self._list = product_list(chain, self._product, self.indptr, self._indices)
                     except (BuildError, MemoryError) as error:
                         _log.info("the place of each product is looked for at each call: %s", error)
-            self._may_list = False
+            # None after what was the last one.
+            self._before_list = self._before_list - 1 if self._before_list else None
 
     def _make_anew(self, left: cl_array.Array, right: cl_array.Array, data: cl_array.Array) -> None:
         """Make C by other accumulators, as a kernel of one that was planned is refused, and keep to them. Waits.

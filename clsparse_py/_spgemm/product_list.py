@@ -1,7 +1,7 @@
 """A list of the products of C = A @ B, in the order of C's entries: where the factors of each stand.
 
 A plan keeps one, so that new values take neither search nor sort. Made once, by a sort of all products, it pays where rows are
-made by accumulators that look for the place of each product.
+made by accumulators that look for the place of each product, and after some products.
 """
 
 from __future__ import annotations
@@ -24,12 +24,14 @@ from clsparse_py.primitives.radix_sort import enqueue_sort_by_key
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.records import dataclass
 
-__all__ = ["ListKernel", "ListedProducts", "ProductList", "is_worth_it", "product_list"]
+__all__ = ["ListKernel", "ListedProducts", "ProductList", "product_list", "products_before"]
 
 #: Bytes that a product takes while the list is made, and that it takes of the list, at most.
 _MADE_BYTES, _KEPT_BYTES = 28, 10
 #: The shares of the memory that may be taken for these.
 _MADE_SHARE, _KEPT_SHARE = 2, 8
+#: New values of a plan before a list is made, which takes as long as some of them; where rows are merged it saves less.
+_BEFORE, _BEFORE_MERGED = 4, 24
 #: Work-items of a work-group; products of each, fewer where an entry has less than so many: more tiles are resident then.
 _GROUP, _ITEMS, _FEW_ITEMS, _FEW_PRODUCTS = 128, 8, 4, 2
 
@@ -109,19 +111,23 @@ class ProductList:
         chain.launch(built, self.n_tiles, *self.arrays, a_data, b_data, c_data)
 
 
-def is_worth_it(product: Product, steps: Sequence[Step], nnz: int) -> bool:
-    """Return whether new values take less time by a list, and memory is there for it.
+def products_before(product: Product, steps: Sequence[Step], nnz: int) -> int | None:
+    """Return how many products a plan makes without a list, before it makes one; None if there is not to be any.
 
-    Not if most rows are merged by a work-item each, or have a sum for each column that they span: these read B's rows side by
-    side.
+    There is none if most rows are merged by a work-item each, or have a sum for each column that they span: these read B's rows
+    side by side. Nor if memory is not there for it.
     """
     n = product.n_products
     if not 0 < n <= INT32_MAX or max(nnz, product.a_indices.size, product.b_indices.size) > INT32_MAX:
-        return False
+        return None
     if _MADE_BYTES * n > product.free // _MADE_SHARE or _KEPT_BYTES * n > product.free // _KEPT_SHARE:
-        return False
-    looking = sum(step.rows.n - step.rows.n_empty for step in steps if not _reads_side_by_side(step.bin.accumulator))
-    return 2 * looking > sum(step.rows.n - step.rows.n_empty for step in steps)
+        return None
+    made = [(step.bin.accumulator, step.rows.n - step.rows.n_empty) for step in steps]
+    half = sum(rows for _, rows in made) / 2
+    if sum(rows for accumulator, rows in made if _reads_side_by_side(accumulator)) >= half:
+        return None
+    merged = sum(rows for accumulator, rows in made if isinstance(accumulator, Merge))
+    return _BEFORE_MERGED if merged > half else _BEFORE
 
 
 def _reads_side_by_side(accumulator: Accumulator | None) -> bool:

@@ -27,17 +27,16 @@ SEMIRINGS = {each.name: each for each in (plus_times, min_plus, max_times, or_an
 
 
 @pytest.fixture
-def listing(monkeypatch: pytest.MonkeyPatch) -> Listing:
+def listing() -> Listing:
     """Return a function that plans a product, makes it, and has the plan list its products with the next one."""
 
     def planned(left: csr_array, right: csr_array, **options: Any) -> SpgemmPlan:
         plan = spgemm_plan(left, right, **options)
         plan()
         # A CPU device would do without.
-        plan._may_list = True
+        plan._before_list = 0
         return plan
 
-    monkeypatch.setattr(product_list, "is_worth_it", lambda *_: True)
     return planned
 
 
@@ -128,11 +127,13 @@ def test_memory(monkeypatch: pytest.MonkeyPatch, platform: str) -> None:
     A, B = random_matrix((400, 300), 8, rng), random_matrix((300, 200), 9, rng)
     left, right = device_matrix(queue, A), device_matrix(queue, B)
     monkeypatch.setattr(product_list, "_reads_side_by_side", lambda _: False)
+    monkeypatch.setattr(product_list, "_BEFORE", 1)
+    monkeypatch.setattr(product_list, "_BEFORE_MERGED", 1)
     for limit, is_listed in ((1 << 19, False), (1 << 26, True)):
         plan = spgemm_plan(left, right, memory_limit=limit)
         plan()
-        plan._may_list = True
-        for factor in (2, 3):
+        plan._before_list = -1
+        for factor in (2, 3, 4):
             C = plan(A.data * factor, B.data)
             assert_product(C, sp.csr_array((A.data * factor, A.indices, A.indptr), shape=A.shape), B)
         assert (plan._list is not None) == is_listed
@@ -165,14 +166,33 @@ def test_which_rows_are_worth_it() -> None:
         return [Step(Bin("named", each), Rows(n), None) for each, n in zip(accumulators, (10, 11), strict=False)]
 
     sort, item, team, span = Sort(4, 4, registers=True), Merge(1, 8), Merge(8, 8), DenseSpan(256)
+    soon, late = product_list._BEFORE, product_list._BEFORE_MERGED
     for these, wanted in (
-        ((sort,), True), ((item,), False), ((team,), True), ((span,), False), ((item, sort), True), ((sort, item), False),
-        ((sort, span), False), ((span, team), True),
+        ((sort,), soon), ((item,), None), ((team,), late), ((span,), None), ((item, sort), soon), ((sort, item), None),
+        ((sort, span), None), ((span, team), late), ((team, sort), soon),
     ):  # fmt: skip
-        assert product_list.is_worth_it(product, steps(*these), 900) == wanted
-    assert not product_list.is_worth_it(product._replace(n_products=100_000), steps(sort), 900)
-    assert not product_list.is_worth_it(product._replace(n_products=1 << 31, memory_limit=1 << 50), steps(sort), 900)
-    assert not product_list.is_worth_it(product, steps(sort), 1 << 31)
+        assert product_list.products_before(product, steps(*these), 900) == wanted
+    for other in (product._replace(n_products=100_000), product._replace(n_products=1 << 31, memory_limit=1 << 50)):
+        assert product_list.products_before(other, steps(sort), 900) is None
+    assert product_list.products_before(product, steps(sort), 1 << 31) is None
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_a_list_is_made_after_some_products(monkeypatch: pytest.MonkeyPatch, platform: str) -> None:
+    queue, rng = queue_on(platform), np.random.default_rng(9)
+    A, B = random_matrix((90, 80), 5, rng), random_matrix((80, 70), 6, rng)
+    plan = spgemm_plan(device_matrix(queue, A), device_matrix(queue, B))
+    monkeypatch.setattr(product_list, "_reads_side_by_side", lambda _: False)
+    monkeypatch.setattr(product_list, "_BEFORE", 2)
+    monkeypatch.setattr(product_list, "_BEFORE_MERGED", 2)
+    plan._before_list = -1
+    listed = []
+    for factor in range(1, 6):
+        assert_product(plan(A.data * factor, B.data), sp.csr_array((A.data * factor, A.indices, A.indptr), shape=A.shape), B)
+        listed.append(plan._list is not None)
+    # The first product makes the columns.
+    assert listed == [False, False, False, True, True]
+    assert plan._before_list is None
 
 
 def test_cpu_devices_do_without() -> None:
