@@ -136,6 +136,7 @@ def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -
         "primitives/partition": Partition(min(64, device.max_work_group), index),
         "spmv/chunked": by_name["chunked"],
         "spmv/chunked:sums": replace(Chunked.legal(device, arithmetic, scaled, 1), vectors="none"),
+        "spmv/chunked:narrow": replace(Chunked.legal(device, arithmetic, scaled, 1), narrow=True),
         "spmv/combine": Combine.legal(device, arithmetic, scaled),
         "spmv/combine:few": Combine.legal(device, arithmetic, scaled, lanes=4),
         "spmv/combine:many": Combine.legal(device, arithmetic, scaled, 256, 256),

@@ -87,14 +87,19 @@ class Builder:
         if isinstance(asked, Streamed):
             self._share(self.n_rows, str(choice), self._streamed(asked), why)
             return
+        if isinstance(asked, Chunked):
+            asked = asked.for_rows(of.features.mean, of.features.classes)
         built, record = self._built(asked)
         if isinstance(record, Merge):
             self._balanced(built, record.capacity, 1, 0)
         elif isinstance(record, Chunked):
             weight = of.features.nnz + self.n_rows
-            step = max(1, -(-weight // (self.device.compute_units * choice.items)))
+            step = min(max(1, -(-weight // (self.device.compute_units * choice.items))), record.MAX_STEP)
             # Rows are cut only where their rest is long: each cut row costs a piece of a second launch.
-            self._balanced(built, step, 1, step // 2)
+            parts, partial = self._balanced(built, step, 1, step // 2)
+            large = of.features.nnz * self.arithmetic.result.itemsize >= record.NARROW_FROM
+            if large and not record.is_uneven(of.features.mean, of.features.classes):
+                self._narrow_chunks(record, parts, partial)
         elif isinstance(record, Subvector):
             self._launch(built, self.n_rows * record.lanes, self.index(self.n_rows), *structure)
         self._share(self.n_rows, str(choice), built, why)
@@ -129,11 +134,42 @@ class Builder:
             return self._adaptive(Adaptive.legal(self.device, self.arithmetic, self.scaled, asked.work_group, asked.items))
         n_parts, (rows, entries, _) = of.cut(record.capacity - rest, 0, rest)
         self._launch(built, n_parts * record.work_group, rows, entries, of.indptr, of.indices)
-        self.later = Narrowing(of, replace(narrow, lanes=record.lanes))
+        lanes = record.lanes
+
+        def cut(built: Streamed) -> tuple[int, list[cl_array.Array]] | None:
+            allowed = built.lanes == lanes and 2 * rest < built.capacity  # the driver may allow fewer work-items
+            return of.cut(built.capacity - rest, 0, rest) if allowed else None
+
+        def arguments(
+            parts: tuple[int, list[cl_array.Array]], columns: cl_array.Array, lowest: cl_array.Array
+        ) -> tuple[Any, ...]:
+            _, (rows, entries, _) = parts
+            return tuple(each.base_data for each in (rows, entries, of.indptr, columns, lowest))
+
+        self.later = Narrowing(of, replace(narrow, lanes=lanes), cut, arguments)
         return built
 
-    def _balanced(self, built: programs.Built, step: int, row_weight: int, slack: int) -> None:
-        """Add the launches of a kernel that takes parts of equal weight, a work-group or a work-item to each."""
+    def _narrow_chunks(self, record: Chunked, parts: tuple[int, list[cl_array.Array]], partial: cl_array.Array) -> None:
+        """Have columns in 16 bits made behind some products, for the same chunks: all else of the product is as it is."""
+        of, index = self.of, self.index
+
+        def arguments(
+            parts: tuple[int, list[cl_array.Array]], columns: cl_array.Array, lowest: cl_array.Array
+        ) -> tuple[Any, ...]:
+            n_parts, (rows, entries, _) = parts
+            arrays = (rows, entries, partial, of.indptr, columns, lowest)
+            return (index(n_parts), index(of.features.nnz), *(each.base_data for each in arrays))
+
+        more, keep = self.executable.launches[1:], [partial, *self.executable.keep[2:]]
+        self.later = Narrowing(of, replace(record, narrow=True), lambda _: parts, arguments, more, keep)
+
+    def _balanced(
+        self, built: programs.Built, step: int, row_weight: int, slack: int
+    ) -> tuple[tuple[int, list[cl_array.Array]], cl_array.Array]:
+        """Add the launches of a kernel that takes parts of equal weight, a work-group or a work-item to each.
+
+        Returns the parts, and the sums of those that begin inside a row.
+        """
         of, index, record = self.of, self.index, built.parameters
         n_parts, (rows, entries, cuts) = of.cut(step, row_weight, slack)
         part_row = fetched(rows)
@@ -157,6 +193,7 @@ class Builder:
         cut = np.flatnonzero(fetched(cuts))
         if cut.size:
             self.combine(part_row[cut] - 1, cut, partial)
+        return (n_parts, [rows, entries, cuts]), partial
 
     def _vector_long(self, choice: KernelChoice, indptr: np.ndarray[Any, Any], rows: np.ndarray[Any, Any]) -> programs.Built:
         """Add the launches for rows that several work-groups share."""

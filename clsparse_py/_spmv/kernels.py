@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar, Literal, NamedTuple, TypeVar
 
@@ -368,10 +368,14 @@ class Chunked(ProductKernel):
     Attributes
     ----------
     vectors : str
-        The rows that are summed by vectors: "none", as the values do not allow it; "uneven", short rows of uneven lengths; "all"
-        but the shortest. Others are summed by several sums.
+        The rows that are summed by vectors: "none"; "uneven", short rows of uneven lengths; "all" but the shortest. Others are
+        summed by several sums.
     ahead : int
         How many entries ahead data are asked for; 0 for not at all.
+    empty : bool
+        Whether chunks of mostly empty rows list the others.
+    narrow : bool
+        Whether columns come as 16 bits.
     """
 
     template = "spmv/chunked"
@@ -379,17 +383,29 @@ class Chunked(ProductKernel):
 
     vectors: Literal["none", "uneven", "all"]
     ahead: int
+    empty: bool = True
+    narrow: bool = False
 
-    #: The mean row length of a chunk from which so many entries are taken at a time: by sums, and by vectors.
-    SUMS_FROM: ClassVar[dict[int, float]] = {4: 6.0, 8: 24.0}
+    #: How many entries are taken at a time, and from which mean row length of a chunk on: by sums, and by vectors.
+    SUMS_FROM: ClassVar[dict[int, float]] = {8: 4.0, 1: 1.0}
     VECTORS_FROM: ClassVar[dict[int, float]] = {4: 2.1, 8: 4.0}
     #: The mean row length of a chunk below which "uneven" rows are summed by vectors.
     UNEVEN_TO: ClassVar[int] = 20
     #: Rows at the beginning of a chunk that tell whether lengths are uneven.
     LOOKED_AT: ClassVar[int] = 256
+    #: The share of rows whose lengths are in one class, as features count them, from which on rows are alike.
+    ALIKE: ClassVar[float] = 0.9
+    #: The share of empty rows from which on chunks may be mostly empty.
+    MANY_EMPTY: ClassVar[float] = 0.1
+    #: How many bytes ahead values are asked for, and columns as many entries.
+    AHEAD_BYTES: ClassVar[int] = 1 << 11
     #: How many entries ahead x is asked for, and the bytes of x that a chunk's first entries then have to span.
     X_AHEAD: ClassVar[int] = 256
     FAR_BYTES: ClassVar[int] = 1 << 20
+    #: Rows and entries of a chunk, at most: columns of grids with some millions of points then fit 16 bits.
+    MAX_STEP: ClassVar[int] = 1 << 18
+    #: Bytes of values from which on columns are made narrow, if rows are even: less stays in the cores' own caches.
+    NARROW_FROM: ClassVar[int] = 1 << 22
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int) -> Chunked:
@@ -399,24 +415,37 @@ class Chunked(ProductKernel):
         if arithmetic.vector_operations is None:
             vectors = "none"
         work_group = max(1, min(work_group, device.max_work_group))
-        ahead = 512 if device.is_cpu else 0
+        ahead = cls.AHEAD_BYTES // np.dtype(arithmetic.a).itemsize if device.is_cpu else 0
         return cls(work_group, arithmetic, device.portability.at_most(1), scaled, vectors, ahead)
+
+    @classmethod
+    def is_uneven(cls, mean: float, classes: Sequence[int]) -> bool:
+        """Return whether rows of a mean length, so many in each class of lengths, are short and uneven."""
+        return mean < cls.UNEVEN_TO and max(classes) < cls.ALIKE * sum(classes)
+
+    def for_rows(self, mean: float, classes: Sequence[int]) -> Chunked:
+        """Return the record for rows of a mean length, so many in each class of lengths, of which the first are empty."""
+        # A vector has eight values of four bytes, and long rows fill it.
+        fills = self.vectors == "all" and self.arithmetic.result.itemsize == 4 and mean >= self.UNEVEN_TO
+        vectors = self.vectors if fills or self.is_uneven(mean, classes) else "none"
+        return replace(self, vectors=vectors, empty=classes[0] > self.MANY_EMPTY * sum(classes))
 
     @property
     @override
     def shape_name(self) -> str:
-        return f"{self.vectors}_a{self.ahead}_wg{self.work_group}"
+        marks = "_empty" * self.empty + "_narrow" * self.narrow
+        return f"{self.vectors}_a{self.ahead}_wg{self.work_group}{marks}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
         add, multiply = self.arithmetic.vector_operations or ("", "")
         size = self.arithmetic.result.itemsize
-        sums_from = {} if self.vectors == "all" else self.SUMS_FROM
         vectors_from = {} if self.vectors == "none" else self.VECTORS_FROM
         return {
             **self._common(),
-            "sum_widths": tuple(sums_from),
-            "sums_from": tuple(sums_from.values()),
+            "empty": self.empty,
+            "narrow": self.narrow,
+            "sums_from": () if self.vectors == "all" else tuple(self.SUMS_FROM.items()),
             "vector_widths": tuple(vectors_from),
             "vectors_from": tuple(vectors_from.values()),
             "uneven_to": self.UNEVEN_TO,

@@ -2,25 +2,25 @@
 y[row] = alpha * A[row] @ x + beta * y[row], one work-item to a long chunk of adjacent rows: the kernel for devices whose
 work-items are the iterations of a core's loop. A chunk's sum of a row that an earlier chunk began goes to partial[chunk].
 
-A row is summed several entries at a time, by the chunk's mean length. By sums: as many sums as entries, its end one by one; or
-by vectors with a mask for its end: one block, which a core predicts, as it does not the ends of rows whose lengths change from
-row to row. So vectors are for short rows of uneven lengths or, if the compiler gathers well, for `all`.
+A row is summed several entries at a time, by the chunk's mean length. By four sums: eight entries at a time, its end by the bits
+of what is left; or by vectors with a mask for its end: one block, which a core predicts, as it does not the ends of rows whose
+lengths change from row to row. So vectors are for short rows of uneven lengths, which chunks tell themselves or, if the compiler
+gathers well, the plan: `all`.
 
 Source        own; chunks of equal rows + entries after Merrill and Garland, SC 2016, Section 4 (their CPU kernel)
 Index space   n_parts work-items
 Inputs        part_row, part_entry: n_parts + 1 each, of partition.mako; columns in any order, duplicates allowed; rows may be
-              empty
+              empty; if `narrow`, columns and lowest of narrow.mako take the place of A's
 Local memory  none
 Result        deterministic: a row is summed in the order that the chunks and the row lengths give
 </%doc>
 <%
-    def halves(width):
-        while width > 1:
-            width //= 2
-            yield width
+    # Whether x of later entries is asked for; columns that fit 16 bits are near.
+    ways = (True, False) if ahead and not narrow else (False,)
+    column = "ushort" if narrow else "I"
 
-    # Whether x of later entries is asked for.
-    ways = (True, False) if ahead else (False,)
+    def added(sum, k, asks):
+        return f"{f'ASK_FOR_X({k}) ' if asks else ''}sum_{sum} = ADD(sum_{sum}, TERM({k}));"
 %>\
 #include "spmv.cl"
 #include "prefetch.cl"
@@ -33,7 +33,7 @@ Result        deterministic: a row is summed in the order that the chunks and th
 % else:
     #define PREFETCH(k)
 % endif
-% if ahead:
+% if True in ways:
     // If columns lie far apart, x is asked for, too.
     #define ASK_FOR_X(k) PREFETCH_TO_SECOND(x + indices[(k) + ${x_ahead}])
 % endif
@@ -41,58 +41,64 @@ Result        deterministic: a row is summed in the order that the chunks and th
 <% restrict = "restrict " if all else "" %>\
 #define ENTRIES_PARAMETERS \
     ulong k, const ulong end, \
-    global const I *${restrict}indices, global const A_VALUE *${restrict}data, global const X_VALUE *${restrict}x
+    global const ${column} *${restrict}indices, global const A_VALUE *${restrict}data, global const X_VALUE *${restrict}x
 #define MATRIX indices, data, x
+#define TERM(k) MULTIPLY(from_a(data[k]), LOAD_X(x + indices[k]))
 
 // Functions are inlined by order and AT_MOST stands for min: for some compilers both are calls (quirk 41). One that gathers well
 // makes better loops of functions of their own.
 #define ROW_SUM ${"" if all else "static inline __attribute__((always_inline)) "}T
 #define AT_MOST(a, b) ((a) < (b) ? (a) : (b))
 
-// The sum of the entries from k to end, one by one.
-ROW_SUM row_sum_1(ENTRIES_PARAMETERS)
-{
-    T sum = ZERO;
-    PREFETCH(k)
-    for (; k < end; ++k)
-        sum = ADD(sum, MULTIPLY(from_a(data[k]), LOAD_X(x + indices[k])));
-    return sum;
-}
 % for asks in ways:
 <% way = "_asking" if asks else "" %>\
-% for width in sum_widths:
-
-// The same by ${width} sums${", and x of later entries is asked for" if asks else ""}.
-ROW_SUM row_sum_${width}${way}(ENTRIES_PARAMETERS)
+// The sum of the entries from k to end, one by one${"; x of later entries is asked for" if asks else ""}.
+ROW_SUM row_sum_1${way}(ENTRIES_PARAMETERS)
 {
-    T ${", ".join(f"sum_{i} = ZERO" for i in range(width))};
-    for (; k + ${width} <= end; k += ${width}) {
-        PREFETCH(k)
-% for i in range(width):
-% if asks:
-        ASK_FOR_X(k + ${i})
-% endif
-        sum_${i} = ADD(sum_${i}, MULTIPLY(from_a(data[k + ${i}]), LOAD_X(x + indices[k + ${i}])));
-% endfor
-    }
+    T sum_0 = ZERO;
+    PREFETCH(k)
     for (; k < end; ++k) {
-% if asks:
-        ASK_FOR_X(k)
-% endif
-        sum_0 = ADD(sum_0, MULTIPLY(from_a(data[k]), LOAD_X(x + indices[k])));
+        ${added(0, "k", asks)}
     }
-% for half in halves(width):
-% for i in range(half):
-    sum_${i} = ADD(sum_${i}, sum_${i + half});
-% endfor
-% endfor
     return sum_0;
 }
+% if not all:
+
+// The same by four sums.
+ROW_SUM row_sum_8${way}(ENTRIES_PARAMETERS)
+{
+    T ${", ".join(f"sum_{i} = ZERO" for i in range(4))};
+    for (; k + 8 <= end; k += 8) {
+        PREFETCH(k)
+% for i in range(8):
+        ${added(i % 4, f"k + {i}", asks)}
 % endfor
+    }
+    const ulong left = end - k;
+    if (left & 4) {
+        PREFETCH(k)
+% for i in range(4):
+        ${added(i, f"k + {i}", asks)}
+% endfor
+        k += 4;
+    }
+    if (left & 2) {
+% for i in range(2):
+        ${added(i, f"k + {i}", asks)}
+% endfor
+        k += 2;
+    }
+    if (left & 1) {
+        ${added(2, "k", asks)}
+    }
+    return ADD(ADD(sum_0, sum_2), ADD(sum_1, sum_3));
+}
+% endif
+
 % endfor
 % for n in sorted({min(width, longest) for width in vector_widths}):
 
-% for type in dict.fromkeys((value, index)):
+% for type in dict.fromkeys((value,) if narrow else (value, index)):
 UNALIGNED(${type}, ${n})
 % endfor
 ${value}${n} add_${n}(const ${value}${n} a, const ${value}${n} b) { return ${add}; }
@@ -121,9 +127,14 @@ ROW_SUM row_vectors_${width}${way}(ENTRIES_PARAMETERS)
 % endif
         const ${mask}${n} left = (${mask}${n})AT_MOST(end - k, ${width});
 % for part in parts:
+% if narrow:
+        const ${value}${n} values_${part} = (${value}${n})(
+            ${", ".join(f"x[indices[k + {part + i}]]" for i in range(n))});
+% else:
         const ${index}${n} column_${part} = LOAD_UNALIGNED(${index}, ${n}, indices + k + ${part});
         const ${value}${n} values_${part} = (${value}${n})(
             ${", ".join(f"x[column_{part}.s{i}]" for i in range(n))});
+% endif
         const ${value}${n} products_${part} = multiply_${n}(LOAD_UNALIGNED(${value}, ${n}, data + k + ${part}), values_${part});
         sums_${part} = add_${n}(sums_${part}, numbers + ${part} < left ? products_${part} : (${value}${n})ZERO);
 % endfor
@@ -140,17 +151,25 @@ ROW_SUM row_vectors_${width}${way}(ENTRIES_PARAMETERS)
 % endfor
 % endfor
 
+// The sum of a piece of a long row.
+% if all:
+    #define PIECE_SUM(k, end) \
+        ((end) + ${vector_widths[-1]} <= n_entries ? row_vectors_${vector_widths[-1]}(k, end, MATRIX) : row_sum_1(k, end, MATRIX))
+% else:
+    #define PIECE_SUM(k, end) row_sum_8(k, end, MATRIX)
+% endif
+
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     SPMV_OPERANDS
     const I n_parts, const I n_entries,
     global const I *restrict part_row, global const I *restrict part_entry, global T *restrict partial,
-    global const I *restrict indptr, global const I *restrict indices)
+    global const I *restrict indptr, global const ${column} *restrict indices${", global const I *restrict lowest" if narrow else ""})
 {
     const ulong part = get_global_id(0);
     if (part >= n_parts)
         return;
-    global const X_VALUE *restrict x = x_base + x_offset;
+    global const X_VALUE *restrict x = x_base + x_offset${" + lowest[part]" if narrow else ""};
     global T *restrict y = y_base + y_offset;
     // 64 bits for what counts: conversions in the loops cost more than the width.
     ulong row = part_row[part], k = part_entry[part];
@@ -158,14 +177,12 @@ void ${name}(
 
     if (k < indptr[row]) {
         const ulong next = indptr[row], end = AT_MOST(next, part_end);
-% if all:
-        partial[part] = end + ${vector_widths[-1]} <= n_entries ? row_vectors_${vector_widths[-1]}(k, end, MATRIX) : row_sum_1(k, end, MATRIX);
-% else:
-        partial[part] = row_sum_${sum_widths[-1]}(k, end, MATRIX);
-% endif
+        partial[part] = PIECE_SUM(k, end);
         k = end;
     }
-% if ahead:
+    // The rows that end in this chunk: its last one may not.
+    const ulong whole = row < row_end && indptr[row_end] > part_end ? row_end - 1 : row_end;
+% if True in ways:
     // Of the chunk's first entries, the columns that they span.
     const ulong sampled = AT_MOST(k + ${looked_at}, part_end);
     I lowest = k < part_end ? indices[k] : 0, highest = lowest;
@@ -196,27 +213,28 @@ void ${name}(
 % for width, from_mean in sorted(zip(vector_widths, vectors_from), reverse=True):
     if (by_vectors && mean >= ${from_mean}f${where})
         // The rows at the matrix's end are left to what follows: reading past them would leave the arrays.
-        for (; row < row_end && (ulong)indptr[row + 1] + ${width + room} <= n_entries; ++row) {
-            const ulong next = indptr[row + 1], end = AT_MOST(next, part_end);
+        for (; row < whole && (ulong)indptr[row + 1] + ${width + room} <= n_entries; ++row) {
+            const ulong end = indptr[row + 1];
             update(SCALE_ARGUMENTS y + row, row_vectors_${width}${way}(k, end, MATRIX));
             k = end;
         }
 % endfor
-% for width, from_mean in sorted(zip(sum_widths, sums_from), reverse=True):
+% for width, from_mean in sums_from if asks else sums_from[:1]:
     if (mean >= ${from_mean}f${where})
-        for (; row < row_end${f" && (ulong)indptr[row + 1] + {room} <= n_entries" if asks else ""}; ++row) {
-            const ulong next = indptr[row + 1], end = AT_MOST(next, part_end);
+        for (; row < whole${f" && (ulong)indptr[row + 1] + {room} <= n_entries" if asks else ""}; ++row) {
+            const ulong end = indptr[row + 1];
             update(SCALE_ARGUMENTS y + row, row_sum_${width}${way}(k, end, MATRIX));
             k = end;
         }
 % endfor
 % endfor
-% if not scaled:
+## Not in every kernel, as its array makes the loops above slower with Intel's compiler.
+% if empty and not scaled:
     if (mean < 1) {
         // Mostly empty rows: the others are listed without a branch.
         uchar listed[256];
-        while (row < row_end) {
-            const uint n = AT_MOST(256ul, row_end - row);
+        while (row < whole) {
+            const uint n = AT_MOST(256ul, whole - row);
             uint n_listed = 0;
             for (uint j = 0; j < n; ++j) {
                 y[row + j] = ZERO;
@@ -224,16 +242,19 @@ void ${name}(
                 n_listed += indptr[row + j + 1] > indptr[row + j];
             }
             for (uint j = 0; j < n_listed; ++j) {
-                const ulong r = row + listed[j], next = indptr[r + 1];
-                y[r] = row_sum_1(indptr[r], AT_MOST(next, part_end), MATRIX);
+                const ulong r = row + listed[j];
+                y[r] = row_sum_1(indptr[r], indptr[r + 1], MATRIX);
             }
             row += n;
         }
+        k = row < row_end ? (ulong)indptr[row] : k;
     }
 % endif
-    for (; row < row_end; ++row) {
-        const ulong next = indptr[row + 1], end = AT_MOST(next, part_end);
+    for (; row < whole; ++row) {
+        const ulong end = indptr[row + 1];
         update(SCALE_ARGUMENTS y + row, row_sum_1(k, end, MATRIX));
         k = end;
     }
+    if (row < row_end)
+        update(SCALE_ARGUMENTS y + row, PIECE_SUM(k, part_end));
 }

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 import pytest
-from oracle import random_values
+from oracle import check, expected, host, random_values
 from products import random_csr
 from pyopencl import array as cl_array
 
 from clsparse_py import csr_array, spmv, spmv_plan
 from clsparse_py._spmv.choose import KernelChoice
+from clsparse_py._spmv.kernels import Chunked
 from clsparse_py._spmv.plan import SpmvPlan
 
 pytestmark = pytest.mark.any_platform
@@ -67,3 +68,25 @@ def test_columns_that_do_not_fit_stay_as_they_are(queue: cl.CommandQueue) -> Non
         np.testing.assert_array_equal(first, other)
     out = plan.bind(A, cl_array.to_device(queue, x), cl_array.zeros(queue, 200, np.int32))()
     np.testing.assert_array_equal(out.get(), first)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "int32"])
+@pytest.mark.parametrize("rows", ["short", "of one length", "one very long"])
+def test_chunks_take_them_too(queue: cl.CommandQueue, rows: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few entries are enough here; a long row is cut, so that a second launch follows."""
+    monkeypatch.setattr(Chunked, "NARROW_FROM", 0)
+    rng = np.random.default_rng(8)
+    lengths = {"short": rng.integers(5, 8, 3000), "of one length": np.full(3000, 30), "one very long": np.full(3000, 4)}[rows]
+    if rows == "one very long":
+        lengths[1500] = 50_000
+    matrix = random_csr(lengths, 140_000, 9, dtype)
+    matrix.indices %= 60_000
+    matrix.indices += 70_000
+    A = csr_array((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape, queue=queue)
+    x = random_values(dtype, 140_000, rng)
+    on_device, plan = cl_array.to_device(queue, x), spmv_plan(A, kernel="chunked")
+    first, *others = multiplied(A, on_device, plan)
+    assert "narrow" in plan.explain().shares[0].built
+    check(first, expected(host(matrix), x))
+    for other in (*others, plan.bind(A, on_device, cl_array.zeros(queue, 3000, first.dtype))().get()):
+        np.testing.assert_array_equal(first.view(np.uint8), other.view(np.uint8))
