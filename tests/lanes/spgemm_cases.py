@@ -16,7 +16,7 @@ from values import INDEX_TYPES, numbers, same
 
 import clsparse_py
 from clsparse_py import csr_array, describe
-from clsparse_py._spgemm import METHODS, SpgemmPlan, count, decide, spgemm, spgemm_estimate, spgemm_plan
+from clsparse_py._spgemm import METHODS, SpgemmPlan, decide, spgemm, spgemm_estimate, spgemm_plan
 from clsparse_py._spgemm.arguments import types_of
 from clsparse_py._spgemm.bins import EMPTY, Bin, Bins
 from clsparse_py._spgemm.methods.base import Accumulator
@@ -109,8 +109,8 @@ def by_upper_bound(dtype: np.dtype[Any], index: type[Any]) -> None:
         for last in (EscTeam(512, lanes=8), EscGroup(1024, 64, entries=512))
     ]
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in (("suits_upper_bound", True), ("fits", True), ("speculation_for", None)):
-            patch.setattr(count, name, lambda *_, value=value: value)
+        for name, value in (("refine.suits_upper_bound", True), ("count.fits", True), ("refine.speculation_for", None)):
+            patch.setattr(f"clsparse_py._spgemm.{name}", lambda *_, value=value: value)
         for of, making in (*(("gpu", each) for each in of_gpus), ("cpu", (Bin("given", DenseChunked()),))):
             patch.setattr("clsparse_py.launch.describe", lambda device, of=of: replace(describe(device), type=of))
             bins = Bins((EMPTY, *making))
