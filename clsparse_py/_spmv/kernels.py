@@ -391,6 +391,8 @@ class Chunked(ProductKernel):
     VECTORS_FROM: ClassVar[dict[int, float]] = {4: 2.1, 8: 4.0}
     #: The mean row length of a chunk below which "uneven" rows are summed by vectors.
     UNEVEN_TO: ClassVar[int] = 20
+    #: The mean row length from which on "all" rows are summed by vectors, as these are mostly full, even if they are alike.
+    LONG_FROM: ClassVar[int] = 24
     #: Rows at the beginning of a chunk that tell whether lengths are uneven.
     LOOKED_AT: ClassVar[int] = 256
     #: The share of rows whose lengths are in one class, as features count them, from which on rows are alike.
@@ -425,9 +427,8 @@ class Chunked(ProductKernel):
 
     def for_rows(self, mean: float, classes: Sequence[int]) -> Chunked:
         """Return the record for rows of a mean length, so many in each class of lengths, of which the first are empty."""
-        # A vector has eight values of four bytes, and long rows fill it.
-        fills = self.vectors == "all" and self.arithmetic.result.itemsize == 4 and mean >= self.UNEVEN_TO
-        vectors = self.vectors if fills or self.is_uneven(mean, classes) else "none"
+        long = self.vectors == "all" and mean >= self.LONG_FROM
+        vectors = self.vectors if long or self.is_uneven(mean, classes) else "none"
         return replace(self, vectors=vectors, empty=classes[0] > self.MANY_EMPTY * sum(classes))
 
     @property
