@@ -135,10 +135,14 @@ def ours(queue: cl.CommandQueue, host: scipy.sparse.csr_array) -> dict[str, Call
     x = cla.to_device(queue, np.arange(host.shape[1], dtype=np.float64))
     y = cla.empty_like(x)
     rows, plan = _rows(host.shape[0]), sp.spmv_plan(A)
-    kernels = [(built.typed(arguments), built.sizes(groups)) for built, groups, arguments in plan.launches(A, x, y, None, None)]
+    # With the arguments: a kernel object does not keep their memory, and the plan is gone by the time of the calls.
+    kernels = [
+        (built.typed(arguments), built.sizes(groups), arguments)
+        for built, groups, arguments in plan.launches(A, x, y, None, None)
+    ]
 
     def launches() -> None:
-        for kernel, sizes in kernels:
+        for kernel, sizes, _ in kernels:
             cl.enqueue_nd_range_kernel(queue, kernel, *sizes)
 
     return {
