@@ -132,6 +132,7 @@ def test_what_is_mapped_to_the_host_stays(own: cl.CommandQueue) -> None:
 
 
 def test_memory_may_be_released_by_hand(own: cl.CommandQueue) -> None:
+    gc.collect()  # what tests before left in cycles
     array = filled(own, 3)
     own.finish()
     used = memory_info(own).blocks

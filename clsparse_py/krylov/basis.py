@@ -165,6 +165,8 @@ class Basis:
     def replace(self, number: int, values: np.ndarray[Any, Any]) -> None:
         """Make a vector of the basis from other values: what of them is orthogonal to the vectors before."""
         submit("a vector", cl.enqueue_copy, self.sweeps.chain.queue, self.w.base_data, values, is_blocking=True)
+        # What rounding left for it is no vector of the basis: it may be the only direction that is free.
+        self.sweeps.fill(self.vectors[number])
         for _ in (0, 1):
             for block in range(-(-number // _AT_ONCE)):
                 self.pass_over(_PRODUCTS, 0, w=self.w, **self.block(block))
