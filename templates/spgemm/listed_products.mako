@@ -1,13 +1,14 @@
 <%doc>
-Values of C from a list of its products in the order of C's entries, of product_list.mako: a work-group multiplies the factors of a
-tile's products, and a work-item adds up those of an entry.
+Values of C from a list of its products in the order of C's entries, of product_list.mako: a work-group multiplies the factors of
+a tile's products, and a work-item adds up those of an entry.
 
 Only the last entry of a tile may have more products than local memory holds: all work-items add up neighbouring parts of it.
 
 Source        own; as CSR-stream does SpMV (Greathouse and Daga, 2014)
 Index space   a work-group to a tile
-Inputs        tile_entries, tile_products: which entry and which product each tile begins with, one more than tiles; where the
-              factors stand: a_places, from tile_bases[tile] on, and b_places; begins: the first product of an entry within its tile
+Inputs        tile_entries, tile_products: which entry and which product each tile begins with, one more than tiles; where
+              the factors stand: a_places, from tile_bases[tile] on, and b_places; begins: the first product of an entry
+              within its tile
 Local memory  `work_group * (items + 1)` values
 Result        deterministic: the products of an entry are added in the order of A's row, those of a long one in parts
 </%doc>

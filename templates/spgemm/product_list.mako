@@ -1,10 +1,10 @@
 <%doc>
-A list of the products of C = A @ B in the order of C's entries, those of an entry in the order of A's row: where the factors of each
-stand. Phases: "lengths": how many products each entry of A has. "places": the entry of C that each product is of. Between these two
-and the next ones stand a scan and a stable sort. "tiles": tiles of entries of C. "factors": the list, tile by tile.
+A list of the products of C = A @ B in the order of C's entries, those of an entry in the order of A's row: where the factors of
+each stand. Phases: "lengths": how many products each entry of A has. "places": the entry of C that each product is of. Between
+these two and the next ones stand a scan and a stable sort. "tiles": tiles of entries of C. "factors": the list, tile by tile.
 
-A tile has the entries whose first products lie in a window of `window` products. Its places in A are told from the beginning of its
-first row on.
+A tile has the entries whose first products lie in a window of `window` products. Its places in A are told from the beginning of
+its first row on.
 
 Source        own; the segments of a merge path SpMV over products
 Index space   a work-item to an entry of A; a work-group to `work_group * items` products; a work-item to a tile; a work-group to

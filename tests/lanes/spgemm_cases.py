@@ -16,7 +16,7 @@ from values import INDEX_TYPES, numbers, same
 
 import clsparse_py
 from clsparse_py import csr_array, describe
-from clsparse_py._spgemm import METHODS, SpgemmPlan, decide, spgemm, spgemm_estimate, spgemm_plan
+from clsparse_py._spgemm import METHODS, SpgemmPlan, decide, product_list, spgemm, spgemm_estimate, spgemm_plan
 from clsparse_py._spgemm.arguments import types_of
 from clsparse_py._spgemm.bins import EMPTY, Bin, Bins
 from clsparse_py._spgemm.methods.base import Accumulator
@@ -52,6 +52,9 @@ RIGHT = random_rows(tuple(range(10)) * 4, 60)
 #: The same with more columns, for methods that sort by row and column in global memory: two passes of few bits in place of one of
 #: many, which takes a simulator longest.
 WIDE = scipy.sparse.csr_array((RIGHT.data, RIGHT.indices, RIGHT.indptr), shape=(40, 200))
+#: Entries of the product with more products than a small tile has room for, and with few.
+LONG = random_rows((150, 3, 0, 130, 40, 1, 150), 150)
+NARROW = random_rows((3,) * 150, 3)
 
 
 def operand(pattern: scipy.sparse.csr_array, values: np.ndarray[Any, Any], index: type[Any]) -> csr_array:
@@ -121,6 +124,23 @@ def by_upper_bound(dtype: np.dtype[Any], index: type[Any]) -> None:
                 same(spgemm(A, B).toarray(), (A.get() @ B.get()).toarray())
 
 
+def by_list(dtype: np.dtype[Any], index: type[Any], rows_of_a: scipy.sparse.csr_array, rows_of_b: scipy.sparse.csr_array) -> None:
+    """Make new values of a plan by a list of its products, as GPUs do after some of them, in tiles small enough to be several."""
+    A, B = (operand(each, numbers(each.nnz, dtype), index) for each in (rows_of_a, rows_of_b))
+    plan = spgemm_plan(A, B)
+    plan()
+    plan._before_list = 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(product_list, "_GROUP", 16)
+        for step in (-1, 1):
+            left, right = A.get(), B.get()
+            left.data, right.data = left.data[::step].copy(), right.data[::step].copy()
+            C = plan(left.data, right.data)
+            assert plan._list is not None
+            assert plan._list.n_tiles > 1
+            same(C.toarray(), (left @ right).toarray())
+
+
 def functions() -> None:
     """Call the public functions, which give a plan its bins."""
     A, B = (on_device(each, numbers(each.nnz, np.dtype(np.float32)), np.int32) for each in (LEFT, RIGHT))
@@ -165,4 +185,6 @@ def spgemm_cases(dtypes: tuple[np.dtype[Any], ...]) -> list[Case]:
     gpus = [partial(as_on_gpus, method, next(dtype), next(index)) for method in ("auto", "reg-sort") if cpu]
     gpus.append(partial(by_upper_bound, next(dtype), next(index)))
     small = [partial(in_one_launch, next(dtype), next(index)) for _ in INDEX_TYPES]
-    return [partial(functions), *small, *estimates, *products, *loose, *even, *given, *gpus]
+    of_lists = ((LEFT, RIGHT), (LONG, NARROW), (LONG, NARROW))
+    listed = [partial(by_list, next(dtype), next(index), *each) for each in of_lists]
+    return [partial(functions), *small, *estimates, *products, *loose, *even, *given, *gpus, *listed]
