@@ -38,6 +38,8 @@ __all__ = ["warmup"]
 
 # Longer than what any kernel takes in one part, so that the launch that adds the parts of a row is built too.
 _LONG_ROW = 1 << 16
+# Lengths of rows: uneven ones, with empty rows and without, and mostly empty ones. Kernels of chunks differ by them.
+_LENGTHS = ([0, 1], [1, 3], [0] * 10 + [1])
 # Numbers of columns of a dense matrix, each of which may have kernels of its own.
 _COLUMNS = (1, 2, 4, 32)
 # Numbers of tiles for which the union of two matrices takes scans of their own.
@@ -122,8 +124,10 @@ def warmup(
 def _steps(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any]) -> Iterator[Callable[[], object]]:
     """Yield the calls to run for a dtype."""
     matrices = _matrices(queue, dtype)
+    of_lengths = [_with_lengths(queue, dtype, lengths) for lengths in _LENGTHS]
     for scheme, kernel in _choices(device, dtype.name):
-        yield partial(_multiply_vector, matrices, scheme, kernel)
+        more = of_lengths if kernel is not None and kernel.name == "chunked" else []
+        yield partial(_multiply_vector, [*matrices, *more], scheme, kernel)
     for columns in _COLUMNS:
         yield partial(_multiply_columns, matrices, columns)
     # All at once, and step by step, as rows of the second matrix may be long.
@@ -149,12 +153,14 @@ def _steps(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any]) -> Iter
 
 def _matrices(queue: cl.CommandQueue, dtype: np.dtype[Any]) -> list[csr_array]:
     """Return a matrix of short rows, and one with an empty row, a short one, and one that every kernel cuts."""
-    made = []
-    for lengths in ([1, 1], [0, 1, _LONG_ROW]):
-        indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
-        parts = (np.zeros(indptr[-1], dtype), np.zeros(indptr[-1], np.int32), indptr)
-        made.append(csr_array(scipy.sparse.csr_array(parts, shape=(len(lengths), 1)), queue=queue))
-    return made
+    return [_with_lengths(queue, dtype, lengths) for lengths in ([1, 1], [0, 1, _LONG_ROW])]
+
+
+def _with_lengths(queue: cl.CommandQueue, dtype: np.dtype[Any], lengths: list[int]) -> csr_array:
+    """Return a matrix of one column whose rows have so many entries."""
+    indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+    parts = (np.zeros(indptr[-1], dtype), np.zeros(indptr[-1], np.int32), indptr)
+    return csr_array(scipy.sparse.csr_array(parts, shape=(len(lengths), 1)), queue=queue)
 
 
 def _multiply_vector(matrices: list[csr_array], scheme: Scheme, kernel: KernelChoice | None) -> None:

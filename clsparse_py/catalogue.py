@@ -135,8 +135,7 @@ def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -
         **{f"spmv/binning:{step}": Binning(group, index, step) for step in ("histogram", "count", "place")},
         "primitives/partition": Partition(min(64, device.max_work_group), index),
         "spmv/chunked": by_name["chunked"],
-        "spmv/chunked:sums": replace(Chunked.legal(device, arithmetic, scaled, 1), vectors="none"),
-        "spmv/chunked:narrow": replace(Chunked.legal(device, arithmetic, scaled, 1), narrow=True),
+        **_of_chunks(Chunked.legal(device, arithmetic, scaled, 1)),
         "spmv/combine": Combine.legal(device, arithmetic, scaled),
         "spmv/combine:few": Combine.legal(device, arithmetic, scaled, lanes=4),
         "spmv/combine:many": Combine.legal(device, arithmetic, scaled, 256, 256),
@@ -169,6 +168,17 @@ def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -
         **of_spgemm(device, arithmetic),
         **by_name,
     }
+    return found
+
+
+def _of_chunks(legal: Chunked) -> dict[str, programs.Parameters]:
+    """Return the records of long chunks of rows, as plans take them by the lengths of rows."""
+    found: dict[str, programs.Parameters] = {}
+    for by, record in (("", legal), ("_sums", replace(legal, vectors="none"))):
+        for which, each in (("_empty", record), ("_full", replace(record, empty=False))):
+            found[f"spmv/chunked:{(by + which)[1:]}"] = each
+            if record.vectors != "uneven":  # such rows keep their columns as they are
+                found[f"spmv/chunked:{(by + which)[1:]}_narrow"] = replace(each, narrow=True)
     return found
 
 

@@ -228,7 +228,7 @@ void ${name}(
         }
 % endfor
 % endfor
-## Not in every kernel, as its array makes the loops above slower with Intel's compiler.
+## Not in every kernel, as its array makes the loops above slower with some compilers.
 % if empty and not scaled:
     if (mean < 1) {
         // Mostly empty rows: the others are listed without a branch.
