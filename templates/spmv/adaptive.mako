@@ -28,8 +28,9 @@ Result        deterministic: a row is summed in the order that the parts give
 #include "lanes_t.cl"
 #include "spmv.cl"
 
-// Where the staged values of a row, whose entries are those from k and up to k, begin and end.
-#define STAGED_FROM(k) ((uint)(max(k, begin) - ${base}))
+// Where the staged values of a row, whose entries are those from k and up to k, begin and end. Behind all that is staged there
+// are empty rows alone.
+#define STAGED_FROM(k) ((uint)min(max(k, begin) - ${base}, (I)count))
 #define STAGED_TO(k) ((uint)min((k) - ${base}, (I)count))
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))

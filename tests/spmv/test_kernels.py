@@ -225,6 +225,24 @@ MADE_UP = Device(
 DOUBLE = Arithmetic("float64", "float64")
 
 
+def test_empty_rows_behind_a_long_one(queue: cl.CommandQueue) -> None:
+    # The last part begins inside a long row, which an earlier part takes to its end: it has nothing but empty rows.
+    rng = np.random.default_rng(11)
+    x = random_values("float32", N_COLS, rng)
+    built = []
+    for lead, long in ((0, 700), (10, 600), (900, 1500), (2040, 2500), (319, 321), (319, 322)):
+        lengths = np.array([1] * lead + [long] + [0] * 3000)
+        indices, indptr = random_structure(lengths, N_COLS, rng, "int32")
+        parts = random_values("float32", indices.size, rng), indices, indptr
+        A = csr_array(tuple(cl_array.to_device(queue, part) for part in parts), shape=(lengths.size, N_COLS), check=False)
+        for choice in (KernelChoice("adaptive", 64, items=5), KernelChoice("adaptive", 256, items=4)):
+            with programs.recording() as record:
+                found = spmv(A, x, plan=spmv_plan(A, kernel=choice))
+            check(found, expected(parts, x, plus_times))
+            built += [each.parameters.name for each in record]
+    assert any(name.startswith(BUILT_AS["adaptive"]) for name in built)
+
+
 @pytest.mark.parametrize(
     ("asked", "multiple", "most", "nearest"),
     [(1, 1, 256, 1), (7, 1, 256, 7), (48, 32, 256, 64), (47, 32, 256, 32), (7, 8, 256, 8), (1, 128, 256, 128),
