@@ -10,8 +10,6 @@ except ModuleNotFoundError as error:
 from scipy.sparse import (
     SparseEfficiencyWarning,
     SparseWarning,
-    dia_array,
-    dok_array,
     isspmatrix,
     isspmatrix_bsr,
     isspmatrix_coo,
@@ -20,7 +18,6 @@ from scipy.sparse import (
     isspmatrix_dia,
     isspmatrix_dok,
     isspmatrix_lil,
-    lil_array,
 )
 
 from clsparse_py._spgemm import spgemm, spgemm_estimate, spgemm_plan
@@ -35,12 +32,15 @@ from clsparse_py.errors import BuildError, HostFallbackWarning, NoDeviceError
 from clsparse_py.functions import (
     block_array,
     block_diag,
+    dia_array,
     diags_array,
+    dok_array,
     eye_array,
     find,
     get_index_dtype,
     hstack,
     issparse,
+    lil_array,
     safely_cast_index_arrays,
     sparray,
     tril,
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from clsparse_py._sddmm import sddmm
     from clsparse_py._warmup import warmup
     from clsparse_py.bsr import bsr_array
-    from clsparse_py.functions.axes import expand_dims, permute_dims, swapaxes
+    from clsparse_py.functions.axes import expand_dims, matrix_transpose, permute_dims, swapaxes
     from clsparse_py.functions.kronecker import kron, kronsum
     from clsparse_py.functions.npz import load_npz, save_npz
     from clsparse_py.functions.sampling import random_array
@@ -114,6 +114,7 @@ __all__ = [
     "lil_array",
     "linalg",
     "load_npz",
+    "matrix_transpose",
     "max_times",
     "memory_info",
     "min_plus",

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import abc
-import functools
 import importlib
 import math
 import operator
 import sys
 import types
-import warnings
 from collections.abc import Callable, Mapping
 from numbers import Number
 from typing import TYPE_CHECKING, Any, ClassVar, overload
@@ -23,7 +21,7 @@ from typing_extensions import Self
 from clsparse_py.elementwise.dense import dense_of
 from clsparse_py.elementwise.in_place import InPlace
 from clsparse_py.elementwise.operators import UFUNCS
-from clsparse_py.errors import HostFallbackWarning
+from clsparse_py.errors import runs_on_host
 from clsparse_py.matrix import Matrix, Sparse
 from clsparse_py.overlap import require_inside
 from clsparse_py.placement import value_dtype
@@ -47,7 +45,6 @@ __all__ = [
     "dense_operand_of",
     "on_device",
     "require_reversed",
-    "warn_of_fallback",
     "with_scipys",
 ]
 
@@ -153,13 +150,6 @@ def _new_shape(lengths: tuple[Any, ...], of: tuple[int, ...]) -> tuple[int, ...]
     return tuple(shape)
 
 
-@functools.cache
-def warn_of_fallback(name: str) -> None:
-    """Say once a process that a method is the host's."""
-    text = f"{name} is made on the host, by SciPy: its result is not on the device"
-    warnings.warn(text, HostFallbackWarning, stacklevel=4)
-
-
 class SparseArray(InPlace, Sparse):
     """Base of `csr_array`, `csc_array`, `coo_array` and `bsr_array`."""
 
@@ -254,6 +244,14 @@ class SparseArray(InPlace, Sparse):
         shown = " x ".join(map(str, self.shape))
         raise ValueError(f"truth value: ambiguous, as A is {shown}; ask for A.nnz, or use A.get()")
 
+    @property
+    def mT(self) -> Any:  # noqa: N802 - SciPy's name for it
+        """The transposed matrix, as ``A.T``; an array of one dimension has none."""
+        if self.ndim < 2:
+            raise ValueError(f"A: must have two dimensions, has {self.ndim}")
+        of_any: Any = self  # of each format
+        return of_any.T
+
     # ---- conversions
 
     @abc.abstractmethod
@@ -312,13 +310,10 @@ class SparseArray(InPlace, Sparse):
             raise ValueError(f"order: must be C or F, is {order!r}")
         return self.tocoo(copy=copy)._reshaped(wanted, order)
 
-    def _on_host(self, name: str) -> Any:
-        warn_of_fallback(name)
-        return getattr(self.get(), name)
-
+    @runs_on_host("A.todia")
     def todia(self, copy: bool = False) -> Any:  # noqa: ARG002 - always its own
         """Return a `scipy.sparse.dia_array`, made on the host."""
-        return self._on_host("todia")()
+        return self.get().todia()
 
     def tobsr(self, blocksize: tuple[int, int] | None = None, copy: bool = False) -> bsr_array:  # noqa: ARG002 - always its own
         """Return the array as a `bsr_array` on the device: the blocks in which it has entries, sorted, duplicates summed.
@@ -340,13 +335,15 @@ class SparseArray(InPlace, Sparse):
         found: bsr_array = class_of_format("bsr").of_rows(self._as_csr(), blocksize)
         return found
 
+    @runs_on_host("A.tolil")
     def tolil(self, copy: bool = False) -> Any:  # noqa: ARG002 - always its own
         """Return a `scipy.sparse.lil_array`, made on the host."""
-        return self._on_host("tolil")()
+        return self.get().tolil()
 
+    @runs_on_host("A.todok")
     def todok(self, copy: bool = False) -> Any:  # noqa: ARG002 - always its own
         """Return a `scipy.sparse.dok_array`, made on the host."""
-        return self._on_host("todok")()
+        return self.get().todok()
 
     @overload
     def toarray(self, order: Any = None, out: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]: ...
@@ -495,17 +492,38 @@ class SparseArray(InPlace, Sparse):
         target[...] = found
         return target
 
-    @property
-    def __array_interface__(self) -> Any:
-        """Raise an AttributeError: NumPy makes an array of one object then, and operators of SciPy give ours their turn.
+    if not TYPE_CHECKING:  # by NumPy's types, ``x @ A`` would be an operator of NumPy's
 
-        A constructor of another class has no use for that array: it gets a TypeError that says what to call.
-        """
-        if sys._getframe(1).f_code.co_name == "__init__":
-            raise TypeError(
-                f"A: is a {self.format}_array on a device, where NumPy does not compute; A.get() returns it as SciPy's"
-            )
-        raise AttributeError("__array_interface__")
+        def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+            """Return a NumPy array of one object, the array itself, as of SciPy's: their operators give ours a turn then.
+
+            Raises
+            ------
+            TypeError
+                Numbers are asked for.
+            """
+            if dtype is not None and np.dtype(dtype) != object:
+                raise self._no_number()
+            one = np.empty((), object)
+            one[()] = self
+            return one
+
+    def _no_number(self) -> TypeError:
+        what = f"A: is a {self.format}_array on a device, where NumPy does not compute"
+        return TypeError(f"{what}: A.get() returns it as SciPy's, A.toarray() as NumPy's")
+
+    def __index__(self) -> int:
+        """Raise a TypeError that says what to call, as for the other kinds of numbers."""
+        raise self._no_number()
+
+    def __int__(self) -> int:
+        raise self._no_number()
+
+    def __float__(self) -> float:
+        raise self._no_number()
+
+    def __complex__(self) -> complex:
+        raise self._no_number()
 
     # ---- copies
 

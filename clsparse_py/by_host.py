@@ -53,7 +53,7 @@ def or_by_host(
                     return run(queue, *arguments, **named)
                 except BuildError as error:
                     refusals.avoid(device, _ABOUT, _key(run.__name__, arguments), error)
-                    _log.warning("the host does what %s is for, with copies to and from %s", error.kernel, device.name)
+                    _log.info("the host does what %s is for, with copies to and from %s", error.kernel, device.name)
             return host(queue, *arguments, **named)
 
         return either

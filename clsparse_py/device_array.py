@@ -52,6 +52,32 @@ class DeviceArray(cl_array.Array):
             return function.__wrapped__(*arguments, **options)  # type: ignore[attr-defined] # NumPy's own, of Python
         raise _refusal(function.__name__)
 
+    def __array__(self, *arguments: Any, **options: Any) -> NoReturn:
+        """Refuse to become NumPy's: `numpy.asarray` would read values one by one."""
+        raise _refusal("asarray")
+
+    def _number(self) -> Any:
+        """Return the value of an array without dimensions, which the host reads."""
+        if self.ndim:
+            raise TypeError(f"an array of shape {self.shape} is no number: {_REASON}")
+        return self.get()[()]
+
+    def __index__(self) -> int:
+        """Return the value of an array of integers without dimensions."""
+        return operator.index(self._number())
+
+    def __int__(self) -> int:
+        """Return the value of an array without dimensions, as an integer."""
+        return int(self._number())
+
+    def __float__(self) -> float:
+        """Return the value of an array without dimensions, as a float."""
+        return float(self._number())
+
+    def __complex__(self) -> complex:
+        """Return the value of an array without dimensions, as a complex number."""
+        return complex(self._number())
+
     def __dir__(self) -> list[str]:
         """Return the names of what is there."""
         return [name for name in super().__dir__() if name not in _REFUSED]

@@ -2,10 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
-__all__ = ["BuildError", "DtypeError", "HostFallbackWarning", "NoDeviceError", "ProfileError", "class_of", "require_name"]
+__all__ = [
+    "ON_HOST",
+    "BuildError",
+    "DtypeError",
+    "HostFallbackWarning",
+    "NoDeviceError",
+    "ProfileError",
+    "class_of",
+    "require_name",
+    "runs_on_host",
+    "warn_of_fallback",
+]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+#: The names that always run on the host, of the modules that are loaded.
+ON_HOST: set[str] = set()
 
 
 def class_of(value: object) -> str:
@@ -38,7 +58,7 @@ class DtypeError(TypeError, ValueError):
 
 
 class HostFallbackWarning(UserWarning):
-    """A method computes on the host, and its result is there. It is said once a process for each method.
+    """A name always runs on the host, with copies from the device and to it. It is said once a process for each name.
 
     Examples
     --------
@@ -50,6 +70,27 @@ class HostFallbackWarning(UserWarning):
     ...     A.todia().format
     'dia'
     """
+
+
+@functools.cache
+def warn_of_fallback(name: str) -> None:
+    """Say once a process that a name runs on the host."""
+    warnings.warn(f"{name} runs on the host, with copies from the device and to it", HostFallbackWarning, stacklevel=3)
+
+
+def runs_on_host(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Decorate a function that always runs on the host: its first call warns."""
+    ON_HOST.add(name)
+
+    def decorate(function: Callable[P, T]) -> Callable[P, T]:
+        @functools.wraps(function)
+        def call(*arguments: P.args, **named: P.kwargs) -> T:
+            warn_of_fallback(name)
+            return function(*arguments, **named)
+
+        return call
+
+    return decorate
 
 
 class ProfileError(ValueError):

@@ -12,9 +12,11 @@ import scipy.sparse
 from pyopencl import array as cl_array
 
 from clsparse_py.base import SparseArray, on_device
+from clsparse_py.device import default_queue
+from clsparse_py.errors import runs_on_host
 from clsparse_py.transfer import from_host
 
-__all__ = ["array_on", "hosted", "on_host", "queue_in"]
+__all__ = ["array_on", "as_given", "by_scipy", "hosted", "on_host", "queue_in"]
 
 
 def on_host(given: Any) -> Any:
@@ -33,7 +35,43 @@ def array_on(queue: cl.CommandQueue, values: Any) -> cl_array.Array:
     return from_host(queue, np.ascontiguousarray(values), copy=True)
 
 
-def hosted(function: Callable[..., Any], does: str) -> Callable[..., Any]:
+def as_given(b: Any, found: Any) -> Any:
+    """Return a dense result where the right-hand side lives."""
+    is_dense = type(found) is np.ndarray and isinstance(b, cl_array.Array)
+    return array_on(b.queue or default_queue(), found) if is_dense else found
+
+
+def by_scipy(function: Callable[..., Any], *arguments: Any, multiplies: bool = False, **named: Any) -> Any:
+    """Return what a function of SciPy does with copies on the host: on the device if sparse, or if a dense operand is there.
+
+    Parameters
+    ----------
+    function : callable
+        Of SciPy.
+    *arguments, **named
+        Its arguments.
+    multiplies : bool
+        Sparse arrays stay on the device: the function asks them for products alone.
+    """
+    operands = *arguments, *named.values()
+    queue, dense = queue_in(operands), next((each for each in operands if isinstance(each, cl_array.Array)), None)
+
+    def moved(each: Any) -> Any:
+        return each if multiplies and isinstance(each, SparseArray) else on_host(each)
+
+    def back(found: Any) -> Any:
+        if isinstance(found, tuple):
+            return tuple(map(back, found))
+        if queue is None or not scipy.sparse.issparse(found):
+            return as_given(dense, found)
+        if isinstance(found, scipy.sparse.spmatrix):
+            found = getattr(scipy.sparse, f"{found.format}_array")(found)
+        return on_device(queue, found)
+
+    return back(function(*map(moved, arguments), **{name: moved(each) for name, each in named.items()}))
+
+
+def hosted(function: Callable[..., Any], does: str, *, multiplies: bool = False) -> Callable[..., Any]:
     """Return a function of SciPy that takes arrays of the device.
 
     Parameters
@@ -42,29 +80,19 @@ def hosted(function: Callable[..., Any], does: str) -> Callable[..., Any]:
         Of SciPy.
     does : str
         What it returns, for the docstring.
+    multiplies : bool
+        As of `by_scipy`.
     """
-    name = function.__name__
+    name, module = function.__name__, function.__module__.partition("._")[0]
 
+    @runs_on_host(f"{module.rpartition('.')[2]}.{name}")
     @functools.wraps(function, assigned=("__name__", "__qualname__"))
     def call(*arguments: Any, **named: Any) -> Any:
-        queue = queue_in((*arguments, *named.values()))
-        found = function(*map(on_host, arguments), **{key: on_host(each) for key, each in named.items()})
-        return found if queue is None else _back(queue, found)
+        return by_scipy(function, *arguments, multiplies=multiplies, **named)
 
-    module = function.__module__.partition("._")[0]
+    does_what = "Products with sparse arrays of the device run there" if multiplies else "Arrays of the device are copied to it"
     call.__doc__ = (
-        f"Return {does}.\n\nRuns on the host: `{module}.{name}` has the parameters. Sparse arrays of the device are copied to\n"
-        "the host, and sparse results back; dense results are NumPy arrays.\n"
+        f"Return {does}.\n\nRuns on the host: `{module}.{name}` has the parameters. {does_what}.\n"
+        "Sparse results are on the device; dense ones are NumPy arrays or, if an operand is a dense array of the device, there.\n"
     )
     return call
-
-
-def _back(queue: cl.CommandQueue, found: Any) -> Any:
-    """Return a result with its sparse arrays on the device."""
-    if isinstance(found, tuple):
-        return tuple(_back(queue, each) for each in found)
-    if not scipy.sparse.issparse(found):
-        return found
-    if isinstance(found, scipy.sparse.spmatrix):
-        found = getattr(scipy.sparse, f"{found.format}_array")(found)
-    return on_device(queue, found)

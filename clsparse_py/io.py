@@ -21,6 +21,7 @@ import scipy.io
 import scipy.sparse
 
 from clsparse_py.coo import coo_array
+from clsparse_py.errors import runs_on_host
 from clsparse_py.hosted import on_host
 
 __all__ = ["mminfo", "mmread", "mmwrite"]
@@ -50,6 +51,7 @@ def mminfo(source: Any) -> tuple[int, int, int, str, str, str]:
     return rows, columns, entries, form, field, symmetry
 
 
+@runs_on_host("io.mmread")
 def mmread(source: Any, *, spmatrix: bool = False, queue: cl.CommandQueue | None = None) -> Any:
     r"""Read a Matrix Market file. Runs on the host, by `scipy.io.mmread`.
 
@@ -87,6 +89,7 @@ def mmread(source: Any, *, spmatrix: bool = False, queue: cl.CommandQueue | None
     return coo_array(found, queue=queue) if scipy.sparse.issparse(found) else found
 
 
+@runs_on_host("io.mmwrite")
 def mmwrite(
     target: Any,
     a: Any,

@@ -17,6 +17,7 @@ _FUNCTIONS = {
     "kron": "clsparse_py.functions.kronecker",
     "kronsum": "clsparse_py.functions.kronecker",
     "load_npz": "clsparse_py.functions.npz",
+    "matrix_transpose": "clsparse_py.functions.axes",
     "permute_dims": "clsparse_py.functions.axes",
     "random_array": "clsparse_py.functions.sampling",
     "save_npz": "clsparse_py.functions.npz",

@@ -82,7 +82,7 @@ def coordinates_of(arg1: tuple[Any, ...]) -> tuple[Any, ...] | None:
     """Return the coordinates of a first argument ``(data, coordinates)``, an array for each axis; None if it is none such."""
     if len(arg1) != 2:
         return None
-    is_table = isinstance(arg1[1], np.ndarray) and arg1[1].ndim == 2
+    is_table = isinstance(arg1[1], np.ndarray | cl_array.Array) and arg1[1].ndim == 2
     return tuple(arg1[1]) if is_table or isinstance(arg1[1], (tuple, list)) else None
 
 

@@ -397,10 +397,11 @@ def build(context: cl.Context, device: cl.Device, parameters: Parameters) -> Bui
 
 
 def _note_refused(key: tuple[int, int, Parameters], device: cl.Device, error: BuildError) -> None:
+    is_new = not any(key[1] == of and key[2].name == record.name for _, of, record in _refused) and not error.remembered
     # A copy: an error that was raised holds what its callers had in hands.
     _refused[key] = error.again()
     _log.log(
-        logging.INFO if error.remembered else logging.WARNING,
+        logging.WARNING if is_new else logging.INFO,
         "kernel %s is refused by the compiler of %s, and done without where there is another way: %s",
         key[2].name, device.name.strip(), error.reason,
     )  # fmt: skip

@@ -19,12 +19,13 @@ import importlib.resources
 
 import matplotlib.pyplot as plt
 import numpy as np
+import scipy.io
 from pyopencl import array as cl_array
 
 import clsparse_py as sp
 
 club = importlib.resources.files("clsparse_py") / "samples" / "karate.mtx.gz"
-graph = sp.io.mmread(str(club)).tocsr().astype(np.float64)
+graph = sp.csr_array(scipy.io.mmread(str(club)), dtype=np.float64)
 n = graph.shape[0]
 transitions = (graph / graph.sum(axis=0)).tocsr()
 print(repr(transitions))

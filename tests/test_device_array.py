@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 import pyopencl as cl
 import pytest
@@ -58,3 +60,33 @@ def test_methods_of_numpys_arrays_say_how_to_get_the_values(queue: cl.CommandQue
     with pytest.raises(AttributeError, match="'DeviceArray' object has no attribute 'sorts'"):
         values.sorts  # noqa: B018 - as a user would
     assert {"get", "shape", "base_data"} <= {*dir(values)}
+
+
+def test_a_value_is_a_number(queue: cl.CommandQueue) -> None:
+    host = np.array([[0, 1, 0], [2, 0, 3]])
+    for dtype in (np.bool_, np.int8, np.uint16, np.int64, np.float32, np.complex64):
+        data = csr_array(host.astype(dtype), queue=queue).data
+        assert complex(data[2]) == complex(host.astype(dtype)[1, 2])
+        if data.dtype.kind == "c":
+            continue
+        assert int(data[1]) == int(host.astype(dtype)[1, 0])
+        assert float(data[1]) == float(host.astype(dtype)[1, 0])
+        if data.dtype.kind == "f":
+            with pytest.raises(TypeError, match="integer"):
+                operator.index(data[0])
+    A = csr_array(host, queue=queue)
+    assert list(range(A.indptr[1], A.indptr[2])) == [1, 2]
+    assert [7, 8, 9][A.indptr[1]] == np.array([7, 8, 9])[A.indptr[1]] == 8
+    np.testing.assert_array_equal(np.arange(5)[A.indptr[1] : A.indptr[2]], [1, 2])
+    for number in (int, float, complex, operator.index):
+        for several in (A.data, A.data[:1]):
+            with pytest.raises(TypeError, match=r"is no number.*array.get\(\)"):
+                number(several)
+
+
+def test_no_array_of_numpys_is_made_value_by_value(queue: cl.CommandQueue) -> None:
+    data = csr_array(np.array([[0, 1], [2, 3]], np.float32), queue=queue).data
+    for make in (np.asarray, np.array, lambda each: np.asarray(each, np.float64), lambda each: np.array([each, each])):
+        for values in (data, data[0]):
+            with pytest.raises(TypeError, match=r"^np.asarray: this array is on a device.*array.get\(\)"):
+                make(values)

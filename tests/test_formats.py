@@ -16,7 +16,7 @@ from pyopencl import array as cl_array
 from scipy.sparse.linalg import LinearOperator
 
 import clsparse_py
-from clsparse_py import HostFallbackWarning, base, coo_array, csc_array, csr_array, programs
+from clsparse_py import HostFallbackWarning, coo_array, csc_array, csr_array, errors, programs
 from clsparse_py.device import describe
 
 FORMATS = {"csr": csr_array, "csc": csc_array, "coo": coo_array}
@@ -111,6 +111,8 @@ def test_constructors(queue: cl.CommandQueue) -> None:
             ((values, coordinates), {}),
             ((values, np.stack(coordinates)), {"shape": (20, 30)}),
             ((values, tuple(cl_array.to_device(queue, each.astype(np.int32)) for each in coordinates)), {"shape": SHAPE}),
+            ((values, cl_array.to_device(queue, np.stack(coordinates))), {"shape": SHAPE}),
+            ((values, cl_array.to_device(queue, np.stack(coordinates, axis=1)).T), {"shape": SHAPE}),
             ((4, 0), {"dtype": np.int8}),
             (sp.dia_array(dense[:9]), {}),
             (sp.lil_matrix(dense), {"dtype": np.complex64}),
@@ -118,6 +120,8 @@ def test_constructors(queue: cl.CommandQueue) -> None:
             given = arg1
             if isinstance(arg1, cl_array.Array):
                 given = arg1.get()
+            elif isinstance(arg1, tuple) and isinstance(arg1[1], cl_array.Array):
+                given = arg1[0], coordinates
             elif isinstance(arg1, tuple) and isinstance(arg1[1], tuple):
                 given = arg1[0], tuple(each.get() if isinstance(each, cl_array.Array) else each for each in arg1[1])
             assert_same(cls(arg1, queue=queue, **options), scipys(given, **options), exactly=form != "coo")
@@ -388,9 +392,9 @@ def test_others_get_their_turn(queue: cl.CommandQueue) -> None:
 @pytest.mark.any_platform
 def test_the_host_makes_other_formats(queue: cl.CommandQueue) -> None:
     host = host_matrix("csr")
-    base.warn_of_fallback.cache_clear()
+    errors.warn_of_fallback.cache_clear()
     for form in ("dia", "lil", "dok"):
-        with pytest.warns(HostFallbackWarning, match=f"^to{form} is made on the host"):
+        with pytest.warns(HostFallbackWarning, match=rf"^A\.to{form} runs on the host"):
             found = csr_array(host, queue=queue).asformat(form)
         assert found.format == form
         np.testing.assert_array_equal(found.toarray(), host.toarray())

@@ -100,28 +100,30 @@ def test_rows_and_columns_on_the_device_are_repeated(queue: cl.CommandQueue) -> 
             A + cl_array.zeros(queue, (2,), np.float32)
 
 
-def test_constructors_and_functions_of_scipy_say_what_to_call(queue: cl.CommandQueue) -> None:
-    A, host = csr_array(RIGHT, queue=queue), sp.csr_array(RIGHT)
-    uses: tuple[Callable[[], Any], ...] = (
-        lambda: sp.csr_array(A),
-        lambda: sp.csc_array(A.T),
-        lambda: sp.coo_array(A),
-        lambda: sp.kron(A, A),
-        lambda: sp.tril(A),
-        lambda: sp.find(A),
-        lambda: sp.hstack([host, A]),
-        lambda: scipy.sparse.linalg.spsolve(A, np.ones(3)),
-        lambda: scipy.sparse.linalg.splu(A.tocoo()),
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+class Asked:
+    """What asks NumPy for an array where it is made, as SciPy's constructors and others' classes do."""
+
+    def __init__(self, A: Any, dtype: Any = None) -> None:
+        self.array = np.asarray(A, dtype)
+
+
+def test_numpy_has_an_array_for_one_object(queue: cl.CommandQueue) -> None:
+    dense = csr_array(RIGHT, queue=queue)
+    for A in (dense, dense.tocsc(), dense.tocoo(), dense.tobsr((1, 1)), dense[0]):
+        for array in (np.asarray(A), Asked(A).array, np.asarray(A, object), np.asanyarray(A)):
+            assert array.shape == ()
+            assert array.dtype == object
+            assert array[()] is A
+        assert f"{A}" == repr(A) != str(A)
+        what = rf"^A: is a {A.format}_array on a device, where NumPy does not compute: A.get\(\) returns it as SciPy's"
+        uses: tuple[Callable[[Any], Any], ...] = (
+            *(lambda A, dtype=dtype: np.asarray(A, dtype) for dtype in (float, np.complex64, int, bool)),
+            lambda A: Asked(A, float), lambda A: np.array([A, A], float), lambda A: np.array(A, float, copy=True),
+            float, int, complex, operator.index,
+        )  # fmt: skip
         for use in uses:
-            with pytest.raises((TypeError, ValueError), match=r"\bget\(\)"):
-                use()
-    # To others it is an object.
-    assert np.asarray(A)[()] is A
-    assert f"{A}" == repr(A) != str(A)
-    assert not hasattr(A, "__array_interface__")
+            with pytest.raises(TypeError, match=what):
+                use(A)
 
 
 def test_other_packages_say_what_to_call_or_take_it(queue: cl.CommandQueue) -> None:

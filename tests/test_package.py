@@ -64,6 +64,7 @@ PUBLIC = {
     "lil_array",
     "linalg",
     "load_npz",
+    "matrix_transpose",
     "max_times",
     "memory_info",
     "min_plus",

@@ -189,6 +189,20 @@ def test_a_refusal_is_logged_once_and_kept(
     assert not first.trusted
 
 
+def test_a_kernel_is_named_once_a_device(
+    queue: cl.CommandQueue, plant: Callable[..., list[str]], caplog: pytest.LogCaptureFixture
+) -> None:
+    asked, host = plant("values_negative"), np.array([[1, 2], [0, 3]], np.float32)
+    contexts = [cl.Context([queue.device]) for _ in range(2)]
+    with caplog.at_level(logging.INFO):
+        for context in (queue.context, *contexts):
+            A = clsparse_py.csr_array(host, queue=cl.CommandQueue(context, queue.device))
+            np.testing.assert_array_equal((-A).toarray(), -host)
+            (refusals.clear(), asked.clear())
+    refused = [record.levelno for record in caplog.records if "is refused by the compiler" in record.getMessage()]
+    assert refused == [logging.WARNING, logging.INFO, logging.INFO]
+
+
 def test_what_two_processes_saw_is_not_tried_again(
     needs_conversion: cl.CommandQueue,
     plant: Callable[..., list[str]],
@@ -251,7 +265,7 @@ def test_a_broken_entry_of_a_cache_is_built_around(
     compile_source, broken = programs.compile_source, "kernel void other(global int *out) { out[0] = 1; }"
 
     def from_cache(context: Any, device: Any, source: str, options: Any = ()) -> Any:
-        return compile_source(context, device, source if options else broken, options)
+        return compile_source(context, device, source if programs._ANEW in options else broken, options)
 
     programs._built.clear()
     monkeypatch.setattr(programs, "compile_source", from_cache)

@@ -8,6 +8,7 @@ import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
+from clsparse_py import refusals
 from clsparse_py._spgemm.canonical_values import CanonicalOperand
 from clsparse_py._spgemm.estimate import spgemm_estimate
 from clsparse_py._spgemm.explanation import BinRows, Explanation
@@ -160,7 +161,7 @@ class MaskedPlan(SetOnce, Generic[MatrixT]):
         self._complement, self._structural, self._accum = terms[1:]
         require_no_method(request.method, complement=self._complement)
         self.queue, self.shape = A.queue, (A.shape[0], B.shape[1])
-        self._request, self._workspace = request, workspace
+        self._request, self._workspace, self._without = request, workspace, ""
         self._allocator, self._assembled = A.data.allocator, type(A).assembled
         with counting(workspace):
             self._mask = require_mask(A, terms.mask, self.shape)
@@ -176,9 +177,9 @@ class MaskedPlan(SetOnce, Generic[MatrixT]):
         if not self._complement:
             try:
                 return _AtPlaces(A, B, mask, self._request)
-            except BuildError:
+            except BuildError as error:
                 # The pipeline has another way for each of its kernels.
-                pass
+                self._without = refusals.in_words((error.kernel,))
         return _CutOut(A, B, mask, self._request, there=not self._complement)
 
     def _require_few(self, nnz: int) -> None:
@@ -258,7 +259,7 @@ class MaskedPlan(SetOnce, Generic[MatrixT]):
         n_products = spgemm_estimate(made.a.matrix, made.b.matrix).n_products
         c_bytes = self.indptr.nbytes + self.indices.nbytes + self.nnz * made.dtype.itemsize
         used = (None, None) if self._workspace is None else (self._workspace.peak, self._workspace.held)
-        why = f"under {'the complement of ' if self._complement else ''}a mask of {self._mask.nnz:,} entries"
+        why = f"under {'the complement of ' if self._complement else ''}a mask of {self._mask.nnz:,} entries{self._without}"
         return Explanation(self._request.method, (made.rows,), self.shape, made.a.nnz, n_products, self.nnz, why, c_bytes, *used)
 
     def __repr__(self) -> str:

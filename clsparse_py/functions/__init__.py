@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from clsparse_py.functions.diagonals import diags_array, eye_array
 from clsparse_py.functions.index_types import get_index_dtype, safely_cast_index_arrays
-from clsparse_py.functions.kinds import issparse, sparray
+from clsparse_py.functions.kinds import dia_array, dok_array, issparse, lil_array, sparray
 from clsparse_py.functions.stacking import block_array, block_diag, hstack, vstack
 from clsparse_py.functions.triangles import find, tril, triu
 
 __all__ = [
     "block_array",
     "block_diag",
+    "dia_array",
     "diags_array",
+    "dok_array",
     "eye_array",
     "find",
     "get_index_dtype",
     "hstack",
     "issparse",
+    "lil_array",
     "safely_cast_index_arrays",
     "sparray",
     "tril",

@@ -7,11 +7,12 @@ from typing import Any
 
 import scipy.sparse
 
-from clsparse_py.base import on_device, warn_of_fallback
+from clsparse_py.base import on_device
+from clsparse_py.errors import warn_of_fallback
 from clsparse_py.functions.operands import as_rows, queue_of
 from clsparse_py.hosted import on_host
 
-__all__ = ["expand_dims", "permute_dims", "swapaxes"]
+__all__ = ["expand_dims", "matrix_transpose", "permute_dims", "swapaxes"]
 
 
 def permute_dims(A: Any, axes: Any = None, copy: bool = False) -> Any:
@@ -90,6 +91,32 @@ def swapaxes(A: Any, axis1: int, axis2: int) -> Any:
         raise ValueError(str(error)) from None
     order[first], order[second] = order[second], order[first]
     return permute_dims(A, axes=order, copy=True)
+
+
+def matrix_transpose(A: Any) -> Any:
+    """Return an array with its last two axes swapped.
+
+    Parameters
+    ----------
+    A : sparse array
+
+    Returns
+    -------
+    csc_array, csr_array, coo_array or bsr_array
+        ``A.T`` of two dimensions; of more SciPy's, which is on the host, as a `HostFallbackWarning` says.
+
+    Raises
+    ------
+    ValueError
+        A has one dimension.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> sp.matrix_transpose(sp.csr_array([[1, 2, 3]])).shape
+    (3, 1)
+    """
+    return swapaxes(A, -2, -1) if A.ndim > 2 else on_device(queue_of((A,)), A).mT
 
 
 def expand_dims(A: Any, /, *, axis: int = 0) -> Any:

@@ -8,11 +8,13 @@ import pyopencl as cl
 import scipy.sparse
 
 from clsparse_py.base import ON_DEVICE, class_of_format
+from clsparse_py.errors import runs_on_host
 from clsparse_py.hosted import on_host
 
 __all__ = ["load_npz", "save_npz"]
 
 
+@runs_on_host("save_npz")
 def save_npz(file: Any, matrix: Any, compressed: bool = True) -> None:
     """Write a sparse array to a ``.npz`` file. Runs on the host, by `scipy.sparse.save_npz`.
 
@@ -40,6 +42,7 @@ def save_npz(file: Any, matrix: Any, compressed: bool = True) -> None:
     scipy.sparse.save_npz(file, on_host(matrix), compressed)
 
 
+@runs_on_host("load_npz")
 def load_npz(file: Any, *, queue: cl.CommandQueue | None = None) -> Any:
     """Read a sparse array from a ``.npz`` file. Runs on the host, by `scipy.sparse.load_npz`.
 

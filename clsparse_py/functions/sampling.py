@@ -7,8 +7,8 @@ from typing import Any
 import pyopencl as cl
 import scipy.sparse
 
-from clsparse_py.base import warn_of_fallback
 from clsparse_py.coo import coo_array
+from clsparse_py.errors import warn_of_fallback
 from clsparse_py.functions.operands import in_format
 
 __all__ = ["random_array"]

@@ -11,11 +11,10 @@ import numpy as np
 import pyopencl as cl
 import scipy.sparse
 import scipy.sparse.linalg
-from pyopencl import array as cl_array
 
 from clsparse_py.base import SparseArray, on_device
-from clsparse_py.device import default_queue
-from clsparse_py.hosted import array_on, on_host, queue_in
+from clsparse_py.errors import runs_on_host
+from clsparse_py.hosted import as_given, by_scipy, on_host, queue_in
 
 __all__ = ["SuperLU", "factorized", "inv", "spilu", "splu", "spsolve"]
 
@@ -86,9 +85,10 @@ class SuperLU:
         numpy.ndarray or pyopencl.array.Array
             As ``rhs``, of its shape.
         """
-        return _as_given(rhs, self._factors.solve(np.asarray(on_host(rhs)), trans))
+        return as_given(rhs, self._factors.solve(np.asarray(on_host(rhs)), trans))
 
 
+@runs_on_host("linalg.splu")
 def splu(A: Any, *arguments: Any, **options: Any) -> SuperLU:
     """Return the LU factors of a square sparse matrix. Runs on the host.
 
@@ -119,9 +119,10 @@ def splu(A: Any, *arguments: Any, **options: Any) -> SuperLU:
     >>> factors.solve(np.array([4.0, 8.0]))
     array([1., 2.])
     """
-    return SuperLU(scipy.sparse.linalg.splu(_columns(A), *arguments, **options), queue_in((A,)))
+    return _factors_of(scipy.sparse.linalg.splu, A, *arguments, **options)
 
 
+@runs_on_host("linalg.spilu")
 def spilu(A: Any, *arguments: Any, **options: Any) -> SuperLU:
     """Return incomplete LU factors of a square sparse matrix, to precondition with. Runs on the host.
 
@@ -154,9 +155,10 @@ def spilu(A: Any, *arguments: Any, **options: Any) -> SuperLU:
     >>> info
     0
     """
-    return SuperLU(scipy.sparse.linalg.spilu(_columns(A), *arguments, **options), queue_in((A,)))
+    return _factors_of(scipy.sparse.linalg.spilu, A, *arguments, **options)
 
 
+@runs_on_host("linalg.factorized")
 def factorized(A: Any) -> Callable[[Any], Any]:
     """Return a function that solves ``A x = b``; A is factorised once. Runs on the host.
 
@@ -183,9 +185,10 @@ def factorized(A: Any) -> Callable[[Any], Any]:
     >>> solve(np.array([4.0, 8.0]))
     array([1., 2.])
     """
-    return splu(A).solve
+    return _factors_of(scipy.sparse.linalg.splu, A).solve
 
 
+@runs_on_host("linalg.spsolve")
 def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = True) -> Any:
     """Return the solution of ``A x = b``. Runs on the host.
 
@@ -226,11 +229,7 @@ def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = T
     array([1., 2.])
     """
     if not isinstance(A, SparseArray) or isinstance(b, SparseArray) or scipy.sparse.issparse(b):
-        queue = queue_in((A, b))
-        found = scipy.sparse.linalg.spsolve(on_host(A), on_host(b), permc_spec=permc_spec, use_umfpack=use_umfpack)
-        if scipy.sparse.issparse(found):
-            return found if queue is None else on_device(queue, found)
-        return _as_given(b, found)
+        return by_scipy(scipy.sparse.linalg.spsolve, A, b, permc_spec=permc_spec, use_umfpack=use_umfpack)
     right = np.asarray(on_host(b))
     n = A.shape[0]
     if A.ndim != 2 or A.shape[1] != n:
@@ -242,14 +241,15 @@ def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = T
     try:
         factors = _kept_factors(A, dtype, permc_spec)
     except RuntimeError:
-        warnings.warn("Matrix is exactly singular", scipy.sparse.linalg.MatrixRankWarning, stacklevel=2)
+        warnings.warn("Matrix is exactly singular", scipy.sparse.linalg.MatrixRankWarning, stacklevel=3)
         found = np.full(right.shape, np.nan, dtype)
     else:
         # Of A's rows taken for columns, which need no conversion.
         found = factors.solve(right.astype(dtype), "T")
-    return _as_given(b, found.ravel() if vector else found)
+    return as_given(b, found.ravel() if vector else found)
 
 
+@runs_on_host("linalg.inv")
 def inv(A: Any) -> Any:
     """Return the inverse of a sparse matrix, as a sparse array. Runs on the host.
 
@@ -275,19 +275,14 @@ def inv(A: Any) -> Any:
     array([[0.5 , 0.  ],
            [0.  , 0.25]])
     """
-    queue, found = queue_in((A,)), scipy.sparse.linalg.inv(on_host(A))
-    return found if queue is None or not scipy.sparse.issparse(found) else on_device(queue, found)
+    return by_scipy(scipy.sparse.linalg.inv, A)
 
 
-def _columns(A: Any) -> Any:
-    """Return a matrix on the host in CSC form, as SuperLU takes it."""
+def _factors_of(factorise: Callable[..., Any], A: Any, *arguments: Any, **options: Any) -> SuperLU:
+    """Return the factors of a matrix, which SuperLU takes in CSC form."""
     host = on_host(A)
-    return host.tocsc() if scipy.sparse.issparse(host) else host
-
-
-def _as_given(b: Any, found: Any) -> Any:
-    """Return a result where the right-hand side lives."""
-    return array_on(b.queue or default_queue(), found) if isinstance(b, cl_array.Array) else found
+    columns = host.tocsc() if scipy.sparse.issparse(host) else host
+    return SuperLU(factorise(columns, *arguments, **options), queue_in((A,)))
 
 
 class _Kept(NamedTuple):

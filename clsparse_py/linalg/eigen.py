@@ -134,7 +134,7 @@ def eigsh(
         start = copied(queue, "v0", first if v0 is not None else first.astype(dtype), dtype)
         found = lanczos(Chain(queue), multiplied, start, k, size, maxiter, float(tol), which, generator)
     except BuildError as error:
-        _log.warning("SciPy solves on the host, as %s is refused", error.kernel)
+        _log.info("SciPy solves on the host, as %s is refused", error.kernel)
         return _by_arpack(A, k, M, sigma, v0=None if v0 is None else np.asarray(on_host(v0)), **options, **others)
     values = found.values if sigma is None else sigma + 1 / found.values
     return _delivered(found, values, given, queue, isinstance(v0, cl_array.Array), dtype, n, return_eigenvectors)
@@ -309,7 +309,7 @@ def lobpcg(
         problem = Problem(panel, A_, B_, M_, constraints, limit, 20 if maxiter is None else operator.index(maxiter), largest)
         found = krylov_lobpcg.lobpcg(problem, _split(X, queue, dtype))
     except BuildError as error:
-        _log.warning("SciPy solves on the host, as %s is refused", error.kernel)
+        _log.info("SciPy solves on the host, as %s is refused", error.kernel)
         return _by_scipys_lobpcg(A, X, B, M, Y, tol, maxiter, largest, 0, *histories, restartControl)
     if not (found.norms <= limit).all():
         message = f"lobpcg: ended with residuals of norms {found.norms}, not all at most {limit}"

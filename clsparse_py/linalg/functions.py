@@ -7,9 +7,10 @@ from typing import Any
 import scipy.sparse.linalg
 
 from clsparse_py.base import SparseArray
+from clsparse_py.errors import runs_on_host
 from clsparse_py.functions.diagonals import eye_array
 from clsparse_py.functions.kinds import issparse
-from clsparse_py.hosted import hosted, on_host
+from clsparse_py.hosted import by_scipy, on_host
 
 __all__ = [
     "aslinearoperator",
@@ -45,8 +46,9 @@ def aslinearoperator(A: Any) -> scipy.sparse.linalg.LinearOperator:
     )
 
 
+@runs_on_host("linalg.eigs")
 def eigs(A: Any, k: int = 6, M: Any = None, sigma: Any = None, *arguments: Any, **options: Any) -> Any:
-    """Return some eigenvalues of a square array, and their eigenvectors, by ARPACK.
+    """Return some eigenvalues of a square array, and their eigenvectors, by ARPACK. Runs on the host.
 
     Parameters
     ----------
@@ -72,33 +74,30 @@ def eigs(A: Any, k: int = 6, M: Any = None, sigma: Any = None, *arguments: Any, 
     >>> np.round(values.real, 6)
     array([50.])
     """
-    return scipy.sparse.linalg.eigs(*_operands(A, sigma), k, _operands(M, sigma)[0], sigma, *arguments, **options)
+    if sigma is None:  # with a shift they are factorised
+        A, M = (aslinearoperator(each) if isinstance(each, SparseArray) else each for each in (A, M))
+    return by_scipy(scipy.sparse.linalg.eigs, A, k, M, sigma, *arguments, **options)
 
 
-def _operands(A: Any, sigma: Any) -> tuple[Any]:
-    """Return an array as ARPACK takes it: with a shift as SciPy's, which can be factorised."""
-    if sigma is not None:
-        return (on_host(A),)
-    return (aslinearoperator(A) if isinstance(A, SparseArray) else A,)
-
-
+@runs_on_host("linalg.expm_multiply")
 def expm_multiply(
     A: Any, B: Any, start: Any = None, stop: Any = None, num: Any = None, endpoint: Any = None, **options: Any
 ) -> Any:
-    """Return ``expm(A) @ B``, or ``expm(t * A) @ B`` for several t, without the exponential itself.
+    """Return ``expm(A) @ B``, or ``expm(t * A) @ B`` for several t, without the exponential itself. Runs on the host.
 
     Parameters
     ----------
     A : sparse array
         Square; products with it run on its device.
-    B : numpy.ndarray or sparse array
+    B : numpy.ndarray, pyopencl.array.Array or sparse array
         A vector of n entries, or n x k; a sparse one is multiplied as a dense one.
     start, stop, num, endpoint, **options
         As of `scipy.sparse.linalg.expm_multiply`.
 
     Returns
     -------
-    numpy.ndarray
+    numpy.ndarray or pyopencl.array.Array
+        As B; NumPy's for a sparse one.
 
     Examples
     --------
@@ -115,9 +114,10 @@ def expm_multiply(
         A = aslinearoperator(A)
     times = {"start": start, "stop": stop, "num": num, "endpoint": endpoint}
     options.update({name: value for name, value in times.items() if value is not None})
-    return scipy.sparse.linalg.expm_multiply(A, B, **options)
+    return by_scipy(scipy.sparse.linalg.expm_multiply, A, B, **options)
 
 
+@runs_on_host("linalg.expm")
 def expm(A: Any) -> Any:
     """Return the exponential of a square array, as a sparse array. Runs on the host.
 
@@ -137,10 +137,7 @@ def expm(A: Any) -> Any:
     array([[1., 1.],
            [0., 1.]])
     """
-    return _expm(A)
-
-
-_expm = hosted(scipy.sparse.linalg.expm, "the exponential")
+    return by_scipy(scipy.sparse.linalg.expm, A)
 
 
 def matrix_power(A: Any, power: int) -> Any:
@@ -195,10 +192,11 @@ def matrix_power(A: Any, power: int) -> Any:
     return result.copy() if result is A else result
 
 
+@runs_on_host("linalg.is_sptriangular")
 def is_sptriangular(A: Any) -> tuple[bool, bool]:
     """Return whether an array is lower triangular, and whether it is upper triangular, by its stored entries.
 
-    The structure is copied to the host.
+    Runs on the host: the array is copied there.
 
     Examples
     --------
@@ -210,10 +208,11 @@ def is_sptriangular(A: Any) -> tuple[bool, bool]:
     return bool(lower), bool(upper)
 
 
+@runs_on_host("linalg.spbandwidth")
 def spbandwidth(A: Any) -> tuple[int, int]:
     """Return how far entries reach below the main diagonal, and above it, by its stored entries.
 
-    The structure is copied to the host.
+    Runs on the host: the array is copied there.
 
     Examples
     --------
@@ -225,8 +224,9 @@ def spbandwidth(A: Any) -> tuple[int, int]:
     return int(below), int(above)
 
 
+@runs_on_host("linalg.funm_multiply_krylov")
 def funm_multiply_krylov(f: Any, A: Any, b: Any, **options: Any) -> Any:
-    """Return ``f(A) @ b`` by a Krylov method, without f(A) itself.
+    """Return ``f(A) @ b`` by a Krylov method, without f(A) itself. Runs on the host.
 
     Parameters
     ----------
@@ -234,14 +234,15 @@ def funm_multiply_krylov(f: Any, A: Any, b: Any, **options: Any) -> Any:
         A function of dense matrices.
     A : sparse array
         Square; products with it run on its device.
-    b : numpy.ndarray
+    b : numpy.ndarray or pyopencl.array.Array
         A vector of n entries.
     **options
         As of `scipy.sparse.linalg.funm_multiply_krylov`.
 
     Returns
     -------
-    numpy.ndarray
+    numpy.ndarray or pyopencl.array.Array
+        As b.
 
     Examples
     --------
@@ -253,4 +254,4 @@ def funm_multiply_krylov(f: Any, A: Any, b: Any, **options: Any) -> Any:
     >>> bool(np.allclose(y, np.exp(numbers)))
     True
     """
-    return scipy.sparse.linalg.funm_multiply_krylov(f, aslinearoperator(A), b, **options)
+    return by_scipy(scipy.sparse.linalg.funm_multiply_krylov, f, aslinearoperator(A), b, **options)

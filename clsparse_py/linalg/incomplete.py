@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from clsparse_py.base import on_device
 from clsparse_py.device import default_queue, in_order
+from clsparse_py.errors import runs_on_host
 from clsparse_py.hosted import on_host, queue_in
 from clsparse_py.krylov.system import Apply
 from clsparse_py.linalg.operators import DeviceOperator, applied, cast_to
@@ -204,6 +205,7 @@ def _require_diagonal(diagonal: np.ndarray[Any, Any]) -> None:
         raise ValueError(f"A: has no such factors: after the sweeps the diagonal of row {wrong[0]} is {diagonal[wrong[0]]}")
 
 
+@runs_on_host("linalg.isai")
 def isai(A: Any) -> DeviceOperator:
     """Return an approximate inverse of a matrix in its own pattern, to precondition with. It is made on the host.
 
@@ -260,6 +262,7 @@ def isai(A: Any) -> DeviceOperator:
     return _Product(on_device(rows.queue, scipy.sparse.csr_array((values, host.indices, host.indptr), shape=host.shape)))
 
 
+@runs_on_host("linalg.block_jacobi")
 def block_jacobi(A: Any, block_size: int = 4) -> DeviceOperator:
     """Return the block Jacobi preconditioner of a matrix: the inverses of the blocks on its diagonal. It is made on the host.
 

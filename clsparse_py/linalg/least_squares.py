@@ -93,7 +93,7 @@ def _solved(
             problem = given.problem(maxiter)
             found = method(problem)
         except BuildError as error:
-            _log.warning("SciPy solves on the host, as %s is refused", error.kernel)
+            _log.info("SciPy solves on the host, as %s is refused", error.kernel)
         else:
             return given.delivered(problem.x), *found
     x0 = None if given.x0 is None else np.array(on_host(given.x0))

@@ -298,7 +298,7 @@ def solved(read: Callable[[], Options], A: Any, b: Any, x0: Any, M: Any) -> tupl
                     info, x = method(system) if problem.n else 0, system.x
                     note_written(x, cl.enqueue_marker(problem.queue))
             except BuildError as error:
-                _log.warning("SciPy solves on the host, as %s is refused", error.kernel)
+                _log.info("SciPy solves on the host, as %s is refused", error.kernel)
                 is_refused = True
             if is_refused:
                 x, info = problem.by_scipy(column)

@@ -88,7 +88,7 @@ def spsolve_triangular(
         rows.require_valid()
         solve = solver(queue, rows, rows.astype(dtype, copy=False).data, upper=not lower, unit=unit_diagonal)
     except BuildError as error:
-        _log.warning("SciPy solves on the host, as %s is refused", error.kernel)
+        _log.info("SciPy solves on the host, as %s is refused", error.kernel)
         host = scipy.sparse.linalg.spsolve_triangular(on_host(A), np.asarray(on_host(b)), lower, unit_diagonal=unit_diagonal)
         return array_on(given, host) if isinstance(b, cl_array.Array) else host
     if not isinstance(right, cl_array.Array):

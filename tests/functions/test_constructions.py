@@ -306,12 +306,20 @@ def test_axes(queue: cl.CommandQueue) -> None:
             agree("permute_dims", (form,), queue, **named)
         for axes in ((0, 1), (1, -2), (0, 0)):
             agree("swapaxes", (form, *axes), queue)
+        # Functions of SciPy 1.18.
+        ours = on_device(form, queue)
+        for found in (clsparse_py.matrix_transpose(ours), clsparse_py.matrix_transpose(form), ours.mT):
+            assert isinstance(found, clsparse_py.csr_array | clsparse_py.csc_array | clsparse_py.coo_array)
+            same(found, form.T)
+    with pytest.raises(ValueError, match=r"^A: must have two dimensions, has 1"):
+        clsparse_py.matrix_transpose(on_line)
     assert clsparse_py.permute_dims(a, (0, 1)) is a
     # More dimensions than there are on the device.
     solid = clsparse_py.expand_dims(a, axis=1)
     assert isinstance(solid, scipy.sparse.coo_array)
     np.testing.assert_array_equal(solid.toarray(), scipy.sparse.expand_dims(A, axis=1).toarray())
     assert clsparse_py.swapaxes(solid, 0, 2).shape == (8, 1, 5)
+    np.testing.assert_array_equal(clsparse_py.matrix_transpose(solid).toarray(), solid.toarray().swapaxes(1, 2))
     for axis in (0, 1, -1, -2):
         same(clsparse_py.expand_dims(on_line, axis=axis), scipy.sparse.expand_dims(line, axis=axis))
     for call, error, message in (

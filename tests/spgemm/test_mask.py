@@ -275,9 +275,10 @@ def test_plans_for_a_refused_kernel_and_bad_input(queue: cl.CommandQueue) -> Non
     A, M = random_matrix((30, 30), 5, rng), random_matrix((30, 30), 9, rng)
     left = device_matrix(queue, A)
     wanted = spgemm(left, left, mask=M)
-    refusal = BuildError("refused", log="", parameters=None, source=None)
+    refusal = BuildError("refused", log="", parameters="refused", source=None)
     with patch("clsparse_py._spgemm.masked_plan.masked_sums", side_effect=refusal):
         plan = spgemm_plan(left, left, mask=M)
+    assert plan.explain().rule.endswith("; without refused, which the driver's compiler refuses")
     np.testing.assert_array_equal(plan().toarray(), wanted.toarray())
     np.testing.assert_array_equal(plan(2 * A.data).toarray(), 2 * wanted.toarray())
     for error, message, named in (
