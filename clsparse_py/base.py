@@ -18,6 +18,7 @@ import scipy.sparse
 from pyopencl import array as cl_array
 from typing_extensions import Self
 
+from clsparse_py.device_array import OF_NO_VALUES
 from clsparse_py.elementwise.dense import dense_of
 from clsparse_py.elementwise.in_place import InPlace
 from clsparse_py.elementwise.operators import UFUNCS
@@ -492,6 +493,18 @@ class SparseArray(InPlace, Sparse):
         target[...] = found
         return target
 
+    def __array_function__(self, function: Callable[..., Any], types: Any, arguments: Any, options: Any) -> Any:
+        """Call the method that a function of NumPy's stands for; refuse all others, which would take the array for a scalar."""
+        if function in OF_NO_VALUES:
+            return function.__wrapped__(*arguments, **options)  # type: ignore[attr-defined] # NumPy's own, of Python
+        if function is np.result_type:
+            return np.result_type(*(each.dtype if isinstance(each, SparseArray) else each for each in arguments))
+        name = function.__name__
+        if name in _METHODS and arguments and isinstance(arguments[0], SparseArray):
+            method = getattr(arguments[0], _METHODS[name])
+            return method(*arguments[1:], **options) if callable(method) else method
+        raise TypeError(f"np.{name}: {self._no_number()}")
+
     if not TYPE_CHECKING:  # by NumPy's types, ``x @ A`` would be an operator of NumPy's
 
         def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
@@ -617,6 +630,12 @@ UNARY_FUNCTIONS: Mapping[np.ufunc, Callable[[Any], Any]] = {
     np.conjugate: operator.methodcaller("conjugate"),
     np.square: lambda A: A * A,
     **{getattr(np, name): operator.methodcaller(name) for name in UFUNCS if name not in ("sign", "floor", "ceil", "trunc")},
+}
+#: The methods and attributes that functions of NumPy's which are no ufuncs stand for, by the names of these.
+_METHODS: Mapping[str, str] = {
+    **{name: name for name in ("argmax", "argmin", "astype", "copy", "count_nonzero", "diagonal", "dot", "imag", "max", "mean")},
+    **{name: name for name in ("min", "nanmax", "nanmin", "nonzero", "real", "reshape", "sum", "trace", "transpose")},
+    **dict(zip(("amax", "amin", "around", "round"), ("max", "min", "__round__", "__round__"), strict=True)),
 }
 #: Functions of NumPy that SciPy's arrays refuse, though they have the methods, and the errors.
 _REFUSED = {np.sign: ValueError, np.floor: TypeError, np.ceil: TypeError, np.trunc: TypeError}

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 from pyopencl import array as cl_array
 
-__all__ = ["DeviceArray"]
+__all__ = ["OF_NO_VALUES", "DeviceArray"]
 
 #: Operators that PyOpenCL's arrays have with a NumPy array or scalar on the left, as NumPy calls them.
 _REFLECTED: Mapping[np.ufunc, Callable[[Any, Any], Any]] = {
@@ -22,7 +22,7 @@ _REFLECTED: Mapping[np.ufunc, Callable[[Any, Any], Any]] = {
 
 
 #: Functions of NumPy that ask for no values.
-_OF_NO_VALUES = (np.ndim, np.shape, np.size, np.iscomplexobj, np.isrealobj)
+OF_NO_VALUES = (np.ndim, np.shape, np.size, np.iscomplexobj, np.isrealobj)
 
 
 class DeviceArray(cl_array.Array):
@@ -48,7 +48,7 @@ class DeviceArray(cl_array.Array):
         """Refuse a function of NumPy's that asks for values."""
         if function is np.result_type:
             return np.result_type(*(each.dtype if isinstance(each, DeviceArray) else each for each in arguments))
-        if function in _OF_NO_VALUES:
+        if function in OF_NO_VALUES:
             return function.__wrapped__(*arguments, **options)  # type: ignore[attr-defined] # NumPy's own, of Python
         raise _refusal(function.__name__)
 

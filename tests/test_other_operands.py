@@ -126,6 +126,34 @@ def test_numpy_has_an_array_for_one_object(queue: cl.CommandQueue) -> None:
                 use(A)
 
 
+def test_functions_of_numpy_are_methods_or_say_what_to_call(queue: cl.CommandQueue) -> None:
+    dense = np.array([[0, 2.25, 0], [-3, 0, 0], [4, 5, 1]], np.float32)
+    column, row = np.ones(3, np.float32), {"axis": 0}
+    for form in FORMATS.values():
+        A = form(dense, queue=queue)
+        for function, *arguments in (
+            (np.sum,), (np.sum, 0), (np.mean, 1), (np.max,), (np.amax,), (np.min,), (np.amin,), (np.nanmax,), (np.nanmin,),
+            (np.argmax,), (np.argmin,), (np.trace,), (np.diagonal,), (np.count_nonzero,), (np.transpose,), (np.real,), (np.imag,),
+            (np.copy,), (np.round, 1), (np.around, 1), (np.reshape, (1, 9)), (np.dot, column), (np.shape,), (np.ndim,),
+            (np.iscomplexobj,),
+        ):  # fmt: skip
+            found, wanted = function(A, *arguments), function(dense, *arguments)
+            np.testing.assert_allclose(found.toarray() if isinstance(found, SparseArray) else found, wanted, rtol=1e-6)
+        assert np.size(A) == A.nnz
+        assert np.result_type(A, np.int64, A) == np.float64
+        np.testing.assert_allclose(np.sum(A, **row), dense.sum(**row))
+        assert np.copy(A).data is not A.data
+        for use in (
+            np.linalg.norm, np.linalg.svd, np.diag, np.where, np.atleast_2d, np.zeros_like, np.sort, np.ravel,
+            lambda A: np.kron(A, A), lambda A: np.allclose(A, A), lambda A: np.concatenate([dense, A]),
+            lambda A: np.dot(dense, A), lambda A: np.resize(A, (2, 2)), lambda A: np.einsum("ij->i", A),
+            lambda A: np.linalg.solve(A, column),
+        ):  # fmt: skip
+            with pytest.raises(TypeError, match=rf"^np.\w+: A: is a {A.format}_array on a device.*A.get\(\)"):
+                use(A)
+        assert A.shape == (3, 3)
+
+
 def test_other_packages_say_what_to_call_or_take_it(queue: cl.CommandQueue) -> None:
     A = csr_array(RIGHT @ RIGHT.T + 9 * np.eye(3, dtype=np.float32), queue=queue)
     b = np.ones(3, np.float32)
