@@ -399,9 +399,12 @@ def test_a_refused_kernel_of_spmv_has_others_in_its_place(
     # With fewer lanes a kernel is another one, of the same name.
     if clsparse_py.describe(queue.device).portability.lane_width == 1:
         assert len(asked) == len(set(asked))
-    if "features" not in pattern:
-        assert f"without {plan.refused[0]}" in plan.explain().rule
-        assert re.search(pattern, plan.refused[0])
+    assert f"without {plan.refused[0]}" in plan.explain().rule
+    assert re.search(pattern, plan.refused[0])
+    shared = clsparse_py.spmv_plan(A, queues=[queue])
+    assert shared.alone is not None
+    shared.alone._refused["another"] = None
+    assert re.search("without .*another, which the driver's compiler refuses", shared.explain().rule)
 
 
 def test_features_are_told_by_the_host_too() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from dataclasses import replace
 from typing import Any
@@ -30,8 +29,6 @@ from clsparse_py.set_once import SetOnce
 from clsparse_py.tables import plan_as_html
 
 __all__ = ["SpmvPlan"]
-
-_log = logging.getLogger(__name__)
 
 
 class SpmvPlan(SetOnce):
@@ -78,12 +75,15 @@ class SpmvPlan(SetOnce):
     @classmethod
     def of(cls, A: Matrix, scheme: str | Scheme, kernel: KernelName | KernelChoice | None) -> SpmvPlan:
         """Inspect a matrix and decide; see `spmv_plan`."""
+        refused: dict[str, None] = {}
         try:
             features = inspect(in_order(A.queue), A.shape, A.nnz, A.indptr, A.indices)
         except BuildError as error:
-            _log.info("the host tells the features of a matrix, as %s is refused", error.kernel)
+            refused[error.kernel] = None
             features = inspected_on_host(A.shape, A.nnz, A.indptr.get(A.queue))
-        return cls(A, features, choose(features, describe(A.queue.device), scheme, kernel, A.dtype.name))
+        plan = cls(A, features, choose(features, describe(A.queue.device), scheme, kernel, A.dtype.name))
+        plan._refused |= refused
+        return plan
 
     def matches(self, A: Matrix) -> bool:
         """Return whether this plan was made for A's present structure."""

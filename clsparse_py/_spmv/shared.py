@@ -12,6 +12,7 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 from typing_extensions import override
 
+from clsparse_py import refusals
 from clsparse_py._spmv.binning import Scheme
 from clsparse_py._spmv.choose import KernelChoice, KernelName
 from clsparse_py._spmv.division import Division, Load, Speed, divide, rows_by_device
@@ -336,7 +337,8 @@ class SharedSpmvPlan(SetOnce):
                 )
                 for part in self._parts
             ]  # fmt: skip
-        return SharedExplanation(tuple(parts), self._why())
+        plans = [part.plan for part in self._parts] if self.alone is None else [self.alone]
+        return SharedExplanation(tuple(parts), self._why() + refusals.in_words(name for plan in plans for name in plan.refused))
 
     def _why(self) -> str:
         of = self.division
