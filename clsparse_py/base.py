@@ -10,7 +10,7 @@ import sys
 import types
 from collections.abc import Callable, Mapping
 from numbers import Number
-from typing import TYPE_CHECKING, Any, ClassVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, overload
 
 import numpy as np
 import pyopencl as cl
@@ -250,8 +250,7 @@ class SparseArray(InPlace, Sparse):
         """The transposed matrix, as ``A.T``; an array of one dimension has none."""
         if self.ndim < 2:
             raise ValueError(f"A: must have two dimensions, has {self.ndim}")
-        of_any: Any = self  # of each format
-        return of_any.T
+        return self.T  # type: ignore[attr-defined] # of each format
 
     # ---- conversions
 
@@ -498,12 +497,12 @@ class SparseArray(InPlace, Sparse):
         if function in OF_NO_VALUES:
             return function.__wrapped__(*arguments, **options)  # type: ignore[attr-defined] # NumPy's own, of Python
         if function is np.result_type:
-            return np.result_type(*(each.dtype if isinstance(each, SparseArray) else each for each in arguments))
+            return np.result_type(*(operand.dtype if isinstance(operand, SparseArray) else operand for operand in arguments))
         name = function.__name__
         if name in _METHODS and arguments and isinstance(arguments[0], SparseArray):
             method = getattr(arguments[0], _METHODS[name])
             return method(*arguments[1:], **options) if callable(method) else method
-        raise TypeError(f"np.{name}: {self._no_number()}")
+        return self._refuse_number(f"np.{name}: A")
 
     if not TYPE_CHECKING:  # by NumPy's types, ``x @ A`` would be an operator of NumPy's
 
@@ -516,27 +515,17 @@ class SparseArray(InPlace, Sparse):
                 Numbers are asked for.
             """
             if dtype is not None and np.dtype(dtype) != object:
-                raise self._no_number()
+                self._refuse_number()
             one = np.empty((), object)
             one[()] = self
             return one
 
-    def _no_number(self) -> TypeError:
-        what = f"A: is a {self.format}_array on a device, where NumPy does not compute"
-        return TypeError(f"{what}: A.get() returns it as SciPy's, A.toarray() as NumPy's")
+    def _refuse_number(self, what: str = "A") -> NoReturn:
+        """Raise a TypeError that says what to call."""
+        reason = f"is a {self.format}_array on a device, where NumPy does not compute"
+        raise TypeError(f"{what}: {reason}: A.get() returns it as SciPy's, A.toarray() as NumPy's")
 
-    def __index__(self) -> int:
-        """Raise a TypeError that says what to call, as for the other kinds of numbers."""
-        raise self._no_number()
-
-    def __int__(self) -> int:
-        raise self._no_number()
-
-    def __float__(self) -> float:
-        raise self._no_number()
-
-    def __complex__(self) -> complex:
-        raise self._no_number()
+    __index__ = __int__ = __float__ = __complex__ = _refuse_number
 
     # ---- copies
 

@@ -35,10 +35,10 @@ def array_on(queue: cl.CommandQueue, values: Any) -> cl_array.Array:
     return from_host(queue, np.ascontiguousarray(values), copy=True)
 
 
-def as_given(b: Any, found: Any) -> Any:
+def as_given(b: Any, values: Any) -> Any:
     """Return a dense result where the right-hand side lives."""
-    is_dense = type(found) is np.ndarray and isinstance(b, cl_array.Array)
-    return array_on(b.queue or default_queue(), found) if is_dense else found
+    is_dense = type(values) is np.ndarray and isinstance(b, cl_array.Array)
+    return array_on(b.queue or default_queue(), values) if is_dense else values
 
 
 def by_scipy(function: Callable[..., Any], *arguments: Any, multiplies: bool = False, **named: Any) -> Any:
@@ -54,21 +54,21 @@ def by_scipy(function: Callable[..., Any], *arguments: Any, multiplies: bool = F
         Sparse arrays stay on the device: the function asks them for products alone.
     """
     operands = *arguments, *named.values()
-    queue, dense = queue_in(operands), next((each for each in operands if isinstance(each, cl_array.Array)), None)
+    queue, dense = queue_in(operands), next((operand for operand in operands if isinstance(operand, cl_array.Array)), None)
 
-    def moved(each: Any) -> Any:
-        return each if multiplies and isinstance(each, SparseArray) else on_host(each)
+    def moved(operand: Any) -> Any:
+        return operand if multiplies and isinstance(operand, SparseArray) else on_host(operand)
 
-    def back(found: Any) -> Any:
-        if isinstance(found, tuple):
-            return tuple(map(back, found))
-        if queue is None or not scipy.sparse.issparse(found):
-            return as_given(dense, found)
-        if isinstance(found, scipy.sparse.spmatrix):
-            found = getattr(scipy.sparse, f"{found.format}_array")(found)
-        return on_device(queue, found)
+    def back(result: Any) -> Any:
+        if isinstance(result, tuple):
+            return tuple(map(back, result))
+        if queue is None or not scipy.sparse.issparse(result):
+            return as_given(dense, result)
+        if isinstance(result, scipy.sparse.spmatrix):
+            result = getattr(scipy.sparse, f"{result.format}_array")(result)
+        return on_device(queue, result)
 
-    return back(function(*map(moved, arguments), **{name: moved(each) for name, each in named.items()}))
+    return back(function(*map(moved, arguments), **{name: moved(operand) for name, operand in named.items()}))
 
 
 def hosted(function: Callable[..., Any], does: str, *, multiplies: bool = False) -> Callable[..., Any]:

@@ -75,7 +75,7 @@ def eigs(A: Any, k: int = 6, M: Any = None, sigma: Any = None, *arguments: Any, 
     array([50.])
     """
     if sigma is None:  # with a shift they are factorised
-        A, M = (aslinearoperator(each) if isinstance(each, SparseArray) else each for each in (A, M))
+        A, M = (aslinearoperator(matrix) if isinstance(matrix, SparseArray) else matrix for matrix in (A, M))
     return by_scipy(scipy.sparse.linalg.eigs, A, k, M, sigma, *arguments, **options)
 
 
