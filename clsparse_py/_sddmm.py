@@ -218,7 +218,7 @@ def sddmm(M: MatrixT, X: cl_array.Array | npt.ArrayLike, Y: cl_array.Array | npt
         if kept is not None and kept.last is not None:
             again = kept.last.again(M.queue, X, Y, None, None, None, None)
             if again is not None:
-                return M.assembled(M.structure, again)
+                return M.with_values(again)
     check_matrix(M)
     m, n = M.shape
     x, y = _operand(M, "X", X), _operand(M, "Y", Y)
@@ -229,7 +229,7 @@ def sddmm(M: MatrixT, X: cl_array.Array | npt.ArrayLike, Y: cl_array.Array | npt
     if x.shape[1] != y.shape[0]:
         raise ValueError(f"Y: must have {x.shape[1]} rows, as X has columns, has shape {y.shape} (dimension mismatch)")
     values = _sampled(M.queue, M, M.indices, _with_adjacent(M.queue, x, 1), _with_adjacent(M.queue, y, 0))
-    return M.assembled(M.structure, values)
+    return M.with_values(values)
 
 
 def _operand(M: Any, name: str, given: Any) -> cl_array.Array:

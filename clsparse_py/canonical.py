@@ -18,6 +18,7 @@ from clsparse_py.arithmetic import OPENCL_TYPES, needs_fp64
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.convert import converted
 from clsparse_py.launch import Chain
+from clsparse_py.matrix import Parts
 from clsparse_py.memory import allocated
 from clsparse_py.primitives.addition import sum_dtype
 from clsparse_py.primitives.permute import Moving, enqueue_permute
@@ -40,9 +41,6 @@ __all__ = [
     "without_duplicates",
     "without_zeros",
 ]
-
-Parts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
-
 _WORK_GROUP = 128
 
 

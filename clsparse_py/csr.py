@@ -40,9 +40,6 @@ if TYPE_CHECKING:
 __all__ = ["csr_array"]
 
 
-DeviceParts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
-
-
 class csr_array(Elementwise, Reductions, Indexing, SparseArray, one_dimensional=False):  # noqa: N801 - SciPy's name for it
     """A sparse matrix in Compressed Sparse Row form on an OpenCL device.
 
@@ -148,7 +145,7 @@ class csr_array(Elementwise, Reductions, Indexing, SparseArray, one_dimensional=
 
     @override
     def _alias(self) -> Self:
-        made = self.assembled(self._structure, self._data)
+        made = self.sharing(self)
         made._kept, made._plan = self._kept, self._plan
         return made
 
@@ -271,7 +268,7 @@ class csr_array(Elementwise, Reductions, Indexing, SparseArray, one_dimensional=
         Duplicates keep their order. Where the columns are sorted, nothing changes.
         """
         if not self.has_sorted_indices:
-            data, indices, indptr = with_sorted_rows(self.queue, self._parts)
+            data, indices, indptr = with_sorted_rows(self.queue, self.parts)
             self._become(Structure(self.queue, self._structure.shape, indices, indptr), data)
 
     def sum_duplicates(self) -> None:
@@ -282,21 +279,17 @@ class csr_array(Elementwise, Reductions, Indexing, SparseArray, one_dimensional=
         """
         if not self.has_canonical_format:
             self.sort_indices()
-            data, indices, indptr = without_duplicates(self.queue, self._parts)
+            data, indices, indptr = without_duplicates(self.queue, self.parts)
             self._become(Structure.canonical(self.queue, self._structure.shape, indices, indptr), data)
 
     def eliminate_zeros(self) -> None:
         """Leave out entries whose value is zero, in place: where there are some, all arrays are new, and plans are dropped."""
         self.require_valid()
-        (data, indices, indptr), known = without_zeros(self.queue, self._parts), self.facts
+        (data, indices, indptr), known = without_zeros(self.queue, self.parts), self.facts
         if indices is not self.indices:
             # Without some entries, rows may be sorted that were not, and duplicates may be none.
             facts = Facts(indices.size, sorted=True, canonical=True) if known is not None and known.canonical else None
             self._become(Structure(self.queue, self._structure.shape, indices, indptr, facts), data)
-
-    @property
-    def _parts(self) -> DeviceParts:
-        return self.data, self.indices, self.indptr
 
     @property
     def T(self) -> csc_array:  # noqa: N802 - SciPy's name for it
@@ -362,7 +355,7 @@ class csr_array(Elementwise, Reductions, Indexing, SparseArray, one_dimensional=
         """Return the matrix as a `scipy.sparse.csr_array` of its own memory."""
         use_device()
         self.require_valid()
-        parts = tuple(fetched(part, self.queue) for part in self._parts)
+        parts = tuple(fetched(part, self.queue) for part in self.parts)
         return scipy.sparse.csr_array(parts, shape=self.shape)
 
     @override

@@ -16,8 +16,10 @@ from clsparse_py.blocks import is_released
 from clsparse_py.records import dataclass
 from clsparse_py.structure import Facts, check_structure
 
-__all__ = ["Matrix", "MatrixT", "Sparse", "Structure", "Symmetry", "is_sparse"]
+__all__ = ["Matrix", "MatrixT", "Parts", "Sparse", "Structure", "Symmetry", "is_sparse"]
 
+#: The values, columns and row pointers of one matrix.
+Parts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
 _Plan = TypeVar("_Plan")
 #: The class of an operand, which is that of the result.
 MatrixT = TypeVar("MatrixT", bound="Matrix", default="Matrix")
@@ -188,6 +190,27 @@ class Matrix:
         made._hold(structure, data)
         return made
 
+    @classmethod
+    def sharing(cls, other: Matrix) -> Self:
+        """Return a matrix of this class that has the structure and the values of another one."""
+        return cls.assembled(other._structure, other._data)
+
+    def with_values(self, values: cl_array.Array) -> Self:
+        """Return a matrix of this one's structure and other values in the order of its entries, which are not copied.
+
+        Facts and plans are shared. A structure is never changed in place, so that values that were computed of this matrix go
+        with it as long as it was not given other indices in between.
+
+        Raises
+        ------
+        ValueError
+            There is not one value for each entry.
+        """
+        n, structure = values.size, self._structure
+        if n not in (structure.indices.size, structure.n_given):
+            raise ValueError(f"values: must have the {structure.indices.size} entries of the matrix, has {n}")
+        return self.assembled(structure, values)
+
     def _hold(self, structure: Structure, data: cl_array.Array) -> None:
         """Initialise the matrix with these parts."""
         self._structure, self._data = structure, data
@@ -233,6 +256,11 @@ class Matrix:
     def data(self, values: cl_array.Array) -> None:
         self._data = values
         self._version += 1
+
+    @property
+    def parts(self) -> Parts:
+        """The values, and `indices` and `indptr`, which belong to them: no others are put together with either."""
+        return self._data, self._structure.indices, self._structure.indptr
 
     @property
     def indices(self) -> cl_array.Array:

@@ -63,8 +63,7 @@ def made_of(
         return Structure(queue, own_shape, indices, indptr, facts, vouched=not check), data
     if own_shape != arg1.structure.shape:
         return Structure(queue, own_shape, indices, indptr, arg1.facts), data
-    # SpMV's plan is chosen for one dtype of values: a matrix of another dtype does not share the structure, which keeps the plan.
-    shared = indices is arg1.indices and indptr is arg1.indptr and queue == arg1.queue and data.dtype == arg1.dtype
+    shared = indices is arg1.indices and indptr is arg1.indptr and queue == arg1.queue
     return arg1.structure if shared else arg1.structure.copied(queue, indices, indptr), data
 
 

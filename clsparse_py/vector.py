@@ -57,7 +57,7 @@ class csr_vector(csr_array, one_dimensional=True):  # noqa: N801 - a csr_array
     @property
     def _row(self) -> csr_array:
         """The matrix of one row, over the same arrays."""
-        made = csr_array.assembled(self._structure, self._data)
+        made = csr_array.sharing(self)
         made._kept = self._kept
         return made
 
@@ -106,7 +106,7 @@ class csr_vector(csr_array, one_dimensional=True):  # noqa: N801 - a csr_array
 
     @override
     def _of_compressed(self, found: csr_array) -> Self:
-        return self.assembled(found.structure, found.data)
+        return self.sharing(found)
 
     @override
     def spmv_plan(self) -> SpmvPlan:
@@ -180,7 +180,7 @@ def _raised(operand: Any) -> Any:
 def _flat(found: Any) -> Any:
     """Return a result of one row as one of one dimension."""
     if isinstance(found, csr_array):
-        return csr_vector.assembled(found.structure, found.data)
+        return csr_vector.sharing(found)
     return found.reshape(found.shape[1])
 
 

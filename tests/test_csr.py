@@ -218,8 +218,12 @@ def test_new_values_keep_the_plan(queue: cl.CommandQueue) -> None:
     np.testing.assert_array_equal(A @ x, 5 * first)
     A.data = cl_array.to_device(queue, DATA.astype(np.complex64) * 1j)
     assert A.dtype == np.complex64
-    assert A.spmv_plan() is plan
+    np.testing.assert_array_equal(clsparse_py.spmv(A, x, plan=plan), 1j * first)
     np.testing.assert_array_equal(A @ x, 1j * first)
+    # What is kept is chosen for a dtype.
+    assert A.spmv_plan() is A.spmv_plan() is not plan
+    A.data = cl_array.to_device(queue, DATA)
+    assert A.spmv_plan() is plan
 
 
 def test_new_structure_drops_the_plan_and_is_checked(queue: cl.CommandQueue) -> None:

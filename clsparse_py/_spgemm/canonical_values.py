@@ -55,7 +55,8 @@ class CanonicalOperand:
         known = A.facts
         self.matrix = matrix = A if (known.canonical if known else A.has_canonical_format) else self._canonical(A)
         structure = matrix.structure
-        self.indptr, self.indices, self.data, self.known = structure.indptr, structure.indices, matrix.data, structure.facts
+        self.indptr, self.indices, self.known = structure.indptr, structure.indices, structure.facts
+        self.data = matrix.data
         self.nnz: int = self.indices.size
 
     def _canonical(self, A: Matrix) -> Matrix:

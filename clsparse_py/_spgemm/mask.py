@@ -89,7 +89,7 @@ def counting_entries(M: Matrix, *, structural: bool) -> Matrix:
     """Return a mask whose entries are those that count: all, or those that are not zero."""
     if structural:
         return M
-    data, indices, indptr = without_zeros(M.queue, (M.data, M.indices, M.indptr))
+    data, indices, indptr = without_zeros(M.queue, M.parts)
     return M if indices is M.indices else Matrix.assembled(Structure.canonical(M.queue, M.shape, indices, indptr), data)
 
 
@@ -200,7 +200,7 @@ def sums_at(A: Matrix, B: Matrix, mask: Matrix, semiring: Semiring, *, by_rows: 
         return masked_sums(queue, masked_operands(A, B, mask, semiring).product, A.data.allocator, by_rows=by_rows)[0]
     except BuildError:
         C = multiply(A, B, Request(semiring=semiring), UNTIMED)
-        parts = cut(queue, (C.data, C.indices, C.indptr), mask, there=True)
+        parts = cut(queue, C.parts, mask, there=True)
         index, chain = parts[2].dtype, Chain(queue)
         zeros = allocated(queue, "values of the masked product", mask.nnz, parts[0].dtype, A.data.allocator)
         chain.fill(zeros, 0, zeros.size)
@@ -219,7 +219,7 @@ def _under(A: Matrix, B: Matrix, mask: Matrix, request: Request, timer: Timer) -
         # The pipeline has another way for each of its kernels.
         request.semiring.identity(product.arithmetic.result)
         C = multiply(A, B, request, timer)
-        return cut(queue, (C.data, C.indices, C.indptr), mask, there=True)
+        return cut(queue, C.parts, mask, there=True)
     timer.ended("products")
     which = which_are_marked(queue, marks, indptr.dtype)
     if which.n == indices.size:
@@ -235,7 +235,7 @@ def masked_parts(A: Matrix, B: Matrix, mask: Matrix, request: Request, timer: Ti
     if not complement:
         return _under(A, B, mask, request, timer)
     C = multiply(A, B, request, timer)
-    return cut(A.queue, (C.data, C.indices, C.indptr), mask, there=False)
+    return cut(A.queue, C.parts, mask, there=False)
 
 
 def cut(queue: cl.CommandQueue, parts: Parts, mask: Matrix, *, there: bool) -> Parts:
@@ -249,7 +249,7 @@ def cut(queue: cl.CommandQueue, parts: Parts, mask: Matrix, *, there: bool) -> P
 
 def _kept(queue: cl.CommandQueue, C: Matrix, write: Write) -> Parts:
     """Return the parts of C's entries that stay beside or under those of the product."""
-    parts, mask = (C.data, C.indices, C.indptr), write.mask
+    parts, mask = C.parts, write.mask
     if write.accum is not None and not write.replace:
         return parts
     if mask is None or (write.accum is None and write.replace):
@@ -279,7 +279,7 @@ def written(A: MatrixT, B: Matrix, request: Request, write: Write, timer: Timer)
         require_accumulation(write.accum, out.dtype, result)
     if write.mask is None:
         C = multiply(A, B, request, timer)
-        parts: Parts = (C.data, C.indices, C.indptr)
+        parts: Parts = C.parts
     else:
         parts = masked_parts(A, B, write.mask, request, timer, complement=write.complement)
     if request.max_nnz is not None and parts[1].size > request.max_nnz:

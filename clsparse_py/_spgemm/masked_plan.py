@@ -238,8 +238,8 @@ class MaskedPlan(SetOnce, Generic[MatrixT]):
             raise ValueError("out: must be None with mask_data, by which the result has a structure of its own")
         M = self._mask
         values = M.placed("mask_data", mask_data, M.data)
-        mask = counting_entries(Matrix.assembled(M.matrix.structure, values), structural=False)
-        A, B = (Matrix.assembled(each.matrix.structure, data) for each, data in ((self._made.a, left), (self._made.b, right)))
+        mask = counting_entries(M.matrix.with_values(values), structural=False)
+        A, B = (each.matrix.with_values(data) for each, data in ((self._made.a, left), (self._made.b, right)))
         data, indices, indptr = masked_parts(A, B, mask, self._request, UNTIMED, complement=self._complement)
         self._require_few(indices.size)
         return self._assembled(Structure.canonical(self.queue, self.shape, indices, indptr), data)

@@ -109,7 +109,8 @@ def in_one_launch(A: Matrix, B: Matrix, request: Request) -> Result | None:
     of_a, of_b, a_indptr, b_indptr = a.facts, b.facts, a.indptr, b.indptr
     if of_a is None or of_b is None or not (of_a.canonical and of_b.canonical) or b_indptr.dtype != a_indptr.dtype:
         return None
-    a_indices, b_indices, a_data, b_data = a.indices, b.indices, A.data, B.data
+    a_indices, b_indices = a.indices, b.indices
+    a_data, b_data = A.data, B.data
     n_a, n_b, queue = a_indices.size, b_indices.size, a.queue
     if not (n_a and n_b):
         return None

@@ -82,7 +82,8 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         # the next one asks if it is -1; None: there is a list, or there will be none.
         self._list: ProductList | None = None
         self._before_list: int | None = -1 if operands.chain.device.resident > 1 else None
-        self._made = None if filled is None else self._assembled(self._structure, filled.C.data)
+        data = None if filled is None else filled.C.data
+        self._made = None if data is None else self._assembled(self._structure, data)
         self._first = threading.Lock()
 
     def taken(self) -> MatrixT:
@@ -192,7 +193,7 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
 
         Columns are made again with the values, the same ones: a kernel of both may build if one for values alone does not.
         """
-        A, B = (Matrix.assembled(each.matrix.structure, values) for each, values in ((self._a, left), (self._b, right)))
+        A, B = (each.matrix.with_values(values) for each, values in ((self._a, left), (self._b, right)))
         product, steps, why = self._product, self._steps, self._why
         try:
             operands = operands_of(A, B, self._request)

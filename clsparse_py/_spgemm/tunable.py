@@ -434,7 +434,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
             return False
         made = subject.C
         # The facts of C are not believed: another matrix of its arrays is checked.
-        unknown = csr_array((made.data, made.indices, made.indptr), shape=made.shape)
+        unknown = csr_array(made.parts, shape=made.shape)
         try:
             if not unknown.has_canonical_format:
                 return False

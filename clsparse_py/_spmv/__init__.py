@@ -47,8 +47,8 @@ _OF_ANOTHER = "plan: was made for another structure than A's"
 
 
 def kept_plan(A: Matrix) -> SpmvPlan:
-    """Return the plan of ``A @ x`` that A's structure keeps; made at the first call."""
-    return A.structure.kept(SpmvPlan, lambda: spmv_plan(A))
+    """Return the plan of ``A @ x`` that A's structure keeps for values of this dtype; made at the first call."""
+    return A.structure.kept((SpmvPlan, A.data.dtype), lambda: spmv_plan(A))
 
 
 @overload

@@ -73,7 +73,7 @@ class _HostParts:
 
     @classmethod
     def of(cls, A: Matrix) -> _HostParts:
-        (data, is_lent), (indices, are_lent), (indptr, _) = (_seen(A.queue, each) for each in (A.data, A.indices, A.indptr))
+        (data, is_lent), (indices, are_lent), (indptr, _) = (_seen(A.queue, each) for each in A.parts)
         return cls(data, indices, indptr, is_lent and are_lent)
 
 
@@ -132,7 +132,7 @@ class _Part:
     @property
     def n_bytes(self) -> int:
         """Bytes of its matrix."""
-        return sum(array.nbytes for array in (self.matrix.data, self.matrix.indices, self.matrix.indptr))
+        return sum(array.nbytes for array in self.matrix.parts)
 
     def take(self, A: Matrix, data: _Host) -> None:
         """Take A's values, which are on the host, too."""

@@ -14,14 +14,12 @@ from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.canonical import with_marked
 from clsparse_py.construct.tiles import tiles, work_group_of
 from clsparse_py.launch import Chain, spread
-from clsparse_py.matrix import Matrix, Structure
+from clsparse_py.matrix import Matrix, Parts, Structure
 from clsparse_py.memory import allocated
 from clsparse_py.reductions.sums import diagonal_on_device
 from clsparse_py.transfer import fetched
 
 __all__ = ["inverse_diagonal", "nodes_of", "smoothing_values", "strong_entries"]
-
-Parts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
 
 
 def _rows(indptr: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -64,7 +62,7 @@ def nodes_of(A: Matrix, block: int) -> Matrix:
     """Return the matrix of A's nodes: for each block of ``block`` x ``block`` entries, all stored, their norm; A itself for 1."""
     if block == 1:
         return A
-    norms, columns, indptr = _nodes(A.queue, (A.data, A.indices, A.indptr), block)
+    norms, columns, indptr = _nodes(A.queue, A.parts, block)
     shape = indptr.size - 1, A.shape[1] // block
     return A.assembled(Structure.canonical(A.queue, shape, columns, indptr), norms)
 
@@ -97,7 +95,7 @@ def strong_entries(A: Matrix, theta: float, diagonal: cl_array.Array | None = No
     """
     if theta == 0 or not A.nnz:
         return A
-    parts = A.data, A.indices, A.indptr
+    parts = A.parts
     strong = _strength(A.queue, parts, diagonal_on_device(A) if diagonal is None else diagonal, theta)
     data, indices, indptr = with_marked(A.queue, parts, strong)
     return A.assembled(Structure.canonical(A.queue, A.shape, indices, indptr), data)
@@ -128,7 +126,7 @@ def _inverse(queue: cl.CommandQueue, parts: Parts, *, is_sorted: bool) -> cl_arr
 
 def inverse_diagonal(queue: cl.CommandQueue, A: Matrix) -> cl_array.Array:
     """Return the inverse of the diagonal of a matrix, 0 where that is 0 or has no entry."""
-    return _inverse(queue, (A.data, A.indices, A.indptr), is_sorted=A.has_sorted_indices)
+    return _inverse(queue, A.parts, is_sorted=A.has_sorted_indices)
 
 
 def _smoothing_by_host(

@@ -12,7 +12,7 @@ from clsparse_py.aggregation.kernels import Prolongator
 from clsparse_py.arithmetic import name_of
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.launch import Chain, spread
-from clsparse_py.matrix import Matrix, MatrixT, Structure
+from clsparse_py.matrix import Matrix, MatrixT, Parts, Structure
 from clsparse_py.memory import allocated, submit
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.programs import Built
@@ -22,8 +22,6 @@ __all__ = ["MAX_ROW", "smoothed_prolongator", "smoothed_values"]
 
 #: Entries of the longest row of A up to which a work-item makes each row: on CPU devices, and elsewhere.
 MAX_ROW = {True: 1024, False: 96}
-
-Parts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
 
 
 def _on_host(queue: cl.CommandQueue, A: Parts, inverse: cl_array.Array, gain: float, T: Parts, n: int) -> Any:
@@ -131,7 +129,7 @@ def _of(gain: float, T: Parts) -> tuple[Any, ...]:
 
 
 def _parts(A: Matrix) -> Parts:
-    return A.data, A.indices, A.indptr
+    return A.parts
 
 
 def smoothed_prolongator(

@@ -15,7 +15,7 @@ from clsparse_py.arithmetic import name_of
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.construct.tiles import work_group_of
 from clsparse_py.launch import Chain, spread
-from clsparse_py.matrix import Matrix, Structure
+from clsparse_py.matrix import Matrix, Parts, Structure
 from clsparse_py.memory import allocated
 from clsparse_py.transfer import fetched
 
@@ -23,8 +23,6 @@ __all__ = ["tentative_prolongator"]
 
 #: A column of which less than this part is left, once those before it are taken away, depends on these.
 _TOLERANCE = 1e-10
-
-Parts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
 
 
 def _by_host(

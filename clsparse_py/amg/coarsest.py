@@ -16,7 +16,7 @@ from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.csr import csr_array
 from clsparse_py.device import in_order
 from clsparse_py.launch import Chain
-from clsparse_py.matrix import Structure
+from clsparse_py.matrix import Parts, Structure
 from clsparse_py.memory import allocated
 
 __all__ = ["inverse", "inverse_values", "inverted"]
@@ -27,8 +27,6 @@ _MAX_DENSE = 5000
 _WORK_GROUP = 1024
 #: Times the spacing of numbers: how unlike its transposed the coarsest matrix may be by rounding, and how near to singular it is.
 _ROUNDING = 1000
-
-Parts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
 
 
 def inverse(A: csr_array) -> csr_array:
@@ -46,7 +44,7 @@ def inverse(A: csr_array) -> csr_array:
 
 def inverse_values(A: csr_array) -> cl_array.Array:
     """Return the values of `inverse`, row by row."""
-    found = _by_group(in_order(A.queue), (A.data, A.indices, A.indptr))
+    found = _by_group(in_order(A.queue), A.parts)
     return placed(A.queue, "an inverse", inverted(A.get()).data) if found is None else found
 
 

@@ -105,7 +105,7 @@ def _as(A: Any, dtype: np.dtype[Any]) -> Any:
 def _ready(A: csr_array) -> csr_array:
     """Return a matrix once it is valid, and there."""
     A.require_valid()
-    for part in (A.data, A.indices, A.indptr):
+    for part in A.parts:
         for event in part.events:
             event.wait()
     return A

@@ -124,9 +124,9 @@ class Level:
         inverse, gain = self.inverse(), omega / self.rho()
 
         def smoothed(part: csr_array, first: int = 0) -> csr_array:
-            parts = part.data, part.indices, part.indptr
+            parts = part.parts
             values = smoothing_values(in_order(part.queue), parts, inverse, gain, first) if part.nnz else part.data
-            return part.assembled(part.structure, values)
+            return part.with_values(values)
 
         if isinstance(self.A, Divided):
             # The diagonal is beside others' columns.

@@ -138,7 +138,7 @@ class _Step:
     def _prolongator(self, queue: cl.CommandQueue, level: Level) -> csr_array:
         """Return the smoothed prolongator; that of before is overwritten."""
         A = level.A
-        P: csr_array = A.assembled(self._T.structure, self._T.data)
+        P: csr_array = A.sharing(self._T)
         omegas = self._omegas
         if self._is_direct is None:
             few = self.B.shape[1] == 1 and level.longest_row() <= MAX_ROW[describe(queue.device).is_cpu]
@@ -403,7 +403,7 @@ def _matrix(A: Any) -> tuple[csr_array, int]:
         found.sum_duplicates()
         blocksize = blocksize if found.nnz % blocksize**2 == 0 else 1
     # The caller's may change: this one shares its arrays, but not its attributes.
-    return csr_array.assembled(found.structure, found.data), blocksize
+    return csr_array.sharing(found), blocksize
 
 
 def _candidates(B: Any, A: csr_array, blocksize: int) -> cl_array.Array:

@@ -132,7 +132,7 @@ class MultilevelSolver:
             _overwrite(A, placed_values)
         else:
             # The first values are the caller's.
-            self.levels[0].A, self._is_own = A.assembled(A.structure, placed_values), True
+            self.levels[0].A, self._is_own = A.with_values(placed_values), True
         refreshed(self.levels)
         _overwrite(self._coarse, inverse_values(self.levels[-1].A))
         self._workspaces = {key: space for key, space in self._workspaces.items() if space.follows()}

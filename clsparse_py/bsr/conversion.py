@@ -17,6 +17,7 @@ from clsparse_py.convert import with_index
 from clsparse_py.coordinates import rows_of
 from clsparse_py.index_types import index_for
 from clsparse_py.launch import Chain
+from clsparse_py.matrix import Parts
 from clsparse_py.memory import allocated, array_of
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.programs import Parameters
@@ -24,8 +25,6 @@ from clsparse_py.transfer import fetched
 
 __all__ = ["Parts", "Size", "count_of", "flat", "from_csr", "gathered", "likely_size", "marks_of", "to_csr"]
 
-#: data, indices and indptr; of blocks, data has three dimensions.
-Parts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
 #: Rows and columns of a block.
 Size = tuple[int, int]
 

@@ -76,7 +76,7 @@ def of_rows(A: csr_array, blocksize: Any = None) -> tuple[Structure, cl_array.Ar
         blocks_of(shape, size)
     A = A if A.has_sorted_indices else A.sorted_indices()
     if size is None:
-        parts = A.data, A.indices, A.indptr
+        parts = A.parts
         size = likely_size(lambda tried: count_of(queue, parts, shape, tried), shape, A.nnz)
     n = blocks_of(shape, size)
     if size == (1, 1):
@@ -84,7 +84,7 @@ def of_rows(A: csr_array, blocksize: Any = None) -> tuple[Structure, cl_array.Ar
             A = A.copy()
             A.sum_duplicates()
         return A.structure, seen_as_blocks(A.data, size)
-    blocks, indices, indptr = from_csr(queue, (A.data, A.indices, A.indptr), shape, size)
+    blocks, indices, indptr = from_csr(queue, A.parts, shape, size)
     return Structure.canonical(queue, n, indices, indptr), blocks
 
 

@@ -15,6 +15,7 @@ from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.construct.tiles import tiles, work_group_of
 from clsparse_py.launch import Chain, spread
 from clsparse_py.lowering import run
+from clsparse_py.matrix import Parts
 from clsparse_py.memory import allocated_each
 from clsparse_py.primitives.permute import Moving
 from clsparse_py.records import dataclass
@@ -22,9 +23,6 @@ from clsparse_py.structure import OfStructure
 from clsparse_py.transfer import fetched
 
 __all__ = ["Block", "BlockAlone", "BlockEntries", "BlockPair", "BlockRow", "BlockRows", "stacked"]
-
-Parts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
-
 #: Entries of a block without neighbours that a work-item moves at a time.
 _ITEMS = 4
 #: Entries of such blocks up to which the kernel moves them, not on CPU devices; and work-groups to a compute unit.

@@ -12,14 +12,13 @@ from pyopencl import array as cl_array
 from clsparse_py.arithmetic import name_of
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.launch import Chain
+from clsparse_py.matrix import Parts
 from clsparse_py.memory import allocated
 from clsparse_py.primitives.permute import Moving
 from clsparse_py.records import dataclass
 from clsparse_py.transfer import fetched
 
 __all__ = ["Diagonal", "Diagonals", "from_diagonals"]
-
-Parts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
 
 
 @dataclass(frozen=True)

@@ -17,14 +17,13 @@ from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.construct.tiles import tiles, work_group_of
 from clsparse_py.elementwise.operators import OPERATORS
 from clsparse_py.launch import Chain
+from clsparse_py.matrix import Parts
 from clsparse_py.memory import allocated
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
 from clsparse_py.transfer import fetched
 
 __all__ = ["Kron", "KronPointers", "kron_entries", "kron_pointers"]
-
-Parts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
 
 
 @dataclass(frozen=True)

@@ -41,28 +41,29 @@ class Border:
         facts = A.structure.checked()
         indptr = fetched(A.indptr, A.queue)
         self._rows = np.flatnonzero(np.diff(indptr))
-        self._structure: Structure | None = None
+        self._border: csr_array | None = None
         if 0 < self._rows.size < _MOST * A.shape[0]:
-            # Without empty rows entries stand where they stood.
+            # Without empty rows entries stand where they stood; values are each product's.
             kept = placed(A.queue, "rows of the border", np.append(indptr[self._rows], indptr[-1]))
-            self._structure = Structure(A.queue, (self._rows.size, A.shape[1]), A.indices, kept, facts)
+            structure = Structure(A.queue, (self._rows.size, A.shape[1]), A.indices, kept, facts)
+            self._border = csr_array.assembled(structure, A.indices)
         self._places: dict[int, cl_array.Array] = {}
 
     def add(self, A: csr_array, x: cl_array.Array, out: cl_array.Array) -> None:
         """Enqueue ``out += A @ x`` for a matrix of the structure, on the queue of x and out, which is contiguous."""
         if not out.size:
             return
-        if self._structure is None:
+        if self._border is None:
             _add_product(A, x, out)
             return
-        rows: Any = csr_array.assembled(self._structure, A.data)
+        rows: Any = self._border.with_values(A.data)
         found = rows @ x
         try:
             chain = Chain(found.queue or A.queue, found, writes=(out,))
             enqueue_add_at(chain, self._of_columns(A, 1 if x.ndim == 1 else x.shape[1]), found, out, found.size)
             chain.finish(out)
         except BuildError:
-            self._structure = None
+            self._border = None
             _add_product(A, x, out)
 
     def _of_columns(self, A: csr_array, columns: int) -> cl_array.Array:

@@ -80,7 +80,7 @@ def _canonical(part: device_array) -> device_array:
         part = part.copy()
         part.sum_duplicates()
     # The caller's may change: this one shares its arrays, but not its attributes.
-    return device_array.assembled(part.structure, part.data)
+    return device_array.sharing(part)
 
 
 def _candidates(B: Any, A: csr_array) -> np.ndarray[Any, Any]:
@@ -146,7 +146,7 @@ def _step(level: Level, at: int, options: Options) -> _Coarsening | None:
         return None
     if found and found.n:
         made, B = tentative_prolongator(queue, found, level.B, level.blocksize)
-        own = device_array.assembled(made.structure, made.data)
+        own = device_array.sharing(made)
     else:
         own = device_array((A.local.shape[0], 0), dtype=A.dtype, queue=A.queue)
         B = from_host(queue, np.zeros((0, columns), A.dtype), copy=True)
@@ -185,7 +185,7 @@ def _strong(level: Level, own: Matrix, others: Matrix, theta: float) -> tuple[Ma
     diagonal = fetched(diagonal_on_device(own), queue)
     of_others = fetched(A.halo.fetch(placed(queue, "a diagonal", np.repeat(diagonal, block))), queue)
     both = placed(queue, "a diagonal", np.concatenate([diagonal, of_others[::block]]))
-    whole = hstack([device_array.assembled(each.structure, each.data) for each in (own, others)], format="csr")
+    whole = hstack([device_array.sharing(each) for each in (own, others)], format="csr")
     strong = cast("device_array", strong_entries(whole, theta, both))
     return strong[:, :n], strong[:, n:]
 

@@ -51,9 +51,9 @@ class SpgemmPlan(Distributed, SetOnce):
         left, (right, halo) = side_by_side(of_a.matrix), needed_rows(A, of_b.matrix)
         self._left = Rearranged(self.comm, A.queue, of_a.division, left.data)
         self._right = Rearranged(self.comm, A.queue, of_b.division, right.data)
-        self._plan = _spgemm.spgemm_plan(_with(left, *self._left(A)), _with(right, *self._right(B)))
+        self._plan = _spgemm.spgemm_plan(left.with_values(*self._left(A)), right.with_values(*self._right(B)))
         C = self._plan()
-        made = of_product(A, B, _with(C, placed(A.queue, "numbers of entries", np.arange(C.nnz))), halo)
+        made = of_product(A, B, C.with_values(placed(A.queue, "numbers of entries", np.arange(C.nnz))), halo)
         self._places = [places_of(A.queue, fetched(part.data, A.queue)) for part in (made.local, made.remote)]
         self._made = _over(made, [taken(A.queue, C.data, places) for places in self._places])
 
@@ -136,14 +136,9 @@ class TransposePlan:
         return _over(self._made, self._moved(A))
 
 
-def _with(A: device_array, values: Any) -> device_array:
-    """Return a matrix of a structure with other values."""
-    return device_array.assembled(A.structure, values)
-
-
 def _over(A: csr_array, values: list[Any]) -> csr_array:
     """Return a matrix over ranks of a structure with other values: in own columns, and in those of others."""
-    return A.mapped(lambda part: _with(part, values[0]), lambda part: _with(part, values[1]))
+    return A.mapped(lambda part: part.with_values(values[0]), lambda part: part.with_values(values[1]))
 
 
 def require_structure(name: str, given: Any, A: csr_array) -> None:

@@ -44,7 +44,7 @@ class Numbered:
 
 
 def _with_numbers(A: device_array, begin: int, end: int) -> device_array:
-    return A.assembled(A.structure, placed(A.queue, "numbers of entries", np.arange(begin, end)))
+    return A.with_values(placed(A.queue, "numbers of entries", np.arange(begin, end)))
 
 
 class Rearranged:

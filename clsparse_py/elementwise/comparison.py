@@ -23,7 +23,7 @@ from clsparse_py.elementwise.values import mapped_with
 from clsparse_py.errors import DtypeError
 from clsparse_py.index_types import index_for
 from clsparse_py.launch import Chain, spread
-from clsparse_py.matrix import Matrix, MatrixT, Structure
+from clsparse_py.matrix import Matrix, MatrixT, Parts, Structure
 from clsparse_py.memory import allocated
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
@@ -31,7 +31,6 @@ from clsparse_py.transfer import fetched
 
 __all__ = ["Complement", "full_structure", "with_dense", "with_scalar", "with_sparse"]
 
-Parts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
 _SYMBOLS = {"eq": "==", "ne": "!=", "le": "<=", "ge": ">=", "lt": "<", "gt": ">"}
 
 

@@ -79,14 +79,14 @@ class Functions(Matrix):
         result = np.around(np.zeros(0, self.dtype), ndigits).dtype
         require_results(self.queue, f"rounding {self.dtype}", result)
         if result.kind in "iu" and ndigits >= 0:
-            return summed._with_values(summed._own_values())
+            return summed.with_values(summed._own_values())
         inner = np.dtype(np.float64) if result.kind in "iu" else result
         require_results(self.queue, f"rounding {self.dtype}", inner)
         before, after = ("multiply", "divide") if ndigits >= 0 else ("divide", "multiply")
         values = mapped_with(self.queue, summed.data, before, inner, 10.0 ** abs(ndigits))
         values = mapped(self.queue, values, "rint")
         values = mapped_with(self.queue, values, after, inner, 10.0 ** abs(ndigits))
-        return summed._with_values(values if result == inner else converted(self.queue, "values", values, result))
+        return summed.with_values(values if result == inner else converted(self.queue, "values", values, result))
 
     def power(self, n: Any, dtype: Any = None) -> Self:
         """Return the matrix of the n-th power of each stored value; duplicates are added up before.
@@ -119,7 +119,7 @@ class Functions(Matrix):
             data = converted(self.queue, "values", data, own)
         result = (np.ones(1, own) ** n).dtype
         require_results(self.queue, f"{own} to the power of {n!r}", result)
-        return summed._with_values(_power(self.queue, data, n, np.dtype(result)))
+        return summed.with_values(_power(self.queue, data, n, np.dtype(result)))
 
     def __pow__(self, n: Any, modulo: None = None) -> Self:
         """Return `power`."""
@@ -135,7 +135,7 @@ class Functions(Matrix):
         """
         if self.dtype.kind == "c":
             return self._of_values("conjugate")
-        return self._with_values(self._own_values()) if copy else self
+        return self.with_values(self._own_values()) if copy else self
 
     conj = conjugate
 
@@ -152,12 +152,12 @@ class Functions(Matrix):
     def _of_values(self, operation: str) -> Self:
         """Return the matrix of an operation on each stored value."""
         self.require_valid()
-        return self._with_values(mapped(self.queue, self.data, operation))
+        return self.with_values(mapped(self.queue, self.data, operation))
 
     def _of_sums(self, operation: str) -> Self:
         """Return the matrix of an operation on each stored value, once duplicates are added up."""
         summed = self._without_duplicates(self.dtype)
-        return summed._with_values(mapped(self.queue, summed.data, operation))
+        return summed.with_values(mapped(self.queue, summed.data, operation))
 
     def _without_duplicates(self, dtype: np.dtype[Any]) -> Self:
         """Return the matrix in canonical format, of values that were added up in a dtype; itself if it is in that format."""
@@ -169,14 +169,6 @@ class Functions(Matrix):
     def _own_values(self) -> cl_array.Array:
         self.require_valid()
         return copied(self.queue, "values of the result", self.data)
-
-    def _with_values(self, values: cl_array.Array) -> Self:
-        """Return a matrix of the same structure with other values."""
-        structure = self.structure
-        if values.dtype != self.dtype:
-            # SpMV's plan is chosen for one dtype of values.
-            structure = structure.copied(self.queue, self.indices, self.indptr)
-        return self.assembled(structure, values)
 
 
 def _power(queue: cl.CommandQueue, values: cl_array.Array, n: Any, result: np.dtype[Any]) -> cl_array.Array:

@@ -66,7 +66,7 @@ class Elementwise(Functions):
             return combined(operator, self, self._of_this_shape(other))
         if is_scalar(other):
             _require_zero(other, "adding" if operator == "plus" else "subtracting")
-            return self._with_values(self._own_values())
+            return self.with_values(self._own_values())
         if is_sparse(other):
             return combined(operator, self, self._of_this_shape(other))
         return self._with_dense(other, 1 if operator == "plus" else -1, "plus")
@@ -103,7 +103,7 @@ class Elementwise(Functions):
             return combined("multiply", self, self._of_this_shape(other))
         if is_scalar(other):
             self.require_valid()
-            return self._with_values(scaled(self.queue, self.data, scalar_of("other", other)))
+            return self.with_values(scaled(self.queue, self.data, scalar_of("other", other)))
         if is_sparse(other):
             if tuple(other.shape) == self.shape:
                 return combined("multiply", self, self._of_this_shape(other))
@@ -174,7 +174,7 @@ class Elementwise(Functions):
         # As by SciPy's astype: another dtype brings duplicates together.
         A = self if self.dtype == dtype or not np.can_cast(self.dtype, dtype) else self._without_duplicates(dtype)
         A.require_valid()
-        return A._with_values(scaled(self.queue, A.data, factor, dtype if np.can_cast(self.dtype, dtype) else None))
+        return A.with_values(scaled(self.queue, A.data, factor, dtype if np.can_cast(self.dtype, dtype) else None))
 
     def maximum(self, other: Any) -> Any:
         """Return the larger one of each value and that of a sparse or dense matrix of the same shape, or a scalar.

@@ -21,7 +21,7 @@ from clsparse_py.elementwise.union_kernels import Union, UnionCuts, UnionMarks, 
 from clsparse_py.errors import DtypeError
 from clsparse_py.index_types import index_for
 from clsparse_py.launch import Chain
-from clsparse_py.matrix import Matrix, MatrixT, Structure
+from clsparse_py.matrix import Matrix, MatrixT, Parts, Structure
 from clsparse_py.memory import allocated, allocated_each, array_of, scratch
 from clsparse_py.pool import arena_of
 from clsparse_py.primitives.either_way import either_way
@@ -30,9 +30,6 @@ from clsparse_py.programs import Built, note_asked
 from clsparse_py.transfer import fetched
 
 __all__ = ["canonical_parts", "combined"]
-
-Parts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
-
 #: Places that a work-item of a CPU takes, at least; and work-items to a core: enough of them that rows of any length balance.
 _LEAST_SPAN = 11
 _ITEMS_PER_CORE = 16
@@ -87,7 +84,7 @@ def canonical_parts(A: Matrix, dtype: np.dtype[Any]) -> Parts:
 
     Otherwise duplicates are added up as values of ``dtype``, as SciPy does: two booleans that are True make 2 beside numbers.
     """
-    parts = A.data, A.indices, A.indptr
+    parts = A.parts
     if A.has_canonical_format:
         return parts
     if A.dtype != dtype:

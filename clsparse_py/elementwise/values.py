@@ -357,4 +357,4 @@ def add_entries(A: Matrix, dense: cl_array.Array, operator: str = "plus") -> Non
     operator : str
         "plus" or "minus".
     """
-    _add(A.queue, (A.data, A.indices, A.indptr), dense, operator, A.shape)
+    _add(A.queue, A.parts, dense, operator, A.shape)

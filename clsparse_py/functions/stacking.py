@@ -253,7 +253,7 @@ def _made(
 
 def _placed(queue: cl.CommandQueue, block: csr_array, column: int, index: np.dtype[Any], value: np.dtype[Any]) -> Block:
     """Return the parts of a block in the result's dtypes."""
-    data, indices, indptr = block.data, block.indices, block.indptr
+    data, indices, indptr = block.parts
     if indptr.dtype != index:
         data, indices, indptr = with_index(queue, (data, indices, indptr), index)
     return Block(data if data.dtype == value else converted(queue, "data", data, value), indices, indptr, column)

@@ -88,7 +88,7 @@ def _triangle(A: Any, k: int, format: str | None, *, upper: bool) -> Any:
         raise ValueError(f"A: must have two dimensions, has {np.ndim(A) if ndim is None else ndim}")
     rows = as_rows("A", A, queue_of((A,)))
     rows.require_valid()
-    parts = rows.data, rows.indices, rows.indptr
+    parts = rows.parts
     marks = in_triangle(rows.queue, rows.indices, rows.indptr, k, upper=upper)
     data, indices, indptr = found = with_marked(rows.queue, parts, marks)
     if found is parts:

@@ -59,8 +59,8 @@ def triangle_count(A: Any) -> int:
     if not edges.nnz:
         return 0
     # Of a product of patterns no value is read: the columns stand for them, whose dtype holds the counts.
-    L = Matrix.assembled(edges.structure, edges.indices)
-    return int(csr_array.assembled(L.structure, sums_at(L, L, L, plus_pair, by_rows=True)).sum())
+    L = edges.with_values(edges.indices)
+    return int(L.with_values(sums_at(L, L, L, plus_pair, by_rows=True)).sum())
 
 
 def triangles(A: Any, *, like: Any = None) -> Any:
@@ -138,7 +138,7 @@ def k_truss(A: Any, k: int) -> csr_array:
         if S.indices.size == n_before:
             break
     mask = S.indptr, S.indices
-    data, indices, indptr = let_through(G.queue, (G.data, G.indices, G.indptr), mask, G.shape[1], True)
+    data, indices, indptr = let_through(G.queue, G.parts, mask, G.shape[1], True)
     return csr_array.assembled(Structure.canonical(G.queue, G.shape, indices, indptr), data)
 
 
@@ -153,13 +153,13 @@ def _without_loops(A: csr_array) -> csr_array:
     """Return a graph without the entries on its diagonal."""
     queue, n = A.queue, A.shape[0]
     numbers = placed(queue, "the diagonal", np.arange(n + 1, dtype=A.indptr.dtype))
-    data, indices, indptr = let_through(queue, (A.data, A.indices, A.indptr), (numbers, numbers[:n]), n, False)
+    data, indices, indptr = let_through(queue, A.parts, (numbers, numbers[:n]), n, False)
     return csr_array.assembled(Structure.canonical(queue, A.shape, indices, indptr), data)
 
 
 def _oriented(A: csr_array) -> csr_array:
     """Return the entries that lead to vertices of higher degree."""
-    data, indices, indptr = _upwards(A.queue, (A.data, A.indices, A.indptr))
+    data, indices, indptr = _upwards(A.queue, A.parts)
     return csr_array.assembled(Structure.canonical(A.queue, A.shape, indices, indptr), data)
 
 

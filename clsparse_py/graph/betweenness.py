@@ -81,7 +81,7 @@ def betweenness_centrality(
     chain = Chain(G.queue)
     chain.fill(one, 1, G.nnz)
     chain.finish(one)
-    edges = csr_array.assembled(G.structure, one)
+    edges = G.with_values(one)
     for first in range(0, len(begins), batch):
         found += _dependencies(edges, list(begins[first : first + batch]))
     if normalized:
@@ -112,6 +112,6 @@ def _dependencies(edges: csr_array, sources: list[int]) -> np.ndarray[Any, Any]:
         if after is not None:
             accumulate_values(queue, share, after, "plus")
             accumulate_values(queue, after, level.data, "times")
-            shares.append(csr_array.assembled(level.structure, after))
-        after = sums_at(csr_array.assembled(level.structure, share), backwards, before, plus_times)
+            shares.append(level.with_values(after))
+        after = sums_at(level.with_values(share), backwards, before, plus_times)
     return np.asarray(vstack(shares).sum(axis=0)) if shares else np.zeros(n, edges.dtype)

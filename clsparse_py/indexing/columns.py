@@ -59,7 +59,7 @@ def columns_at(A: MatrixT, columns: range | Listed) -> MatrixT:
         The device has not the memory for the result.
     """
     n = len(columns) if isinstance(columns, range) else columns.size
-    shape, parts, index = (A.shape[0], n), (A.data, A.indices, A.indptr), A.indptr.dtype
+    shape, parts, index = (A.shape[0], n), A.parts, A.indptr.dtype
     if isinstance(columns, range):
         return like(A, shape, _taken(A.queue, parts, columns, A.shape[1], index), in_order=columns.step > 0 or n < 2)
     if max(*shape, A.shape[1], A.indices.size) <= INT32_MAX:

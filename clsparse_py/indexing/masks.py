@@ -59,7 +59,7 @@ def places_of_marks(queue: cl.CommandQueue, mask: cl_array.Array) -> tuple[cl_ar
 def places_of_entries(mask: Matrix) -> tuple[cl_array.Array, ...]:
     """Return the rows and the columns of the entries of a sparse mask that are True. Waits for the device once."""
     mask.require_valid()
-    _, indices, indptr = without_zeros(mask.queue, (mask.data, mask.indices, mask.indptr))
+    _, indices, indptr = without_zeros(mask.queue, mask.parts)
     return rows_of(mask.queue, indptr, indices.size), indices
 
 

@@ -349,7 +349,7 @@ def assign(A: Any, places: Places, values: Values, *, inserts: bool = True) -> i
     if not places.size:
         return 0
     A.sum_duplicates()
-    parts = A.data, A.indices, A.indptr
+    parts = A.parts
     (data, indices, indptr), n_new = assigned(A.queue, parts, A.shape, places, values, inserts=inserts)
     if n_new:
         A._become(Structure.canonical(A.queue, A.shape, indices, indptr), data)

@@ -171,7 +171,7 @@ def values_at(A: Matrix, places: Places) -> cl_array.Array:
     IndexError
         An index of a device array is out of range.
     """
-    return _values(A.queue, (A.data, A.indices, A.indptr), places, is_sorted=A.has_sorted_indices)
+    return _values(A.queue, A.parts, places, is_sorted=A.has_sorted_indices)
 
 
 def _values_by_host(

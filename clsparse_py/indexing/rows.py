@@ -20,7 +20,7 @@ from clsparse_py.indexing.key import Listed
 from clsparse_py.indexing.positions import on_device
 from clsparse_py.launch import Chain, spread
 from clsparse_py.lowering import run
-from clsparse_py.matrix import MatrixT, Structure
+from clsparse_py.matrix import MatrixT, Parts, Structure
 from clsparse_py.memory import allocated, allocated_each, shorten
 from clsparse_py.primitives.partition import enqueue_parts
 from clsparse_py.primitives.path_tiles import OfPath, has_few_rows
@@ -30,9 +30,6 @@ from clsparse_py.structure import Facts
 from clsparse_py.transfer import fetched
 
 __all__ = ["Parts", "chunk", "like", "listed_rows", "masked_rows", "new_parts", "rows_at"]
-
-Parts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
-
 _WORK_GROUP = 128
 #: Work-items of the kernel that looks up the lengths of rows, not on CPU devices: many rows to a work-group, few to a work-item.
 _LENGTHS_GROUP = 512
@@ -73,7 +70,7 @@ def rows_at(A: MatrixT, rows: range | Listed) -> MatrixT:
         return listed_rows(A, rows.values)
     if rows and rows.step != 1:
         return listed_rows(A, np.arange(rows.start, rows.stop, rows.step))
-    parts = A.data, A.indices, A.indptr
+    parts = A.parts
     return like(A, (len(rows), A.shape[1]), _adjacent(A.queue, parts, rows.start if rows else 0, len(rows)))
 
 
@@ -87,7 +84,7 @@ def listed_rows(A: MatrixT, rows: np.ndarray[Any, Any] | cl_array.Array) -> Matr
         given = rows if rows.ndim == 1 and rows.flags.c_contiguous else rows.ravel()
     else:
         given = on_device(A.queue, Listed(rows), A.indptr.dtype)
-    n, n_columns, facts, parts = given.size, A.shape[1], A.facts, (A.data, A.indices, A.indptr)
+    n, n_columns, facts, parts = given.size, A.shape[1], A.facts, A.parts
     longest = A.indices.size if facts is None or facts.longest is None else facts.longest
     if facts is not None and facts.canonical:
         longest = min(longest, n_columns)
@@ -108,7 +105,7 @@ def masked_rows(A: MatrixT, mask: cl_array.Array) -> MatrixT | None:
     if max(A.shape[0], A.indices.size) > INT32_MAX or not A.shape[0]:
         return None
     marks = on_device(A.queue, Listed(mask), np.dtype(bool))
-    parts = _masked(A.queue, (A.data, A.indices, A.indptr), marks)
+    parts = _masked(A.queue, A.parts, marks)
     return None if parts is None else like(A, (parts[2].size - 1, A.shape[1]), parts)
 
 

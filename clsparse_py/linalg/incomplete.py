@@ -39,9 +39,7 @@ class _Solves(DeviceOperator):
 
     @override
     def bound(self, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
-        first, second = (
-            solver(queue, matrix, cast_to(matrix, dtype).data, upper=upper, unit=unit) for matrix, upper, unit in self._factors
-        )
+        first, second = (solver(queue, cast_to(matrix, dtype), upper=upper, unit=unit) for matrix, upper, unit in self._factors)
         between = allocated(queue, "a vector", self.shape[0], dtype)
 
         def apply(x: cl_array.Array, y: cl_array.Array) -> None:

@@ -173,7 +173,7 @@ def _ready(A: SparseArray, dtype: np.dtype[Any]) -> csr_array:
     if np.result_type(rows.dtype, dtype) != dtype:
         rows = cast_to(rows, dtype)
     rows.require_valid()
-    for part in (rows.data, rows.indices, rows.indptr):
+    for part in rows.parts:
         # Waited for once, as each product would ask again.
         for event in part.events:
             event.wait()

@@ -86,7 +86,10 @@ def spsolve_triangular(
         return array_on(given, np.zeros(right.shape, dtype)) if isinstance(b, cl_array.Array) else np.zeros(right.shape, dtype)
     try:
         rows.require_valid()
-        solve = solver(queue, rows, rows.astype(dtype, copy=False).data, upper=not lower, unit=unit_diagonal)
+        # Values alone are converted: rows stay in their order, and keep their levels.
+        own = rows.dtype == dtype
+        factor = rows if own else rows.with_values(converted(queue, "A", rows.data, dtype))
+        solve = solver(queue, factor, upper=not lower, unit=unit_diagonal)
     except BuildError as error:
         _log.info("SciPy solves on the host, as %s is refused", error.kernel)
         host = scipy.sparse.linalg.spsolve_triangular(on_host(A), np.asarray(on_host(b)), lower, unit_diagonal=unit_diagonal)

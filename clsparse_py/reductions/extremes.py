@@ -20,7 +20,7 @@ from clsparse_py.coordinates import rows_of
 from clsparse_py.device import Device
 from clsparse_py.elementwise.union import canonical_parts
 from clsparse_py.launch import Chain, spread
-from clsparse_py.matrix import Matrix
+from clsparse_py.matrix import Matrix, Parts
 from clsparse_py.memory import allocated
 from clsparse_py.primitives.segmented import enqueue_segmented_sum
 from clsparse_py.records import dataclass
@@ -31,7 +31,6 @@ from clsparse_py.transfer import fetched
 __all__ = ["ExtremeColumns", "ExtremeOfAll", "ExtremePlaces", "Extremes", "RowExtremes"]
 
 _WORK_GROUP = 128
-Parts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
 _Record = TypeVar("_Record", bound=OfStructure)
 
 

@@ -107,8 +107,7 @@ class Sums(Matrix):
         n = math.prod(self.shape) if along is None else self.shape[along]
         inner = _dtype_of_shares(self, dtype)
         self.require_valid()
-        structure = self.structure if inner == self.dtype else self.structure.copied(self.queue, self.indices, self.indptr)
-        shares = self.assembled(structure, scaled(self.queue, self.data, inner.type(1 / n), inner))
+        shares = self.with_values(scaled(self.queue, self.data, inner.type(1 / n), inner))
         found = shares.sum(axis, out=out, like=like)
         return found if dtype is None or out is not None else _as_dtype(self.queue, found, np.dtype(dtype))
 
@@ -126,7 +125,7 @@ class Sums(Matrix):
         sorted_rows = self.has_sorted_indices
         if not n:
             return np.empty(0, self.dtype)
-        parts = self.data, self.indices, self.indptr
+        parts = self.parts
         return fetched(_diagonal(self.queue, parts, (n, max(-k, 0), max(k, 0)), is_sorted=sorted_rows), self.queue)
 
     def trace(self, offset: int = 0) -> Any:
@@ -164,7 +163,7 @@ class Sums(Matrix):
     def nonzero(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         """Return the rows and the columns of stored entries that are not 0, as NumPy arrays."""
         self.require_valid()
-        data, indices, indptr = (fetched(part, self.queue) for part in (self.data, self.indices, self.indptr))
+        data, indices, indptr = (fetched(part, self.queue) for part in self.parts)
         kept = data != 0
         return np.repeat(np.arange(self.shape[0], dtype=indices.dtype), np.diff(indptr))[kept], indices[kept]
 
@@ -301,7 +300,7 @@ class _Where:
 def diagonal_on_device(A: Matrix) -> cl_array.Array:
     """Return the values on the main diagonal of a matrix as a device array; duplicates are added up."""
     is_sorted = A.has_sorted_indices
-    return _diagonal(A.queue, (A.data, A.indices, A.indptr), (min(A.shape), 0, 0), is_sorted=is_sorted)
+    return _diagonal(A.queue, A.parts, (min(A.shape), 0, 0), is_sorted=is_sorted)
 
 
 def _diagonal_by_host(

@@ -22,9 +22,7 @@ __all__ = ["solver"]
 _GROUPS_PER_UNIT = 8
 
 
-def solver(
-    queue: cl.CommandQueue, A: Matrix, values: cl_array.Array, *, upper: bool, unit: bool
-) -> Callable[[cl_array.Array, cl_array.Array], None]:
+def solver(queue: cl.CommandQueue, A: Matrix, *, upper: bool, unit: bool) -> Callable[[cl_array.Array, cl_array.Array], None]:
     """Return the function that enqueues ``x = T^-1 b`` for b and x of n entries, or of n x columns, row by row.
 
     Parameters
@@ -32,9 +30,7 @@ def solver(
     queue : pyopencl.CommandQueue
         In order.
     A : Matrix
-        Its structure has the triangle T; entries on the other side of the diagonal are passed over.
-    values : pyopencl.array.Array
-        Of the entries, of the dtype of b and x.
+        It has the triangle T, in the dtype of b and x; entries on the other side of the diagonal are passed over. In any format.
     upper, unit : bool
         Whether T is upper triangular, and whether its diagonal is 1, whatever is stored.
 
@@ -44,16 +40,17 @@ def solver(
         The kernel is refused.
     """
     sets, chain = kept_levels(A, upper), Chain(queue)
-    for part in (A.indptr, A.indices, values):
+    parts = A.indptr, A.indices, A.data
+    for part in parts:
         # Waited for once, as each solution would ask again.
         for event in part.events:
             event.wait()
-    record = Solve(work_group_of(chain.device), name_of(A.indptr.dtype), values.dtype.name, upper, unit)
+    record = Solve(work_group_of(chain.device), name_of(A.indptr.dtype), A.dtype.name, upper, unit)
     built, record = chain.build(record)
     n, most = A.shape[0], chain.device.compute_units * _GROUPS_PER_UNIT
-    arrays = (sets.starts, sets.order, A.indptr, A.indices, values)
+    arrays = sets.starts, sets.order, *parts
     kernels: list[tuple[cl.Kernel, int, int, int]] = [
-        (built.kernel(np.uint32(first), np.uint32(last), np.uint64(1), *(each.base_data for each in (*arrays, values, values))),
+        (built.kernel(np.uint32(first), np.uint32(last), np.uint64(1), *(each.base_data for each in (*arrays, A.data, A.data))),
          first, last, widest)
         for first, last, widest in sets.launches
     ]  # fmt: skip

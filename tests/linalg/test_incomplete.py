@@ -78,6 +78,21 @@ def test_triangular_systems_are_scipys(wide: cl.CommandQueue, monkeypatch: pytes
     np.testing.assert_array_equal(linalg.spsolve_triangular(chain, np.ones(300)), np.arange(1, 301))
 
 
+def test_triangles_in_any_format_are_converted_as_they_stand(wide: cl.CommandQueue) -> None:
+    # Rows that are not sorted, and duplicates: values of a converted matrix once met the columns of the given one.
+    unsorted = [7, 2, 1, 4], [0, 1, 0, 2], [0, 1, 3, 4]
+    twice = [7, 1, 1, 1, 4], [0, 0, 1, 1, 2], [0, 1, 4, 5]
+    for values, indices, indptr in (unsorted, twice):
+        for dtype in (np.int8, np.int64, np.float32, np.float64, np.complex64, np.complex128):
+            A = clsparse_py.csr_array((np.array(values, dtype), indices, indptr), shape=(3, 3), queue=wide)
+            for of_b in (np.int32, np.float32, np.float64, np.complex64, np.complex128):
+                for b in (np.array([7, 5, 8], of_b), cl_array.to_device(wide, np.array([7, 5, 8], of_b))):
+                    found = linalg.spsolve_triangular(A, b)
+                    np.testing.assert_allclose(found.get() if isinstance(found, cl_array.Array) else found, [1, 2, 2], rtol=1e-6)
+            # Levels are found once for all dtypes.
+            assert len({id(levels.kept_levels(each, upper=False)) for each in (A, A.with_values(A.indices))}) == 1
+
+
 def test_triangles_of_other_devices(wide: cl.CommandQueue, take_for: Callable[[str], None], monkeypatch: Any) -> None:
     host, b = random("float64"), np.arange(200.0)
     wanted = [of_scipy.spsolve_triangular((scipy.sparse.tril, scipy.sparse.triu)[i](host).tocsr(), b, not i) for i in (0, 1)]

@@ -13,6 +13,7 @@ from pyopencl import array as cl_array
 from clsparse_py._spgemm.kernels import KernelTypes
 from clsparse_py._spgemm.kind import Kind
 from clsparse_py.launch import Chain
+from clsparse_py.matrix import Parts
 from clsparse_py.workspace import current
 
 __all__ = ["Accumulator", "Product", "Result", "Rows", "workspace_bound"]
@@ -144,6 +145,11 @@ class Result(NamedTuple):
     indices: cl_array.Array
     data: cl_array.Array
     counts: cl_array.Array | None = None
+
+    @property
+    def parts(self) -> Parts:
+        """Values, columns and row pointers."""
+        return self.data, self.indices, self.indptr
 
 
 class Accumulator(Protocol):
