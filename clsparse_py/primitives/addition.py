@@ -92,7 +92,8 @@ class Addition(Parameters):
         if self.operation == "plus":
             return ["#define ZERO ((T)(0))", "#define ADD(a, b) ((a) + (b))"]
         return [
-            f"#define ZERO ((T)({extreme_of_none(self.operation, total)}))",
+            # That of the target, where sums of parts are put, too: a larger one would not be what it was there.
+            f"#define ZERO ((T)({extreme_of_none(self.operation, np.dtype(self.target))}))",
             f"T add(const T a, const T b) {{ return {extreme(self.operation, total)}; }}",
             "#define ADD(a, b) add(a, b)",
         ]
