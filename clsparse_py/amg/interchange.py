@@ -58,6 +58,7 @@ def from_pyamg(ml: Any, smoother: Any = None, *, queue: cl.CommandQueue | None =
         is_last = at == len(ml.levels) - 1
         parts = (given.A, None, None) if is_last else (given.A, given.P, given.R)
         level = Level(*(None if each is None else _csr(each, queue) for each in parts))  # type: ignore[arg-type]
+        level.symmetric = getattr(given.A, "symmetry", None) == "symmetric"
         if not is_last and smoother is not None:
             level.presmoother = level.postsmoother = smoother_of("smoother", smoother, level.rho)
         elif not is_last:

@@ -43,6 +43,8 @@ class Level:
     blocksize : int
         Unknowns to a node.
     presmoother, postsmoother : Smoother or None
+    symmetric : bool
+        A is equal to its transposed; else to its conjugate transposed.
 
     Examples
     --------
@@ -60,6 +62,7 @@ class Level:
     blocksize: int = 1
     presmoother: Smoother | None = None
     postsmoother: Smoother | None = None
+    symmetric: bool = False
     _inverse: cl_array.Array | None = dataclasses.field(default=None, init=False, repr=False)
     _rho: float | None = dataclasses.field(default=None, init=False, repr=False)
 
@@ -90,7 +93,7 @@ class Level:
             A = self.A
             queue, steps, begin = in_order(A.queue), min(_STEPS, A.shape[0]), A.begin if isinstance(A, Divided) else 0
             multiply = functools.partial(product, queue, A)
-            found = spectral_radius(Chain(queue), multiply, self.inverse(), steps, begin, all_sum_of(A))
+            found = spectral_radius(Chain(queue), multiply, self.inverse(), steps, begin, all_sum_of(A), symmetric=self.symmetric)
             if not np.isfinite(found):
                 self._fail("A: has values that are not finite, or too large")
             if not found:

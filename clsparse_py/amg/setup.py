@@ -256,7 +256,8 @@ def smoothed_aggregation_solver(
         return found
     options = read()
     finest, blocksize = _matrix(A)
-    return MultilevelSolver(*levels_of(Level(finest, B=_candidates(B, finest, blocksize), blocksize=blocksize), options, _step))
+    level = Level(finest, B=_candidates(B, finest, blocksize), blocksize=blocksize, symmetric=options.symmetry == "symmetric")
+    return MultilevelSolver(*levels_of(level, options, _step))
 
 
 class Coarsening(Protocol):
@@ -287,7 +288,7 @@ def levels_of(
             break
         steps.append(step)
         columns = int(step.B.shape[1])
-        levels.append(Level(step.run(levels[-1]), B=step.B, blocksize=columns))
+        levels.append(Level(step.run(levels[-1]), B=step.B, blocksize=columns, symmetric=levels[0].symmetric))
     _smooth(levels, options)
     return levels, _Refresh(steps, options)
 

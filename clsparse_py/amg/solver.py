@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -26,12 +27,15 @@ from clsparse_py.errors import BuildError
 from clsparse_py.krylov.system import Apply, System
 from clsparse_py.launch import Chain
 from clsparse_py.linalg.operators import DeviceOperator
-from clsparse_py.linalg.options import Options
+from clsparse_py.linalg.options import Options, limit, tolerance
 from clsparse_py.linalg.problem import solved
 from clsparse_py.matrix import Matrix, Sparse
 from clsparse_py.placement import place_part, vector
 
 __all__ = ["MultilevelSolver", "Preconditioner", "cycle_named"]
+
+#: Columns of a cycle of GMRES at most.
+_COLUMNS = 20
 
 
 class MultilevelSolver:
@@ -210,7 +214,8 @@ class MultilevelSolver:
         cycle : {"V", "W", "F", "K", "AMLI"}
             "AMLI" is PyAMG's, "K" the same from zeros.
         accel : str or callable, optional
-            The name of a solver of `clsparse_py.linalg`, such as "cg", or a function with SciPy's interface.
+            The name of a solver of `clsparse_py.linalg` that takes a preconditioner, such as "cg", or a function with SciPy's
+            or PyAMG's interface. With "gmres", ``maxiter`` counts products, in cycles of 20 and of equal length.
         callback : callable, optional
             Called with x after each iteration, which the host waits for then.
         residuals : list, optional
@@ -260,7 +265,9 @@ class MultilevelSolver:
         method = getattr(linalg, accel, None) if isinstance(accel, str) else accel
         if accel is not None and not callable(method):
             raise ValueError(f"accel: must be a solver of clsparse_py.linalg, such as 'cg', or a function, is {accel!r}")
-        return cycle_named(cycle), method, float(tol), operator.index(maxiter), operator.index(again)
+        if method is not None and not {"M", "kwargs"} & set(inspect.signature(method).parameters):
+            raise ValueError(f"accel: must take a preconditioner M, which {accel!r} does not; use 'cg', 'minres' or 'gmres'")
+        return cycle_named(cycle), method, tolerance("tol", tol), limit("maxiter", maxiter), operator.index(again)
 
     def _iterate(self, system: System, kind: str, again: int, residuals: list[float] | None) -> int:
         """Solve a system by cycles, and return info."""
@@ -304,16 +311,17 @@ class MultilevelSolver:
             if callback is not None:
                 callback(x)
 
-        options: dict[str, Any] = {"callback_type": "x"} if accel == "gmres" else {}
+        # PyAMG's methods have no rtol and atol.
+        options: dict[str, Any] = {"tol" if "tol" in inspect.signature(method).parameters else "rtol": tol, "maxiter": maxiter}
+        if accel == "gmres":
+            cycles = -(-maxiter // _COLUMNS)
+            options |= {"callback_type": "x", "maxiter": cycles, "restart": maxiter // max(cycles, 1) or None}
         if residuals is not None:
             residuals[:] = [self._residual(b, 0 * b if x0 is None else x0)]
         if residuals is not None or callback is not None:
             options["callback"] = told
-        if accel != "minres":
-            options["atol"] = 0.0
-        A = self.levels[0].A
-        found: tuple[Any, int] = method(A, b, x0=x0, rtol=tol, maxiter=maxiter, M=self.aspreconditioner(kind), **options)
-        return found
+        x, info = method(self.levels[0].A, b, x0=x0, M=self.aspreconditioner(kind), **options)
+        return x, maxiter if accel == "gmres" and info else info
 
     def _residual(self, b: Any, x: Any) -> float:
         """Return the norm of ``b - A x``."""

@@ -63,7 +63,7 @@ def set_up(A: csr_array, B: Any, read: Callable[[], Options]) -> Hierarchy:
             facts.update(dataclasses.asdict(options), **{"columns of B": given.shape[1]})
         if not comm.max(np.uint8(given.any())):
             comm.agree(ValueError("B: has zeros alone"))
-        level = Level(finest, B=from_host(finest.queue, given, copy=True))
+        level = Level(finest, B=from_host(finest.queue, given, copy=True), symmetric=options.symmetry == "symmetric")
         return Hierarchy(*levels_of(level, options, _step))
 
 

@@ -13,7 +13,7 @@ __all__ = [
 LAYOUT = Layout(scalars=("gain", "curvature"), sums=("rr", "pb", "pq", "cross"))
 
 _RR = ("rr", "of_real(square(r))")
-_ALPHA = ("const T alpha = square(pq) > 0 ? quotient(pb, pq) : ZERO;",)
+_ALPHA = ("const T alpha = magnitude(pq) > 0 ? quotient(pb, pq) : ZERO;",)
 _CURVATURES = (("pb", "times(conjugate(p), b)"), ("pq", "times(conjugate(p), q)"))
 
 NORM = Pass("amg_norm", reads=("r",), sums=(_RR,))
@@ -56,7 +56,7 @@ K_FIRST = Pass(
 K_CROSS = Pass("amg_k_cross", reads=("p", "q"), sums=(("cross", "times(conjugate(p), q)"),))
 K_ORTHOGONAL = Pass(
     "amg_k_orthogonal", reads=("p_first", "q_first", "b"), updates=("p", "q"), takes=("curvature",), totals=("cross",),
-    first=("const T beta = square(curvature) > 0 ? quotient(cross, curvature) : ZERO;",),
+    first=("const T beta = magnitude(curvature) > 0 ? quotient(cross, curvature) : ZERO;",),
     lines=("p -= times(beta, p_first);", "q -= times(beta, q_first);"), sums=_CURVATURES,
 )  # fmt: skip
 K_SECOND = Pass(

@@ -1,4 +1,4 @@
-"""The largest eigenvalue of D^-1 A by the Lanczos method, on the device, for a Hermitian A and its diagonal D."""
+"""The largest eigenvalue of D^-1 A by the Lanczos method, on the device, for a Hermitian or symmetric A and its diagonal D."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _START = Pass(
     lines=(
         "uint key = ((uint)number + (uint)real_part(shift) + 1) * 2654435761u;",
         "key = (key ^ key >> 15) * 2246822519u;",
-        "u = of_real(square(inverse) > 0 ? (R)((key >> 8) & 0xffff) / 65536 + (R)(-0.5) : 0);",
+        "u = of_real(magnitude(inverse) > 0 ? (R)((key >> 8) & 0xffff) / 65536 + (R)(-0.5) : 0);",
         "before = ZERO;",
     ),
 )  # fmt: skip
@@ -35,15 +35,25 @@ _SUMS = Pass(
         ("size", "of_real(magnitude(inverse) > 0 ? square(u) / magnitude(inverse) : 0)"),
     ),
 )  # fmt: skip
-# u is not of norm 1: nu is its norm, and the number beside the diagonal.
+# Of a symmetric A, D^-1 A is its own adjoint by the form u^T D u, which is no norm if A is complex.
+_SYMMETRIC_SUMS = Pass(
+    "radius_symmetric_sums", reads=("u", "q", "inverse"),
+    sums=(("along", "times(u, q)"), ("size", "magnitude(inverse) > 0 ? quotient(times(u, u), inverse) : ZERO")),
+)  # fmt: skip
+# u is not of norm 1: nu is its norm, and the number beside the diagonal. Of a form that is no norm, v^T D v has a phase, by which
+# the vector before is divided.
 _STEP = Pass(
     "radius_step", reads=("q", "inverse"), updates=("u", "before"), totals=("along", "size"),
     first=(
-        "const R nu = sqrt(real_part(size)), factor = nu > 0 ? 1 / nu : 0, alpha = real_part(along) * factor * factor;",
+        "const R nu = sqrt(magnitude(size)), factor = nu > 0 ? 1 / nu : 0;",
+        "const T alpha = nu > 0 ? quotient(along, size) : ZERO, phase = size * factor * factor;",
     ),
-    lines=("const T v = u * factor;", "u = times(inverse, q) * factor - v * alpha - before * nu;", "before = v;"),
+    lines=(
+        "const T v = u * factor;", "u = times(inverse, q) * factor - times(v, alpha) - times(before, phase) * nu;",
+        "before = times(v, conjugate(phase));",
+    ),
 )  # fmt: skip
-PASSES = (_START, _SUMS, _STEP)
+PASSES = (_START, _SUMS, _SYMMETRIC_SUMS, _STEP)
 
 
 def spectral_radius(
@@ -53,6 +63,8 @@ def spectral_radius(
     steps: int,
     begin: int = 0,
     all_sum: AllSum | None = None,
+    *,
+    symmetric: bool = False,
 ) -> float:
     """Return about the largest absolute eigenvalue of D^-1 A, from below; one read. Not finite if a value of A is not.
 
@@ -70,12 +82,15 @@ def spectral_radius(
         The row of the first entry, if ranks share the vectors.
     all_sum : callable, optional
         Adds numbers up over these ranks.
+    symmetric : bool
+        A is equal to its transposed; else to its conjugate transposed.
     """
+    symmetric = symmetric and inverse.dtype.kind == "c"
     sweeps = Sweeps(chain, inverse.size, inverse.dtype, LAYOUT, steps, all_sum)
     sweeps.fill(sweeps.scalars, begin % _NUMBERS)
     u, before, q = (sweeps.vector() for _ in range(3))
     sweeps.bind(_START, inverse=inverse, u=u, before=before)()
-    multiply, sums_of = A(u, q), sweeps.bind(_SUMS, u=u, q=q, inverse=inverse)
+    multiply, sums_of = A(u, q), sweeps.bind(_SYMMETRIC_SUMS if symmetric else _SUMS, u=u, q=q, inverse=inverse)
     advance = sweeps.bind(_STEP, q=q, inverse=inverse, u=u, before=before)
     for step in range(steps):
         multiply()
@@ -83,12 +98,19 @@ def spectral_radius(
             each.use(step)
             each()
     sums = chain.read(sweeps.sums, steps * len(LAYOUT.sums) * sweeps.groups).reshape(steps, len(LAYOUT.sums), sweeps.groups)
-    along, size = np.moveaxis(sums.sum(axis=2, dtype=np.complex128).real, 1, 0)
+    along, size = np.moveaxis(sums.sum(axis=2, dtype=np.complex128), 1, 0)
     if not (np.isfinite(along).all() and np.isfinite(size).all()):
         return float("nan")
-    # Once the space is exhausted, what follows is rounding.
-    used = int(np.argmin(np.append(size > size[0] * np.finfo(inverse.dtype).eps ** 2, False)))
-    if not used:
+    squares = np.abs(size)
+    if not squares[0]:
         return 0.0
-    found = scipy.linalg.eigvalsh_tridiagonal(along[:used] / size[:used], np.sqrt(size[1:used]))
-    return float(np.abs(found).max())
+    with np.errstate(all="ignore"):
+        diagonal, phases = along / size, size / squares
+    # Once the space is exhausted, what follows is rounding.
+    least = np.finfo(inverse.dtype).eps ** 2 * max(abs(diagonal[0]) ** 2, *squares[1:2])
+    used = 1 + int(np.argmin(np.append(squares[1:] > least, False)))
+    diagonal, phases, beside = diagonal[:used], phases[:used], np.sqrt(squares[1:used])
+    if symmetric:
+        T = np.diag(diagonal) + np.diag(beside, -1) + np.diag(beside * phases[1:] / phases[:-1], 1)
+        return float(np.abs(np.linalg.eigvals(T)).max())
+    return float(np.abs(scipy.linalg.eigvalsh_tridiagonal(diagonal.real, beside)).max())

@@ -53,7 +53,7 @@ T conjugate(const T a) { return (T)(a.x, -a.y); }
 R real_part(const T a) { return a.x; }
 T of_real(const R a) { return (T)(a, 0); }
 R square(const T a) { return a.x * a.x + a.y * a.y; }
-R magnitude(const T a) { return sqrt(square(a)); }"""
+R magnitude(const T a) { return hypot(a.x, a.y); }"""
 
 
 def numbers(dtype: np.dtype[Any]) -> list[str]:

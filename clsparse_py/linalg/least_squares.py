@@ -20,6 +20,7 @@ from clsparse_py.krylov import lsqr as krylov_lsqr
 from clsparse_py.krylov.system import LeastSquares
 from clsparse_py.launch import Chain
 from clsparse_py.linalg.operators import adjoint_applied, applied
+from clsparse_py.linalg.options import limit, tolerance
 from clsparse_py.linalg.problem import copied, dtype_of_solution, place_of_solution, right_side
 from clsparse_py.memory import allocated
 from clsparse_py.order import note_written
@@ -177,8 +178,8 @@ def lsqr(
     >>> np.round(x, 6), istop
     (array([ 1., -1.]), 1)
     """
-    given = _Given(A, b, x0, (float(damp), float(atol), float(btol), float(conlim)), check_every)
-    most = 2 * given.shape[1] if iter_lim is None else operator.index(iter_lim)
+    given = _Given(A, b, x0, (float(damp), tolerance("atol", atol), tolerance("btol", btol), float(conlim)), check_every)
+    most = 2 * given.shape[1] if iter_lim is None else limit("iter_lim", iter_lim)
     variance = allocated(given.queue, "var", given.shape[1], given.dtype) if calc_var and 0 not in given.shape else None
     found = _solved(
         given, functools.partial(krylov_lsqr.lsqr, variance=variance), scipy.sparse.linalg.lsqr, show, most, calc_var=calc_var
@@ -248,6 +249,6 @@ def lsmr(
     >>> np.round(x, 6), istop
     (array([ 1., -1.]), 1)
     """
-    given = _Given(A, b, x0, (float(damp), float(atol), float(btol), float(conlim)), check_every)
-    most = min(given.shape) if maxiter is None else operator.index(maxiter)
+    given = _Given(A, b, x0, (float(damp), tolerance("atol", atol), tolerance("btol", btol), float(conlim)), check_every)
+    most = min(given.shape) if maxiter is None else limit("maxiter", maxiter)
     return _solved(given, krylov_lsmr.lsmr, scipy.sparse.linalg.lsmr, show, most)

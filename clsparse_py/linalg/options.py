@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -9,7 +10,35 @@ from typing import Any
 from clsparse_py.krylov.system import System
 from clsparse_py.records import dataclass
 
-__all__ = ["Options"]
+__all__ = ["Options", "limit", "tolerance"]
+
+
+def tolerance(name: str, value: Any) -> float:
+    """Return a tolerance as a number.
+
+    Raises
+    ------
+    ValueError
+        It is below 0, or no number; the message has its name.
+    """
+    found = math.nan if value is None or isinstance(value, str) else float(value)
+    if not found >= 0:
+        raise ValueError(f"{name}: must be a number that is not negative, is {value!r}")
+    return found
+
+
+def limit(name: str, value: Any) -> int:
+    """Return how many iterations are made at most.
+
+    Raises
+    ------
+    ValueError
+        It is below 0; the message has its name.
+    """
+    found = operator.index(value)
+    if found < 0:
+        raise ValueError(f"{name}: must not be negative, is {found}")
+    return found
 
 
 @dataclass(frozen=True)
@@ -67,13 +96,12 @@ class Options:
         ValueError, TypeError
             One is wrong; the message names it.
         """
-        if atol is None or isinstance(atol, str) or atol < 0:
-            raise ValueError(f"atol: must be a number that is not negative, is {atol!r}")
+        bounds = tolerance("rtol", rtol), tolerance("atol", atol)
         every = operator.index(check_every)
         if every < 1:
             raise ValueError(f"check_every: must be at least 1, is {every}")
-        most = None if maxiter is None else operator.index(maxiter)
-        return cls(name, method, of_scipy, float(rtol), float(atol), most, every, callback, iterations_each, own)
+        most = None if maxiter is None else limit("maxiter", maxiter)
+        return cls(name, method, of_scipy, *bounds, most, every, callback, iterations_each, own)
 
     @property
     def facts(self) -> dict[str, Any]:

@@ -29,6 +29,6 @@ void ${name}(
         for (; k < end && (!is_sorted || indices[k] == (I)row); ++k)
             if (indices[k] == (I)row)
                 sum += values[k];
-        inverse[row] = fabs(real_part(sum)) > 0 || square(sum) > 0 ? quotient(of_real(1), sum) : ZERO;
+        inverse[row] = magnitude(sum) > 0 ? quotient(of_real(1), sum) : ZERO;
     }
 }

@@ -27,7 +27,8 @@ void ${name}(
             row_end = indptr[row + 1];
         }
         const I column = indices[at];
-        const R least = theta * theta * (sqrt(square(diagonal[row])) * sqrt(square(diagonal[column])));
-        strong[at] = column != row && square(values[at]) >= least;
+        // Quotients first: squares leave the range of numbers.
+        const R size = magnitude(values[at]), rows = magnitude(diagonal[row]), columns = magnitude(diagonal[column]);
+        strong[at] = column != row && (rows == 0 || columns == 0 || (size / rows) * (size / columns) >= theta * theta);
     }
 }

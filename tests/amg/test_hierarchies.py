@@ -376,3 +376,44 @@ def test_the_host_takes_over_if_kernels_are_refused(default: cl.CommandQueue, mo
     np.testing.assert_allclose(found.solve(b, tol=1e-8, residuals=norms), x, atol=1e-10)
     np.testing.assert_allclose(norms, residuals, atol=1e-10)
     assert found.solve(b, tol=1e-8, accel="cg", return_info=True)[1] == 0
+
+
+def test_the_radius_of_symmetric_matrices_and_of_any_size_of_values(queue: cl.CommandQueue) -> None:
+    step = scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(200, 200)).tocsr()
+    wide = describe(queue.device).fp64
+    symmetric = (step + 1j * scipy.sparse.eye_array(200)).tocsr().astype(np.complex128 if wide else np.complex64)
+    options: dict[str, Any] = {"max_coarse": 10, "strength": ("symmetric", {"theta": 0.1})}
+    A = clsparse_py.csr_array(symmetric, queue=queue)
+    for level in amg.smoothed_aggregation_solver(A, symmetry="symmetric", **options).levels[:-1]:
+        A = level.A.get().toarray()
+        assert 0.9 < level.rho() / abs(np.linalg.eigvals(A / A.diagonal()[:, None])).max() < 1.1
+    for dtype, scales in (("float32", (1e30, 1e-30)), ("complex64", (1e30, 1e-30)), ("float64", (1e200, 1e-200))):
+        if dtype != "float64" or wide:
+            rhos = []
+            for scale in (1.0, *scales):
+                A = clsparse_py.csr_array((step * scale).astype(dtype), queue=queue)
+                rhos.append([level.rho() for level in amg.smoothed_aggregation_solver(A, **options).levels])
+            np.testing.assert_allclose(rhos[1:], [rhos[0]] * 2, rtol=1e-3)
+
+
+def test_methods_with_pyamgs_interface_and_without_a_preconditioner(queue: cl.CommandQueue) -> None:
+    step = scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(400, 400)).tocsr().astype(np.float32)
+    ml, b = amg.smoothed_aggregation_solver(clsparse_py.csr_array(step, queue=queue), max_coarse=20), np.ones(400, np.float32)
+    taken: list[dict[str, Any]] = []
+
+    def of_pyamg(A: Any, b: Any, x0: Any, tol: float, maxiter: int, M: Any) -> tuple[Any, int]:
+        taken.append({"A": A, "x0": x0, "tol": tol, "maxiter": maxiter})
+        return M @ b, 3
+
+    assert ml.solve(b, accel=of_pyamg, tol=1e-3, maxiter=7, return_info=True)[1] == 3
+    assert taken == [{"A": ml.levels[0].A, "x0": None, "tol": 1e-3, "maxiter": 7}]
+    seen: list[float] = []
+    # Three columns are three iterations.
+    assert ml.solve(b, accel="gmres", tol=0, maxiter=3, residuals=seen, return_info=True)[1] == 3
+    assert len(seen) == 2
+    for wrong, message in (
+        ({"accel": "lsqr"}, "accel: must take a preconditioner M"), ({"tol": np.nan}, "tol: must be"),
+        ({"tol": -1}, "tol: must be"), ({"maxiter": -1}, "maxiter: must not be negative"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=message):
+            ml.solve(b, **wrong)

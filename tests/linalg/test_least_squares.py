@@ -131,6 +131,9 @@ def test_wrong_arguments_of_least_squares(wide: cl.CommandQueue, method: str) ->
         ("b: must be one vector", (A, np.stack([b, b], 1)), {}),
         ("x0: must have 50", (A, b), {"x0": b}),
         ("check_every: must be at least 1", (A, b), {"check_every": 0}),
+        ("atol: must be a number that is not negative", (A, b), {"atol": np.nan}),
+        ("btol: must be a number that is not negative", (A, b), {"btol": -1.0}),
+        ("must not be negative", (A, b), {"iter_lim" if method == "lsqr" else "maxiter": -1}),
         ("b: lives in another context", (A, elsewhere), {}),
         ("A: must have two dimensions", (clsparse_py.coo_array(b, queue=wide), b), {}),
     ):

@@ -201,8 +201,11 @@ def test_wrong_arguments(queue: cl.CommandQueue, method: str) -> None:
         ("x0: must be an array or 'Mb'", (A, b, "b"), {}),
         ("x0: must have b's shape", (A, np.stack([b, b], 1), b), {}),
         ("M: must be 144 x 144", (A, b), {"M": A[:5, :5]}),
-        *([("atol: must be", (A, b), {"atol": each}) for each in (-1, "legacy")] if method != "minres" else []),
+        *([("atol: must be", (A, b), {"atol": each}) for each in (-1, "legacy", np.nan)] if method != "minres" else []),
         *([("check_every: must be at least 1", (A, b), {"check_every": 0})] if method != "gmres" else []),
+        ("rtol: must be a number that is not negative", (A, b), {"rtol": -1e-5}),
+        ("rtol: must be a number that is not negative", (A, b), {"rtol": np.nan}),
+        ("maxiter: must not be negative", (A, b), {"maxiter": -1}),
         ("b: lives in another context", (A, elsewhere), {}),
     ]
     for message, arguments, options in wrong:
