@@ -66,6 +66,11 @@ T complex_sinh(const T z)
         return (T)(sinh(z.x), z.y);
     if (z.x == 0)
         return (T)(z.x, sin(z.y));
+    if (fabs(z.x) > (sizeof(REAL) == 4 ? 80 : 700)) {
+        // By halves: exp, and sinh of some devices, are infinite before the result is.
+        const REAL root = exp(fabs(z.x) / 2);
+        return (T)(copysign(root, z.x) * (cos(z.y) / 2) * root, root * (sin(z.y) / 2) * root);
+    }
     return (T)(sinh(z.x) * cos(z.y), cosh(z.x) * sin(z.y));
 }
 

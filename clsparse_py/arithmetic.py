@@ -52,13 +52,24 @@ def needs_fp64(*dtypes: np.dtype[Any]) -> bool:
 
 
 def conversion(source: np.dtype[Any], target: np.dtype[Any]) -> str:
-    """Return the OpenCL C expression that makes a value of dtype ``target`` of a value ``v``, not complex for a real target."""
+    """Return the OpenCL C expression that makes a value of dtype ``target`` of a value ``v``.
+
+    A complex one loses its imaginary part for a real target; a bool is whether it is not 0. Of floats, integers are what int64
+    makes of them, cut to their bits: -1.0 is 255 as uint8, as NumPy has it, where C leaves open what it is. What int64 does not
+    hold is undefined there, too, but for uint64.
+    """
     kind = OPENCL_TYPES[target.name]
     if source == target:
         return "(v)"
-    if source.kind == "c":
-        return f"convert_{kind}(v)"
-    return f"(({kind})(v, 0))" if target.kind == "c" else f"(({kind})(v))"
+    if target.kind == "b":
+        return "(v.x != 0 || v.y != 0)" if source.kind == "c" else "(v != 0)"
+    if target.kind == "c":
+        return f"convert_{kind}(v)" if source.kind == "c" else f"(({kind})(v, 0))"
+    value = "v.x" if source.kind == "c" else "v"
+    if source.kind in "fc" and target.kind in "iu":
+        whole = f"({kind})(long){value}"
+        return f"({value} < 0 ? {whole} : (ulong){value})" if target.name == "uint64" else f"({whole})"
+    return f"(({kind})({value}))"
 
 
 def type_of_sums(dtype: np.dtype[Any]) -> list[str]:

@@ -9,7 +9,7 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py import programs
-from clsparse_py.arithmetic import OPENCL_TYPES
+from clsparse_py.arithmetic import OPENCL_TYPES, conversion, needs_fp64
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.launch import Chain
 from clsparse_py.memory import allocated
@@ -39,21 +39,12 @@ class Convert(programs.Parameters):
 
     def arguments(self) -> dict[str, object]:
         source, target = np.dtype(self.source), np.dtype(self.target)
-        to, is_complex = OPENCL_TYPES[target.name], source.kind == "c"
-        if source == target:
-            expression = "v"
-        elif target.kind == "b":
-            expression = "v.x != 0 || v.y != 0" if is_complex else "v != 0"
-        elif target.kind == "c":
-            expression = f"convert_{to}(v)" if is_complex else f"({to})(v, 0)"
-        else:
-            expression = f"({to})v.x" if is_complex else f"({to})v"
         return {
             "work_group": self.work_group,
             "source_type": OPENCL_TYPES[source.name],
-            "target_type": to,
-            "converted": expression,
-            "fp64": any(dtype.name in ("float64", "complex128") for dtype in (source, target)),
+            "target_type": OPENCL_TYPES[target.name],
+            "converted": conversion(source, target),
+            "fp64": needs_fp64(source, target),
         }
 
 

@@ -402,6 +402,9 @@ class csr_array(Elementwise, Reductions, Indexing, SparseArray, one_dimensional=
     def astype(self, dtype: Any, casting: str = "unsafe", copy: bool = True) -> Self:
         """Return the matrix with values of another dtype; duplicates are summed then, as in SciPy.
 
+        Integers made of floats are those of int64, cut to their bits, on every device: -1.0 is 255 as uint8, as NumPy makes it on
+        most processors. What int64 does not hold is not defined.
+
         Parameters
         ----------
         dtype : dtype

@@ -6,9 +6,12 @@ import itertools
 import re
 
 import numpy as np
+import pyopencl as cl
 import pytest
 
+import clsparse_py
 from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic
+from clsparse_py.device import describe
 from clsparse_py.semiring import SEMIRINGS
 
 
@@ -59,3 +62,21 @@ def test_vectors_are_for_plain_numbers_of_one_type() -> None:
         dtype = np.dtype(arithmetic.a)
         plain = arithmetic.a == arithmetic.x and dtype.kind in "iuf" and dtype.itemsize >= 4 and arithmetic.result == dtype
         assert (arithmetic.vector_operations is not None) == plain
+
+
+def test_floats_become_integers_as_numpy_makes_them(queue: cl.CommandQueue) -> None:
+    # Of negative and large values C leaves open what unsigned and short types hold.
+    values = np.float32([-1, -1.9, -0.5, -0.0, 2.7, 300, -129, -40000.5, 65536 * 7, 2**31 - 200, -(2**31)])
+    sources = [values, values.astype(np.complex64) + 3j]
+    if describe(queue.device).fp64:
+        sources += [values.astype(np.float64), values.astype(np.complex128) - 3j]
+    for source in sources:
+        A = clsparse_py.csr_array(source[None], queue=queue)
+        for target in (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64, bool):
+            kept = source[source != 0]
+            wanted = kept.astype(bool) if target is bool else kept.real.astype(np.int64).astype(target)
+            np.testing.assert_array_equal(A.astype(target).data.get(), wanted, err_msg=f"{source.dtype} to {target.__name__}")
+    large = np.float32([2**63, 2**64 - 2**41])
+    np.testing.assert_array_equal(
+        clsparse_py.csr_array(large[None], queue=queue).astype(np.uint64).data.get(), large.astype(np.uint64)
+    )

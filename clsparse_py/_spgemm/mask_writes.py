@@ -77,21 +77,16 @@ class Accumulate(OfStructure):
             "typedef A_VALUE C_VALUE;",
             f"T from_a(const A_VALUE v) {{ return {conversion(c, common)}; }}",
             f"T from_x(const X_VALUE v) {{ return {conversion(t, common)}; }}",
-            f"C_VALUE of_old(const A_VALUE v) {{ return {_narrowed(c, c)}; }}",
-            f"C_VALUE of_new(const X_VALUE v) {{ return {_narrowed(t, c)}; }}",
+            f"C_VALUE of_old(const A_VALUE v) {{ return {conversion(c, c)}; }}",
+            f"C_VALUE of_new(const X_VALUE v) {{ return {conversion(t, c)}; }}",
             f"T operate(const T a, const T b) {{ return {operation(self.operator, common)}; }}",
-            f"C_VALUE accumulate(const T a, const T b) {{ const T v = operate(a, b); return {_narrowed(common, c)}; }}",
+            f"C_VALUE accumulate(const T a, const T b) {{ const T v = operate(a, b); return {conversion(common, c)}; }}",
         ]
         return "\n".join(lines)
 
     @override
     def arguments(self) -> Mapping[str, object]:
         return {"work_group": self.work_group, "phase": self.phase}
-
-
-def _narrowed(source: np.dtype[Any], target: np.dtype[Any]) -> str:
-    """Return the expression that makes a value of a dtype of ``v``; a bool is whether it is not 0."""
-    return "v != 0" if target.kind == "b" and source.kind != "b" else conversion(source, target)
 
 
 def _let_through_by_host(

@@ -11,7 +11,7 @@ import scipy.sparse
 from clsparse_py.canonical import without_zeros
 from clsparse_py.elementwise.comparison import full_structure
 from clsparse_py.elementwise.dense import dense_of, paired_with
-from clsparse_py.elementwise.union import canonical_parts
+from clsparse_py.elementwise.union import canonical_of, canonical_parts
 from clsparse_py.elementwise.values import mapped_with, require_results
 from clsparse_py.matrix import Matrix, MatrixT, Structure
 
@@ -57,6 +57,4 @@ def chosen_of_dense(operator: str, A: Matrix, other: Any) -> Any:
     """
     dtype = np.result_type(A.dtype, other.dtype)
     require_results(A.queue, f"{operator} of {A.dtype} and {other.dtype}", dtype)
-    data, indices, indptr = canonical_parts(A, A.dtype)
-    summed = A.assembled(Structure.canonical(A.queue, A.structure.shape, indices, indptr), data)
-    return paired_with(A.queue, operator, dense_of(summed, dtype), other)
+    return paired_with(A.queue, operator, dense_of(canonical_of(A, A.dtype), dtype), other)

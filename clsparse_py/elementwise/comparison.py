@@ -18,7 +18,7 @@ from clsparse_py.canonical import without_zeros
 from clsparse_py.device import describe
 from clsparse_py.elementwise.dense import dense_of, paired_with
 from clsparse_py.elementwise.operators import OPERATORS
-from clsparse_py.elementwise.union import canonical_parts, combined
+from clsparse_py.elementwise.union import canonical_of, canonical_parts, combined
 from clsparse_py.elementwise.values import mapped_with
 from clsparse_py.errors import DtypeError
 from clsparse_py.index_types import index_for
@@ -81,7 +81,7 @@ def with_scalar(operator: str, A: MatrixT, scalar: Any) -> MatrixT:
         return _compared(operator, A, scalar)
     opposite = _opposite(operator)
     _warn(f"a sparse matrix with {scalar} using", operator, opposite)
-    if np.isnan(scalar):
+    if scalar != scalar:
         return _complement(_empty_like(A))
     return _complement(_compared(opposite, A, scalar))
 
@@ -99,8 +99,17 @@ def _warn(what: str, operator: str, opposite: str) -> None:
 
 def _compared(operator: str, A: MatrixT, scalar: Any) -> MatrixT:
     """Return the entries for which an operator holds, once duplicates are added up."""
+    if isinstance(scalar, (int, np.integer)) and A.dtype.kind in "iub":
+        # Exactly, in A's dtype, whatever the scalar's is: one beyond it is compared as the bound of that side.
+        inner = A.dtype
+        low, high = (0, 1) if inner.kind == "b" else (np.iinfo(inner).min, np.iinfo(inner).max)
+        if scalar > high:
+            operator, scalar = ("le" if operator in ("lt", "le", "ne") else "gt"), high
+        elif scalar < low:
+            operator, scalar = ("ge" if operator in ("gt", "ge", "ne") else "lt"), low
+    else:
+        inner = _common_dtype(A, scalar)
     data, indices, indptr = canonical_parts(A, A.dtype)
-    inner = _common_dtype(A, scalar)
     found = mapped_with(A.queue, data, operator, inner, scalar)
     return _assembled(A, without_zeros(A.queue, (found, indices, indptr)))
 
@@ -113,10 +122,7 @@ def _common_dtype(A: Matrix, other: Any) -> np.dtype[Any]:
     TypeError
         It is not supported, or the device lacks it.
     """
-    if isinstance(other, int) and A.dtype.kind in "iu" and not np.iinfo(A.dtype).min <= other <= np.iinfo(A.dtype).max:
-        found = np.result_type(A.dtype, np.min_scalar_type(other))
-    else:
-        found = np.result_type(A.dtype, other)
+    found = np.result_type(A.dtype, other)
     if found.name not in OPENCL_TYPES:
         raise DtypeError(f"other: {A.dtype} and {other!r} are compared as {found}, which is not supported")
     if needs_fp64(found) and not describe(A.queue.device).fp64:
@@ -130,8 +136,7 @@ def with_dense(operator: str, A: Matrix, other: Any) -> Any:
     ``other`` has one or two dimensions; rows and columns of both are repeated, as in NumPy.
     """
     dtype = _common_dtype(A, np.dtype(other.dtype))
-    data, indices, indptr = canonical_parts(A, A.dtype)
-    return paired_with(A.queue, operator, dense_of(_assembled(A, (data, indices, indptr)), dtype), other)
+    return paired_with(A.queue, operator, dense_of(canonical_of(A, A.dtype), dtype), other)
 
 
 def _empty_like(A: MatrixT) -> MatrixT:

@@ -117,17 +117,18 @@ class Outer(AtEntries):
         return {**super().arguments(), "of_row": self.of_row}
 
 
-def dense_of(A: Matrix, dtype: np.dtype[Any], out: cl_array.Array | None = None) -> cl_array.Array:
+def dense_of(A: Matrix, dtype: np.dtype[Any], out: cl_array.Array | None = None, operator: str = "plus") -> cl_array.Array:
     """Return a matrix as a dense one, C-contiguous, of a dtype that holds its values; duplicates are added up in that dtype.
 
-    ``out``, if given, is such an array of A's shape and that dtype, and becomes the result.
+    With the operator "second" they take each other's place, and -0.0 stays what it is. ``out``, if given, is such an array of A's
+    shape and that dtype, and becomes the result.
     """
     full = allocated(A.queue, "the matrix as a dense one", A.shape, dtype) if out is None else out
     if full.size:
         chain = Chain(A.queue, writes=(full,))
         chain.fill(full, 0, full.size)
         chain.finish(full)
-    add_entries(A, full)
+    add_entries(A, full, operator)
     return full
 
 

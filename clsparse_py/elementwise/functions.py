@@ -12,9 +12,9 @@ from typing_extensions import Self
 
 from clsparse_py.convert import converted, copied
 from clsparse_py.elementwise.operands import is_scalar, scalar_of
-from clsparse_py.elementwise.union import canonical_parts
+from clsparse_py.elementwise.union import canonical_of
 from clsparse_py.elementwise.values import mapped, mapped_with, require_results
-from clsparse_py.matrix import Matrix, Structure
+from clsparse_py.matrix import Matrix
 
 __all__ = ["Functions"]
 
@@ -75,7 +75,7 @@ class Functions(Matrix):
 
     def __round__(self, ndigits: int = 0) -> Self:
         """Return the matrix of values rounded to so many decimal places, as by `numpy.around`; duplicates are added up before."""
-        summed = self._without_duplicates(self.dtype)
+        summed = canonical_of(self, self.dtype)
         result = np.around(np.zeros(0, self.dtype), ndigits).dtype
         require_results(self.queue, f"rounding {self.dtype}", result)
         if result.kind in "iu" and ndigits >= 0:
@@ -112,7 +112,7 @@ class Functions(Matrix):
             raise NotImplementedError(
                 "n: must not be 0, as the result is dense (zero power is not supported); use np.ones(A.shape)"
             )
-        summed = self._without_duplicates(self.dtype)
+        summed = canonical_of(self, self.dtype)
         data, own = summed.data, self.dtype if dtype is None else np.dtype(dtype)
         if own != self.dtype:
             require_results(self.queue, "dtype", own)
@@ -156,15 +156,8 @@ class Functions(Matrix):
 
     def _of_sums(self, operation: str) -> Self:
         """Return the matrix of an operation on each stored value, once duplicates are added up."""
-        summed = self._without_duplicates(self.dtype)
+        summed = canonical_of(self, self.dtype)
         return summed.with_values(mapped(self.queue, summed.data, operation))
-
-    def _without_duplicates(self, dtype: np.dtype[Any]) -> Self:
-        """Return the matrix in canonical format, of values that were added up in a dtype; itself if it is in that format."""
-        if self.has_canonical_format:
-            return self
-        data, indices, indptr = canonical_parts(self, dtype)
-        return self.assembled(Structure.canonical(self.queue, self.structure.shape, indices, indptr), data)
 
     def _own_values(self) -> cl_array.Array:
         self.require_valid()

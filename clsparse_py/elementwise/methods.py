@@ -17,7 +17,7 @@ from clsparse_py.elementwise.comparison import with_dense, with_scalar, with_spa
 from clsparse_py.elementwise.functions import Functions
 from clsparse_py.elementwise.operands import aligned, broadcast, dense_operand, is_scalar, scalar_of
 from clsparse_py.elementwise.products import divided_by_dense, divided_by_sparse, format_of_product, times_dense, times_vector
-from clsparse_py.elementwise.union import combined
+from clsparse_py.elementwise.union import canonical_of, combined
 from clsparse_py.elementwise.values import add_entries, dense_values, scaled
 from clsparse_py.errors import DtypeError
 from clsparse_py.matrix import Matrix, is_sparse
@@ -172,7 +172,7 @@ class Elementwise(Functions):
             instead = "use A.astype(dtype=np.float32) * (1 / other)"
             raise DtypeError(f"dtype: {self.dtype} / {other!r} is float64, which {self.queue.device.name} lacks; {instead}")
         # As by SciPy's astype: another dtype brings duplicates together.
-        A = self if self.dtype == dtype or not np.can_cast(self.dtype, dtype) else self._without_duplicates(dtype)
+        A = self if self.dtype == dtype or not np.can_cast(self.dtype, dtype) else canonical_of(self, dtype)
         A.require_valid()
         return A.with_values(scaled(self.queue, A.data, factor, dtype if np.can_cast(self.dtype, dtype) else None))
 
@@ -242,7 +242,7 @@ class Elementwise(Functions):
     def _compared(self, other: Any, operator: str) -> Any:
         if is_scalar(other):
             self.require_valid()
-            return with_scalar(operator, self, scalar_of("other", other))
+            return with_scalar(operator, self, other if isinstance(other, int) else scalar_of("other", other))
         if is_sparse(other):
             if operator in ("eq", "ne") and tuple(other.shape) != self.shape:
                 return operator == "ne"
@@ -281,7 +281,7 @@ class Elementwise(Functions):
         if needs_fp64(dtype) and not describe(self.queue.device).fp64:
             raise DtypeError(f"other: {dtype} needs double precision, which {self.queue.device.name} lacks")
         # As in SciPy, which subtracts a dense matrix that it made before, in A's dtype.
-        A = self._without_duplicates(self.dtype) if sign < 0 or operator == "minus" else self
+        A = canonical_of(self, self.dtype) if sign < 0 or operator == "minus" else self
         A.require_valid()
         dense = self._dense_copy(other, dtype, sign)
         add_entries(A, dense, operator)
@@ -310,13 +310,13 @@ class Elementwise(Functions):
         return other
 
     def _dense_copy(self, other: Any, dtype: np.dtype[Any], sign: int) -> cl_array.Array:
-        """Return ``sign * other``, broadcast to this shape, as a C-contiguous device array of its own."""
+        """Return ``other``, or 0 minus it, broadcast to this shape, as a C-contiguous device array of its own."""
         if isinstance(other, np.ndarray):
             host = np.ascontiguousarray(other, dtype)
-            return from_host(self.queue, host if sign > 0 else -host, copy=True)
+            return from_host(self.queue, host if sign > 0 else 0 - host, copy=True)
         dense = aligned(self.queue, other)
         repeated = dense if dense.shape == self.shape else broadcast(dense, self.shape)
-        return dense_values(self.queue, repeated, "positive" if sign > 0 else "negative", dtype)
+        return dense_values(self.queue, repeated, "positive" if sign > 0 else "from_zero", dtype)
 
 
 def _broadcasts(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:

@@ -97,6 +97,7 @@ BINARY: dict[str, Operator] = OPERATORS | {
     each.name: each
     for each in (
         Operator("divide", np.divide, "a / b", "", "complex_product(a, complex_inverse(b))"),
+        Operator("second", lambda _, b: b, "b", "b", "b"),
         Operator("power", operator.pow, "pow(a, b)", "", "complex_power(a, b)", integer="integer_power(a, b)"),
         # As NumPy's: if one of both is NaN, so is the result.
         *(_extreme(name) for name in ("maximum", "minimum", "fmax", "fmin")),
@@ -153,6 +154,8 @@ UNARY: dict[str, Unary] = {
     for each in (
         Unary("positive", "a", "a", "a", "a"),
         Unary("negative", "-a", "-a", "-a", "-a"),
+        # Of 0 it is 0, not -0.
+        Unary("from_zero", "-a", "-a", "0 - a", "(T)(0) - a"),
         Unary("absolute", "(T)abs(a)", "a", "fabs(a)", "hypot(a.x, a.y)"),
         Unary("conjugate", "a", "a", "a", "(T)(a.x, -a.y)"),
         Unary("real", "a", "a", "a", "a.x"),

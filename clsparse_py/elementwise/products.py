@@ -11,7 +11,7 @@ from clsparse_py.canonical import without_zeros
 from clsparse_py.coordinates import rows_of
 from clsparse_py.elementwise.dense import at_entries, dense_of, outer, paired
 from clsparse_py.elementwise.operands import broadcast, placed_dense
-from clsparse_py.elementwise.union import canonical_parts
+from clsparse_py.elementwise.union import canonical_of, canonical_parts
 from clsparse_py.elementwise.values import dense_values, require_results
 from clsparse_py.matrix import Matrix, MatrixT, Structure
 from clsparse_py.placement import index_dtype
@@ -105,5 +105,7 @@ def divided_by_sparse(A: Matrix, B: Matrix) -> np.ndarray[Any, Any]:
     result = np.dtype(np.float64) if np.can_cast(A.dtype, np.float64) else A.dtype
     inner = np.result_type(result, B.dtype)
     require_results(A.queue, f"{A.dtype} / {B.dtype}", inner)
-    found = fetched(paired(A.queue, "divide", *(dense_of(each, inner) for each in (A, B))), A.queue)
+    # The sign of a zero says which infinity it gives.
+    dense = (dense_of(canonical_of(each, each.dtype), inner, operator="second") for each in (A, B))
+    found = fetched(paired(A.queue, "divide", *dense), A.queue)
     return found if found.dtype == result else found.real

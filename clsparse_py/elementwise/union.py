@@ -29,7 +29,7 @@ from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.programs import Built, note_asked
 from clsparse_py.transfer import fetched
 
-__all__ = ["canonical_parts", "combined"]
+__all__ = ["canonical_of", "canonical_parts", "combined"]
 #: Places that a work-item of a CPU takes, at least; and work-items to a core: enough of them that rows of any length balance.
 _LEAST_SPAN = 11
 _ITEMS_PER_CORE = 16
@@ -92,6 +92,14 @@ def canonical_parts(A: Matrix, dtype: np.dtype[Any]) -> Parts:
     if not A.has_sorted_indices:
         parts = with_sorted_rows(A.queue, parts)
     return without_duplicates(A.queue, parts)
+
+
+def canonical_of(A: MatrixT, dtype: np.dtype[Any]) -> MatrixT:
+    """Return a matrix in canonical format, as `canonical_parts` makes it; itself if it is in that format."""
+    if A.has_canonical_format:
+        return A
+    data, indices, indptr = canonical_parts(A, dtype)
+    return A.assembled(Structure.canonical(A.queue, A.structure.shape, indices, indptr), data)
 
 
 def _united_by_host(queue: cl.CommandQueue, parts: tuple[cl_array.Array, ...], operator: str, shape: tuple[int, int]) -> Parts:

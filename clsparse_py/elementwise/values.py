@@ -14,7 +14,7 @@ from typing_extensions import override
 from clsparse_py.arithmetic import OPENCL_TYPES, conversion, name_of, needs_fp64
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.device import Device, describe
-from clsparse_py.elementwise.operators import BINARY, OPERATORS, UNARY, included
+from clsparse_py.elementwise.operators import BINARY, UNARY, included
 from clsparse_py.errors import DtypeError
 from clsparse_py.launch import Chain, spread
 from clsparse_py.matrix import Matrix
@@ -117,7 +117,7 @@ class Scatter(OfStructure):
     a, result : str
         NumPy's names of the dtypes of the sparse and of the dense matrix's values.
     operator : str
-        "plus" or "minus".
+        "plus", "minus" or "second".
     """
 
     template = "elementwise/scatter"
@@ -134,7 +134,7 @@ class Scatter(OfStructure):
     @property
     @override
     def prelude(self) -> str:
-        expression = OPERATORS[self.operator].expression(np.dtype(self.result))
+        expression = BINARY[self.operator].expression(np.dtype(self.result))
         return "\n".join([super().prelude, *operation_lines(self.a, self.result, self.result, expression)])
 
 
@@ -283,8 +283,11 @@ def _added_by_host(
     data, indices, indptr = (fetched(part, queue) for part in parts)
     host = fetched(dense, queue).reshape(shape)
     rows = np.repeat(np.arange(shape[0]), np.diff(indptr))
-    ufunc = {"plus": np.add, "minus": np.not_equal if dense.dtype.kind == "b" else np.subtract}[operator]
-    ufunc.at(host, (rows, indices), data.astype(dense.dtype))
+    if operator == "second":
+        host[rows, indices] = data
+    else:
+        ufunc = {"plus": np.add, "minus": np.not_equal if dense.dtype.kind == "b" else np.subtract}[operator]
+        ufunc.at(host, (rows, indices), data.astype(dense.dtype))
     Chain(queue, dense).copy(dense, placed(queue, "dense", host.ravel()), host.size)
     queue.finish()
 
@@ -313,7 +316,7 @@ def _dense_by_host(queue: cl.CommandQueue, values: cl_array.Array, operation: st
     strided = np.lib.stride_tricks.as_strided(host[-low:], values.shape, values.strides)
     out = allocated(queue, "the result", values.shape, result, values.allocator)
     given = strided.astype(result)
-    found = given if operation == "positive" else getattr(np, operation)(given)
+    found = given if operation == "positive" else 0 - given if operation == "from_zero" else getattr(np, operation)(given)
     Chain(queue).copy(out, placed(queue, "values", found.ravel()), out.size)
     queue.finish()
     return out
@@ -346,7 +349,7 @@ def dense_values(queue: cl.CommandQueue, values: cl_array.Array, operation: str,
 
 
 def add_entries(A: Matrix, dense: cl_array.Array, operator: str = "plus") -> None:
-    """Add the entries of a matrix to a dense one of the same shape, or subtract them from it, in place.
+    """Add the entries of a matrix to a dense one of the same shape, subtract them from it, or put them there, in place.
 
     Parameters
     ----------
@@ -355,6 +358,6 @@ def add_entries(A: Matrix, dense: cl_array.Array, operator: str = "plus") -> Non
     dense : pyopencl.array.Array
         C-contiguous, the only user of its buffer, which it begins; of a dtype that holds A's values.
     operator : str
-        "plus" or "minus".
+        "plus", "minus" or "second".
     """
     _add(A.queue, A.parts, dense, operator, A.shape)

@@ -60,9 +60,10 @@ class Sums(Matrix):
         axis : {None, 0, 1, -1, -2}
             None: over all entries; 0: over each column, by way of the transposed matrix, which is kept; 1: over each row.
         dtype : dtype, optional
-            Of the result. By default that of the values, or int64 or uint64 for booleans and shorter integers.
+            Of the result. By default that of the values, or int64 or uint64 for booleans and shorter integers. As in SciPy,
+            values are converted before all of them are summed, and sums of rows or columns after they were.
         out : numpy.ndarray or pyopencl.array.Array, optional
-            Where the result goes, converted to its dtype. Of shape (n,) for axis 0, (m,) for axis 1.
+            Where the result goes, converted from ``dtype`` to its own. Of shape (n,) for axis 0, (m,) for axis 1.
         like : pyopencl.array.Array or pyopencl.CommandQueue, optional
             Says that the result is a new device array, on A's queue, without a wait; as NumPy's argument of that name.
 
@@ -81,8 +82,10 @@ class Sums(Matrix):
             # As in SciPy: duplicates are added up before, in the values' dtype.
             data, _, indptr = canonical_parts(self, self.dtype)
             ends = placed(self.queue, "segments", np.array([0, data.size], indptr.dtype))
-            inner = accumulated if dtype is None or self.dtype.kind == "c" else np.dtype(dtype)
-            return _Where(self, (), out, like).summed(ends, data, _device_dtype(self, inner), dtype)
+            # As in NumPy: values are converted before they are added up.
+            inner = _device_dtype(self, accumulated if dtype is None else dtype)
+            data = converted(self.queue, "data", data, inner) if inner.kind == "b" else data
+            return _Where(self, (), out, like).summed(ends, data, inner, dtype)
         A = self if along == 1 else self._transposed()
         A.require_valid()
         where = _Where(self, (A.shape[0],), out, like)
@@ -277,19 +280,20 @@ class _Where:
         self, ends: cl_array.Array, data: cl_array.Array, inner: np.dtype[Any], dtype: Any, longest: int | None = None
     ) -> Any:
         """Return the sums of values between ends, computed in a dtype, there."""
-        out = self._out
-        is_given = isinstance(out, cl_array.Array) and out.dtype == inner
+        out, wanted = self._out, inner if dtype is None else np.dtype(dtype)
+        is_given = isinstance(out, cl_array.Array) and out.dtype == inner == wanted
         target = out if is_given else allocated(self._queue, "sums", ends.size - 1, inner)
         found = _summed(self._queue, ends, data, target, longest, is_given)
-        if out is None and self._like is not None:
-            found = found if self._shape else found[0]
-            return found if dtype is None else _as_dtype(self._queue, found, np.dtype(dtype))
+        if isinstance(out, np.ndarray) or (out is None and self._like is None):
+            host = fetched(found, self._queue).reshape(self._shape)[()].astype(wanted, copy=False)
+            if out is None:
+                return host
+            out[...] = host
+        elif found.dtype != wanted:
+            found = converted(self._queue, "sums", found, wanted)
         if out is None:
-            host = fetched(found, self._queue).reshape(self._shape)[()]
-            return host if dtype is None else host.astype(dtype, copy=False)
-        if isinstance(out, np.ndarray):
-            out[...] = fetched(found, self._queue).reshape(self._shape)
-        elif found is not out:
+            return found if self._shape else found[0]
+        if isinstance(out, cl_array.Array) and found is not out:
             values = found if out.dtype == found.dtype else converted(self._queue, "out", found, np.dtype(out.dtype))
             chain = Chain(self._queue, values, out, writes=(out,))
             chain.copy(out, values, out.size)

@@ -4,7 +4,7 @@ out[i] = in[begin + i * step], converted to out's type: for device arrays that a
 Index space   any number of work-items, which stride over the entries
 Inputs        begin and step count entries of in; step may be negative
 Local memory  none
-Result        exact where the type holds the value; else as in C, and a complex loses its imaginary part
+Result        exact where the type holds the value; else as `arithmetic.conversion` says
 </%doc>
 % if fp64:
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable

@@ -143,7 +143,8 @@ def test_what_shares_a_structure(queue: cl.CommandQueue) -> None:
         assert found.data is not A.data
     assert A.real.data is not A.data
     # SpMV's plan is made for one dtype.
-    assert (A * 1j).structure is not A.structure
+    assert (A * 1j).structure is A.structure
+    assert (A * 1j).spmv_plan() is not A.spmv_plan()
     assert A.conjugate(copy=False) is A
 
 
@@ -197,3 +198,36 @@ def test_names_of_scipy(queue: cl.CommandQueue) -> None:
     np.testing.assert_array_equal(found.todense(), host.toarray())
     np.testing.assert_array_equal(A.dot(np.float32(2)).toarray(), host.toarray() * 2)
     np.testing.assert_allclose(A.dot(np.ones(30, np.float32)), host.toarray().sum(axis=1), rtol=1e-5)
+
+
+@pytest.mark.any_platform
+def test_zeros_have_the_signs_of_scipys(queue: cl.CommandQueue) -> None:
+    A, D = np.float32([[1, 0, -0.0, 0], [0, 0, 3, -2]]), np.float32([[0, -0.0, 0, 2], [0, 5, 3, -2]])
+    # Zeros are stored, too.
+    stored = sp.coo_array((np.float32([1, -0.0, 0.0, 3, -2]), ([0, 0, 1, 1, 1], [0, 2, 0, 2, 3])), shape=A.shape).tocsr()
+    over = sp.coo_array((np.float32([-0.0, 0.0, -0.0, -0.0, 4]), ([0, 0, 0, 1, 1], [0, 1, 3, 3, 2])), shape=A.shape).tocsr()
+    for dtype in (np.float32, np.complex64):
+        S, B, dense = stored.astype(dtype), over.astype(dtype), D.astype(dtype)
+        ours = csr_array(S, queue=queue)
+        for M in (ours, ours.tocsc(), ours.tocoo()):
+            for found in (M - dense, (M - cl_array.to_device(queue, dense)).get()):
+                for part in ("real", "imag"):
+                    np.testing.assert_array_equal(np.signbit(getattr(found, part)), np.signbit(getattr(S - dense, part)))
+        if dtype == np.float32 and describe(queue.device).fp64:
+            with np.errstate(all="ignore"):
+                np.testing.assert_array_equal(ours / csr_array(B, queue=queue), S / B)
+
+
+@pytest.mark.any_platform
+def test_integers_are_compared_exactly(queue: cl.CommandQueue) -> None:
+    beyond = (0, 5, -7, 2**63 - 1, 2**63, 2**63 + 1, 2**64, 2**70, -(2**63), -(2**63) - 1)
+    for dtype in (np.int64, np.uint64, np.int8, np.uint32, bool):
+        low, high = (0, 1) if dtype is bool else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+        host = np.array([[high, high - 1, low, 0, min(high, 5), 0]], dtype)
+        A = csr_array(host, queue=queue)
+        for scalar in (*beyond, np.uint64(2**63), np.uint64(2**64 - 1), np.int64(-1)):
+            for name in ("eq", "ne", "lt", "le", "gt", "ge"):
+                compare = getattr(operator, name)
+                found = compare(A, scalar).toarray()
+                wanted = [[compare(int(value), int(scalar)) for value in host[0]]]
+                np.testing.assert_array_equal(found, wanted, err_msg=f"{dtype.__name__} {name} {scalar!r}")

@@ -61,3 +61,12 @@ def test_special_values(queue: cl.CommandQueue) -> None:
     A = scipy.sparse.csr_array(np.array([[np.nan, np.inf, -np.inf, -0.0, 1e-30, 1e30]], np.float32))
     for name in ("sign", "floor", "rint", "sqrt", "log1p", "tanh"):
         check(queue, f"A.{name}()", A=A)
+
+
+def test_what_is_finite_though_its_factors_are_not(queue: cl.CommandQueue) -> None:
+    single = np.complex64([1 + 88j, 1 + 89.2j, -2 + 89.4j, 1 - 89.3j, 0.001 + 92j, 1.5707963 + 95j, 3 + 79j, 3 - 81j])
+    for values in (single, np.complex128([1 + 709j, 2 - 710.4j, 1e-3 + 715j, 1 + 699j, 1 - 701j])):
+        if values.dtype == np.complex64 or describe(queue.device).fp64:
+            A = scipy.sparse.csr_array(values[None])
+            check(queue, "A.sin()", A=A)
+            check(queue, "A.sinh()", A=scipy.sparse.csr_array((values * 1j)[None]))

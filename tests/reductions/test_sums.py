@@ -135,3 +135,25 @@ def test_long_rows_have_their_diagonal(queue: cl.CommandQueue) -> None:
     host = sp.csr_array(np.arange(60_000, dtype=np.float32).reshape(3, 20_000))
     for k in (0, -1, 17, 19_998):
         np.testing.assert_array_equal(csr_array(host, queue=queue).diagonal(k), host.diagonal(k))
+
+
+@pytest.mark.any_platform
+@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
+def test_sums_have_the_dtype_asked_for_before_they_go_elsewhere(queue: cl.CommandQueue) -> None:
+    whole, some = np.array([[160, 160, 0], [70, 0, 90]]), np.array([[1.6, 1.6, 0], [-0.7, 0, 2.9]], np.float32)
+    for X in (whole.astype(np.int8), whole.astype(np.uint16), some, some + 1j * some):
+        A = csr_array(X, queue=queue)
+        for dtype, to in ((np.int8, np.int64), (np.float32, np.complex64), (bool, np.float32), (np.int32, np.float32)):
+            for axis in (0, 1):
+                # Rows and columns are converted once they are summed, as by SciPy; not so in its axis 0, which leaves dtype out.
+                wanted = X.sum(axis).astype(dtype).astype(to)
+                given, on_device = np.zeros(wanted.shape, to), cl_array.zeros(queue, wanted.shape, to)
+                for M in (A, A.tocsc(), A.tocoo()):
+                    assert M.sum(axis, dtype, given) is given
+                    assert M.sum(axis, dtype, on_device) is on_device
+                    np.testing.assert_allclose(given, wanted, rtol=1e-6)
+                    np.testing.assert_allclose(on_device.get(), wanted, rtol=1e-6)
+                np.testing.assert_allclose(A.sum(axis, dtype, like=queue).get(), X.sum(axis).astype(dtype), rtol=1e-6)
+            # All of them: each value is.
+            for found in (A.sum(dtype=dtype), A.sum(dtype=dtype, out=np.zeros((), to)), A.sum(dtype=dtype, like=queue).get()):
+                np.testing.assert_allclose(found, X.sum(dtype=dtype), rtol=1e-6)
