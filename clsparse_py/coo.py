@@ -581,7 +581,7 @@ def _is_of_coo(name: str, arguments: tuple[Any, ...]) -> bool:
         return False
     if name in ("maximum", "minimum"):
         return bool(getattr(np, name)(0, arguments[0]))
-    return name in ("__eq__", "__ne__", "__lt__", "__gt__", "__le__", "__ge__") and bool(np.isnan(arguments[0]))
+    return name in ("__eq__", "__ne__", "__lt__", "__gt__", "__le__", "__ge__") and bool(arguments[0] != arguments[0])
 
 
 def _summed_axes(axes: Any, A: tuple[int, ...], B: tuple[int, ...]) -> tuple[list[int], list[int]]:
