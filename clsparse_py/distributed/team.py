@@ -23,6 +23,15 @@ from clsparse_py.distributed.vectors import vector
 __all__ = ["Everywhere", "Team", "over"]
 
 
+class _Thread(threading.local):
+    """What a thread works for: the teams whose tasks it does, and those whose tasks asked for these."""
+
+    hubs: frozenset[Hub] = frozenset()
+
+
+_thread = _Thread()
+
+
 def over(devices: Sequence[cl.Device | cl.CommandQueue] | None = None, time_limit: float = 300.0) -> Team:
     """Return the team of threads that drives devices of one host together: one thread and one context a device.
 
@@ -92,13 +101,15 @@ class Team:
 
     def _together(self, tasks: Sequence[Callable[[ThreadCommunicator], Any]]) -> list[Any]:
         """Do a task in each thread; return the results, or raise the first rank's error that is no consequence of another's."""
+        self._require_outside()
         with self._busy:
             if not self._open:
                 raise RuntimeError("the team is closed")
             self._hub.begin()
+            hubs = _thread.hubs | {self._hub}
             for comm, task_queue, task in zip(self.ranks, self._tasks, tasks, strict=True):
                 comm.begin()
-                task_queue.put(task)
+                task_queue.put((task, hubs))
             done: list[tuple[int, Any, BaseException | None]] = []
             try:
                 while len(done) < self.size:
@@ -113,6 +124,14 @@ class Team:
         if failures:
             raise next((error for error in failures if not isinstance(error, RankError)), failures[0])
         return [found for _, found, _ in done]
+
+    def _require_outside(self) -> None:
+        """Raise a RuntimeError in a thread of one of the team's ranks, or one that works for it: it would wait for itself."""
+        if self._hub in _thread.hubs:
+            raise RuntimeError(
+                "a team, or an object over its ranks, is used inside one of these: give the object to the function as an "
+                "argument, as in team.run(function, A, x), and each rank has its own part of it there"
+            )
 
     def each(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> list[Any]:
         """Call a function in each rank's thread, with the rank's communicator before other arguments.
@@ -132,6 +151,8 @@ class Team:
         ------
         Exception
             That of the first rank that failed; all others were ended by it.
+        RuntimeError
+            It is called inside one of the team's ranks, as any use of an object over them is; or the team is closed.
         """
 
         def task(comm: ThreadCommunicator) -> Any:
@@ -179,6 +200,7 @@ class Team:
 
     def close(self) -> None:
         """End the threads."""
+        self._require_outside()
         with self._busy:
             if self._open:
                 self._open = False
@@ -203,7 +225,7 @@ def _work(
     done: queues.SimpleQueue[tuple[int, Any, BaseException | None]],
 ) -> None:
     """Do the tasks of a rank until there is None."""
-    for task in iter(tasks.get, None):
+    for task, _thread.hubs in iter(tasks.get, None):
         found: Any = None
         failure: BaseException | None = None
         try:

@@ -264,6 +264,24 @@ def test_an_interrupt_ends_what_ranks_do(queue: cl.CommandQueue, monkeypatch: py
         assert team.each(lambda comm: int(comm.sum(1))) == [2, 2]
 
 
+def test_a_team_inside_one_of_its_ranks_is_an_error(queue: cl.CommandQueue) -> None:
+    S = scipy.sparse.eye_array(8, format="csr") * 2.0
+    with team_on(queue, 2) as team, team_on(queue, 2) as other:
+        A, x = team.csr_array(S), team.vector(np.ones(8))
+        for use in (
+            lambda _: (A @ x).gather(),
+            lambda _: A.nnz,
+            lambda _: team.each(lambda comm: comm.rank),
+            lambda _: team.close(),
+            lambda _: other.each(lambda _: x.norm()),  # by way of another team
+        ):
+            with pytest.raises(RuntimeError, match=r"inside one of these: .* team\.run\(function, A, x\)"):
+                team.run(lambda a, b, use=use: clsparse_py.linalg.cg(a, b, callback=use), A, x)
+        # Another team does work for ranks, and this one goes on.
+        assert team.each(lambda comm: other.each(lambda its: int(its.sum(1))) if comm.rank else None) == [None, [2, 2]]
+        assert ((A @ x).gather() == 2).all()
+
+
 def test_a_team_that_is_let_go_ends_its_threads(queue: cl.CommandQueue) -> None:
     before = set(threading.enumerate())
     team = team_on(queue, 3)
