@@ -261,7 +261,7 @@ def choose_device() -> cl.Device:
         if reason is None:
             return device
         refused.append(f"{device.name.strip()} of platform {device.platform.name.strip()}: {reason}")
-        _log.warning("%s is passed over: %s", device.name.strip(), reason)
+        _log.info("%s is passed over: %s", device.name.strip(), reason)
     said = f"no OpenCL device can be used ({'; '.join(refused)})"
     raise NoDeviceError(f"{said}. {runtimes.advice()}")
 

@@ -53,16 +53,37 @@ class Graph:
         In the order of the rows of the matrix.
     numbers : dict
         The row of each node.
-    matrix : csr_array
-        Entry (i, j) is the weight of the edge from node i to node j.
+    weight : str or None
+        The attribute of edges that is asked for first; None: edges count as 1.
     """
 
     __networkx_backend__ = "clsparse"
 
-    def __init__(self, original: Any, matrix: csr_array) -> None:
-        self.original, self.matrix = original, matrix
+    def __init__(self, original: Any, weight: str | None) -> None:
+        self.original, self.weight = original, weight
+        self._matrices: dict[str | None, csr_array] = {}
+        self.weighted(weight)
         self.nodes = list(original)
         self.numbers = {node: number for number, node in enumerate(self.nodes)}
+
+    @property
+    def matrix(self) -> csr_array:
+        """A matrix of any weights, for what the structure alone decides."""
+        return self.weighted(self.weight)
+
+    def weighted(self, weight: str | None) -> csr_array:
+        """Return the matrix whose entry (i, j) is an attribute of the edge from node i to node j, or 1.
+
+        NetworkX keeps a graph that it converted, and hands it over for other attributes, too, and for none.
+        """
+        if weight not in self._matrices:
+            import networkx as nx
+
+            dtype = np.int8 if weight is None else np.float64
+            has_nodes = len(self.original) > 0
+            parts = nx.to_scipy_sparse_array(self.original, format="csr", dtype=dtype, weight=weight) if has_nodes else (0, 0)
+            self._matrices[weight] = csr_array(parts)
+        return self._matrices[weight]
 
     def is_directed(self) -> bool:
         """Return whether edges have a direction."""
@@ -92,10 +113,7 @@ def convert_from_nx(G: Any, *, edge_attrs: Any = None, **_: Any) -> Graph:
 
     if G.is_multigraph():
         raise nx.NetworkXNotImplemented("multigraphs are not supported by the backend clsparse")
-    weight = next(iter(edge_attrs), None) if edge_attrs else None
-    if not len(G):
-        return Graph(G, csr_array((0, 0)))
-    return Graph(G, csr_array(nx.to_scipy_sparse_array(G, format="csr", dtype=np.float64 if weight else np.int8, weight=weight)))
+    return Graph(G, next(iter(edge_attrs), None) if edge_attrs else None)
 
 
 def convert_to_nx(found: Any, **_: Any) -> Any:
@@ -150,7 +168,7 @@ def pagerank(
     max_iter: int = 100,
     tol: float = 1e-6,
     nstart: Any = None,
-    weight: str | None = "weight",  # noqa: ARG001 - the matrix has it
+    weight: str | None = "weight",
     dangling: Any = None,
 ) -> dict[Any, float]:
     """Return the PageRank of all nodes, as `networkx.pagerank`."""
@@ -167,7 +185,7 @@ def pagerank(
         if not begin.sum():
             raise ZeroDivisionError("personalization: is zero for all nodes")
     try:
-        found = graphs.pagerank(G.matrix, alpha, personalization=begin, tol=tol, max_iter=max_iter)
+        found = graphs.pagerank(G.weighted(weight), alpha, personalization=begin, tol=tol, max_iter=max_iter)
     except RuntimeError:
         raise nx.PowerIterationFailedConvergence(max_iter) from None
     return G.named(found.tolist())

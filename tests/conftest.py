@@ -12,6 +12,7 @@ import gc
 import os
 import re
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -41,6 +42,10 @@ hypothesis.settings.register_profile("suite", deadline=None, derandomize="CI" in
 hypothesis.settings.load_profile("suite")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--part", help="K/N: run the K-th of N parts, which hold whole files and about as many tests", metavar="K/N")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     if "CLSPARSE_CACHE_DIR" not in os.environ:
         os.environ["CLSPARSE_CACHE_DIR"] = str(config.cache.mkdir("clsparse_py"))
@@ -66,6 +71,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     Lanes come first: one of them takes minutes, for which the other process has work then.
     """
     items.sort(key=lambda item: "lanes" not in item.path.parts)
+    if config.option.part:
+        _keep_part(config, items)
     if exhaustive() or len(PLATFORMS) < 2:
         return
     # Of each test that takes `queue`, and nothing but it of platforms: the cases by the places of their other parameters' values,
@@ -102,6 +109,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left:
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if item not in set(left)]
+
+
+def _keep_part(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect the tests of all parts but the one asked for: the largest file goes to the smallest part so far."""
+    part, parts = (int(number) for number in config.option.part.split("/"))
+    if not 1 <= part <= parts:
+        raise pytest.UsageError(f"--part is {config.option.part}; the first number has to be 1 to {parts}")
+    loads = [0] * parts
+    part_of = {}
+    for path, count in sorted(Counter(item.path for item in items).items(), key=lambda counted: (-counted[1], counted[0])):
+        part_of[path] = loads.index(min(loads))
+        loads[part_of[path]] += count
+    others = [item for item in items if part_of[item.path] != part - 1]
+    config.hook.pytest_deselected(items=others)
+    items[:] = [item for item in items if part_of[item.path] == part - 1]
 
 
 @pytest.hookimpl(optionalhook=True)  # pytest-xdist's

@@ -111,7 +111,7 @@ def test_a_child_that_dies_has_its_device_passed_over(tried: Callable, caplog: p
             device.describe(there)
         later_process()
     assert count() == 1
-    assert any("is passed over" in record.message and record.levelno == logging.WARNING for record in caplog.records)
+    assert any("is passed over" in record.message and record.levelno == logging.INFO for record in caplog.records)
 
 
 def test_a_child_that_hangs_is_ended_and_believed_the_second_time(tried: Callable, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from clsparse_py._spgemm.kind import Kind, kind_of
 from clsparse_py._spgemm.methods.base import Result
 from clsparse_py._spgemm.refused import RefusedError, refused_of
 from clsparse_py._spgemm.request import Request
-from clsparse_py.device import Device
+from clsparse_py.device import RESERVED, Device
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix
@@ -30,12 +30,20 @@ _WORK_GROUP = 256
 
 @dataclass(frozen=True)
 class OneLaunch(OfLanes):
-    """Parameters of ``templates/spgemm/one_launch.mako``."""
+    """Parameters of ``templates/spgemm/one_launch.mako``.
+
+    Attributes
+    ----------
+    words : int
+        Words of the pattern of B, and of C, at most: four such arrays are in local memory.
+    """
 
     template = "spgemm/one_launch"
 
-    #: Words of the pattern of B, and of C, at most: four such arrays are in local memory.
-    WORDS: ClassVar[int] = 1024
+    words: int
+
+    #: Values of `words` to choose from.
+    WORDS: ClassVar[tuple[int, ...]] = (1024, 512)
     #: Entries of rows of A that a compute unit looks up in the pattern, at most: each entry of C takes those of its row. With
     #: 4,000 and 16,000, two cores took half as long as by the phases, with 27,000 from 1.1 to 1.6 times as long.
     MAX_LOOKED_UP: ClassVar[int] = 1 << 14
@@ -45,12 +53,13 @@ class OneLaunch(OfLanes):
     @classmethod
     def legal(cls, device: Device, types: KernelTypes) -> Self:
         """Return the record for a device."""
-        return cls(min(_WORK_GROUP, device.max_work_group), types, device.portability)
+        words = device.fitting(cls.WORDS, lambda words: 16 * words, RESERVED)
+        return cls(min(_WORK_GROUP, device.max_work_group), types, device.portability, words)
 
     @override
     def arguments(self) -> Mapping[str, object]:
         lanes = 1 if self.work_group % self.LANES else self.LANES
-        return {**super().arguments(), "words": self.WORDS, "lanes": lanes}
+        return {**super().arguments(), "lanes": lanes}
 
 
 class _Call(NamedTuple):
@@ -76,15 +85,16 @@ def _call(device: Device, A: Matrix, B: Matrix, request: Request) -> _Call:
     return _Call(kind_of(device, types_of(A, B, request.semiring)), sizes, f"the {m} x {n} product")
 
 
-def _built(chain: Chain, kind: Kind) -> tuple[Built, ...]:
-    """Return the kernel; nothing if it is refused."""
+def _built(chain: Chain, kind: Kind) -> tuple[Built, int] | None:
+    """Return the kernel and the words of its patterns; None if it is refused."""
     if OneLaunch in refused_of(kind.device, kind.types):
-        return ()
+        return None
+    record = OneLaunch.legal(kind.device, kind.types)
     try:
-        return (chain.build(OneLaunch.legal(kind.device, kind.types))[0],)
+        return chain.build(record)[0], record.words
     except BuildError as error:
         RefusedError(kind.device, kind.types, OneLaunch, error).avoid()
-        return ()
+        return None
 
 
 def _words(n_columns: int) -> int:
@@ -104,7 +114,7 @@ def in_one_launch(A: Matrix, B: Matrix, request: Request) -> Result | None:
     """
     a, b = A.structure, B.structure
     (m, k), n = a.shape, b.shape[1]
-    if max(m, k) * _words(n) > OneLaunch.WORDS or not request.is_open:
+    if max(m, k) * _words(n) > OneLaunch.WORDS[0] or not request.is_open:
         return None
     of_a, of_b, a_indptr, b_indptr = a.facts, b.facts, a.indptr, b.indptr
     if of_a is None or of_b is None or not (of_a.canonical and of_b.canonical) or b_indptr.dtype != a_indptr.dtype:
@@ -122,11 +132,11 @@ def in_one_launch(A: Matrix, B: Matrix, request: Request) -> Result | None:
     n_looked_up = min(n_products, m * n) * n_a // m
     if n_products > kind.thresholds.max_small_products or n_looked_up > OneLaunch.MAX_LOOKED_UP * n_units:
         return None
-    found = chain.worked_out((_built, kind), lambda: _built(chain, kind))
-    if not found:
+    kernel = chain.worked_out((_built, kind), lambda: _built(chain, kind))
+    if kernel is None or max(m, k) * _words(n) > kernel[1]:
         return None
-    programs.note_asked(found)
-    (built,) = found
+    built = kernel[0]
+    programs.note_asked((built,))
     room, allocator = min(m * n, n_a * min(n_b, of_b.longest or n)), a_data.allocator
     wanted = (m + 1, kind.c_index), (room, kind.c_index), (room, kind.result)
     indptr, indices, data = allocated_each(queue, name, wanted, allocator)

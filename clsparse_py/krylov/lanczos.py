@@ -100,7 +100,8 @@ def lanczos(
         values, vectors = scipy.linalg.eigh(projected)
         order = WANTED[which](values)
         errors = below * np.abs(vectors[-1])
-        fine = errors <= (tol or eps) * np.maximum(eps ** (2 / 3), np.abs(values))
+        # Rounding leaves errors beside the largest value, whatever the size of the others.
+        fine = errors <= np.maximum((tol or eps) * np.abs(values), 4 * eps * np.abs(values).max())
         if fine[order[:k]].all() or restarts >= maxiter:
             break
         # Some more than are wanted are kept, so that a restart loses less.

@@ -123,8 +123,10 @@ def eigsh(
     maxiter = 10 * n if maxiter is None else operator.index(maxiter)
     if maxiter < 1:
         raise ValueError(f"maxiter: must be positive, is {maxiter}")
-    if tol < 0:
-        raise ValueError(f"tol: must not be negative, is {tol}")
+    if not tol >= 0:
+        raise ValueError(f"tol: must be a number that is not negative, is {tol}")
+    if sigma is not None and not np.isfinite(sigma):
+        raise ValueError(f"sigma: must be a finite number, is {sigma}")
     generator = np.random.default_rng(rng)
     first = generator.standard_normal(n) if v0 is None else right_side("v0", v0, n)
     given, queue = place_of_solution(A, {"b": v0, "v0": v0})

@@ -68,11 +68,12 @@ class Axes:
     semirings: int  # how many of them each kernel takes
 
     @classmethod
-    def of(cls, fp64: bool, simulated: bool) -> Axes:
+    def of(cls, device: Device, simulated: bool) -> Axes:
         # As many as work-group sizes, and of every size of a value.
-        wide = ("complex128", "float64") if fp64 else ("complex64", "bool")
+        wide = ("complex128", "float64") if device.fp64 else ("complex64", "bool")
         dtypes = tuple(np.dtype(name) for name in ("float32", "uint8", wide[0], "int64", wide[1]))
-        return cls((1, 7, 48, 64, 16 if simulated else 1024), dtypes, 1 if simulated else 2)
+        work_groups = (min(size, device.max_work_group) for size in (1, 7, 48, 64, 16 if simulated else 1024))
+        return cls(tuple(work_groups), dtypes, 1 if simulated else 2)
 
 
 @dataclass
@@ -422,7 +423,7 @@ def main() -> None:
         few_declarations.install()
         unoptimised.install()
     device = describe(clsparse_py.default_queue().device)
-    axes = Axes.of(device.fp64, simulated)
+    axes = Axes.of(device, simulated)
     report = Report(f"{device.platform} {device.driver_version}, {device.name}", device.fp64)
     cases = [
         *product_cases(axes),
