@@ -15,7 +15,7 @@ LATER = {"fastjsonschema", "importlib.resources", "mako", "matplotlib", "pygment
 #: Modules and folders of the package that few processes use.
 LATER_OF_OURS = {
     f"clsparse_py.{name}"
-    for name in ("aggregation", "amg", "bsr", "catalogue", "cli", "demo", "distributed", "graph", "networkx_backend", "tuning.run")
+    for name in ("aggregation", "amg", "catalogue", "cli", "demo", "distributed", "graph", "networkx_backend", "tuning.run")
 }
 
 MULTIPLY = """

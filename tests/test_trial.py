@@ -103,6 +103,7 @@ def later_process() -> None:
 
 
 def test_a_child_that_dies_has_its_device_passed_over(tried: Callable, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "clsparse_py")
     there, count = tried("echo begins; kill -SEGV $$")
     for _ in range(3):
         with pytest.raises(NoDeviceError, match=r"no OpenCL device can be used .*ends the process that uses it \(SIGSEGV\)"):

@@ -55,6 +55,7 @@ def lanczos(
     tol: float,
     which: str,
     rng: np.random.Generator,
+    floor: float,
 ) -> Eigenpairs:
     """Return some eigenvalues of an operator and their vectors.
 
@@ -77,6 +78,9 @@ def lanczos(
         Of `WANTED`.
     rng : numpy.random.Generator
         Makes a vector where those so far span all that they can reach.
+    floor : float
+        Errors that are taken for rounding whatever the eigenvalue, as a multiple of the precision of the largest one. 0 for an
+        inverse, as its largest eigenvalue may be any number of times those that are wanted.
     """
     n, dtype = first.size, first.dtype
     eps = float(np.finfo(dtype).eps)
@@ -100,8 +104,8 @@ def lanczos(
         values, vectors = scipy.linalg.eigh(projected)
         order = WANTED[which](values)
         errors = below * np.abs(vectors[-1])
-        # Rounding leaves errors beside the largest value, whatever the size of the others.
-        fine = errors <= np.maximum((tol or eps) * np.abs(values), 4 * eps * np.abs(values).max())
+        limits = (tol or eps) * np.maximum(eps ** (2 / 3), np.abs(values))
+        fine = errors <= np.maximum(limits, floor * eps * np.abs(values).max())
         if fine[order[:k]].all() or restarts >= maxiter:
             break
         # Some more than are wanted are kept, so that a restart loses less.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import operator
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,6 +34,9 @@ from clsparse_py.transfer import fetched
 __all__ = ["eigsh", "lobpcg"]
 
 _log = logging.getLogger(__name__)
+
+#: Errors of eigenvalues that rounding leaves beside the largest one, in units of its precision.
+_FLOOR = 4.0
 
 
 def eigsh(
@@ -63,7 +68,8 @@ def eigsh(
         the host.
     sigma : float, optional
         Find eigenvalues near this number: those for which ``1 / (w - sigma)`` is as ``which`` says. Systems with ``A - sigma I``
-        are solved by ``OPinv``, or else by `minres` on the device.
+        are solved by ``OPinv``; else a matrix is factorised once, on the host, and an operator's systems are solved by `minres`
+        on the device. Each solution is checked.
     which : {"LM", "SM", "LA", "SA", "BE"}
         The largest or smallest magnitudes, the largest or smallest values, or half of them from each end.
     v0 : array, optional
@@ -90,7 +96,9 @@ def eigsh(
     Raises
     ------
     ValueError, TypeError
-        An argument has a wrong shape, dtype or value.
+        An argument has a wrong shape, dtype or value, or `minres` has not solved a system.
+    RuntimeError
+        ``A - sigma I`` is singular, or was not solved well.
     ArpackNoConvergence
         Not all eigenvalues converged; its attributes ``eigenvalues`` and ``eigenvectors`` have those that did.
 
@@ -133,12 +141,18 @@ def eigsh(
     dtype = dtype_of_solution(A, A if hasattr(A, "dtype") else first, queue)
     try:
         multiplied = applied(A, queue, dtype) if sigma is None else _inverse(A, float(sigma), OPinv, queue, dtype)
+        floor = _FLOOR if sigma is None else 0.0
         start = copied(queue, "v0", first if v0 is not None else first.astype(dtype), dtype)
-        found = lanczos(Chain(queue), multiplied, start, k, size, maxiter, float(tol), which, generator)
+        found = lanczos(Chain(queue), multiplied, start, k, size, maxiter, float(tol), which, generator, floor)
     except BuildError as error:
         _log.info("SciPy solves on the host, as %s is refused", error.kernel)
         return _by_arpack(A, k, M, sigma, v0=None if v0 is None else np.asarray(on_host(v0)), **options, **others)
-    values = found.values if sigma is None else sigma + 1 / found.values
+    values = found.values
+    if sigma is not None:
+        values = sigma + 1 / values
+        if OPinv is None and (isinstance(A, SparseArray) or scipy.sparse.issparse(A)):
+            belongs = _belong(on_host(A), values, [fetched(vector, queue) for vector in found.vectors])
+            found = dataclasses.replace(found, converged=found.converged & belongs)
     return _delivered(found, values, given, queue, isinstance(v0, cl_array.Array), dtype, n, return_eigenvectors)
 
 
@@ -189,19 +203,52 @@ def joined(
 
 
 def _inverse(A: Any, sigma: float, OPinv: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
-    """Return the product with ``(A - sigma I)^-1``: what is given for it, or systems solved by `minres`."""
+    """Return the product with ``(A - sigma I)^-1``: ``OPinv``, the factors of a matrix, or systems solved by `minres`."""
     if OPinv is not None:
         return applied(OPinv, queue, dtype)
-    if not isinstance(A, SparseArray) and not scipy.sparse.issparse(A):
-        A = scipy.sparse.linalg.aslinearoperator(A)
+    rough = float(np.sqrt(np.finfo(dtype).eps))
+    if isinstance(A, SparseArray) or scipy.sparse.issparse(A):
+        return applied(_by_factors(A, sigma, rough, queue, dtype), queue, dtype)
+    A = scipy.sparse.linalg.aslinearoperator(A)
 
     def solve(x: cl_array.Array) -> Any:
         y, info = minres(A, x, shift=sigma, rtol=float(np.finfo(dtype).eps), maxiter=20 * x.size)
-        if info:
+        right, solution = fetched(x, queue), on_host(y)
+        # The least squares solution of a singular system ends minres, too.
+        residual = np.linalg.norm(right - (A @ solution - sigma * solution))
+        if info or not residual <= rough * np.linalg.norm(right):
             raise ValueError(f"sigma: minres has not solved a system with A - {sigma} I; give OPinv")
         return y
 
     return applied(solve, queue, dtype)
+
+
+def _belong(A: Any, values: np.ndarray[Any, Any], vectors: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+    """Return which pairs are eigenpairs of A, not of what rounding leaves of an inverse that is nearly singular."""
+    limit = float(np.sqrt(np.finfo(vectors[0].dtype).eps)) * float(scipy.sparse.linalg.norm(A))
+    return np.array([np.linalg.norm(A @ v - w * v) <= limit for w, v in zip(values, vectors, strict=True)])
+
+
+def _by_factors(A: Any, sigma: float, rough: float, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Callable[[Any], Any]:
+    """Return a function that solves with ``A - sigma I`` by factors on the host.
+
+    The pattern is symmetric: minimum degree on it and pivots on the diagonal leave half the fill of SuperLU's own choice.
+    """
+    host = scipy.sparse.csc_array(on_host(A)).astype(dtype)
+    shifted = scipy.sparse.csc_array(host - dtype.type(sigma) * scipy.sparse.eye_array(host.shape[0], dtype=dtype))
+    options = {"SymmetricMode": True}
+    factors = scipy.sparse.linalg.splu(shifted, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.01, options=options)
+    size = float(scipy.sparse.linalg.norm(shifted))
+
+    def solve(x: cl_array.Array) -> cl_array.Array:
+        right = fetched(x, queue)
+        solution = factors.solve(right)
+        residual = np.linalg.norm(right - shifted @ solution)
+        if not residual <= rough * (size * np.linalg.norm(solution) + np.linalg.norm(right)):
+            raise RuntimeError(f"sigma: a system with A - {sigma} I was not solved (residual {residual:.1e}); give OPinv")
+        return array_on(queue, solution)
+
+    return solve
 
 
 def _by_arpack(A: Any, k: int, M: Any, sigma: Any, **options: Any) -> Any:

@@ -1,8 +1,8 @@
 """A device that understates everything: PoCL with the limits of the weakest devices, which the driver's stand-ins here keep.
 
-``python understated.py SIZE [SCRIPT OPTION ...]`` runs a script of this folder, the workload by default. Work-groups have at most SIZE
-work-items: 64, or 1 as kernels with barriers have on Apple's CPUs. There are 16 KiB of local memory, allocations of 128 MiB, no
-sub-groups, no double precision and no 64-bit atomics: a Mali or an old Intel GPU refuses more than that.
+``python understated.py SIZE [SCRIPT OPTION ...]`` runs a script of this folder, the workload by default. Work-groups have at most
+SIZE work-items: 64, or 1 as kernels with barriers have on Apple's CPUs. There are 16 KiB of local memory, allocations of 128 MiB,
+no sub-groups, no double precision and no 64-bit atomics: a Mali or an old Intel GPU refuses more than that.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ def test_eigenvalues_that_are_not_found(wide: cl.CommandQueue) -> None:
         ("which: must be", {"which": "XX"}),
         ("ncv: must be more than k", {"ncv": 6}),
         ("maxiter: must be positive", {"maxiter": 0}),
-        ("tol: must not", {"tol": -1}),
+        ("tol: must be a number", {"tol": -1}),
         ("v0: must have 100", {"v0": np.ones(5)}),
         ("OPinv: is for", {"OPinv": A}),
         ("k must be", {"k": 0}),
@@ -101,8 +101,10 @@ def test_eigenvalues_that_are_not_found(wide: cl.CommandQueue) -> None:
             linalg.eigsh(A, **{"k": 6, **options})
     with pytest.raises(ValueError, match="A: must be square"):
         linalg.eigsh(A[:5])
-    with pytest.raises(ValueError, match="give OPinv"):
+    with pytest.raises(RuntimeError, match="singular"):
         linalg.eigsh(A * np.nan, k=2, sigma=0)
+    with pytest.raises(ValueError, match="give OPinv"):
+        linalg.eigsh(linalg.aslinearoperator(A * np.nan), k=2, sigma=0)
 
 
 def test_blocks_of_eigenvectors(wide: cl.CommandQueue) -> None:
@@ -164,3 +166,33 @@ def test_blocks_that_are_none(wide: cl.CommandQueue, monkeypatch: pytest.MonkeyP
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         np.testing.assert_allclose(linalg.lobpcg(A, X, tol=1e-6, maxiter=100)[0], wanted[:3], rtol=1e-6)
+
+
+def test_small_eigenvalues_beside_a_large_norm(queue: cl.CommandQueue, real: np.dtype) -> None:
+    """Of graph Laplacians, one is 0: errors are those of the norm, not of the eigenvalue."""
+    n = 60
+    offsets = [-1, 0, 1, n - 1, 1 - n]
+    ring = scipy.sparse.diags_array([-1.0, 2.0, -1.0, -1.0, -1.0], offsets=offsets, shape=(n, n), format="csr", dtype=real)
+    dense = np.linalg.eigvalsh(ring.toarray().astype(float))
+    for scale in (1.0, 1e-6, 1e6):
+        A = clsparse_py.csr_array((ring * scale).astype(real), queue=queue)
+        for which, wanted in (("SA", dense[:4]), ("SM", dense[:4]), ("LA", dense[-4:])):
+            values = linalg.eigsh(A, k=4, which=which, rng=3, return_eigenvectors=False)
+            np.testing.assert_allclose(values, wanted * scale, atol=50 * scale * float(np.finfo(real).eps) * dense[-1])
+
+
+@pytest.mark.parametrize("distance", [0.0, 1e-9, 1e-4])
+def test_shifts_beside_eigenvalues_are_right_or_refused(queue: cl.CommandQueue, real: np.dtype, distance: float) -> None:
+    A = clsparse_py.csr_array(scipy.sparse.diags_array(np.arange(1.0, 21.0)).astype(real).tocsr(), queue=queue)
+    if np.asarray(5 + distance, real) == 5:
+        with pytest.raises(RuntimeError, match="singular"):
+            linalg.eigsh(A, k=3, sigma=5 + distance, rng=3)
+        return
+    values = linalg.eigsh(A, k=3, sigma=5 + distance, rng=3, return_eigenvectors=False)
+    np.testing.assert_allclose(values, [4, 5, 6], rtol=float(np.sqrt(np.finfo(real).eps)))
+
+
+@pytest.mark.parametrize(("name", "value"), [("tol", np.nan), ("tol", -1.0), ("sigma", np.nan), ("maxiter", -1)])
+def test_arguments_of_eigsh_that_are_no_numbers(name: str, value: float) -> None:
+    with pytest.raises(ValueError, match=name):
+        linalg.eigsh(clsparse_py.csr_array(scipy.sparse.eye_array(9, format="csr", dtype=np.float32)), k=2, **{name: value})

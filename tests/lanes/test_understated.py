@@ -1,0 +1,20 @@
+"""A device that understates everything: every kernel runs with work-groups of 64, 16 KiB of local memory and little else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import runtimes
+from lane import Lane
+from pairs import exhaustive
+
+
+def test_every_kernel_runs_on_a_device_that_understates_everything(lane: Lane, tmp_path: Path) -> None:
+    system = runtimes.pocl()
+    lane.require(system or runtimes.bundled_pocl(), "PoCL is not installed")
+    # Runtimes that are named come before PyPI's PoCL, which builds nothing for some processors.
+    environment = runtimes.environment(tmp_path, "0", *filter(None, (system,)))
+    options = () if exhaustive() else ("--third",)
+    found = lane.run_workload("understated.py", "64", "workload.py", *options, environment=environment)
+    assert not found["failures"], "\n".join(found["failures"])
+    assert not found["fp64"]
