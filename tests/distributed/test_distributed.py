@@ -374,11 +374,3 @@ def test_vectors_are_numpys(queue: cl.CommandQueue) -> None:
         assert z.vdot(z) == np.vdot(x + 1j * y, x + 1j * y)
         with pytest.raises(ValueError, match="divided alike"):
             u + team.vector(x)
-
-
-def test_a_team_inside_one_of_its_ranks_is_an_error_at_once(queue: cl.CommandQueue) -> None:
-    with distributed.over([queue, queue], time_limit=30) as team:
-        x = team.vector(np.ones(8, np.float32))
-        with pytest.raises(RuntimeError, match=r"inside one of its ranks.*team\.run"):
-            team.each(lambda _: x.gather())
-        np.testing.assert_array_equal(x.gather(), np.ones(8))
