@@ -315,7 +315,7 @@ class SparseArray(InPlace, Sparse):
         """Return a `scipy.sparse.dia_array`, made on the host."""
         return self.get().todia()
 
-    def tobsr(self, blocksize: tuple[int, int] | None = None, copy: bool = False) -> bsr_array:  # noqa: ARG002 - always its own
+    def tobsr(self, blocksize: tuple[int, int] | None = None, copy: bool = False) -> bsr_array:
         """Return the array as a `bsr_array` on the device: the blocks in which it has entries, sorted, duplicates summed.
 
         Parameters
@@ -323,7 +323,7 @@ class SparseArray(InPlace, Sparse):
         blocksize : tuple of int, optional
             Rows and columns of a block. By default the largest of 1, 2, 3, 4 and 6 rows whose blocks are well filled.
         copy : bool
-            For SciPy's sake.
+            False: blocks of one entry may share arrays.
 
         Raises
         ------
@@ -332,7 +332,7 @@ class SparseArray(InPlace, Sparse):
         """
         if self.ndim == 1:
             raise ValueError("A: Cannot convert an array of one dimension; bsr_array takes two")
-        found: bsr_array = class_of_format("bsr").of_rows(self._as_csr(), blocksize)
+        found: bsr_array = class_of_format("bsr")(self._as_csr(), blocksize=blocksize, copy=copy)
         return found
 
     @runs_on_host("A.tolil")

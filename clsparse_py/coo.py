@@ -112,7 +112,8 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         maxprint: int | None = None,
     ) -> None:
         wanted = None if shape is None else _shape_of(shape)
-        if isinstance(arg1, cl_array.Array):
+        is_own = isinstance(arg1, cl_array.Array)
+        if is_own:
             arg1 = csr_array(arg1, queue=queue)
         values, coordinates, own, is_canonical = _entries_of(arg1, wanted, dtype)
         if wanted not in (None, own) and own is not None:
@@ -125,7 +126,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         numbers = dict(zip(names, coordinates, strict=True))
         found, shape = placed_coordinates(queue, numbers, own, copy=copy, check=check, n=values.size)
         # As in SciPy: who shares arrays with another one does not answer for them.
-        self._hold(queue, shape, found, data, is_canonical=is_canonical and (copy or not is_sparse(arg1)))
+        self._hold(queue, shape, found, data, is_canonical=is_canonical and (copy or is_own or not is_sparse(arg1)))
         self._print_at_most(maxprint)
 
     @classmethod

@@ -18,6 +18,7 @@ from clsparse_py.base import SparseArray, require_reversed
 from clsparse_py.coordinates import placed_coordinates, sorted_entries
 from clsparse_py.csr import csr_array
 from clsparse_py.delegation import NO_LISTS, Delegating, delegated, result_of
+from clsparse_py.elementwise.operands import is_scalar
 from clsparse_py.elementwise.products import format_of_product
 from clsparse_py.indexing.methods import Indexing
 from clsparse_py.kept import Held, Kept, held_by
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
 __all__ = ["csc_array"]
 
 _PRODUCTS = ("multiply", "__mul__", "__rmul__")
+#: Operations whose result is dense if the other operand is, or for a quotient sparse. SciPy's sums are in columns, too.
+_DENSE = (
+    "__sub__", "__rsub__", "maximum", "minimum", "__eq__", "__ne__", "__lt__", "__gt__", "__le__", "__ge__", "__truediv__",
+)  # fmt: skip
 
 
 class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - SciPy's name for it
@@ -328,6 +333,9 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
             return NotImplemented
         if name not in _PRODUCTS and arguments and is_sparse(arguments[0]) and arguments[0].ndim == 1:
             # A vector is no column: the rows know what to answer.
+            return result_of(self._as_csr(), name, *arguments, **named)
+        if name in _DENSE and not is_scalar(arguments[0]) and is_sparse(arguments[0]) == (name == "__truediv__"):
+            # Dense, row by row: not made by columns, and turned.
             return result_of(self._as_csr(), name, *arguments, **named)
         found = result_of(self._t, name, *map(_turned, arguments), **{key: _turned(each) for key, each in named.items()})
         if name not in _PRODUCTS or not is_sparse(arguments[0]) or arguments[0].shape == self.shape:

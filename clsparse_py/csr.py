@@ -16,15 +16,14 @@ from clsparse_py._spmv import SpmvPlan, kept_plan, spmv
 from clsparse_py._transpose import Permutation, TransposePlan, permutation, transpose
 from clsparse_py.base import SparseArray, checked_cast, class_of_format, require_reversed, with_scipys
 from clsparse_py.canonical import with_sorted_rows, without_duplicates, without_zeros
-from clsparse_py.convert import converted
 from clsparse_py.coordinates import copied_coordinates, rows_of
 from clsparse_py.elementwise.methods import Elementwise
 from clsparse_py.forked import use_device
 from clsparse_py.indexing.methods import Indexing, resize
 from clsparse_py.kept import Held, Kept, held_by
 from clsparse_py.matrix import Structure
-from clsparse_py.parts import is_one_dimensional, made_of
-from clsparse_py.placement import index_dtype, index_vector, place_part, value_dtype_on, vector
+from clsparse_py.parts import SetStructure, is_one_dimensional, made_of
+from clsparse_py.placement import place_part, value_dtype_on, vector
 from clsparse_py.reductions import Reductions
 from clsparse_py.structure import Facts, check_structure
 from clsparse_py.transfer import fetched
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["csr_array"]
 
 
-class csr_array(Elementwise, Reductions, Indexing, SparseArray, one_dimensional=False):  # noqa: N801 - SciPy's name for it
+class csr_array(SetStructure, Elementwise, Reductions, Indexing, SparseArray, one_dimensional=False):  # noqa: N801 - SciPy's name for it
     """A sparse matrix in Compressed Sparse Row form on an OpenCL device.
 
     Parameters
@@ -165,81 +164,10 @@ class csr_array(Elementwise, Reductions, Indexing, SparseArray, one_dimensional=
         self._kept = Kept(again=self._kept.again or self._kept.transposed is not None)
         self._version += 1
 
-    @property
-    def indices(self) -> cl_array.Array:
-        """The column of each entry, a device array of int32 or int64. Setting it replaces the structure: plans are dropped.
-
-        The matrix does not notice if you write into the array in place: it goes on with what it knows of the old columns (whether
-        rows are sorted, whether the pattern is symmetric) and with the plans made for them. Say ``A.indices = A.indices`` after
-        that: the structure is checked again before its next use. Do the same for other matrices that share the array, and make
-        plans anew that you keep yourself.
-        """
-        return self._structure.indices
-
-    @indices.setter
-    def indices(self, columns: Any) -> None:
-        self._replace("indices", columns)
-
-    @property
-    def indptr(self) -> cl_array.Array:
-        """Where each row begins, ``rows + 1`` entries. Setting it replaces the structure: plans are dropped.
-
-        If you write into the array in place, say ``A.indptr = A.indptr`` after that, as for `indices`.
-        """
-        return self._structure.indptr
-
-    @indptr.setter
-    def indptr(self, offsets: Any) -> None:
-        wanted = self._structure.shape[0] + 1
-        if np.size(offsets) != wanted:
-            raise ValueError(f"indptr: must have {wanted} entries, has {np.size(offsets)}")
-        self._replace("indptr", offsets)
-
-    def _replace(self, name: str, given: Any) -> None:
-        """Take another structure, of which nothing is known: it is checked before its first use.
-
-        Both arrays have the wider of the index types of those that were set.
-        """
-        shape, values = self._structure.shape, index_vector(name, given)
-        self._set[name] = place_part(self.queue, name, values, index_dtype((values,), shape), copy=False)
-        parts = {each: self._set.get(each, getattr(self._structure, each)) for each in ("indices", "indptr")}
-        index = index_dtype(parts.values(), shape)
-        indices, indptr = (
-            part if part.dtype == index else converted(self.queue, each, part, index) for each, part in parts.items()
-        )
-        were_set = self._set
-        self._become(Structure(self.queue, shape, indices, indptr, vouched=False), self._data)
-        self._set = were_set
-
     @override
     def _become(self, structure: Structure, data: cl_array.Array) -> None:
         super()._become(structure, data)
         self._kept, self._plan, self._set = Kept(), None, {}
-
-    @property
-    def has_sorted_indices(self) -> bool:
-        """Whether the columns of each row ascend (duplicates may stand beside each other). Who sets it is believed."""
-        return self._checked().sorted
-
-    @has_sorted_indices.setter
-    def has_sorted_indices(self, is_sorted: bool) -> None:
-        self._believe(is_sorted=bool(is_sorted), is_canonical=bool(is_sorted) and self._checked().canonical)
-
-    @property
-    def has_canonical_format(self) -> bool:
-        """Whether the columns of each row ascend strictly: sorted and without duplicates. Who sets it is believed."""
-        return self._checked().canonical
-
-    @has_canonical_format.setter
-    def has_canonical_format(self, is_canonical: bool) -> None:
-        self._believe(is_sorted=bool(is_canonical) or self._checked().sorted, is_canonical=bool(is_canonical))
-
-    def _believe(self, *, is_sorted: bool, is_canonical: bool) -> None:
-        """Take facts about the structure that a caller answers for."""
-        facts = self._checked()
-        told = Facts(facts.nnz, sorted=is_sorted, canonical=is_canonical, longest=facts.longest, adjacent=facts.adjacent)
-        if told != facts:
-            self._become(Structure(self.queue, self._structure.shape, self.indices, self.indptr, told), self._data)
 
     def check_format(self, full_check: bool = True) -> None:
         """Check the structure.

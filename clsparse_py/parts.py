@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyopencl as cl
@@ -17,10 +17,21 @@ from clsparse_py.dense_entries import entries_of
 from clsparse_py.index_types import index_for
 from clsparse_py.matrix import Matrix, Sparse, Structure
 from clsparse_py.memory import array_of
-from clsparse_py.placement import Parts, index_vector, place, queue_for, shape_of, value_dtype, value_dtype_on, vector
+from clsparse_py.placement import (
+    Parts,
+    index_dtype,
+    index_vector,
+    place,
+    place_part,
+    queue_for,
+    shape_of,
+    value_dtype,
+    value_dtype_on,
+    vector,
+)
 from clsparse_py.structure import Facts
 
-__all__ = ["as_row", "coordinates_of", "dense_values", "is_one_dimensional", "is_shape", "made_of", "matrix_of"]
+__all__ = ["SetStructure", "as_row", "coordinates_of", "dense_values", "is_one_dimensional", "is_shape", "made_of", "matrix_of"]
 
 
 def made_of(
@@ -256,3 +267,94 @@ def _from_coordinates(
             raise ValueError(f"{name}: must have as many entries as data, has {part.size}, not {data.size}")
     queue = queue_for((data, row, col), queue)
     return from_coordinates(queue, data, row, col, shape, value_dtype_on(queue, data.dtype, dtype))
+
+
+class SetStructure:
+    """Base of matrices in compressed form whose `indices` and `indptr` may be set, and facts about them be told."""
+
+    _structure: Structure
+    _data: cl_array.Array
+    #: The arrays that were set, in the index type that they had.
+    _set: dict[str, cl_array.Array]
+
+    if TYPE_CHECKING:
+
+        @property
+        def queue(self) -> cl.CommandQueue:
+            """The queue of the matrix."""
+
+        def _become(self, structure: Structure, data: cl_array.Array) -> None: ...
+        def _checked(self) -> Facts: ...
+
+    @property
+    def indices(self) -> cl_array.Array:
+        """The column of each entry or block, a device array of int32 or int64.
+
+        Setting it replaces the structure: plans are dropped.
+
+        The matrix does not notice if you write into the array in place: it goes on with what it knows of the old columns (whether
+        rows are sorted, whether the pattern is symmetric) and with the plans made for them. Say ``A.indices = A.indices`` after
+        that: the structure is checked again before its next use. Do the same for other matrices that share the array, and make
+        plans anew that you keep yourself.
+        """
+        return self._structure.indices
+
+    @indices.setter
+    def indices(self, columns: Any) -> None:
+        self._replace("indices", columns)
+
+    @property
+    def indptr(self) -> cl_array.Array:
+        """Where each row of entries or blocks begins, and the last one ends. Setting it replaces the structure, as for `indices`.
+
+        If you write into the array in place, say ``A.indptr = A.indptr`` after that, as for `indices`.
+        """
+        return self._structure.indptr
+
+    @indptr.setter
+    def indptr(self, offsets: Any) -> None:
+        wanted = self._structure.shape[0] + 1
+        if np.size(offsets) != wanted:
+            raise ValueError(f"indptr: must have {wanted} entries, has {np.size(offsets)}")
+        self._replace("indptr", offsets)
+
+    def _replace(self, name: str, given: Any) -> None:
+        """Take another structure, of which nothing is known: it is checked before its first use.
+
+        Both arrays have the wider of the index types of those that were set.
+        """
+        shape, values = self._structure.shape, index_vector(name, given)
+        self._set[name] = place_part(self.queue, name, values, index_dtype((values,), shape), copy=False)
+        parts = {each: self._set.get(each, getattr(self._structure, each)) for each in ("indices", "indptr")}
+        index = index_dtype(parts.values(), shape)
+        indices, indptr = (
+            part if part.dtype == index else converted(self.queue, each, part, index) for each, part in parts.items()
+        )
+        were_set = self._set
+        self._become(Structure(self.queue, shape, indices, indptr, vouched=False), self._data)
+        self._set = were_set
+
+    @property
+    def has_sorted_indices(self) -> bool:
+        """Whether the columns of each row ascend (duplicates may stand beside each other). Who sets it is believed."""
+        return self._checked().sorted
+
+    @has_sorted_indices.setter
+    def has_sorted_indices(self, is_sorted: bool) -> None:
+        self._believe(is_sorted=bool(is_sorted), is_canonical=bool(is_sorted) and self._checked().canonical)
+
+    @property
+    def has_canonical_format(self) -> bool:
+        """Whether the columns of each row ascend strictly: sorted and without duplicates. Who sets it is believed."""
+        return self._checked().canonical
+
+    @has_canonical_format.setter
+    def has_canonical_format(self, is_canonical: bool) -> None:
+        self._believe(is_sorted=bool(is_canonical) or self._checked().sorted, is_canonical=bool(is_canonical))
+
+    def _believe(self, *, is_sorted: bool, is_canonical: bool) -> None:
+        """Take facts about the structure that a caller answers for."""
+        facts = self._checked()
+        told = Facts(facts.nnz, sorted=is_sorted, canonical=is_canonical, longest=facts.longest, adjacent=facts.adjacent)
+        if told != facts:
+            self._become(Structure(self.queue, self._structure.shape, self.indices, self.indptr, told), self._data)

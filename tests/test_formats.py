@@ -583,3 +583,36 @@ def test_coordinates_of_every_dtype(queue: cl.CommandQueue) -> None:
         A.eliminate_zeros()
         host.eliminate_zeros()
         assert_same(A, host)
+
+
+@pytest.mark.any_platform
+def test_dense_results_have_the_order_of_scipys(queue: cl.CommandQueue) -> None:
+    dense = np.arange(12, dtype=np.float32).reshape(3, 4) - 5
+    host = sp.csc_array(np.float32([[1, 0, 2, 0], [0, 0, 0, 3], [0, -4, 0, 0]]))
+    on_device = cl_array.to_device(queue, dense)
+    for form in ("csc", "csr", "coo"):
+        S = host.asformat(form)
+        A = FORMATS[form](S, queue=queue)
+        for operate in (
+            lambda M, D: M - D, lambda M, D: D - M, lambda M, D: M + D, lambda M, D: M.maximum(D), lambda M, D: M.minimum(D),
+            lambda M, D: M > D, lambda M, D: M == D, lambda M, D: M != D, lambda M, D: M <= D,
+        ):  # fmt: skip
+            wanted, found = operate(S, dense), operate(A, dense)
+            np.testing.assert_array_equal(found, wanted)
+            assert found.flags.c_contiguous == wanted.flags.c_contiguous
+        found = A - on_device
+        np.testing.assert_array_equal(found.get(), host - dense)
+        assert found.flags.c_contiguous
+    assert coo_array(on_device).has_canonical_format
+    with np.errstate(all="ignore"):
+        if describe(queue.device).fp64:
+            assert (csc_array(host, queue=queue) / csc_array(host, queue=queue)).flags.c_contiguous
+
+
+@pytest.mark.any_platform
+def test_a_vector_times_one_column_is_a_vector(queue: cl.CommandQueue) -> None:
+    # As NumPy has it; SciPy has no dimension there for COO alone.
+    column, z = np.float32([[1], [0], [2]]), np.float32([1, 2, 3])
+    for form in FORMATS.values():
+        A = form(column, queue=queue)
+        assert (z @ A).shape == (A.T @ z).shape == (z @ column).shape

@@ -29,6 +29,7 @@ from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix, Structure, is_sparse
 from clsparse_py.memory import allocated
 from clsparse_py.operands import check_scale, dense_operand, result_for
+from clsparse_py.parts import SetStructure
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.semiring import plus_times
 from clsparse_py.structure import Facts, check_structure
@@ -44,7 +45,7 @@ __all__ = ["bsr_array"]
 _OF_BLOCKS = frozenset(("__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "multiply"))
 
 
-class bsr_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - SciPy's name for it
+class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # noqa: N801 - SciPy's name for it
     """A sparse matrix of dense blocks of one size, in Block Sparse Row form, on an OpenCL device.
 
     Parameters
@@ -151,6 +152,16 @@ class bsr_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
         self._structure, self._data = structure, data
         self._csr: csr_array | None = None
         self._turned: Self | None = None
+        self._set = {}
+
+    @override
+    def _become(self, structure: Structure, data: cl_array.Array) -> None:
+        self._hold(structure, data)
+
+    @override
+    def _checked(self) -> Facts:
+        self.require_valid()
+        return self._structure.checked()
 
     @override
     def _alias(self) -> Self:
@@ -209,31 +220,13 @@ class bsr_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
             raise ValueError(f"data: must have shape {self._data.shape}, has {found.shape}")
         self._hold(self._structure, found)
 
-    @property
-    def indices(self) -> cl_array.Array:
-        """The column of each block, counted in blocks: a device array of int32 or int64."""
-        return self._structure.indices
-
-    @property
-    def indptr(self) -> cl_array.Array:
-        """Where each row of blocks begins: a device array with an entry for each, and one more."""
-        return self._structure.indptr
-
-    @property
-    def has_sorted_indices(self) -> bool:
-        """Whether the columns of each row of blocks ascend (duplicates may stand beside each other)."""
-        return self._structure.checked().sorted
-
-    @property
-    def has_canonical_format(self) -> bool:
-        """Whether the columns of each row of blocks ascend strictly: sorted and without duplicates."""
-        return self._structure.checked().canonical
-
     def require_valid(self) -> None:
         """Check the structure if nobody did, and cut off blocks behind the last row."""
         self._structure.require_valid()
-        n = self._structure.indices.size
-        if self._data.shape[0] != n:
+        n, given = self._structure.indices.size, self._data.shape[0]
+        if given != n:
+            if given != self._structure.n_given:
+                raise ValueError(f"data: must have the {n} blocks of indices, has {given}")
             rows, columns = self.blocksize
             self._data = seen_as_blocks(flat(self.queue, self._data, n * rows * columns), self.blocksize)
 
@@ -471,6 +464,8 @@ class bsr_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
         if name in OF_VALUES or name in OF_SUMS or (name in BY_SCALAR and is_scalar(arguments[0])):
             return self._on_values(name, *arguments, **named)
         found = result_of(self._as_csr(), name, *arguments, **named)
+        if name in ("maximum", "minimum") and is_scalar(arguments[0]) and getattr(np, name)(0, arguments[0]):
+            return self.of_rows(found)  # it has an entry at each place
         is_pair = name in _OF_BLOCKS and is_sparse(arguments[0]) and arguments[0].shape == self.shape
         return self.of_rows(found, self.blocksize) if is_pair else found
 

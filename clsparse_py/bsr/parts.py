@@ -146,9 +146,11 @@ def made_of_blocks(
             arg1 = dense_values(arg1)
             if arg1.ndim != 2:
                 raise ValueError(f"arg1: must have two dimensions, has {arg1.ndim} (BSR arrays don't support {arg1.ndim}D input)")
-        structure, data = of_rows(csr_array(arg1, wanted, dtype, queue=queue, check=check), blocksize)
-        if copy and isinstance(arg1, Matrix) and data.base_data is arg1.data.base_data:
-            data = copied(structure.queue, "data", data)
+        rows = csr_array(arg1, wanted, dtype, queue=queue, check=check)
+        structure, data = of_rows(rows, blocksize)
+        if copy and structure is rows.structure:
+            # Blocks of one entry are the entries.
+            structure, data = of_rows(rows.copy(), data.shape[1:])
     found = structure.shape[0] * data.shape[1], structure.shape[1] * data.shape[2]
     if wanted not in (None, found):
         raise ValueError(f"shape: {wanted} differs from that of arg1, {found} (inconsistent shapes)")

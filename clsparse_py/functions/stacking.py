@@ -186,7 +186,10 @@ def _block(blocks: Grid, format: str | None, dtype: Any) -> Any:
         turned = [[block.T for block in column] for column in zip(*blocks, strict=True)]
         return _of_rows(turned, dtype, transposed=True).T
     kept = "csr" if formats == {"csr"} else "coo"
-    return in_format(_of_rows(blocks, dtype), format or kept)
+    found, wanted = _of_rows(blocks, dtype), format or kept
+    if wanted not in (kept, "coo"):
+        found.sum_duplicates()  # as in SciPy, which goes by way of coordinates
+    return in_format(found, wanted)
 
 
 def _of_rows(blocks: Grid, dtype: Any, *, transposed: bool = False) -> csr_array:

@@ -148,7 +148,7 @@ def matrix_power(A: Any, power: int) -> Any:
     A : sparse array
         Square; of this package, or of SciPy.
     power : int
-        Not negative. 0 gives the identity.
+        Not negative. 0 gives the identity, as `eye_array` does.
 
     Returns
     -------
@@ -180,7 +180,7 @@ def matrix_power(A: Any, power: int) -> Any:
     if power < 0:
         raise ValueError(f"power: must not be negative, is {power}")
     if power == 0:
-        return eye_array(rows, dtype=A.dtype, format=A.format, queue=A.queue)
+        return eye_array(rows, dtype=A.dtype, queue=A.queue)
     result: Any = None
     square = A
     while power:

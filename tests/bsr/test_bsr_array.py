@@ -244,3 +244,48 @@ def test_solvers_multiply_by_blocks(queue: cl.CommandQueue, monkeypatch: pytest.
     x, info = sp.linalg.cg(A, b, rtol=1e-5, M=M)
     assert info == 0
     np.testing.assert_allclose(host @ x, b, atol=1e-2)
+
+
+@pytest.mark.any_platform
+def test_attributes_are_set_and_copies_share_nothing(queue: cl.CommandQueue) -> None:
+    H = host("float32", np.int32, (2, 2), True)
+    A = bsr_array(H, queue=queue)
+    x = np.arange(A.shape[1], dtype=np.float32)
+    before = A @ x
+    A.indices, A.indptr, A.data = H.indices[::-1].copy(), H.indptr, H.data
+    other = scipy.sparse.bsr_array((H.data, H.indices[::-1].copy(), H.indptr), shape=H.shape)
+    np.testing.assert_allclose(A @ x, other @ x, rtol=1e-5)
+    assert A.has_sorted_indices == other.has_sorted_indices
+    A.indices = cl_array.to_device(queue, H.indices.astype(np.int64))
+    np.testing.assert_array_equal(A @ x, before)
+    for wrong in (H.indices[:-1], H.indices + A.shape[1]):
+        B = bsr_array(H, queue=queue)
+        B.indices = wrong
+        for use in (lambda: B @ x, B.tocsr, lambda: B.nnz, lambda: B.has_canonical_format):  # noqa: B023 - called at once
+            with pytest.raises(ValueError, match=r"^(data|indices|indptr): "):
+                use()
+    with pytest.raises(ValueError, match=r"^indptr: must have 10 entries, has 3$"):
+        A.indptr = H.indptr[:3]
+    # Who sets facts is believed.
+    A.sum_duplicates()
+    A.has_canonical_format = False
+    assert A.has_sorted_indices
+    assert not A.has_canonical_format
+    A.has_sorted_indices = A.has_canonical_format = True
+    assert A.has_canonical_format
+    single = host("float32", np.int32, (1, 1), False)
+    for of in (sp.csr_array(single.tocsr(), queue=queue), bsr_array(single, queue=queue)):
+        for made in (bsr_array(of, blocksize=(1, 1), copy=True), of.tobsr((1, 1), copy=True)):
+            for name in ("data", "indices", "indptr"):
+                assert getattr(made, name).base_data is not getattr(of, name).base_data
+            np.testing.assert_array_equal(made.toarray(), single.toarray())
+
+
+@pytest.mark.filterwarnings("ignore::scipy.sparse.SparseEfficiencyWarning")
+def test_larger_values_than_a_scalar_have_scipys_formats(queue: cl.CommandQueue) -> None:
+    H = host("float32", np.int32, (2, 3), False)
+    A = bsr_array(H, queue=queue)
+    for name, scalar in (("maximum", 1), ("minimum", -1), ("maximum", -1), ("minimum", 1), ("maximum", 0)):
+        wanted, found = getattr(H, name)(scalar), getattr(A, name)(scalar)
+        assert found.format == wanted.format
+        np.testing.assert_array_equal(found.toarray(), wanted.toarray())

@@ -399,3 +399,16 @@ def test_index_arrays_of_another_dtype(queue: cl.CommandQueue) -> None:
     assert clsparse_py.get_index_dtype(many.coords) == np.int64
     assert clsparse_py.get_index_dtype(many.coords, check_contents=True) == np.int64
     np.testing.assert_array_equal(clsparse_py.safely_cast_index_arrays(host)[0], host.coords[0])
+
+
+@pytest.mark.any_platform
+def test_stacks_by_way_of_coordinates_have_no_duplicates(queue: cl.CommandQueue) -> None:
+    R = scipy.sparse.csr_array((np.float32([1, 2, 3]), np.array([1, 1, 0]), np.array([0, 2, 3])), shape=(2, 2))
+    C = scipy.sparse.csc_array((R.data, R.indices, R.indptr), shape=(2, 2))
+    for form, name, blocks in itertools.product((None, "csr", "csc"), ("vstack", "hstack"), ((R, R), (C, C), (R, C))):
+        wanted = getattr(scipy.sparse, name)(blocks, format=form)
+        found = getattr(clsparse_py, name)(
+            [getattr(clsparse_py, f"{each.format}_array")(each, queue=queue) for each in blocks], form
+        )
+        assert (found.format, found.nnz) == (wanted.format, wanted.nnz)
+        np.testing.assert_array_equal(found.toarray(), wanted.toarray())
