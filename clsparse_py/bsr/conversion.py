@@ -168,11 +168,12 @@ def to_csr(queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int]) -> Part
     index = index_for(max(n, shape[1]), parts[1].dtype)
     blocks, of_blocks, pointers = with_index(queue, parts, index)
     n_blocks = of_blocks.size
-    chain = Chain(queue, blocks, of_blocks, pointers)
+    of_rows = rows_of(queue, pointers, n_blocks)
+    # After all that it reads: on a queue without order, it waits for what has been enqueued by now.
+    chain = Chain(queue, blocks, of_blocks, pointers, of_rows)
     records = [ToCsr(_group(chain), name_of(index), name_of(blocks.dtype), phase) for phase in ("pointers", "entries")]
     for record in records:
         chain.build(record)
-    of_rows = rows_of(queue, pointers, n_blocks)
     data, indices, indptr = (
         allocated(queue, name, length, dtype, blocks.allocator)
         for name, length, dtype in (("data", n, blocks.dtype), ("indices", n, index), ("indptr", shape[0] + 1, index))
